@@ -1,0 +1,39 @@
+"""Exceptions of numbascan: each says what was seen, where, and what to write instead."""
+
+from __future__ import annotations
+
+
+class ScanError(Exception):
+    """Base class of the errors that only numbascan raises."""
+
+
+class ScanTypeError(ScanError, TypeError, ValueError):
+    """An initial value and the step's result disagree in dtype, rank or shape."""
+
+
+class TracerError(ScanError, TypeError):
+    """A traced value was used where only a concrete one can stand."""
+
+
+class TracerBoolError(TracerError):
+    """Python control flow (`if`, `while`, `and`, `bool()`) met a traced value."""
+
+
+class MissingInputError(ScanError, ValueError):
+    """A graph needs a variable that nobody gives it."""
+
+
+class UnusedInputError(ScanError, ValueError):
+    """An input of a function plays no part in its outputs or updates."""
+
+
+class DisconnectedInputError(ScanError, ValueError):
+    """A gradient was asked with respect to something that the cost does not depend on."""
+
+
+class NullGradientError(ScanError, TypeError):
+    """A gradient was asked through something that has none."""
+
+
+class CudaUnavailableError(ScanError, RuntimeError):
+    """`mode="cuda"` without a CUDA device or driver."""

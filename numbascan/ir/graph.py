@@ -1,0 +1,94 @@
+"""Graphs: inputs and outputs over interned nodes, and the walks that every pass shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .node import ARG, INPUT, Node, arg
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Outputs as functions of inputs. Closed when every leaf is an input or a constant."""
+
+    inputs: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+
+
+def toposort(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node]:
+    """All nodes that `outputs` need, inputs before users, not looking behind `stop`. No recursion: graphs are deep."""
+    done: set[Node] = set()
+    blocked = set(stop)
+    order: list[Node] = []
+    stack: list[tuple[Node, bool]] = [(node, False) for node in reversed(list(outputs))]
+    while stack:
+        node, expanded = stack.pop()
+        if node in done:
+            continue
+        if expanded:
+            done.add(node)
+            order.append(node)
+            continue
+        stack.append((node, True))
+        if node not in blocked:
+            stack.extend((parent, False) for parent in reversed(node.inputs) if parent not in done)
+    return order
+
+
+def free_inputs(outputs: Iterable[Node], bound: Iterable[Node] = ()) -> list[Node]:
+    """The INPUT leaves behind `outputs` that are not in `bound`, in the order they are met."""
+    known = set(bound)
+    return [node for node in toposort(outputs, stop=known) if node.op is INPUT and node not in known]
+
+
+def substitute(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> tuple[Node, ...]:
+    """`outputs` with nodes replaced; what is built on them is built again, types included."""
+    return rebuild_with(outputs, lambda node: replacements.get(node))
+
+
+def rebuild_with(outputs: Sequence[Node], rule: Callable[[Node], Node | None]) -> tuple[Node, ...]:
+    """`outputs` rebuilt bottom-up; where `rule` gives a node it stands in for the original and what is behind it."""
+    fixed: dict[Node, Node] = {}
+    stop = []
+    for node in toposort(outputs):
+        replacement = rule(node)
+        if replacement is not None:
+            fixed[node] = replacement
+            stop.append(node)
+    done = dict(fixed)
+    for node in toposort(outputs, stop=stop):
+        if node in done:
+            continue
+        inputs = tuple(done[parent] for parent in node.inputs)
+        if inputs == node.inputs:
+            done[node] = node
+            continue
+        built = node.op.rebuild(node, inputs)
+        if built.name is None:
+            built.name = node.name
+        if built.origin is None:
+            built.origin = node.origin
+        done[node] = built
+    return tuple(done[node] for node in outputs)
+
+
+def close(inputs: Sequence[Node], outputs: Sequence[Node]) -> Graph:
+    """The graph with its inputs renamed to numbered arguments: equal computations become equal graphs."""
+    args = tuple(arg(k, node.type, node.name) for k, node in enumerate(inputs))
+    return Graph(args, substitute(outputs, dict(zip(inputs, args, strict=True))))
+
+
+def is_closed(graph: Graph) -> bool:
+    known = set(graph.inputs)
+    return all(node.op not in (INPUT, ARG) or node in known for node in toposort(graph.outputs, stop=known))
+
+
+def users(outputs: Iterable[Node]) -> dict[Node, list[Node]]:
+    """For each node behind `outputs`, the nodes that read it (once per reading input)."""
+    result: dict[Node, list[Node]] = {}
+    for node in toposort(outputs):
+        result.setdefault(node, [])
+        for parent in node.inputs:
+            result[parent].append(node)
+    return result

@@ -1,0 +1,45 @@
+"""Texts of the checks that every run of a loop makes, in every mode. {0}, {1}, … stand for the numbers seen."""
+
+from __future__ import annotations
+
+from .node import Node
+from .ports import LoopSpec, Seq, State
+
+
+def label(node: Node, kind: str, position: int) -> str:
+    """How a message calls a port: by its kind, place and name."""
+    return f"{kind} {position}" + (f" ({node.name})" if node.name else "")
+
+
+def negative_steps(spec: LoopSpec) -> str:
+    return f"scan {spec.name!r}: n_steps is {{0}}; it must be 0 or more"
+
+
+def short_sequence(spec: LoopSpec, seq: Seq) -> str:
+    """Numbers: rows there are, rows needed, n_steps."""
+    position = spec.seqs.index(seq)
+    taps = f" with taps {list(seq.taps)}" if seq.taps != (0,) else ""
+    return (
+        f"scan {spec.name!r}: {label(seq.outer, 'sequence', position)} has {{0}} rows, but n_steps={{2}}{taps} needs {{1}}; "
+        "give a longer sequence or a smaller n_steps"
+    )
+
+
+def short_initial(spec: LoopSpec, state: State) -> str:
+    """Numbers: rows there are."""
+    position = spec.states.index(state)
+    return (
+        f"scan {spec.name!r}: the initial value of {label(state.reads[0], 'output', position)} has {{0}} rows along its leading axis, "
+        f"but taps {list(state.taps)} need {state.depth}"
+    )
+
+
+def changed_shape(spec: LoopSpec, position: int, axis: int) -> str:
+    """Numbers: dimension on entry, dimension of the step's result."""
+    state = (*spec.states, *spec.carries)[position]
+    read = state.reads[0] if isinstance(state, State) else state.read
+    where = f" (step result at {state.write.origin[0]}, line {state.write.origin[1]})" if state.write.origin else ""
+    return (
+        f"scan {spec.name!r}: the step changes the shape of {label(read, 'output', position)}: dimension {axis} is {{0}} on entry "
+        f"and {{1}} in its result{where}; an initial value and the step's result must have one shape"
+    )

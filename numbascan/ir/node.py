@@ -1,0 +1,183 @@
+"""Nodes: immutable and interned, so that equal computations are the same object.
+
+That alone gives common-subexpression elimination, cheap merging of loops and a stable graph. `name` and `origin`
+(file and line of the user's code) are notes on a node, no part of what it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Hashable, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..types import TensorType, dtype_name
+
+Attrs = tuple[tuple[str, Hashable], ...]
+Origin = tuple[str, int]
+
+_serials = itertools.count()
+_interned: weakref.WeakValueDictionary[Hashable, Node] = weakref.WeakValueDictionary()
+
+
+class Op(Protocol):
+    """What a node computes. Cards, Scan and the leaves below are Ops."""
+
+    @property
+    def name(self) -> str: ...
+
+    def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        """The same computation on other inputs, with its types inferred again."""
+        ...
+
+
+class Node:
+    """One computation: an Op on input nodes, with fixed attributes. Make it with `make`."""
+
+    __slots__ = ("__weakref__", "attrs", "inputs", "name", "op", "origin", "serial", "types")
+
+    op: Op
+    inputs: tuple[Node, ...]
+    attrs: Attrs
+    types: tuple[TensorType, ...]
+    serial: int
+    name: str | None
+    origin: Origin | None
+
+    @property
+    def type(self) -> TensorType:
+        """The type of a node with one output."""
+        (single,) = self.types
+        return single
+
+    @property
+    def params(self) -> dict[str, Hashable]:
+        return dict(self.attrs)
+
+    def attr(self, key: str) -> Hashable:
+        for name, value in self.attrs:
+            if name == key:
+                return value
+        raise KeyError(key)
+
+    def __repr__(self) -> str:
+        label = f" {self.name!r}" if self.name else ""
+        return f"<{self.op.name}{label} #{self.serial}: {', '.join(map(str, self.types))}>"
+
+
+def make(
+    op: Op, inputs: Sequence[Node], types: Sequence[TensorType], attrs: Attrs = (), name: str | None = None, origin: Origin | None = None
+) -> Node:
+    """The one node of this op, inputs and attributes; made now if it does not live yet."""
+    key = (id(op), tuple(node.serial for node in inputs), tuple(types), attrs)
+    found = _interned.get(key)
+    if found is not None:
+        if found.name is None:
+            found.name = name
+        return found
+    node = Node()
+    node.op, node.inputs, node.types, node.attrs = op, tuple(inputs), tuple(types), attrs
+    node.serial, node.name, node.origin = next(_serials), name, origin
+    _interned[key] = node
+    return node
+
+
+def next_serial() -> int:
+    """A serial that every node made later exceeds: `node.serial < mark` tells which nodes were there before."""
+    return next(_serials)
+
+
+class Leaf:
+    """An Op without inputs, told apart by its name alone."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        return node
+
+    def __repr__(self) -> str:
+        return f"Leaf({self.name!r})"
+
+    def __reduce__(self) -> str:
+        return self.name.upper()  # a module-level name: unpickling finds the same object
+
+
+INPUT = Leaf("input")  # a free variable; attrs carry a number of its own
+ARG = Leaf("arg")  # the k-th argument of the closed graph it stands in
+CONSTANT = Leaf("constant")
+
+
+class Data:
+    """An array as a hashable, read-only attribute. Small ones are equal by content, large ones by identity."""
+
+    __slots__ = ("_key", "array")
+    CONTENT_LIMIT = 65_536  # bytes up to which hashing the content is cheaper than compiling twice
+
+    def __init__(self, array: npt.NDArray[np.generic]) -> None:
+        self.array = array
+        by_content = array.nbytes <= self.CONTENT_LIMIT
+        self._key: Hashable = (array.dtype.str, array.shape, array.tobytes() if by_content else id(array))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Data) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def new_input(type_: TensorType, name: str | None = None, origin: Origin | None = None) -> Node:
+    """A fresh free variable."""
+    return make(INPUT, (), (type_,), (("number", next(_serials)),), name, origin)
+
+
+def arg(index: int, type_: TensorType, name: str | None = None) -> Node:
+    """The `index`-th argument of a closed graph. Not interned by name: the first name given stays."""
+    return make(ARG, (), (type_,), (("index", index), ("label", name)), name)
+
+
+def constant(value: npt.ArrayLike, dtype: object = None, weak: bool = False) -> Node:
+    """A fixed array or number."""
+    array = np.array(value, dtype=dtype, order="C")  # type: ignore[call-overload]
+    array = np.ascontiguousarray(array.astype(dtype_name(array.dtype), copy=False)).reshape(array.shape)
+    array.flags.writeable = False
+    return make(CONSTANT, (), (TensorType(array.dtype.name, array.shape, weak),), (("data", Data(array)),))
+
+
+def constant_value(node: Node) -> npt.NDArray[np.generic] | None:
+    """The array behind a constant node, None for any other node."""
+    if node.op is not CONSTANT:
+        return None
+    data = node.attr("data")
+    assert isinstance(data, Data)
+    return data.array
+
+
+class _Item:
+    """Selects one output of a node with several."""
+
+    name = "item"
+
+    def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        index = node.attr("index")
+        assert isinstance(index, int)
+        return item(inputs[0], index, node.name)
+
+    def __reduce__(self) -> str:
+        return "ITEM"
+
+
+ITEM = _Item()
+
+
+def item(node: Node, index: int, name: str | None = None) -> Node:
+    """The `index`-th output of `node`, as a node of one output."""
+    return make(ITEM, (node,), (node.types[index],), (("index", index),), name, node.origin)
+
+
+def outputs_of(node: Node) -> tuple[Node, ...]:
+    """Every output of `node` as a node of one output."""
+    return (node,) if len(node.types) == 1 else tuple(item(node, k) for k in range(len(node.types)))
