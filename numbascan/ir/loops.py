@@ -289,10 +289,20 @@ class Return(Stmt):
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a kernel: a number (rank 0) or a C-contiguous array."""
+
+    name: str
+    dtype: str
+    rank: int
+    is_written: bool = False
+
+
 @dataclass(slots=True)
 class Function:
     """A whole kernel: arguments with their types, and its body."""
 
     name: str
-    arguments: tuple[tuple[str, str, int], ...]  # name, dtype, rank
+    arguments: tuple[Argument, ...]
     body: list[Stmt]

@@ -7,6 +7,7 @@ That alone gives common-subexpression elimination, cheap merging of loops and a 
 from __future__ import annotations
 
 import itertools
+import uuid
 import weakref
 from collections.abc import Hashable, Sequence
 from typing import Protocol
@@ -66,6 +67,11 @@ class Node:
     def __repr__(self) -> str:
         label = f" {self.name!r}" if self.name else ""
         return f"<{self.op.name}{label} #{self.serial}: {', '.join(map(str, self.types))}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        from .pickling import reduce_node
+
+        return reduce_node(self)
 
 
 def make(
@@ -128,10 +134,18 @@ class Data:
     def __hash__(self) -> int:
         return hash(self._key)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _read_only, (self.array,)
+
+
+def _read_only(array: npt.NDArray[np.generic]) -> Data:
+    array.flags.writeable = False
+    return Data(array)
+
 
 def new_input(type_: TensorType, name: str | None = None, origin: Origin | None = None) -> Node:
-    """A fresh free variable."""
-    return make(INPUT, (), (type_,), (("number", next(_serials)),), name, origin)
+    """A fresh free variable. Its number is unique among all processes, so that unpickling finds this variable or a new one."""
+    return make(INPUT, (), (type_,), (("number", uuid.uuid4().int),), name, origin)
 
 
 def arg(index: int, type_: TensorType, name: str | None = None) -> Node:

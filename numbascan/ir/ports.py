@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ..types import TensorType
 from .graph import Graph, close
-from .node import Node, make
+from .node import Node, arg, make
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +183,14 @@ class Body:
     graph: Graph
     ports: LoopSpec = field(compare=False, hash=False)
     layout: tuple[object, ...]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        from .pickling import restore_body
+
+        bare = tuple(arg(k, node.type, node.name) for k, node in enumerate(self.ports.outer_inputs()))  # the graph around it stays out
+        reads = tuple(arg(k, node.type, node.name) for k, node in enumerate(self.graph.inputs))
+        writes = tuple(arg(k, node.type, node.name) for k, node in enumerate(self.graph.outputs))
+        return restore_body, (self.graph, self.ports.with_outer(bare).with_inner(reads, writes), self.layout)
 
 
 class _ScanOp:

@@ -1,0 +1,186 @@
+"""From a graph to something that runs. The one file that names every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .emit.cache import load
+from .emit.cpu import module_text
+from .errors import CudaUnavailableError
+from .ir.graph import Graph, substitute, toposort
+from .ir.node import ARG, INPUT, Node, arg
+from .ir.ports import SCAN, loop_spec
+from .modes import Mode
+from .ops.card import Card
+from .ops.lowering import Elementwise, View
+from .plan.plan import Plan, plan
+from .plan.save_mem import split_row_reads
+from .run.interpret import interpret
+from .types import TensorType
+
+SPECIALISED_DIM = 16  # a dimension up to this length may be compiled in
+SPECIALISED_KINDS = 8  # so many lengths of one dimension, then it is left to the run
+
+Axes = tuple[int | None, ...]
+
+
+class Program:
+    """A graph made ready to run in a mode. Call it with one array or number per input; it gives a list of arrays.
+
+    `specialise`: small dimensions that the graph leaves open are compiled in, one kernel per kind of argument.
+    """
+
+    def __init__(self, graph: Graph, mode: Mode, name: str = "scan", specialise: bool = True) -> None:
+        self.graph, self.mode, self.name = graph, mode, _identifier(name)
+        self.specialise = specialise
+        self._lengths = length_axes(graph) if specialise else frozenset()
+        self._seen: dict[tuple[int, int], set[int]] = {}
+        self._kernels: dict[tuple[tuple[Axes, ...], tuple[bool, ...]], Kernel] = {}
+        self._whole = (False,) * len(graph.outputs)
+        self._converters = [_converter(node.type) for node in graph.inputs]
+
+    def __call__(self, arguments: Sequence[Any], out: Sequence[Any] | None = None) -> list[Any]:
+        """Runs; `out` gives an array to write each result into (None entries: a new one)."""
+        if self.mode.target != "numba":
+            return self._interpreted(arguments, out)
+        values = [convert(value) for convert, value in zip(self._converters, arguments, strict=True)]
+        given = self._whole if out is None else tuple(array is not None for array in out)
+        kernel = self.kernel(self._kind(values), given)
+        return kernel(values, [] if out is None else [array for array in out if array is not None])
+
+    def kernel(self, kind: tuple[Axes, ...], given: tuple[bool, ...] | None = None) -> Kernel:
+        """The compiled function for one kind of argument."""
+        key = (kind, self._whole if given is None else given)
+        if key not in self._kernels:
+            self._kernels[key] = Kernel(specialised(self.graph, kind), self.mode, self.name, key[1])
+        return self._kernels[key]
+
+    def source(self, target: str = "cpu") -> str:
+        """The generated code, of the kernel that ran last, or of the graph as it stands."""
+        if target != "cpu":
+            raise ValueError(f"source(target={target!r}): the target there is now is 'cpu'")
+        if self._kernels:
+            return next(reversed(self._kernels.values())).text
+        plain = tuple(node.type.shape for node in self.graph.inputs)
+        return Kernel(specialised(self.graph, plain), self.mode, self.name, self._whole).text
+
+    def _kind(self, values: Sequence[Any]) -> tuple[Axes, ...]:
+        """Which dimensions of the arguments are compiled in."""
+        return tuple(
+            self._fixed_axes(k, node.type.shape, np.shape(value)) if node.type.shape else ()
+            for k, (node, value) in enumerate(zip(self.graph.inputs, values, strict=True))
+        )
+
+    def _fixed_axes(self, k: int, shape: Axes, found: tuple[int, ...]) -> Axes:
+        axes: list[int | None] = []
+        for axis, (known, dim) in enumerate(zip(shape, found, strict=True)):
+            if known is not None and known != dim:
+                name = self.graph.inputs[k].name or f"argument {k}"
+                raise ValueError(f"{self.name}: {name} has length {dim} along axis {axis}, where {known} was declared")
+            if known is None and self.specialise and dim <= SPECIALISED_DIM and (k, axis) not in self._lengths:
+                seen = self._seen.setdefault((k, axis), set())
+                if dim == 1 or dim in seen or len(seen) < SPECIALISED_KINDS:
+                    seen.add(dim)
+                    known = dim
+            axes.append(known)
+        return tuple(axes)
+
+    def _interpreted(self, arguments: Sequence[Any], out: Sequence[Any] | None) -> list[Any]:
+        if self.mode.target == "cuda":
+            raise CudaUnavailableError("mode='cuda': this version generates code for the CPU only; use mode=None")
+        results = interpret(self.graph, arguments)
+        for k, array in enumerate(out or ()):
+            if array is not None:
+                array[: len(results[k])] = results[k]
+                results[k] = array[: len(results[k])]
+        return results
+
+
+class Kernel:
+    """One compiled function: trace → … → plan → text → machine code."""
+
+    def __init__(self, graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> None:
+        self.graph = graph
+        self.plan: Plan = plan(split_row_reads(graph), name, given)
+        self.text = module_text(self.plan.function, mode.fastmath)
+        self.function: Callable[..., Any] = load(self.text, name)
+        self._dtypes = [np.dtype(node.type.dtype) for node in graph.outputs]
+
+    def __call__(self, values: list[Any], out: Sequence[Any]) -> list[Any]:
+        try:
+            results = self.function(*values, *out, *self.plan.constants)
+        except Exception as error:
+            raise readable(error) from None
+        if len(self._dtypes) == 1:
+            results = (results,)
+        elif results is None:
+            return []
+        return [
+            value if isinstance(value, np.ndarray) else np.asarray(value, dtype) for value, dtype in zip(results, self._dtypes, strict=True)
+        ]
+
+
+def readable(error: Exception) -> Exception:
+    """An error of a kernel with the numbers it saw put into its message."""
+    if len(error.args) > 1 and isinstance(error.args[0], str):
+        return type(error)(error.args[0].format(*error.args[1:]))
+    return error
+
+
+def _converter(type_: TensorType) -> Callable[[Any], Any]:
+    """What brings an argument into the form that a kernel takes: a number, or a C-contiguous aligned array."""
+    dtype = np.dtype(type_.dtype)
+    if not type_.rank:
+        plain = {"float64": float, "int64": int, "bool": bool, "complex128": complex}.get(type_.dtype)
+        return plain if plain is not None else dtype.type
+
+    def convert(value: Any) -> Any:
+        array = np.ascontiguousarray(value, dtype)
+        return array if array.flags.aligned else array.copy()
+
+    return convert
+
+
+def specialised(graph: Graph, kind: tuple[Axes, ...]) -> Graph:
+    """The graph with fixed dimensions put into its inputs' types, its inner types inferred again."""
+    inputs = tuple(
+        arg(k, node.type.with_shape(axes).strong(), node.name) for k, (node, axes) in enumerate(zip(graph.inputs, kind, strict=True))
+    )
+    return Graph(inputs, substitute(graph.outputs, dict(zip(graph.inputs, inputs, strict=True))))
+
+
+def length_axes(graph: Graph) -> frozenset[tuple[int, int]]:
+    """The (input, axis) pairs whose length is the length of a sequence: never compiled in."""
+    position = {node: k for k, node in enumerate(graph.inputs)}
+    found: set[tuple[int, int]] = set()
+    for node in toposort(graph.outputs):
+        if node.op is SCAN:
+            for seq in loop_spec(node).seqs:
+                found |= {(position[leaf], 0) for leaf in _rows_behind(seq.outer) if leaf in position}
+    return frozenset(found)
+
+
+def _rows_behind(node: Node) -> set[Node]:
+    """The leaves whose rows a sequence takes, through slices and elementwise work."""
+    leaves: set[Node] = set()
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if node.op in (INPUT, ARG):
+            leaves.add(node)
+        elif isinstance(node.op, Card) and isinstance(node.op.lower, View):
+            stack.append(node.inputs[0])
+        elif isinstance(node.op, Card) and isinstance(node.op.lower, Elementwise):
+            stack += [parent for parent in node.inputs if parent.type.rank == node.type.rank]
+    return leaves
+
+
+def _identifier(name: str) -> str:
+    """`name` as a name for a function."""
+    cleaned = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
+    return cleaned if cleaned.isidentifier() else f"scan_{cleaned}".rstrip("_")
+
+

@@ -1,0 +1,168 @@
+"""Loops as Python text: what cpu.py and cuda.py share.
+
+Parentheses stand only where Python needs them. A result of a narrow dtype is cast back, because Numba widens: int32 + int32 is int64 there.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+
+from ..ir.loops import (
+    ATOM,
+    UNARY,
+    Alias,
+    Alloc,
+    Apply,
+    Break,
+    Call,
+    Fail,
+    For,
+    If,
+    Index,
+    Length,
+    Let,
+    Literal,
+    Load,
+    Name,
+    Note,
+    Return,
+    Stmt,
+    Store,
+    Template,
+)
+
+NARROW = {"int8", "int16", "int32", "uint8", "uint16", "uint32"}  # dtypes that Numba's operators widen
+_PLACE = re.compile(r"\{(\d+)\}")
+_CASTS = re.compile(r"np\.\w+\(\{0\}\)")
+WIDTH = 120  # a longer line of generated code is broken inside its parentheses
+
+
+def expression(expr: Index) -> str:
+    """The text of a scalar expression."""
+    return _text(expr)[0]
+
+
+def _text(expr: Index) -> tuple[str, int]:
+    """Text, and how tightly it binds."""
+    if isinstance(expr, int):
+        return str(expr), ATOM if expr >= 0 else UNARY
+    if isinstance(expr, Literal):
+        return literal(expr)
+    if isinstance(expr, Name):
+        return expr.name, ATOM
+    if isinstance(expr, Length):
+        return f"{expr.array}.shape[{expr.axis}]", ATOM
+    if isinstance(expr, Load):
+        return f"{expr.array}[{', '.join(expression(i) for i in expr.index)}]", ATOM
+    assert isinstance(expr, Apply)
+    text = filled(expr.template, expr.args)
+    if expr.dtype in NARROW and not _CASTS.fullmatch(expr.template.text):
+        return f"np.{expr.dtype}({text})", ATOM
+    return text, expr.template.level
+
+
+def filled(template: Template, args: tuple[Index, ...]) -> str:
+    """A template's text with its places taken; in parentheses where they bind less tightly than their place asks."""
+    places = template.places or (0,) * len(args)
+
+    def place(match: re.Match[str]) -> str:
+        k = int(match[1])
+        text, level = _text(args[k])
+        return f"({text})" if level < places[k] else text
+
+    return _PLACE.sub(place, template.text)
+
+
+def literal(expr: Literal) -> tuple[str, int]:
+    """A number in its dtype."""
+    value, dtype = expr.value, expr.dtype
+    if dtype == "bool":
+        return str(bool(value)), ATOM
+    if dtype.startswith("complex"):
+        number = complex(value)
+        text = f"complex({_real(number.real)}, {_real(number.imag)})"
+        return (text if dtype == "complex128" else f"np.complex64({text})"), ATOM
+    if dtype.startswith("float"):
+        text = _real(float(value.real))
+        if dtype == "float64":
+            return text, UNARY if text.startswith("-") else ATOM
+        return f"np.{dtype}({text})", ATOM
+    number_text = str(int(value.real))
+    if dtype == "int64":
+        return number_text, UNARY if number_text.startswith("-") else ATOM
+    return f"np.{dtype}({number_text})", ATOM
+
+
+def _real(value: float) -> str:
+    if math.isnan(value):
+        return "np.nan"
+    if math.isinf(value):
+        return "np.inf" if value > 0 else "-np.inf"
+    return repr(value)
+
+
+def statements(stmts: Iterable[Stmt], depth: int = 1) -> Iterator[str]:
+    """The lines of a block."""
+    pad = "    " * depth
+    for stmt in stmts:
+        if isinstance(stmt, For):
+            yield f"{pad}for {stmt.name} in range({_range(stmt)}):"
+            yield from statements(stmt.body, depth + 1)
+        elif isinstance(stmt, If):
+            yield from _if(stmt, depth)
+        else:
+            yield pad + _simple(stmt)
+
+
+def _range(loop: For) -> str:
+    if loop.start == 0 and loop.step == 1:
+        return expression(loop.stop)
+    bounds = f"{expression(loop.start)}, {expression(loop.stop)}"
+    return bounds if loop.step == 1 else f"{bounds}, {loop.step}"
+
+
+def _if(stmt: If, depth: int) -> Iterator[str]:
+    pad = "    " * depth
+    yield f"{pad}if {expression(stmt.condition)}:"
+    yield from list(statements(stmt.then, depth + 1)) or [f"{pad}    pass"]
+    if stmt.otherwise:
+        yield f"{pad}else:"
+        yield from statements(stmt.otherwise, depth + 1)
+
+
+def _simple(stmt: Stmt) -> str:
+    if isinstance(stmt, Let):
+        return _assignment(stmt)
+    if isinstance(stmt, Store):
+        target = expression(Load("", stmt.array, stmt.index))
+        return f"{target} {stmt.combine}= {expression(stmt.value)}"
+    if isinstance(stmt, Alloc):
+        shape = ", ".join(expression(dim) for dim in stmt.shape)
+        kind = "" if stmt.dtype == "float64" else f", np.{'bool_' if stmt.dtype == 'bool' else stmt.dtype}"
+        return f"{stmt.name} = np.empty({shape if len(stmt.shape) == 1 else f'({shape})'}{kind})"
+    if isinstance(stmt, Alias):
+        return f"{stmt.name} = {filled(stmt.text, stmt.args)}"
+    if isinstance(stmt, Fail):
+        numbers = "".join(f", {expression(number)}" for number in stmt.numbers)
+        return f"raise {stmt.error}({stmt.message!r}{numbers})"
+    if isinstance(stmt, Call):
+        return f"{stmt.routine.rsplit('.', 1)[-1] if not stmt.routine.startswith('np.') else stmt.routine}({', '.join(stmt.args)})"
+    if isinstance(stmt, Return):
+        return f"return {', '.join(stmt.names)}" if stmt.names else "return"
+    if isinstance(stmt, Note):
+        return f"# {stmt.text}"
+    assert isinstance(stmt, Break)
+    return "break"
+
+
+def _assignment(stmt: Let) -> str:
+    """`s += x` where that is the same as `s = s + x`."""
+    value = stmt.value
+    if isinstance(value, Apply) and value.template.text in ("{0} + {1}", "{0} * {1}", "{0} - {1}") and value.dtype not in NARROW:
+        first = value.args[0]
+        if isinstance(first, Name) and first.name == stmt.name:
+            sign = value.template.text[4]
+            return f"{stmt.name} {sign}= {expression(value.args[1])}"
+    return f"{stmt.name} = {expression(value)}"

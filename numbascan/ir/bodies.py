@@ -1,0 +1,28 @@
+"""Graphs inside nodes: the step of a loop, the branches of a choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from .graph import Graph, toposort
+from .node import Node
+from .ports import Body
+
+
+def bodies(node: Node) -> tuple[Graph, ...]:
+    """The closed graphs that a node holds, empty for most."""
+    found: list[Graph] = []
+    for _, value in node.attrs:
+        if isinstance(value, Body):
+            found.append(value.graph)
+        elif isinstance(value, tuple):
+            found.extend(part for part in value if isinstance(part, Graph))
+    return tuple(found)
+
+
+def all_nodes(outputs: Iterable[Node]) -> Iterator[Node]:
+    """Every node behind `outputs` and, after each node that holds graphs, every node in them."""
+    for node in toposort(outputs):
+        yield node
+        for body in bodies(node):
+            yield from all_nodes(body.outputs)

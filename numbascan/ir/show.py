@@ -1,0 +1,178 @@
+"""A graph as text, one line per node: `name: type = op(operands, attributes)`, the steps of loops and the branches of choices indented."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from .bodies import bodies
+from .graph import Graph, toposort
+from .node import ARG, CONSTANT, INPUT, ITEM, Data, Node, constant_value
+from .ports import SCAN, LoopSpec, loop_spec
+
+INLINE_LIMIT = 4  # elements up to which a constant is written where it is read
+INDENT = "    "
+
+
+class GraphText(str):
+    """A text that shows itself as it is, so that a prompt or a notebook prints it line by line."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def show(graph: Graph) -> GraphText:
+    """The graph as text.
+
+    >>> from numbascan.ir.graph import Graph
+    >>> from numbascan.ir.node import constant, new_input
+    >>> from numbascan.types import TensorType
+    >>> x = new_input(TensorType("float64", (None,)), "x")
+    >>> show(Graph((x,), (x, constant(2.0))))
+    input x: float64[?]
+    return x, 2.0
+    """
+    names = Names(graph)
+    inputs = [f"{input_kind(node)} {names[node]}: {node.type}" for node in graph.inputs]
+    inputs += [f"{input_kind(node)} {names[node]}: {node.type}" for node in names.strays]
+    results = ", ".join(names[node] for node in graph.outputs)
+    return GraphText("\n".join([*inputs, *_lines(graph, names), f"return {results}"]))
+
+
+def input_kind(node: Node) -> str:
+    """How a graph calls one of its leaves: shared variables have a container."""
+    return "shared" if "container" in node.params else "input"
+
+
+class Names:
+    """A name for every node of a graph: the user's where there is one, else v0, v1, …; small constants by their value."""
+
+    def __init__(self, graph: Graph) -> None:
+        order = toposort((*graph.inputs, *graph.outputs), stop=graph.inputs)
+        self.order = order
+        self.strays = [node for node in order if node.op in (INPUT, ARG) and node not in graph.inputs]
+        self._used: set[str] = set()
+        self._numbers = itertools.count()
+        self._names = {node: self._name(node) for node in order}
+
+    def __getitem__(self, node: Node) -> str:
+        return self._names[node]
+
+    def _name(self, node: Node) -> str:
+        if node.op is CONSTANT and node.name is None and (node.type.size or 0) <= INLINE_LIMIT:
+            return _number(node)
+        wanted = node.name or f"v{next(self._numbers)}"
+        name, copies = wanted, 1
+        while name in self._used:
+            copies += 1
+            name = f"{wanted}_{copies}"
+        self._used.add(name)
+        return name
+
+
+def _number(node: Node) -> str:
+    value = constant_value(node)
+    assert value is not None
+    text = repr(value.tolist())
+    return text if node.type.weak or node.type.dtype in ("bool", "int64", "float64") else f"{node.type.dtype}({text})"
+
+
+def _lines(graph: Graph, names: Names) -> Iterator[str]:
+    inputs = set(graph.inputs)
+    for node in names.order:
+        if node in inputs or node in names.strays or not _has_line(node):
+            continue
+        yield f"{names[node]}: {', '.join(map(str, node.types))} = {operation(node, names)}"
+        for line in _inside(node, names):
+            yield INDENT + line
+
+
+def _has_line(node: Node) -> bool:
+    return node.op is not CONSTANT or node.name is not None or (node.type.size or 0) > INLINE_LIMIT
+
+
+def operation(node: Node, names: Names) -> str:
+    """What a node does, in one line."""
+    if node.op is CONSTANT:
+        return f"constant({node.type})" if (node.type.size or 0) > INLINE_LIMIT else _number(node)
+    if node.op is ITEM:
+        return f"{names[node.inputs[0]]}[{node.attr('index')}]"
+    if node.op is SCAN:
+        spec = loop_spec(node)
+        notes = [f"n_steps={names[spec.n_steps]}"]
+        notes += [f"truncate_gradient={spec.truncate_gradient}"] if spec.truncate_gradient != -1 else []
+        return f"scan {spec.name!r} ({', '.join(notes)})"
+    operands = [names[parent] for parent in node.inputs]
+    return f"{node.op.name}({', '.join(operands + list(attributes(node)))})"
+
+
+def attributes(node: Node) -> Iterator[str]:
+    """The fixed attributes of a node as keyword arguments, graphs left out."""
+    for key, value in node.attrs:
+        if isinstance(value, tuple) and any(isinstance(part, Graph) for part in value):
+            continue
+        if isinstance(value, Data):
+            value = value.array.shape
+        yield f"{key}={getattr(value, '__name__', None) or repr(value)}"
+
+
+def _inside(node: Node, names: Names) -> Iterator[str]:
+    if node.op is SCAN:
+        name, count = names[node], len(node.types)
+        results = [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
+        yield from _loop(loop_spec(node), bodies(node)[0], names, results)
+        return
+    for label, body in zip(("where it holds", "else"), bodies(node), strict=False):
+        inner = Names(body)
+        bound = ", ".join(f"{inner[a]} = {names[b]}" for a, b in zip(body.inputs, node.inputs[1:], strict=True))
+        yield f"{label}: {bound}" if bound else f"{label}:"
+        yield from (INDENT + line for line in _lines(body, inner))
+        yield f"{INDENT}return {', '.join(inner[output] for output in body.outputs)}"
+
+
+def _loop(spec: LoopSpec, body: Graph, outer: Names, results: Sequence[str]) -> Iterator[str]:
+    inner = Names(body)
+    yield from _reads(spec, inner, outer, results)
+    yield from _lines(body, inner)
+    yield from _writes(spec, inner, results)
+
+
+def _reads(spec: LoopSpec, inner: Names, outer: Names, results: Sequence[str]) -> Iterator[str]:
+    """One line per value that the step is given."""
+    for seq in spec.seqs:
+        for tap, read in zip(seq.taps, seq.reads, strict=True):
+            yield f"seq {inner[read]}: {read.type} = {outer[seq.outer]}[{_at(tap)}]"
+    result = iter(results)
+    for mit_mot in spec.mit_mots:
+        name = next(result)
+        for tap, read in zip(mit_mot.in_taps, mit_mot.reads, strict=True):
+            yield f"mit_mot {inner[read]}: {read.type} = {name}[{_at(tap)}], at first {outer[mit_mot.outer]}"
+    for state in spec.states:
+        name = next(result)
+        for tap, read in zip(state.taps, state.reads, strict=True):
+            yield f"state {inner[read]}: {read.type} = {name}[{_at(tap)}], at first {outer[state.initial]}"
+    for carry in spec.carries:
+        yield f"shared {inner[carry.read]}: {carry.read.type} = at first {outer[carry.shared]}"
+    for non_seq in spec.non_seqs:
+        yield f"non_seq {inner[non_seq.read]}: {non_seq.read.type} = {outer[non_seq.outer]}"
+
+
+def _writes(spec: LoopSpec, inner: Names, results: Sequence[str]) -> Iterator[str]:
+    """One line per value that the step gives."""
+    result = iter(results)
+    for mit_mot in spec.mit_mots:
+        name = next(result)
+        for tap, write in zip(mit_mot.out_taps, mit_mot.writes, strict=True):
+            yield f"write {name}[{_at(tap)}] = {inner[write]}"
+    for port in (*spec.states, *spec.traces):
+        yield f"write {next(result)}[t] = {inner[port.write]}"
+    for carry in spec.carries:
+        yield f"write {next(result)} = {inner[carry.write]}, next {inner[carry.read]}"
+    if spec.until is not None:
+        yield f"until {inner[spec.until]}"
+
+
+def _at(tap: int) -> str:
+    return "t" if tap == 0 else f"t{tap:+d}"

@@ -1,0 +1,113 @@
+"""Cards: everything about an op in one place.
+
+A card says what an op is called, which NumPy functions lead to it, what it gives (`infer`), how NumPy computes it
+(`evaluate`, the oracle), how `plan/` turns it into loops (`lower`), and its derivatives. Tests loop over CARDS.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ir.node import Node, Origin, constant, constant_value, make
+from ..types import TensorType
+from .lowering import Elementwise, Lowering
+
+FOLD_LIMIT = 1024  # elements up to which an op on constants is computed while tracing
+
+Infer = Callable[..., TensorType | tuple[TensorType, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """One op. `evaluate` and `infer` take the operands (arrays, types), then the attributes by keyword.
+
+    `samples` gives operand tuples and attributes for the tests; `no_gradient` is the reason where a derivative is missing.
+    """
+
+    name: str
+    evaluate: Callable[..., Any]
+    infer: Infer
+    lower: Lowering
+    keys: tuple[Callable[..., Any], ...] = ()
+    samples: Callable[[], list[tuple[tuple[Any, ...], dict[str, Any]]]] | None = None
+    vjp: Callable[..., Any] | None = None
+    jvp: Callable[..., Any] | None = None
+    no_gradient: str = ""
+
+    def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        return apply(self, *inputs, **node.params)
+
+    def __repr__(self) -> str:
+        return f"Card({self.name!r})"
+
+    def __reduce__(self) -> tuple[Callable[[str], Card], tuple[str]]:
+        return card_named, (self.name,)
+
+
+CARDS: dict[str, Card] = {}
+
+
+def register(card: Card) -> Card:
+    """Adds a card to the table; names are unique."""
+    if card.name in CARDS:
+        raise ValueError(f"two cards are named {card.name!r}")
+    CARDS[card.name] = card
+    return card
+
+
+def card_named(name: str) -> Card:
+    return CARDS[name]
+
+
+def apply(card: Card, *inputs: Node, **attrs: Hashable) -> Node:
+    """The node of `card` on `inputs`; a constant where all inputs are small constants."""
+    inferred = card.infer(*(node.type for node in inputs), **attrs)
+    types = inferred if isinstance(inferred, tuple) else (inferred,)
+    folded = _folded(card, inputs, types, attrs)
+    if folded is not None:
+        return folded
+    return make(card, inputs, types, tuple(sorted(attrs.items())), origin=user_line())
+
+
+def _folded(card: Card, inputs: tuple[Node, ...], types: tuple[TensorType, ...], attrs: dict[str, Any]) -> Node | None:
+    if not inputs or len(types) != 1 or types[0].size is None or types[0].size > FOLD_LIMIT:
+        return None
+    values = [constant_value(node) for node in inputs]
+    if any(value is None for value in values):
+        return None
+    with np.errstate(all="ignore"):
+        (result,) = evaluate(card, types, tuple(node.type for node in inputs), values, attrs)
+    return constant(result, types[0].dtype, types[0].weak)
+
+
+def evaluate(
+    card: Card, types: tuple[TensorType, ...], operand_types: tuple[TensorType, ...], values: list[Any], attrs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """The card's results by NumPy, in the dtypes that were inferred."""
+    if isinstance(card.lower, Elementwise):
+        loop = card.lower.loop(*operand_types)
+        values = [np.asarray(value).astype(dtype, copy=False) for value, dtype in zip(values, loop, strict=False)]
+    result = card.evaluate(*values, **attrs)
+    results = result if isinstance(result, tuple) else (result,)
+    return tuple(np.asarray(value).astype(type_.dtype, copy=False) for value, type_ in zip(results, types, strict=True))
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+
+
+def user_line() -> Origin | None:
+    """File and line of the innermost frame that belongs neither to numbascan nor to NumPy."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((_PACKAGE, _NUMPY)):
+            return file, frame.f_lineno
+        frame = frame.f_back  # type: ignore[assignment]
+    return None

@@ -1,0 +1,85 @@
+"""Ops that hold a graph of their own: a lazy choice, and a Python function called for real in mode="python"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import Graph, close, substitute
+from ..ir.node import Node, make, new_input, outputs_of
+from ..types import TensorType
+
+
+class _IfElse:
+    """operands: the condition, then what the branches read. Both branches are closed graphs over the same arguments."""
+
+    name = "ifelse"
+
+    def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        return if_else(inputs[0], inputs[1:], *branches(node))
+
+    def __reduce__(self) -> str:
+        return "IF_ELSE"
+
+
+IF_ELSE = _IfElse()
+
+
+def branches(node: Node) -> tuple[Graph, Graph]:
+    """The graphs of a choice: taken where the condition holds, and where it does not."""
+    found = node.attr("branches")
+    assert isinstance(found, tuple)
+    return found
+
+
+def if_else(condition: Node, operands: Sequence[Node], then: Graph, otherwise: Graph) -> Node:
+    """The node of a lazy choice. The branches must agree in dtype and rank; a dimension they disagree on becomes unknown."""
+    fitted = tuple(_on_types(branch, operands) for branch in (then, otherwise))
+    types = tuple(_joined(a.type, b.type) for a, b in zip(fitted[0].outputs, fitted[1].outputs, strict=True))
+    return make(IF_ELSE, (condition, *operands), types, (("branches", fitted),))
+
+
+def if_else_outputs(condition: Node, operands: Sequence[Node], then: Graph, otherwise: Graph) -> tuple[Node, ...]:
+    return outputs_of(if_else(condition, operands, then, otherwise))
+
+
+def _on_types(branch: Graph, operands: Sequence[Node]) -> Graph:
+    if [node.type for node in branch.inputs] == [node.type for node in operands]:
+        return branch
+    fresh = tuple(new_input(node.type, old.name) for node, old in zip(operands, branch.inputs, strict=True))
+    return close(fresh, substitute(branch.outputs, dict(zip(branch.inputs, fresh, strict=True))))
+
+
+def _joined(a: TensorType, b: TensorType) -> TensorType:
+    if a.dtype != b.dtype or a.rank != b.rank:
+        raise TypeError(f"ifelse: the branches give {a} and {b}; they must agree in dtype and rank")
+    return TensorType(a.dtype, tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)), a.weak and b.weak)
+
+
+class _PyCall:
+    """A Python function that is called with the real values; its result types are known from tracing it."""
+
+    name = "py_call"
+
+    def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        return make(PY_CALL, inputs, node.types, node.attrs)
+
+    def __reduce__(self) -> str:
+        return "PY_CALL"
+
+
+PY_CALL = _PyCall()
+
+
+def py_call_node(function: Callable[..., Any], operands: Sequence[Node], types: Sequence[TensorType]) -> Node:
+    """A call of `function` on the values of `operands`; it gives arrays (one, or a flat tuple) of the given types."""
+    return make(PY_CALL, operands, types, (("function", function),))
+
+
+def py_call(node: Node, values: Sequence[Any]) -> tuple[Any, ...]:
+    function: Any = node.attr("function")
+    result = function(*values)
+    results = result if isinstance(result, tuple) else (result,)
+    return tuple(np.asarray(value).astype(type_.dtype, copy=False) for value, type_ in zip(results, node.types, strict=True))

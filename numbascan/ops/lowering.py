@@ -1,0 +1,146 @@
+"""The ways an op becomes loops. A card carries one of these; `plan/` knows only them, not the ops.
+
+All functions here take an `Operands` view of the node: its attributes, its operands' dimensions and elements. They return
+index arithmetic and scalar expressions of `ir/loops.py`, never text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Union
+
+from ..ir.loops import Expr, Index, Template
+from ..types import TensorType
+
+Indices = tuple[Index, ...]
+
+
+class Operands(Protocol):
+    """A node as seen by its lowering."""
+
+    @property
+    def attrs(self) -> dict[str, Any]: ...
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        """Types of the operands."""
+        ...
+
+    @property
+    def out(self) -> TensorType:
+        """Type of the (first) result."""
+        ...
+
+    def dims(self, k: int) -> Indices:
+        """Dimensions of operand k: ints where fixed, expressions where only the run knows them."""
+        ...
+
+    def at(self, k: int, index: Indices = (), dtype: str | None = None) -> Expr:
+        """The element of operand k at `index`, cast to `dtype` if given."""
+        ...
+
+    def scalar(self, k: int) -> Index:
+        """Operand k, a scalar integer, as index arithmetic (an int where it is constant)."""
+        ...
+
+    def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
+        """Raise `error` at run time unless `condition` holds. {0}, {1}, … in the message stand for the numbers."""
+        ...
+
+
+Dims = Callable[[Operands], Indices]
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """out[i] = code(operands[i]) with broadcasting.
+
+    `loop(*types)` gives the dtypes of the computation, operands first, results after (as `ufunc.resolve_dtypes`);
+    `code(*loop_dtypes)` the text. Operands and results are cast by the driver.
+    """
+
+    loop: Callable[..., tuple[str, ...]]
+    code: Callable[..., Template]
+
+
+@dataclass(frozen=True)
+class View:
+    """out[i] = operand[index(i)]. Nothing is stored. `index` gives the place in operand 0."""
+
+    dims: Dims
+    index: Callable[[Operands, Indices], Indices]
+
+
+@dataclass(frozen=True)
+class Generate:
+    """out[i] = element(i), computed where it is read."""
+
+    dims: Dims
+    element: Callable[[Operands, Indices], Expr]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One loop nest over the box `counts`: result[place(i)] = element(i), or += with combine "+"."""
+
+    counts: Indices
+    place: Callable[[Indices], Indices]
+    element: Callable[[Indices], Expr]
+    combine: str = ""
+
+
+@dataclass(frozen=True)
+class Passes:
+    """The result is written by several loop nests, in order; later ones may overwrite earlier ones.
+
+    All elements must be written. `aligned_base`: operand whose elements the result keeps at the same place where no
+    later pass writes (-1: none); lets the result be updated in place.
+    """
+
+    dims: Dims
+    passes: Callable[[Operands], Sequence[Pass]]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A reduction over attribute `axis` (a tuple of axes >= 0) with attribute `keepdims`.
+
+    `start(dtype)` gives the accumulators' first values, `step(accumulators, element, position)` the next ones
+    (`position`: flat index within the reduced axes), `finish(accumulators)` the result. `loop(type)` names the dtypes of the
+    accumulators; the element is cast to the first of them. `allow_empty=False` refuses to reduce zero elements.
+    `cumulative`: every partial result is kept along the one axis, instead of the last.
+    """
+
+    loop: Callable[[TensorType], tuple[str, ...]]
+    start: Callable[..., tuple[Expr, ...]]
+    step: Callable[..., tuple[Expr, ...]]
+    finish: Callable[..., Expr]
+    allow_empty: bool = True
+    cumulative: bool = False
+
+
+@dataclass(frozen=True)
+class Contract:
+    """A sum of products of two operands. Attribute `labels` = (labels of a, labels of b, labels of the result), each a tuple of ints.
+
+    A label in both operands but not in the result is summed over. No label twice in one operand.
+    """
+
+
+@dataclass(frozen=True)
+class Library:
+    """A routine on whole C-contiguous arrays: `routine(results…, operands…, *statics)`, from `numbascan.emit.routines`.
+
+    `core` gives the rank of each operand, then of each result, that one call handles; leading axes are looped over, and must
+    be equal in all operands. A result of core rank 0 is handed over as an array of shape (1,), an operand of core rank 0 as its value.
+    """
+
+    routine: Callable[..., str]  # of the operand types: the routine's name
+    core: tuple[tuple[int, ...], tuple[int, ...]]
+    dims: Callable[[Operands], tuple[Indices, ...]]  # one tuple per result
+    statics: Callable[[dict[str, Any]], tuple[Any, ...]] = lambda attrs: ()
+    dtypes: Callable[..., tuple[str, ...]] | None = None  # of the operands as handed over; default: as they are
+
+
+Lowering = Union[Elementwise, View, Generate, Passes, Fold, Contract, Library]  # noqa: UP007

@@ -1,0 +1,207 @@
+"""Builds the loop tree: blocks, fresh names, and where a statement belongs.
+
+A statement goes to the outermost block in which everything it reads is defined: work rows are taken before the loops,
+scalars that no step changes are computed once.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ..ir.loops import COMPARE, NOT, Alias, Alloc, Apply, Expr, Fail, For, If, Index, Let, Literal, Name, Stmt, Template, compare, names_in
+
+if TYPE_CHECKING:
+    from ..ir.node import Node
+
+RESERVED = {"np", "math", "numba", "range", "min", "max", "abs", "int", "float", "bool", "complex", "round", "divmod", "pow", "len"}
+
+
+class Block:
+    """Statements in the making. `is_branch`: runs only sometimes, so nothing that can fail leaves it."""
+
+    def __init__(self, parent: Block | None, is_branch: bool = False) -> None:
+        self.parent, self.is_branch = parent, is_branch
+        self.stmts: list[Stmt] = []
+        self.memo: dict[tuple[Node, tuple[Index, ...]], Expr] = {}
+        self.depth: int = 0 if parent is None else parent.depth + 1
+
+    def lookup(self, key: tuple[Node, tuple[Index, ...]]) -> Expr | None:
+        """An element that this block or one around it already holds in a local."""
+        block: Block | None = self
+        while block is not None:
+            if key in block.memo:
+                return block.memo[key]
+            block = block.parent
+        return None
+
+
+class Builder:
+    """The function in the making."""
+
+    def __init__(self, taken: tuple[str, ...] = ()) -> None:
+        self.root = Block(None)
+        self.block = self.root
+        self.home: dict[str, Block] = {}  # where a name is defined
+        self.written: dict[str, Block] = {}  # where an array's elements have their values; an argument's: everywhere
+        self.shapes: dict[str, tuple[Index, ...]] = {}  # of the arrays taken here
+        self.spills: dict[tuple[int, int], str] = {}
+        self.used = {*RESERVED, *taken}
+        self.equal: dict[Index, Index] = {}
+
+    # names ----------------------------------------------------------------------------------------------------------
+
+    def fresh(self, hint: str | None, fallback: str = "v", block: Block | None = None) -> str:
+        """A name that is not taken, as near to `hint` as possible, defined in `block` (default: the current one)."""
+        base = re.sub(r"\W", "_", hint or fallback).strip("_") or fallback
+        if base[0].isdigit() or keyword.iskeyword(base):
+            base = f"{fallback}_{base}"
+        name, count = base, 1
+        while name in self.used:
+            count += 1
+            name = f"{base}_{count}" if not base[-1].isdigit() else f"{base}_v{count}"
+        self.used.add(name)
+        self.home[name] = self.block if block is None else block
+        return name
+
+    def home_of(self, *exprs: Index) -> Block:
+        """The outermost block in which all that `exprs` read is defined."""
+        found = self.root
+        for expr in exprs:
+            for name, is_element in names_in(expr):
+                home = self.home.get(name, self.root)
+                if is_element:
+                    home = self.written.get(name, home)
+                if home.depth > found.depth:
+                    found = home
+        return found
+
+    def steps_within(self, names: Iterable[str], block: Block) -> dict[str, Block]:
+        """Says that `names` change inside `block` (a loop), so nothing read from them leaves it. Gives what was said before."""
+        before = {name: self.home.get(name, self.root) for name in names}
+        for name in before:
+            self.home[name] = self.written[name] = block
+        return before
+
+    # statements -----------------------------------------------------------------------------------------------------
+
+    def emit(self, stmt: Stmt) -> None:
+        self.block.stmts.append(stmt)
+
+    def let(self, hint: str | None, value: Index, dtype: str = "int64", hoist: bool = True) -> Expr:
+        """A local that holds `value`, in the outermost block that can hold it."""
+        if isinstance(value, Name | Literal):
+            return value
+        if isinstance(value, int):
+            return Literal(dtype, value)
+        block = self._hoisted(value, keep_branch=True) if hoist else self.block
+        name = self.fresh(hint, "v", block)
+        block.stmts.append(Let(name, value))
+        return Name(value.dtype, name)
+
+    def variable(self, hint: str | None, value: Index, dtype: str) -> Name:
+        """A local of the current block that will be given other values later."""
+        name = self.fresh(hint)
+        self.emit(Let(name, value))
+        return Name(dtype, name)
+
+    def assign(self, name: Name, value: Index) -> None:
+        self.emit(Let(name.name, value, is_new=False))
+
+    def _hoisted(self, *exprs: Index, keep_branch: bool = False) -> Block:
+        """The home of `exprs`, or the nearest block around the current one that is no further out than a branch allows."""
+        home = self.home_of(*exprs)
+        block = self.block
+        while block is not home and block.parent is not None and not (keep_branch and block.is_branch):
+            block = block.parent
+        return block
+
+    def alloc(self, hint: str | None, shape: tuple[Index, ...], dtype: str, fill: Index | None = None) -> str:
+        """An array, taken before the loops that do not change its shape."""
+        block = self._hoisted(*shape)
+        name = self.fresh(hint, "row", block)
+        self.written[name] = self.block
+        self.shapes[name] = shape
+        block.stmts.append(Alloc(name, shape, dtype, fill))
+        return name
+
+    def alias(self, hint: str | None, text: str, *args: Index, arrays: tuple[str, ...] = ()) -> str:
+        """A view of `arrays`; `text` is what makes it, with {0}, {1}, … for `args`."""
+        block = self._hoisted(*args, *(Name("array", array) for array in arrays))
+        name = self.fresh(hint, "row", block)
+        block.stmts.append(Alias(name, Template(text), args))
+        return name
+
+    def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
+        """Fails at run time unless `condition` holds; made as early as its operands are known."""
+        if condition == Literal("bool", True):
+            return
+        block = self._hoisted(condition, *numbers, keep_branch=True)
+        block.stmts.append(If(negated(condition), [Fail(error, message, numbers)]))
+
+    def same(self, a: Index, b: Index, error: str, message: str) -> None:
+        """Both dimensions must be equal: seen now, checked before, or checked at run time."""
+        a, b = self.representative(a), self.representative(b)
+        if a == b:
+            return
+        self.check(compare("==", a, b), error, message, a, b)
+        if not isinstance(a, int) and not self._in_branch():
+            self.equal[a] = b
+        elif not isinstance(b, int) and not self._in_branch():
+            self.equal[b] = a
+
+    def representative(self, a: Index) -> Index:
+        while a in self.equal:
+            a = self.equal[a]
+        return a
+
+    def _in_branch(self) -> bool:
+        block: Block | None = self.block
+        while block is not None:
+            if block.is_branch:
+                return True
+            block = block.parent
+        return False
+
+    # nesting --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def loop(self, hint: str, stop: Index, start: Index = 0, kind: str = "sequential", always: bool = False) -> Iterator[Index]:
+        """Statements made inside run once per index; a loop of one known pass leaves no loop unless `always`."""
+        if isinstance(start, int) and stop == start + 1 and not always:
+            yield start
+            return
+        outer = self.block
+        self.block = Block(outer)
+        name = self.fresh(hint)
+        try:
+            yield Name("int64", name)
+        finally:
+            body, self.block = self.block, outer
+            self.used.discard(name)  # the next loop may count with the same letter
+        if body.stmts:
+            outer.stmts.append(For(name, start, stop, body.stmts, kind=kind))
+
+    @contextmanager
+    def branch(self) -> Iterator[list[Stmt]]:
+        """Statements made inside are collected for one side of an If."""
+        outer = self.block
+        self.block = Block(outer, is_branch=True)
+        collected = self.block.stmts
+        try:
+            yield collected
+        finally:
+            self.block = outer
+
+
+def negated(condition: Expr) -> Expr:
+    """The opposite condition, as a person would write it."""
+    if isinstance(condition, Apply) and condition.template.level == COMPARE:
+        opposite = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+        for sign, other in opposite.items():
+            if condition.template.text == f"{{0}} {sign} {{1}}":
+                return Apply("bool", Template(f"{{0}} {other} {{1}}", COMPARE, condition.template.places), condition.args)
+    return Apply("bool", Template("not {0}", NOT, (COMPARE,)), (condition,))

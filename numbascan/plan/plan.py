@@ -1,0 +1,150 @@
+"""From a graph to a function of loops: the way in and out of `plan/`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..ir.graph import Graph
+from ..ir.loops import Argument, Expr, Function, Length, Load, Name, Return, Stmt, Store, add
+from ..ir.node import Node, constant_value
+from ..types import TensorType
+from .builder import Builder
+from .write import copied
+from .scope import Scope, cast, nest
+from .values import Computed, Indices, InLocals, InMemory, Value
+
+
+@dataclass
+class Plan:
+    """A function, and the arrays that it takes after the graph's inputs."""
+
+    function: Function
+    constants: list[npt.NDArray[np.generic]]
+
+
+class Kernel:
+    """The function in the making, and what every scope of it shares."""
+
+    def __init__(self, graph: Graph, given: Sequence[bool]) -> None:
+        self.builder = Builder()
+        self.graph = graph
+        self.arguments: list[Argument] = []
+        self.constants: list[npt.NDArray[np.generic]] = []
+        self._constant_names: dict[Node, InMemory] = {}
+        inputs = {node: self._argument(node.type, node.name or "x") for node in graph.inputs}
+        self.given: dict[Node, InMemory] = {}
+        for k, (node, is_given) in enumerate(zip(graph.outputs, given, strict=True)):
+            if is_given:
+                value = self._argument(node.type, f"out_{k}" if len(graph.outputs) > 1 else "out", is_written=True)
+                assert isinstance(value, InMemory)
+                self.given[node] = value
+        self.scope = Scope(self, graph.outputs, inputs)
+
+    def _argument(self, type_: TensorType, hint: str, is_written: bool = False) -> Value:
+        name = self.builder.fresh(hint, "x", self.builder.root)
+        self.arguments.append(Argument(name, type_.dtype, type_.rank, is_written))
+        if not type_.rank:
+            return InLocals(type_, (), {(): Name(type_.dtype, name)}, self.builder, self.builder.root, name)
+        dims: Indices = tuple(Length("int64", name, axis) if dim is None else dim for axis, dim in enumerate(type_.shape))
+        return InMemory(type_, dims, name)
+
+    def constant_argument(self, node: Node) -> Value:
+        """A captured array: an argument of the function, never text."""
+        if node not in self._constant_names:
+            array = constant_value(node)
+            assert array is not None
+            value = self._argument(node.type, node.name or "fixed")
+            assert isinstance(value, InMemory)
+            self.constants.append(array)
+            self._constant_names[node] = value
+        return self._constant_names[node]
+
+    def array_of(self, scope: Scope, value: Value, dtype: str) -> str:
+        """The name of a C-contiguous array with the elements of `value`; copied only where it is not one already."""
+        builder = self.builder
+        if value.type.dtype != dtype or isinstance(value, Computed):
+            array = builder.alloc(None, value.dims, dtype)
+            place = InMemory(TensorType(dtype, value.type.shape), value.dims, array)
+            nest(builder, value.dims, lambda index: builder.emit(_store(place, index, cast(value.at(index), dtype))))
+            return array
+        if isinstance(value, InLocals):
+            return value.spilled()
+        assert isinstance(value, InMemory)
+        if not value.lead and value.offset == 0:
+            return value.array
+        places = ", ".join(f"{{{k}}}" for k in range(len(value.lead)))
+        if value.offset == 0:
+            return builder.alias(f"{value.array}_row", f"{value.array}[{places}]", *value.lead, arrays=(value.array,))
+        start = f"{{{len(value.lead)}}}:"
+        text = f"{value.array}[{', '.join(filter(None, (places, start)))}]"
+        return builder.alias(f"{value.array}_rows", text, *value.lead, value.offset, arrays=(value.array,))
+
+    @staticmethod
+    def text_of(expr: Expr) -> str:
+        """A scalar as the argument of a routine."""
+        assert isinstance(expr, Name) or hasattr(expr, "value")
+        return expr.name if isinstance(expr, Name) else repr(expr.value)  # type: ignore[attr-defined]
+
+    def finish(self) -> list[Stmt]:
+        """The statements of the whole function, results returned."""
+        taken: set[str] = {argument.name for argument in self.arguments}
+        names = [self._returned(node, taken) for node in self.graph.outputs]
+        self.builder.emit(Return(tuple(names)))
+        return self.builder.root.stmts
+
+    def _returned(self, node: Node, taken: set[str]) -> str:
+        """The name under which one result is returned: an array of its own, or a number."""
+        value = self.scope.value(node)
+        if not node.type.rank:
+            expr = value.at(())
+            if isinstance(expr, Name):
+                return expr.name
+            return self.builder.variable(node.name or "result", expr, node.type.dtype).name
+        given = self.given.get(node)
+        if given is not None:
+            return self._into(value, given)
+        if isinstance(value, InMemory) and not value.lead and value.array not in taken:
+            taken.add(value.array)
+            return self._cut(value)
+        array = self.builder.alloc(node.name or "result", value.dims, node.type.dtype)
+        copied(self.scope, value, InMemory(node.type, value.dims, array))
+        return array
+
+    def _cut(self, value: InMemory) -> str:
+        """The rows of `value` that hold results: behind the initial rows, up to the last step."""
+        allocated = self.builder.shapes.get(value.array)
+        rows = value.dims[0]
+        is_whole = value.offset == 0 and (allocated is None or allocated[0] == rows)
+        if is_whole:
+            return value.array
+        stop = add(rows, value.offset)
+        is_end = allocated is not None and allocated[0] == stop
+        text = f"{value.array}[{{0}}:]" if is_end else f"{value.array}[{{0}}:{{1}}].copy()"  # a copy: the rest may be long
+        return self.builder.alias(value.array.removesuffix("_path"), text, value.offset, stop, arrays=(value.array,))
+
+    def _into(self, value: Value, given: InMemory) -> str:
+        """The caller's array, written unless the loop has written it."""
+        if isinstance(value, InMemory) and value.array == given.array:
+            return self._cut(value)
+        for axis, (there, made) in enumerate(zip(given.dims, value.dims, strict=True)):
+            self.builder.same(there, made, "ValueError", f"out=: dimension {axis} is {{0}}, the result has {{1}}")
+        copied(self.scope, value, given)
+        return given.array
+
+
+def _store(place: InMemory, index: Indices, expr: Expr) -> Store:
+    load = place.at(index)
+    assert isinstance(load, Load)
+    return Store(load.array, load.index, expr)
+
+
+def plan(graph: Graph, name: str, given: Sequence[bool] | None = None) -> Plan:
+    """The loops of a closed graph. `given`: which results are written into arrays of the caller, handed over after the inputs."""
+    kernel = Kernel(graph, given or [False] * len(graph.outputs))
+    kernel.scope.run()
+    body = kernel.finish()
+    return Plan(Function(name, tuple(kernel.arguments), body), kernel.constants)
