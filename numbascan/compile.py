@@ -18,7 +18,8 @@ from .ops.card import Card
 from .ops.lowering import Elementwise, View
 from .plan.plan import Plan, plan
 from .plan.save_mem import split_row_reads
-from .run.interpret import interpret
+from .oracle.debug import debug_run
+from .oracle.interpret import interpret
 from .types import TensorType
 
 SPECIALISED_DIM = 16  # a dimension up to this length may be compiled in
@@ -91,7 +92,10 @@ class Program:
     def _interpreted(self, arguments: Sequence[Any], out: Sequence[Any] | None) -> list[Any]:
         if self.mode.target == "cuda":
             raise CudaUnavailableError("mode='cuda': this version generates code for the CPU only; use mode=None")
-        results = interpret(self.graph, arguments)
+        if self.mode.target == "debug":
+            results = debug_run(self.graph, arguments, lambda graph, name: Program(graph, Mode(), name), self.name)
+        else:
+            results = interpret(self.graph, arguments)
         for k, array in enumerate(out or ()):
             if array is not None:
                 array[: len(results[k])] = results[k]
@@ -104,7 +108,7 @@ class Kernel:
 
     def __init__(self, graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> None:
         self.graph = graph
-        self.plan: Plan = plan(split_row_reads(graph), name, given)
+        self.plan: Plan = plan(split_row_reads(graph), name, given, mode.check_finite)
         self.text = module_text(self.plan.function, mode.fastmath)
         self.function: Callable[..., Any] = load(self.text, name)
         self._dtypes = [np.dtype(node.type.dtype) for node in graph.outputs]

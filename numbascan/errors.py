@@ -35,5 +35,9 @@ class NullGradientError(ScanError, TypeError):
     """A gradient was asked through something that has none."""
 
 
+class DebugError(ScanError, ArithmeticError):
+    """`mode="debug"` found a value that differs from NumPy's, or the first NaN."""
+
+
 class CudaUnavailableError(ScanError, RuntimeError):
     """`mode="cuda"` without a CUDA device or driver."""

@@ -3,63 +3,83 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
-from ..ir.loops import Argument, Call, For, Function, If, Stmt
+from ..ir.loops import Argument, Call, Fail, For, Function, If, Stmt
 from .names import SCALARS, SPECIAL
 from .text import statements
 
-_TYPES = {"bool": "boolean"}
+_NUMBA_NAMES = {"bool": "boolean"}
 
 
 def module_text(function: Function, fastmath: bool = False) -> str:
-    """The whole module: imports, signature, function. It needs nothing that is not written in it but named helpers of numbascan."""
-    body = "\n".join(statements(function.body))
-    signature = ", ".join(_argument_type(argument) for argument in function.arguments)
-    arguments = ", ".join(argument.name for argument in function.arguments)
+    """The whole module: imports, messages, signature, function. It needs nothing that is not written in it but named helpers of numbascan."""
+    messages = _named_messages(function.body)
+    body = "\n".join(statements(function.body, messages))
     options = ["cache=True", 'error_model="numpy"', "nogil=True", *(["fastmath=True"] if fastmath else [])]
-    single = f"({signature},)" if len(function.arguments) == 1 else f"({signature})"
+    types = [_type_name(argument) for argument in function.arguments]
+    signature = f"({types[0]},)" if len(types) == 1 else f"({', '.join(types)})"
     lines = [
         *_imports(function, body),
         "",
+        *_array_types(function.arguments),
+        *(f"{name} = {message!r}" for message, name in messages.items()),
         "",
-        f"@njit({single}, {', '.join(options)})",
-        f"def {function.name}({arguments}):",
+        "",
+        f"@njit({signature}, {', '.join(options)})",
+        f"def {function.name}({', '.join(argument.name for argument in function.arguments)}):",
         body,
         "",
     ]
     return "\n".join(lines)
 
 
-def _argument_type(argument: Argument) -> str:
-    name = f"types.{_TYPES.get(argument.dtype, argument.dtype)}"
-    if not argument.rank:
-        return name
-    access = "" if argument.is_written else ", readonly=True"
-    return f'types.Array({name}, {argument.rank}, "C"{access})'
+def _scalar_type(dtype: str) -> str:
+    return f"types.{_NUMBA_NAMES.get(dtype, dtype)}"
+
+
+def _type_name(argument: Argument) -> str:
+    """How the signature calls an argument's type: Numba's name for a number, a name defined above for an array."""
+    return f"{argument.dtype}_{argument.rank}d{'_out' * argument.is_written}" if argument.rank else _scalar_type(argument.dtype)
+
+
+def _array_types(arguments: Sequence[Argument]) -> list[str]:
+    named = {}
+    for argument in arguments:
+        if argument.rank:
+            access = "" if argument.is_written else ", readonly=True"
+            named[_type_name(argument)] = f'types.Array({_scalar_type(argument.dtype)}, {argument.rank}, "C"{access})'
+    return [f"{name} = {text}" for name, text in named.items()]
+
+
+def _named_messages(stmts: Sequence[Stmt]) -> dict[str, str]:
+    """A name for each text of an error, so that the function stays readable."""
+    texts = dict.fromkeys(stmt.message for stmt in _walk(stmts) if isinstance(stmt, Fail))
+    return {text: f"ERROR_{k}" for k, text in enumerate(texts, 1)}
 
 
 def _imports(function: Function, body: str) -> list[str]:
-    lines = ["import math"] if "math." in body else []
-    lines += ["import numpy as np", "from numba import njit, types"]
+    lines = ["import math", ""] if "math." in body else []
+    lines += ["import numpy as np"] if "np." in body else []
+    lines += ["from numba import njit, types"]
     words = set(re.findall(r"[A-Za-z_]\w*", body))
     for module, names in (("scalars", SCALARS), ("special", SPECIAL)):
         used = sorted(words.intersection(names))
         if used:
             lines.append(f"from numbascan.emit.{module} import {', '.join(used)}")
-    for routine in sorted(routines(function.body)):
+    routines = {stmt.routine for stmt in _walk(function.body) if isinstance(stmt, Call) and not stmt.routine.startswith("np.")}
+    for routine in sorted(routines):
         module, name = routine.rsplit(".", 1)
         lines.append(f"from numbascan.emit.routines.{module} import {name}")
     return lines
 
 
-def routines(stmts: list[Stmt]) -> set[str]:
-    """The library routines that a block calls, as "module.function"."""
-    found: set[str] = set()
+def _walk(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
+    """Every statement of a block, inner ones too."""
     for stmt in stmts:
-        if isinstance(stmt, Call) and not stmt.routine.startswith("np."):
-            found.add(stmt.routine)
-        elif isinstance(stmt, For):
-            found |= routines(stmt.body)
+        yield stmt
+        if isinstance(stmt, For):
+            yield from _walk(stmt.body)
         elif isinstance(stmt, If):
-            found |= routines(stmt.then) | routines(stmt.otherwise)
-    return found
+            yield from _walk(stmt.then)
+            yield from _walk(stmt.otherwise)

@@ -1,6 +1,16 @@
-"""Names that generated code may use, and the modules that define them; known here without importing those modules."""
+"""Names of the scalar functions that generated code may call, known without importing Numba or SciPy."""
 
 from __future__ import annotations
 
-SCALARS: tuple[str, ...] = ()
-SPECIAL: tuple[str, ...] = ()
+SCALARS = (
+    *("sign", "floor_divide", "remainder", "int_floor_divide", "int_remainder", "int_fmod", "int_power", "int_reciprocal"),
+    *("left_shift", "right_shift", "heaviside", "logaddexp", "logaddexp2", "softplus"),
+    *("complex_square", "complex_divide", "complex_reciprocal", "complex_sign", "complex_power"),
+    *("complex_sqrt", "complex_exp", "complex_exp2", "complex_expm1", "complex_log", "complex_log2", "complex_log10"),
+    *("complex_sin", "complex_cos", "complex_tan", "complex_sinh", "complex_cosh", "complex_tanh"),
+    *("complex_arcsin", "complex_arccos", "complex_arcsinh", "complex_arccosh"),
+)
+"""In `numbascan.emit.scalars`: plain arithmetic and math.*, for njit and cuda.jit."""
+
+SPECIAL = ("digamma", "erfinv", "betaln")
+"""In `numbascan.emit.special`: SciPy's machine code, for the CPU."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..ir.loops import (
     ATOM,
@@ -36,7 +36,6 @@ from ..ir.loops import (
 NARROW = {"int8", "int16", "int32", "uint8", "uint16", "uint32"}  # dtypes that Numba's operators widen
 _PLACE = re.compile(r"\{(\d+)\}")
 _CASTS = re.compile(r"np\.\w+\(\{0\}\)")
-WIDTH = 120  # a longer line of generated code is broken inside its parentheses
 
 
 def expression(expr: Index) -> str:
@@ -103,17 +102,17 @@ def _real(value: float) -> str:
     return repr(value)
 
 
-def statements(stmts: Iterable[Stmt], depth: int = 1) -> Iterator[str]:
-    """The lines of a block."""
+def statements(stmts: Iterable[Stmt], messages: Mapping[str, str], depth: int = 1) -> Iterator[str]:
+    """The lines of a block. `messages` gives the names under which the texts of errors stand above the function."""
     pad = "    " * depth
     for stmt in stmts:
         if isinstance(stmt, For):
             yield f"{pad}for {stmt.name} in range({_range(stmt)}):"
-            yield from statements(stmt.body, depth + 1)
+            yield from statements(stmt.body, messages, depth + 1)
         elif isinstance(stmt, If):
-            yield from _if(stmt, depth)
+            yield from _if(stmt, messages, depth)
         else:
-            yield pad + _simple(stmt)
+            yield pad + _simple(stmt, messages)
 
 
 def _range(loop: For) -> str:
@@ -123,16 +122,16 @@ def _range(loop: For) -> str:
     return bounds if loop.step == 1 else f"{bounds}, {loop.step}"
 
 
-def _if(stmt: If, depth: int) -> Iterator[str]:
+def _if(stmt: If, messages: Mapping[str, str], depth: int) -> Iterator[str]:
     pad = "    " * depth
     yield f"{pad}if {expression(stmt.condition)}:"
-    yield from list(statements(stmt.then, depth + 1)) or [f"{pad}    pass"]
+    yield from list(statements(stmt.then, messages, depth + 1)) or [f"{pad}    pass"]
     if stmt.otherwise:
         yield f"{pad}else:"
-        yield from statements(stmt.otherwise, depth + 1)
+        yield from statements(stmt.otherwise, messages, depth + 1)
 
 
-def _simple(stmt: Stmt) -> str:
+def _simple(stmt: Stmt, messages: Mapping[str, str]) -> str:
     if isinstance(stmt, Let):
         return _assignment(stmt)
     if isinstance(stmt, Store):
@@ -146,7 +145,7 @@ def _simple(stmt: Stmt) -> str:
         return f"{stmt.name} = {filled(stmt.text, stmt.args)}"
     if isinstance(stmt, Fail):
         numbers = "".join(f", {expression(number)}" for number in stmt.numbers)
-        return f"raise {stmt.error}({stmt.message!r}{numbers})"
+        return f"raise {stmt.error}({messages[stmt.message]}{numbers})"
     if isinstance(stmt, Call):
         return f"{stmt.routine.rsplit('.', 1)[-1] if not stmt.routine.startswith('np.') else stmt.routine}({', '.join(stmt.args)})"
     if isinstance(stmt, Return):

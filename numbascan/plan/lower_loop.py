@@ -11,19 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..ir import messages
-from ..ir.loops import Break, Expr, If, Index, Let, Literal, Name, add, compare, floor_div, mod, names_in, sub
+from ..ir.loops import Apply, Break, Expr, Fail, If, Index, Let, Literal, Name, Template, add, compare, floor_div, mod, names_in, sub
 from ..ir.node import Node, outputs_of
 from ..ir.ports import LoopSpec, Seq, State, loop_spec
 from ..ops.card import Card
 from ..types import TensorType
-from .builder import Builder
+from .builder import Builder, negated
 from .inplace import may_update_in_place
 from .write import copied
 from .place import is_small
 from .save_mem import All, Every, Last, LastRows, Request, requests
-from .scope import Scope, cast, scalar_name
+from .scope import Scope, cast, nest, scalar_name
 from .storage import LocalState, PathState, RingState, Rows, RowState, StateStore, Tail, Waiting, every_count, is_kept
-from .values import Computed, InLocals, InMemory, Value, indices_of
+from .values import Computed, Indices, InLocals, InMemory, Value, indices_of
 
 LOCALS_ROWS = 16  # elements over all lags that are rotated through locals
 
@@ -230,6 +230,9 @@ class _Step:
         for result in self.results:
             if isinstance(result.store, LocalState):
                 self._store_rows(result, dict(result.store.lags[0]))
+        if scope.kernel.check_finite:
+            for result in self.results:
+                self._check_finite(result, scope.value(result.write), new[result.position])
         if stop is not None and self.steps is not None:
             self.builder.emit(If(stop, [Let(self.steps.name, add(self.t, 1), is_new=False), Break()]))
 
@@ -311,6 +314,29 @@ class _Step:
     def _moves_names(self, expr: Expr) -> bool:
         changing = {name for result in self.results if result.store is not None for name in result.store.changing()}
         return any(name in changing for name, _ in names_in(expr))
+
+    def _check_finite(self, result: Result, value: Value, elements: Elements | None) -> None:
+        """Fails at the first step whose result is not finite."""
+        write = result.write
+        if write.type.kind not in "fc":
+            return
+        where = f" ({write.origin[0]}, line {write.origin[1]})" if write.origin else ""
+        message = f"scan {self.spec.name!r}, step {{0}}: {result.name}{where} is not finite"
+        if isinstance(result.store, LocalState):
+            value = result.store.last(0)
+        elif elements is not None:
+            value = InLocals(value.type, value.dims, elements, self.builder, self.builder.block)
+        template = Template("math.isfinite({0})" if write.type.kind == "f" else "np.isfinite({0})")
+
+        def check(index: Indices) -> None:
+            finite = Apply("bool", template, (value.at(index),))
+            self.builder.emit(If(negated(finite), [Fail("FloatingPointError", message, (self.t,))]))
+
+        if elements is not None:
+            for index in indices_of(write.type.shape):
+                check(index)
+        else:
+            nest(self.builder, value.dims, check)
 
     def _store_buffers(self) -> None:
         """Writes of mit_mots: all are computed before the first is stored."""

@@ -29,7 +29,8 @@ class Plan:
 class Kernel:
     """The function in the making, and what every scope of it shares."""
 
-    def __init__(self, graph: Graph, given: Sequence[bool]) -> None:
+    def __init__(self, graph: Graph, given: Sequence[bool], check_finite: bool = False) -> None:
+        self.check_finite = check_finite
         self.builder = Builder()
         self.graph = graph
         self.arguments: list[Argument] = []
@@ -142,9 +143,13 @@ def _store(place: InMemory, index: Indices, expr: Expr) -> Store:
     return Store(load.array, load.index, expr)
 
 
-def plan(graph: Graph, name: str, given: Sequence[bool] | None = None) -> Plan:
-    """The loops of a closed graph. `given`: which results are written into arrays of the caller, handed over after the inputs."""
-    kernel = Kernel(graph, given or [False] * len(graph.outputs))
+def plan(graph: Graph, name: str, given: Sequence[bool] | None = None, check_finite: bool = False) -> Plan:
+    """The loops of a closed graph.
+
+    `given`: which results are written into arrays of the caller, handed over after the inputs. `check_finite`: every step fails whose
+    result is not finite.
+    """
+    kernel = Kernel(graph, given or [False] * len(graph.outputs), check_finite)
     kernel.scope.run()
     body = kernel.finish()
     return Plan(Function(name, tuple(kernel.arguments), body), kernel.constants)

@@ -1,0 +1,1 @@
+"""The oracle: graphs computed by NumPy, and compiled code held against it."""

@@ -1,0 +1,78 @@
+"""mode="debug": every step of every loop by NumPy and by compiled code, value by value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import DebugError
+from ..ir.graph import Graph, close, toposort
+from ..ir.node import ARG, CONSTANT, INPUT, Node
+from ..ir.ports import LoopSpec
+from ..ops.card import Card
+from .interpret import Loop, Watch, interpret
+
+Compiled = Callable[[Graph, str], Callable[[Sequence[Any]], list[Any]]]
+TOLERANCE = {"float32": 1e-4, "complex64": 1e-4}  # relative; what rounding may differ after one step
+DEFAULT_TOLERANCE = 1e-9
+
+
+def debug_run(graph: Graph, arguments: Sequence[Any], compiled: Compiled, name: str) -> list[Any]:
+    """The results of `graph` by NumPy, each step compared with `compiled` code.
+
+    Raises DebugError at the first value that differs, or that becomes NaN from operands without one: it names the loop, the
+    step, the variable and the line of the user's code.
+    """
+
+    class Compared(Loop):
+        """A loop that compares as it runs."""
+
+        def __init__(self, spec: LoopSpec, operands: Sequence[Any], watch: Watch | None = None) -> None:
+            super().__init__(spec, operands, watch)
+            self.t = 0
+            self.inner = [node for node in toposort(spec.inner_outputs()) if isinstance(node.op, Card) and len(node.types) == 1]
+            self.program = compiled(close(spec.inner_inputs(), self.inner), f"{spec.name}_step") if self.inner else None
+
+        def step(self, t: int) -> bool:
+            values: dict[Node, Any] = dict(zip(self.spec.inner_inputs(), self.arguments(t), strict=True))
+            interpret(Graph(self.spec.inner_inputs(), tuple(self.inner)), list(values.values()), values.__setitem__)
+            if self.program is not None:
+                found = self.program(self.arguments(t))
+                for node, value in zip(self.inner, found, strict=True):
+                    _compare(node, values, value, f"scan {self.spec.name!r}, step {t}")
+            return super().step(t)
+
+    values: dict[Node, Any] = dict(zip(graph.inputs, arguments, strict=True))
+    results = interpret(graph, arguments, values.__setitem__, Compared)
+    for node, value in zip(graph.outputs, compiled(graph, name)(arguments), strict=True):
+        _compare(node, values, value, name)
+    return results
+
+
+def _compare(node: Node, values: dict[Node, Any], found: Any, where: str) -> None:
+    """Raises where the compiled value differs from the oracle's, or the oracle's is the first NaN."""
+    expected = np.asarray(values[node] if node in values else found)
+    if expected.dtype.kind in "fc" and np.isnan(expected).any() and not _has_nan_operand(node, values):
+        raise DebugError(f"{where}: {_variable(node)} becomes NaN; its operands are {_operands(node, values)}")
+    tolerance = TOLERANCE.get(node.types[0].dtype, DEFAULT_TOLERANCE)
+    if expected.shape != np.shape(found):
+        raise DebugError(f"{where}: {_variable(node)} has shape {expected.shape} by NumPy and {np.shape(found)} compiled")
+    if not np.allclose(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True):
+        raise DebugError(f"{where}: {_variable(node)} is {expected!r} by NumPy and {found!r} compiled; operands {_operands(node, values)}")
+
+
+def _has_nan_operand(node: Node, values: dict[Node, Any]) -> bool:
+    known = [np.asarray(values[parent]) for parent in node.inputs if parent in values]
+    return any(value.dtype.kind in "fc" and bool(np.isnan(value).any()) for value in known)
+
+
+def _variable(node: Node) -> str:
+    label = node.name or f"the result of {node.op.name}"
+    return f"{label} ({node.origin[0]}, line {node.origin[1]})" if node.origin else label
+
+
+def _operands(node: Node, values: dict[Node, Any]) -> str:
+    shown = [f"{parent.name or parent.op.name} = {values[parent]!r}" for parent in node.inputs if parent in values]
+    return ", ".join(shown) if shown and node.op not in (INPUT, ARG, CONSTANT) else "none"

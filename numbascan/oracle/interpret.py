@@ -1,0 +1,145 @@
+"""The oracle: a graph computed by NumPy, node by node, and a loop one step at a time. Slow, plain, and right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import MissingInputError
+from ..ir import messages
+from ..ir.graph import Graph, toposort
+from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, constant_value
+from ..ir.ports import SCAN, LoopSpec, loop_spec
+from ..ops.card import Card, evaluate
+from ..ops.control import IF_ELSE, PY_CALL, branches, py_call
+
+Watch = Callable[[Node, Any], None]
+
+
+def interpret(graph: Graph, arguments: Sequence[Any], watch: Watch | None = None, loop: type[Loop] | None = None) -> list[Any]:
+    """The values of the graph's outputs. `watch` is told every node and its value as it is computed; `loop` runs the Scans."""
+    values: dict[Node, Any] = {}
+    for node, value in zip(graph.inputs, arguments, strict=True):
+        values[node] = np.asarray(value).astype(node.type.dtype, copy=False)
+    with np.errstate(all="ignore"):
+        for node in toposort(graph.outputs, stop=list(values)):
+            if node not in values:
+                values[node] = _compute(node, values, watch, loop or Loop)
+                if watch is not None:
+                    watch(node, values[node])
+    return [values[node] for node in graph.outputs]
+
+
+def _compute(node: Node, values: Mapping[Node, Any], watch: Watch | None, loop: type[Loop]) -> Any:
+    if node.op is CONSTANT:
+        return constant_value(node)
+    if node.op in (INPUT, ARG):
+        raise MissingInputError(f"the graph needs {node.name or node}, but no value was given for it")
+    operands = [values[parent] for parent in node.inputs]
+    if node.op is ITEM:
+        return operands[0][node.attr("index")]
+    if node.op is SCAN:
+        return loop(loop_spec(node), operands, watch).run()
+    if node.op is IF_ELSE:
+        chosen = branches(node)[0 if operands[0] else 1]
+        results: Any = interpret(chosen, operands[1:], watch, loop)
+    elif node.op is PY_CALL:
+        results = py_call(node, operands)
+    else:
+        assert isinstance(node.op, Card)
+        results = evaluate(node.op, node.types, tuple(parent.type for parent in node.inputs), operands, node.params)
+    return results[0] if len(node.types) == 1 else tuple(results)
+
+
+class Loop:
+    """One run of a Scan on concrete values."""
+
+    def __init__(self, spec: LoopSpec, operands: Sequence[Any], watch: Watch | None = None) -> None:
+        self.spec, self.watch = spec, watch
+        given = iter(operands)
+        self.n_steps = int(next(given))
+        self.seqs = [next(given) for _ in spec.seqs]
+        self.buffers = [np.array(next(given)) for _ in spec.mit_mots]
+        self.histories = [self._history(state.has_axis, state.depth, next(given)) for state in spec.states]
+        self.traces: list[list[Any]] = [[] for _ in spec.traces]
+        self.carried = [next(given) for _ in spec.carries]
+        self.fixed = [next(given) for _ in spec.non_seqs]
+        self._check()
+
+    @staticmethod
+    def _history(has_axis: bool, depth: int, initial: Any) -> list[Any]:
+        return [initial[k] if k < len(initial) else None for k in range(depth)] if has_axis else [initial]
+
+    def _check(self) -> None:
+        spec = self.spec
+        if self.n_steps < 0:
+            raise ValueError(messages.negative_steps(spec).format(self.n_steps))
+        for seq, rows in zip(spec.seqs, self.seqs, strict=True):
+            if len(rows) < self.n_steps + seq.span:
+                raise ValueError(messages.short_sequence(spec, seq).format(len(rows), self.n_steps + seq.span, self.n_steps))
+        for state, history in zip(spec.states, self.histories, strict=True):
+            if any(row is None for row in history):
+                raise ValueError(messages.short_initial(spec, state).format(sum(row is not None for row in history)))
+
+    def run(self) -> Any:
+        steps = 0
+        while steps < self.n_steps:
+            stop = self.step(steps)
+            steps += 1
+            if stop:
+                break
+        results = [*self.buffers, *self._stacked(), *self.carried]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def arguments(self, t: int) -> list[Any]:
+        """What the step is given at step t, in the order of its inner inputs."""
+        spec = self.spec
+        given = [rows[t + seq.before + tap] for seq, rows in zip(spec.seqs, self.seqs, strict=True) for tap in seq.taps]
+        given += [buffer[t + tap] for port, buffer in zip(spec.mit_mots, self.buffers, strict=True) for tap in port.in_taps]
+        given += [rows[tap] for state, rows in zip(spec.states, self.histories, strict=True) for tap in state.taps]
+        return [*given, *self.carried, *self.fixed]
+
+    def step(self, t: int) -> bool:
+        """Runs step t; True if `until` holds after it."""
+        spec = self.spec
+        graph = Graph(spec.inner_inputs(), spec.inner_outputs())
+        written = iter(interpret(graph, self.arguments(t), self.watch, type(self)))
+        for port, buffer in zip(spec.mit_mots, self.buffers, strict=True):
+            for tap, value in zip(port.out_taps, [next(written) for _ in port.writes], strict=True):
+                buffer[t + tap] = value
+        for k, history in enumerate(self.histories):
+            history.append(self._same_shape(k, history[-1], next(written)))
+        for rows in self.traces:
+            rows.append(next(written))
+        self.carried = [next(written) for _ in self.carried]
+        return bool(next(written)) if spec.until is not None else False
+
+    def _same_shape(self, position: int, before: Any, after: Any) -> Any:
+        for axis, (old, new) in enumerate(zip(np.shape(before), np.shape(after), strict=True)):
+            if old != new:
+                raise ValueError(messages.changed_shape(self.spec, position, axis).format(old, new))
+        return after
+
+    def _stacked(self) -> list[Any]:
+        """Results of states and traces as arrays, with their true trailing shape even for 0 rows."""
+        stacked = []
+        for state, history in zip(self.spec.states, self.histories, strict=True):
+            rows = history[state.depth :] if state.has_axis else history[1:]
+            stacked.append(np.stack(rows) if rows else np.empty((0, *np.shape(history[-1])), state.write.type.dtype))
+        for k, (trace, rows) in enumerate(zip(self.spec.traces, self.traces, strict=True)):
+            stacked.append(np.stack(rows) if rows else np.empty((0, *self._trailing(k)), trace.write.type.dtype))
+        return stacked
+
+    def _trailing(self, k: int) -> tuple[int, ...]:
+        """The shape of a row that was never computed: known, or found by a step on ones."""
+        type_ = self.spec.traces[k].write.type
+        if type_.size is not None:
+            return tuple(dim or 0 for dim in type_.shape)
+        rows = [np.shape(value)[1:] for seq, value in zip(self.spec.seqs, self.seqs, strict=True) for _ in seq.taps]
+        rows += [np.shape(buffer)[1:] for port, buffer in zip(self.spec.mit_mots, self.buffers, strict=True) for _ in port.in_taps]
+        rows += [np.shape(history[0]) for state, history in zip(self.spec.states, self.histories, strict=True) for _ in state.taps]
+        ones = [np.ones(shape, node.type.dtype) for shape, node in zip(rows, self.spec.inner_inputs(), strict=False)]
+        graph = Graph(self.spec.inner_inputs(), (self.spec.traces[k].write,))
+        return np.shape(interpret(graph, [*ones, *self.carried, *self.fixed])[0])
