@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from .emit.cache import load
-from .emit.cpu import module_text
+from .emit.cpu import RESERVED, module_text
+from .emit.sizes import Memory, memory_of, steps_of
 from .errors import CudaUnavailableError
 from .ir.graph import Graph, substitute, toposort
 from .ir.node import ARG, INPUT, Node, arg
@@ -16,10 +18,11 @@ from .ir.ports import SCAN, loop_spec
 from .modes import Mode
 from .ops.card import Card
 from .ops.lowering import Elementwise, View
-from .plan.plan import Plan, plan
-from .plan.save_mem import split_row_reads
 from .oracle.debug import debug_run
 from .oracle.interpret import interpret
+from .plan.plan import Plan, plan
+from .plan.save_mem import split_row_reads
+from .profile import Profile
 from .types import TensorType
 
 SPECIALISED_DIM = 16  # a dimension up to this length may be compiled in
@@ -34,8 +37,10 @@ class Program:
     `specialise`: small dimensions that the graph leaves open are compiled in, one kernel per kind of argument.
     """
 
-    def __init__(self, graph: Graph, mode: Mode, name: str = "scan", specialise: bool = True) -> None:
+    def __init__(self, graph: Graph, mode: Mode, name: str = "scan", specialise: bool = True, profile: bool = False) -> None:
         self.graph, self.mode, self.name = graph, mode, _identifier(name)
+        self.profile = Profile(name) if profile else None
+        self._last: tuple[Kernel, list[Any]] | None = None
         self.specialise = specialise
         self._lengths = length_axes(graph) if specialise else frozenset()
         self._seen: dict[tuple[int, int], set[int]] = {}
@@ -50,14 +55,43 @@ class Program:
         values = [convert(value) for convert, value in zip(self._converters, arguments, strict=True)]
         given = self._whole if out is None else tuple(array is not None for array in out)
         kernel = self.kernel(self._kind(values), given)
-        return kernel(values, [] if out is None else [array for array in out if array is not None])
+        self._last = kernel, values
+        arrays = [] if out is None else [array for array in out if array is not None]
+        return kernel(values, arrays) if self.profile is None else self._profiled(kernel, values, arrays, self.profile)
+
+    def prepare(self, arguments: Sequence[Any]) -> None:
+        """Compiles for arguments like these, without running."""
+        if self.mode.target == "numba":
+            values = [convert(value) for convert, value in zip(self._converters, arguments, strict=True)]
+            self._last = self.kernel(self._kind(values)), values
 
     def kernel(self, kind: tuple[Axes, ...], given: tuple[bool, ...] | None = None) -> Kernel:
         """The compiled function for one kind of argument."""
         key = (kind, self._whole if given is None else given)
         if key not in self._kernels:
-            self._kernels[key] = Kernel(specialised(self.graph, kind), self.mode, self.name, key[1])
+            kernel = self._kernels[key] = Kernel(specialised(self.graph, kind), self.mode, self.name, key[1])
+            if self.profile is not None:
+                self.profile.generate += kernel.seconds[0]
+                self.profile.compile += kernel.seconds[1]
         return self._kernels[key]
+
+    @staticmethod
+    def _profiled(kernel: Kernel, values: list[Any], out: Sequence[Any], profile: Profile) -> list[Any]:
+        start = perf_counter()
+        results = kernel(values, out)
+        seconds = perf_counter() - start
+        profile.run += seconds
+        profile.calls += 1
+        profile.steps += steps_of(kernel.plan.function, values)
+        profile.kernels[kernel.plan.function.name] = profile.kernels.get(kernel.plan.function.name, 0.0) + seconds
+        return results
+
+    def memory(self) -> Memory:
+        """Bytes that a call stores, for arguments as they were last."""
+        if self._last is None:
+            raise ValueError(f"{self.name}: memory() speaks of the arguments last seen; call the function, or .lower(...), first")
+        kernel, values = self._last
+        return memory_of(kernel.plan.function, values)
 
     def source(self, target: str = "cpu") -> str:
         """The generated code, of the kernel that ran last, or of the graph as it stands."""
@@ -107,10 +141,13 @@ class Kernel:
     """One compiled function: trace → … → plan → text → machine code."""
 
     def __init__(self, graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> None:
+        start = perf_counter()
         self.graph = graph
-        self.plan: Plan = plan(split_row_reads(graph), name, given, mode.check_finite)
+        self.plan: Plan = plan(split_row_reads(graph), name, given, mode.check_finite, RESERVED)
         self.text = module_text(self.plan.function, mode.fastmath)
+        generated = perf_counter()
         self.function: Callable[..., Any] = load(self.text, name)
+        self.seconds = generated - start, perf_counter() - generated
         self._dtypes = [np.dtype(node.type.dtype) for node in graph.outputs]
 
     def __call__(self, values: list[Any], out: Sequence[Any]) -> list[Any]:
@@ -150,9 +187,7 @@ def _converter(type_: TensorType) -> Callable[[Any], Any]:
 
 def specialised(graph: Graph, kind: tuple[Axes, ...]) -> Graph:
     """The graph with fixed dimensions put into its inputs' types, its inner types inferred again."""
-    inputs = tuple(
-        arg(k, node.type.with_shape(axes).strong(), node.name) for k, (node, axes) in enumerate(zip(graph.inputs, kind, strict=True))
-    )
+    inputs = tuple(arg(k, node.type.with_shape(axes), node.name) for k, (node, axes) in enumerate(zip(graph.inputs, kind, strict=True)))
     return Graph(inputs, substitute(graph.outputs, dict(zip(graph.inputs, inputs, strict=True))))
 
 
@@ -186,5 +221,3 @@ def _identifier(name: str) -> str:
     """`name` as a name for a function."""
     cleaned = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
     return cleaned if cleaned.isidentifier() else f"scan_{cleaned}".rstrip("_")
-
-

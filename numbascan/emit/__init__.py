@@ -1,0 +1,1 @@
+"""Text: plans as Python modules, on disk and in memory."""

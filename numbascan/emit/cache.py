@@ -13,7 +13,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def cache_folder() -> Path:
     return _private_folder(Path(chosen) if chosen else _user_cache() / "numbascan")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _private_folder(folder: Path) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,7 +86,8 @@ def load(text: str, name: str) -> Callable[..., Any]:
 
 def _imported(path: Path, name: str) -> Callable[..., Any]:
     spec = importlib.util.spec_from_file_location(f"numbascan_generated.{path.stem}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # Numba looks the function's module up when it saves machine code
     spec.loader.exec_module(module)
@@ -112,7 +113,7 @@ def _remove_compiled(path: Path) -> None:
         compiled.unlink(missing_ok=True)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _helpers_digest() -> str:
     """Changes when a helper that generated code calls does: Numba would not notice."""
     here = Path(__file__).parent

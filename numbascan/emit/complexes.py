@@ -63,8 +63,7 @@ def complex_sign(z: Any) -> Any:
     if size == 0:
         return type(z)(0)
     if math.isinf(x) != math.isinf(y):
-        x, y = (math.copysign(1.0, x), 0.0) if math.isinf(x) else (0.0, math.copysign(1.0, y))
-        return type(z)(complex(x, y))
+        return type(z)(complex(math.copysign(1.0, x), 0.0)) if math.isinf(x) else type(z)(complex(0.0, math.copysign(1.0, y)))
     return type(z)(complex(x / size, y / size))
 
 

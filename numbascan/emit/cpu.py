@@ -9,11 +9,12 @@ from ..ir.loops import Argument, Call, Fail, For, Function, If, Stmt
 from .names import SCALARS, SPECIAL
 from .text import statements
 
+RESERVED = (*SCALARS, *SPECIAL, "njit", "types", "linalg", "sorting")  # what the module's text uses besides Python's own names
 _NUMBA_NAMES = {"bool": "boolean"}
 
 
 def module_text(function: Function, fastmath: bool = False) -> str:
-    """The whole module: imports, messages, signature, function. It needs nothing that is not written in it but named helpers of numbascan."""
+    """The whole module: imports, messages, signature, function. All it needs is written in it, but for named helpers of numbascan."""
     messages = _named_messages(function.body)
     body = "\n".join(statements(function.body, messages))
     options = ["cache=True", 'error_model="numpy"', "nogil=True", *(["fastmath=True"] if fastmath else [])]
@@ -68,9 +69,8 @@ def _imports(function: Function, body: str) -> list[str]:
         if used:
             lines.append(f"from numbascan.emit.{module} import {', '.join(used)}")
     routines = {stmt.routine for stmt in _walk(function.body) if isinstance(stmt, Call) and not stmt.routine.startswith("np.")}
-    for routine in sorted(routines):
-        module, name = routine.rsplit(".", 1)
-        lines.append(f"from numbascan.emit.routines.{module} import {name}")
+    modules = sorted({routine.split(".")[0] for routine in routines})
+    lines += [f"from numbascan.emit.routines import {', '.join(modules)}"] if modules else []
     return lines
 
 

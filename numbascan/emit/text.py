@@ -147,7 +147,7 @@ def _simple(stmt: Stmt, messages: Mapping[str, str]) -> str:
         numbers = "".join(f", {expression(number)}" for number in stmt.numbers)
         return f"raise {stmt.error}({messages[stmt.message]}{numbers})"
     if isinstance(stmt, Call):
-        return f"{stmt.routine.rsplit('.', 1)[-1] if not stmt.routine.startswith('np.') else stmt.routine}({', '.join(stmt.args)})"
+        return f"{stmt.routine}({', '.join(stmt.args)})"
     if isinstance(stmt, Return):
         return f"return {', '.join(stmt.names)}" if stmt.names else "return"
     if isinstance(stmt, Note):

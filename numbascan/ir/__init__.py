@@ -1,0 +1,1 @@
+"""What a computation is, and what a plan is."""

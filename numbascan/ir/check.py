@@ -1,4 +1,4 @@
-"""Whether a graph is legal: closed, its types the ones that its ops infer, the ports of its loops in order. Run after every pass in the tests."""
+"""Whether a graph is legal: closed, its types those that its ops infer, the ports of its loops in order. Tests ask after every pass."""
 
 from __future__ import annotations
 

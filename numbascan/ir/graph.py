@@ -85,6 +85,7 @@ def close(inputs: Sequence[Node], outputs: Sequence[Node]) -> Graph:
 
 
 def is_closed(graph: Graph) -> bool:
+    """Is every leaf an input of the graph or a constant?"""
     known = set(graph.inputs)
     return all(node.op not in (INPUT, ARG) or node in known for node in toposort(graph.outputs, stop=known))
 

@@ -22,11 +22,15 @@ class Expr:
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
+    """A number."""
+
     value: complex | float | int | bool
 
 
 @dataclass(frozen=True, slots=True)
 class Name(Expr):
+    """A local."""
+
     name: str
 
 
@@ -57,6 +61,8 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Apply(Expr):
+    """A template with its places taken."""
+
     template: Template
     args: tuple[Index, ...]
 
@@ -71,10 +77,12 @@ _MOD = Template("{0} % {1}", TIMES, (TIMES, UNARY))
 
 
 def index_expr(template: Template, *args: Index) -> Apply:
+    """Index arithmetic as an expression."""
     return Apply("int64", template, tuple(args))
 
 
 def add(a: Index, b: Index) -> Index:
+    """a + b, folded where both are known."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     if b == 0:
@@ -92,6 +100,7 @@ def add(a: Index, b: Index) -> Index:
 
 
 def sub(a: Index, b: Index) -> Index:
+    """a - b, folded where both are known."""
     if isinstance(a, int) and isinstance(b, int):
         return a - b
     if isinstance(b, int):
@@ -105,6 +114,7 @@ def sub(a: Index, b: Index) -> Index:
 
 
 def mul(a: Index, b: Index) -> Index:
+    """a * b, folded where both are known."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
     if a == 0 or b == 0:
@@ -117,24 +127,28 @@ def mul(a: Index, b: Index) -> Index:
 
 
 def floor_div(a: Index, b: Index) -> Index:
+    """a // b, folded where both are known."""
     if isinstance(a, int) and isinstance(b, int) and b:
         return a // b
     return a if b == 1 else index_expr(_FLOOR_DIV, a, b)
 
 
 def mod(a: Index, b: Index) -> Index:
+    """a % b, folded where both are known."""
     if isinstance(a, int) and isinstance(b, int) and b:
         return a % b
     return 0 if b == 1 else index_expr(_MOD, a, b)
 
 
 def least(a: Index, b: Index) -> Index:
+    """The smaller of two, folded where both are known."""
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
     return a if a == b else index_expr(Template("min({0}, {1})"), a, b)
 
 
 def greatest(a: Index, b: Index) -> Index:
+    """The larger of two, folded where both are known."""
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
     return a if a == b else index_expr(Template("max({0}, {1})"), a, b)
@@ -211,6 +225,8 @@ class Let(Stmt):
 
 @dataclass(slots=True)
 class Store(Stmt):
+    """Writes one element of an array."""
+
     array: str
     index: tuple[Index, ...]
     value: Index
@@ -250,6 +266,8 @@ class For(Stmt):
 
 @dataclass(slots=True)
 class If(Stmt):
+    """One of two blocks."""
+
     condition: Expr
     then: list[Stmt]
     otherwise: list[Stmt] = field(default_factory=list)
@@ -257,7 +275,7 @@ class If(Stmt):
 
 @dataclass(slots=True)
 class Break(Stmt):
-    pass
+    """Leaves the innermost loop."""
 
 
 @dataclass(slots=True)
@@ -286,6 +304,8 @@ class Note(Stmt):
 
 @dataclass(slots=True)
 class Return(Stmt):
+    """Ends the function with its results."""
+
     names: tuple[str, ...]
 
 

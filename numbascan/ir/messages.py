@@ -12,6 +12,7 @@ def label(node: Node, kind: str, position: int) -> str:
 
 
 def negative_steps(spec: LoopSpec) -> str:
+    """Numbers: n_steps."""
     return f"scan {spec.name!r}: n_steps is {{0}}; it must be 0 or more"
 
 
@@ -36,9 +37,9 @@ def short_initial(spec: LoopSpec, state: State) -> str:
 
 def changed_shape(spec: LoopSpec, position: int, axis: int) -> str:
     """Numbers: dimension on entry, dimension of the step's result."""
-    state = (*spec.states, *spec.carries)[position]
-    read = state.reads[0] if isinstance(state, State) else state.read
-    where = f" (step result at {state.write.origin[0]}, line {state.write.origin[1]})" if state.write.origin else ""
+    recurrent = [(state.reads[0], state.write) for state in spec.states] + [(carry.read, carry.write) for carry in spec.carries]
+    read, write = recurrent[position]
+    where = f" (step result at {write.origin[0]}, line {write.origin[1]})" if write.origin else ""
     return (
         f"scan {spec.name!r}: the step changes the shape of {label(read, 'output', position)}: dimension {axis} is {{0}} on entry "
         f"and {{1}} in its result{where}; an initial value and the step's result must have one shape"

@@ -34,25 +34,30 @@ def from_records(records: Sequence[Record]) -> list[Node]:
 
 
 def restore_node(records: Sequence[Record]) -> Node:
+    """The last node of a list."""
     return from_records(records)[-1]
 
 
 def restore_graph(records: Sequence[Record], inputs: Sequence[int], outputs: Sequence[int]) -> Graph:
+    """The graph whose inputs and outputs stand at these places of a list."""
     nodes = from_records(records)
     return Graph(tuple(nodes[place] for place in inputs), tuple(nodes[place] for place in outputs))
 
 
 def reduce_node(node: Node) -> tuple[Callable[..., Node], tuple[list[Record]]]:
+    """What Node.__reduce__ gives."""
     return restore_node, (as_records([node]),)
 
 
 def reduce_graph(graph: Graph) -> tuple[Callable[..., Graph], tuple[list[Record], list[int], list[int]]]:
+    """What Graph.__reduce__ gives."""
     places = {node: place for place, node in enumerate(toposort((*graph.inputs, *graph.outputs)))}
     records = as_records((*graph.inputs, *graph.outputs))
     return restore_graph, (records, [places[node] for node in graph.inputs], [places[node] for node in graph.outputs])
 
 
 def restore_body(graph: Graph, ports: LoopSpec, layout: tuple[object, ...]) -> Body:
+    """The body of a loop, its ports put around the graph again."""
     from .ports import Body
 
     return Body(graph, ports.with_inner(graph.inputs, graph.outputs), layout)

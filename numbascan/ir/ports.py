@@ -43,7 +43,7 @@ class NonSeq:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A recurrent result. `initial` holds one row without a leading axis (`has_axis` False: tap -1 alone), or `depth` rows, oldest first."""
+    """A recurrent result. `initial` is one row without a leading axis (`has_axis` False: tap -1 alone), or `depth` rows, oldest first."""
 
     initial: Node
     taps: tuple[int, ...]
@@ -144,9 +144,7 @@ class LoopSpec:
         traces = tuple(replace(port, write=next(writes)) for port in self.traces)
         carries = tuple(replace(port, write=next(writes)) for port in carries)
         until = None if self.until is None else next(writes)
-        return replace(
-            self, seqs=seqs, mit_mots=mit_mots, states=states, traces=traces, carries=carries, non_seqs=non_seqs, until=until
-        )
+        return replace(self, seqs=seqs, mit_mots=mit_mots, states=states, traces=traces, carries=carries, non_seqs=non_seqs, until=until)
 
     def with_outer(self, inputs: tuple[Node, ...]) -> LoopSpec:
         """The same loop fed by other outer inputs, in the order of `outer_inputs`."""
@@ -162,7 +160,8 @@ class LoopSpec:
     def output_types(self) -> tuple[TensorType, ...]:
         """Types of the loop's results: mit_mots, states, traces, carries. The number of rows is never static."""
         types = [mit_mot.outer.type for mit_mot in self.mit_mots]
-        types += [row_stack(port.write.type) for port in (*self.states, *self.traces)]
+        types += [row_stack(state.write.type) for state in self.states]
+        types += [row_stack(trace.write.type) for trace in self.traces]
         return tuple(types + [carry.write.type.strong() for carry in self.carries])
 
 

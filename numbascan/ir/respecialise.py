@@ -19,16 +19,23 @@ def respecialised(spec: LoopSpec, inputs: tuple[Node, ...]) -> LoopSpec:
     fed = spec.with_outer(inputs)
     reads = _read_types(fed)
     old_inputs = spec.inner_inputs()
-    if [node.type for node in old_inputs] == reads:
-        return fed
-    while True:
-        fresh = tuple(new_input(type_, old.name) for old, type_ in zip(old_inputs, reads, strict=True))
-        outputs = substitute(spec.inner_outputs(), dict(zip(old_inputs, fresh, strict=True)))
-        built = fed.with_inner(fresh, outputs)
-        widened = _widened(built)
-        if widened is None:
-            return built
-        reads = widened
+    return fed if [node.type for node in old_inputs] == reads else settled(_on_types(fed, reads))
+
+
+def settled(spec: LoopSpec) -> LoopSpec:
+    """`spec` with those dimensions of its states unknown that the step does not keep."""
+    widened = _widened(spec)
+    while widened is not None:
+        spec = _on_types(spec, widened)
+        widened = _widened(spec)
+    return spec
+
+
+def _on_types(spec: LoopSpec, reads: list[TensorType]) -> LoopSpec:
+    """`spec` around its step built again on inputs of the types `reads`."""
+    old_inputs = spec.inner_inputs()
+    fresh = tuple(new_input(type_, old.name) for old, type_ in zip(old_inputs, reads, strict=True))
+    return spec.with_inner(fresh, substitute(spec.inner_outputs(), dict(zip(old_inputs, fresh, strict=True))))
 
 
 def _read_types(spec: LoopSpec) -> list[TensorType]:
@@ -44,13 +51,12 @@ def _read_types(spec: LoopSpec) -> list[TensorType]:
 def _widened(spec: LoopSpec) -> list[TensorType] | None:
     """Types of the reads after dropping dimensions that a step does not keep; None where all are kept."""
     types = [node.type for node in spec.inner_inputs()]
-    position = sum(len(port.reads) for port in (*spec.seqs, *spec.mit_mots))
+    position = sum(len(seq.reads) for seq in spec.seqs) + sum(len(mit_mot.reads) for mit_mot in spec.mit_mots)
     changed = False
-    for port in (*spec.states, *spec.carries):
-        reads = (port.read,) if hasattr(port, "read") else port.reads
-        write = port.write.type
+    recurrent = [(state.reads, state.write) for state in spec.states] + [((carry.read,), carry.write) for carry in spec.carries]
+    for reads, write in recurrent:
         for offset, read in enumerate(reads):
-            kept = _kept(read.type, write, spec.name)
+            kept = _kept(read.type, write.type, spec.name)
             changed |= kept != read.type
             types[position + offset] = kept
         position += len(reads)

@@ -166,8 +166,10 @@ def _writes(spec: LoopSpec, inner: Names, results: Sequence[str]) -> Iterator[st
         name = next(result)
         for tap, write in zip(mit_mot.out_taps, mit_mot.writes, strict=True):
             yield f"write {name}[{_at(tap)}] = {inner[write]}"
-    for port in (*spec.states, *spec.traces):
-        yield f"write {next(result)}[t] = {inner[port.write]}"
+    for state in spec.states:
+        yield f"write {next(result)}[t] = {inner[state.write]}"
+    for trace in spec.traces:
+        yield f"write {next(result)}[t] = {inner[trace.write]}"
     for carry in spec.carries:
         yield f"write {next(result)} = {inner[carry.write]}, next {inner[carry.read]}"
     if spec.until is not None:

@@ -53,7 +53,7 @@ def debug_run(graph: Graph, arguments: Sequence[Any], compiled: Compiled, name: 
 
 def _compare(node: Node, values: dict[Node, Any], found: Any, where: str) -> None:
     """Raises where the compiled value differs from the oracle's, or the oracle's is the first NaN."""
-    expected = np.asarray(values[node] if node in values else found)
+    expected = np.asarray(values.get(node, found))
     if expected.dtype.kind in "fc" and np.isnan(expected).any() and not _has_nan_operand(node, values):
         raise DebugError(f"{where}: {_variable(node)} becomes NaN; its operands are {_operands(node, values)}")
     tolerance = TOLERANCE.get(node.types[0].dtype, DEFAULT_TOLERANCE)

@@ -1,0 +1,1 @@
+"""From graphs to loops: where values live, and what computes them."""

@@ -48,19 +48,20 @@ class Builder:
         self.home: dict[str, Block] = {}  # where a name is defined
         self.written: dict[str, Block] = {}  # where an array's elements have their values; an argument's: everywhere
         self.shapes: dict[str, tuple[Index, ...]] = {}  # of the arrays taken here
-        self.spills: dict[tuple[int, int], str] = {}
+        self.spills: dict[tuple[int, int], tuple[object, str]] = {}
+        self.counters: set[str] = set()  # names of loop indices; only other loops may use them again
         self.used = {*RESERVED, *taken}
         self.equal: dict[Index, Index] = {}
 
     # names ----------------------------------------------------------------------------------------------------------
 
-    def fresh(self, hint: str | None, fallback: str = "v", block: Block | None = None) -> str:
+    def fresh(self, hint: str | None, fallback: str = "v", block: Block | None = None, is_counter: bool = False) -> str:
         """A name that is not taken, as near to `hint` as possible, defined in `block` (default: the current one)."""
         base = re.sub(r"\W", "_", hint or fallback).strip("_") or fallback
         if base[0].isdigit() or keyword.iskeyword(base):
             base = f"{fallback}_{base}"
         name, count = base, 1
-        while name in self.used:
+        while name in self.used or (name in self.counters and not is_counter):
             count += 1
             name = f"{base}_{count}" if not base[-1].isdigit() else f"{base}_v{count}"
         self.used.add(name)
@@ -176,7 +177,8 @@ class Builder:
             return
         outer = self.block
         self.block = Block(outer)
-        name = self.fresh(hint)
+        name = self.fresh(hint, is_counter=True)
+        self.counters.add(name)
         try:
             yield Name("int64", name)
         finally:

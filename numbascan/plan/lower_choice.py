@@ -6,9 +6,9 @@ from ..ir.loops import If, Index, Length, Let, Name
 from ..ir.node import Node
 from ..ops.control import branches
 from ..types import TensorType
-from .write import copied
 from .scope import Scope, cast
 from .values import InLocals, InMemory, Value
+from .write import copied
 
 
 def lower(scope: Scope, node: Node) -> list[Value]:

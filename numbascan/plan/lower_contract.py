@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from ..ir.loops import Apply, Expr, Index, Literal, Template
 from ..ir.node import Node
 from ..ops.card import Card
-from .write import destinations, fixed_dims, in_locals, store
 from .place import Place
 from .scope import Scope, cast, nest
 from .values import Indices, InLocals, InMemory, Value, indices_of
+from .write import copied, destinations, fixed_dims, in_locals, store
 
 BLAS_FROM = 512  # products from which a call of BLAS (about 0.2 microseconds) pays; unknown sizes count as large
 
@@ -37,7 +37,7 @@ def lower(scope: Scope, node: Node) -> Value:
     if not task.by_blas(places[0]):
         task.by_loops(dims, places[0])
     for other in places[1:]:
-        nest(scope.builder, dims, lambda index: scope.builder.emit(store(other, index, places[0].at(index))))
+        copied(scope, places[0], other)
     return places[0]
 
 
@@ -160,7 +160,12 @@ class _Contraction:
 
     def by_blas(self, place: InMemory) -> bool:
         """One `np.dot(x, y, out)` where the labels are those of a matrix product; False where they are not."""
-        if not self._is_large() or len(self.summed) != 1 or max(len(self.a), len(self.b)) > 2 or len(self.out) != len(self.a) + len(self.b) - 2:
+        if (
+            not self._is_large()
+            or len(self.summed) != 1
+            or max(len(self.a), len(self.b)) > 2
+            or len(self.out) != len(self.a) + len(self.b) - 2
+        ):
             return False
         (k,) = self.summed
         left, right = (0, 1) if self.out[0] in self.a else (1, 0)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from ..ir.loops import Expr, Index, Name, add, compare, mul
 from ..ir.node import Node
 from ..ops.lowering import Fold
-from .write import destinations, fixed_dims, in_locals, store
 from .place import Place
 from .scope import Scope, cast, nest, scalar_name
 from .values import Indices, InLocals, InMemory, Value, indices_of
+from .write import destinations, fixed_dims, in_locals, store
 
 
 def lower(scope: Scope, node: Node, kind: Fold) -> Value:
@@ -87,7 +87,10 @@ def _started(scope: Scope, node: Node, kind: Fold, dtypes: tuple[str, ...]) -> t
 def _advance(scope: Scope, accumulators: Sequence[Name], new: Sequence[Expr]) -> None:
     """Gives all accumulators their next values at once."""
     if len(accumulators) > 1:
-        new = [scope.builder.let(f"{name.name}_next", cast(expr, name.dtype), hoist=False) for name, expr in zip(accumulators, new, strict=True)]
+        new = [
+            scope.builder.let(f"{name.name}_next", cast(expr, name.dtype), hoist=False)
+            for name, expr in zip(accumulators, new, strict=True)
+        ]
     for name, expr in zip(accumulators, new, strict=True):
         scope.builder.assign(name, cast(expr, name.dtype))
 

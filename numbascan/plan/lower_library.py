@@ -6,9 +6,9 @@ from ..ir.loops import Alias, Call, Index, Template
 from ..ir.node import Node
 from ..ops.lowering import Library
 from ..types import TensorType
-from .write import copied
 from .scope import Scope, View, cast, nest
 from .values import Computed, Indices, InLocals, InMemory, Value
+from .write import copied
 
 
 def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:

@@ -1,8 +1,8 @@
 """A Scan as a loop: checks, storage, the step, stores and rotations.
 
-    before the loop    n_steps checked, sequences checked, initial rows copied, memory taken
-    step t             the body; results stored; states rotated; `until`
-    after the loop     results cut to the steps that ran
+before the loop    n_steps checked, sequences checked, initial rows copied, memory taken
+step t             the body; results stored; states rotated; `until`
+after the loop     results cut to the steps that ran
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..ops.card import Card
 from ..types import TensorType
 from .builder import Builder, negated
 from .inplace import may_update_in_place
-from .write import copied
 from .place import is_small
 from .save_mem import All, Every, Last, LastRows, Request, requests
 from .scope import Scope, cast, nest, scalar_name
 from .storage import LocalState, PathState, RingState, Rows, RowState, StateStore, Tail, Waiting, every_count, is_kept
 from .values import Computed, Indices, InLocals, InMemory, Value, indices_of
+from .write import copied
 
 LOCALS_ROWS = 16  # elements over all lags that are rotated through locals
 
@@ -39,6 +39,7 @@ class Result:
     name: str
     wanted: dict[Node, Request]
     store: StateStore | None = None
+    dims: Indices = ()  # of a row, once the step is made
     sinks: dict[Request, Rows] = field(default_factory=dict)
 
     def kinds(self) -> set[Request]:
@@ -105,7 +106,9 @@ class _Loop:
             result.store = self._store(state, result)
             results.append(result)
         offset += len(spec.states)
-        results += [Result(offset + k, trace.write, trace.write.name or "out", self.wanted[offset + k]) for k, trace in enumerate(spec.traces)]
+        results += [
+            Result(offset + k, trace.write, trace.write.name or "out", self.wanted[offset + k]) for k, trace in enumerate(spec.traces)
+        ]
         offset += len(spec.traces)
         for k, carry in enumerate(spec.carries):
             state = State(carry.shared, (-1,), (carry.read,), carry.write)
@@ -172,7 +175,7 @@ class _Loop:
     def _finished(self, result: Result) -> Value:
         """The value of a result; the nodes that read only some of its rows get theirs at once."""
         shape = self.node.types[result.position]
-        whole: Value = Computed(shape, (self.steps,), _nothing_left)
+        whole: Value = Computed(shape, (self.steps, *result.dims), _nothing_left)
         for node, request in result.wanted.items():
             value = self._rows(result, request, shape)
             if node is self._output(result.position):
@@ -309,7 +312,9 @@ class _Step:
 
     def _condition(self, until: Node) -> Expr:
         condition = cast(self.scope.value(until).at(()), "bool")
-        return condition if scalar_name(condition) and not self._moves_names(condition) else self.builder.let("stop", condition, hoist=False)
+        return (
+            condition if scalar_name(condition) and not self._moves_names(condition) else self.builder.let("stop", condition, hoist=False)
+        )
 
     def _moves_names(self, expr: Expr) -> bool:
         changing = {name for result in self.results if result.store is not None for name in result.store.changing()}
@@ -365,7 +370,7 @@ class _Step:
     def _store_rows(self, result: Result, elements: Elements | None) -> None:
         """Stores that no loop of the body has done: small rows, rows that a card did not make, every k-th row."""
         write, builder = result.write, self.builder
-        dims = self.scope.value(write).dims
+        result.dims = dims = self.scope.value(write).dims
         source = self.scope.value(write) if elements is None else InLocals(write.type, dims, elements, builder, builder.block)
         is_done = elements is None and _is_made_in_place(write)
         for request, rows in result.sinks.items():
@@ -409,7 +414,6 @@ def assign_all(builder: Builder, moves: Sequence[tuple[Name, Expr]]) -> None:
             if isinstance(expr, Name):  # `let` keeps names as they are: a swap needs a local of its own
                 saved = builder.variable(f"{name.name}_next", expr, name.dtype)
             left[0] = (name, saved)
-
 
 
 def _is_made_in_place(write: Node) -> bool:

@@ -18,6 +18,8 @@ LOCALS_LIMIT = 8  # elements of a fixed shape that are kept one local each; beyo
 
 
 class Place(Enum):
+    """Where a value lives."""
+
     INLINE = "inline"
     LOCALS = "locals"
     MEMORY = "memory"
@@ -44,15 +46,22 @@ def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]]) 
                 places[node] = Place.LOCALS
             continue
         reading = _reading_root(node, readers[node], roots, final)
-        if isinstance(kind, View | Generate):
-            places[node], roots[node] = Place.INLINE, reading
-        elif isinstance(kind, Elementwise) and reading is not None and node.type.rank > 0:
-            places[node], roots[node] = Place.INLINE, reading
-        elif isinstance(kind, Elementwise) and node.type.rank == 0 and _is_nested_scalar(node, readers[node], final):
+        if _is_inline(node, reading, readers[node], final):
             places[node], roots[node] = Place.INLINE, reading
         else:
             places[node], roots[node] = (Place.LOCALS if is_small(node) else Place.MEMORY), node
     return places
+
+
+def _is_inline(node: Node, reading: Node | None, readers: Sequence[Node], final: Iterable[Node]) -> bool:
+    """Is a value computed where it is read?"""
+    assert isinstance(node.op, Card)
+    kind = node.op.lower
+    if isinstance(kind, View | Generate):
+        return True
+    if not isinstance(kind, Elementwise):
+        return False
+    return reading is not None if node.type.rank else _is_nested_scalar(node, readers, final)
 
 
 def is_small(node: Node) -> bool:

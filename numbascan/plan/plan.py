@@ -13,9 +13,10 @@ from ..ir.loops import Argument, Expr, Function, Length, Load, Name, Return, Stm
 from ..ir.node import Node, constant_value
 from ..types import TensorType
 from .builder import Builder
-from .write import copied
+from .fuse import fuse
 from .scope import Scope, cast, nest
 from .values import Computed, Indices, InLocals, InMemory, Value
+from .write import copied
 
 
 @dataclass
@@ -29,9 +30,9 @@ class Plan:
 class Kernel:
     """The function in the making, and what every scope of it shares."""
 
-    def __init__(self, graph: Graph, given: Sequence[bool], check_finite: bool = False) -> None:
+    def __init__(self, graph: Graph, given: Sequence[bool], check_finite: bool = False, reserved: Sequence[str] = ()) -> None:
         self.check_finite = check_finite
-        self.builder = Builder()
+        self.builder = Builder(tuple(reserved))
         self.graph = graph
         self.arguments: list[Argument] = []
         self.constants: list[npt.NDArray[np.generic]] = []
@@ -88,7 +89,7 @@ class Kernel:
     def text_of(expr: Expr) -> str:
         """A scalar as the argument of a routine."""
         assert isinstance(expr, Name) or hasattr(expr, "value")
-        return expr.name if isinstance(expr, Name) else repr(expr.value)  # type: ignore[attr-defined]
+        return expr.name if isinstance(expr, Name) else repr(expr.value)
 
     def finish(self) -> list[Stmt]:
         """The statements of the whole function, results returned."""
@@ -143,13 +144,13 @@ def _store(place: InMemory, index: Indices, expr: Expr) -> Store:
     return Store(load.array, load.index, expr)
 
 
-def plan(graph: Graph, name: str, given: Sequence[bool] | None = None, check_finite: bool = False) -> Plan:
+def plan(graph: Graph, name: str, given: Sequence[bool] | None = None, check_finite: bool = False, reserved: Sequence[str] = ()) -> Plan:
     """The loops of a closed graph.
 
     `given`: which results are written into arrays of the caller, handed over after the inputs. `check_finite`: every step fails whose
-    result is not finite.
+    result is not finite. `reserved`: names that the text around the function uses.
     """
-    kernel = Kernel(graph, given or [False] * len(graph.outputs), check_finite)
+    kernel = Kernel(graph, given or [False] * len(graph.outputs), check_finite, (name, *reserved))
     kernel.scope.run()
     body = kernel.finish()
-    return Plan(Function(name, tuple(kernel.arguments), body), kernel.constants)
+    return Plan(Function(name, tuple(kernel.arguments), fuse(body)), kernel.constants)

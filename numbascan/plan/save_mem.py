@@ -9,27 +9,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..ir.graph import Graph
+from ..ir.graph import Graph, substitute, toposort
 from ..ir.node import ITEM, Node
+from ..ir.ports import SCAN
+from ..ops.sized import HOLE, SizedCard, sized
 
 
 @dataclass(frozen=True)
 class All:
-    pass
+    """Every row."""
 
 
 @dataclass(frozen=True)
 class Last:
-    pass
+    """The final row, without its axis."""
 
 
 @dataclass(frozen=True)
 class LastRows:
+    """The last k rows, or all if there are fewer."""
+
     k: int
 
 
 @dataclass(frozen=True)
 class Every:
+    """Rows start, start + k, …"""
+
     start: int
     k: int
 
@@ -40,23 +46,83 @@ Request = All | Last | LastRows | Every
 def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[dict[Node, Request]]:
     """For each result of a Scan node: the nodes that stand for some of its rows, and which rows these are."""
     found: list[dict[Node, Request]] = [{} for _ in node.types]
-    sources = [(0, node)] if len(node.types) == 1 else [(int(str(reader.attr("index"))), reader) for reader in set(readers[node])]
-    for position, source in sources:
-        if len(node.types) > 1 and source.op is not ITEM:
-            continue
-        for reader in set(readers[source]):
-            request = row_request(reader) if reader is not source else All()
-            found[position][source if isinstance(request, All) else reader] = request
+    for position, source in _results(node, readers):
         if source in outputs:
             found[position][source] = All()
+        for reader in readers[source]:
+            if reader is source or reader.op.name == "dim":  # noted as an output; asks for no row
+                continue
+            request = row_request(reader)
+            found[position][source if isinstance(request, All) else reader] = request
     return found
+
+
+def _results(node: Node, readers: Mapping[Node, Sequence[Node]]) -> list[tuple[int, Node]]:
+    if len(node.types) == 1:
+        return [(0, node)]
+    return [(index, reader) for reader in dict.fromkeys(readers[node]) if isinstance(index := _item_index(reader), int)]
+
+
+def _item_index(reader: Node) -> object:
+    return reader.attr("index") if reader.op is ITEM else None
 
 
 def row_request(reader: Node) -> Request:
     """Which rows of its operand a node reads."""
-    return All()
+    if not is_row_read(reader):
+        return All()
+    spec = reader.attr("spec")
+    assert isinstance(spec, tuple)
+    first = spec[0]
+    if first == -1:
+        return Last()
+    start, _, step = first
+    if step in (None, 1) and isinstance(start, int) and start < 0:
+        return LastRows(-start)
+    return Every(start or 0, step or 1)
+
+
+def is_row_read(node: Node) -> bool:
+    """Is the node `x[-1]`, `x[-k:]` or `x[s::k]`, and nothing more?"""
+    if node.op.name != "index" or len(node.inputs) != 1:
+        return False
+    spec = node.attr("spec")
+    return isinstance(spec, tuple) and len(spec) == 1 and _is_row_entry(spec[0])
+
+
+def _is_row_entry(entry: object) -> bool:
+    if entry == -1:
+        return True
+    if not isinstance(entry, tuple):
+        return False
+    start, stop, step = entry
+    if stop is not None:
+        return False
+    if step in (None, 1):
+        return isinstance(start, int) and start < 0
+    return isinstance(step, int) and step > 1 and (start is None or (isinstance(start, int) and start >= 0))
 
 
 def split_row_reads(graph: Graph) -> Graph:
-    """The graph where a read of some rows of a loop's result, and of some part of these, are two nodes."""
-    return graph
+    """The graph where a read of some rows of a loop's result, and of some part of these rows, are two nodes."""
+
+    def split(node: Node) -> Node | None:
+        if node.op.name != "index" or not _is_loop_result(node.inputs[0]):
+            return None
+        spec = node.attr("spec")
+        if not isinstance(spec, tuple) or len(spec) < 2 or not _is_row_entry(spec[0]) or HOLE in spec[1:] or len(node.inputs) > 1:
+            return None
+        assert isinstance(node.op, SizedCard)
+        rows = sized(node.op, node.inputs, spec[:1])
+        rest = spec[1:] if spec[0] == -1 else ((None, None, None), *spec[1:])
+        return sized(node.op, (rows,), rest)
+
+    while True:  # one at a time: a replacement must not hold loops that another one changes
+        found = next(((node, part) for node in toposort(graph.outputs) if (part := split(node)) is not None), None)
+        if found is None:
+            return graph
+        graph = Graph(graph.inputs, substitute(graph.outputs, dict([found])))
+
+
+def _is_loop_result(node: Node) -> bool:
+    return node.op is SCAN or (node.op is ITEM and node.inputs[0].op is SCAN)

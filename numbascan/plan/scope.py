@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any  # noqa: TID251 - a card's attributes are of any type
 
 from ..ir.graph import toposort, users
-from ..ir.loops import Apply, Expr, Index, Literal, Name, Template
+from ..ir.loops import ATOM, Apply, Expr, Index, Literal, Name, Template
 from ..ir.node import CONSTANT, ITEM, Node, constant_value
 from ..ir.ports import SCAN
 from ..ops.card import Card
@@ -35,7 +35,7 @@ def cast(expr: Expr, dtype: str) -> Expr:
     if dtype == "bool":
         return Apply("bool", Template("bool({0})"), (expr,))
     if expr.dtype.startswith("complex") and not dtype.startswith("complex"):
-        expr = Apply("float64" if expr.dtype == "complex128" else "float32", Template("{0}.real"), (expr,))
+        expr = Apply("float64" if expr.dtype == "complex128" else "float32", Template("{0}.real", ATOM, (ATOM,)), (expr,))
     return Apply(dtype, Template(f"np.{dtype}({{0}})"), (expr,))
 
 
@@ -107,7 +107,7 @@ class Scope:
         assert array is not None
         if array.size > FIXED_LIMIT:
             return self.kernel.constant_argument(node)
-        elements = {index: Literal(node.type.dtype, array[index].item()) for index in indices_of(array.shape)}
+        elements: dict[tuple[int, ...], Expr] = {index: Literal(node.type.dtype, array[index].item()) for index in indices_of(array.shape)}
         return InLocals(node.type, tuple(array.shape), elements, self.builder, self.builder.root, node.name or "fixed")
 
 
@@ -158,4 +158,5 @@ def nest(builder: Builder, dims: Sequence[Index], body: Callable[[Indices], None
 
 
 def scalar_name(expr: Expr) -> bool:
+    """Does an expression cost nothing to read again?"""
     return isinstance(expr, Name | Literal)

@@ -1,9 +1,9 @@
 """Where the rows of a loop live: states between steps, and results that outlive it.
 
-    locals   scalars and small vectors: one local per element and lag, rotated at the end of a step
-    path     the whole result is wanted: rows -depth … n-1 in one array, read and written at t
-    ring     depth + 1 rows of which the oldest is written next; row numbers rotate, nothing is copied
-    row      one row, updated where it stands (see inplace.py)
+locals   scalars and small vectors: one local per element and lag, rotated at the end of a step
+path     the whole result is wanted: rows -depth … n-1 in one array, read and written at t
+ring     depth + 1 rows of which the oldest is written next; row numbers rotate, nothing is copied
+row      one row, updated where it stands (see inplace.py)
 """
 
 from __future__ import annotations
@@ -163,7 +163,8 @@ class RingState(StateStore):
         return InMemory(self.type, self.dims, self.array, (self.rows[0],))
 
     def moves(self) -> list[tuple[Name, Expr]]:
-        return list(zip(self.rows, [self.rows[-1], *self.rows[:-1]], strict=True))[::-1]
+        moves: list[tuple[Name, Expr]] = [(newer, older) for newer, older in zip(self.rows, [self.rows[-1], *self.rows[:-1]], strict=True)]
+        return moves[::-1]
 
     def last(self, steps: Index) -> Value:
         return InMemory(self.type, self.dims, self.array, (self.rows[1],))
@@ -224,4 +225,3 @@ def every_count(steps: Index, start: int, k: int) -> Index:
 def is_kept(t: Index, start: int, k: int) -> Expr:
     """Is step t one of start, start + k, …?"""
     return both(compare(">=", t, start), compare("==", mod(sub(t, start), k), 0))
-

@@ -76,8 +76,8 @@ class InLocals(Value):
             array = self.builder.alloc(self.name, shape, self.type.dtype)
             self.builder.written[array] = self.home
             self.home.stmts.extend(Store(array, index, expr) for index, expr in self.elements.items())
-            self.builder.spills[key] = array
-        return self.builder.spills[key]
+            self.builder.spills[key] = self.elements, array  # the elements too: their id stays theirs
+        return self.builder.spills[key][1]
 
 
 def indices_of(shape: tuple[int | None, ...]) -> list[tuple[int, ...]]:

@@ -1,0 +1,129 @@
+"""Measures numbascan beside loops written by hand, in one run: `python benches/run.py [--json FILE] [workload …]`.
+
+Before anything is timed, both must give the same numbers to 1e-6. The candidates take turns; what counts is the ratio of medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from workloads import WORKLOADS, Workload
+
+import numbascan as ns
+
+ROUNDS = 7
+SECONDS = 0.15  # of runs of one candidate per round
+
+LORENZ = """
+import time; t0 = time.perf_counter()
+import numpy as np, numbascan as ns
+@ns.scan
+def lorenz(y, dt, sigma, rho, beta):
+    dy = np.array([sigma * (y[1] - y[0]), y[0] * (rho - y[2]) - y[1], y[0] * y[1] - beta * y[2]])
+    return y + dt * dy
+lorenz(outputs_info=np.ones(3), non_sequences=(1e-3, 10.0, 28.0, 8 / 3), n_steps=1000)
+print(time.perf_counter() - t0)
+"""
+
+
+def same(a: Any, b: Any) -> bool:
+    """Do two results agree to 1e-6?"""
+    parts = zip(a, b, strict=True) if isinstance(a, tuple | list) else [(a, b)]
+    return all(np.allclose(x, y, rtol=1e-6, atol=1e-9) for x, y in parts)
+
+
+def timed(run: Callable[[], Any]) -> float:
+    """Seconds of one run: the best guess of one round, the median of runs that fill SECONDS."""
+    times: list[float] = []
+    while sum(times) < SECONDS and len(times) < 1000 or len(times) < 3:
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def compared(workload: Workload) -> dict[str, Any]:
+    """Times and ratio of one workload; the candidates take turns."""
+    if not same(workload.ours(), workload.hand()):
+        raise SystemExit(f"{workload.name}: numbascan and the hand-written loop disagree")
+    rounds = [(timed(workload.ours), timed(workload.hand)) for _ in range(ROUNDS)]
+    ratio = statistics.median(ours / hand for ours, hand in rounds)
+    ours, hand = (statistics.median(column) for column in zip(*rounds, strict=True))
+    scale = 1e9 / workload.n_steps
+    return dict(
+        name=workload.name, ours_ns=ours * scale, hand_ns=hand * scale, ratio=ratio, limit=workload.limit, met=ratio <= workload.limit
+    )
+
+
+def first_calls() -> list[dict[str, Any]]:
+    """Seconds from the start of Python's work to the result, in a fresh process: without a cache, and from the disk cache."""
+    cold, warm = [], []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "NUMBASCAN_CACHE_DIR": folder}
+            for times in (cold, warm):
+                done = subprocess.run([sys.executable, "-c", LORENZ], capture_output=True, text=True, env=environment, check=True)
+                times.append(float(done.stdout))
+    rows = [("lorenz, first call, no cache (s)", cold, 2.0), ("lorenz, first call, disk cache (s)", warm, 1.0)]
+    return [
+        dict(name=name, value=statistics.median(times), limit=limit, met=statistics.median(times) <= limit) for name, times, limit in rows
+    ]
+
+
+def call_overhead() -> dict[str, Any]:
+    """Microseconds of a call of a compiled scan on two small arrays, beyond its single step of work."""
+
+    @ns.scan
+    def add(x, s):
+        return s + x
+
+    x, s = np.arange(6.0).reshape(2, 3) / 7, np.ones(3)
+    add(sequences=x, outputs_info=s)
+    runs = [timed(lambda: add(sequences=x, outputs_info=s)) for _ in range(ROUNDS)]
+    value = statistics.median(runs) * 1e6
+    return dict(name="call on two small arrays (us)", value=value, limit=10.0, met=value <= 10.0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("workloads", nargs="*", help="names; all if none")
+    parser.add_argument("--json", type=Path, help="write the figures there too")
+    chosen = parser.parse_args()
+    machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(f"{machine}, NumPy {np.__version__}, Numba {numba.__version__}, numbascan {ns.__version__}")
+    print(f"{'workload':<12}{'numbascan':>14}{'by hand':>14}{'ratio':>8}{'at most':>9}")
+    rows = []
+    for make in WORKLOADS:
+        if chosen.workloads and make.__name__ not in chosen.workloads:
+            continue
+        row = compared(make())
+        rows.append(row)
+        marks = "" if row["met"] else "  MISSED"
+        print(
+            f"{row['name']:<12}{row['ours_ns']:>11.2f} ns{row['hand_ns']:>11.2f} ns{row['ratio']:>8.2f}{row['limit']:>9.1f}{marks}",
+            flush=True,
+        )
+    if not chosen.workloads:
+        for row in [*first_calls(), call_overhead()]:
+            rows.append(row)
+            print(f"{row['name']:<40}{row['value']:>8.2f}{row['limit']:>9.1f}{'' if row['met'] else '  MISSED'}", flush=True)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(dict(machine=machine, rows=rows), indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,69 @@
+"""A step function in plain NumPy, traced once, becomes a compiled loop. `import numbascan as ns`."""
+
+from typing import Any
+
+from . import tensor
+from .errors import (
+    CudaUnavailableError,
+    DisconnectedInputError,
+    MissingInputError,
+    NullGradientError,
+    ScanError,
+    ScanTypeError,
+    TracerBoolError,
+    TracerError,
+    UnusedInputError,
+)
+from .front.control import py_step
+from .front.decorator import ScanFunction
+from .front.function import Function, function
+from .front.scan import scan
+from .front.scan_returns import until
+from .front.shared import SharedVariable, shared
+from .front.show import draw, show
+from .front.structure import ScanArgs
+from .front.transforms import jit
+from .front.variable import Variable
+from .front.views import filter, foldl, foldr, map, reduce, scan_checkpoints
+from .modes import Mode
+
+__all__ = [
+    "CudaUnavailableError",
+    "DisconnectedInputError",
+    "Function",
+    "MissingInputError",
+    "Mode",
+    "NullGradientError",
+    "ScanArgs",
+    "ScanError",
+    "ScanFunction",
+    "ScanTypeError",
+    "SharedVariable",
+    "TracerBoolError",
+    "TracerError",
+    "UnusedInputError",
+    "Variable",
+    "draw",
+    "filter",
+    "foldl",
+    "foldr",
+    "function",
+    "jit",
+    "map",
+    "py_step",
+    "reduce",
+    "scan",
+    "scan_checkpoints",
+    "shared",
+    "show",
+    "tensor",
+    "until",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":  # asked for seldom, and slow to find out
+        from importlib.metadata import version
+
+        return version("numbascan")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,183 @@
+"""The command `numbascan`. Exit codes: 0 done, 1 could not be done (the reason is on stderr), 2 wrong usage."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes.util
+import importlib.metadata
+import importlib.util
+import platform
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+class CommandError(Exception):
+    """What a command could not do, in words for its user."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; gives its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options) or 0)
+    except CommandError as error:
+        print(f"numbascan {options.command}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        sys.stderr.close()
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="numbascan", description="Step functions in plain NumPy, compiled to loops.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("demo", help="a tour on real data, with its own checks and timings").set_defaults(run=_demo)
+    shown = commands.add_parser("show", help="what a compiled object or a variable of a file is made of")
+    shown.add_argument("place", metavar="FILE.py:NAME", help="the file, which is run, and the name of the object in it")
+    what = shown.add_mutually_exclusive_group()
+    what.add_argument("--graph", action="store_true", help="the graph as text (the default)")
+    what.add_argument("--source", choices=("cpu", "cuda"), help="the generated code")
+    what.add_argument("--memory", action="store_true", help="bytes stored for results and work space")
+    shown.set_defaults(run=_show)
+    commands.add_parser("info", help="versions, CPU features, vector math, GPU, cache").set_defaults(run=_info)
+    cache = commands.add_parser("cache", help="the generated code kept on disk")
+    cache.add_argument("action", choices=("list", "clear"))
+    cache.set_defaults(run=lambda options: _cache(options.action))
+    return parser
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from .demo import main as tour
+
+    return int(tour() or 0)
+
+
+# show -----------------------------------------------------------------------------------------------------------------
+
+
+def _show(options: argparse.Namespace) -> None:
+    found = _object_at(options.place)
+    try:
+        print(_shown(found, options))
+    except (TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise CommandError(f"{options.place}: {error}") from error
+
+
+def _shown(found: Any, options: argparse.Namespace) -> str:
+    from .front.function import function
+    from .front.show import show
+    from .front.variable import Variable
+    from .ir.graph import free_inputs
+
+    if not (options.source or options.memory):
+        return show(found)
+    if isinstance(found, Variable):
+        inputs = [Variable(node) for node in free_inputs([found.node]) if "container" not in node.params]
+        found = function(inputs, found, name=found.name or "variable")
+    if not hasattr(found, "source"):
+        raise TypeError(f"{found!r} ({type(found).__name__}) is neither a variable nor compiled by numbascan")
+    return str(found.source(options.source) if options.source else found.memory())
+
+
+def _object_at(place: str) -> Any:
+    """The object of `FILE.py:NAME`, found by running the file."""
+    file, colon, name = place.rpartition(":")
+    if not colon or not name:
+        raise CommandError(f"{place!r} names no object; write FILE.py:NAME")
+    path = Path(file)
+    if not path.is_file():
+        raise CommandError(f"there is no file {file!r}")
+    found: Any = _run_file(path)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise CommandError(
+                f"{file} has no {name!r}; it has {', '.join(key for key in vars(found) if not key.startswith('_')) or 'no names'}"
+            )
+        found = getattr(found, part)
+    return found
+
+
+def _run_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise CommandError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # as an import would: what the file defines can be pickled
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
+        at = f", line {lines[-1]}" if lines else ""
+        raise CommandError(f"{path}{at}: {type(error).__name__}: {error}") from error
+    return module
+
+
+# info and cache -------------------------------------------------------------------------------------------------------
+
+
+def _info(options: argparse.Namespace) -> None:
+    for label, text in information():
+        print(f"{label:14}{text}")
+
+
+def information() -> list[tuple[str, str]]:
+    """What decides how numbascan runs on this machine, as pairs of a label and a text."""
+    import llvmlite.binding as llvm
+
+    from .emit.cache import cache_folder, entries
+
+    versions = [(name, _version(name)) for name in ("numbascan", "numpy", "numba", "llvmlite", "scipy")]
+    features = llvm.get_host_cpu_features()
+    known = [name for name in ("sse4.2", "avx", "avx2", "fma", "avx512f", "neon", "sve") if features.get(name)]
+    files = entries()
+    size = sum(file.stat().st_size for file in cache_folder().rglob("*") if file.is_file())
+    return [
+        *versions,
+        ("python", f"{platform.python_version()} on {platform.platform()}"),
+        ("cpu", f"{llvm.get_host_cpu_name()}: {', '.join(known) or 'no vector unit known'}"),
+        ("vector math", _vector_math()),
+        ("gpu", _gpu()),
+        ("cache", f"{cache_folder()}: {len(files)} modules, {size / 1e6:.1f} MB"),
+    ]
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _vector_math() -> str:
+    return "libmvec (glibc)" if ctypes.util.find_library("mvec") else "none: scalar calls"
+
+
+def _gpu() -> str:
+    from numba import cuda
+
+    try:
+        if not cuda.is_available():
+            return "none: no CUDA driver or device"
+        device = cuda.get_current_device()
+        return f"{device.name.decode() if isinstance(device.name, bytes) else device.name}, compute capability {device.compute_capability}"
+    except Exception as error:  # whatever a broken driver raises
+        return f"none: {error}"
+
+
+def _cache(action: str) -> None:
+    from .emit.cache import cache_folder, clear, entries
+
+    if action == "clear":
+        print(f"{clear()} modules removed from {cache_folder()}")
+        return
+    for path in entries():
+        print(f"{path.stat().st_size:9}  {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""What a kernel will take, known before it runs: bytes of its arrays, steps of its loops, for given arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..ir.loops import Alloc, For, Function, If, Index, Let, Return, Stmt
+from .text import expression
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that one call stores.
+
+    results: what is returned (with the initial rows that lie before it). trace: rows of all steps that are not returned.
+    checkpoints: states kept for a gradient. work: everything that does not grow with the number of steps.
+    per_step: by how much results and trace grow with each step.
+    """
+
+    results: int
+    trace: int
+    checkpoints: int
+    work: int
+    per_step: int
+
+    @property
+    def total(self) -> int:
+        return self.results + self.trace + self.checkpoints + self.work
+
+    def __str__(self) -> str:
+        parts = [f"{name:<12}{getattr(self, name):>16,} bytes" for name in ("results", "trace", "checkpoints", "work", "total")]
+        return "\n".join([*parts, f"{'per step':<12}{self.per_step:>16,} bytes"])
+
+
+def memory_of(function: Function, values: Sequence[Any]) -> Memory:
+    """The bytes of a call of `function` with `values` (arrays, numbers)."""
+    stmts = list(_straight(function.body))
+    known = _known(function, values, stmts)
+    steps = max((_number(loop.stop, known) for loop in function.body if isinstance(loop, For) and loop.name.startswith("t")), default=0)
+    returned = _returned(function)
+    sums = {"results": 0, "trace": 0, "work": 0}
+    per_step = 0
+    for stmt in stmts:
+        if isinstance(stmt, Alloc):
+            shape = [_number(dim, known) for dim in stmt.shape]
+            size = math.prod(shape) * np.dtype(stmt.dtype).itemsize
+            grows = steps > 16 and bool(shape) and shape[0] >= steps
+            kind = "results" if stmt.name in returned else "trace" if grows else "work"
+            sums[kind] += size
+            per_step += size // shape[0] if grows and kind != "work" else 0
+    return Memory(sums["results"], sums["trace"], 0, sums["work"], per_step)
+
+
+def steps_of(function: Function, values: Sequence[Any]) -> int:
+    """How many steps the outermost loops of a call make at most."""
+    known = _known(function, values, list(_straight(function.body)))
+    return sum(_number(loop.stop, known) for loop in function.body if isinstance(loop, For) and loop.name.startswith("t"))
+
+
+def _straight(stmts: Sequence[Stmt]) -> list[Stmt]:
+    """Statements with those inside loops and branches, in order."""
+    found: list[Stmt] = []
+    for stmt in stmts:
+        found.append(stmt)
+        if isinstance(stmt, For):
+            found += _straight(stmt.body)
+        elif isinstance(stmt, If):
+            found += _straight(stmt.then) + _straight(stmt.otherwise)
+    return found
+
+
+def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt]) -> dict[str, Any]:
+    """The locals whose value follows from the arguments' shapes and numbers alone."""
+    known: dict[str, Any] = {"np": np, "math": math, "min": min, "max": max}
+    for argument, value in zip(function.arguments, values, strict=False):
+        known[argument.name] = SimpleNamespace(shape=np.shape(value)) if argument.rank else value
+    for stmt in stmts:
+        if isinstance(stmt, Let) and stmt.is_new and stmt.name not in known:
+            try:
+                known[stmt.name] = eval(expression(stmt.value), {"__builtins__": {}}, known)
+            except Exception:
+                continue  # depends on elements: not a size
+        elif isinstance(stmt, Alloc):
+            known[stmt.name] = SimpleNamespace(shape=tuple(_number(dim, known) for dim in stmt.shape))
+    return known
+
+
+def _number(dim: Index, known: dict[str, Any]) -> int:
+    """A dimension as a number, 0 where only the run knows it."""
+    try:
+        return int(eval(expression(dim), {"__builtins__": {}}, known))
+    except Exception:
+        return 0
+
+
+def _returned(function: Function) -> set[str]:
+    """Names of the arrays that a function returns, seen through the last views."""
+    from ..ir.loops import Alias
+
+    names: set[str] = set()
+    for stmt in reversed(function.body):
+        if isinstance(stmt, Return):
+            names |= set(stmt.names)
+        elif isinstance(stmt, Alias) and stmt.name in names:
+            names.add(stmt.text.text.split("[")[0])
+    return names

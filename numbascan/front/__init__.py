@@ -1,0 +1,1 @@
+"""What users hold: variables, scan, function, and NumPy's functions on them."""

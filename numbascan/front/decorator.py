@@ -1,0 +1,219 @@
+"""ScanFunction: what `@ns.scan` makes of a step. Traced and compiled once per kind of argument."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ..errors import TracerBoolError, TracerError
+from .kinds import Kinds
+from .scan_build import StepTracer
+from .scan_inputs import Arguments, read_n_steps
+from .scan_kind import CompiledScan, missing_values, nested_outputs
+from .scan_loop import LoopMaker
+from .scan_options import Options, make_options, step_name
+from .shared import SharedVariable
+from .variable import Variable, as_variable
+
+_GIVEN = ("sequences", "outputs_info", "non_sequences", "n_steps")
+_UNSET: Any = type("Unset", (), {"__repr__": lambda self: "as given to the decorator"})()
+
+
+class OrderedUpdates(dict[SharedVariable, Variable]):
+    """From shared variables to their values after the last step, in the order in which the step gave them."""
+
+
+def symbolic(fn: Callable[..., Any], arguments: Arguments, steps: int | Variable | None, options: Options) -> Any:
+    """The scan as part of a graph: `(outputs, updates)`, or the outputs alone."""
+    options = options.for_graph()
+    tracer = StepTracer(fn, arguments, [as_variable(leaf) for leaf in arguments.leaves], options)
+    maker = LoopMaker(tracer.run(), options)
+    one = type(steps) is int and steps == 1
+    results = maker.one_step() if one else maker.loop(maker.n_steps(steps))
+    outputs = nested_outputs(results, options)
+    return (outputs, OrderedUpdates(results.updates)) if options.return_updates else outputs
+
+
+class Cache:
+    """The compiled kinds of one step. It does not hold the step itself, so that a step that nobody holds can go."""
+
+    def __init__(self) -> None:
+        self.latest: CompiledScan | None = None
+        self._quick: dict[Any, CompiledScan] = {}
+        self._compiled: dict[Any, CompiledScan] = {}
+        self._kinds = Kinds()
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self._compiled)
+
+    def find(self, fn: Callable[..., Any], arguments: Arguments, has_n_steps: bool, options: Options) -> CompiledScan:
+        """The compiled kind for these arguments; traced now if there is none, or if what the step read from outside has changed."""
+        key = options, has_n_steps, arguments.key, arguments.quick_key()
+        compiled = self._quick.get(key)
+        if compiled is None or not compiled.is_current():
+            with self._lock:
+                compiled = self._quick[key] = self._compile(fn, arguments, has_n_steps, options)
+        self.latest = compiled
+        return compiled
+
+    def _compile(self, fn: Callable[..., Any], arguments: Arguments, has_n_steps: bool, options: Options) -> CompiledScan:
+        structure, small = (options, has_n_steps, arguments.key), arguments.types()
+        fitted = self._kinds.types(structure, small)
+        before = self._compiled.get((structure, fitted))
+        if before is not None and before.is_current():
+            return before
+        try:
+            compiled = CompiledScan(fn, arguments, fitted, has_n_steps, options)
+        except TracerBoolError:
+            raise
+        except TracerError:  # something that needs a fixed length, such as a Python loop over an array
+            if tuple(small) == fitted:
+                raise
+            fitted = tuple(small)
+            compiled = CompiledScan(fn, arguments, fitted, has_n_steps, options)
+        if before is not None:
+            compiled.take_over(before)
+        self._compiled[structure, fitted] = compiled
+        return compiled
+
+
+_IMMEDIATE: weakref.WeakKeyDictionary[Callable[..., Any], Cache] = weakref.WeakKeyDictionary()
+
+
+def run_now(fn: Callable[..., Any], arguments: Arguments, steps: int | None, options: Options) -> tuple[Any] | None:
+    """The results of an immediate call, in a tuple of one; None where the step uses symbolic or shared variables."""
+    cache = _IMMEDIATE.setdefault(fn, Cache()) if isinstance(fn, types.FunctionType) else Cache()
+    compiled = cache.find(fn, arguments, steps is not None, options)
+    if compiled.symbolic or compiled.shared:
+        return None
+    outputs = compiled(arguments.leaves if steps is None else [steps, *arguments.leaves])
+    return ((outputs, OrderedUpdates()),) if options.return_updates else (outputs,)
+
+
+class ScanFunction:
+    """A step function compiled to a loop. `__wrapped__` is the step.
+
+    >>> import numbascan as ns, numpy as np
+    >>> @ns.scan
+    ... def decay(y, rate):
+    ...     return y * rate
+    >>> decay(outputs_info=np.array([8.0, 2.0]), non_sequences=0.5, n_steps=2)
+    array([[4. , 1. ],
+           [2. , 0.5]])
+    """
+
+    def __init__(self, fn: Callable[..., Any], defaults: dict[str, Any] | None = None) -> None:
+        if not callable(fn):
+            raise TypeError(f"ns.scan: the step is {fn!r}, which cannot be called")
+        self.__name__ = self.__qualname__ = step_name(fn)
+        functools.update_wrapper(self, fn)
+        self.__wrapped__ = fn
+        self._defaults = dict(defaults or {})
+        self._arguments = {key: self._defaults.get(key) for key in _GIVEN}
+        self._keywords = {key: value for key, value in self._defaults.items() if key not in _GIVEN}
+        self._options = make_options(fn, self._keywords)
+        self._cache = Cache()
+
+    @property
+    def name(self) -> str:
+        return self._options.name
+
+    def __call__(
+        self,
+        sequences: Any = _UNSET,
+        outputs_info: Any = _UNSET,
+        non_sequences: Any = _UNSET,
+        n_steps: Any = _UNSET,
+        out: Any = None,
+        **options: Any,
+    ) -> Any:
+        """The outputs alone. Arguments as for `ns.scan`, those of the decorator standing in for what is not given.
+
+        out: an array, or a nest of arrays as the outputs are, to write into. Called on Variables it is symbolic.
+        """
+        chosen = self._options if not options else self._chosen(options)
+        arguments, steps = self._read(sequences, outputs_info, non_sequences, n_steps, chosen.name)
+        if not (arguments.is_symbolic() or isinstance(steps, Variable)):
+            compiled = self._cache.find(self.__wrapped__, arguments, steps is not None, chosen)
+            if not compiled.symbolic:
+                return compiled(arguments.leaves if steps is None else [steps, *arguments.leaves], out)
+        if out is not None:
+            raise TypeError(f"scan {chosen.name!r}: out= takes the results of a run, but this call is symbolic; leave it out")
+        return self._in_graph(arguments, steps, chosen, options.get("return_updates", self._keywords.get("return_updates")))
+
+    def _chosen(self, options: dict[str, Any]) -> Options:
+        return make_options(self.__wrapped__, {**self._keywords, **options})
+
+    def _read(self, sequences: Any, outputs_info: Any, non_sequences: Any, n_steps: Any, name: str) -> tuple[Arguments, Any]:
+        default = self._arguments
+        arguments = Arguments(
+            default["sequences"] if sequences is _UNSET else sequences,
+            default["outputs_info"] if outputs_info is _UNSET else outputs_info,
+            default["non_sequences"] if non_sequences is _UNSET else non_sequences,
+            name,
+        )
+        return arguments, read_n_steps(default["n_steps"] if n_steps is _UNSET else n_steps, name)
+
+    def _in_graph(self, arguments: Arguments, steps: Any, options: Options, with_updates: bool | None) -> Any:
+        """The outputs; with the updates if they are asked for. TypeError if there are some and nobody said what becomes of them."""
+        outputs, updates = symbolic(self.__wrapped__, arguments, steps, replace(options, return_updates=True))
+        if updates and with_updates is None:
+            names = ", ".join(shared.name or repr(shared) for shared in updates)
+            raise TypeError(
+                f"scan {options.name!r} updates {names}, which a symbolic call cannot do by itself; pass return_updates=True for "
+                "(outputs, updates), or return_updates=False to leave the shared variables as they are"
+            )
+        return (outputs, updates) if with_updates else outputs
+
+    # what was compiled ----------------------------------------------------------------------------------------------
+
+    def lower(
+        self, sequences: Any = _UNSET, outputs_info: Any = _UNSET, non_sequences: Any = _UNSET, n_steps: Any = _UNSET, **options: Any
+    ) -> ScanFunction:
+        """Itself, traced and compiled for arguments like these. Nothing runs."""
+        chosen = self._chosen(options)
+        arguments, steps = self._read(sequences, outputs_info, non_sequences, n_steps, chosen.name)
+        if arguments.is_symbolic() or isinstance(steps, Variable):
+            raise TypeError(
+                f"scan {chosen.name!r}: lower() needs arrays and numbers, not variables; give an array of the same dtype and shape"
+            )
+        compiled = self._cache.find(self.__wrapped__, arguments, steps is not None, chosen)
+        if compiled.symbolic:
+            raise missing_values(compiled, chosen.name)
+        compiled.runner.program.lower()
+        return self
+
+    def _latest(self) -> CompiledScan:
+        compiled = self._cache.latest
+        if compiled is None:
+            raise ValueError(f"scan {self.name!r} has not been compiled yet; call it, or {self.__name__}.lower(...), with arguments first")
+        return compiled
+
+    def source(self, target: str = "cpu") -> str:
+        """The generated code for the latest kind of argument."""
+        return self._latest().runner.program.source(target)
+
+    @property
+    def graph(self) -> Any:
+        """The graph of the latest kind of argument."""
+        return self._latest().graph
+
+    def memory(self) -> Any:
+        """Bytes stored for results and work space, for the latest kind of argument."""
+        return self._latest().runner.program.memory()
+
+    def __reduce__(self) -> Any:
+        found: Any = sys.modules.get(self.__module__)
+        for part in self.__qualname__.split("."):
+            found = getattr(found, part, None)
+        return self.__qualname__ if found is self else (ScanFunction, (self.__wrapped__, self._defaults))
+
+    def __repr__(self) -> str:
+        return f"<scan {self.name}: {len(self._cache)} kinds of arguments>"

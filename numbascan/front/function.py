@@ -1,0 +1,295 @@
+"""`ns.function`: a graph of variables as a function of arrays."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import MissingInputError, UnusedInputError
+from ..ir.graph import Graph, close, free_inputs, substitute, toposort
+from ..ir.node import CONSTANT, Node, constant, constant_value
+from ..modes import Mode, as_mode
+from ..types import TensorType
+from .arguments import fit
+from .runner import Runner
+from .shared import SharedVariable, shared_of
+from .tree import LEAF, Structure, flatten, unflatten
+from .variable import METHODS, Variable, as_variable
+
+Pairs = Mapping[Variable, Any] | Iterable[tuple[Variable, Any]] | None
+
+
+def function(
+    inputs: Sequence[Variable],
+    outputs: Any = None,
+    updates: Pairs = None,
+    givens: Pairs = None,
+    mode: Mode | str | None = None,
+    name: str | None = None,
+    on_unused_input: str = "raise",
+    allow_input_downcast: bool | None = None,
+    profile: bool = False,
+) -> Function:
+    """A function that takes arrays for `inputs` and gives the values of `outputs`.
+
+    Arguments:
+        inputs: variables, also intermediate ones: what is behind them is cut.
+        outputs: a variable, or a list, tuple or dict of them; None for none.
+        updates: new values for shared variables, all computed from the old ones, and stored together after a run without errors.
+        givens: variables and what stands in for them, all replaced at once.
+        mode: see ns.Mode.
+        name: for messages and generated code.
+        on_unused_input: "raise", "warn" or "ignore".
+        allow_input_downcast: None: Python numbers may be rounded to the input's dtype; False: only exact ones; True: any real value.
+        profile: measure tracing, compiling and running.
+
+    Returns a Function; its results are NumPy arrays, structured as `outputs`.
+
+    Raises MissingInputError and UnusedInputError, TypeError for what cannot be an input, update or given, ValueError for duplicates.
+
+    >>> import numbascan as ns, numbascan.tensor as nt
+    >>> x, y = nt.dvectors("x y")
+    >>> f = ns.function([x, y], x * y)
+    >>> f([1.0, 2.0], [3.0, 5.0])
+    array([ 3., 10.])
+    """
+    label = name or "function"
+    ins = _checked_inputs(inputs, label)
+    leaves: list[Any] = []
+    structure: Structure = (list, None, ()) if outputs is None else flatten(outputs, leaves)
+    changes = list(_checked_updates(updates, label))
+    wanted = [as_variable(leaf).node for leaf in leaves] + [node for _, node in changes]
+    wanted = _with_givens(wanted, ins, _checked_givens(givens, label))
+    _check_used(ins, wanted, on_unused_input, label)
+    shared = _shared_behind(ins, wanted, label)
+    recipe = Recipe(
+        name=label,
+        graph=close([*ins, *(variable.node for variable in shared)], wanted),
+        labels=tuple(node.name for node in ins),
+        shared=tuple(shared),
+        targets=tuple(target for target, _ in changes),
+        structure=structure,
+        mode=as_mode(mode),
+        downcast=allow_input_downcast,
+        profile=profile,
+    )
+    return Function(recipe)
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """All that a Function is made from.
+
+    The graph's inputs are the arguments, then the shared variables; its outputs the results, then the updates.
+    """
+
+    name: str
+    graph: Graph
+    labels: tuple[str | None, ...]
+    shared: tuple[SharedVariable, ...]
+    targets: tuple[SharedVariable, ...]
+    structure: Structure
+    mode: Mode
+    downcast: bool | None
+    profile: bool
+
+
+class Function:
+    """A compiled function. Call it with one array or number per input, by position or by name."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+        self.name, self.graph = recipe.name, recipe.graph
+        self._runner = Runner(recipe.graph, recipe.mode, recipe.name, recipe.shared, recipe.targets, profile=recipe.profile)
+        types = [node.type for node in recipe.graph.inputs[: len(recipe.labels)]]
+        self._specs = [(np.dtype(type_.dtype), type_.rank, all(dim is None for dim in type_.shape), type_) for type_ in types]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        results = self._runner(self._values(args, kwargs))
+        structure = self.recipe.structure
+        return results[0] if structure is LEAF else unflatten(structure, results)
+
+    def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The arguments, checked and cast."""
+        if kwargs or len(args) != len(self._specs):
+            args = self._ordered(args, kwargs)
+        return [
+            value if type(value) is np.ndarray and value.dtype is dtype and value.ndim == rank and free else self._fitted(k, value)
+            for k, (value, (dtype, rank, free, _)) in enumerate(zip(args, self._specs, strict=True))
+        ]
+
+    def _fitted(self, k: int, value: Any) -> np.ndarray:
+        return fit(value, self._specs[k][3], f"{self.name}: {self._label(k)}", self.recipe.downcast)
+
+    def _label(self, k: int) -> str:
+        name = self.recipe.labels[k]
+        return f"argument {k} ({name})" if name else f"argument {k}"
+
+    def _ordered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments by position. Raises TypeError unless there is exactly one for each input."""
+        labels = self.recipe.labels
+        if len(args) > len(labels):
+            raise TypeError(f"{self.name} takes {len(labels)} arguments ({self._signature()}), but {len(args)} were given")
+        given = dict(enumerate(args))
+        for key, value in kwargs.items():
+            places = [k for k, label in enumerate(labels) if label == key]
+            if len(places) != 1:
+                seen = "no input" if not places else f"{len(places)} inputs"
+                raise TypeError(f"{self.name}: {seen} called {key!r}; the inputs are ({self._signature()})")
+            if places[0] in given:
+                raise TypeError(f"{self.name}: {self._label(places[0])} was given twice, by position and by name")
+            given[places[0]] = value
+        missing = [self._label(k) for k in range(len(labels)) if k not in given]
+        if missing:
+            raise TypeError(f"{self.name}: {', '.join(missing)} missing; the inputs are ({self._signature()})")
+        return tuple(given[k] for k in range(len(labels)))
+
+    def _signature(self) -> str:
+        return ", ".join(f"{label or '_'}: {spec[3]}" for label, spec in zip(self.recipe.labels, self._specs, strict=True))
+
+    def source(self, target: str = "cpu") -> str:
+        """The generated code as text."""
+        return self._runner.program.source(target)
+
+    def memory(self) -> Any:
+        """Bytes stored for results and work space."""
+        return self._runner.program.memory()
+
+    def lower(self, *args: Any, **kwargs: Any) -> Function:
+        """Itself, compiled for arguments like these. Nothing runs."""
+        self._runner.prepare(self._values(args, kwargs))
+        return self
+
+    @property
+    def profile(self) -> Any:
+        """Where the time went, with `profile=True`; None without."""
+        return self._runner.program.profile
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Function, (self.recipe,)
+
+    def __repr__(self) -> str:
+        n_updates = len(self.recipe.targets)
+        updates = f", {n_updates} updates" if n_updates else ""
+        return f"<function {self.name}({self._signature()}): {len(self.graph.outputs) - n_updates} results{updates}>"
+
+
+# what the caller of `function` gave -----------------------------------------------------------------------------------
+
+
+def _checked_inputs(inputs: Sequence[Variable], label: str) -> list[Node]:
+    if isinstance(inputs, Variable) or not isinstance(inputs, (list, tuple)):
+        raise TypeError(f"{label}: inputs must be a list of variables, not {inputs!r}; write inputs=[x]")
+    nodes: list[Node] = []
+    for position, variable in enumerate(inputs):
+        if not isinstance(variable, Variable):
+            raise TypeError(
+                f"{label}: input {position} is {variable!r} ({type(variable).__name__}), not a variable; make one with nt.scalar, …"
+            )
+        if variable.node.op is CONSTANT:
+            raise TypeError(f"{label}: input {position} is a constant ({variable!r}); an input must be a variable such as nt.dscalar('x')")
+        if shared_of(variable.node) is not None:
+            raise TypeError(
+                f"{label}: input {position} is the shared variable {variable!r}, which needs no argument; "
+                "leave it out, or put a variable in its place with givens={shared: x}"
+            )
+        if variable.node in nodes:
+            raise ValueError(f"{label}: input {position} ({variable!r}) is input {nodes.index(variable.node)} too; give each variable once")
+        nodes.append(variable.node)
+    return nodes
+
+
+def _pairs(pairs: Pairs, label: str, what: str) -> list[tuple[Any, Any]]:
+    """The pairs of a dict or of a list of pairs."""
+    if pairs is None:
+        return []
+    listed = list(pairs.items()) if isinstance(pairs, Mapping) else list(pairs)
+    for pair in listed:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(f"{label}: {what} must be a dict or a list of pairs, but holds {pair!r}")
+    return [(pair[0], pair[1]) for pair in listed]
+
+
+def _checked_updates(updates: Pairs, label: str) -> Iterator[tuple[SharedVariable, Node]]:
+    seen: set[Node] = set()
+    for target, value in _pairs(updates, label, "updates"):
+        shared = shared_of(target.node) if isinstance(target, Variable) else None
+        if shared is None:
+            raise TypeError(f"{label}: updates has {target!r} as a key, which is no shared variable; make one with ns.shared")
+        if shared.node in seen:
+            raise ValueError(f"{label}: updates gives {shared!r} two new values; give one")
+        seen.add(shared.node)
+        yield shared, _of_type(value, shared.type, f"{label}: the update of {shared.name or 'a shared variable'}")
+
+
+def _checked_givens(givens: Pairs, label: str) -> dict[Node, Node]:
+    replaced: dict[Node, Node] = {}
+    for variable, value in _pairs(givens, label, "givens"):
+        if not isinstance(variable, Variable):
+            raise TypeError(f"{label}: givens has {variable!r} as a key, which is no variable")
+        if variable.node in replaced:
+            raise ValueError(f"{label}: givens replaces {variable!r} twice; give one replacement")
+        replaced[variable.node] = _of_type(value, variable.type, f"{label}: what is given for {variable.name or repr(variable)}")
+    return replaced
+
+
+def _of_type(value: Any, type_: TensorType, where: str) -> Node:
+    """The node of a replacement. A variable must have dtype and rank of what it replaces; a number or an array is made to fit."""
+    if not isinstance(value, Variable):
+        leaves: list[Any] = []
+        flatten(value, leaves)
+        if not any(isinstance(leaf, Variable) for leaf in leaves):
+            return constant(fit(value, type_, where))
+    variable = as_variable(value)
+    if variable.type.weak:
+        known = constant_value(variable.node)
+        variable = METHODS["astype"](variable, type_.dtype) if known is None else as_variable(fit(known.item(), type_, where))
+    if (variable.type.dtype, variable.type.rank) != (type_.dtype, type_.rank):
+        fix = (
+            f".astype({type_.dtype!r})"
+            if variable.type.rank == type_.rank
+            else f", of rank {type_.rank}, as np.broadcast_to or .reshape gives"
+        )
+        raise TypeError(f"{where} is {variable.type}, but {type_} is needed; write value{fix}")
+    return variable.node
+
+
+def _with_givens(wanted: Sequence[Node], inputs: Sequence[Node], givens: Mapping[Node, Node]) -> list[Node]:
+    """`wanted` with the givens in place. An input stays what it is, so that what is behind it is not built again."""
+    if not givens:
+        return list(wanted)
+    fixed = {**{node: node for node in inputs}, **givens}
+    return list(substitute(wanted, fixed))
+
+
+def _check_used(inputs: Sequence[Node], wanted: Sequence[Node], on_unused: str, label: str) -> None:
+    if on_unused not in ("raise", "warn", "ignore"):
+        raise ValueError(f"{label}: on_unused_input is {on_unused!r}; it must be 'raise', 'warn' or 'ignore'")
+    used = set(toposort(wanted, stop=inputs))
+    for position, node in enumerate(inputs):
+        if node in used or on_unused == "ignore":
+            continue
+        unused = f"{label}: input {position} ({node.name or node}) plays no part in the outputs or updates"
+        text = f"{unused}; leave it out, or set on_unused_input='ignore'"
+        if on_unused == "raise":
+            raise UnusedInputError(text)
+        warnings.warn(text, UserWarning, stacklevel=3)
+
+
+def _shared_behind(inputs: Sequence[Node], wanted: Sequence[Node], label: str) -> list[SharedVariable]:
+    """The shared variables that are read. Raises MissingInputError for a variable that nobody gives."""
+    found = []
+    for node in free_inputs(wanted, bound=inputs):
+        shared = shared_of(node)
+        if shared is None:
+            at = f" (made in {node.origin[0]}, line {node.origin[1]})" if node.origin else ""
+            raise MissingInputError(
+                f"{label}: the outputs need {node.name or 'a variable without a name'} ({node.type}){at}, "
+                f"but it is neither an input nor shared; add it to inputs, or give it a value: givens={{{node.name or 'variable'}: value}}"
+            )
+        found.append(shared)
+    return found

@@ -1,0 +1,183 @@
+"""What a traced function read from outside: closures, globals, attributes, defaults. A later call asks whether all is as it was.
+
+A value read while tracing is frozen in the graph. So numbers are compared by value, everything else by identity, lists and dicts
+by what they hold, and arrays also by content: an array may have been read by NumPy while tracing (`W.sum() * y`), which leaves
+no mark in the graph.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import pickle
+import random
+import sys
+import sysconfig
+import types
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .entry import is_number
+
+_MISSING = object()
+_LIBRARIES = ("numpy", "scipy", "numba", "numbascan", "builtins", "math", "cmath", "operator", "functools", "itertools")
+_FOREIGN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+
+
+class Guards:
+    """The reads of one function, made when it is traced. `hold()` is asked before every call."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.cells: list[tuple[types.CellType, Any]] = []
+        self.names: list[tuple[dict[str, Any], str, Any]] = []
+        self.attributes: list[tuple[Any, str, Any]] = []
+        self.containers: list[tuple[Any, Hashable]] = []
+        self.arrays: list[tuple[np.ndarray, bytes]] = []
+        self.generators: list[Any] = []
+        self._seen: dict[int, Any] = {}
+        self._objects: list[Any] = []
+        self._code_names: set[str] = set()
+        self._visit(fn)
+        self._visit_attributes()
+
+    def hold(self) -> bool:
+        """Whether every read would give what it gave."""
+        for cell, value in self.cells:
+            if not _same(_content(cell), value):
+                return False
+        for names, name, value in self.names:
+            if not _same(names.get(name, _MISSING), value):
+                return False
+        for holder, name, value in self.attributes:
+            if not _same(getattr(holder, name, _MISSING), value):
+                return False
+        return all(_inside(container) == print_ for container, print_ in self.containers) and all(
+            array.tobytes() == content for array, content in self.arrays
+        )
+
+    def holds_array(self, array: np.ndarray) -> bool:
+        """Whether `array`, or what it is a view of, was found outside the function: later calls must see it change."""
+        known = {id(found) for found, _ in self.arrays}
+        base: Any = array
+        while isinstance(base, np.ndarray):
+            if id(base) in known:
+                return True
+            base = base.base
+        return False
+
+    # collecting -----------------------------------------------------------------------------------------------------
+
+    def _visit(self, value: Any) -> None:
+        if value is None or is_number(value) or isinstance(value, (str, bytes, type)) or id(value) in self._seen:
+            return
+        self._seen[id(value)] = value
+        if isinstance(value, np.ndarray):
+            self.arrays.append((value, value.tobytes()))
+        elif isinstance(value, (list, tuple, set, frozenset, dict)):
+            self.containers.append((value, _inside(value)))
+            for child in value.values() if isinstance(value, dict) else value:
+                self._visit(child)
+        elif isinstance(value, (np.random.Generator, np.random.RandomState, random.Random)):
+            self.generators.append(value)
+        elif isinstance(value, functools.partial):
+            self._visit_all(value.func, value.args, value.keywords)
+        elif isinstance(value, types.MethodType):
+            self._visit_all(value.__func__, value.__self__)
+        elif isinstance(value, types.FunctionType):
+            self._visit_function(value)
+        elif _is_ours(value):
+            self._objects.append(value)
+
+    def _visit_all(self, *values: Any) -> None:
+        for value in values:
+            self._visit(value)
+
+    def _visit_function(self, fn: types.FunctionType) -> None:
+        if not _is_ours(fn):
+            return
+        self._visit_all(fn.__defaults__, fn.__kwdefaults__, getattr(fn, "__wrapped__", None))
+        for cell in fn.__closure__ or ():
+            value = _content(cell)
+            self.cells.append((cell, value))
+            self._visit(value)
+        for code in _codes(fn.__code__):
+            self._code_names.update(code.co_names)
+            for name in code.co_names:
+                if name in fn.__globals__:
+                    value = fn.__globals__[name]
+                    self.names.append((fn.__globals__, name, value))
+                    self._visit(value)
+
+    def _visit_attributes(self) -> None:
+        """Attributes of objects and modules, as far as their names stand in the code; again, as long as new code comes to light."""
+        done: set[tuple[int, str]] = set()
+        before: tuple[int, int] | None = None
+        while before != (before := (len(done), len(self._seen))):
+            for holder in list(self._objects):
+                self._visit(inspect.getattr_static(type(holder), "__call__", None))
+                for name in self._code_names & (set(dir(type(holder))) | set(getattr(holder, "__dict__", ()))):
+                    if (id(holder), name) not in done:
+                        done.add((id(holder), name))
+                        self._visit_attribute(holder, name)
+
+    def _visit_attribute(self, holder: Any, name: str) -> None:
+        value = getattr(holder, name, _MISSING)
+        if isinstance(value, types.MethodType):  # a new object at every access
+            self._visit(value.__func__)
+            return
+        self.attributes.append((holder, name, value))
+        if value is not _MISSING:
+            self._visit(value)
+
+
+def _same(now: Any, before: Any) -> bool:
+    return now is before or (is_number(before) and type(now) is type(before) and bool(now == before))
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not bound yet
+        return _MISSING
+
+
+def _inside(container: Any) -> Hashable:
+    """What a container holds: the numbers themselves, the identity of everything else."""
+    if isinstance(container, dict):
+        return tuple((key, value if is_number(value) else id(value)) for key, value in container.items())
+    return tuple(value if is_number(value) else id(value) for value in container)
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code of a function and of the functions, lambdas and comprehensions written inside it."""
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _codes(const)
+
+
+def _is_ours(value: Any) -> bool:
+    """Whether `value` is code or data of the user: no library's, nothing of the standard library or installed packages."""
+    module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    module = module if isinstance(module, str) else type(value).__module__
+    if module.split(".")[0] in _LIBRARIES:
+        return False
+    code = getattr(value, "__code__", None)
+    file = code.co_filename if code is not None else getattr(sys.modules.get(module), "__file__", None)
+    return not (file or "").startswith(_FOREIGN)
+
+
+def random_state(guards: Guards | None = None) -> bytes:
+    """The state of the global random generators, and of those that a function captured."""
+    known = [np.random.get_state(legacy=False), random.getstate()]  # noqa: NPY002 - the legacy state is what must not be used
+    for generator in () if guards is None else guards.generators:
+        known.append(_state_of(generator))
+    return pickle.dumps(known)
+
+
+def _state_of(generator: Any) -> Any:
+    if isinstance(generator, np.random.Generator):
+        return generator.bit_generator.state
+    return generator.get_state(legacy=False) if isinstance(generator, np.random.RandomState) else generator.getstate()

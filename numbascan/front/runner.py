@@ -1,0 +1,107 @@
+"""A compiled graph together with the shared variables that it reads and replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compile import Program
+from ..ir.graph import Graph
+from ..ir.node import ITEM, Node
+from ..ir.ports import SCAN
+from ..modes import Mode
+from ..ops.card import Card
+from ..ops.lowering import View
+from .shared import Container, SharedVariable
+
+
+class Runner:
+    """Runs a graph whose inputs are the arguments, then `shared`, and whose outputs are the results, then the new values of `targets`.
+
+    New values are stored together, and only after a run without errors. Results are arrays that nobody else holds.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        mode: Mode,
+        name: str,
+        shared: Sequence[SharedVariable] = (),
+        targets: Sequence[SharedVariable] = (),
+        specialise: bool = True,
+        profile: bool = False,
+    ) -> None:
+        self.program = Program(graph, mode, name, specialise, profile)
+        self._shared = [variable.container for variable in shared]
+        self._targets = [variable.container for variable in targets]
+        self._locks = sorted({id(c): c for c in (*self._shared, *self._targets)}.values(), key=id)
+        copied = _aliases(graph) if mode.target == "numba" else [True] * len(graph.outputs)  # NumPy's results may be views
+        self._outputs = [(np.dtype(node.type.dtype), copy) for node, copy in zip(graph.outputs, copied, strict=True)]
+        self._n_results = len(graph.outputs) - len(self._targets)
+
+    def __call__(self, values: list[Any], out: list[np.ndarray] | None = None) -> list[np.ndarray]:
+        """The results for one value per argument, checked before; `out` has an array for each to be written into."""
+        if not self._locks:
+            return self._run(values, out)
+        with _Held(self._locks):
+            values = values + [container.value for container in self._shared]
+            if self._targets:
+                results = self._run(values, out)
+                for container, value in zip(self._targets, results[self._n_results :], strict=True):
+                    container.value = value
+                return results[: self._n_results]
+        return self._run(values, out)
+
+    def prepare(self, values: list[Any]) -> None:
+        """Compiles for arguments like these, without running."""
+        self.program.prepare(values + [container.value for container in self._shared])
+
+    def _run(self, values: list[Any], out: list[np.ndarray] | None) -> list[np.ndarray]:
+        if out is not None:
+            return self._into(values, out)
+        return [
+            value if type(value) is np.ndarray and not copied else np.array(value, dtype)
+            for value, (dtype, copied) in zip(self.program(values), self._outputs, strict=True)
+        ]
+
+    def _into(self, values: list[Any], out: list[np.ndarray]) -> list[np.ndarray]:
+        """Results in the caller's arrays: whole, or their first rows where a loop ended early."""
+        raw = self.program(values, [*out, *(None for _ in self._targets)])
+        written = [
+            array if array.ndim == 0 or len(value) == len(array) else array[: len(value)] for value, array in zip(raw, out, strict=False)
+        ]
+        new = zip(raw[len(out) :], self._outputs[len(out) :], strict=True)
+        return [*written, *(np.array(value, dtype) for value, (dtype, _) in new)]
+
+
+class _Held:
+    """Containers whose locks are held. Always taken in one order, so that two functions never wait for each other."""
+
+    __slots__ = ("containers",)
+
+    def __init__(self, containers: Sequence[Container]) -> None:
+        self.containers = containers
+
+    def __enter__(self) -> None:
+        for container in self.containers:
+            container.lock.acquire()
+
+    def __exit__(self, *exc: object) -> None:
+        for container in self.containers:
+            container.lock.release()
+
+
+def _aliases(graph: Graph) -> list[bool]:
+    """For each output, whether its array may be that of an argument, a constant or an earlier output, and must be copied."""
+    seen: set[Node] = set()
+    result = []
+    for node in graph.outputs:
+        while isinstance(node.op, Card) and isinstance(node.op.lower, View):
+            node = node.inputs[0]
+        source = node.inputs[0] if node.op is ITEM else node
+        computed = source.op is SCAN or (isinstance(source.op, Card) and bool(source.inputs))
+        result.append(not computed or node in seen)
+        seen.add(node)
+    return result

@@ -1,0 +1,97 @@
+"""Initial values and updates held against the step's results: dtype, rank and shape must be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import ScanTypeError
+from ..ir.node import Node, constant_value
+from ..types import TensorType, show_shape
+from .scan_inputs import Taps
+from .shared import SharedVariable
+from .tracing import code_of
+from .variable import Variable
+
+_ORDER = "buifc"  # a kind holds the numbers of those before it
+
+
+def check_initial_axis(variable: Variable, taps: Taps, where: str) -> None:
+    """ValueError unless the initial value has a leading axis that is long enough for the taps, as far as that is known."""
+    depth = -min(taps)
+    if not variable.ndim:
+        raise ValueError(
+            f"{where} with taps {list(taps)} needs an initial value with a leading axis of {depth} rows, oldest first; it is a scalar "
+            f"({variable.type}): write np.full({depth}, x0)"
+        )
+    rows = variable.type.shape[0]
+    if rows is not None and rows < depth:
+        raise ValueError(f"{where}: the initial value has {rows} rows along its leading axis, but taps {list(taps)} need {depth}")
+
+
+def check_number(number: Variable, write: Node, argument: str | None, where: str) -> None:
+    """ScanTypeError if a number as initial value would lose its meaning in the dtype of the step's result."""
+    value = constant_value(number.node)
+    dtype = np.dtype(write.type.dtype)
+    if value is None:
+        fits = _ORDER.index(number.type.kind) <= _ORDER.index(dtype.kind)
+    else:
+        with np.errstate(all="ignore"):
+            fits = (value.dtype.kind in "fc" and dtype.kind == value.dtype.kind) or bool(value.astype(dtype) == value)
+    if not fits:
+        shown = f"the {number.type.dtype} number" if value is None else value.item()
+        raise ScanTypeError(
+            f"{where}{_argument(argument)} starts as {shown}, which the step's result, {write.type}{_line(write)}, cannot hold; "
+            f"give an initial value of dtype {dtype}, or write result.astype({number.type.dtype!r}) in the step"
+        )
+
+
+def check_state(row: TensorType, write: Node, has_axis: bool, argument: str | None, where: str, fn: Callable[..., Any]) -> None:
+    """ScanTypeError unless the step's result has the dtype, rank and (where known) shape of a row of the initial value."""
+    result = write.type
+    rows = " in each row" if has_axis else ""
+    seen = f"{where}{_argument(argument)} starts as {row}{rows}, but the step's result is {result.strong()}{_line(write, fn)}"
+    if row.dtype != result.dtype:
+        raise ScanTypeError(
+            f"{seen}; the dtypes must be the same: write {_of_dtype(row, result)} as initial value, or result.astype({row.dtype!r})"
+        )
+    if not _same_shape(row, result):
+        raise ScanTypeError(
+            f"{seen}; the shapes must be the same: write {_of_shape(result)} as initial value, "
+            f"or return a result of shape {show_shape(row.shape)}"
+        )
+
+
+def check_carry(shared: SharedVariable, write: Node, where: str) -> None:
+    """ScanTypeError unless the update of a shared variable has its dtype and rank."""
+    type_, result = shared.type, write.type
+    if type_.dtype != result.dtype or not _same_shape(type_, result):
+        raise ScanTypeError(
+            f"{where}: the update of the shared variable {shared.name or shared!r} ({type_}) is {result.strong()}{_line(write)}; "
+            f"they must agree in dtype and shape: write update.astype({type_.dtype!r})"
+        )
+
+
+def _same_shape(a: TensorType, b: TensorType) -> bool:
+    return a.rank == b.rank and all(x == y or x is None or y is None for x, y in zip(a.shape, b.shape, strict=True))
+
+
+def _argument(name: str | None) -> str:
+    return f" (argument {name!r} of the step)" if name else ""
+
+
+def _line(write: Node, fn: Callable[..., Any] | None = None) -> str:
+    if write.origin:
+        return f" ({write.origin[0]}, line {write.origin[1]})"
+    code = None if fn is None else code_of(fn)
+    return f" ({code.co_filename}, line {code.co_firstlineno})" if code else ""
+
+
+def _of_dtype(row: TensorType, result: TensorType) -> str:
+    return f"x0.astype({result.dtype!r})" if row.rank else f"np.{result.dtype.replace('bool', 'bool_')}(x0)"
+
+
+def _of_shape(result: TensorType) -> str:
+    return f"np.zeros({show_shape(result.shape)}, {result.dtype!r})" if result.rank else f"np.{result.dtype}(0)"

@@ -1,0 +1,116 @@
+"""Shared variables: variables whose value stays between calls, read by every function that uses them and replaced by updates."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ir.node import INPUT, Node, make
+from ..types import TensorType, dtype_name
+from .arguments import fit
+from .variable import Variable
+
+
+class Container:
+    """Where a shared variable keeps its value. Whoever replaces the value holds `lock`."""
+
+    __slots__ = ("lock", "value", "variable")
+
+    def __init__(self, value: np.ndarray) -> None:
+        self.value = value
+        self.lock = threading.RLock()
+        self.variable: Callable[[], SharedVariable | None] = lambda: None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Container, (self.value,)
+
+
+class SharedVariable(Variable):
+    """A variable with a value of its own. Make it with `ns.shared`.
+
+    >>> import numbascan as ns
+    >>> total = ns.shared(0.0, name="total")
+    >>> total.set_value(2.5)
+    >>> float(total.get_value())
+    2.5
+    """
+
+    __slots__ = ()
+
+    @property
+    def container(self) -> Container:
+        container: Any = self.node.attr("container")
+        return container
+
+    def get_value(self, borrow: bool = False) -> np.ndarray:
+        """The value, as a copy; with `borrow=True` the very array that functions read."""
+        value = self.container.value
+        return value if borrow else value.copy()
+
+    def set_value(self, value: Any, borrow: bool = False) -> None:
+        """Replaces the value, by a copy unless `borrow=True`. Its dtype and rank must fit, its shape may change.
+
+        Raises TypeError for a dtype that would lose digits and for another rank.
+        """
+        array = fit(value, self.type, f"the value of shared variable {self.name or self.type}")
+        with self.container.lock:
+            self.container.value = array if borrow else array.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return shared_of, (self.node,)
+
+
+def is_shared(node: Node) -> bool:
+    """Whether a node stands for a shared variable."""
+    return node.op is INPUT and node.attrs[0][0] == "container"
+
+
+def shared_of(node: Node) -> SharedVariable | None:
+    """The shared variable that a node stands for, None for every other node. Always the same object.
+
+    Compare the result with None: a variable has no truth value.
+    """
+    if not is_shared(node):
+        return None
+    container: Any = node.attr("container")
+    with container.lock:
+        known: SharedVariable | None = container.variable()
+        if known is None:
+            known = SharedVariable(node)
+            container.variable = weakref.ref(known)
+    return known
+
+
+def variable_of(node: Node) -> Variable:
+    """The variable of a node, shared or not."""
+    found = shared_of(node)
+    return Variable(node) if found is None else found
+
+
+def shared(value: Any, name: str | None = None, borrow: bool = False) -> SharedVariable:
+    """A shared variable that starts with `value`.
+
+    Arguments: value, an array or a number (int becomes int64, float becomes float64); its dtype and rank stay, its shape may change;
+    name, for messages; borrow=True keeps the very array instead of a copy.
+
+    Raises TypeError for a dtype that is not supported.
+
+    >>> import numbascan as ns
+    >>> ns.shared([1.0, 2.0], name="w")
+    <w: float64[?]>
+    """
+    if isinstance(value, Variable):
+        raise TypeError(f"the value of a shared variable must be an array or a number, not the symbolic {value!r}")
+    array = np.asarray(value)
+    dtype = dtype_name(array.dtype)
+    container = Container(array.astype(dtype, order="C", copy=not borrow))
+    type_ = TensorType(dtype, (None,) * array.ndim)
+    node = make(INPUT, (), (type_,), (("container", container), ("number", uuid.uuid4().int)), name)
+    variable = shared_of(node)
+    assert variable is not None
+    return variable

@@ -1,0 +1,75 @@
+"""Graphs to look at: as text, and as a picture."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from ..ir.dot import dot
+from ..ir.graph import Graph, free_inputs
+from ..ir.show import GraphText
+from ..ir.show import show as graph_text
+from .tree import flatten
+from .variable import Variable
+
+
+def graph_of(x: Any) -> Graph:
+    """The graph of a variable, of a nest of variables, or of anything compiled. Raises TypeError for what has none."""
+    if isinstance(x, Graph):
+        return x
+    if not isinstance(x, (Variable, list, tuple, dict)):
+        graph = getattr(x, "graph", None)
+        if isinstance(graph, Graph):
+            return graph
+    leaves: list[Any] = []
+    flatten(x, leaves)
+    if not leaves or not all(isinstance(leaf, Variable) for leaf in leaves):
+        raise TypeError(f"{x!r} ({type(x).__name__}) has no graph; give a variable, several of them, or a compiled function")
+    outputs = tuple(leaf.node for leaf in leaves)
+    return Graph(tuple(free_inputs(outputs)), outputs)
+
+
+def show(x: Any) -> GraphText:
+    """The graph of a variable, of several, or of a compiled function as text: one line per value, the steps of loops indented.
+
+    The text shows itself at a prompt; elsewhere print it. Raises TypeError for what has no graph.
+
+    >>> import numbascan as ns, numbascan.tensor as nt
+    >>> x = nt.dvector("x")
+    >>> ns.show(x * 2 + 1)
+    input x: float64[?]
+    v0: float64[?] = multiply(x, 2)
+    v1: float64[?] = add(v0, 1)
+    return v1
+    """
+    return graph_text(graph_of(x))
+
+
+def draw(x: Any, path: str | Path) -> Path:
+    """The graph as a picture in `path`, in the format of its suffix: svg, png, pdf, …; dot and gv give the text that Graphviz reads.
+
+    Raises RuntimeError where Graphviz is needed and missing, or refuses the format; ValueError for a path without a suffix;
+    TypeError for what has no graph.
+    """
+    target = Path(path)
+    text = dot(graph_of(x))
+    suffix = target.suffix[1:].lower()
+    if not suffix:
+        raise ValueError(f"ns.draw: {str(path)!r} has no suffix to tell the format; write {str(path) + '.svg'!r}")
+    if suffix in ("dot", "gv"):
+        target.write_text(text + "\n", encoding="utf-8")
+        return target
+    program = shutil.which("dot")
+    if program is None:
+        raise RuntimeError(
+            f"ns.draw needs Graphviz's program dot for .{suffix} files, and it is not on the path; "
+            f"install graphviz, or draw to {str(target.with_suffix('.dot'))!r}"
+        )
+    done = subprocess.run(
+        [program, f"-T{suffix}", "-o", str(target)], input=text, text=True, encoding="utf-8", capture_output=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"ns.draw: dot could not write {str(target)!r}: {done.stderr.strip()}")
+    return target

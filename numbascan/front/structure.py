@@ -1,0 +1,240 @@
+"""Loops by position, for those who look inside: `variable.owner`, its `op`, and `ns.ScanArgs`.
+
+Everything is derived from one list, `port_rows`: a row is a port with its outer and inner values. The orders below say where each kind
+of port stands among the inputs and outputs; the values of one kind keep the order in which the scan was given them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir.graph import toposort
+from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, Op, outputs_of
+from ..ir.ports import SCAN, loop_spec
+from .shared import is_shared, variable_of
+from .variable import Variable
+
+OUTER_INPUTS = ("n_steps", "seqs", "mit_mot", "mit_sot", "sit_sot", "shared", "nit_sot", "other_shared", "non_seqs")
+INNER_INPUTS = ("seqs", "mit_mot", "mit_sot", "sit_sot", "shared", "other_shared", "non_seqs")
+OUTPUTS = ("mit_mot", "mit_sot", "sit_sot", "nit_sot", "shared")
+
+
+@dataclass(frozen=True, slots=True)
+class PortRow:
+    """A port: its kind, its taps, and the values that belong to it on each side."""
+
+    kind: str
+    outer_in: Node
+    inner_in: tuple[Node, ...] = ()
+    inner_out: tuple[Node, ...] = ()
+    outer_out: Node | None = None
+    taps: tuple[int, ...] = ()
+    out_taps: tuple[int, ...] = ()
+
+
+def port_rows(node: Node) -> list[PortRow]:
+    """The ports of a Scan node, n_steps first."""
+    spec = loop_spec(node)
+    results = iter(outputs_of(node))
+    rows = [PortRow("n_steps", spec.n_steps)]
+    rows += [PortRow("seqs", seq.outer, seq.reads, taps=seq.taps) for seq in spec.seqs]
+    for port in spec.mit_mots:
+        rows.append(PortRow("mit_mot", port.outer, port.reads, port.writes, next(results), port.in_taps, port.out_taps))
+    for state in spec.states:
+        kind = "sit_sot" if state.taps == (-1,) else "mit_sot"
+        rows.append(PortRow(kind, state.initial, state.reads, (state.write,), next(results), state.taps))
+    rows += [PortRow("nit_sot", spec.n_steps, (), (trace.write,), next(results)) for trace in spec.traces]
+    rows += [PortRow("shared", carry.shared, (carry.read,), (carry.write,), next(results)) for carry in spec.carries]
+    for fixed in spec.non_seqs:
+        rows.append(PortRow("other_shared" if is_shared(fixed.outer) else "non_seqs", fixed.outer, (fixed.read,)))
+    return rows
+
+
+def _ordered(rows: Sequence[PortRow], kinds: Sequence[str]) -> list[PortRow]:
+    return [row for kind in kinds for row in rows if row.kind == kind]
+
+
+class ScanOp:
+    """The op of a loop, as `variable.owner.op` shows it."""
+
+    name = "scan"
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.rows = port_rows(node)
+        self.outer_input_rows = _ordered(self.rows, OUTER_INPUTS)
+        self.output_rows = _ordered(self.rows, OUTPUTS)
+
+    def get_oinp_iinp_iout_oout_mappings(self) -> dict[str, dict[int, Any]]:
+        """Which values belong to one port. Twelve dictionaries, "X_from_Y" with X and Y of outer_inp, inner_inp, inner_out, outer_out.
+
+        Keys are positions of Y. Values are positions of X: for outer values a number, -1 where there is none, for inner values a list.
+        The condition of `until` belongs to no port.
+        """
+        places = self._places()
+        sides = ("outer_inp", "inner_inp", "inner_out", "outer_out")
+        mappings: dict[str, dict[int, Any]] = {f"{to}_from_{origin}": {} for origin in sides for to in sides if to != origin}
+        for row in self.rows:
+            found = places[id(row)]
+            for origin in sides:
+                for position in found[origin]:
+                    for to in sides:
+                        if to != origin:
+                            mappings[f"{to}_from_{origin}"][position] = _outer_or_list(to, found[to])
+        return mappings
+
+    def _places(self) -> dict[int, dict[str, list[int]]]:
+        """For each row, the positions of its values on the four sides."""
+        places = {
+            id(row): {"outer_inp": [k], "inner_inp": [], "inner_out": [], "outer_out": []} for k, row in enumerate(self.outer_input_rows)
+        }
+        count = 0
+        for row in _ordered(self.rows, INNER_INPUTS):
+            places[id(row)]["inner_inp"] = list(range(count, count := count + len(row.inner_in)))
+        count = 0
+        for k, row in enumerate(self.output_rows):
+            places[id(row)]["inner_out"] = list(range(count, count := count + len(row.inner_out)))
+            places[id(row)]["outer_out"] = [k]
+        return places
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """For each outer input a list: for each outer output, whether the input's values are used to compute it, over any number of steps.
+
+        The numbers of steps (n_steps, and one for each nit-sot) are used by the loop, not by a step: they are connected to nothing.
+        """
+        behind = [frozenset(toposort(row.inner_out)) for row in self.output_rows]
+        reach = [[not used.isdisjoint(row.inner_in) for used in behind] for row in self.output_rows]  # in one step
+        for via in range(len(reach)):  # Warshall: a state carries on what reached it a step before
+            for source in range(len(reach)):
+                if reach[source][via]:
+                    reach[source] = [a or b for a, b in zip(reach[source], reach[via], strict=True)]
+        pattern = []
+        for row in self.outer_input_rows:
+            first = [not used.isdisjoint(row.inner_in) for used in behind]
+            pattern.append([hit or any(a and then[k] for a, then in zip(first, reach, strict=True)) for k, hit in enumerate(first)])
+        return pattern
+
+    def __repr__(self) -> str:
+        return f"Scan({loop_spec(self._node).name!r})"
+
+
+def _outer_or_list(side: str, positions: list[int]) -> Any:
+    if side.startswith("inner"):
+        return positions
+    return positions[0] if positions else -1
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An op with its inputs and outputs as variables: what `variable.owner` gives."""
+
+    op: Op | ScanOp
+    inputs: list[Variable]
+    outputs: list[Variable]
+    node: Node
+
+    def __repr__(self) -> str:
+        return f"{self.op.name}({', '.join(map(repr, self.inputs))})"
+
+
+def owner_of(node: Node) -> Apply | None:
+    """The op that computes `node`; None for inputs, shared variables and constants."""
+    if node.op is ITEM:
+        node = node.inputs[0]
+    if node.op in (INPUT, ARG, CONSTANT):
+        return None
+    if node.op is not SCAN:
+        return Apply(node.op, _variables(node.inputs), _variables(outputs_of(node)), node)
+    op = ScanOp(node)
+    inputs = [row.outer_in for row in op.outer_input_rows]
+    outputs = [row.outer_out for row in op.output_rows if row.outer_out is not None]
+    return Apply(op, _variables(inputs), _variables(outputs), node)
+
+
+def _variables(nodes: Sequence[Node]) -> list[Variable]:
+    return [variable_of(node) for node in nodes]
+
+
+class ScanArgs:
+    """The inputs and outputs of a loop by kind, as lists of variables.
+
+    Argument: a result of a scan, or its `owner`.
+
+    For each KIND of seqs, mit_mot, mit_sot, sit_sot, nit_sot, shared, non_seqs there are `outer_in_KIND`, `inner_in_KIND`, `inner_out_KIND`
+    and `outer_out_KIND`, as far as they exist; `KIND` alone is `outer_in_KIND`. The inner inputs of mit_mot and mit_sot are lists of
+    lists, their taps in `mit_mot_in_slices`, `mit_mot_out_slices` and `mit_sot_in_slices`. Shared variables that are read but not updated
+    stand first in non_seqs. `cond` holds the condition of `until`, if there is one.
+
+    Raises TypeError for what no scan made.
+    """
+
+    def __init__(self, node: Apply | Variable) -> None:
+        owner = node if isinstance(node, Apply) else getattr(node, "owner", None)
+        if owner is None or not isinstance(owner.op, ScanOp):
+            raise TypeError(f"ns.ScanArgs needs the result of a scan or its owner, not {node!r}")
+        self._rows = owner.op.rows
+        spec = loop_spec(owner.node)
+        self.name = spec.name
+        self.n_steps = Variable(spec.n_steps)
+        self.outer_inputs, self.outer_outputs = owner.inputs, owner.outputs
+        self.cond = [] if spec.until is None else [Variable(spec.until)]
+        self.inner_inputs = _variables([inner for row in _ordered(self._rows, INNER_INPUTS) for inner in row.inner_in])
+        self.inner_outputs = _variables([inner for row in owner.op.output_rows for inner in row.inner_out]) + self.cond
+
+        self.seqs = self.outer_in_seqs = self._outer_in("seqs")
+        self.mit_mot = self.outer_in_mit_mot = self._outer_in("mit_mot")
+        self.mit_sot = self.outer_in_mit_sot = self._outer_in("mit_sot")
+        self.sit_sot = self.outer_in_sit_sot = self._outer_in("sit_sot")
+        self.nit_sot = self.outer_in_nit_sot = self._outer_in("nit_sot")
+        self.shared = self.outer_in_shared = self._outer_in("shared")
+        self.non_seqs = self.outer_in_non_seqs = self._outer_in("other_shared", "non_seqs")
+
+        self.inner_in_seqs = _flat(self._inner_in("seqs"))
+        self.inner_in_mit_mot = self._inner_in("mit_mot")
+        self.inner_in_mit_sot = self._inner_in("mit_sot")
+        self.inner_in_sit_sot = _flat(self._inner_in("sit_sot"))
+        self.inner_in_shared = _flat(self._inner_in("shared"))
+        self.inner_in_non_seqs = _flat(self._inner_in("other_shared", "non_seqs"))
+
+        self.inner_out_mit_mot = [_variables(row.inner_out) for row in self._of("mit_mot")]
+        self.inner_out_mit_sot = self._inner_out("mit_sot")
+        self.inner_out_sit_sot = self._inner_out("sit_sot")
+        self.inner_out_nit_sot = self._inner_out("nit_sot")
+        self.inner_out_shared = self._inner_out("shared")
+
+        self.outer_out_mit_mot = self._outer_out("mit_mot")
+        self.outer_out_mit_sot = self._outer_out("mit_sot")
+        self.outer_out_sit_sot = self._outer_out("sit_sot")
+        self.outer_out_nit_sot = self._outer_out("nit_sot")
+        self.outer_out_shared = self._outer_out("shared")
+
+        self.seq_in_slices = [row.taps for row in self._of("seqs")]
+        self.mit_mot_in_slices = [row.taps for row in self._of("mit_mot")]
+        self.mit_mot_out_slices = [row.out_taps for row in self._of("mit_mot")]
+        self.mit_sot_in_slices = [row.taps for row in self._of("mit_sot")]
+        self.sit_sot_in_slices = [row.taps for row in self._of("sit_sot")]
+
+    def _of(self, *kinds: str) -> list[PortRow]:
+        return _ordered(self._rows, kinds)
+
+    def _outer_in(self, *kinds: str) -> list[Variable]:
+        return _variables([row.outer_in for row in self._of(*kinds)])
+
+    def _inner_in(self, *kinds: str) -> list[list[Variable]]:
+        return [_variables(row.inner_in) for row in self._of(*kinds)]
+
+    def _inner_out(self, kind: str) -> list[Variable]:
+        return _flat([_variables(row.inner_out) for row in self._of(kind)])
+
+    def _outer_out(self, kind: str) -> list[Variable]:
+        return _variables([row.outer_out for row in self._of(kind) if row.outer_out is not None])
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{kind}: {len(getattr(self, kind))}" for kind in ("seqs", *OUTPUTS, "non_seqs"))
+        return f"<ScanArgs of {self.name!r}: {counts}>"
+
+
+def _flat(nested: list[list[Variable]]) -> list[Variable]:
+    return [variable for variables in nested for variable in variables]

@@ -1,0 +1,161 @@
+"""Constructors of symbolic variables under PyTensor's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ir.node import CONSTANT, make, new_input
+from ..ops.card import user_line
+from ..types import SUPPORTED_DTYPES, Shape, TensorType, dtype_name
+from .variable import METHODS, Variable, as_variable
+
+
+def tensor(
+    first: Any = None, /, shape: int | Iterable[int | None] | None = None, name: str | None = None, *, dtype: Any = None
+) -> Variable:
+    """A symbolic variable of any rank.
+
+    Arguments: a dtype, or (as in PyTensor) a name, first; shape, an int for each dimension that is fixed and None for each that is not; the
+    dtype is float64 unless given. A fixed dimension is checked at every call.
+
+    Raises TypeError where dtype or shape cannot be understood, ValueError for a negative dimension.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.tensor("float32", shape=(None, 3), name="x")
+    <x: float32[?, 3]>
+    >>> nt.tensor("x", dtype="float32", shape=(None, 3))
+    <x: float32[?, 3]>
+    """
+    if isinstance(first, str) and (dtype is not None or first not in SUPPORTED_DTYPES):
+        if name is not None:
+            raise TypeError(f"nt.tensor got two names, {first!r} and {name!r}; as a dtype write one of {', '.join(SUPPORTED_DTYPES)}")
+        name = first
+    elif first is not None:
+        if dtype is not None:
+            raise TypeError(f"nt.tensor got two dtypes, {first!r} and {dtype!r}; give one")
+        dtype = first
+    if shape is None:
+        raise TypeError("nt.tensor needs shape: one entry for each dimension, None where it is not fixed, as in shape=(None, 3)")
+    return _variable(dtype_name("float64" if dtype is None else dtype), _shape(shape), name)
+
+
+def _shape(shape: int | Iterable[int | None]) -> Shape:
+    dims = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    for dim in dims:
+        if dim is not None and (isinstance(dim, bool) or not isinstance(dim, (int, np.integer))):
+            raise TypeError(f"shape={dims} holds {dim!r}; each dimension is an int, or None where it is not fixed")
+        if dim is not None and dim < 0:
+            raise ValueError(f"shape={dims} holds the negative dimension {dim}")
+    return tuple(None if dim is None else int(dim) for dim in dims)
+
+
+def _variable(dtype: str, shape: Shape, name: str | None) -> Variable:
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"the name of a variable must be a string, not {name!r}; give dtype and shape by keyword")
+    return Variable(new_input(TensorType(dtype, shape), name, user_line()))
+
+
+@dataclass(frozen=True)
+class Constructor:
+    """Makes variables of one rank; `dtype` None leaves the dtype to the caller."""
+
+    shape: Shape
+    dtype: str | None = None
+
+    def __call__(self, name: str | None = None, *, dtype: Any = None, shape: Iterable[int | None] | None = None) -> Variable:
+        """A variable called `name`; `shape` may fix dimensions."""
+        if self.dtype is not None and dtype is not None and dtype_name(dtype) != self.dtype:
+            raise TypeError(f"this constructor makes {self.dtype} variables, not {dtype}; use nt.tensor")
+        fixed = self.shape if shape is None else _shape(shape)
+        if len(fixed) != len(self.shape):
+            raise ValueError(f"shape={fixed} has {len(fixed)} dimensions, but this constructor makes variables with {len(self.shape)}")
+        return _variable(self.dtype or dtype_name("float64" if dtype is None else dtype), fixed, name)
+
+
+@dataclass(frozen=True)
+class Several:
+    """The plural of a constructor: `nt.vectors("a b")`, `nt.vectors("a", "b")` or `nt.vectors(2)` give a list of variables."""
+
+    single: Constructor
+
+    def __call__(self, *names: str | int) -> list[Variable]:
+        if len(names) == 1 and isinstance(names[0], int):
+            return [self.single() for _ in range(names[0])]
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(f"names must be strings (or one number of variables), not {names}")
+        return [self.single(name) for text in names for name in str(text).split()]
+
+
+SHAPES: tuple[Shape, ...] = ((), (None,), (None, None), (1, None), (None, 1), (None,) * 3, (None,) * 4)
+
+
+def _singles(dtype: str | None) -> tuple[Constructor, ...]:
+    return tuple(Constructor(shape, dtype) for shape in SHAPES)
+
+
+def _plurals(dtype: str | None) -> tuple[Several, ...]:
+    return tuple(map(Several, _singles(dtype)))
+
+
+scalar, vector, matrix, row, col, tensor3, tensor4 = _singles(None)
+bscalar, bvector, bmatrix, brow, bcol, btensor3, btensor4 = _singles("int8")
+wscalar, wvector, wmatrix, wrow, wcol, wtensor3, wtensor4 = _singles("int16")
+iscalar, ivector, imatrix, irow, icol, itensor3, itensor4 = _singles("int32")
+lscalar, lvector, lmatrix, lrow, lcol, ltensor3, ltensor4 = _singles("int64")
+fscalar, fvector, fmatrix, frow, fcol, ftensor3, ftensor4 = _singles("float32")
+dscalar, dvector, dmatrix, drow, dcol, dtensor3, dtensor4 = _singles("float64")
+cscalar, cvector, cmatrix, crow, ccol, ctensor3, ctensor4 = _singles("complex64")
+zscalar, zvector, zmatrix, zrow, zcol, ztensor3, ztensor4 = _singles("complex128")
+
+scalars, vectors, matrices, rows, cols, tensor3s, tensor4s = _plurals(None)
+bscalars, bvectors, bmatrices, brows, bcols, btensor3s, btensor4s = _plurals("int8")
+wscalars, wvectors, wmatrices, wrows, wcols, wtensor3s, wtensor4s = _plurals("int16")
+iscalars, ivectors, imatrices, irows, icols, itensor3s, itensor4s = _plurals("int32")
+lscalars, lvectors, lmatrices, lrows, lcols, ltensor3s, ltensor4s = _plurals("int64")
+fscalars, fvectors, fmatrices, frows, fcols, ftensor3s, ftensor4s = _plurals("float32")
+dscalars, dvectors, dmatrices, drows, dcols, dtensor3s, dtensor4s = _plurals("float64")
+cscalars, cvectors, cmatrices, crows, ccols, ctensor3s, ctensor4s = _plurals("complex64")
+zscalars, zvectors, zmatrices, zrows, zcols, ztensor3s, ztensor4s = _plurals("complex128")
+
+
+def as_tensor_variable(x: Any, name: str | None = None, *, dtype: Any = None) -> Variable:
+    """`x` as a variable: a variable as it is, an array or a nest of variables as one, a Python number as a number that takes the other
+    operand's dtype unless `dtype` is given.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.as_tensor_variable([1.0, 2.0]).ndim
+    1
+    """
+    variable = as_variable(x)
+    if variable.node.op is CONSTANT and (name is not None or dtype is not None):
+        return constant(x, name, dtype)
+    return variable if dtype is None else METHODS["astype"](variable, dtype)
+
+
+as_tensor = as_tensor_variable
+
+
+def constant(x: Any, name: str | None = None, dtype: Any = None) -> Variable:
+    """A fixed array or number. A Python number takes the other operand's dtype unless `dtype` is given.
+
+    Raises TypeError for a symbolic value and for a dtype that is not supported.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.constant([1, 2], dtype="float32")
+    <constant: float32[2]>
+    """
+    value = as_variable(x if dtype is None else np.asarray(x, dtype=dtype_name(dtype)))
+    if value.node.op is not CONSTANT:
+        raise TypeError(f"nt.constant needs an array or a number, not the symbolic {value!r}; use it as it is, or nt.as_tensor_variable")
+    if name is None:
+        return value
+    named = (*value.node.attrs, ("label", name))  # a node of its own: equal constants elsewhere keep their anonymity
+    return Variable(make(CONSTANT, (), value.node.types, named, name))
+
+
+__all__ = [name for name, value in globals().items() if isinstance(value, (Constructor, Several))]
+__all__ += ["as_tensor", "as_tensor_variable", "constant", "tensor"]

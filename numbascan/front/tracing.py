@@ -1,0 +1,216 @@
+"""Tracing: a Python function is called once, on Variables, and what it did is a graph.
+
+`trace` calls it, `close_over` finds what it used from outside. The context says whether a trace runs and in which mode.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import toposort
+from ..ir.node import CONSTANT, INPUT, ITEM, Node, new_input, next_serial
+from ..modes import Mode
+from .entry import type_of
+from .guards import Guards, random_state
+from .variable import CAPTURE, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class TraceResult:
+    """What a traced function gave.
+
+    value: what it returned. mark: every node with a smaller serial was there before. arrays: inputs made for the arrays that it
+    captured (with `bind=True` only): whoever calls the graph hands these arrays over. guards: what else it read from outside.
+    """
+
+    value: Any
+    mark: int
+    arrays: dict[Node, np.ndarray] = field(default_factory=dict)
+    guards: Guards | None = None
+
+
+class _Context(threading.local):
+    """The traces that run in this thread, outermost first: their marks and modes."""
+
+    def __init__(self) -> None:
+        self.marks: list[int] = []
+        self.modes: list[Mode] = []
+
+
+_CONTEXT = _Context()
+
+
+def tracing_level() -> int:
+    """How many traces run in this thread, one inside the other."""
+    return len(_CONTEXT.marks)
+
+
+def is_tracing() -> bool:
+    """Whether a function is being traced in this thread."""
+    return bool(_CONTEXT.marks)
+
+
+def current_mark() -> int:
+    """The mark of the innermost trace: nodes with a smaller serial lie outside it. 0 outside every trace."""
+    return _CONTEXT.marks[-1] if _CONTEXT.marks else 0
+
+
+def current_mode() -> Mode | None:
+    """The mode in which what is traced now will run; None where nobody said."""
+    return _CONTEXT.modes[-1] if _CONTEXT.modes else None
+
+
+@contextmanager
+def in_mode(mode: Mode | None) -> Iterator[None]:
+    """What is traced inside will run in `mode`; None leaves what was said outside."""
+    if mode is None:
+        yield
+        return
+    _CONTEXT.modes.append(mode)
+    try:
+        yield
+    finally:
+        _CONTEXT.modes.pop()
+
+
+def trace(fn: Callable[..., Any], arguments: Sequence[Any], keywords: dict[str, Any] | None = None, *, bind: bool = False) -> TraceResult:
+    """Calls `fn` once on Variables (or nests of them) and gives what it returned, with notes.
+
+    The user's local variables give their names to the nodes they hold. With `bind=True` arrays that `fn` finds outside become inputs
+    (`TraceResult.arrays`), and `guards` tells later whether anything it read has changed.
+
+    Raises TypeError if `fn` draws random numbers while it is traced: they would be frozen.
+    """
+    guards = Guards(fn) if bind else None
+    before = random_state(guards)
+    mark = next_serial()
+    arrays: dict[Node, np.ndarray] = {}
+    _CONTEXT.marks.append(mark)
+    try:
+        with _binding(guards, arrays), _naming(fn, mark):
+            value = fn(*arguments, **(keywords or {}))
+    finally:
+        _CONTEXT.marks.pop()
+    if random_state(guards) != before:
+        raise TypeError(
+            f"{describe(fn)} draws random numbers while it is traced: they would be the same at every step and call; "
+            "write nt.random.RandomStream(seed), or pass the draws as a sequence"
+        )
+    return TraceResult(value, mark, arrays, guards)
+
+
+@contextmanager
+def _binding(guards: Guards | None, arrays: dict[Node, np.ndarray]) -> Iterator[None]:
+    """While this runs, arrays from outside the traced function become inputs of their own instead of constants."""
+    if guards is None:
+        yield
+        return
+    known: dict[int, Node] = {}
+    outer = CAPTURE.array
+
+    def capture(array: np.ndarray) -> Node | None:
+        if id(array) not in known:
+            if array.size <= 1 or not guards.holds_array(array):
+                return None if outer is None else outer(array)
+            known[id(array)] = new_input(type_of(array))
+            arrays[known[id(array)]] = array  # also keeps the array alive, and with it its id
+        return known[id(array)]
+
+    CAPTURE.array = capture
+    try:
+        yield
+    finally:
+        CAPTURE.array = outer
+
+
+@contextmanager
+def _naming(fn: Callable[..., Any], mark: int) -> Iterator[None]:
+    """While this runs, local variables of `fn` name the nodes that they hold when it returns."""
+    code = code_of(fn)
+    previous = sys.getprofile()
+    if code is None or not (previous is None or inspect.isroutine(previous)):  # a profiler written in C could not be put back
+        yield
+        return
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "return" and frame.f_code is code:
+            name_nodes(frame.f_locals, mark)
+
+    sys.setprofile(note)
+    try:
+        yield
+    finally:
+        sys.setprofile(previous)
+
+
+def name_nodes(names: dict[str, Any], mark: int) -> None:
+    """Names the nodes made since `mark` by the variables that hold them, where they have no name yet."""
+    for name, value in names.items():
+        if isinstance(value, Variable) and value.node.serial >= mark and value.node.op is not CONSTANT and value.node.name is None:
+            value.node.name = name
+
+
+def code_of(fn: Callable[..., Any]) -> CodeType | None:
+    """The code that runs when `fn` is called: behind partial, methods, wrappers and callable objects. None for builtins."""
+    seen: Any = inspect.unwrap(fn)
+    while hasattr(seen, "func") and not hasattr(seen, "__code__"):
+        seen = inspect.unwrap(seen.func)
+    seen = getattr(seen, "__func__", seen)
+    if not hasattr(seen, "__code__"):
+        seen = inspect.getattr_static(type(seen), "__call__", None)
+    return getattr(seen, "__code__", None)
+
+
+def describe(fn: Callable[..., Any]) -> str:
+    """A function as messages show it: its name, file and line."""
+    code = code_of(fn)
+    name = getattr(fn, "__name__", type(fn).__name__)
+    return f"{name} ({code.co_filename}, line {code.co_firstlineno})" if code is not None else str(name)
+
+
+def close_over(inputs: Sequence[Node], outputs: Sequence[Node], mark: int = 0, changing: Sequence[Node] = ()) -> list[Node]:
+    """What `outputs` use from outside, in the order it is met: free variables, nodes older than `mark`, and constant arrays.
+
+    Not looked behind: `inputs`. Constants of one element belong to the inside: code holds them, arrays it is handed. What depends on
+    `changing` (shared variables that every step replaces) belongs to the inside, however old.
+    """
+    inside = depending(outputs, changing)
+    seen = {*inputs, *changing}
+    found: list[Node] = []
+    stack = list(reversed(outputs))
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op is CONSTANT:
+            if node.type.size != 1:
+                found.append(node)
+        elif node not in inside and _is_outer(node, mark):
+            found.append(node)
+        else:
+            stack.extend(reversed(node.inputs))
+    return found
+
+
+def depending(outputs: Sequence[Node], sources: Sequence[Node]) -> set[Node]:
+    """The nodes behind `outputs` that depend on one of `sources`, these included."""
+    found = set(sources)
+    for node in toposort(outputs) if found else ():
+        if any(parent in found for parent in node.inputs):
+            found.add(node)
+    return found
+
+
+def _is_outer(node: Node, mark: int) -> bool:
+    # an item is one output of its node: where the node is from outside, so is the item, made late or not
+    return node.op is INPUT or node.serial < mark or (node.op is ITEM and node.inputs[0].serial < mark)

@@ -1,0 +1,259 @@
+"""Functions of arrays, made from functions of arrays: `ns.jit`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ..errors import TracerBoolError, TracerError
+from ..ir.graph import Graph, close, free_inputs
+from ..ir.node import Node, new_input
+from ..modes import Mode, as_mode
+from ..types import TensorType
+from .guards import Guards
+from .kinds import Kinds, prepared, quick_key, sequence_axes, small_type, without
+from .runner import Runner
+from .shared import SharedVariable, shared_of
+from .tracing import in_mode, trace
+from .tree import Structure, flatten, paths, unflatten
+from .variable import Variable, as_variable
+
+
+def jit(f: Callable[..., Any] | None = None, *, mode: Mode | str | None = None, name: str | None = None, profile: bool = False) -> Any:
+    """`f` compiled: NumPy code, which may call scans, traced once per kind of argument.
+
+    Arguments:
+        f: a function of arrays, numbers, and nested tuples, lists and dicts of these. Without it the result is a decorator.
+        mode: see ns.Mode.
+        name: for messages and generated code; that of `f` if None.
+        profile: measure tracing, compiling and running.
+
+    Returns a Jitted, called like `f`; its results are NumPy arrays, structured as `f` returned them. Called on variables it is `f` itself.
+    A dimension up to 16 is fixed in the code unless a scan runs over it or many values of it were seen.
+
+    Raises TypeError for arguments that are neither arrays nor numbers, TracerBoolError where `f` branches on a traced value.
+
+    >>> import numbascan as ns, numpy as np
+    >>> @ns.jit
+    ... def norms(v):
+    ...     return {"one": np.sum(np.abs(v)), "two": np.sqrt(np.sum(v * v))}
+    >>> norms(np.array([3.0, -4.0]))
+    {'one': array(7.), 'two': array(5.)}
+    """
+    if f is None:
+        return lambda function: jit(function, mode=mode, name=name, profile=profile)
+    if not callable(f):
+        raise TypeError(f"ns.jit needs a function, not {f!r}")
+    return Jitted(f, as_mode(mode), name, profile)
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A function as a graph for one kind of argument. The graph's inputs: arguments, arrays from outside, shared variables."""
+
+    inputs: tuple[Node, ...]
+    arrays: dict[Node, np.ndarray]
+    shared: tuple[SharedVariable, ...]
+    outputs: tuple[Node, ...]
+    structure: Structure
+    guards: Guards | None
+    is_symbolic: bool  # it uses variables whose values nobody knows here
+
+
+class Compiled:
+    """One kind of argument, compiled."""
+
+    def __init__(self, traced: Traced, mode: Mode, name: str, profile: bool) -> None:
+        nodes = [*traced.inputs, *traced.arrays, *(variable.node for variable in traced.shared)]
+        self.graph = close(nodes, traced.outputs)
+        self.runner = Runner(self.graph, mode, name, traced.shared, specialise=False, profile=profile)
+        self.arrays, self.structure, self.guards = list(traced.arrays.values()), traced.structure, traced.guards
+
+    def __call__(self, values: list[Any]) -> Any:
+        return unflatten(self.structure, self.runner(values + self.arrays))
+
+    def prepare(self, values: list[Any]) -> None:
+        """Compiles without running."""
+        self.runner.prepare(values + self.arrays)
+
+    def is_current(self) -> bool:
+        """Whether what the function read from outside is as it was."""
+        return self.guards is None or self.guards.hold()
+
+
+_PLAIN = frozenset((np.ndarray, float, int))
+
+
+@functools.cache
+def _flat(count: int) -> Structure:
+    """The structure of `count` plain arguments and no keywords."""
+    return flatten(((0,) * count, {}), [])
+
+
+class Jitted:
+    """A function of arrays, compiled once per kind of argument. `__wrapped__` is the function itself."""
+
+    def __init__(self, f: Callable[..., Any], mode: Mode, name: str | None = None, profile: bool = False) -> None:
+        functools.update_wrapper(self, f)
+        self.mode, self._profile = mode, profile
+        self.name = name or str(getattr(f, "__name__", "function"))
+        self.__wrapped__ = f
+        self._kinds = Kinds()
+        self._quick: dict[Any, Compiled] = {}
+        self._compiled: dict[Any, Compiled] = {}
+        self._latest: Compiled | None = None
+        self._lock = threading.RLock()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and _PLAIN.issuperset(map(type, args)):  # a short way for the most common call
+            structure, leaves = _flat(len(args)), list(args)
+        else:
+            leaves = []
+            structure = flatten((args, kwargs), leaves)
+            if any(isinstance(leaf, Variable) for leaf in leaves):
+                return self.__wrapped__(*args, **kwargs)
+        values, compiled = self._find(structure, leaves)
+        return self.__wrapped__(*args, **kwargs) if compiled is None else compiled(values)
+
+    def _find(self, structure: Structure, leaves: list[Any]) -> tuple[list[Any], Compiled | None]:
+        """The arguments as compiled code takes them, and the code; None where the function uses variables without a value."""
+        values = [self._prepared(k, value, structure) for k, value in enumerate(leaves)]
+        key = structure, tuple([quick_key(value) for value in values])
+        compiled = self._quick.get(key)
+        if compiled is None or not compiled.is_current():
+            with self._lock:
+                compiled = self._compile(structure, [small_type(value) for value in values])
+            if compiled is None:
+                return values, None
+            self._quick[key] = compiled
+        self._latest = compiled
+        return values, compiled
+
+    def _prepared(self, k: int, value: Any, structure: Structure) -> Any:
+        if type(value) is float:
+            return value
+        try:
+            return prepared(value, "")
+        except (TypeError, ValueError, OverflowError):
+            return prepared(value, f"{self.name}: argument {self._names(structure)[k]}")  # raises again, with the name
+
+    def _names(self, structure: Structure) -> list[str]:
+        """A name for each leaf of the arguments: the parameter's, then keys and positions."""
+        assert not isinstance(structure, str)  # of (args, kwargs)
+        positional, keyword = structure[2]
+        try:
+            parameters = list(inspect.signature(self.__wrapped__).parameters)
+        except (TypeError, ValueError):  # a builtin
+            parameters = []
+        roots = [*parameters, *(f"arg{k}" for k in range(len(parameters), len(positional[2])))]
+        children = [*zip(roots, positional[2], strict=False), *zip(keyword[1], keyword[2], strict=True)]
+        return [path for root, child in children for path in paths(child, root)]
+
+    def _compile(self, structure: Structure, small: Sequence[TensorType]) -> Compiled | None:
+        """The code for arguments of these types, traced now unless another kind led to it before."""
+        types = self._kinds.types(structure, small)
+        found = self._compiled.get((structure, types))
+        if found is not None and found.is_current():
+            return found
+        start = perf_counter()
+        try:
+            traced = self._trace(structure, types)
+            traced, types = self._opened(structure, traced, types)
+        except TracerBoolError:
+            raise
+        except TracerError:  # something that needs a fixed length, such as a Python loop over an array
+            if tuple(small) == types:
+                raise
+            types = tuple(small)
+            traced = self._trace(structure, types)
+        if traced.is_symbolic:
+            return None
+        seconds = perf_counter() - start
+        compiled = self._compiled[structure, types] = self._built(traced, seconds)
+        return compiled
+
+    def _built(self, traced: Traced, seconds: float) -> Compiled:
+        compiled = Compiled(traced, self.mode, self.name, self._profile)
+        if compiled.runner.program.profile is not None:
+            compiled.runner.program.profile.trace += seconds
+        return compiled
+
+    def _opened(self, structure: Structure, traced: Traced, types: tuple[TensorType, ...]) -> tuple[Traced, tuple[TensorType, ...]]:
+        """Traced again, with the dimensions that scans run over left open, where that can be."""
+        axes = sequence_axes(traced.inputs, traced.outputs)
+        if not axes:
+            return traced, types
+        opened = without(types, axes)
+        try:
+            again = self._trace(structure, opened)
+        except TracerError:
+            return traced, types
+        self._kinds.leave_open(structure, types, axes)
+        return again, opened
+
+    def _trace(self, structure: Structure, types: Sequence[TensorType]) -> Traced:
+        names = self._names(structure)
+        inputs = tuple(new_input(type_, name) for type_, name in zip(types, names, strict=True))
+        args, kwargs = unflatten(structure, map(Variable, inputs))
+        with in_mode(self.mode):
+            result = trace(self.__wrapped__, args, kwargs, bind=True)
+        leaves: list[Any] = []
+        returned = flatten(result.value, leaves)
+        outputs = tuple(as_variable(leaf).node for leaf in leaves)
+        free = free_inputs(outputs, bound=(*inputs, *result.arrays))
+        shared = [variable for variable in map(shared_of, free) if variable is not None]
+        return Traced(inputs, result.arrays, tuple(shared), outputs, returned, result.guards, len(shared) < len(free))
+
+    # what was compiled ----------------------------------------------------------------------------------------------
+
+    def lower(self, *args: Any, **kwargs: Any) -> Jitted:
+        """Itself, traced and compiled for arguments like these."""
+        leaves: list[Any] = []
+        structure = flatten((args, kwargs), leaves)
+        values, compiled = self._find(structure, leaves)
+        if compiled is None:
+            raise TypeError(f"{self.name} uses variables without a value, so there is nothing to compile; use ns.function")
+        compiled.prepare(values)
+        return self
+
+    def _of_latest(self) -> Compiled:
+        if self._latest is None:
+            raise ValueError(f"{self.name} has not been compiled yet; call it, or {self.name}.lower(...), with arguments first")
+        return self._latest
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the latest kind of argument."""
+        return self._of_latest().graph
+
+    def source(self, target: str = "cpu") -> str:
+        """The generated code for the latest kind of argument."""
+        return self._of_latest().runner.program.source(target)
+
+    def memory(self) -> Any:
+        """Bytes stored for results and work space, for the latest kind of argument."""
+        return self._of_latest().runner.program.memory()
+
+    @property
+    def profile(self) -> Any:
+        """Where the time went for the latest kind of argument, with `profile=True`; None without."""
+        return self._of_latest().runner.program.profile
+
+    def __reduce__(self) -> Any:
+        found: Any = sys.modules.get(self.__module__)
+        name = str(getattr(self, "__qualname__", ""))
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        # a decorated function is found by its name; the function behind it is not
+        return name if found is self else (Jitted, (self.__wrapped__, self.mode, self.name, self._profile))
+
+    def __repr__(self) -> str:
+        return f"<jit {self.name}: {len(self._compiled)} kinds of arguments>"

@@ -1,0 +1,108 @@
+"""Nests of tuples, lists, dicts and named tuples: taken apart into leaves and put together again.
+
+A structure is hashable: LEAF, NONE, or (class, keys, structures of the children). Two dicts with the same keys have the same
+structure, whatever the order in which their keys were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+LEAF = "*"
+NONE = "-"
+
+Structure = str | tuple[Any, Any, tuple[Any, ...]]
+
+
+def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None = None) -> Structure:
+    """The structure of `value`; its leaves are appended to `leaves`, those of dicts in the order of the sorted keys.
+
+    None is a nest without leaves. `is_leaf` says which lists, tuples and dicts are leaves all the same.
+
+    >>> leaves = []
+    >>> flatten({"b": (1, 2), "a": 3}, leaves), leaves
+    ((<class 'dict'>, ('a', 'b'), ('*', (<class 'tuple'>, None, ('*', '*')))), [3, 1, 2])
+    """
+    if value is None:
+        return NONE
+    if not isinstance(value, (tuple, list, dict)) or (is_leaf is not None and is_leaf(value)):
+        leaves.append(value)
+        return LEAF
+    if isinstance(value, dict):
+        keys = sorted_keys(value)
+        return dict, keys, tuple(flatten(value[key], leaves, is_leaf) for key in keys)
+    cls = type(value) if is_named_tuple(value) else (list if isinstance(value, list) else tuple)
+    return cls, None, tuple(flatten(child, leaves, is_leaf) for child in value)
+
+
+def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
+    """The nest of `structure` with `leaves` in place.
+
+    >>> unflatten((tuple, None, ("*", "*")), [1, 2])
+    (1, 2)
+    """
+    return _build(structure, iter(leaves))
+
+
+def _build(structure: Structure, leaves: Iterator[Any]) -> Any:
+    if structure == LEAF:
+        return next(leaves)
+    if structure == NONE:
+        return None
+    assert not isinstance(structure, str)
+    cls, keys, children = structure
+    built = [_build(child, leaves) for child in children]
+    if cls is dict:
+        return dict(zip(keys, built, strict=True))
+    return cls._make(built) if hasattr(cls, "_make") else cls(built)
+
+
+def n_leaves(structure: Structure) -> int:
+    """How many leaves a structure has."""
+    if isinstance(structure, str):
+        return int(structure == LEAF)
+    return sum(map(n_leaves, structure[2]))
+
+
+def paths(structure: Structure, root: str = "") -> list[str]:
+    """A name for each leaf: the root, then keys, field names and positions.
+
+    >>> paths((dict, ("P", "m"), ("*", (list, None, ("*", "*")))), "state")
+    ['state_P', 'state_m_0', 'state_m_1']
+    """
+    if isinstance(structure, str):
+        return [root] if structure == LEAF else []
+    cls, keys, children = structure
+    labels = keys or getattr(cls, "_fields", None) or range(len(children))
+    return [path for label, child in zip(labels, children, strict=True) for path in paths(child, f"{root}_{label}" if root else str(label))]
+
+
+def is_named_tuple(value: Any) -> bool:
+    """Whether `value` is a tuple with named fields."""
+    return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def sorted_keys(mapping: dict[Any, Any]) -> tuple[Any, ...]:
+    """The keys in an order of their own: sorted, or by type and text where they do not compare."""
+    try:
+        return tuple(sorted(mapping))
+    except TypeError:
+        return tuple(sorted(mapping, key=lambda key: (type(key).__name__, repr(key))))
+
+
+def describe(structure: Structure) -> str:
+    """A structure as a message shows it: `{'P': …, 'm': …}`, `(…, …)`, `an array`."""
+    return "an array" if structure == LEAF else _describe(structure)
+
+
+def _describe(structure: Structure) -> str:
+    if isinstance(structure, str):
+        return "…" if structure == LEAF else "None"
+    cls, keys, children = structure
+    inner = [_describe(child) for child in children]
+    if cls is dict:
+        return "{" + ", ".join(f"{key!r}: {text}" for key, text in zip(keys, inner, strict=True)) + "}"
+    if cls is list:
+        return f"[{', '.join(inner)}]"
+    return ("" if cls is tuple else cls.__name__) + "(" + ", ".join(inner) + ("," if len(inner) == 1 else "") + ")"

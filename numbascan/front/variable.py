@@ -1,0 +1,250 @@
+"""Variables: what a user holds. A Variable is a node of the graph with Python's operators and NumPy's protocols.
+
+`np.tanh(x)`, `x @ W`, `x[1:-1]` find their way here through `__array_ufunc__` and `__array_function__`; DISPATCH says which
+function of ours stands behind which of NumPy's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import numbers
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..errors import TracerBoolError, TracerError
+from ..ir.node import Node, constant, constant_value
+from ..ops.card import Card, apply, user_line
+from ..types import TensorType
+
+DISPATCH: dict[Any, Callable[..., Any]] = {}  # a NumPy (or SciPy) function -> ours, with NumPy's arguments
+METHODS: dict[str, Callable[..., Any]] = {}  # names of functions that are methods of a Variable too: x.sum(axis=0)
+PROPERTIES: dict[str, Callable[[Any], Any]] = {}  # names that are read without a call: x.real
+
+
+def implements(*functions: Any, method: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: this function of ours answers when NumPy's `functions` are called on a Variable."""
+
+    def note(ours: Callable[..., Any]) -> Callable[..., Any]:
+        DISPATCH.update(dict.fromkeys(functions, ours))
+        if method is not None:
+            METHODS[method] = ours
+        return ours
+
+    return note
+
+
+class Variable(np.lib.mixins.NDArrayOperatorsMixin):
+    """A value that is known by dtype and rank, and computed later. NumPy's functions and operators take it.
+
+    >>> import numbascan.tensor as nt, numpy as np
+    >>> x = nt.dvector("x")
+    >>> np.tanh(x[1:] * 2).ndim
+    1
+    """
+
+    __slots__ = ("__weakref__", "node")
+    __array_priority__ = 1000
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    @property
+    def type(self) -> TensorType:
+        return self.node.type
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.type.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return self.type.rank
+
+    @property
+    def name(self) -> str | None:
+        return self.node.name
+
+    @name.setter
+    def name(self, value: str | None) -> None:
+        self.node.name = value
+
+    @property
+    def owner(self) -> Any:
+        """The op that computes this variable, with its inputs and outputs; None for inputs, shared variables and constants."""
+        from .structure import owner_of
+
+        return owner_of(self.node)
+
+    def __repr__(self) -> str:
+        return f"<{self.name or self.node.op.name}: {self.type}>"
+
+    def __hash__(self) -> int:
+        return hash(self.node)
+
+    # NumPy's protocols ----------------------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__":
+            return _ufunc_method(ufunc, method, inputs, kwargs)
+        if kwargs.get("out") is not None or "where" in kwargs:
+            raise TypeError(f"np.{ufunc.__name__}(out=…, where=…) cannot write into a traced value{at_line()}; use the result, or np.where")
+        ours = _found(ufunc)
+        dtype = kwargs.pop("dtype", None)
+        kwargs.pop("casting", None)
+        result = ours(*inputs, **kwargs)
+        return result if dtype is None else result.astype(dtype)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        ours = _found(func)
+        return ours(*args, **kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self._known("np.asarray()", "np.stack, or the value as it is"), dtype=dtype)
+
+    # what needs a concrete value ------------------------------------------------------------------------------------
+
+    def _known(self, use: str, instead: str, error: type[TracerError] = TracerError) -> Any:
+        value = constant_value(self.node)
+        if value is None:
+            raise error(f"{use} needs a concrete value, but {self.name or 'this value'} ({self.type}) is traced{at_line()}; write {instead}")
+        return value
+
+    def __bool__(self) -> bool:
+        hint = "np.where(condition, a, b), nt.ifelse(condition, a, b) for a lazy choice, or return ns.until(condition) to end the loop"
+        return bool(self._known("Python control flow (if, while, and, or, not, bool())", hint, TracerBoolError))
+
+    def __int__(self) -> int:
+        return int(self._known("int()", "x.astype('int64')"))
+
+    def __float__(self) -> float:
+        return float(self._known("float(), or a function of the math module,", "the NumPy function (np.sin for math.sin), or np.stack for an array"))
+
+    def __complex__(self) -> complex:
+        return complex(self._known("complex()", "x.astype('complex128')"))
+
+    def __index__(self) -> int:
+        return int(self._known("an index, a size or range()", "x[i] on a variable, nt.arange, nt.zeros, or ns.scan for a loop"))
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a 0-d value")
+        length = self.type.shape[0]
+        if length is None:
+            raise TracerError(f"len() needs a fixed length, but that of {self.name or 'this value'} ({self.type}) is traced; write x.shape[0]")
+        return length
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[k] for k in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __getattr__(self, name: str) -> Any:
+        if name in PROPERTIES:
+            return PROPERTIES[name](self)
+        ours = METHODS.get(name)
+        if ours is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return lambda *args, **kwargs: ours(self, *args, **kwargs)
+
+    def __getitem__(self, index: Any) -> Variable:
+        return METHODS["__getitem__"](self, index)
+
+
+def at_line() -> str:
+    """Where the user's code is, for messages: " (file.py, line 3)"."""
+    origin = user_line()
+    return f" ({origin[0]}, line {origin[1]})" if origin else ""
+
+
+def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    ours = DISPATCH.get((ufunc, method))
+    if ours is None:
+        raise TypeError(f"np.{ufunc.__name__}.{method} is not supported on traced values{at_line()}; supported: np.add.reduce and its like, or np.sum")
+    kwargs = {key: value for key, value in kwargs.items() if value is not None}
+    return ours(*inputs, **kwargs)
+
+
+def _found(func: Any) -> Callable[..., Any]:
+    """Our function for one of NumPy's, or for a ufunc of scipy.special by its name: SciPy need not be imported to be known."""
+    ours = DISPATCH.get(func)
+    if ours is None and isinstance(func, np.ufunc) and getattr(np, func.__name__, None) is not func:
+        ours = DISPATCH.get(f"scipy.special.{func.__name__}")
+    return ours or _unsupported(func)
+
+
+def _unsupported(func: Any) -> Any:
+    name = getattr(func, "__name__", str(func))
+    names = sorted({getattr(key, "__name__", "") for key in DISPATCH} - {""})
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
+    is_scipy = isinstance(func, np.ufunc) and getattr(np, name, None) is not func
+    module = "scipy.special" if is_scipy else getattr(func, "__module__", None) or "numpy"
+    raise TypeError(f"{module}.{name} is not supported on traced values{at_line()}; the nearest supported function is {close[0] if close else 'none'}")
+
+
+# from values to nodes and back --------------------------------------------------------------------------------------
+
+
+class _Capture(threading.local):
+    array: Callable[[Any], Node | None] | None = None
+
+
+CAPTURE = _Capture()  # set while a function is traced whose arrays from outside are inputs: the node of such an array, else None
+
+
+def as_node(value: Any) -> Node:
+    """The node of a Variable, a number (weak), an array, or a nest of these."""
+    if isinstance(value, Variable):
+        return value.node
+    if isinstance(value, (bool, np.generic)):
+        return constant(value)
+    if isinstance(value, numbers.Number):
+        return _number(value)
+    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.dtype == object):
+        return _nest(value)
+    array = np.asarray(value)
+    return (CAPTURE.array(array) if CAPTURE.array is not None else None) or constant(array)
+
+
+def _number(value: Any) -> Node:
+    if isinstance(value, numbers.Integral):
+        value = int(value)
+        dtype = "int64" if -(2**63) <= value < 2**63 else "uint64"
+    else:
+        dtype = "float64" if isinstance(value, numbers.Real) else "complex128"
+    return constant(value, dtype, weak=True)
+
+
+def _nest(values: Any) -> Node:
+    """A list, or an object array as `np.array([x, y])` makes from Variables: stacked along a new first axis."""
+    if isinstance(values, np.ndarray) and values.ndim == 0:
+        return as_node(values.item())
+    if not any(isinstance(value, (Variable, list, tuple, np.ndarray)) for value in values):
+        return constant(np.asarray(list(values)) if len(values) else np.asarray(values, dtype="float64"))
+    return METHODS["_stack"](list(values)).node
+
+
+def as_variable(value: Any) -> Variable:
+    return value if isinstance(value, Variable) else Variable(as_node(value))
+
+
+def op(card: Card, *operands: Any, **attrs: Any) -> Variable:
+    """A card applied to Variables, numbers and arrays. A Python number that the other operand's dtype cannot hold is an error."""
+    nodes = [as_node(value) for value in operands]
+    _check_weak_integers(card, nodes)
+    return Variable(apply(card, *nodes, **attrs))
+
+
+def _check_weak_integers(card: Card, nodes: list[Node]) -> None:
+    for node in nodes:
+        value = constant_value(node) if node.type.weak and node.type.kind == "i" else None
+        if value is None:
+            continue
+        for other in nodes:
+            if other.type.kind in "iu" and not other.type.weak:
+                info = np.iinfo(other.type.dtype)
+                if not info.min <= int(value) <= info.max:
+                    raise OverflowError(f"np.{card.name}: the Python integer {int(value)} is out of bounds for {other.type.dtype}{at_line()}")

@@ -1,0 +1,1 @@
+"""One card per op."""

@@ -1,0 +1,116 @@
+"""Sums of products of two operands: the one card behind dot, matmul, inner, tensordot and einsum.
+
+`front/` gives every axis a label; labels in both operands but not in the result are summed over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.loops import compare
+from ..types import Shape, TensorType, show_shape
+from .card import Card, register
+from .elementwise import MUL
+from .lowering import Contract, Elementwise, Indices, Operands, View
+
+Labels = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+def _infer(a: TensorType, b: TensorType, labels: Labels) -> TensorType:
+    extents = label_extents((a.shape, b.shape), labels[:2])
+    assert isinstance(MUL.lower, Elementwise)
+    dtype = MUL.lower.loop(a, b)[-1]  # a sum stays in the dtype of the products, as in np.matmul
+    return TensorType(dtype, tuple(extents[label] for label in labels[2]), a.weak and b.weak)
+
+
+def label_extents(shapes: tuple[Shape, ...], labels: tuple[tuple[int, ...], ...]) -> dict[int, int | None]:
+    """The length of each label, None where only the run knows it; ValueError where operands disagree."""
+    extents: dict[int, int | None] = {}
+    for shape, names in zip(shapes, labels, strict=True):
+        for dim, label in zip(shape, names, strict=True):
+            known = extents.get(label)
+            if known is not None and dim is not None and known != dim:
+                both = " and ".join(map(show_shape, shapes))
+                raise ValueError(f"contract: shapes {both} do not fit: axes of lengths {known} and {dim} must be equal")
+            extents[label] = dim if known is None else known
+    return extents
+
+
+def _evaluate(a: Any, b: Any, labels: Labels) -> Any:
+    a_labels, b_labels, out = labels
+    label_extents((a.shape, b.shape), (a_labels, b_labels))  # np.einsum would stretch an axis of length 1
+    summed = [label for label in a_labels if label in b_labels]
+    free = [label for label in (*a_labels, *b_labels) if label not in summed]
+    if sorted(free) != sorted(out):
+        return np.einsum(a, list(a_labels), b, list(b_labels), list(out))
+    # without batch axes: a product of matrices, by BLAS. Axes: [free of a | free of b], then in the order of the result.
+    product = np.tensordot(a, b, ([a_labels.index(label) for label in summed], [b_labels.index(label) for label in summed]))
+    return product.transpose([free.index(label) for label in out])
+
+
+def _samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    rng = np.random.default_rng(12)
+    a, b, batch = rng.normal(size=(2, 3)), rng.normal(size=(3, 4)), rng.normal(size=(5, 3, 4))
+    vector = np.array([0.5, -1.5, 2.0])
+    return [
+        ((a, b), {"labels": ((0, 1), (1, 2), (0, 2))}),
+        ((a, vector), {"labels": ((0, 1), (1,), (0,))}),
+        ((vector, b), {"labels": ((0,), (0, 1), (1,))}),
+        ((vector, np.array([1.25, 0.5, -3.0])), {"labels": ((0,), (0,), ())}),
+        ((rng.normal(size=(5, 2, 3)), batch), {"labels": ((0, 1, 2), (0, 2, 3), (0, 1, 3))}),
+        ((a.astype("float32"), b.astype("float32")), {"labels": ((0, 1), (1, 2), (2, 0))}),
+        ((a + 1j, b), {"labels": ((0, 1), (1, 2), (0, 2))}),
+        ((np.array([[1, -2, 3], [4, 5, -6]]), np.array([2, 3, -1], dtype="int32")), {"labels": ((0, 1), (1,), (0,))}),
+        ((a > 0, b > 0), {"labels": ((0, 1), (1, 2), (0, 2))}),
+    ]
+
+
+CONTRACT = register(Card("contract", _evaluate, _infer, Contract(), samples=_samples))
+
+
+# repeated labels within one operand ---------------------------------------------------------------------------------
+
+
+def _paired_infer(a: TensorType, axes: tuple[int, int]) -> TensorType:
+    first, second = axes
+    n, m = a.shape[first], a.shape[second]
+    if n is not None and m is not None and n != m:
+        raise ValueError(f"einsum: axes {first} and {second} of shape {show_shape(a.shape)} have one label, but lengths {n} and {m}")
+    shape = list(a.shape)
+    shape[first] = m if n is None else n
+    del shape[second]
+    return TensorType(a.dtype, tuple(shape), a.weak)
+
+
+def _paired_evaluate(a: Any, axes: tuple[int, int]) -> Any:
+    first, second = axes
+    if a.shape[first] != a.shape[second]:  # np.diagonal takes matrices that are not square
+        raise ValueError(f"einsum: axes {first} and {second} of shape {a.shape} have one label, but different lengths")
+    return np.moveaxis(np.diagonal(a, 0, first, second), -1, first)
+
+
+def _paired_dims(view: Operands) -> Indices:
+    first, second = view.attrs["axes"]
+    dims = view.dims(0)
+    message = f"einsum: axes {first} and {second} have one label, but lengths {{0}} and {{1}}"
+    if dims[first] != dims[second]:
+        view.check(compare("==", dims[first], dims[second]), "ValueError", message, dims[first], dims[second])
+    return dims[:second] + dims[second + 1 :]
+
+
+def _paired_index(view: Operands, index: Indices) -> Indices:
+    first, second = view.attrs["axes"]
+    return (*index[:second], index[first], *index[second:])
+
+
+PAIRED = register(
+    Card(
+        "paired_axes",  # out[…, i, …] = a[…, i, …, i, …]; the second of the two axes goes
+        _paired_evaluate,
+        _paired_infer,
+        View(_paired_dims, _paired_index),
+        samples=lambda: [((np.arange(18.0).reshape(3, 2, 3) - 4.5,), {"axes": (0, 2)})],
+    )
+)

@@ -1,0 +1,216 @@
+"""Elementwise ops: how a NumPy ufunc becomes a card, and arithmetic.
+
+Value and dtype come from the ufunc itself; a card adds the text of one element. NumPy computes some functions of bool and
+int8 in half precision; numbascan does that in single.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..ir.loops import AND, ATOM, OR, PLUS, POWER, TIMES, UNARY, Template
+from ..types import TensorType, broadcast_shapes, dtype_name
+from .card import Card, register, user_line
+from .lowering import Elementwise
+
+Loop = Callable[..., tuple[str, ...]]
+Code = Template | dict[str, Template]
+Samples = Callable[[], list[tuple[tuple[Any, ...], dict[str, Any]]]]
+
+_WEAK = {"i": int, "u": int, "f": float, "c": complex}
+
+
+def ufunc_loop(ufunc: np.ufunc) -> Loop:
+    """The dtypes in which `ufunc` computes on operands of given types, results last; weak numbers give way as in NumPy 2."""
+
+    @cache
+    def resolve(*operands: tuple[str, bool]) -> tuple[str, ...]:
+        asked: list[Any] = [_WEAK.get(np.dtype(dtype).kind, np.dtype(dtype)) if weak else np.dtype(dtype) for dtype, weak in operands]
+        if all(weak for _, weak in operands):  # all Python numbers: as Python computes, in 64 bits
+            asked = [np.dtype(dtype) for dtype, _ in operands]
+        found = ufunc.resolve_dtypes((*asked, *(None,) * ufunc.nout))
+        if any(dtype == np.float16 for dtype in found):
+            found = ufunc.resolve_dtypes((*(np.dtype("float32") for _ in asked), *(None,) * ufunc.nout))
+        return tuple(dtype_name(dtype) for dtype in found)
+
+    def loop(*types: TensorType) -> tuple[str, ...]:
+        try:
+            return resolve(*((type_.dtype, type_.weak) for type_ in types))
+        except TypeError as error:
+            raise undefined(f"np.{ufunc.__name__}", types, f"{error}; x.astype(dtype) casts") from None
+
+    return loop
+
+
+def undefined(name: str, types: tuple[TensorType, ...], reason: str) -> TypeError:
+    """The error for an op that has no meaning for dtypes."""
+    origin = user_line()
+    where = f" ({origin[0]}, line {origin[1]})" if origin else ""
+    dtypes = " and ".join(type_.dtype for type_ in types)
+    return TypeError(f"{name} is not defined for {dtypes}{where}: {reason}")
+
+
+# texts --------------------------------------------------------------------------------------------------------------
+
+IDENTITY = Template("{0}", ATOM, (ATOM,))
+
+
+def call(text: str) -> Template:
+    """A call: `call("math.exp({0})")` binds as an atom and takes anything."""
+    return Template(text)
+
+
+def infix(sign: str, level: int) -> Template:
+    """A left-associative operator: the right operand must bind more tightly, rounding does not associate."""
+    return Template(f"{{0}} {sign} {{1}}", level, (level, level + 1))
+
+
+def prefix(sign: str, level: int) -> Template:
+    """An operator before its operand."""
+    return Template(f"{sign}{{0}}", level, (level,))
+
+
+def by_kind(**codes: Template) -> dict[str, Template]:
+    """A text per NumPy kind letter: by_kind(iu=…, f=…); a dtype name stands for that dtype alone."""
+    result: dict[str, Template] = {}
+    for kinds, code in codes.items():
+        result.update({kinds: code} if kinds[-1].isdigit() else dict.fromkeys(kinds, code))
+    return result
+
+
+def _code(code: Code) -> Callable[..., Template]:
+    """The text for the loop's dtypes: one for all, or by dtype name or NumPy kind of the first."""
+    if isinstance(code, Template):
+        return lambda *loop: code
+
+    def choose(*loop: str) -> Template:
+        return code.get(loop[0]) or code[np.dtype(loop[0]).kind]
+
+    return choose
+
+
+# samples for the tests ----------------------------------------------------------------------------------------------
+
+_SHAPES = ((2, 3), (3,), (2, 1))
+
+
+def points(*domains: tuple[float, float], with_complex: bool = False) -> Samples:
+    """Operands inside the given intervals, one interval per operand, that broadcast and are nothing special."""
+
+    def samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+        reals = tuple(_inside(low, high, shape, k) for k, ((low, high), shape) in enumerate(zip(domains, _SHAPES, strict=False)))
+        found: list[tuple[tuple[Any, ...], dict[str, Any]]] = [(reals, {})]
+        if with_complex:
+            found.append((tuple(real + 1j * _inside(-0.6, 0.7, real.shape, k + 3) for k, real in enumerate(reals)), {}))
+        return found
+
+    return samples
+
+
+def integers(*domains: tuple[float, float], dtype: str = "int64") -> Samples:
+    """Whole operands inside the given intervals."""
+    inner = points(*domains)
+    return lambda: [(tuple(np.round(value).astype(dtype) for value in values), attrs) for values, attrs in inner()]
+
+
+def _inside(low: float, high: float, shape: tuple[int, ...], seed: int) -> Any:
+    fractions = (np.arange(1, 1 + np.prod(shape)) * 0.6180339887 + 0.23 * seed) % 1.0
+    return (low + (high - low) * fractions).reshape(shape)
+
+
+# cards --------------------------------------------------------------------------------------------------------------
+
+
+def elementwise(
+    name: str, ufunc: np.ufunc, code: Code, *keys: Callable[..., Any], domains: tuple[tuple[float, float], ...] = (), **facets: Any
+) -> Card:
+    """Registers the card of a ufunc with one result. `keys`: other functions of the same meaning; `domains`: where to sample."""
+    domains = domains or ((-1.7, 2.1),) * ufunc.nin
+    has_floats = any(types[0] in "fd" for types in ufunc.types)
+    sample = points(*domains, with_complex=any(types[0] == "D" for types in ufunc.types)) if has_floats else integers(*domains)
+    return loop_card(name, ufunc, ufunc_loop(ufunc), code, ufunc, *keys, **{"samples": sample, **facets})
+
+
+def loop_card(name: str, evaluate: Callable[..., Any], loop: Loop, code: Code, *keys: Callable[..., Any], **facets: Any) -> Card:
+    """Registers an elementwise card without attributes, from the dtypes it computes in and its text."""
+
+    def infer(*types: TensorType) -> TensorType:
+        shape = broadcast_shapes(*(type_.shape for type_ in types))
+        return TensorType(loop(*types)[-1], shape, all(type_.weak for type_ in types))
+
+    return register(Card(name, evaluate, infer, Elementwise(loop, _code(code)), keys, **facets))
+
+
+ADD = elementwise("add", np.add, by_kind(b=infix("or", OR), iufc=infix("+", PLUS)))
+SUB = elementwise("subtract", np.subtract, infix("-", PLUS))
+MUL = elementwise("multiply", np.multiply, by_kind(b=infix("and", AND), iufc=infix("*", TIMES)))
+DIV = elementwise(
+    "true_divide",
+    np.true_divide,
+    by_kind(f=infix("/", TIMES), c=call("complex_divide({0}, {1})")),
+    np.divide,
+    domains=((-1.7, 2.1), (0.4, 1.9)),
+)
+POW = elementwise(
+    "power",
+    np.power,
+    by_kind(
+        iu=call("int_power({0}, {1})"),  # a negative exponent raises ValueError, as in NumPy
+        f=Template("{0}**{1}", POWER, (ATOM, UNARY)),
+        c=call("complex_power({0}, {1})"),
+    ),
+    domains=((0.4, 2.3), (-1.3, 2.6)),
+)
+FLOOR_DIVIDE = elementwise(
+    "floor_divide",
+    np.floor_divide,
+    by_kind(iu=call("int_floor_divide({0}, {1})"), f=call("floor_divide({0}, {1})")),
+    domains=((-7.3, 8.1), (1.1, 1.9)),
+)
+REMAINDER = elementwise(
+    "remainder", np.remainder, by_kind(iu=call("int_remainder({0}, {1})"), f=call("remainder({0}, {1})")), domains=((-7.3, 8.1), (1.1, 1.9))
+)
+FMOD = elementwise("fmod", np.fmod, by_kind(iu=call("int_fmod({0}, {1})"), f=call("np.fmod({0}, {1})")), domains=((-7.3, 8.1), (1.1, 1.9)))
+NEG = elementwise("negative", np.negative, prefix("-", UNARY))
+ABS = elementwise("absolute", np.absolute, by_kind(bu=IDENTITY, ifc=call("abs({0})")))
+SIGN = elementwise("sign", np.sign, by_kind(iuf=call("sign({0})"), c=call("complex_sign({0})")))
+SQUARE = elementwise(
+    "square",
+    np.square,
+    by_kind(
+        iuf=Template("{0}**2", POWER, (ATOM,)),
+        uint64=Template("np.uint64({0}**2)", ATOM, (ATOM,)),  # Numba makes it int64
+        c=call("complex_square({0})"),
+    ),
+)
+SQRT = elementwise("sqrt", np.sqrt, by_kind(f=call("math.sqrt({0})"), c=call("complex_sqrt({0})")), domains=((0.2, 3.1),))
+CBRT = elementwise("cbrt", np.cbrt, call("np.cbrt({0})"), domains=((0.2, 3.1),))
+
+
+def _reciprocal(x: Any) -> Any:
+    """NumPy's value; the reciprocal of an integer 0, which NumPy leaves open, is 0."""
+    if x.dtype.kind not in "iu":
+        return np.reciprocal(x)
+    return np.where(x == 0, 0, np.reciprocal(np.where(x == 0, 1, x)))
+
+
+RECIPROCAL = loop_card(
+    "reciprocal",
+    _reciprocal,
+    ufunc_loop(np.reciprocal),
+    by_kind(
+        iu=call("int_reciprocal({0})"),
+        float32=Template("np.float32(1.0) / {0}", TIMES, (UNARY,)),
+        f=Template("1.0 / {0}", TIMES, (UNARY,)),
+        c=call("complex_reciprocal({0})"),
+    ),
+    np.reciprocal,
+    samples=points((0.4, 2.2), with_complex=True),
+)
+HYPOT = elementwise("hypot", np.hypot, call("math.hypot({0}, {1})"), domains=((-1.7, 2.1), (0.3, 1.9)))
+COPYSIGN = elementwise("copysign", np.copysign, call("math.copysign({0}, {1})"))
+HEAVISIDE = elementwise("heaviside", np.heaviside, call("heaviside({0}, {1})"))

@@ -1,0 +1,239 @@
+"""Indexing: `x[…]` with positions, slices, new axes and integer arrays, and arrays that differ from x inside such a region.
+
+What may stand in the attribute `spec` is said in spec.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.loops import Apply, Expr, Index, add
+from ..types import TensorType, show_shape
+from .card import register
+from .elementwise import ADD
+from .lowering import Elementwise, Indices, Operands, Pass, Passes, View
+from .sized import ARRAY, HOLE, SizedCard, at_line, filled, must_equal
+from .spec import FULL, Region, Spec, region_shape
+
+Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
+_X = np.arange(60.0).reshape(3, 4, 5) * 1.5 - 7
+
+
+def numpy_index(spec: Spec, values: Sequence[Any]) -> tuple[Any, ...]:
+    """What stands between NumPy's brackets; `values` fill the holes."""
+    entries = filled(spec, iter(values))
+
+    def plain(part: Any) -> Any:
+        return part if part is None else int(part)
+
+    result: list[Any] = []
+    for entry in entries:
+        if isinstance(entry, tuple):
+            result.append(slice(*map(plain, entry)))
+        elif isinstance(entry, str):
+            result.append(None)
+        else:
+            result.append(entry if np.ndim(entry) else int(entry))
+    return tuple(result)
+
+
+# reading ------------------------------------------------------------------------------------------------------------
+
+
+def _region_type(name: str) -> Callable[..., TensorType]:
+    def infer(x: TensorType, *holes: TensorType, spec: Spec) -> TensorType:
+        return TensorType(x.dtype, region_shape(name, x, spec, holes))
+
+    return infer
+
+
+def _reading(name: str) -> View:
+    return View(lambda view: Region(view, 1, name).checked_dims(), lambda view, index: Region(view, 1, name).place(index))
+
+
+def _read(x: Any, *values: Any, spec: Spec) -> Any:
+    return np.asarray(x)[numpy_index(spec, values)]
+
+
+def _index_samples() -> Samples:
+    specs: list[Spec] = [
+        (1, -1, 2),
+        (-1,),
+        ((1, None, None), FULL, (None, -1, None)),
+        ((1, -1, None), (-3, -1, None), (-2, None, None)),
+        ((None, None, -1), (3, 0, -2), (7, None, None)),
+        ((2, 1, None), FULL, (None, None, 2)),
+        ("newaxis", 1, FULL, "newaxis", (1, 4, 3)),
+    ]
+    run: Samples = [
+        ((_X, 2, -1), {"spec": (HOLE, FULL, HOLE)}),
+        ((_X, 1, -1), {"spec": (FULL, (HOLE, HOLE, None), 0)}),
+        ((_X, -2, 1), {"spec": (0, (HOLE, 9, None), (None, -1, HOLE))}),
+        ((_X, 4, 0, -2), {"spec": (0, (HOLE, HOLE, HOLE), FULL)}),
+    ]
+    return [((_X,), {"spec": spec}) for spec in specs] + run
+
+
+INDEX = register(SizedCard("index", _read, _region_type("x[…]"), _reading("x[…]"), samples=_index_samples, holder="spec"))
+
+_ROWS, _COLUMNS = np.array([2, 0, -1, 1]), np.array([[3], [0]], "int32")
+
+
+def _gather_samples() -> Samples:
+    return [
+        ((_X, _ROWS), {"spec": (ARRAY, FULL, (1, -1, None))}),
+        ((_X, _ROWS, _COLUMNS), {"spec": (ARRAY, ARRAY, FULL)}),
+        ((_X, _ROWS), {"spec": ((None, None, -1), ARRAY, FULL)}),
+        ((_X, _ROWS, _COLUMNS), {"spec": (ARRAY, FULL, ARRAY)}),
+        ((_X, _COLUMNS), {"spec": (1, FULL, ARRAY)}),
+        ((_X, 1, _ROWS), {"spec": (FULL, HOLE, ARRAY)}),
+        ((_X, _ROWS), {"spec": (FULL, "newaxis", ARRAY, (None, 3, None))}),
+        ((_X[0, 0], np.array([[4, 1], [2, 2]], "uint8")), {"spec": (ARRAY,)}),
+    ]
+
+
+GATHER = register(SizedCard("gather", _read, _region_type("x[…]"), _reading("x[…]"), samples=_gather_samples, holder="spec"))
+
+
+# writing ------------------------------------------------------------------------------------------------------------
+
+
+def _writing_type(name: str) -> Callable[..., TensorType]:
+    def infer(x: TensorType, y: TensorType, *holes: TensorType, spec: Spec) -> TensorType:
+        region = region_shape(name, x, spec, holes)
+        _check_dtype(name, x, y)
+        tail = region[len(region) - y.rank :]
+        known = [(a, b) for a, b in zip(y.shape, tail, strict=False) if a is not None and b is not None]
+        if y.rank > len(region) or any(a not in (1, b) for a, b in known):
+            seen = f"values of shape {show_shape(y.shape)}, a region of shape {show_shape(region)}"
+            raise ValueError(f"{name}: {seen}; they do not broadcast{at_line()}")
+        return x.strong()
+
+    return infer
+
+
+_WIDTH = {"b": -1, "u": 0, "i": 0, "f": 1, "c": 2}
+
+
+def _check_dtype(name: str, x: TensorType, y: TensorType) -> None:
+    """Values may lose digits, not their kind. NumPy assigns floats to integers silently; here that is an error."""
+    is_fitting = _WIDTH[y.kind] <= _WIDTH[x.kind] if y.weak else np.can_cast(y.dtype, x.dtype, "same_kind")
+    if not is_fitting:
+        fix = f"x.astype({y.dtype!r}) for the array, or y.astype({x.dtype!r}) for the values"
+        raise TypeError(f"{name}: values of dtype {y.dtype} cannot be written into an array of dtype {x.dtype}{at_line()}; write {fix}")
+
+
+def _writing_dims(name: str) -> Callable[[Operands], Indices]:
+    def dims(view: Operands) -> Indices:
+        region = Region(view, 2, name).checked_dims()
+        shape, found = view.types[1].shape, view.dims(1)
+        for known, dim, wanted in zip(shape, found, region[len(region) - len(shape) :], strict=True):
+            if known != 1:
+                must_equal(view, dim, wanted, f"{name}: {{0}} values along an axis do not fit {{1}} places")
+        return view.dims(0)
+
+    return dims
+
+
+class _Writer:
+    """The passes that write x with another content inside a region."""
+
+    def __init__(self, view: Operands, name: str, adds: bool) -> None:
+        self.view, self.adds = view, adds
+        self.region = Region(view, 2, name)
+        self.dtype = view.out.dtype
+
+    def passes(self) -> list[Pass]:
+        if self._is_box():
+            return [one for one in self._around(0) if 0 not in one.counts]
+        copy = Pass(self.view.dims(0), lambda index: index, self._base)
+        return [copy, Pass(self._counts(), self.region.place, self._value, "+" if self.adds else "")]
+
+    def _is_box(self) -> bool:
+        return ARRAY not in self.region.spec and all(not isinstance(entry, tuple) or entry[2] in (None, 1) for entry in self.region.entries)
+
+    def _base(self, index: Indices) -> Expr:
+        return self.view.at(0, index, self.dtype)
+
+    def _value(self, index: Indices) -> Expr:
+        shape = self.view.types[1].shape
+        tail = index[len(index) - len(shape) :]
+        return self.view.at(1, tuple(0 if dim == 1 else i for dim, i in zip(shape, tail, strict=True)), self.dtype)
+
+    def _new(self, index: Indices) -> Expr:
+        if not self.adds:
+            return self._value(index)
+        return Apply(self.dtype, _add_code(self.dtype), (self._base(self.region.place(index)), self._value(index)))
+
+    def _counts(self) -> Indices:
+        return self.region.dims()
+
+    def _around(self, axis: int) -> list[Pass]:
+        """Copies before and after the region along each axis, and between them one pass over the region."""
+        ranges, dims = self.region.ranges(), self.view.dims(0)
+        if axis == len(ranges):
+            return [Pass(self._counts(), self.region.place, self._new)]
+        here = ranges[axis]
+        return [
+            self._copy(axis, here.before, 0),
+            *self._around(axis + 1),
+            self._copy(axis, here.after, here.behind(dims[axis])),
+        ]
+
+    def _copy(self, axis: int, count: Index, first: Index) -> Pass:
+        """The part of x that lies inside the region along the axes before `axis`, and outside along that."""
+        ranges, dims = self.region.ranges(), self.view.dims(0)
+        firsts = (*(one.first for one in ranges[:axis]), first, *(0 for _ in dims[axis + 1 :]))
+        counts = (*(one.length for one in ranges[:axis]), count, *dims[axis + 1 :])
+
+        def place(index: Indices) -> Indices:
+            return tuple(add(i, offset) for i, offset in zip(index, firsts, strict=True))
+
+        return Pass(counts, place, lambda index: self._base(place(index)))
+
+
+def _add_code(dtype: str) -> Any:
+    assert isinstance(ADD.lower, Elementwise)
+    return ADD.lower.code(dtype, dtype, dtype)
+
+
+def _writing(name: str, adds: bool, write: Callable[[Any, Any, Any], None]) -> SizedCard:
+    def evaluate(x: Any, y: Any, *values: Any, spec: Spec) -> Any:
+        result = np.array(x)
+        write(result, numpy_index(spec, values), np.asarray(y).astype(result.dtype))
+        return result
+
+    lower = Passes(_writing_dims(f"nt.{name}"), lambda view: _Writer(view, f"nt.{name}", adds).passes())
+    return SizedCard(name, evaluate, _writing_type(f"nt.{name}"), lower, samples=_writing_samples, holder="spec", arrays=2)
+
+
+def _writing_samples() -> Samples:
+    specs: list[tuple[Spec, list[Any]]] = [
+        (((1, -1, None),), []),
+        ((1, (1, 3, None), (None, -2, None)), []),
+        ((FULL, (-3, -1, None), 2), []),
+        ((FULL, FULL, (None, None, -2)), []),
+        ((FULL, FULL, FULL), []),
+        ((0, "newaxis", (2, None, None), (2, 2, None)), []),
+        ((HOLE, (HOLE, HOLE, None), -1), [-2, 1, -1]),
+        ((ARRAY,), [np.array([2, 0, 2])]),
+        ((ARRAY, (1, 3, None), ARRAY), [np.array([2, 0, -1]), np.array([[1], [-1]])]),
+    ]
+    samples: Samples = []
+    for spec, values in specs:
+        shape = _X[numpy_index(spec, values)].shape
+        samples.append(((_X, 100 + np.arange(float(np.prod(shape))).reshape(shape), *values), {"spec": spec}))
+    line = _X[0, 0]
+    few: Samples = [((line, np.float32(2.5)), {"spec": ((1, -1, None),)}), ((line, np.array([3]), 2), {"spec": ((HOLE, None, None),)})]
+    return samples + few
+
+
+def _assign(array: Any, index: Any, values: Any) -> None:
+    array[index] = values
+
+
+SET_SUBTENSOR = register(_writing("set_subtensor", False, _assign))
+INC_SUBTENSOR = register(_writing("inc_subtensor", True, np.add.at))

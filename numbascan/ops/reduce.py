@@ -1,0 +1,183 @@
+"""Reductions over axes, and running sums and products. What can be said with these is written in `front/`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ir.loops import AND, BIT_OR, CHOICE, OR, PLUS, TIMES, UNARY, Apply, Expr, Index, Literal, Template
+from ..types import Shape, TensorType
+from .card import Card, register
+from .compare import GREATER, LESS, MAXIMUM, MINIMUM
+from .lowering import Elementwise, Fold
+
+Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
+_X = np.array([3.5, -1.25, 4.0, 0.5, -9.0, 2.75] * 4)[:24].reshape(2, 3, 4) * np.linspace(0.5, 1.5, 24).reshape(2, 3, 4)
+
+_SUM = Template("{0} + {1}", PLUS, (PLUS, TIMES))
+_PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY))
+_AND = Template("{0} and {1}", AND, (AND, AND + 1))
+_OR = Template("{0} or {1}", OR, (OR, OR + 1))
+
+
+def widened(dtype: str) -> str:
+    """The dtype in which NumPy adds and multiplies: integers of at least 64 bits."""
+    kind = np.dtype(dtype).kind
+    return {"b": "int64", "i": "int64", "u": "uint64"}.get(kind, dtype)
+
+
+def reduced_shape(shape: Shape, axis: tuple[int, ...], keepdims: bool) -> Shape:
+    """The shape after reducing axes; they stay as 1 with keepdims."""
+    return tuple(1 if k in axis else dim for k, dim in enumerate(shape) if keepdims or k not in axis)
+
+
+def _reduced_type(result: Callable[[str], str]) -> Callable[..., TensorType]:
+    def infer(x: TensorType, axis: tuple[int, ...], keepdims: bool) -> TensorType:
+        return TensorType(result(x.dtype), reduced_shape(x.shape, axis, keepdims))
+
+    return infer
+
+
+def _same(dtype: str) -> str:
+    return dtype
+
+
+def _samples() -> Samples:
+    kinds = [((1,), False), ((0, 2), True), ((0, 1, 2), False), ((2,), True), ((), False)]
+    mixed: list[tuple[Any, tuple[int, ...], bool]] = [(_X, axis, keepdims) for axis, keepdims in kinds]
+    mixed += [(_X.astype(dtype), (1,), False) for dtype in ("float32", "int8", "int64", "uint16", "bool", "complex64")]
+    mixed += [(np.where(_X > 4.5, np.nan, _X), (2,), False), (_X[0, 0, 1], (), True)]
+    return [((x,), {"axis": axis, "keepdims": keepdims}) for x, axis, keepdims in mixed]
+
+
+def _binary(template: Template) -> Callable[..., tuple[Expr, ...]]:
+    def step(accumulators: tuple[Expr, ...], element: Expr, position: Index) -> tuple[Expr, ...]:
+        return (Apply(accumulators[0].dtype, template, (accumulators[0], element)),)
+
+    return step
+
+
+def _only(accumulators: tuple[Expr, ...]) -> Expr:
+    return accumulators[0]
+
+
+def _fold(name: str, function: Callable[..., Any], result: Callable[[str], str], lower: Fold, **facets: Any) -> Card:
+    return register(Card(name, function, _reduced_type(result), lower, samples=facets.pop("samples", _samples), **facets))
+
+
+# sums and products --------------------------------------------------------------------------------------------------
+
+
+def _sum_loop(x: TensorType) -> tuple[str, ...]:
+    """Single precision is summed in double: a plain loop over 10⁶ elements would be off by a percent where NumPy's pairwise sum is not."""
+    return ({"float32": "float64", "complex64": "complex128"}.get(x.dtype, widened(x.dtype)),)
+
+
+def _starting(value: int) -> Callable[..., tuple[Expr, ...]]:
+    return lambda dtype: (Literal(dtype, value),)
+
+
+SUM = _fold("sum", np.sum, widened, Fold(_sum_loop, _starting(0), _binary(_SUM), _only))
+PROD = _fold("prod", np.prod, widened, Fold(lambda x: (widened(x.dtype),), _starting(1), _binary(_PRODUCT), _only))
+ALL = _fold("all", np.all, lambda dtype: "bool", Fold(lambda x: ("bool",), lambda dtype: (Literal("bool", True),), _binary(_AND), _only))
+ANY = _fold("any", np.any, lambda dtype: "bool", Fold(lambda x: ("bool",), lambda dtype: (Literal("bool", False),), _binary(_OR), _only))
+
+
+# extremes: NaN where there is one -----------------------------------------------------------------------------------
+
+
+def lowest(dtype: str) -> complex | float | int | bool:
+    """What no element is less than."""
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return False
+    if kind in "iu":
+        return int(np.iinfo(dtype).min)
+    return complex(-np.inf, -np.inf) if kind == "c" else -np.inf
+
+
+def highest(dtype: str) -> complex | float | int | bool:
+    """What no element is greater than."""
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return True
+    if kind in "iu":
+        return int(np.iinfo(dtype).max)
+    return complex(np.inf, np.inf) if kind == "c" else np.inf
+
+
+def _code(card: Card, dtype: str) -> Template:
+    assert isinstance(card.lower, Elementwise)
+    types = (TensorType(dtype), TensorType(dtype))
+    return card.lower.code(*card.lower.loop(*types))
+
+
+def _extreme(name: str, function: Callable[..., Any], first: Callable[[str], Any], better: Card) -> Card:
+    def step(accumulators: tuple[Expr, ...], element: Expr, position: Index) -> tuple[Expr, ...]:
+        (best,) = accumulators
+        return (Apply(best.dtype, _code(better, best.dtype), (best, element)),)
+
+    lower = Fold(lambda x: (x.dtype,), lambda dtype: (Literal(dtype, first(dtype)),), step, _only, allow_empty=False)
+    return _fold(name, function, _same, lower)
+
+
+MAX = _extreme("max", np.max, lowest, MAXIMUM)
+MIN = _extreme("min", np.min, highest, MINIMUM)
+
+
+def _extreme_place(name: str, function: Callable[..., Any], first: Callable[[str], Any], better: Card) -> Card:
+    """The first of the best elements, or the first NaN. Positions count in the reduced axes together."""
+
+    def step(accumulators: tuple[Expr, ...], element: Expr, position: Index) -> tuple[Expr, ...]:
+        best, place = accumulators
+        is_better = Apply("bool", _code(better, best.dtype), (element, best))
+        if np.dtype(best.dtype).kind in "fc":
+            both = Template("{0} or {1} != {1} and {2} == {2}", OR, (OR, BIT_OR, BIT_OR))
+            is_better = Apply("bool", both, (is_better, element, best))
+        chosen = Template("{1} if {0} else {2}", CHOICE, (OR, OR, CHOICE))
+        return Apply(best.dtype, chosen, (is_better, element, best)), Apply("int64", chosen, (is_better, position, place))
+
+    def evaluate(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+        if len(axis) == 1:
+            return function(x, axis=axis[0], keepdims=keepdims)
+        assert len(axis) == np.ndim(x)  # of one element, or of all
+        return function(x, keepdims=keepdims)
+
+    def start(dtype: str, place_dtype: str) -> tuple[Expr, ...]:
+        return Literal(dtype, first(dtype)), Literal(place_dtype, 0)
+
+    lower = Fold(lambda x: (x.dtype, "int64"), start, step, lambda found: found[1], allow_empty=False)
+    return _fold(name, evaluate, lambda dtype: "int64", lower, samples=_place_samples, no_gradient="a position is an integer")
+
+
+def _place_samples() -> Samples:
+    return [sample for sample in _samples() if len(sample[1]["axis"]) in (1, np.ndim(sample[0][0]))]
+
+
+ARGMAX = _extreme_place("argmax", np.argmax, lowest, GREATER)
+ARGMIN = _extreme_place("argmin", np.argmin, highest, LESS)
+
+
+# running results ----------------------------------------------------------------------------------------------------
+
+
+def _running(name: str, function: Callable[..., Any], first: int, template: Template) -> Card:
+    def evaluate(x: Any, axis: tuple[int, ...]) -> Any:
+        return function(x, axis=axis[0])
+
+    def infer(x: TensorType, axis: tuple[int, ...]) -> TensorType:
+        return TensorType(widened(x.dtype), x.shape)
+
+    lower = Fold(lambda x: (widened(x.dtype),), _starting(first), _binary(template), _only, cumulative=True)
+    return register(Card(name, evaluate, infer, lower, samples=_running_samples))
+
+
+def _running_samples() -> Samples:
+    arrays = [_X.astype(dtype) for dtype in ("float32", "int8", "uint16", "bool", "complex64")]
+    return [((_X,), {"axis": (axis,)}) for axis in range(3)] + [((x,), {"axis": (1,)}) for x in arrays]
+
+
+CUMSUM = _running("cumsum", np.cumsum, 0, _SUM)
+CUMPROD = _running("cumprod", np.cumprod, 1, _PRODUCT)

@@ -1,0 +1,277 @@
+"""Shapes: dimensions as values, views that move elements' indices, arrays joined end to end, and evenly spaced numbers.
+
+All other functions of shapes are written with these in `front/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.loops import COMPARE, PLUS, TIMES, UNARY, Apply, Expr, Index, Literal, Template, add, compare
+from ..ir.node import Node, constant
+from ..types import Shape, TensorType, dtype_name, show_shape
+from .card import Card, register
+from .lowering import Generate, Indices, Operands, Pass, Passes, View
+from .sized import HOLE, SizedCard, at_line, filled, must_equal, run_numbers
+
+Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
+_X = np.arange(24.0).reshape(2, 3, 4) * 1.5 - 7
+
+
+class _DimCard(Card):
+    """A dimension that becomes known is a number."""
+
+    def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        axis: Any = node.attr("axis")
+        known = inputs[0].type.shape[axis]
+        return Card.rebuild(self, node, inputs) if known is None else constant(known, "int64", weak=True)
+
+
+def _dim_element(view: Operands, index: Indices) -> Expr:
+    dim = view.dims(0)[view.attrs["axis"]]
+    return Literal("int64", dim) if isinstance(dim, int) else dim
+
+
+DIM = register(
+    _DimCard(
+        "dim",
+        lambda x, axis: np.int64(np.shape(x)[axis]),
+        lambda x, axis: TensorType("int64", (), weak=True),  # as x.shape[0] is a Python number in NumPy
+        Generate(lambda view: (), _dim_element),
+        samples=lambda: [((_X,), {"axis": axis}) for axis in range(3)],
+        no_gradient="a dimension is an integer",
+    )
+)
+
+
+# transpose, squeeze, broadcast_to -----------------------------------------------------------------------------------
+
+
+def _transposed_index(view: Operands, index: Indices) -> Indices:
+    axes = view.attrs["axes"]
+    return tuple(index[axes.index(axis)] for axis in range(len(axes)))
+
+
+TRANSPOSE = register(
+    Card(
+        "transpose",
+        lambda x, axes: np.transpose(x, axes),
+        lambda x, axes: x.with_shape(x.shape[axis] for axis in axes).strong(),
+        View(lambda view: tuple(view.dims(0)[axis] for axis in view.attrs["axes"]), _transposed_index),
+        samples=lambda: [((_X,), {"axes": axes}) for axes in ((2, 0, 1), (0, 2, 1), (1, 2, 0))],
+    )
+)
+
+
+def _squeeze_type(x: TensorType, axis: tuple[int, ...]) -> TensorType:
+    for k in axis:
+        if x.shape[k] not in (1, None):
+            raise ValueError(f"np.squeeze: axis {k} has length {x.shape[k]}, only axes of length 1 can be dropped{at_line()}")
+    return x.with_shape(dim for k, dim in enumerate(x.shape) if k not in axis).strong()
+
+
+def _squeezed_dims(view: Operands) -> Indices:
+    axes, dims = view.attrs["axis"], view.dims(0)
+    for axis in axes:
+        must_equal(view, dims[axis], 1, f"np.squeeze: axis {axis} has length {{0}}, only axes of length {{1}} can be dropped")
+    return tuple(dim for axis, dim in enumerate(dims) if axis not in axes)
+
+
+def _squeezed_index(view: Operands, index: Indices) -> Indices:
+    axes, rest = view.attrs["axis"], iter(index)
+    return tuple(0 if axis in axes else next(rest) for axis in range(view.types[0].rank))
+
+
+SQUEEZE = register(
+    Card(
+        "squeeze",
+        lambda x, axis: np.squeeze(x, axis),
+        _squeeze_type,
+        View(_squeezed_dims, _squeezed_index),
+        samples=lambda: [((_X[:, :1, :1],), {"axis": (1, 2)}), ((_X[:, :1],), {"axis": (1,)})],
+    )
+)
+
+
+def known_shape(shape: tuple[Any, ...]) -> Shape:
+    """Entries of a shape attribute as dimensions of a type."""
+    return tuple(entry if isinstance(entry, int) else None for entry in shape)
+
+
+def _broadcast_type(x: TensorType, *sizes: TensorType, shape: tuple[Any, ...]) -> TensorType:
+    result = known_shape(shape)
+    tail = result[len(result) - x.rank :]
+    if x.rank > len(result) or any(a not in (None, 1) and b is not None and a != b for a, b in zip(x.shape, tail, strict=True)):
+        raise ValueError(f"np.broadcast_to: shape {show_shape(x.shape)} does not broadcast to {show_shape(result)}{at_line()}")
+    if any(dim is not None and dim < 0 for dim in result):
+        raise ValueError(f"negative dimensions are not allowed, the shape is {show_shape(result)}{at_line()}")
+    return TensorType(x.dtype, result)
+
+
+def _broadcast_dims(view: Operands) -> Indices:
+    dims: Indices = run_numbers(view, view.attrs["shape"], 1)
+    for entry, dim in zip(view.attrs["shape"], dims, strict=True):
+        if entry == HOLE:
+            view.check(compare(">=", dim, 0), "ValueError", "negative dimensions are not allowed, one is {0}", dim)
+    rank = view.types[0].rank
+    for axis, (known, found, wanted) in enumerate(zip(view.types[0].shape, view.dims(0), dims[len(dims) - rank :], strict=True)):
+        if known != 1:
+            must_equal(view, found, wanted, f"np.broadcast_to: axis {axis} of the operand has length {{0}}, the shape asks for {{1}}")
+    return dims
+
+
+def _broadcast_index(view: Operands, index: Indices) -> Indices:
+    shape = view.types[0].shape
+    return tuple(0 if dim == 1 else i for dim, i in zip(shape, index[len(index) - len(shape) :], strict=True))
+
+
+BROADCAST_TO = register(
+    SizedCard(
+        "broadcast_to",
+        lambda x, *sizes, shape: np.broadcast_to(x, tuple(map(int, filled(shape, iter(sizes))))),
+        _broadcast_type,
+        View(_broadcast_dims, _broadcast_index),
+        samples=lambda: [
+            ((_X[0],), {"shape": (5, 3, 4)}),
+            ((_X[0, :, :1], 5, 4), {"shape": (HOLE, 3, HOLE)}),
+            ((np.float64(2.5), 3), {"shape": (HOLE, 2)}),
+        ],
+    )
+)
+
+
+# concatenate --------------------------------------------------------------------------------------------------------
+
+
+def _joined_type(*types: TensorType, axis: int) -> TensorType:
+    first = types[0]
+    shape: list[int | None] = []
+    for k in range(first.rank):
+        dims = [type_.shape[k] for type_ in types]
+        if k == axis:
+            shape.append(None if None in dims else sum(dim or 0 for dim in dims))
+            continue
+        known = {dim for dim in dims if dim is not None}
+        if len(known) > 1:
+            shown = ", ".join(show_shape(type_.shape) for type_ in types)
+            raise ValueError(f"np.concatenate along axis {axis}: the shapes {shown} differ along axis {k}{at_line()}")
+        shape.append(known.pop() if known else None)
+    return TensorType(dtype_name(np.result_type(*(np.dtype(type_.dtype) for type_ in types))), tuple(shape))
+
+
+def _joined_dims(view: Operands) -> Indices:
+    along, result = view.attrs["axis"], list(view.dims(0))
+    for k in range(1, len(view.types)):
+        for axis, dim in enumerate(view.dims(k)):
+            if axis == along:
+                result[axis] = add(result[axis], dim)
+            elif view.out.shape[axis] is None:
+                message = f"np.concatenate: array {k} has length {{1}} along axis {axis}, the first has {{0}}"
+                must_equal(view, view.dims(0)[axis], dim, message)
+    return tuple(result)
+
+
+def _joined_passes(view: Operands) -> Sequence[Pass]:
+    axis, dtype = view.attrs["axis"], view.out.dtype
+    passes: list[Pass] = []
+    offset: Index = 0
+    for k in range(len(view.types)):
+        counts = view.dims(k)
+
+        def place(index: Indices, offset: Index = offset) -> Indices:
+            return (*index[:axis], add(index[axis], offset), *index[axis + 1 :])
+
+        passes.append(Pass(counts, place, lambda index, k=k: view.at(k, index, dtype)))
+        offset = add(offset, counts[axis])
+    return [one for one in passes if 0 not in one.counts]
+
+
+CONCATENATE = register(
+    Card(
+        "concatenate",
+        lambda *arrays, axis: np.concatenate(arrays, axis),
+        _joined_type,
+        Passes(_joined_dims, _joined_passes),
+        samples=lambda: [
+            ((_X, _X[:, :2] + 1, _X[:, :0], _X[:, :1].astype("int32")), {"axis": 1}),
+            ((_X[0, 0, :3].astype("float32"), np.array([7, 8], "int8")), {"axis": 0}),
+            ((_X, -_X), {"axis": 2}),
+        ],
+    )
+)
+
+
+# arange -------------------------------------------------------------------------------------------------------------
+
+_PLUS = Template("{0} + {1}", PLUS, (PLUS, TIMES))
+_MINUS = Template("{0} - {1}", PLUS, (PLUS, TIMES))
+_TIMES = Template("{0} * {1}", TIMES, (TIMES, UNARY))
+
+
+def _evenly_dims(view: Operands) -> Indices:
+    dims: Indices = run_numbers(view, view.attrs["shape"], 2)
+    step = view.at(1)
+    if not (isinstance(step, Literal) and step.value):
+        nonzero = Apply("bool", Template("{0} != 0", COMPARE, (COMPARE + 1,)), (step,))
+        view.check(nonzero, "ZeroDivisionError", "np.arange: the step is zero")
+    for dim in dims:
+        view.check(compare(">=", dim, 0), "ValueError", "np.arange: the length cannot be negative, it is {0}", dim)
+    return dims
+
+
+def _evenly_element(view: Operands, index: Indices) -> Expr:
+    dtype, (i,) = view.out.dtype, index
+    start, step = view.at(0, (), dtype), view.at(1, (), dtype)
+    if view.out.kind == "f":
+        step = _rounded_step(start, step, dtype)
+    place: Expr = Literal("int64", i) if isinstance(i, int) else i
+    counted = place if dtype == "int64" else Apply(dtype, Template(f"np.{dtype}({{0}})"), (place,))
+    if not (isinstance(step, Literal) and step.value == 1):
+        counted = Apply(dtype, _TIMES, (counted, step))
+    if isinstance(start, Literal) and start.value == 0:
+        return counted
+    return Apply(dtype, _PLUS, (start, counted))
+
+
+def _rounded_step(start: Expr, step: Expr, dtype: str) -> Expr:
+    """As in NumPy: the difference of the first two numbers, as rounded."""
+    if isinstance(start, Literal) and isinstance(step, Literal):
+        number = np.dtype(dtype).type
+        return Literal(dtype, ((number(start.value) + number(step.value)) - number(start.value)).item())
+    return Apply(dtype, _MINUS, (Apply(dtype, _PLUS, (start, step)), start))
+
+
+def _evenly(start: Any, step: Any, *sizes: Any, shape: tuple[Any, ...], dtype: str) -> Any:
+    (count,) = filled(shape, iter(sizes))
+    if step == 0:
+        raise ZeroDivisionError("np.arange: the step is zero")
+    start, step = np.asarray(start).astype(dtype), np.asarray(step).astype(dtype)
+    if start.dtype.kind == "f":
+        step = (start + step) - start
+    return (start + np.arange(int(count)).astype(dtype) * step).astype(dtype)
+
+
+def _evenly_type(start: TensorType, step: TensorType, *sizes: TensorType, shape: tuple[Any, ...], dtype: str) -> TensorType:
+    return TensorType(dtype, known_shape(shape))
+
+
+ARANGE = register(
+    SizedCard(
+        "arange",
+        _evenly,
+        _evenly_type,
+        Generate(_evenly_dims, _evenly_element),
+        samples=lambda: [
+            ((2, 3), {"shape": (5,), "dtype": "int64"}),
+            ((0, 1, 4), {"shape": (HOLE,), "dtype": "int64"}),
+            ((0, 1, 3), {"shape": (HOLE,), "dtype": "int32"}),
+            ((np.float64(0.3), np.float64(-0.1), 7), {"shape": (HOLE,), "dtype": "float64"}),
+            ((np.float64(-1.7), np.float64(0.3)), {"shape": (6,), "dtype": "float32"}),
+        ],
+        arrays=2,
+        no_gradient="positions are counted, not computed",
+    )
+)

@@ -1,0 +1,130 @@
+"""Cards with numbers among their attributes that may be known only to the run: sizes, positions, bounds of slices.
+
+Such an attribute is a nest of tuples. A number that is known stands in it as an int; one that is not is a further operand, and HOLE stands
+in its place (ARRAY for an operand that is an array of positions). When an operand becomes known it moves into the attribute, so that
+types are as definite as they can be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir.loops import Index, add, compare, floor_div, mod, mul
+from ..ir.node import Node, constant_value
+from .card import Card, apply, user_line
+from .lowering import Indices, Operands
+
+HOLE, ARRAY = "?", "array"
+
+
+@dataclass(frozen=True, eq=False)
+class SizedCard(Card):
+    """A card whose attribute `holder` has holes; the operands that fill them follow the first `arrays` ones."""
+
+    holder: str = "shape"
+    arrays: int = 1
+
+    def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        others = {key: value for key, value in node.attrs if key != self.holder}
+        nest = filled(node.attr(self.holder), iter(inputs[self.arrays :]))
+        return sized(self, inputs[: self.arrays], nest, **others)
+
+
+def sized(card: SizedCard, arrays: Iterable[Node], nest: Any, **others: Any) -> Node:
+    """The node of a sized card; `nest` is its attribute with nodes in the places of holes."""
+    operands: list[Node] = []
+    return apply(card, *arrays, *operands_of(nest, operands), **{card.holder: settled(nest)}, **others)
+
+
+def operands_of(nest: Any, found: list[Node]) -> list[Node]:
+    """The nodes of a nest that the run must give, in order."""
+    if isinstance(nest, tuple):
+        for part in nest:
+            operands_of(part, found)
+    elif isinstance(nest, Node) and (nest.type.rank or constant_value(nest) is None):
+        found.append(nest)
+    return found
+
+
+def settled(nest: Any) -> Any:
+    """A nest with its nodes replaced: known numbers by themselves, the others by HOLE or ARRAY."""
+    if isinstance(nest, tuple):
+        return tuple(settled(part) for part in nest)
+    if isinstance(nest, Node):
+        known = constant_value(nest)
+        if nest.type.rank:
+            return ARRAY
+        return HOLE if known is None else int(known)
+    return nest
+
+
+def filled(nest: Any, values: Iterator[Any]) -> Any:
+    """A nest with its holes taken by `values`, in order."""
+    if isinstance(nest, tuple):
+        return tuple(filled(part, values) for part in nest)
+    return next(values) if isinstance(nest, str) and nest in (HOLE, ARRAY) else nest
+
+
+def run_numbers(view: Operands, nest: Any, first: int) -> Any:
+    """A nest without arrays as index arithmetic; the operands from number `first` on fill its holes."""
+    count = len(view.types) - first
+    return filled(nest, iter([view.scalar(first + k) for k in range(count)]))
+
+
+def at_line() -> str:
+    """Where the user's code is, for messages: " (file.py, line 3)"."""
+    origin = user_line()
+    return f" ({origin[0]}, line {origin[1]})" if origin else ""
+
+
+# arithmetic on dimensions that may be expressions -------------------------------------------------------------------
+
+
+def product(dims: Iterable[Index]) -> Index:
+    """The number of elements, fixed factors first."""
+    dims = list(dims)
+    total: Index = math.prod(dim for dim in dims if isinstance(dim, int))
+    for dim in dims:
+        total = total if isinstance(dim, int) else mul(dim, total)
+    return total
+
+
+def quotient(dims: Indices, others: Indices) -> Index | None:
+    """product(dims) / product(others) where it shows without dividing at run time, else None."""
+    left = [dim for dim in dims if not isinstance(dim, int)]
+    for other in others:
+        if not isinstance(other, int):
+            if other not in left:
+                return None
+            left.remove(other)
+    numerator = math.prod(dim for dim in dims if isinstance(dim, int))
+    denominator = math.prod(other for other in others if isinstance(other, int))
+    if denominator == 0 or numerator % denominator:
+        return None
+    return product([numerator // denominator, *left])
+
+
+def ravelled(index: Indices, dims: Indices) -> Index:
+    """The place of `index` among all elements of an array, in C order."""
+    flat: Index = 0
+    for i, dim in zip(index, dims, strict=True):
+        flat = add(mul(flat, dim), i)
+    return flat
+
+
+def unravelled(flat: Index, dims: Indices) -> Indices:
+    """The index of the `flat`-th element of an array, in C order."""
+    reverse: list[Index] = []
+    for dim in reversed(dims[1:]):
+        reverse.append(mod(flat, dim))
+        flat = floor_div(flat, dim)
+    return (flat, *reversed(reverse)) if dims else ()
+
+
+def must_equal(view: Operands, a: Index, b: Index, message: str, error: str = "ValueError") -> None:
+    """Checks two dimensions; {0} and {1} in the message stand for them."""
+    if a != b:
+        view.check(compare("==", a, b), error, message, a, b)

@@ -1,0 +1,149 @@
+"""Neighbouring loops over one range become one loop: fewer passes over memory.
+
+    # before: for i in …: a[i] = f(i)          # after: for i in …: a[i] = f(i)
+    #         for i in …: b[i] = g(a[i])       #                    b[i] = g(a[i])
+
+Allowed where whatever one loop writes, the other touches at the very same index.
+Not handled: loops with calls or views inside, accumulators that the second loop reads, shifted ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..ir.loops import Apply, For, If, Index, Let, Load, Name, Stmt, Store, names_in
+
+Places = dict[str, set[tuple[Index, ...]]]
+
+
+def fuse(stmts: Sequence[Stmt]) -> list[Stmt]:
+    """The block with neighbouring loops merged, inside out."""
+    result: list[Stmt] = []
+    for stmt in stmts:
+        before = result[-1] if result else None
+        if isinstance(stmt, For) and isinstance(before, For):
+            merged = _merged(before, stmt)
+            if merged is not None:
+                result[-1] = merged
+                continue
+        result.append(stmt)
+    for stmt in result:
+        if isinstance(stmt, For):
+            stmt.body = fuse(stmt.body)
+        elif isinstance(stmt, If):
+            stmt.then, stmt.otherwise = fuse(stmt.then), fuse(stmt.otherwise)
+    return result
+
+
+def _merged(first: For, second: For) -> For | None:
+    """One loop for two, None where that would change a value."""
+    if (first.start, first.stop, first.step, first.kind) != (second.start, second.stop, second.step, second.kind):
+        return None
+    body = [_renamed(stmt, second.name, first.name) for stmt in second.body]
+    if not _is_plain(first.body) or not _is_plain(body) or not _may_interleave(first, body):
+        return None
+    return For(first.name, first.start, first.stop, [*first.body, *body], first.step, first.kind)
+
+
+def _is_plain(stmts: Sequence[Stmt]) -> bool:
+    """Only scalars, stores and loops of these."""
+    return all(isinstance(stmt, Let | Store) or (isinstance(stmt, For) and _is_plain(stmt.body)) for stmt in stmts)
+
+
+def _may_interleave(first: For, second: Sequence[Stmt]) -> bool:
+    written_first, written_second = _stores(first.body), _stores(second)
+    touched_first, touched_second = _touches(first.body), _touches(second)
+    for array, places in written_first.items():
+        if array in touched_second and not _at_one_place(first.name, places, touched_second[array]):
+            return False
+    for array, places in written_second.items():
+        if array in touched_first and not _at_one_place(first.name, places, touched_first[array]):
+            return False
+    # a scalar of one loop that the other reads (or changes) is a value of the last pass, or of all of them
+    assigned = _assigned(first.body) | _assigned(second)
+    outer = {name for name in assigned if name in _outer_scalars(first.body) or name in _outer_scalars(second)}
+    return not outer
+
+
+def _at_one_place(counter: str, written: set[tuple[Index, ...]], touched: set[tuple[Index, ...]]) -> bool:
+    """Is an array written and touched at one index alone, a different one in every pass?"""
+    places = written | touched
+    if len(places) != 1:
+        return False
+    return any(isinstance(part, Name) and part.name == counter for part in next(iter(places)))
+
+
+def _outer_scalars(stmts: Sequence[Stmt]) -> set[str]:
+    """Scalars that a block gives new values without having made them."""
+    made = {stmt.name for stmt in _walk(stmts) if isinstance(stmt, Let) and stmt.is_new}
+    return {stmt.name for stmt in _walk(stmts) if isinstance(stmt, Let) and not stmt.is_new} - made
+
+
+def _assigned(stmts: Sequence[Stmt]) -> set[str]:
+    return {stmt.name for stmt in _walk(stmts) if isinstance(stmt, Let)}
+
+
+def _stores(stmts: Sequence[Stmt]) -> Places:
+    found: Places = {}
+    for stmt in _walk(stmts):
+        if isinstance(stmt, Store):
+            found.setdefault(stmt.array, set()).add(stmt.index)
+    return found
+
+
+def _touches(stmts: Sequence[Stmt]) -> Places:
+    """Where each array is read or written."""
+    found = _stores(stmts)
+    for stmt in _walk(stmts):
+        parts: list[Index] = []
+        if isinstance(stmt, Let):
+            parts = [stmt.value]
+        elif isinstance(stmt, Store):
+            parts = [stmt.value, *stmt.index]
+        elif isinstance(stmt, For):
+            parts = [stmt.start, stmt.stop]
+        for load in (load for part in parts for load in _loads(part)):
+            found.setdefault(load.array, set()).add(load.index)
+    return found
+
+
+def _loads(expr: Index) -> Iterator[Load]:
+    if isinstance(expr, Load):
+        yield expr
+        for part in expr.index:
+            yield from _loads(part)
+    elif isinstance(expr, Apply):
+        for part in expr.args:
+            yield from _loads(part)
+
+
+def _walk(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
+    for stmt in stmts:
+        yield stmt
+        if isinstance(stmt, For):
+            yield from _walk(stmt.body)
+
+
+def _renamed(stmt: Stmt, old: str, new: str) -> Stmt:
+    """The statement with a loop's index called otherwise."""
+    if old == new:
+        return stmt
+    if isinstance(stmt, Let):
+        return Let(stmt.name, _in(stmt.value, old, new), stmt.is_new)
+    if isinstance(stmt, Store):
+        return Store(stmt.array, tuple(_in(part, old, new) for part in stmt.index), _in(stmt.value, old, new), stmt.combine)
+    if isinstance(stmt, For):
+        body = [_renamed(inner, old, new) for inner in stmt.body]
+        return For(stmt.name, _in(stmt.start, old, new), _in(stmt.stop, old, new), body, stmt.step, stmt.kind)
+    return stmt
+
+
+def _in(expr: Index, old: str, new: str) -> Index:
+    if isinstance(expr, int) or not any(name == old for name, _ in names_in(expr)):
+        return expr
+    if isinstance(expr, Name):
+        return Name(expr.dtype, new)
+    if isinstance(expr, Load):
+        return Load(expr.dtype, expr.array, tuple(_in(part, old, new) for part in expr.index))
+    assert isinstance(expr, Apply)
+    return Apply(expr.dtype, expr.template, tuple(_in(part, old, new) for part in expr.args))

@@ -1,0 +1,121 @@
+"""The command `numbascan`."""
+
+import subprocess
+import sys
+
+import pytest
+
+from numbascan.cli import main
+
+FILE = """
+import numpy as np
+import numbascan as ns
+import numbascan.tensor as nt
+
+x = nt.dvector("x")
+w = ns.shared(2.0, "w")
+y = np.tanh(x) * w
+
+@ns.jit
+def norm(v):
+    return np.sqrt(np.sum(v * v))
+
+norm.lower(np.ones(40))
+
+@ns.jit
+def uncalled(v):
+    return v + 1.0
+"""
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "model.py"
+    path.write_text(FILE)
+    return path
+
+
+def test_show_prints_the_graph_of_a_variable(file, capsys):
+    assert main(["show", f"{file}:y"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "input x: float64[?]",
+        "shared w: float64[]",
+        "v0: float64[?] = tanh(x)",
+        "v1: float64[?] = multiply(v0, w)",
+        "return v1",
+    ]
+
+
+def test_show_prints_the_graph_of_a_compiled_function(file, capsys):
+    assert main(["show", f"{file}:norm", "--graph"]) == 0
+    assert "sqrt(" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["y", "norm"])
+def test_show_prints_generated_code(file, capsys, name):
+    assert main(["show", f"{file}:{name}", "--source", "cpu"]) == 0
+    assert "def " in capsys.readouterr().out
+
+
+def test_show_prints_memory(file, capsys):
+    assert main(["show", f"{file}:norm", "--memory"]) == 0
+    assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize(
+    "place, words",
+    [
+        ("{file}:nothing", "has no 'nothing'; it has np, ns, nt, x, w, y, norm, uncalled"),
+        ("{file}:norm.nothing", "has no 'norm.nothing'"),
+        ("{file}", "write FILE.py:NAME"),
+        ("missing.py:x", "there is no file 'missing.py'"),
+        ("{file}:uncalled", "has not been compiled yet; call it, or uncalled.lower"),
+        ("{file}:np", "has no graph"),
+    ],
+)
+def test_show_says_what_is_wrong_on_stderr(file, capsys, place, words):
+    assert main(["show", place.format(file=file)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert words in captured.err
+
+
+def test_show_names_the_line_where_a_file_fails(tmp_path, capsys):
+    path = tmp_path / "broken.py"
+    path.write_text("x = 1\ny = x / 0\n")
+    assert main(["show", f"{path}:x"]) == 1
+    assert "broken.py, line 2: ZeroDivisionError: division by zero" in capsys.readouterr().err
+
+
+def test_wrong_usage_exits_with_2(capsys):
+    for arguments in ([], ["dance"], ["show"], ["show", "f.py:x", "--graph", "--memory"], ["cache", "eat"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert stopped.value.code == 2
+        assert "usage: numbascan" in capsys.readouterr().err
+
+
+def test_info_tells_what_matters(capsys):
+    assert main(["info"]) == 0
+    labels = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert labels == ["numbascan", "numpy", "numba", "llvmlite", "scipy", "python", "cpu", "vector", "gpu", "cache"]
+
+
+def test_cache_lists_and_clears_generated_modules(file, tmp_path, capsys):
+    assert main(["show", f"{file}:norm"]) == 0
+    capsys.readouterr()
+    assert main(["cache", "list"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert listed
+    assert all(str(tmp_path / "cache") in line and line.endswith(".py") for line in listed)
+    assert main(["cache", "clear"]) == 0
+    assert capsys.readouterr().out.startswith(f"{len(listed)} modules removed")
+    assert main(["cache", "list"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_the_module_runs_as_a_command():
+    done = subprocess.run([sys.executable, "-m", "numbascan.cli", "cache"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "usage: numbascan cache" in done.stderr

@@ -1,0 +1,84 @@
+"""Special functions: SciPy's values, interpreted and compiled, and the sums of exponentials built on them."""
+
+import numpy as np
+import pytest
+import scipy.special
+from ops.harness import Compiled, assert_close, cards_on
+
+import numbascan as ns
+import numbascan.tensor as nt
+from numbascan.ops.special import SCIPY
+
+POINTS = (-20.25, -3.7, -0.9, -0.25, 0.0, 1e-8, 0.25, 0.9, 1.0, 1.4616321449683622, 2.0, 3.7, 12.5, 80.1, np.inf, np.nan)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_compiled_special_functions_have_scipys_values(dtype, count):
+    cards = {name: card for name, card in SCIPY.items() if card in cards_on((dtype,) * count)}
+    values = np.array(POINTS, dtype)
+    operands = [np.ascontiguousarray(grid.ravel()) for grid in np.meshgrid(*(values,) * count)]
+    results = Compiled(list(cards.values()), (dtype,) * count)(*operands)
+    for name, actual in zip(cards, results, strict=True):
+        with np.errstate(all="ignore"):
+            expected = getattr(scipy.special, name)(*operands)
+        assert_close(actual, expected, 64 if name == "gammaln" else 8, name)  # log gamma has zeros between its poles
+
+
+@pytest.mark.parametrize("name", sorted(SCIPY))
+def test_scipys_function_of_a_variable_makes_our_node(name):
+    card = SCIPY[name]
+    operands = (nt.dvector("x"), nt.dvector("y"))[: len(card.samples()[0][0])]
+    assert getattr(scipy.special, name)(*operands).node is getattr(nt, card.name)(*operands).node
+
+
+@pytest.mark.parametrize("name", sorted(SCIPY))
+def test_single_precision_stays_single_and_all_else_is_double(name):
+    card = SCIPY[name]
+    for dtype in ("bool", "int8", "int64", "uint16", "float32", "float64"):
+        operands = [np.array([True] if dtype == "bool" else [1, 2, 4], dtype)] * len(card.samples()[0][0])
+        inputs = [nt.tensor(dtype, shape=(None,)) for _ in operands]
+        actual = ns.function(inputs, getattr(nt, card.name)(*inputs), mode="python")(*operands)
+        assert actual.dtype == ("float32" if dtype == "float32" else "float64")
+        rtol = 1e-6 if dtype == "float32" else 1e-15
+        np.testing.assert_allclose(actual, getattr(scipy.special, name)(*(x.astype(actual.dtype) for x in operands)), rtol=rtol)
+
+
+def test_complex_operands_are_refused():
+    with pytest.raises(TypeError, match=r"nt\.erf is not defined for complex128.*real operands"):
+        nt.erf(nt.zvector("z"))
+
+
+def test_a_function_of_scipy_that_is_missing_is_named():
+    with pytest.raises(TypeError, match=r"scipy\.special\.jv is not supported on traced values"):
+        scipy.special.jv(1.5, nt.dvector("x"))
+
+
+def test_softplus_and_relu_do_not_overflow():
+    x = nt.dvector("x")
+    values = np.array([-800.0, -1.5, 0.0, 2.5, 800.0])
+    soft, hard, leaky = ns.function([x], [nt.softplus(x), nt.relu(x), nt.relu(x, 0.1)])(values)
+    np.testing.assert_allclose(soft, [0.0, np.log1p(np.exp(-1.5)), np.log(2.0), np.log1p(np.exp(2.5)), 800.0], rtol=1e-15)
+    np.testing.assert_array_equal(hard, [0.0, 0.0, 0.0, 2.5, 800.0])
+    np.testing.assert_allclose(leaky, [-80.0, -0.15, 0.0, 2.5, 800.0], rtol=1e-15)
+
+
+ROWS = np.array([[1.5, -2.0, 0.25], [900.0, 899.0, -900.0], [-np.inf, -np.inf, -np.inf], [np.inf, 1.0, 2.0], [-np.inf, 0.5, 0.25]])
+
+
+@pytest.mark.parametrize("name", ["logsumexp", "softmax", "log_softmax"])
+@pytest.mark.parametrize("axis", [1, 0, None])
+def test_sums_of_exponentials_are_scipys_at_the_ends_too(name, axis):
+    x = nt.dmatrix("x")
+    for rows in (ROWS, ROWS[:2]):
+        with np.errstate(all="ignore"):
+            expected = getattr(scipy.special, name)(rows, axis=axis)
+        for mode in ("python", None):
+            actual = ns.function([x], getattr(nt, name)(x, axis=axis), mode=mode)(rows)
+            np.testing.assert_allclose(actual, expected, rtol=1e-14)
+
+
+def test_logsumexp_keeps_the_axis_if_asked():
+    x = nt.dmatrix("x")
+    actual = ns.function([x], nt.logsumexp(x, axis=1, keepdims=True), mode="python")(ROWS[:2])
+    np.testing.assert_allclose(actual, scipy.special.logsumexp(ROWS[:2], axis=1, keepdims=True), rtol=1e-15)

@@ -1,0 +1,131 @@
+"""`nt.ifelse` and `ns.py_step`."""
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+import numbascan.tensor as nt
+
+CALLS = []
+
+
+@ns.py_step
+def expensive(x):
+    if not isinstance(x, ns.Variable):
+        CALLS.append(float(x))
+    return x * 10
+
+
+def run(a, b, xs=(1.0, -2.0, 3.0)):
+    """The path of a step that chooses by sign."""
+    CALLS.clear()
+    return ns.scan(lambda x: nt.ifelse(x > 0, a(x), b(x)), np.array(xs), mode="python", return_updates=False)
+
+
+def test_only_the_branch_that_is_needed_is_computed():
+    got = run(lambda x: lambda: expensive(x), lambda x: lambda: x)
+    np.testing.assert_array_equal(got, [10, -2, 30])
+    assert CALLS == [1, 3]
+
+
+def test_values_belong_to_the_branch_that_needs_them():
+    got = run(lambda x: expensive(x) + 1, lambda x: x)
+    np.testing.assert_array_equal(got, [11, -2, 31])
+    assert CALLS == [1, 3]
+
+
+def test_what_both_branches_need_is_computed_before():
+    def both(x):
+        return expensive(x)
+
+    got = run(lambda x: both(x) + 1, lambda x: both(x) - 1)
+    np.testing.assert_array_equal(got, [11, -21, 31])
+    assert CALLS == [1, -2, 3]
+
+
+def test_a_function_beside_a_value():
+    got = run(lambda x: lambda: expensive(x), lambda x: expensive(x - 1))
+    np.testing.assert_array_equal(got, [10, -30, 30])
+    assert CALLS == [1, -3, 3]
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_branches_may_be_nests_and_may_use_outer_values(mode):
+    w, c = nt.dvector("w"), nt.lscalar("c")
+    got = nt.ifelse(c, lambda: {"a": w * 2, "b": w.sum()}, lambda: {"a": w + 1, "b": w[0]})
+    f = ns.function([w, c], got, mode=mode)
+    np.testing.assert_array_equal(f([1.0, 2.0], 1)["a"], [2, 4])
+    np.testing.assert_array_equal(f([1.0, 2.0], 0)["b"], 1)
+    np.testing.assert_array_equal(f([1.0, 2.0], 0)["a"], [2, 3])
+
+
+def test_a_number_takes_dtype_and_shape_of_the_other_branch():
+    x = nt.fvector("x")
+    got = nt.ifelse(x.sum() > 0, x, 0)
+    f = ns.function([x], got, mode="python")
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(f([-1.0, -2.0, 0.5]), [0, 0, 0])
+    np.testing.assert_array_equal(f([1.0, -0.5]), [1, -0.5])
+
+
+def test_branches_of_different_types_are_refused():
+    x = nt.fvector("x")
+    with pytest.raises(TypeError, match=r"float32\[\?\].*float64\[\?\].*test_control"):
+        nt.ifelse(x[0] > 0, x, x.astype("float64"))
+    with pytest.raises(TypeError, match=r"float32\[\?\].*float32\[\]"):
+        nt.ifelse(x[0] > 0, x, x[0])
+    with pytest.raises(ValueError, match="structure"):
+        nt.ifelse(x[0] > 0, (x, x), x)
+
+
+def test_a_condition_must_be_a_scalar():
+    x = nt.fvector("x")
+    with pytest.raises(TypeError, match=r"condition has shape.*np\.where"):
+        nt.ifelse(x > 0, x, -x)
+
+
+def test_a_known_condition_leaves_one_branch():
+    assert nt.ifelse(True, lambda: 3, lambda: 1 / 0) == 3
+
+
+def test_py_step_sees_real_values_in_python_mode():
+    seen = []
+
+    @ns.py_step
+    def watch(x, extra):
+        seen.append((type(x).__name__, float(x) if not isinstance(x, ns.Variable) else None))
+        return {"sum": x + extra["k"], "x": x}
+
+    def step(s):
+        both = watch(s, {"k": 2.0})
+        return both["sum"] + 0 * both["x"]
+
+    got, _ = ns.scan(step, outputs_info=np.float64(1), n_steps=3, mode="python")
+    np.testing.assert_array_equal(got, [3, 5, 7])
+    assert [value for _, value in seen if value is not None] == [1, 3, 5]
+
+
+def test_py_step_is_traced_in_other_modes():
+    seen = []
+
+    @ns.py_step
+    def watch(x):
+        seen.append(x)
+        return x + 1
+
+    got, _ = ns.scan(lambda s: watch(s), outputs_info=np.float64(1), n_steps=3)
+    np.testing.assert_array_equal(got, [2, 3, 4])
+    assert all(isinstance(x, ns.Variable) for x in seen)
+    assert watch(4) == 5
+
+
+def test_py_step_refuses_a_traced_value_from_outside():
+    def step(x, k):
+        @ns.py_step
+        def inner(v):
+            return v * k
+
+        return inner(x)
+
+    with pytest.raises(TypeError, match="uses k, which is traced outside it"):
+        ns.scan(step, np.ones(3), non_sequences=2.0, mode="python")

@@ -1,0 +1,312 @@
+"""`@ns.scan`: a step compiled once per kind of argument."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+import numbascan.tensor as nt
+
+RATE = 0.5
+TABLE = np.array([1.0, 2.0, 4.0])
+SETTINGS = {"gain": 2.0}
+
+
+@ns.scan
+def decay(y, rate):
+    """The documentation of decay."""
+    return y * rate
+
+
+def test_it_keeps_the_step_and_its_name():
+    assert decay.__wrapped__(6.0, 0.5) == 3.0
+    assert decay.__name__ == decay.name == "decay"
+    assert decay.__doc__ == "The documentation of decay."
+    assert isinstance(decay, ns.ScanFunction)
+
+
+def test_a_call_returns_the_outputs_alone():
+    got = decay(outputs_info=np.array([8.0, 2.0]), non_sequences=0.5, n_steps=2)
+    np.testing.assert_array_equal(got, [[4, 1], [2, 0.5]])
+
+
+def test_keywords_of_the_call_win_over_those_of_the_decorator():
+    @ns.scan(n_steps=2, non_sequences=3.0, mode="python")
+    def grow(y, k):
+        return y * k
+
+    np.testing.assert_array_equal(grow(outputs_info=1.0), [3, 9])
+    np.testing.assert_array_equal(grow(outputs_info=1.0, n_steps=3, non_sequences=2.0), [2, 4, 8])
+    np.testing.assert_array_equal(grow(outputs_info=1.0, keep_last=1), 9)
+    np.testing.assert_array_equal(grow(None, 1.0), [3, 9])
+
+
+def test_decorating_with_keywords_alone_is_a_decorator():
+    @ns.scan(mode="python", keep_last=1)
+    def total(x, s):
+        return s + x
+
+    assert float(total(np.arange(5.0), 0)) == 10
+
+
+def counting(**keywords):
+    traces = []
+
+    @ns.scan(mode="python", **keywords)
+    def step(x, s):
+        traces.append(x.type)
+        return s + x.sum()
+
+    return step, traces
+
+
+def test_it_is_traced_once_per_kind_of_argument():
+    step, traces = counting()
+    step(np.ones((3, 2)), np.float64(0))
+    step(np.ones((5, 2)), np.float64(1))
+    assert len(traces) == 1
+    step(np.ones((5, 2), "float32"), np.float32(1))
+    assert len(traces) == 2
+    step(np.ones((5, 3)), np.float64(1))
+    assert len(traces) == 3
+    assert traces[-1].shape == (3,)
+
+
+def test_large_dimensions_share_a_kind_and_many_small_ones_end_in_one():
+    step, traces = counting()
+    for n in (17, 40, 1000):
+        step(np.ones((2, n)), np.float64(0))
+    assert len(traces) == 1
+    for n in range(2, 17):
+        np.testing.assert_array_equal(step(np.ones((2, n)), np.float64(0)), [n, 2 * n])
+    assert len(traces) == 9  # eight small ones; then the kind that knows no length
+    step(np.ones((2, 1)), np.float64(0))
+    assert traces[-1].shape == (1,)
+
+
+def test_numbers_are_values_and_no_part_of_the_code():
+    step, traces = counting()
+    got = [step(np.ones(2), start)[-1] for start in (0.0, 2.5, -1.0)]
+    assert got == [2, 4.5, 1]
+    assert len(traces) == 2  # once for the type of the number, once for the type of the result
+
+
+def test_a_rebound_global_is_seen(monkeypatch):
+    @ns.scan(mode="python")
+    def step(y):
+        return y * RATE
+
+    np.testing.assert_array_equal(step(outputs_info=np.float64(1), n_steps=2), [0.5, 0.25])
+    monkeypatch.setitem(globals(), "RATE", 3.0)
+    np.testing.assert_array_equal(step(outputs_info=np.float64(1), n_steps=2), [3, 9])
+
+
+def test_a_rebound_variable_of_a_closure_is_seen():
+    k = 2.0
+
+    def helper(y):
+        return y * k
+
+    @ns.scan(mode="python")
+    def step(y):
+        return helper(y)
+
+    np.testing.assert_array_equal(step(outputs_info=np.float64(1), n_steps=2), [2, 4])
+    k = 5.0
+    np.testing.assert_array_equal(step(outputs_info=np.float64(1), n_steps=2), [5, 25])
+
+
+def test_a_changed_setting_is_seen():
+    class Params:
+        gain = 3.0
+
+    params = Params()
+
+    @ns.scan(mode="python")
+    def step(y):
+        return y * params.gain + SETTINGS["gain"]
+
+    np.testing.assert_array_equal(step(outputs_info=np.float64(1), n_steps=1), [5])
+    params.gain = 1.0
+    np.testing.assert_array_equal(step(outputs_info=np.float64(1), n_steps=1), [3])
+    SETTINGS["gain"] = 10.0
+    try:
+        np.testing.assert_array_equal(step(outputs_info=np.float64(1), n_steps=1), [11])
+    finally:
+        SETTINGS["gain"] = 2.0
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_a_captured_array_changed_in_place_is_seen(mode):
+    table = np.array([1.0, 2.0, 4.0])
+
+    @ns.scan(mode=mode)
+    def step(y):
+        return y * table + table.sum()
+
+    np.testing.assert_array_equal(step(outputs_info=np.zeros(3), n_steps=2), [[7, 7, 7], [14, 21, 35]])
+    table[0] = 3.0
+    np.testing.assert_array_equal(step(outputs_info=np.zeros(3), n_steps=2), [[9, 9, 9], [36, 27, 45]])
+
+
+def test_captured_arrays_are_arguments_of_the_code():
+    @ns.scan(mode="python")
+    def step(y):
+        return y * TABLE
+
+    step(outputs_info=np.ones(3), n_steps=1)
+    assert [node.type.shape for node in step.graph.inputs] == [(), (3,), (3,)]
+
+
+def test_shared_variables_are_read_and_updated_at_every_call():
+    count, w = ns.shared(0, "count"), ns.shared(2.0, "w")
+
+    @ns.scan(mode="python")
+    def step(y):
+        return y * w, {count: count + 1}
+
+    np.testing.assert_array_equal(step(outputs_info=np.float64(1), n_steps=3), [2, 4, 8])
+    assert count.get_value() == 3
+    w.set_value(3.0)
+    np.testing.assert_array_equal(step(outputs_info=np.float64(1), n_steps=2), [3, 9])
+    assert count.get_value() == 5
+
+
+def test_called_on_variables_it_is_symbolic():
+    y, n = nt.dvector("y"), nt.lscalar("n")
+    path = decay(outputs_info=y, non_sequences=0.5, n_steps=n)
+    np.testing.assert_array_equal(ns.function([y, n], path, mode="python")([8.0], 3), [[4], [2], [1]])
+
+
+def test_a_step_that_closes_over_a_variable_makes_the_call_symbolic():
+    k = nt.dscalar("k")
+
+    @ns.scan
+    def grow(y):
+        return y * k
+
+    path = grow(outputs_info=np.float64(1), n_steps=3)
+    assert isinstance(path, ns.Variable)
+    np.testing.assert_array_equal(ns.function([k], path, mode="python")(2.0), [2, 4, 8])
+    got, _ = ns.scan(lambda y: y * k, outputs_info=np.float64(1), n_steps=3)
+    assert isinstance(got, ns.Variable)
+
+
+def test_a_symbolic_call_with_updates_asks_what_becomes_of_them():
+    a, n = ns.shared(0, "a"), nt.lscalar("n")
+
+    @ns.scan
+    def step():
+        return [a * 2], {a: a + 1}
+
+    with pytest.raises(TypeError, match=r"updates a.*return_updates=True"):
+        step(n_steps=n)
+    got, updates = step(n_steps=n, return_updates=True)
+    f = ns.function([n], got, updates=updates, mode="python")
+    np.testing.assert_array_equal(f(3), [0, 2, 4])
+    assert a.get_value() == 3
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_out_is_written_into_and_returned(mode):
+    out = np.zeros((3, 2))
+    got = decay(outputs_info=np.array([8.0, 4.0]), non_sequences=0.5, n_steps=3, out=out, mode=mode)
+    assert got is out
+    np.testing.assert_array_equal(out, [[4, 2], [2, 1], [1, 0.5]])
+
+
+def test_out_may_be_a_memory_map(tmp_path):
+    out = np.lib.format.open_memmap(tmp_path / "path.npy", "w+", "float64", (4,))
+    decay(outputs_info=16.0, non_sequences=0.5, n_steps=4, out=out, mode="python")
+    out.flush()
+    np.testing.assert_array_equal(np.load(tmp_path / "path.npy"), [8, 4, 2, 1])
+
+
+def test_out_follows_the_structure_of_the_outputs():
+    @ns.scan(mode="python")
+    def step(a, b):
+        return [a + 1, {"twice": 2 * b["twice"]}]
+
+    out = [np.zeros(2), {"twice": np.zeros(2)}]
+    step(outputs_info=[0.0, {"twice": 1.0}], n_steps=2, out=out)
+    np.testing.assert_array_equal(out[1]["twice"], [2, 4])
+    with pytest.raises(ValueError, match="out is an array, but the outputs are"):
+        step(outputs_info=[0.0, {"twice": 1.0}], n_steps=2, out=np.zeros(2))
+
+
+def frozen(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    "out, error, words",
+    [
+        (np.zeros((2, 2), "float32"), TypeError, "dtype float32.*float64"),
+        (np.zeros(2), ValueError, r"shape \(2,\).*\(\?, 2\)"),
+        (np.zeros((2, 3)), ValueError, r"shape \(2, 3\)"),
+        (frozen(np.zeros((2, 2))), ValueError, "read-only"),
+        ([[0.0]], ValueError, "structure"),
+        ("here", TypeError, "str"),
+    ],
+)
+def test_an_out_that_cannot_take_the_result_is_refused(out, error, words):
+    with pytest.raises(error, match=words):
+        decay(outputs_info=np.ones(2), non_sequences=0.5, n_steps=2, out=out, mode="python")
+
+
+def test_until_fills_the_first_rows_of_out():
+    @ns.scan(mode="python")
+    def powers(p):
+        return 2 * p, ns.until(p > 2)
+
+    out = np.full(10, -1.0)
+    got = powers(outputs_info=1.0, n_steps=10, out=out)
+    np.testing.assert_array_equal(got, [2, 4, 8])
+    np.testing.assert_array_equal(out[:4], [2, 4, 8, -1])
+    assert np.shares_memory(got, out)
+
+
+def test_source_graph_and_memory_need_a_traced_kind():
+    @ns.scan
+    def step(y):
+        return y * 0.5
+
+    for ask in (step.source, lambda: step.graph, step.memory):
+        with pytest.raises(ValueError, match=r"not been compiled yet.*lower"):
+            ask()
+    step.lower(outputs_info=1.0, n_steps=3)
+    assert "def step" in step.source()
+    assert "0.5" in step.source()
+
+
+def test_an_unknown_keyword_is_named():
+    with pytest.raises(TypeError, match="'n_step'"):
+        decay(outputs_info=1.0, n_step=3)
+
+
+def test_it_can_be_pickled():
+    assert pickle.loads(pickle.dumps(decay)) is decay
+
+
+def test_in_jit_it_is_part_of_the_graph():
+    @ns.jit(mode="python")
+    def last(y, k):
+        return decay(outputs_info=y, non_sequences=k, n_steps=3)[-1] + 1
+
+    assert float(last(8.0, 0.5)) == 2
+
+
+def test_float32_stays_float32_beside_python_numbers():
+    got = decay(outputs_info=np.float32(1), non_sequences=0.5, n_steps=2)
+    assert got.dtype == np.float32
+
+
+def test_a_python_loop_over_many_lengths_still_traces():
+    @ns.scan(mode="python")
+    def step(y):
+        return np.stack([y[k] * (k + 1) for k in range(len(y))])
+
+    for n in range(2, 14):
+        np.testing.assert_array_equal(step(outputs_info=np.ones(n), n_steps=1), [np.arange(1, n + 1)])
