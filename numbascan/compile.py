@@ -59,11 +59,15 @@ class Program:
         arrays = [] if out is None else [array for array in out if array is not None]
         return kernel(values, arrays) if self.profile is None else self._profiled(kernel, values, arrays, self.profile)
 
-    def prepare(self, arguments: Sequence[Any]) -> None:
-        """Compiles for arguments like these, without running."""
-        if self.mode.target == "numba":
-            values = [convert(value) for convert, value in zip(self._converters, arguments, strict=True)]
-            self._last = self.kernel(self._kind(values)), values
+    def lower(self, arguments: Sequence[Any] | None = None) -> None:
+        """Compiles for arguments like these (default: as the graph declares them), without running."""
+        if self.mode.target != "numba":
+            return
+        if arguments is None:
+            self.kernel(tuple(node.type.shape for node in self.graph.inputs))
+            return
+        values = [convert(value) for convert, value in zip(self._converters, arguments, strict=True)]
+        self._last = self.kernel(self._kind(values)), values
 
     def kernel(self, kind: tuple[Axes, ...], given: tuple[bool, ...] | None = None) -> Kernel:
         """The compiled function for one kind of argument."""

@@ -18,11 +18,11 @@ from .scan_inputs import Arguments, read_n_steps
 from .scan_kind import CompiledScan, missing_values, nested_outputs
 from .scan_loop import LoopMaker
 from .scan_options import Options, make_options, step_name
+from .scan_quick import QuickTable, quick_call
 from .shared import SharedVariable
 from .variable import Variable, as_variable
 
 _GIVEN = ("sequences", "outputs_info", "non_sequences", "n_steps")
-_UNSET: Any = type("Unset", (), {"__repr__": lambda self: "as given to the decorator"})()
 
 
 class OrderedUpdates(dict[SharedVariable, Variable]):
@@ -116,10 +116,11 @@ class ScanFunction:
         functools.update_wrapper(self, fn)
         self.__wrapped__ = fn
         self._defaults = dict(defaults or {})
-        self._arguments = {key: self._defaults.get(key) for key in _GIVEN}
+        self._arguments = {key: value for key, value in self._defaults.items() if key in _GIVEN}
         self._keywords = {key: value for key, value in self._defaults.items() if key not in _GIVEN}
         self._options = make_options(fn, self._keywords)
         self._cache = Cache()
+        self._quick = QuickTable()
 
     @property
     def name(self) -> str:
@@ -127,19 +128,44 @@ class ScanFunction:
 
     def __call__(
         self,
-        sequences: Any = _UNSET,
-        outputs_info: Any = _UNSET,
-        non_sequences: Any = _UNSET,
-        n_steps: Any = _UNSET,
+        sequences: Any = None,
+        outputs_info: Any = None,
+        non_sequences: Any = None,
+        n_steps: Any = None,
         out: Any = None,
         **options: Any,
     ) -> Any:
-        """The outputs alone. Arguments as for `ns.scan`, those of the decorator standing in for what is not given.
+        """The outputs alone. Arguments as for `ns.scan`; what is None or left out is as the decorator was given it.
 
         out: an array, or a nest of arrays as the outputs are, to write into. Called on Variables it is symbolic.
         """
+        if self._arguments:
+            sequences, outputs_info, non_sequences, n_steps = self._filled(sequences, outputs_info, non_sequences, n_steps)
         chosen = self._options if not options else self._chosen(options)
-        arguments, steps = self._read(sequences, outputs_info, non_sequences, n_steps, chosen.name)
+        quick = quick_call(sequences, outputs_info, non_sequences) if n_steps is None or (type(n_steps) is int and n_steps >= 0) else None
+        if quick is None:
+            return self._call(Arguments(sequences, outputs_info, non_sequences, chosen.name), n_steps, chosen, out, options)
+        key, leaves = (chosen, n_steps is None, quick[0]), quick[1]
+        known = self._quick.get(key)
+        if known is not None and known.is_current():
+            self._cache.latest = known
+            values = leaves if n_steps is None else [n_steps, *leaves]
+            return known.run(values) if out is None else known(values, out)
+        arguments = Arguments(sequences, outputs_info, non_sequences, chosen.name)
+        result = self._call(arguments, n_steps, chosen, out, options)
+        self._quick.add(key, self._latest(), leaves, arguments.leaves)
+        return result
+
+    def _filled(self, *given: Any) -> list[Any]:
+        """The arguments of a call, with those of the decorator in place of None."""
+        return [self._arguments.get(key) if value is None else value for key, value in zip(_GIVEN, given, strict=True)]
+
+    def _chosen(self, options: dict[str, Any]) -> Options:
+        return make_options(self.__wrapped__, {**self._keywords, **options})
+
+    def _call(self, arguments: Arguments, n_steps: Any, chosen: Options, out: Any, options: dict[str, Any]) -> Any:
+        """The long way: arguments of any form, symbolic ones too."""
+        steps = read_n_steps(n_steps, chosen.name)
         if not (arguments.is_symbolic() or isinstance(steps, Variable)):
             compiled = self._cache.find(self.__wrapped__, arguments, steps is not None, chosen)
             if not compiled.symbolic:
@@ -147,19 +173,6 @@ class ScanFunction:
         if out is not None:
             raise TypeError(f"scan {chosen.name!r}: out= takes the results of a run, but this call is symbolic; leave it out")
         return self._in_graph(arguments, steps, chosen, options.get("return_updates", self._keywords.get("return_updates")))
-
-    def _chosen(self, options: dict[str, Any]) -> Options:
-        return make_options(self.__wrapped__, {**self._keywords, **options})
-
-    def _read(self, sequences: Any, outputs_info: Any, non_sequences: Any, n_steps: Any, name: str) -> tuple[Arguments, Any]:
-        default = self._arguments
-        arguments = Arguments(
-            default["sequences"] if sequences is _UNSET else sequences,
-            default["outputs_info"] if outputs_info is _UNSET else outputs_info,
-            default["non_sequences"] if non_sequences is _UNSET else non_sequences,
-            name,
-        )
-        return arguments, read_n_steps(default["n_steps"] if n_steps is _UNSET else n_steps, name)
 
     def _in_graph(self, arguments: Arguments, steps: Any, options: Options, with_updates: bool | None) -> Any:
         """The outputs; with the updates if they are asked for. TypeError if there are some and nobody said what becomes of them."""
@@ -175,19 +188,18 @@ class ScanFunction:
     # what was compiled ----------------------------------------------------------------------------------------------
 
     def lower(
-        self, sequences: Any = _UNSET, outputs_info: Any = _UNSET, non_sequences: Any = _UNSET, n_steps: Any = _UNSET, **options: Any
+        self, sequences: Any = None, outputs_info: Any = None, non_sequences: Any = None, n_steps: Any = None, **options: Any
     ) -> ScanFunction:
         """Itself, traced and compiled for arguments like these. Nothing runs."""
         chosen = self._chosen(options)
-        arguments, steps = self._read(sequences, outputs_info, non_sequences, n_steps, chosen.name)
+        sequences, outputs_info, non_sequences, n_steps = self._filled(sequences, outputs_info, non_sequences, n_steps)
+        arguments, steps = Arguments(sequences, outputs_info, non_sequences, chosen.name), read_n_steps(n_steps, chosen.name)
         if arguments.is_symbolic() or isinstance(steps, Variable):
-            raise TypeError(
-                f"scan {chosen.name!r}: lower() needs arrays and numbers, not variables; give an array of the same dtype and shape"
-            )
+            raise TypeError(f"scan {chosen.name!r}: lower() needs arrays and numbers; for a variable give an array of its dtype and shape")
         compiled = self._cache.find(self.__wrapped__, arguments, steps is not None, chosen)
         if compiled.symbolic:
             raise missing_values(compiled, chosen.name)
-        compiled.runner.program.lower()
+        compiled.prepare(arguments.leaves if steps is None else [steps, *arguments.leaves])
         return self
 
     def _latest(self) -> CompiledScan:
@@ -208,6 +220,12 @@ class ScanFunction:
     def memory(self) -> Any:
         """Bytes stored for results and work space, for the latest kind of argument."""
         return self._latest().runner.program.memory()
+
+    @property
+    def profile(self) -> Any:
+        """Where the time went, for the latest kind of argument, with `profile=True`; None without."""
+        compiled = self._cache.latest
+        return None if compiled is None else compiled.runner.program.profile
 
     def __reduce__(self) -> Any:
         found: Any = sys.modules.get(self.__module__)

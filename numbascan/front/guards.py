@@ -45,17 +45,18 @@ class Guards:
     def hold(self) -> bool:
         """Whether every read would give what it gave."""
         for cell, value in self.cells:
-            if not _same(_content(cell), value):
+            if (now := _content(cell)) is not value and not _equal(now, value):
                 return False
         for names, name, value in self.names:
-            if not _same(names.get(name, _MISSING), value):
+            if (now := names.get(name, _MISSING)) is not value and not _equal(now, value):
                 return False
         for holder, name, value in self.attributes:
-            if not _same(getattr(holder, name, _MISSING), value):
+            if (now := getattr(holder, name, _MISSING)) is not value and not _equal(now, value):
                 return False
-        return all(_inside(container) == print_ for container, print_ in self.containers) and all(
-            array.tobytes() == content for array, content in self.arrays
-        )
+        for container, held in self.containers:
+            if _inside(container) != held:
+                return False
+        return all(array.tobytes() == content for array, content in self.arrays) if self.arrays else True
 
     def holds_array(self, array: np.ndarray) -> bool:
         """Whether `array`, or what it is a view of, was found outside the function: later calls must see it change."""
@@ -105,8 +106,8 @@ class Guards:
         for code in _codes(fn.__code__):
             self._code_names.update(code.co_names)
             for name in code.co_names:
-                if name in fn.__globals__:
-                    value = fn.__globals__[name]
+                value = fn.__globals__.get(name, _MISSING)
+                if value is not _MISSING and not (isinstance(value, types.ModuleType) and not _is_ours(value)):
                     self.names.append((fn.__globals__, name, value))
                     self._visit(value)
 
@@ -132,8 +133,9 @@ class Guards:
             self._visit(value)
 
 
-def _same(now: Any, before: Any) -> bool:
-    return now is before or (is_number(before) and type(now) is type(before) and bool(now == before))
+def _equal(now: Any, before: Any) -> bool:
+    """Whether both are the same number."""
+    return is_number(before) and type(now) is type(before) and bool(now == before)
 
 
 def _content(cell: types.CellType) -> Any:

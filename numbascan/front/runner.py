@@ -56,7 +56,14 @@ class Runner:
 
     def prepare(self, values: list[Any]) -> None:
         """Compiles for arguments like these, without running."""
-        self.program.prepare(values + [container.value for container in self._shared])
+        self.program.lower(values + [container.value for container in self._shared])
+
+    def direct(self) -> Any:
+        """The kernel itself, for values that are as it takes them; None where there is something to do before or after it."""
+        program = self.program
+        if self._locks or program.mode.target != "numba" or program.profile is not None or any(copied for _, copied in self._outputs):
+            return None
+        return program.kernel(tuple(node.type.shape for node in program.graph.inputs))
 
     def _run(self, values: list[Any], out: list[np.ndarray] | None) -> list[np.ndarray]:
         if out is not None:

@@ -13,6 +13,7 @@ from ..ir.graph import Graph, close
 from ..ir.node import Node, new_input
 from ..modes import Mode
 from ..types import TensorType, show_shape
+from .kinds import prepared
 from .runner import Runner
 from .scan_build import StepTracer
 from .scan_inputs import Arguments
@@ -60,11 +61,13 @@ class CompiledScan:
         shared += [variable for variable, _ in maker.carries]
         self.symbolic = [node for node in maker.captured if node not in known and shared_of(node) is None]
         self.shared = shared
-        self.trace_seconds = time.perf_counter() - start
         if self.symbolic:
             return
         results = maker.loop(maker.n_steps(Variable(steps) if has_n_steps else None))
         self._finish(results, [*([steps] if has_n_steps else []), *inputs, *traced.trace.arrays], options)
+        profile = self.runner.program.profile
+        if profile is not None:
+            profile.trace += time.perf_counter() - start
 
     def _finish(self, results: Results, inputs: list[Node], options: Options) -> None:
         leaves: list[Any] = []
@@ -72,17 +75,36 @@ class CompiledScan:
         updates = results.updates
         wanted = [leaf.node for leaf in leaves] + [variable.node for variable in updates.values()]
         self.graph: Graph = close([*inputs, *(variable.node for variable in self.shared)], wanted)
-        self.runner = Runner(self.graph, options.mode or Mode(), options.name, self.shared, tuple(updates), specialise=False)
+        self.runner = Runner(self.graph, options.mode or Mode(), options.name, self.shared, tuple(updates), False, bool(options.profile))
         self.out_types = [leaf.type for leaf in leaves]
         self.options = options
+        self._direct: Callable[..., Any] | None = None
 
     def __call__(self, values: list[Any], out: Any = None) -> Any:
         """The outputs, as a nest of arrays, for one value per leaf."""
         if out is None:
             results = self.runner([*values, *self.arrays])
+            if self._direct is None:
+                self._direct = self._kernel()
         else:
             results = self.runner([*values, *self.arrays], self.checked_out(out))
         return results[0] if self.structure is LEAF else unflatten(self.structure, results)
+
+    def _kernel(self) -> Callable[..., Any] | None:
+        """The compiled code itself, where nothing is left to be done around it."""
+        return self.runner.direct() if all(prepared(array, "") is array for array in self.arrays) else None
+
+    def run(self, values: list[Any]) -> Any:
+        """As a call, with values that are known to be as the kernel takes them."""
+        direct = self._direct
+        if direct is None:
+            return self(values)
+        results = direct([*values, *self.arrays], ())
+        return results[0] if self.structure is LEAF else unflatten(self.structure, results)
+
+    def prepare(self, values: list[Any]) -> None:
+        """Compiles, without running."""
+        self.runner.prepare([*values, *self.arrays])
 
     def is_current(self) -> bool:
         """Whether what the step read from outside is as it was when it was traced."""

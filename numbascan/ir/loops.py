@@ -81,36 +81,41 @@ def index_expr(template: Template, *args: Index) -> Apply:
     return Apply("int64", template, tuple(args))
 
 
+def _parted(a: Index) -> tuple[Index, int]:
+    """An index as something and a fixed number added to it."""
+    if isinstance(a, int):
+        return 0, a
+    if isinstance(a, Apply) and a.template in (_ADD, _SUB) and isinstance(a.args[1], int):
+        return a.args[0], a.args[1] if a.template is _ADD else -a.args[1]
+    return a, 0
+
+
+def _joined(a: Index, number: int) -> Index:
+    if a == 0:
+        return number
+    if number == 0:
+        return a
+    return index_expr(_ADD, a, number) if number > 0 else index_expr(_SUB, a, -number)
+
+
 def add(a: Index, b: Index) -> Index:
     """a + b, folded where both are known."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    if b == 0:
-        return a
-    if a == 0:
-        return b
-    if isinstance(b, int) and b < 0:
-        return sub(a, -b)
-    if isinstance(b, int) and isinstance(a, Apply) and a.template in (_ADD, _SUB) and isinstance(a.args[1], int):
-        step = a.args[1] if a.template is _ADD else -a.args[1]
-        return add(a.args[0], step + b)
-    if isinstance(a, int):
-        return add(b, a)
-    return index_expr(_ADD, a, b)
+    (first, m), (second, n) = _parted(a), _parted(b)
+    if first == 0 or second == 0:
+        return _joined(second if first == 0 else first, m + n)
+    return _joined(index_expr(_ADD, first, second), m + n)
 
 
 def sub(a: Index, b: Index) -> Index:
     """a - b, folded where both are known."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a - b
-    if isinstance(b, int):
-        if b <= 0:
-            return add(a, -b)
-        if isinstance(a, Apply) and a.template in (_ADD, _SUB) and isinstance(a.args[1], int):
-            return add(a, -b) if a.template is _ADD else index_expr(_SUB, a.args[0], a.args[1] + b)
-    if a == b:
-        return 0
-    return index_expr(_SUB, a, b)
+    (first, m), (second, n) = _parted(a), _parted(b)
+    if first == second:
+        return m - n
+    if second == 0:
+        return _joined(first, m - n)
+    if first == 0:
+        return index_expr(_SUB, m - n, second)
+    return _joined(index_expr(_SUB, first, second), m - n)
 
 
 def mul(a: Index, b: Index) -> Index:

@@ -42,14 +42,14 @@ def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]]) 
         if node in only_written:  # read once, where the result is stored
             is_inline = isinstance(kind, View | Generate) or (isinstance(kind, Elementwise) and is_small(node))
             places[node], roots[node] = (Place.INLINE if is_inline else Place.MEMORY), node
-            if is_small(node) and not is_inline:
+            if _fits_locals(node) and not is_inline:
                 places[node] = Place.LOCALS
             continue
         reading = _reading_root(node, readers[node], roots, final)
         if _is_inline(node, reading, readers[node], final):
             places[node], roots[node] = Place.INLINE, reading
         else:
-            places[node], roots[node] = (Place.LOCALS if is_small(node) else Place.MEMORY), node
+            places[node], roots[node] = (Place.LOCALS if _fits_locals(node) else Place.MEMORY), node
     return places
 
 
@@ -62,6 +62,12 @@ def _is_inline(node: Node, reading: Node | None, readers: Sequence[Node], final:
     if not isinstance(kind, Elementwise):
         return False
     return reading is not None if node.type.rank else _is_nested_scalar(node, readers, final)
+
+
+def _fits_locals(node: Node) -> bool:
+    """Is a value computed into locals? Not a reduction of several results: that would write its loop out once per result."""
+    assert isinstance(node.op, Card)
+    return is_small(node) and not (isinstance(node.op.lower, Fold) and node.type.rank)
 
 
 def is_small(node: Node) -> bool:

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from .lapack import PIVOT, gesv, getrf, getri
-from .small import SMALL, column, copy_in, eliminate, helper, inner, known_rows, magnitude, routine, solve_small, stack_memory
+from .small import SMALL, column, copy_in, copy_matrix, copy_transposed, eliminate, helper, inner, known_rows, magnitude, routine, solve_small, stack_memory
 
 # solve and inv ------------------------------------------------------------------------------------------------------
 
@@ -25,12 +25,12 @@ from .small import SMALL, column, copy_in, eliminate, helper, inner, known_rows,
 def solve_large(x: Any, a: Any, b: Any) -> bool:
     """a @ x = b for a matrix b; False where a is singular."""
     n, m = x.shape
-    transposed, columns = np.empty((n, n), a.dtype), np.empty((m, n), a.dtype)  # in Fortran's order: a, b
-    transposed[:] = a.T
-    columns[:] = b.T
-    if gesv(transposed, np.empty(n, PIVOT), columns, m) != 0:
+    matrix, columns = np.empty((n, n), a.dtype), np.empty((m, n), a.dtype)  # in Fortran's order: a, b
+    copy_transposed(matrix, a)
+    copy_transposed(columns, b)
+    if gesv(matrix, np.empty(n, PIVOT), columns, m) != 0:
         return False
-    x[:] = columns.T
+    copy_transposed(x, columns)
     return True
 
 
@@ -76,7 +76,7 @@ def _inv_small(n: int, x: Any, a: Any) -> bool:
 
 @helper
 def _inv_large(x: Any, a: Any) -> bool:
-    x[:] = a  # to Fortran the transpose of a; what comes back is the transpose of its inverse
+    copy_matrix(x, a)  # to Fortran the transpose of a; what comes back is the transpose of its inverse
     pivots = np.empty(len(a), PIVOT)
     return getrf(x, pivots) == 0 and getri(x, pivots) == 0
 
@@ -131,7 +131,8 @@ def _det_of(n: int, lu: Any, sign: int, det: Any) -> None:
 @helper
 def _factored(a: Any) -> Any:
     """LAPACK's factors of the transpose of a, and the sign of the row exchanges, 0 where a is singular."""
-    lu, pivots = a.copy(), np.empty(len(a), PIVOT)
+    lu, pivots = np.empty(a.shape, a.dtype), np.empty(len(a), PIVOT)
+    copy_matrix(lu, a)
     sign = 1 if getrf(lu, pivots) == 0 else 0
     for k in range(len(a)):
         if pivots[k] != k + 1:

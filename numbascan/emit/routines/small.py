@@ -66,6 +66,22 @@ def copy_in(n: int, lu: Any, a: Any) -> None:
             lu[i, j] = a[i, j]
 
 
+@helper
+def copy_matrix(x: Any, a: Any) -> None:
+    """Makes x a copy of a. A loop: Numba takes half a second to compile `x[:] = a`."""
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            x[i, j] = a[i, j]
+
+
+@helper
+def copy_transposed(x: Any, a: Any) -> None:
+    """Makes the first rows of x the columns of a, and so x in Fortran's order what a is in C's."""
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            x[j, i] = a[i, j]
+
+
 @inner
 def magnitude(z: Any) -> Any:
     """LAPACK's measure of a pivot: no square root for complex numbers."""

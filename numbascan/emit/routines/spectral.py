@@ -13,24 +13,24 @@ import numpy as np
 
 from .lapack import geqrf, heevd, orgqr
 from .linalg import solve_large
-from .small import SMALL, helper, routine, solve_small
+from .small import SMALL, copy_matrix, copy_transposed, helper, routine, solve_small
 
 
 @routine
 def eigh_into(values: Any, vectors: Any, a: Any, lower: bool) -> None:
     """Eigenvalues of a Hermitian matrix, ascending, and its eigenvectors, one per column; reads one triangle of a."""
     work = np.empty(a.shape, a.dtype)
-    work[:] = a.T  # in Fortran's order: a
+    copy_transposed(work, a)  # in Fortran's order: a
     if len(a) > 0 and heevd(work, values, ord("V"), ord("L") if lower else ord("U")) != 0:
         raise np.linalg.LinAlgError("eigh: Eigenvalues did not converge")
-    vectors[:] = work.T
+    copy_transposed(vectors, work)
 
 
 @routine
 def eigvalsh_into(values: Any, a: Any, lower: bool) -> None:
     """Eigenvalues of a Hermitian matrix, ascending; reads one triangle of a."""
     work = np.empty(a.shape, a.dtype)
-    work[:] = a.T
+    copy_transposed(work, a)
     if len(a) > 0 and heevd(work, values, ord("N"), ord("L") if lower else ord("U")) != 0:
         raise np.linalg.LinAlgError("eigvalsh: Eigenvalues did not converge")
 
@@ -41,7 +41,7 @@ def qr_into(q: Any, r: Any, a: Any) -> None:
     m, n = a.shape
     k = q.shape[1]
     work, tau = np.empty((max(n, k), m), a.dtype), np.empty(min(m, n), a.dtype)  # in Fortran's order: m rows
-    work[:n] = a.T
+    copy_transposed(work, a)
     if len(tau) > 0:
         geqrf(work, tau, m, n)
     for i in range(k):
@@ -49,7 +49,7 @@ def qr_into(q: Any, r: Any, a: Any) -> None:
             r[i, j] = work[j, i] if i <= j else 0
     if k > 0:
         orgqr(work, tau, m, k)
-    q[:] = work[:k].T
+    copy_transposed(q, work[:k])
 
 
 # the matrix exponential ---------------------------------------------------------------------------------------------
@@ -104,11 +104,10 @@ def _approximant(x: Any, a: Any, work: Any, degree: int) -> bool:
     square, power, odd, even, other = work[0], work[1], work[2], work[3], work[4]
     coefficients = _PADE[degree]
     _multiply(square, a, a)
-    power[:] = 0
-    odd[:] = 0
-    even[:] = 0
     for i in range(n):
-        power[i, i] = 1
+        for k in range(n):
+            odd[i, k] = even[i, k] = 0
+            power[i, k] = 1 if i == k else 0
     for j in range(0, degree, 2):
         for i in range(n):
             for k in range(n):
@@ -116,7 +115,7 @@ def _approximant(x: Any, a: Any, work: Any, degree: int) -> bool:
                 odd[i, k] += power[i, k] * coefficients[j + 1]
         if j + 2 < degree:
             _multiply(other, power, square)
-            power[:] = other
+            copy_matrix(power, other)
     _multiply(other, a, odd)
     for i in range(n):
         for k in range(n):
@@ -129,7 +128,9 @@ def _approximant(x: Any, a: Any, work: Any, degree: int) -> bool:
 def _expm(x: Any, a: Any, bounds: Any) -> bool:
     norm = _norm(a)
     if not norm < np.inf:
-        x[:] = np.nan
+        for i in range(len(x)):
+            for j in range(len(x)):
+                x[i, j] = np.nan
         return True
     largest, degree = bounds[-1]
     for bound, enough in bounds:
@@ -142,12 +143,14 @@ def _expm(x: Any, a: Any, bounds: Any) -> bool:
         squarings += 1
     work = np.empty((6, *a.shape), a.dtype)
     scaled = work[5]
-    scaled[:] = a * factor
+    for i in range(len(a)):
+        for j in range(len(a)):
+            scaled[i, j] = a[i, j] * factor
     if not _approximant(x, scaled, work, degree):
         return False
     for _ in range(squarings):
         _multiply(scaled, x, x)
-        x[:] = scaled
+        copy_matrix(x, scaled)
     return True
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .lapack import potrf
-from .small import SMALL, column, helper, inner, known_rows, routine
+from .small import SMALL, column, copy_matrix, helper, inner, known_rows, routine
 
 BLOCK = 32  # rows of a triangular system that are solved by loops; the rest is products of matrices
 
@@ -37,11 +37,12 @@ def _cholesky_small(n: int, x: Any, a: Any) -> bool:
 
 @helper
 def _cholesky_large(x: Any, a: Any) -> bool:
-    x[:] = a
+    copy_matrix(x, a)
     if potrf(x, ord("U")) != 0:  # the lower triangle in C order is the upper one to Fortran
         return False
     for i in range(len(a)):
-        x[i, i + 1 :] = 0
+        for j in range(i + 1, len(a)):
+            x[i, j] = 0
     return True
 
 
@@ -113,7 +114,7 @@ def _triangular_large(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: boo
     """BLOCK rows at a time: what is solved already enters by a product of matrices."""
     n, m = x.shape
     forward = lower == (trans == 0)
-    x[:] = b
+    copy_matrix(x, b)
     for step in range(0, n, BLOCK):
         rows = (step, min(n, step + BLOCK)) if forward else (max(0, n - step - BLOCK), n - step)
         solved = (0, rows[0]) if forward else (rows[1], n)
@@ -121,7 +122,9 @@ def _triangular_large(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: boo
         if solved[0] < solved[1]:
             product = np.empty((len(block), m), a.dtype)
             np.dot(_part(a, rows, solved, trans), x[solved[0] : solved[1]], product)
-            block -= product
+            for i in range(len(block)):
+                for j in range(m):
+                    block[i, j] -= product[i, j]
         if not _substitute(len(block), block, _part(a, rows, rows, trans), m, forward, 0, unit):
             return False
     return True

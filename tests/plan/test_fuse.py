@@ -1,0 +1,70 @@
+"""Neighbouring loops become one only where no value changes."""
+
+from __future__ import annotations
+
+from numbascan.emit.text import statements
+from numbascan.ir.loops import For, Index, Let, Literal, Load, Name, Stmt, Store, add, mul
+from numbascan.plan.fuse import fuse
+
+N = Name("int64", "n")
+I, J = Name("int64", "i"), Name("int64", "j")
+
+
+def load(array: str, *index: Index) -> Load:
+    return Load("float64", array, index)
+
+
+def loop(counter: str, *body: Stmt) -> For:
+    return For(counter, 0, N, list(body))
+
+
+def text(stmts: list[Stmt]) -> str:
+    return "\n".join(statements(stmts, {}, depth=0))
+
+
+def test_a_reader_at_the_same_index_joins_the_writer() -> None:
+    first = loop("i", Store("a", (I,), mul(load("x", I), 2)))
+    second = loop("j", Store("b", (J,), add(load("a", J), 1)))
+    assert text(fuse([first, second])) == "for i in range(n):\n    a[i] = x[i] * 2\n    b[i] = a[i] + 1"
+
+
+def test_a_reader_of_a_neighbour_waits_for_the_whole_row() -> None:
+    first = loop("i", Store("a", (I,), load("x", I)))
+    second = loop("i", Store("b", (I,), load("a", add(I, 1))))
+    assert len(fuse([first, second])) == 2
+
+
+def test_a_writer_waits_for_readers_of_its_neighbours() -> None:
+    first = loop("i", Store("b", (I,), load("a", add(I, -1))))
+    second = loop("i", Store("a", (I,), load("x", I)))
+    assert len(fuse([first, second])) == 2
+
+
+def test_a_cell_that_every_pass_touches_keeps_loops_apart() -> None:
+    first = loop("i", Store("a", (0,), load("x", I)))
+    second = loop("i", Store("b", (I,), load("a", 0)))
+    assert len(fuse([first, second])) == 2
+
+
+def test_an_accumulator_is_not_read_before_it_is_complete() -> None:
+    total = Name("float64", "total")
+    first = loop("i", Let("total", add(total, load("x", I)), is_new=False))
+    second = loop("i", Store("b", (I,), mul(load("x", I), total)))
+    assert len(fuse([first, second])) == 2
+
+
+def test_loops_of_other_lengths_stay_apart() -> None:
+    first = loop("i", Store("a", (I,), load("x", I)))
+    second = For("i", 1, N, [Store("b", (I,), load("x", I))])
+    assert len(fuse([first, second])) == 2
+
+
+def test_inner_loops_join_once_their_outer_loops_have() -> None:
+    rows = [For("i", 0, 3, [For("j", 0, N, [Store(array, (I, J), load(source, I, J))])]) for array, source in (("a", "x"), ("b", "a"))]
+    assert text(fuse(list(rows))) == "for i in range(3):\n    for j in range(n):\n        a[i, j] = x[i, j]\n        b[i, j] = a[i, j]"
+
+
+def test_a_local_keeps_its_meaning_in_the_joined_loop() -> None:
+    first = loop("i", Let("v", load("x", I)), Store("a", (I,), Name("float64", "v")))
+    second = loop("j", Let("w", load("a", J)), Store("b", (J,), mul(Name("float64", "w"), Literal("float64", 0.5))))
+    assert text(fuse([first, second])).count("for") == 1
