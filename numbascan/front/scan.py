@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .decorator import ScanFunction, run_now, symbolic
+from .decorator import ARGUMENTS, ScanFunction, run_now, symbolic
 from .scan_inputs import Arguments, read_n_steps
 from .scan_options import make_options
 from .variable import Variable
@@ -52,11 +52,9 @@ def scan(
         go_backwards: sequences are read from the end.
         mode: None or "numba" (compiled), "python" (one step at a time), "debug" (both, compared), "cuda", or an ns.Mode.
         name: for messages, graphs, profiles and generated code; the step's name if None.
-        profile: measure tracing, compiling and running.
-        allow_gc: False keeps work space between calls.
+        profile: measure tracing, compiling and running. allow_gc: False keeps work space between calls.
         strict: refuse a step that uses variables without being given them.
-        return_list: outputs as a list also where there is one.
-        return_updates: False leaves the updates out of what is returned.
+        return_list: outputs as a list also where there is one. return_updates: False leaves the updates out of what is returned.
         keep_last: only the last k rows; 1 drops the axis. save_every: only the rows k-1, 2k-1, ...
         checkpoint: how much of the path derivatives store: None, an int, "auto", or ns.Checkpoint.
 
@@ -72,23 +70,14 @@ def scan(
     >>> total
     array([1.5, 3.5, 7.5])
     """
-    given = {
-        "truncate_gradient": truncate_gradient,
-        "go_backwards": go_backwards,
-        "mode": mode,
-        "name": name,
-        "profile": profile,
-        "allow_gc": allow_gc,
-        "strict": strict,
-        "return_list": return_list,
-        "return_updates": return_updates,
-        "keep_last": keep_last,
-        "save_every": save_every,
-        "checkpoint": checkpoint,
-    }
-    arguments = {"sequences": sequences, "outputs_info": outputs_info, "non_sequences": non_sequences, "n_steps": n_steps}
+    given = {name: value for name, value in locals().items() if name != "fn"}
+    return _scan(fn, given)
+
+
+def _scan(fn: Callable[..., Any] | None, given: dict[str, Any]) -> Any:
+    arguments = {name: given.pop(name) for name in ARGUMENTS}
     if fn is None:
-        return lambda step: ScanFunction(step, {**_not_default(arguments), **_not_default(given)})
+        return lambda step: ScanFunction(step, _not_default({**arguments, **given}))
     if not callable(fn):
         raise TypeError(f"ns.scan: the step is {fn!r}, which cannot be called; write ns.scan(step, sequences=...)")
     if all(value is None for value in arguments.values()):
@@ -96,7 +85,8 @@ def scan(
     if isinstance(fn, ScanFunction):
         fn = fn.__wrapped__
     options = make_options(fn, given)
-    read = Arguments(sequences, outputs_info, non_sequences, options.name)
+    n_steps = arguments.pop("n_steps")
+    read = Arguments(**arguments, name=options.name)
     steps = read_n_steps(n_steps, options.name)
     if not read.is_symbolic() and not isinstance(steps, Variable):
         results = run_now(fn, read, steps, options)

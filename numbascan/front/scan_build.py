@@ -81,7 +81,7 @@ class StepTracer:
         marks = []
         for _ in range(ATTEMPTS):
             arguments = self._fresh_arguments()
-            with in_mode(self.options.mode):
+            with in_mode(self.options.trace_mode()):
                 traced = trace(self.fn, arguments, bind=bind)
             marks.append(traced.mark)
             returned = parse_returned(traced.value, self.outs, self.where)

@@ -53,14 +53,14 @@ def check_state(row: TensorType, write: Node, has_axis: bool, argument: str | No
     result = write.type
     rows = " in each row" if has_axis else ""
     seen = f"{where}{_argument(argument)} starts as {row}{rows}, but the step's result is {result.strong()}{_line(write, fn)}"
+    if not _same_shape(row, result):
+        raise ScanTypeError(
+            f"{seen}; dtype and shape must be the same: write {_of_shape(result)} as initial value, "
+            f"or return a result of shape {show_shape(row.shape)}"
+        )
     if row.dtype != result.dtype:
         raise ScanTypeError(
             f"{seen}; the dtypes must be the same: write {_of_dtype(row, result)} as initial value, or result.astype({row.dtype!r})"
-        )
-    if not _same_shape(row, result):
-        raise ScanTypeError(
-            f"{seen}; the shapes must be the same: write {_of_shape(result)} as initial value, "
-            f"or return a result of shape {show_shape(row.shape)}"
         )
 
 
@@ -69,7 +69,7 @@ def check_carry(shared: SharedVariable, write: Node, where: str) -> None:
     type_, result = shared.type, write.type
     if type_.dtype != result.dtype or not _same_shape(type_, result):
         raise ScanTypeError(
-            f"{where}: the update of the shared variable {shared.name or shared!r} ({type_}) is {result.strong()}{_line(write)}; "
+            f"{where}: the update of the shared variable {shared.name or repr(shared)} ({type_}) is {result.strong()}{_line(write)}; "
             f"they must agree in dtype and shape: write update.astype({type_.dtype!r})"
         )
 

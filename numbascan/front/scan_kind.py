@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import MissingInputError
 from ..ir.graph import Graph, close
-from ..ir.node import Node, new_input
+from ..ir.node import CONSTANT, Node, new_input
 from ..modes import Mode
 from ..types import TensorType, show_shape
 from .kinds import prepared
@@ -59,7 +59,7 @@ class CompiledScan:
         known = {*inputs, *traced.trace.arrays}
         shared = [variable for node in maker.captured if (variable := shared_of(node)) is not None]
         shared += [variable for variable, _ in maker.carries]
-        self.symbolic = [node for node in maker.captured if node not in known and shared_of(node) is None]
+        self.symbolic = [node for node in maker.captured if node not in known and node.op is not CONSTANT and shared_of(node) is None]
         self.shared = shared
         if self.symbolic:
             return

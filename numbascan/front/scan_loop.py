@@ -122,7 +122,7 @@ class LoopMaker:
         if given is None:
             return self._usable_length()
         if isinstance(given, Variable):
-            return METHODS["astype"](given, "int64").node if given.type.dtype != "int64" or given.type.weak else given.node
+            return METHODS["astype"](given, "int64").node if given.type.dtype != "int64" else given.node
         return constant(given, "int64")
 
     def _usable_length(self) -> Node:
@@ -136,23 +136,21 @@ class LoopMaker:
             shortest = np.maximum(shortest, 0)  # the loop then says which sequence is too short for its taps
         return as_variable(np.int64(shortest) if isinstance(shortest, int) else shortest).node
 
-    def _check_lengths(self, spec: LoopSpec) -> None:
+    def _check_lengths(self, n_steps: Node) -> None:
         """ValueError where a sequence is known to be too short."""
-        known = constant_value(spec.n_steps)
-        if known is None:
-            return
-        steps = int(known)
-        for seq in spec.seqs:
-            rows = seq.outer.type.shape[0]
-            if rows is not None and rows < steps + seq.span:
-                raise ValueError(short_sequence(spec, seq).format(rows, steps + seq.span, steps))
+        known = constant_value(n_steps)
+        spec = LoopSpec(n_steps, self.seqs, name=self.options.name)
+        for seq in self.seqs if known is not None else ():
+            rows, needed = seq.outer.type.shape[0], int(known or 0) + seq.span
+            if rows is not None and rows < needed:
+                raise ValueError(short_sequence(spec, seq).format(rows, needed, needed - seq.span))
 
     # results --------------------------------------------------------------------------------------------------------
 
     def loop(self, n_steps: Node) -> Results:
         """The results as outputs of a loop."""
+        self._check_lengths(n_steps)
         spec = self.spec(n_steps)
-        self._check_lengths(spec)
         node = scan_node(settled(spec))
         node.origin = node.origin or user_line()
         results = iter(outputs_of(node))
@@ -178,7 +176,7 @@ class LoopMaker:
             if group is not None:
                 for leaf in group.leaves:
                     first.update(_first_rows(group, leaf))
-        self._check_lengths(self.spec(constant(1, "int64")))
+        self._check_lengths(constant(1, "int64"))
         writes = iter(map(Variable, substitute(self._writes(), first)))
         outputs = [(structure, [_stacked(next(writes)) for _ in nodes]) for structure, nodes in self.step.returned.outputs]
         return Results(outputs, {shared: next(writes) for shared, _ in self.carries}, None)

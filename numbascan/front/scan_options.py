@@ -36,6 +36,10 @@ class Options:
             notes.append(("mode", self.mode))
         return tuple(notes)
 
+    def trace_mode(self) -> Mode | None:
+        """The mode in which the step will run; None where that is for the graph around it to say."""
+        return self.mode if self.in_graph else self.mode or Mode()
+
     def for_graph(self) -> Options:
         return replace(self, in_graph=True)
 

@@ -12,7 +12,7 @@ from ..ops.reshape import reshaped
 from ..ops.shape import BROADCAST_TO, SQUEEZE, TRANSPOSE
 from ..ops.sized import sized
 from ..types import broadcast_shapes
-from .sizes import axes_of, axis_of, count_of, dim, only_c_order, shape_of, sizes_of
+from .sizes import Size, axes_of, axis_of, count_of, dim, only_c_order, shape_of, sizes_of
 from .variable import PROPERTIES, Variable, as_variable, at_line, implements, op
 
 # what is known of an array ------------------------------------------------------------------------------------------
@@ -91,17 +91,15 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     known = [entry for entry in entries if isinstance(entry, int)]
     if known.count(-1) > 1 or any(entry < -1 for entry in known):
         raise ValueError(f"np.reshape: shape {tuple(known)} has more than one unknown or a negative dimension{at_line()}; one may be -1")
-    if x.type.size is not None and len(known) == len(entries):
-        if tuple(known) == x.type.shape or (x.ndim == 1 and known == [-1]):
-            return x
-    own = {dim_node(x.node, axis): axis for axis in reversed(range(x.ndim)) if x.type.shape[axis] is None}
-    named: list[Any] = []
-    for k, entry in enumerate(entries):
-        axis = None if isinstance(entry, int) else own.get(entry)
-        if axis is not None and k < x.ndim and dim_node(x.node, k) is entry:
-            axis = k
-        named.append(entry if axis is None else ("dim", axis))
-    return Variable(reshaped(x.node, tuple(named)))
+    if tuple(entries) == x.type.shape or (x.ndim == 1 and entries == [-1]):
+        return x
+    return Variable(reshaped(x.node, tuple(_own_dim(x, k, entry) for k, entry in enumerate(entries))))
+
+
+def _own_dim(x: Variable, k: int, entry: Size) -> Any:
+    """An entry of a shape; where it is one of x's own dimensions, that is said, and no run need compare the two."""
+    own = () if isinstance(entry, int) else [axis for axis in range(x.ndim) if dim_node(x.node, axis) is entry]
+    return entry if not own else ("dim", k if k in own else own[0])
 
 
 @implements(method="reshape")

@@ -105,7 +105,8 @@ def trace(fn: Callable[..., Any], arguments: Sequence[Any], keywords: dict[str, 
             f"{describe(fn)} draws random numbers while it is traced: they would be the same at every step and call; "
             "write nt.random.RandomStream(seed), or pass the draws as a sequence"
         )
-    return TraceResult(value, mark, arrays, guards)
+    # asked again after the trace: what the function itself changed (a list it appends to) is no reason to trace it again
+    return TraceResult(value, mark, arrays, Guards(fn) if bind else None)
 
 
 @contextmanager

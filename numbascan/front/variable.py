@@ -101,9 +101,6 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         ours = _found(func)
         return ours(*args, **kwargs)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.asarray(self._known("np.asarray()", "np.stack, or the value as it is"), dtype=dtype)
-
     # what needs a concrete value ------------------------------------------------------------------------------------
 
     def _known(self, use: str, instead: str, error: type[TracerError] = TracerError) -> Any:

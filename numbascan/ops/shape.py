@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import COMPARE, PLUS, TIMES, UNARY, Apply, Expr, Index, Literal, Template, add, compare
+from ..ir.loops import COMPARE, PLUS, TIMES, UNARY, Apply, Expr, Index, Literal, Template, add, choice, compare, mod, sub
 from ..ir.node import Node, constant
 from ..types import Shape, TensorType, dtype_name, show_shape
 from .card import Card, register
@@ -139,6 +139,41 @@ BROADCAST_TO = register(
             ((_X[0, :, :1], 5, 4), {"shape": (HOLE, 3, HOLE)}),
             ((np.float64(2.5), 3), {"shape": (HOLE, 2)}),
         ],
+    )
+)
+
+
+# roll ---------------------------------------------------------------------------------------------------------------
+
+
+def _rolled_index(view: Operands, index: Indices) -> Indices:
+    axis = view.attrs["axis"]
+    (shift,), n, i = run_numbers(view, view.attrs["shift"], 1), view.dims(0)[axis], index[axis]
+    if isinstance(shift, int) and (isinstance(n, int) and n):
+        shift = shift % n if shift >= 0 else -(-shift % n)
+    if isinstance(shift, int) and (isinstance(n, int) or shift in (-1, 0, 1)):  # at most one turn: no division
+        place = sub(i, shift)
+    else:
+        shift, place = None, sub(i, mod(shift, n))
+    if shift is None or shift > 0:
+        place = choice(compare("<", place, 0), add(place, n), place)
+    elif shift < 0:
+        place = choice(compare(">=", place, n), sub(place, n), place)
+    return (*index[:axis], place, *index[axis + 1 :])
+
+
+ROLL = register(
+    SizedCard(
+        "roll",
+        lambda x, *shifts, shift, axis: np.roll(x, int(filled(shift, iter(shifts))[0]), axis),
+        lambda x, *shifts, shift, axis: x.strong(),
+        View(lambda view: view.dims(0), _rolled_index),
+        samples=lambda: [
+            *(((_X,), {"shift": (shift,), "axis": 1}) for shift in (1, -1, 0, 2, -5, 7)),
+            ((_X, 3), {"shift": (HOLE,), "axis": 2}),
+            ((_X, -6), {"shift": (HOLE,), "axis": 2}),
+        ],
+        holder="shift",
     )
 )
 

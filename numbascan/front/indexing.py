@@ -1,0 +1,240 @@
+"""Indexing: what stands between brackets, gathering along axes, and arrays with some elements replaced."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ..ir.node import Node, constant, constant_value
+from ..ops.indexing import GATHER, INC_SUBTENSOR, INDEX, SET_SUBTENSOR
+from ..ops.sized import SizedCard, filled, sized
+from ..ops.spec import FULL, shortened
+from .sizes import axis_of, dim, refuse
+from .variable import Variable, as_variable, at_line, implements
+
+_WRITING = "x[idx].set(y) or nt.set_subtensor(x[idx], y), which give the new array"
+
+# x[…] ---------------------------------------------------------------------------------------------------------------
+
+
+@implements(method="__getitem__")
+def getitem(x: Variable, index: Any) -> Variable:
+    """x[index], with NumPy's meaning: positions, slices, new axes, `...`, integer arrays, and masks that are known while tracing."""
+    spec = _spec(x, index if isinstance(index, tuple) else (index,))
+    if not spec:
+        return x
+    has_arrays = any(isinstance(entry, Node) and entry.type.rank for entry in spec)
+    return Variable(sized(GATHER if has_arrays else INDEX, (x.node,), spec))
+
+
+def _spec(x: Variable, index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The entries of an index as `ops.spec` writes them, nodes in the places of holes."""
+    entries = [entry for part in index for entry in _entries(part)]
+    n_axes = sum(entry != "newaxis" for entry in entries if entry is not Ellipsis)
+    if n_axes > x.ndim:
+        raise IndexError(f"too many indices for array: {x!r} has {x.ndim} dimensions, but {n_axes} were indexed{at_line()}")
+    gaps = [k for k, entry in enumerate(entries) if entry is Ellipsis]
+    if len(gaps) > 1:
+        raise IndexError(f"an index can only have a single ellipsis ('...'){at_line()}")
+    if gaps:
+        entries[gaps[0] : gaps[0] + 1] = [FULL] * (x.ndim - n_axes)
+    return shortened(tuple(entries))
+
+
+def _entries(part: Any) -> list[Any]:
+    """What one part of an index stands for; a mask covers as many axes as it has."""
+    if part is None:
+        return ["newaxis"]
+    if part is Ellipsis:
+        return [Ellipsis]
+    if isinstance(part, slice):
+        return [tuple(None if bound is None else _bound(bound) for bound in (part.start, part.stop, part.step))]
+    if isinstance(part, bool | np.bool_):
+        raise TypeError(f"x[{part}]{at_line()}: a truth value is no index; write np.where(condition, a, b)")
+    if not isinstance(part, Variable):
+        try:
+            return [operator.index(part)]
+        except TypeError:
+            pass
+    return _array_entries(as_variable(_no_empty_list(part)))
+
+
+def _no_empty_list(part: Any) -> Any:
+    return np.zeros(0, "int64") if isinstance(part, list | tuple) and not part else part
+
+
+def _array_entries(array: Variable) -> list[Any]:
+    if array.type.kind == "b":
+        mask = constant_value(array.node)
+        if mask is None:
+            raise TypeError(
+                f"x[mask] with a traced mask ({array!r}){at_line()}: how many elements it takes only the run knows; "
+                "write np.where(mask, x, other), or np.where(mask, x, 0) before a sum"
+            )
+        return [constant(places) for places in np.nonzero(mask)]
+    if array.type.kind not in "iu":
+        raise IndexError(
+            f"x[{array!r}]{at_line()}: only integers, slices, ..., None and integer arrays are indices; write .astype('int64')"
+        )
+    return [array.node]
+
+
+def _bound(bound: Any) -> Any:
+    if isinstance(bound, Variable):
+        if bound.ndim or bound.type.kind not in "iu":
+            raise TypeError(f"the bound {bound!r} of a slice{at_line()} must be an integer scalar; write .astype('int64')")
+        return bound.node
+    try:
+        return operator.index(bound)
+    except TypeError:
+        raise TypeError(f"the bound {bound!r} of a slice{at_line()} must be an integer or None") from None
+
+
+def subtensor(x: Any, *index: Any) -> Variable:
+    """x[index]: `nt.subtensor(x, 0, slice(1, None))` is `x[0, 1:]`."""
+    return as_variable(x)[index]
+
+
+# arrays with some elements replaced ----------------------------------------------------------------------------------
+
+
+def _written(card: SizedCard, region: Any, y: Any, name: str) -> Variable:
+    node = region.node if isinstance(region, Variable) else None
+    if node is None or node.op not in (INDEX, GATHER):
+        raise TypeError(f"{name}: the first argument must be x[…] of a variable, got {region!r}{at_line()}; write {name}(x[1:3], y)")
+    x, *holes = node.inputs
+    values = _without_leading_ones(as_variable(y), region.ndim)
+    return Variable(sized(card, (x, values.node), filled(node.attr("spec"), iter(holes))))
+
+
+def _without_leading_ones(y: Variable, rank: int) -> Variable:
+    while y.ndim > rank and y.type.shape[0] == 1:
+        y = y[0]
+    return y
+
+
+def set_subtensor(x: Any, y: Any) -> Variable:
+    """The array behind `x[idx]` with the elements at idx replaced by y.
+
+    Arguments: x, an index expression `a[idx]`; y, what broadcasts to its shape. Where idx names a place twice the last value stays.
+
+    Returns a variable like `a`, of its dtype.
+
+    Raises TypeError for y of another kind than a (floats into integers), ValueError where y does not broadcast.
+
+    >>> import numbascan.tensor as nt
+    >>> a = nt.dvector("a")
+    >>> nt.set_subtensor(a[1:-1], 0.0)
+    <set_subtensor: float64[?]>
+    """
+    return _written(SET_SUBTENSOR, x, y, "nt.set_subtensor")
+
+
+def inc_subtensor(x: Any, y: Any) -> Variable:
+    """The array behind `x[idx]` with y added to the elements at idx, as often as idx names them.
+
+    Arguments and errors as for `set_subtensor`.
+
+    >>> import numbascan.tensor as nt
+    >>> u = nt.dvector("u")
+    >>> nt.inc_subtensor(u[1:-1], 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2]))
+    <inc_subtensor: float64[?]>
+    """
+    return _written(INC_SUBTENSOR, x, y, "nt.inc_subtensor")
+
+
+@implements(method="set")
+def _set(region: Variable, y: Any) -> Variable:
+    return _written(SET_SUBTENSOR, region, y, "x[idx].set(y)")
+
+
+@implements(method="inc")
+def _inc(region: Variable, y: Any) -> Variable:
+    return _written(INC_SUBTENSOR, region, y, "x[idx].inc(y)")
+
+
+@implements(method="__setitem__")
+def _setitem(x: Variable, index: Any, y: Any) -> None:
+    raise TypeError(f"x[idx] = y on {x!r}{at_line()}: a traced value cannot be written into; write {_WRITING}")
+
+
+# gathering ----------------------------------------------------------------------------------------------------------
+
+
+def _in_mode(indices: Variable, n: Any, mode: str, name: str) -> Variable:
+    if mode == "raise":
+        return indices
+    if mode == "wrap":
+        return indices % n
+    if mode == "clip":
+        return np.clip(indices, 0, n - 1)  # type: ignore[no-any-return]
+    raise ValueError(f"{name}: mode {mode!r} is not known{at_line()}; use 'raise', 'wrap' or 'clip'")
+
+
+def _integers(indices: Any, name: str) -> Variable:
+    found = as_variable(_no_empty_list(indices))
+    if found.type.kind not in "iu":
+        raise TypeError(f"{name}: the indices {found!r} must be integers{at_line()}; write .astype('int64')")
+    return found
+
+
+@implements(np.take, method="take")
+def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Variable:
+    """The elements (or rows along an axis) of `a` at `indices`.
+
+    Arguments: axis, None for the elements in C order; mode, what becomes of indices out of bounds: "raise", "wrap" or "clip".
+
+    Raises IndexError where an index is out of bounds, when it runs.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.take(nt.dmatrix("x"), [0, 2, 0], axis=1)
+    <gather: float64[?, 3]>
+    """
+    refuse("np.take", out=out)
+    x, where = as_variable(a), _integers(indices, "np.take")
+    if axis is None:
+        x, axis = np.ravel(x), 0
+    place = axis_of(axis, x.ndim, "np.take")
+    where = _in_mode(where, dim(x, place), mode, "np.take")
+    return x[(*(slice(None),) * place, where)]
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Variable:
+    """For every place of the other axes, the elements along `axis` at the indices there, as `argsort` and `argmax` give them.
+
+    >>> import numbascan.tensor as nt
+    >>> x = nt.dmatrix("x")
+    >>> nt.take_along_axis(x, nt.argsort(x, axis=1), axis=1)
+    <gather: float64[?, ?]>
+    """
+    x, where = as_variable(arr), _integers(indices, "np.take_along_axis")
+    if axis is None:
+        x, axis = np.ravel(x), 0
+    place = axis_of(axis, x.ndim, "np.take_along_axis")
+    if where.ndim != x.ndim:
+        raise ValueError(f"np.take_along_axis: indices of {where.ndim} dimensions do not go with an array of {x.ndim}{at_line()}")
+    return x[along_axis(x, where, place)]
+
+
+def along_axis(x: Variable, where: Variable, axis: int) -> tuple[Any, ...]:
+    """The index that takes `where` along an axis, and every place along the others."""
+    from .creation import arange
+
+    index: list[Any] = []
+    for k in range(x.ndim):
+        others = arange(dim(x, k))[(*(None,) * k, slice(None), *(None,) * (x.ndim - k - 1))]
+        index.append(where if k == axis else others)
+    return tuple(index)
+
+
+@implements(np.compress, np.extract, np.nonzero, np.flatnonzero, np.argwhere, np.unique)
+def _unknown_length(*args: Any, **kwargs: Any) -> Any:
+    raise TypeError(
+        f"how long the result is only its values say{at_line()}, and shapes are fixed by shapes; write np.where(mask, x, other)"
+    )
+
+
+__all__ = ["inc_subtensor", "set_subtensor", "subtensor", "take", "take_along_axis"]

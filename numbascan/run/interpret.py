@@ -1,1 +1,0 @@
-from ..oracle.interpret import interpret as interpret
