@@ -1,8 +1,14 @@
 """Symbolic variables and functions of them, under PyTensor's names: `import numbascan.tensor as nt`.
 
-Every function here is reached by NumPy's name too: `nt.tanh(x)` and `np.tanh(x)` are the same on a variable.
+NumPy's own functions lead to the same place: `nt.tanh(x)` and `np.tanh(x)` are one on a variable.
 """
+# ruff: noqa: F403 - the modules say in __all__ what is public
 
+from typing import TYPE_CHECKING, Any
+
+from .front.arranging import *
+from .front.arranging import *
+from .front.averages import *
 from .front.control import ifelse as ifelse
 from .front.creation import *
 from .front.indexing import *
@@ -14,3 +20,7 @@ from .front.shape import *
 from .front.shared import SharedVariable as SharedVariable
 from .front.tensor import *
 from .front.variable import Variable as Variable
+
+if TYPE_CHECKING:  # most names are made from tables, which type checkers do not read
+
+    def __getattr__(name: str) -> Any: ...

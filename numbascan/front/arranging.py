@@ -11,7 +11,7 @@ from ..ops.shape import ROLL
 from ..ops.sized import sized
 from .joining import concatenate, part
 from .shape import broadcast_to, expand_dims, ravel, reshape, swapaxes
-from .sizes import axes_of, axis_of, dim, fixed_int, shape_of, size_of
+from .sizes import NOT_GIVEN, axes_of, axis_of, dim, fixed_int, shape_of, size_of
 from .variable import METHODS, Variable, as_variable, at_line, implements
 
 
@@ -226,7 +226,7 @@ def _around(x: Variable, axis: int, before: int, after: int, mode: str) -> Varia
 
 
 @implements(np.diff)
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Variable:  # type: ignore[attr-defined]
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NOT_GIVEN, append: Any = NOT_GIVEN) -> Variable:
     """The differences of neighbours along an axis, taken n times; of truth values, whether they differ.
 
     >>> import numbascan.tensor as nt
@@ -235,8 +235,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append:
     """
     x = as_variable(a)
     place = axis_of(axis, x.ndim, "np.diff")
-    edges = [value if value is np._NoValue else _edge(x, value, place) for value in (prepend, append)]  # type: ignore[attr-defined]
-    parts = [value for value in (edges[0], x, edges[1]) if value is not np._NoValue]  # type: ignore[attr-defined]
+    edges = [value if value is NOT_GIVEN else _edge(x, value, place) for value in (prepend, append)]
+    parts = [value for value in (edges[0], x, edges[1]) if value is not NOT_GIVEN]
     x = concatenate(parts, place) if len(parts) > 1 else x
     for _ in range(fixed_int(n, "np.diff: n")):
         later, earlier = part(x, place, 1, None), part(x, place, None, -1)

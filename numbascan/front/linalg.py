@@ -119,15 +119,15 @@ def _leading(name: str, a: Variable, core_a: int, b: Variable, core_b: int) -> l
         if isinstance(n, int) and isinstance(m, int) and n != m and 1 not in (n, m):
             shapes = f"{show_shape(a.type.shape)} and {show_shape(b.type.shape)}"
             raise ValueError(f"{name}: leading axes of shapes {shapes} do not broadcast together{at_line()}")
-        is_first = isinstance(n, int) and n != 1 or isinstance(m, int) and m == 1
-        lead.append(n if is_first else m)
+        lead.append(n if (isinstance(n, int) and n != 1) or (isinstance(m, int) and m == 1) else m)
     return lead
 
 
 def _with_leading(x: Variable, core: int, lead: list[Any]) -> Variable:
     """x with the given leading axes; those whose length only the run knows are taken to be equal already."""
     own = x.type.shape[: x.ndim - core]
-    if len(own) == len(lead) and all(n != 1 or wanted == 1 for n, wanted in zip(own, lead, strict=True) if isinstance(wanted, int) or n == 1):
+    stretches = len(own) < len(lead) or any(n == 1 and not (isinstance(m, int) and m == 1) for n, m in zip(own, lead, strict=True))
+    if not stretches:
         return x
     return np.broadcast_to(x, (*lead, *x.shape[x.ndim - core :]))
 
@@ -164,11 +164,7 @@ def slogdet(a: Any) -> SlogdetResult:
 
 def _several(card: Card, *operands: Any, **attrs: Any) -> list[Variable]:
     """All results of a card."""
-    return [Variable(node) for node in outputs_of(op_node(card, *operands, **attrs))]
-
-
-def op_node(card: Card, *operands: Any, **attrs: Any) -> Any:
-    return op(card, *operands, **attrs).node
+    return [Variable(node) for node in outputs_of(op(card, *operands, **attrs).node)]
 
 
 @implements(np.linalg.cholesky)
@@ -247,7 +243,7 @@ def matrix_power(a: Any, n: int) -> Variable:
     if exponent < 0:
         x, exponent = inv(x), -exponent
     if exponent == 0:
-        return x * 0 + _identity(x)
+        return np.broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
     result: Variable | None = None
     while exponent:
         if exponent % 2:
@@ -256,3 +252,32 @@ def matrix_power(a: Any, n: int) -> Variable:
         x = matmul(x, x) if exponent else x
     assert result is not None
     return result
+
+
+linalg = SimpleNamespace(
+    cho_solve=cho_solve,
+    cholesky=cholesky,
+    cross=cross,
+    det=det,
+    eigh=eigh,
+    eigvalsh=eigvalsh,
+    expm=expm,
+    inv=inv,
+    kron=kron,
+    matmul=matmul,
+    matrix_power=matrix_power,
+    multi_dot=multi_dot,
+    outer=products.vector_outer,
+    qr=qr,
+    slogdet=slogdet,
+    solve=solve,
+    solve_triangular=solve_triangular,
+    tensordot=tensordot,
+    vecdot=vecdot,
+)
+"""`nt.linalg`: the functions of `numpy.linalg` and `scipy.linalg` that are supported here."""
+
+__all__ = [
+    *("cho_solve", "cholesky", "cross", "det", "dot", "eigh", "eigvalsh", "einsum", "expm", "inner", "inv", "kron", "linalg", "matmul"),
+    *("matrix_power", "matvec", "multi_dot", "outer", "qr", "slogdet", "solve", "solve_triangular", "tensordot", "vdot", "vecdot", "vecmat"),
+]

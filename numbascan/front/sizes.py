@@ -14,6 +14,7 @@ from ..ops.dims import dim_node
 from .variable import Variable, as_variable, at_line
 
 Size = int | Node
+NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]
 
 
 def axis_of(axis: Any, ndim: int, name: str) -> int:
@@ -95,7 +96,7 @@ def count_of(dims: Sequence[Any]) -> Any:
 def refuse(name: str, **given: Any) -> None:
     """TypeError if an argument is given that works in place or has no meaning for traced values."""
     for argument, value in given.items():
-        if value is not None and value is not np._NoValue:  # type: ignore[attr-defined]
+        if value is not None and value is not NOT_GIVEN:
             raise TypeError(f"{name}({argument}={value!r}) is not supported on traced values{at_line()}; leave {argument} out")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .creation import arange
 from .scan import scan
 from .scan_inputs import Arguments
 from .tree import flatten, unflatten
@@ -164,14 +165,8 @@ def _kept(rows: Any, mask: Any) -> Any:
     if not isinstance(rows, Variable) and not isinstance(mask, Variable):
         return rows[: len(mask)][mask]
     count = np.cumsum(mask.astype("int64"))  # the k-th kept row is the first at which k rows have been kept
-    position = np.searchsorted(count, 1 + _first_integers(count[-1:].sum()))
+    position = np.searchsorted(count, arange(1, count[-1:].sum() + 1))
     return np.take(rows, position, axis=0)
-
-
-def _first_integers(n: Any) -> Any:
-    from ..tensor import arange
-
-    return arange(n)
 
 
 def scan_checkpoints(

@@ -2,6 +2,7 @@
 
 import pickle
 from collections import namedtuple
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -10,20 +11,37 @@ import numbascan as ns
 import numbascan.tensor as nt
 
 
-class Counted:
-    """A function that counts how often it was traced."""
+class Traces:
+    """The types with which a function was traced, kept where a trace does not look for what it depends on."""
 
-    def __init__(self, f):
-        self.f, self.types = f, []
+    def __init__(self):
+        self.queue, self.list = SimpleQueue(), []
 
-    def __call__(self, *args, **kwargs):
-        self.types.append([str(v.type) for v in [*args, *kwargs.values()] if hasattr(v, "type")])
-        return self.f(*args, **kwargs)
+    def __eq__(self, expected):
+        return self.found() == expected
+
+    def __len__(self):
+        return len(self.found())
+
+    def __getitem__(self, index):
+        return self.found()[index]
+
+    def found(self):
+        while not self.queue.empty():
+            self.list.append(self.queue.get())
+        return self.list
 
 
-def counted(f, **options):
-    inner = Counted(f)
-    return ns.jit(inner, mode="python", name="counted", **options), inner.types
+def counted(f):
+    """`f` compiled, and the types of its arguments in each trace."""
+    traces = Traces()
+    note = traces.queue.put
+
+    def inner(*args):
+        note([str(arg.type) for arg in args if hasattr(arg, "type")])
+        return f(*args)
+
+    return ns.jit(inner, mode="python", name="counted"), traces
 
 
 def double_norm(v, factor=2.0):

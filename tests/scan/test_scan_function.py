@@ -1,6 +1,7 @@
 """`@ns.scan`: a step compiled once per kind of argument."""
 
 import pickle
+from collections import deque
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_decorating_with_keywords_alone_is_a_decorator():
 
 
 def counting(**keywords):
-    traces = []
+    traces = deque()  # not watched, as a list in the closure would be
 
     @ns.scan(mode="python", **keywords)
     def step(x, s):

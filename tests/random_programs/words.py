@@ -1,0 +1,44 @@
+"""Words of the programs besides NumPy's: made for arrays here, and for numbascan's variables where they meet one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import numbascan.tensor as nt
+
+
+def numbers(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
+    """Numbers to start from: floats within ±1.5, integers from -4 (unsigned: 0) to 9."""
+    rng = np.random.default_rng(seed)
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        found: Any = rng.random(shape) < 0.5
+    elif kind in "iu":
+        found = rng.integers(0 if kind == "u" else -4, 10, shape)
+    elif kind == "c":
+        found = rng.uniform(-1.5, 1.5, shape) + 1j * rng.uniform(-1.5, 1.5, shape)
+    else:
+        found = rng.uniform(-1.5, 1.5, shape)
+    return np.asarray(found).astype(dtype)[()]
+
+
+def as_updates(pairs: list[tuple[Any, Any]]) -> Any:
+    """Updates as a dict."""
+    return dict(pairs)
+
+
+def put(x: Any, index: Any, value: Any) -> Any:
+    """x with some elements replaced."""
+    return nt.set_subtensor(nt.as_tensor_variable(x)[index], value)
+
+
+def inc(x: Any, index: Any, value: Any) -> Any:
+    """x with something added to some elements, as often as `index` names them."""
+    return nt.inc_subtensor(nt.as_tensor_variable(x)[index], value)
+
+
+def ifelse(condition: Any, a: Any, b: Any) -> Any:
+    """a where the condition holds, else b."""
+    return nt.ifelse(condition, a, b)
