@@ -102,7 +102,7 @@ def kalman(F, Q, R, y):
         S = P[0, 0] + R[0, 0]
         total += -0.5 * (math.log(S) + v * v / S + math.log(2 * math.pi))
         for i in range(4):
-            K[i] = P[i, 0] / S
+            K[i] = P[0, i] / S
         for i in range(4):
             m[i] = predicted[i] + K[i] * v
         for j in range(4):

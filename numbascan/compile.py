@@ -136,6 +136,8 @@ class Program:
             results = interpret(self.graph, arguments)
         for k, array in enumerate(out or ()):
             if array is not None:
+                if len(array) < len(results[k]):
+                    raise ValueError(f"scan {self.name!r}: out= has {len(array)} rows, the loop makes {len(results[k])}")
                 array[: len(results[k])] = results[k]
                 results[k] = array[: len(results[k])]
         return results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,8 @@ def var(
     apart = x - center
     squares = (apart * np.conj(apart)).real if x.type.kind == "c" else apart * apart
     off = ddof if correction is NOT_GIVEN else correction
-    return sum(squares, axis=axis, keepdims=keepdims) / np.maximum(_count(x, axis, wide) - off, 0)
+    count = _count(x, axis, wide) - off
+    return sum(squares, axis=axis, keepdims=keepdims) / (np.maximum(count, 0) if isinstance(count, Variable) else builtins.max(count, 0))
 
 
 @implements(np.std, method="std")

@@ -11,9 +11,10 @@ from ..ops.shape import ARANGE, DIM
 from ..ops.sized import sized
 from ..types import dtype_name
 from .joining import common_dtype
+from .math import cast
 from .shape import broadcast_sizes, broadcast_to, expand_dims, moveaxis
 from .sizes import axes_of, dim, fixed_int, only_c_order, refuse, shape_of, size_of, value_of
-from .variable import METHODS, Variable, as_variable, at_line, implements
+from .variable import Variable, as_variable, at_line, implements
 
 # one value everywhere -----------------------------------------------------------------------------------------------
 
@@ -32,7 +33,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> Va
     """
     only_c_order("nt.full", order)
     value = as_variable(fill_value)
-    return broadcast_to(METHODS["astype"](value, value.dtype if dtype is None else dtype), shape)
+    return broadcast_to(cast(value, value.dtype if dtype is None else dtype), shape)
 
 
 def zeros(shape: Any, dtype: Any = "float64", order: str = "C") -> Variable:
@@ -83,7 +84,7 @@ empty_like = zeros_like
 
 def alloc(value: Any, *shape: Any) -> Variable:
     """`value` broadcast to a shape: PyTensor's order of arguments."""
-    return broadcast_to(METHODS["astype"](as_variable(value), as_variable(value).dtype), shape)
+    return broadcast_to(cast(as_variable(value), as_variable(value).dtype), shape)
 
 
 def fill(a: Any, b: Any) -> Variable:
@@ -124,7 +125,7 @@ def _length(start: Variable, stop: Variable, step: Variable) -> Any:
     starts_at_0, steps_by_1 = (constant_value(x.node) == number for x, number in ((start, 0), (step, 1)))
     if starts_at_0 and steps_by_1 and stop.node.op is DIM:
         return stop
-    span = stop if starts_at_0 else METHODS["astype"](stop, "int64") - start
+    span = stop if starts_at_0 else cast(stop, "int64") - start
     return np.maximum(span if steps_by_1 else -(-span // step), 0)
 
 
@@ -149,13 +150,13 @@ def linspace(
     n_steps = count - 1 if endpoint else count
     divisor = max(n_steps, 1) if isinstance(n_steps, int) else np.maximum(n_steps, 1)
     real = common_dtype([first, last])
-    step = (last - first) / METHODS["astype"](as_variable(divisor), "float32" if real in ("float32", "complex64") else "float64")
+    step = (last - first) / cast(as_variable(divisor), "float32" if real in ("float32", "complex64") else "float64")
     rank = max(first.ndim, last.ndim)
     places = expand_dims(arange(count), tuple(range(1, rank + 1))) if rank else arange(count)
     result = places.astype(step.dtype) * step + first
     if endpoint:
         result = np.where((places == count - 1) & (places > 0), last, result)
-    result = METHODS["astype"](moveaxis(result, 0, axis) if rank else result, real if dtype is None else dtype)
+    result = cast(moveaxis(result, 0, axis) if rank else result, real if dtype is None else dtype)
     return (result, step) if retstep else result
 
 
@@ -163,7 +164,7 @@ def linspace(
 def logspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0) -> Variable:
     """`base` to the powers of `num` evenly spaced numbers from `start` to `stop`."""
     result = np.power(base, linspace(start, stop, num, endpoint, axis=axis))
-    return result if dtype is None else METHODS["astype"](result, dtype)
+    return result if dtype is None else cast(result, dtype)
 
 
 @implements(np.meshgrid)
@@ -196,7 +197,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = "float64") -> Variable:
     <cast: float64[?, 3]>
     """
     rows, columns = arange(N), arange(N if M is None else M)
-    return METHODS["astype"](rows[:, None] + k == columns, dtype)
+    return cast(rows[:, None] + k == columns, dtype)
 
 
 def identity(n: Any, dtype: Any = "float64") -> Variable:
@@ -210,7 +211,7 @@ identity_like = implements()(lambda x: eye(*shape_of(as_variable(x)), dtype=as_v
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = "float64") -> Variable:
     """A matrix of N rows and M columns with ones at and below the k-th diagonal."""
     rows, columns = arange(N), arange(N if M is None else M)
-    return METHODS["astype"](rows[:, None] + k >= columns, dtype)
+    return cast(rows[:, None] + k >= columns, dtype)
 
 
 @implements(np.tril)

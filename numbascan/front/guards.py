@@ -37,6 +37,7 @@ class Guards:
         self.containers: list[tuple[Any, Hashable]] = []
         self.arrays: list[tuple[np.ndarray, bytes]] = []
         self.generators: list[Any] = []
+        self.array_names: dict[int, str] = {}
         self._seen: dict[int, Any] = {}
         self._objects: list[Any] = []
         self._code_names: set[str] = set()
@@ -72,16 +73,17 @@ class Guards:
 
     # collecting -----------------------------------------------------------------------------------------------------
 
-    def _visit(self, value: Any) -> None:
+    def _visit(self, value: Any, name: str = "") -> None:
         if value is None or is_number(value) or isinstance(value, (str, bytes, type)) or id(value) in self._seen:
             return
         self._seen[id(value)] = value
         if isinstance(value, np.ndarray):
             self.arrays.append((value, _bytes(value)))
+            self.array_names[id(value)] = name
         elif isinstance(value, (list, tuple, set, frozenset, dict)):
             self.containers.append((value, _inside(value)))
-            for child in value.values() if isinstance(value, dict) else value:
-                self._visit(child)
+            for key, child in value.items() if isinstance(value, dict) else enumerate(value):
+                self._visit(child, f"{name}_{key}")
         elif isinstance(value, (np.random.Generator, np.random.RandomState, random.Random)):
             self.generators.append(value)
         elif isinstance(value, functools.partial):
@@ -101,17 +103,17 @@ class Guards:
         if not _is_ours(fn):
             return
         self._visit_all(fn.__defaults__, fn.__kwdefaults__, getattr(fn, "__wrapped__", None))
-        for cell in fn.__closure__ or ():
+        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
             value = _content(cell)
             self.cells.append((cell, value))
-            self._visit(value)
+            self._visit(value, name)
         for code in _codes(fn.__code__):
             self._code_names.update(code.co_names)
             for name in code.co_names:
                 value = fn.__globals__.get(name, _MISSING)
                 if value is not _MISSING and not (isinstance(value, types.ModuleType) and not _is_ours(value)):
                     self.names.append((fn.__globals__, name, value))
-                    self._visit(value)
+                    self._visit(value, name)
 
     def _visit_attributes(self) -> None:
         """Attributes of objects and modules, as far as their names stand in the code; again, as long as new code comes to light."""
@@ -132,7 +134,7 @@ class Guards:
             return
         self.attributes.append((holder, name, value))
         if value is not _MISSING:
-            self._visit(value)
+            self._visit(value, name)
 
 
 def _equal(now: Any, before: Any) -> bool:
@@ -173,9 +175,10 @@ def _is_ours(value: Any) -> bool:
     """Whether `value` is code or data of the user: no library's, nothing of the standard library or installed packages."""
     module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     module = module if isinstance(module, str) else type(value).__module__
-    if module.split(".")[0] in _LIBRARIES:
-        return False
     code = getattr(value, "__code__", None)
+    is_run_text = module == "builtins" and code is not None  # what `exec` made in a namespace without a name
+    if module.split(".")[0] in _LIBRARIES and not is_run_text:
+        return False
     file = code.co_filename if code is not None else getattr(sys.modules.get(module), "__file__", None)
     return not (file or "").startswith(_FOREIGN)
 

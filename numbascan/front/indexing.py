@@ -24,9 +24,20 @@ def getitem(x: Variable, index: Any) -> Variable:
     """x[index], with NumPy's meaning: positions, slices, new axes, `...`, integer arrays, and masks that are known while tracing."""
     spec = _spec(x, index if isinstance(index, tuple) else (index,))
     if not spec:
-        return x
+        return Part(x.node, x.node, spec)
     has_arrays = any(isinstance(entry, Node) and entry.type.rank for entry in spec)
-    return Variable(sized(GATHER if has_arrays else INDEX, (x.node,), spec))
+    node = sized(GATHER if has_arrays else INDEX, (x.node,), spec)
+    return Variable(node) if node.op in (INDEX, GATHER) else Part(node, x.node, spec)
+
+
+class Part(Variable):
+    """x[…] where the node alone does not tell what it is a part of: all of x, or a part of a constant, which is a constant."""
+
+    __slots__ = ("spec", "whole")
+
+    def __init__(self, node: Node, whole: Node, spec: tuple[Any, ...]) -> None:
+        super().__init__(node)
+        self.whole, self.spec = whole, spec
 
 
 def _spec(x: Variable, index: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -101,12 +112,21 @@ def subtensor(x: Any, *index: Any) -> Variable:
 
 
 def _written(card: SizedCard, region: Any, y: Any, name: str) -> Variable:
-    node = region.node if isinstance(region, Variable) else None
-    if node is None or node.op not in (INDEX, GATHER):
-        raise TypeError(f"{name}: the first argument must be x[…] of a variable, got {region!r}{at_line()}; write {name}(x[1:3], y)")
-    x, *holes = node.inputs
+    whole, spec = _origin(region, name)
     values = _without_leading_ones(as_variable(y), region.ndim)
-    return Variable(sized(card, (x, values.node), filled(node.attr("spec"), iter(holes))))
+    return Variable(sized(card, (whole, values.node), spec))
+
+
+def _origin(region: Any, name: str) -> tuple[Node, tuple[Any, ...]]:
+    """Of x[…]: x, and what stands between the brackets."""
+    if isinstance(region, Part):
+        return region.whole, region.spec
+    if not isinstance(region, Variable) or region.node.op not in (INDEX, GATHER):
+        raise TypeError(
+            f"{name}: expected x[…] of a variable, got {region!r}{at_line()}; write x[idx].set(y), or nt.set_subtensor(x[idx], y)"
+        )
+    x, *holes = region.node.inputs
+    return x, filled(region.node.attr("spec"), iter(holes))
 
 
 def _without_leading_ones(y: Variable, rank: int) -> Variable:

@@ -11,9 +11,10 @@ import numpy as np
 from ..ir.node import constant
 from ..ops.shape import CONCATENATE
 from ..types import dtype_name
+from .math import cast
 from .shape import atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel, reshape
 from .sizes import as_arrays, axis_of, dim, fixed_int, refuse, shape_of, size_of
-from .variable import METHODS, Variable, as_variable, at_line, implements, op
+from .variable import Variable, as_variable, at_line, implements, op
 
 _PYTHON = {"i": 0, "f": 0.0, "c": 0j}  # a Python number of a kind, for promotion
 
@@ -32,8 +33,8 @@ def _joined(arrays: Sequence[Variable], axis: int, dtype: Any, name: str) -> Var
         raise ValueError(
             f"{name}: the arrays have {', '.join(str(x.ndim) for x in arrays)} dimensions{at_line()}; all must have equally many"
         )
-    cast = [METHODS["astype"](x, wanted) for x in arrays]
-    return cast[0] if len(cast) == 1 else op(CONCATENATE, *cast, axis=axis)
+    parts = [cast(x, wanted) for x in arrays]
+    return parts[0] if len(parts) == 1 else op(CONCATENATE, *parts, axis=axis)
 
 
 @implements(np.concatenate, np.concat)
@@ -79,7 +80,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
         raise ValueError(f"np.stack: all arrays must have the same shape, they have {[x.type.shape for x in parts]}{at_line()}")
     wanted = common_dtype(parts) if dtype is None else dtype_name(dtype)
     place = axis_of(axis, parts[0].ndim + 1, "np.stack")
-    return _joined([expand_dims(METHODS["astype"](x, wanted), place) for x in parts], place, wanted, "np.stack")
+    return _joined([expand_dims(cast(x, wanted), place) for x in parts], place, wanted, "np.stack")
 
 
 @implements(method="_stack")
@@ -106,7 +107,7 @@ def _leaves(values: Any) -> Any:
 def _nested(values: Any, dtype: str) -> Variable:
     if _is_list(values):
         return stack([_nested(value, dtype) for value in values])
-    return METHODS["astype"](as_variable(values), dtype)
+    return cast(as_variable(values), dtype)
 
 
 @implements(np.hstack)

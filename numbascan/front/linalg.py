@@ -18,6 +18,7 @@ from ..ops import linalg as cards
 from ..ops.card import Card
 from ..types import show_shape
 from . import products
+from .creation import eye
 from .einsum import einsum, multi_dot
 from .products import conjugated, cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat
 from .variable import Variable, as_variable, at_line, implements, op

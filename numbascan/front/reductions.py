@@ -80,11 +80,9 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None)
 # extremes and truth -------------------------------------------------------------------------------------------------
 
 
-def _plain(
-    card: Card, name: str, summary: str, example: str, *keys: Callable[..., Any], aliases: tuple[str, ...] = ()
-) -> Callable[..., Variable]:
-    def function(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = _NONE) -> Variable:
-        refuse(f"np.{name}", out=out, initial=initial, where=where)
+def _plain(card: Card, name: str, summary: str, example: str, *keys: Callable[..., Any]) -> Callable[..., Variable]:
+    def function(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Variable:
+        refuse(f"np.{name}", out=out, **others)
         return _folded(card, as_variable(a), axis, keepdims, f"np.{name}")
 
     function.__name__ = function.__qualname__ = name

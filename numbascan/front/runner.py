@@ -75,7 +75,10 @@ class Runner:
 
     def _into(self, values: list[Any], out: list[np.ndarray]) -> list[np.ndarray]:
         """Results in the caller's arrays: whole, or their first rows where a loop ended early."""
-        raw = self.program(values, [*out, *(None for _ in self._targets)])
+        raw = self.program(values, [array if array.ndim else None for array in out] + [None] * len(self._targets))
+        for value, array in zip(raw, out, strict=False):
+            if not array.ndim:
+                array[()] = value
         written = [
             array if array.ndim == 0 or len(value) == len(array) else array[: len(value)] for value, array in zip(raw, out, strict=False)
         ]

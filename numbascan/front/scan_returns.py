@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,12 +67,18 @@ def parse_returned(value: Any, outs: tuple[OutKey, ...] | None, where: str) -> R
     items, is_list = _outputs(rest, outs, where)
     if outs is not None and len(items) != len(outs):
         raise ValueError(
-            f"{where} returns {len(items)} outputs, but outputs_info has {len(outs)} entries; give one entry for each output (None where "
-            "it is not recurrent)" + ("; if the list is meant as one array, return np.stack([...])" if is_list and len(outs) == 1 else "")
+            f"{where} returns {_count(items, 'output')}, but outputs_info has {_count(outs, 'entry')}; give one entry for each output (None "
+            "where it is not recurrent)"
+            + ("; if the list is meant as one array, return np.stack([...])" if is_list and len(outs) == 1 else "")
         )
     structures = [None] * len(items) if outs is None else [structure for structure, _, _ in outs]
     outputs = tuple(_leaves(item, structure, k, where) for k, (item, structure) in enumerate(zip(items, structures, strict=True)))
     return Returned(outputs, tuple(_pair(pair, where) for pair in updates), condition, is_list)
+
+
+def _count(items: Sequence[Any], what: str) -> str:
+    plural = what[:-1] + "ies" if what.endswith("y") else what + "s"
+    return f"{len(items)} {what if len(items) == 1 else plural}"
 
 
 def _is_list(value: Any) -> bool:

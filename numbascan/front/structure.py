@@ -83,7 +83,7 @@ class ScanOp:
                     for to in sides:
                         if to != origin:
                             mappings[f"{to}_from_{origin}"][position] = _outer_or_list(to, found[to])
-        return mappings
+        return {name: dict(sorted(mapping.items())) for name, mapping in mappings.items()}
 
     def _places(self) -> dict[int, dict[str, list[int]]]:
         """For each row, the positions of its values on the four sides."""

@@ -122,7 +122,8 @@ def _binding(guards: Guards | None, arrays: dict[Node, np.ndarray]) -> Iterator[
         if id(array) not in known:
             if array.size <= 1 or not guards.holds_array(array):
                 return None if outer is None else outer(array)
-            known[id(array)] = new_input(type_of(array))
+            name = guards.array_names.get(id(array), "")
+            known[id(array)] = new_input(type_of(array), name if name.isidentifier() else None)
             arrays[known[id(array)]] = array  # also keeps the array alive, and with it its id
         return known[id(array)]
 

@@ -28,7 +28,7 @@ _TABLE: dict[str, tuple[str, str, str]] = {
     "square": ("x", "x * x", "sqr"),
     "sqrt": ("x", "the square root; NaN for negative real numbers", ""),
     "cbrt": ("x", "the cube root", ""),
-    "reciprocal": ("x", "1 / x, in x's dtype", "inv"),
+    "reciprocal": ("x", "1 / x, in x's dtype", ""),
     "hypot": ("x1 x2", "sqrt(x1**2 + x2**2) without overflow", ""),
     "copysign": ("x1 x2", "|x1| with the sign of x2", ""),
     "heaviside": ("x1 x2", "0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0", ""),

@@ -150,6 +150,19 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     def __getitem__(self, index: Any) -> Variable:
         return METHODS["__getitem__"](self, index)
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        METHODS["__setitem__"](self, index, value)
+
+
+def _rebinding(name: str) -> Callable[[Any, Any], Any]:
+    """`x += y` as `x = x + y`: a traced value is never written into."""
+    binary = getattr(Variable, f"__{name}__")
+    return lambda self, other: binary(self, other)
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
+    setattr(Variable, f"__i{_name}__", _rebinding(_name))
+
 
 def at_line() -> str:
     """Where the user's code is, for messages: " (file.py, line 3)"."""
@@ -161,7 +174,7 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs:
     ours = DISPATCH.get((ufunc, method))
     if ours is None:
         raise TypeError(f"np.{ufunc.__name__}.{method} is not supported on traced values{at_line()}; supported: np.add.reduce and its like, or np.sum")
-    kwargs = {key: value for key, value in kwargs.items() if value is not None}
+    kwargs = {key: value for key, value in kwargs.items() if value is not None or key == "axis"}  # axis=None means all of them
     return ours(*inputs, **kwargs)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import compare
 from ..types import Shape, TensorType, show_shape
 from .card import Card, register
 from .elementwise import MUL
 from .lowering import Contract, Elementwise, Indices, Operands, View
+from .sized import at_line, must_equal
 
 Labels = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
@@ -33,7 +33,7 @@ def label_extents(shapes: tuple[Shape, ...], labels: tuple[tuple[int, ...], ...]
             known = extents.get(label)
             if known is not None and dim is not None and known != dim:
                 both = " and ".join(map(show_shape, shapes))
-                raise ValueError(f"contract: shapes {both} do not fit: axes of lengths {known} and {dim} must be equal")
+                raise ValueError(f"contract: shapes {both} do not fit: axes of lengths {known} and {dim} must be equal{at_line()}")
             extents[label] = dim if known is None else known
     return extents
 
@@ -77,7 +77,7 @@ def _paired_infer(a: TensorType, axes: tuple[int, int]) -> TensorType:
     first, second = axes
     n, m = a.shape[first], a.shape[second]
     if n is not None and m is not None and n != m:
-        raise ValueError(f"einsum: axes {first} and {second} of shape {show_shape(a.shape)} have one label, but lengths {n} and {m}")
+        raise ValueError(f"einsum: axes {first} and {second} of shape {show_shape(a.shape)} have one label, but lengths {n} and {m}{at_line()}")
     shape = list(a.shape)
     shape[first] = m if n is None else n
     del shape[second]
@@ -95,8 +95,7 @@ def _paired_dims(view: Operands) -> Indices:
     first, second = view.attrs["axes"]
     dims = view.dims(0)
     message = f"einsum: axes {first} and {second} have one label, but lengths {{0}} and {{1}}"
-    if dims[first] != dims[second]:
-        view.check(compare("==", dims[first], dims[second]), "ValueError", message, dims[first], dims[second])
+    must_equal(view, dims[first], dims[second], message)
     return dims[:second] + dims[second + 1 :]
 
 

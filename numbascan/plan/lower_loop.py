@@ -58,6 +58,7 @@ class _Loop:
         self.wanted = requests(node, scope.readers, scope.outputs)
         self.n_steps: Index = 0
         self.steps: Index = 0
+        self._fitting: set[Index] = set()
 
     def make(self) -> list[Value]:
         self.n_steps = self._counted()
@@ -82,14 +83,27 @@ class _Loop:
         if isinstance(element, Literal):
             return int(element.value.real)
         n_steps = self.builder.let("n_steps", cast(element, "int64"))
-        self.builder.check(compare(">=", n_steps, 0), "ValueError", messages.negative_steps(self.spec), n_steps)
+        self._fitting = self._lengths(self.spec.n_steps)
+        if not self._fitting:
+            self.builder.check(compare(">=", n_steps, 0), "ValueError", messages.negative_steps(self.spec), n_steps)
         return n_steps
+
+    def _lengths(self, node: Node) -> set[Index]:
+        """The numbers of rows of which n_steps is the least, so that it is neither negative nor too large; empty if it is not such a least."""
+        if node.op.name == "dim":
+            axis = node.attr("axis")
+            assert isinstance(axis, int)
+            return {self.scope.value(node.inputs[0]).dims[axis]}
+        if node.op.name == "minimum":
+            parts = [self._lengths(parent) for parent in node.inputs]
+            return set().union(*parts) if all(parts) else set()
+        return set()
 
     def _check_sequences(self) -> None:
         for seq in self.spec.seqs:
             rows = self.scope.value(seq.outer).dims[0]
             needed = add(self.n_steps, seq.span)
-            if rows != needed:
+            if rows != needed and not (seq.span == 0 and rows in self._fitting):
                 message = messages.short_sequence(self.spec, seq)
                 self.builder.check(compare(">=", rows, needed), "ValueError", message, rows, needed, self.n_steps)
         for state in self.spec.states:

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from numbascan.cli import main
+from numbascan.emit import cache
 
 FILE = """
 import numpy as np
@@ -22,6 +23,12 @@ def norm(v):
 
 norm.lower(np.ones(40))
 
+@ns.scan
+def decay(y, rate):
+    return y * rate
+
+decay.lower(outputs_info=np.ones(3), non_sequences=0.5, n_steps=4)
+
 @ns.jit
 def uncalled(v):
     return v + 1.0
@@ -31,6 +38,7 @@ def uncalled(v):
 @pytest.fixture
 def file(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "_loaded", {})  # as in a process of its own
     path = tmp_path / "model.py"
     path.write_text(FILE)
     return path
@@ -47,12 +55,13 @@ def test_show_prints_the_graph_of_a_variable(file, capsys):
     ]
 
 
-def test_show_prints_the_graph_of_a_compiled_function(file, capsys):
-    assert main(["show", f"{file}:norm", "--graph"]) == 0
-    assert "sqrt(" in capsys.readouterr().out
+@pytest.mark.parametrize("name, words", [("norm", "sqrt("), ("decay", "scan 'decay'")])
+def test_show_prints_the_graph_of_a_compiled_function(file, capsys, name, words):
+    assert main(["show", f"{file}:{name}", "--graph"]) == 0
+    assert words in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["y", "norm"])
+@pytest.mark.parametrize("name", ["y", "norm", "decay"])
 def test_show_prints_generated_code(file, capsys, name):
     assert main(["show", f"{file}:{name}", "--source", "cpu"]) == 0
     assert "def " in capsys.readouterr().out
@@ -66,7 +75,7 @@ def test_show_prints_memory(file, capsys):
 @pytest.mark.parametrize(
     "place, words",
     [
-        ("{file}:nothing", "has no 'nothing'; it has np, ns, nt, x, w, y, norm, uncalled"),
+        ("{file}:nothing", "has no 'nothing'; it has np, ns, nt, x, w, y, norm, decay, uncalled"),
         ("{file}:norm.nothing", "has no 'norm.nothing'"),
         ("{file}", "write FILE.py:NAME"),
         ("missing.py:x", "there is no file 'missing.py'"),

@@ -1,6 +1,8 @@
 """ns.function: inputs, outputs, updates, givens, and what it refuses."""
 
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -131,6 +133,23 @@ def test_a_pickled_function_keeps_its_shared_variables_together():
     grow()
     assert read(10.0) == 30.0
     assert (w.get_value(), w2.get_value()) == (2.0, 3.0)
+
+
+def test_a_pickled_function_runs_in_another_process(tmp_path):
+    x = nt.dvector("x")
+    total, _ = ns.scan(lambda x_t, before: np.tanh(before + x_t), sequences=x, outputs_info=0.0)
+    (tmp_path / "f.pickle").write_bytes(pickle.dumps((python([x], total), x, total)))
+    code = """
+import pathlib, pickle, sys
+import numpy as np
+import numbascan as ns, numbascan.tensor as nt
+own = [nt.dvector() for _ in range(100)]  # their numbers must not be taken for those of the other process
+f, x, total = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())
+again = ns.function([x], total, mode="python")
+print(f(np.ones(3)).tolist() == again(np.ones(3)).tolist(), f(np.ones(3))[0])
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "f.pickle")], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", str(np.tanh(1.0))]
 
 
 def test_a_scalar_argument_needs_no_array():

@@ -44,6 +44,11 @@ def counted(f):
     return ns.jit(inner, mode="python", name="counted"), traces
 
 
+@ns.jit(mode="python")
+def tripled(x):
+    return x * 3.0
+
+
 def double_norm(v, factor=2.0):
     return factor * np.sqrt(np.sum(v * v))
 
@@ -218,3 +223,8 @@ def test_graph_and_source_are_there_after_a_call():
 def test_a_pickled_function_computes_the_same():
     f = pickle.loads(pickle.dumps(ns.jit(np.tanh, mode="python")))
     np.testing.assert_array_equal(np.tanh([0.5, 2.0]), f(np.array([0.5, 2.0])))
+
+
+def test_a_pickled_decorated_function_is_found_by_its_name():
+    assert pickle.loads(pickle.dumps(tripled)) is tripled
+    assert tripled(2.0) == 6.0

@@ -73,8 +73,8 @@ def shared_values(names: dict[str, Any]) -> Iterator[dict[str, Shared]]:
         names.update(found)
 
 
-def parse(returned: Any, n_recurrent: int | None) -> tuple[list[Any], list[tuple[Any, Any]], bool]:
-    """Outputs, updates, and whether the loop ends. `n_recurrent`: how many outputs are expected, if that is known."""
+def parse(returned: Any) -> tuple[list[Any], list[tuple[Any, Any]], bool]:
+    """Outputs, updates, and whether the loop ends."""
     stop = False
     if isinstance(returned, (list, tuple)) and returned and isinstance(returned[-1], Until):
         stop = returned[-1].condition
@@ -136,7 +136,7 @@ class Loop:
         if has_axis:
             depth = -min(taps)
             return [tree_map(lambda leaf, k=k: scalar_or_array(leaf[k]), initial) for k in range(depth)]
-        return [tree_map(lambda leaf: leaf if isinstance(leaf, (int, float)) else scalar_or_array(leaf), initial)]
+        return [tree_map(lambda leaf: leaf if _is_number(leaf) else scalar_or_array(leaf), initial)]
 
     def arguments(self, t: int, histories: list[Any]) -> list[Any]:
         given = []
@@ -155,27 +155,28 @@ class Loop:
 
     def settle_numbers(self) -> None:
         """Initial values that are numbers take dtype and shape of the step's result."""
+        given = [None if history is None else history[0] for history in self.histories]
+        if not any(_is_number(leaf) for nest in given for leaf in leaves(nest)):
+            return
         for _ in range(8):
-            changed = False
             outputs, _, _ = self.call(0)
-            for history, output in zip(self.histories, outputs, strict=bool(self.histories)):
+            before = [None if history is None else history[0] for history in self.histories]
+            for original, history, output in zip(given, self.histories, outputs, strict=True):
                 if history is not None and len(history) == 1:
-                    before = history[0]
-                    history[0] = tree_map(_settled, before, output)
-                    changed |= any(not _alike(a, b) for a, b in zip(leaves(before), leaves(history[0]), strict=True))
-            if not changed:
+                    history[0] = tree_map(_settled, original, history[0], output)
+            after = [None if history is None else history[0] for history in self.histories]
+            if all(_alike(a, b) for a, b in zip(leaves(before), leaves(after), strict=True)):
                 return
         raise ValueError("a number as initial value finds no type")
 
     def call(self, t: int) -> tuple[list[Any], list[tuple[Any, Any]], bool]:
-        outputs, pairs, stop = parse(self.fn(*self.arguments(t, self.histories)), None)
+        outputs, pairs, stop = parse(self.fn(*self.arguments(t, self.histories)))
         return [tree_map(scalar_or_array, output) for output in outputs], pairs, stop
 
     def run(self) -> tuple[list[Any], dict[str, Any]]:
         """The rows of each output, and the new values of shared variables by name."""
         names = self.fn.__globals__
         with shared_values(names) as shared:
-            self.first = {name: one.value for name, one in shared.items()}
             self.settle_numbers()
             example, pairs, _ = self.call(0)
             rows: list[list[Any]] = [[] for _ in example]
@@ -199,30 +200,13 @@ class Loop:
             rows[k].append(output)
 
 
-def _settled(before: Any, output: Any) -> Any:
-    """A number (as given, or as an earlier trace settled it: all elements equal) in the type of the step's result."""
-    if isinstance(before, (int, float)) and not isinstance(before, np.generic):
-        return Number(before, np.asarray(output))
-    if isinstance(before, Number):
-        return Number(before.number, np.asarray(output))
-    return before
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, np.generic)
 
 
-class Number(np.ndarray):
-    """A number as initial value, in the dtype and shape that a trace gave it."""
-
-    number: float
-
-    def __new__(cls, number: float, like: np.ndarray) -> Any:
-        made = np.full(like.shape, number, like.dtype)
-        if made.ndim == 0:
-            return made[()]
-        found = made.view(cls)
-        found.number = number
-        return found
-
-    def __array_finalize__(self, obj: Any) -> None:
-        pass
+def _settled(original: Any, before: Any, output: Any) -> Any:
+    """A number in the dtype and shape of the step's result; anything else as it is."""
+    return np.full(np.shape(output), original, np.asarray(output).dtype)[()] if _is_number(original) else before
 
 
 def _alike(a: Any, b: Any) -> bool:

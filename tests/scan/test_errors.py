@@ -84,7 +84,7 @@ VALUE_ERRORS = {
         r"outputs_info\[0\].*2 rows.*taps \[-3, -1\] need 3",
     ),
     "more outputs than outputs_info": (lambda s: [note(s), s], {"outputs_info": [0.0], "n_steps": 2}, "returns 2 outputs.*has 1"),
-    "fewer outputs than outputs_info": (state, {"outputs_info": [0.0, None], "n_steps": 2}, "returns 1 outputs.*has 2"),
+    "fewer outputs than outputs_info": (state, {"outputs_info": [0.0, None], "n_steps": 2}, "returns 1 output, .*has 2"),
     "nothing returned": (lambda s: None, {"outputs_info": 0.0, "n_steps": 2}, "returns None"),
     "until not last": (lambda s: (ns.until(note(s) > 1), s), {"outputs_info": 0.0, "n_steps": 2}, "until.*return it last"),
     "keep_last of 0": (state, {"outputs_info": 0.0, "n_steps": 2, "keep_last": 0}, "keep_last is 0"),

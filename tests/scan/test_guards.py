@@ -92,3 +92,12 @@ def test_a_name_that_is_not_there_yet_does_not_matter():
         return later(x) if False else x  # noqa: F821 - never called
 
     assert Guards(step).hold()
+
+
+def test_functions_that_exec_made_are_watched():
+    names = {"table": np.arange(3.0)}
+    exec("def f(x):\n    return x * table[1]", names)
+    guards = Guards(names["f"])
+    assert guards.hold()
+    names["table"][1] = 7.0
+    assert not guards.hold()

@@ -115,8 +115,8 @@ def test_a_list_stands_for_an_array_where_one_output_with_one_entry_is_a_list():
 @pytest.mark.parametrize(
     "step, info, words",
     [
-        (lambda s: [s, s], [np.float64(0)], "returns 2 outputs, but outputs_info has 1"),
-        (lambda s: s, [np.float64(0), None], "returns 1 outputs, but outputs_info has 2"),
+        (lambda s: [s, s], [np.float64(0)], "returns 2 outputs, but outputs_info has 1 entry"),
+        (lambda s: s, [np.float64(0), None], "returns 1 output, but outputs_info has 2 entries"),
         (lambda s: None, [np.float64(0)], "returns None"),
         (lambda s: "text", [np.float64(0)], "'text'.*is no array"),
         (lambda s: [s, ns.until(s > 1), s], [np.float64(0), None], "ns.until.*at another place than the end"),

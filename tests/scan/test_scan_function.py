@@ -158,6 +158,7 @@ def test_captured_arrays_are_arguments_of_the_code():
 
     step(outputs_info=np.ones(3), n_steps=1)
     assert [node.type.shape for node in step.graph.inputs] == [(), (3,), (3,)]
+    assert [node.name for node in step.graph.inputs] == ["n_steps", "y", "TABLE"]
 
 
 def test_shared_variables_are_read_and_updated_at_every_call():
@@ -222,6 +223,19 @@ def test_out_may_be_a_memory_map(tmp_path):
     decay(outputs_info=16.0, non_sequences=0.5, n_steps=4, out=out, mode="python")
     out.flush()
     np.testing.assert_array_equal(np.load(tmp_path / "path.npy"), [8, 4, 2, 1])
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_out_of_a_final_state_may_be_a_scalar(mode):
+    out = np.zeros(())
+    assert decay(outputs_info=8.0, non_sequences=0.5, n_steps=3, keep_last=1, out=out, mode=mode) is out
+    assert out == 1
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_out_needs_room_for_every_step(mode):
+    with pytest.raises(ValueError, match="out= has 2 rows.*makes 3"):
+        decay(outputs_info=np.ones(3), non_sequences=0.5, n_steps=3, out=np.zeros((2, 3)), mode=mode)
 
 
 def test_out_follows_the_structure_of_the_outputs():
