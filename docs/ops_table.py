@@ -16,7 +16,10 @@ HEAD = """# Functions
 
 What a traced value or a symbolic variable understands. Each function stands under NumPy's name where there is one (call it with `np.`, or `scipy.special.`)
 and under its names in `numbascan.tensor` (call it with `nt.`); both are the same. *method* means that `x.name(...)` works too. Arguments are NumPy's;
-`out=` and `where=` are refused.
+`out=` and `where=` are refused. Operators (`+ - * / // % ** @`, comparisons, `& | ^ ~ << >>`, `abs`, `divmod`) stand for the functions that they stand for
+in NumPy, and `x[...]` takes positions, slices, new axes, `...` and arrays of integers. {methods} work as well.
+
+Known and refused, because the length of the result depends on values: {refused}.
 
 <!-- Written by docs/ops_table.py. -->
 """
@@ -27,8 +30,7 @@ def numpy_name(key: object) -> str | None:
     if isinstance(key, str):
         return key
     if isinstance(key, tuple):
-        ufunc, method = key
-        return f"np.{ufunc.__name__}.{method}"
+        return f"np.{key[0].__name__}.{key[1]}"
     name = getattr(key, "__name__", None)
     if name is None:
         return None
@@ -45,13 +47,20 @@ def summary(function: object) -> str:
     return first.replace("|", r"\|").replace("*", r"\*").replace("_", r"\_")
 
 
+def is_refusal(function: object) -> bool:
+    """Whether a function of ours exists only to say what to write instead."""
+    return getattr(function, "__name__", "").startswith("_") and not function.__doc__
+
+
 def rows() -> list[tuple[str, str, str, str]]:
     """NumPy's names, names in numbascan.tensor, method names, summary: one row for each function."""
     ours: dict[int, tuple[object, list[str], list[str], list[str]]] = {}
     for key, function in DISPATCH.items():
         name = numpy_name(key)
+        if isinstance(key, tuple) or name is None or is_refusal(function):
+            continue
         entry = ours.setdefault(id(function), (function, [], [], []))
-        if name is not None and name not in entry[1]:
+        if name not in entry[1]:
             entry[1].append(name)
     for name in sorted(name for name in dir(nt) if not name.startswith("_")):
         function = getattr(nt, name)
@@ -70,7 +79,10 @@ def _code(names: list[str]) -> str:
 
 def page() -> str:
     """The text of docs/ops.md."""
-    lines = [HEAD, "| NumPy, SciPy | `nt.` | method | gives |", "|---|---|---|---|"]
+    methods = sorted(numpy_name(key) for key in DISPATCH if isinstance(key, tuple))
+    refused = sorted(numpy_name(key) for key, function in DISPATCH.items() if is_refusal(function))
+    head = HEAD.format(methods=_code(methods), refused=_code(refused))
+    lines = [head, "| NumPy, SciPy | `nt.` | method | gives |", "|---|---|---|---|"]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows()]) + "\n"
 
 

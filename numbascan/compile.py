@@ -45,6 +45,7 @@ class Program:
         self._lengths = length_axes(graph) if specialise else frozenset()
         self._seen: dict[tuple[int, int], set[int]] = {}
         self._kernels: dict[tuple[tuple[Axes, ...], tuple[bool, ...]], Kernel] = {}
+        self._graphs: dict[tuple[Axes, ...], Graph] = {}  # as interpreted
         self._whole = (False,) * len(graph.outputs)
         self._converters = [_converter(node.type) for node in graph.inputs]
 
@@ -127,13 +128,20 @@ class Program:
             axes.append(known)
         return tuple(axes)
 
+    def _graph_for(self, kind: tuple[Axes, ...]) -> Graph:
+        """The graph for one kind of argument: a dimension of 1 that it leaves open must be known to broadcast."""
+        if kind not in self._graphs:
+            self._graphs[kind] = specialised(self.graph, kind)
+        return self._graphs[kind]
+
     def _interpreted(self, arguments: Sequence[Any], out: Sequence[Any] | None) -> list[Any]:
         if self.mode.target == "cuda":
             raise CudaUnavailableError("mode='cuda': this version generates code for the CPU only; use mode=None")
+        graph = self._graph_for(self._kind(arguments))
         if self.mode.target == "debug":
-            results = debug_run(self.graph, arguments, lambda graph, name: Program(graph, Mode(), name), self.name)
+            results = debug_run(graph, arguments, lambda graph, name: Program(graph, Mode(), name), self.name)
         else:
-            results = interpret(self.graph, arguments)
+            results = interpret(graph, arguments)
         for k, array in enumerate(out or ()):
             if array is not None:
                 if len(array) < len(results[k]):

@@ -124,7 +124,8 @@ class Tour:
         powers = ns.scan(double)
 
         def plain() -> np.ndarray:
-            rows, power = [], 1.0
+            rows: list[float] = []
+            power = 1.0
             while not rows or power <= 45:
                 power = power * 2
                 rows.append(power)

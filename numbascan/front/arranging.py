@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ..ir.node import constant_value
 from ..ops.shape import ROLL
 from ..ops.sized import sized
+from .choices import where
 from .joining import concatenate, part
 from .math import cast
 from .shape import broadcast_to, expand_dims, ravel, reshape, swapaxes
@@ -97,7 +99,15 @@ def tile(A: Any, reps: Any) -> Variable:
     sizes = shape_of(x)
     apart = expand_dims(x, tuple(range(0, 2 * rank, 2)))
     wide = broadcast_to(apart, [size for pair in zip(counts, sizes, strict=True) for size in pair])
-    return reshape(wide, [count * size for count, size in zip(counts, sizes, strict=True)])
+    return reshape(wide, _grown(sizes, counts))
+
+
+def _grown(sizes: Sequence[Any], counts: Sequence[int]) -> list[Any]:
+    """Each size as often as it is repeated; where one alone is not known, it is what is left over."""
+    known = [size for size in (*sizes, *counts) if isinstance(size, int)]
+    if len(known) == 2 * len(sizes) - 1 and 0 not in known:
+        return [count * size if isinstance(size, int) else -1 for count, size in zip(counts, sizes, strict=True)]
+    return [count * size for count, size in zip(counts, sizes, strict=True)]
 
 
 @implements(np.repeat, method="repeat")
@@ -123,12 +133,12 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Variable:
             raise TypeError(
                 f"np.repeat: one number for each element needs a fixed length, that of {x!r} is not{at_line()}; give one number"
             )
-        return x[(*(slice(None),) * place, np.repeat(np.arange(length), known))]
-    sizes, count = list(shape_of(x)), int(known.reshape(()))
+        places: Any = np.repeat(np.arange(length), np.asarray(known, dtype="int64"))
+        return x[(*(slice(None),) * place, places)]
+    sizes, count = shape_of(x), int(known.reshape(()))
     apart = expand_dims(x, place + 1)
     wide = broadcast_to(apart, (*sizes[: place + 1], count, *sizes[place + 1 :]))
-    sizes[place] = sizes[place] * count
-    return reshape(wide, sizes)
+    return reshape(wide, _grown(sizes, [count if k == place else 1 for k in range(x.ndim)]))
 
 
 # pad ----------------------------------------------------------------------------------------------------------------
@@ -193,18 +203,18 @@ def _framed(x: Variable, widths: list[tuple[int, int]], value: Any) -> Variable:
         raise ValueError(f"np.pad: constant_values must be one number on traced values, not {value!r}{at_line()}")
     sizes = [size + before + after for size, (before, after) in zip(shape_of(x), widths, strict=True)]
     frame = broadcast_to(cast(as_variable(value), x.dtype), sizes)
-    return frame[tuple(slice(before, -after or None) for before, after in widths)].set(x)  # type: ignore[no-any-return]
+    return frame[tuple(slice(before, -after or None) for before, after in widths)].set(x)
 
 
 def _reflected(i: Any, n: Any) -> Any:
     period = np.maximum(2 * (n - 1), 1)
     place = i % period
-    return np.where(place < n, place, period - place)
+    return where(place < n, place, period - place)
 
 
 def _mirrored(i: Any, n: Any) -> Any:
     place = i % (2 * n)
-    return np.where(place < n, place, 2 * n - 1 - place)
+    return where(place < n, place, 2 * n - 1 - place)
 
 
 _PLACES = {
@@ -265,7 +275,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Variable:
         widths = as_variable(x)
         dx = diff(widths) if widths.ndim == 1 else diff(widths, axis=place)
         dx = expand_dims(dx, tuple(range(1, values.ndim - place))) if widths.ndim == 1 and place < values.ndim - 1 else dx
-    return (dx * (part(values, place, 1, None) + part(values, place, None, -1)) / 2.0).sum(axis=place)  # type: ignore[no-any-return]
+    return (dx * (part(values, place, 1, None) + part(values, place, None, -1)) / 2.0).sum(axis=place)
 
 
 __all__ = ["diff", "ediff1d", "flip", "fliplr", "flipud", "pad", "repeat", "roll", "rot90", "tile", "trapezoid"]

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .choices import where
 from .math import cast
 from .reductions import max, min, sort, sum
-from .shape import expand_dims, reshape
+from .shape import expand_dims, reshape, squeeze
 from .sizes import NOT_GIVEN, axes_of, axis_of, count_of, dim, refuse, shape_of
 from .variable import METHODS, Variable, as_variable, at_line, implements
 
@@ -76,7 +77,7 @@ def var(
 @implements(np.std, method="std")
 def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **others: Any) -> Variable:
     """The square root of `var`, which says what the arguments mean."""
-    return np.sqrt(var(a, axis, dtype, out, ddof, keepdims, **others))  # type: ignore[no-any-return]
+    return np.sqrt(var(a, axis, dtype, out, ddof, keepdims, **others))
 
 
 @implements(np.average)
@@ -101,7 +102,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Variable:
     """The sum over axes of the elements that are not NaN."""
     x = as_variable(a)
-    return sum(np.where(np.isnan(x), x.dtype.type(0), x) if x.type.kind in "fc" else x, axis, dtype, out, keepdims)
+    return sum(where(np.isnan(x), x.dtype.type(0), x) if x.type.kind in "fc" else x, axis, dtype, out, keepdims)
 
 
 @implements(np.nanmean)
@@ -131,7 +132,7 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
     ordered, n = sort(rows, axis=-1), dim(rows, rows.ndim - 1)
     middle = (cast(ordered[..., (n - 1) // 2], _averaged_dtype(x, None)) + ordered[..., n // 2]) / 2
     if x.type.kind in "fc":
-        middle = np.where(np.isnan(ordered[..., -1]), ordered[..., -1], middle)
+        middle = where(np.isnan(ordered[..., -1]), ordered[..., -1], middle)
     return expand_dims(middle, tuple(sorted(axes))) if keepdims is not NOT_GIVEN and keepdims and axes else middle
 
 
@@ -153,7 +154,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> V
     axes = axes_of(axis, values.ndim, "np.linalg.norm")
     if ord is None or (isinstance(ord, str) and ord in ("fro", "f") and len(axes) == 2) or (ord == 2 and len(axes) == 1):
         squares = (values * np.conj(values)).real if values.type.kind == "c" else values * values
-        return np.sqrt(sum(squares, axis=axes, keepdims=keepdims))  # type: ignore[no-any-return]
+        return np.sqrt(sum(squares, axis=axes, keepdims=keepdims))
     if isinstance(ord, str) or len(axes) not in (1, 2) or (len(axes) == 2 and ord not in (1, -1, np.inf, -np.inf)):
         raise ValueError(f"np.linalg.norm: ord={ord!r} over {len(axes)} axes is not supported on traced values{at_line()}; leave ord out")
     return _vector_norm(values, ord, axes, keepdims) if len(axes) == 1 else _matrix_norm(values, ord, axes, keepdims)
@@ -167,14 +168,14 @@ def _vector_norm(x: Variable, ord: Any, axes: tuple[int, ...], keepdims: bool) -
         return (max if ord > 0 else min)(lengths, axis=axes, keepdims=keepdims)
     if ord == 1:
         return sum(lengths, axis=axes, keepdims=keepdims)
-    return sum(lengths**ord, axis=axes, keepdims=keepdims) ** (1.0 / ord)  # type: ignore[no-any-return]
+    return sum(lengths**ord, axis=axes, keepdims=keepdims) ** (1.0 / ord)
 
 
 def _matrix_norm(x: Variable, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Variable:
     summed, compared = (axes[0], axes[1]) if abs(ord) == 1 else (axes[1], axes[0])
     totals = sum(abs(x), axis=summed, keepdims=True)
     result = (max if ord > 0 else min)(totals, axis=compared, keepdims=True)
-    return result if keepdims else np.squeeze(result, axis=axes)
+    return result if keepdims else squeeze(result, axis=axes)
 
 
 __all__ = ["average", "mean", "median", "nanmean", "nansum", "norm", "std", "var"]

@@ -10,6 +10,7 @@ from ..ir.node import constant, constant_value
 from ..ops.shape import ARANGE, DIM
 from ..ops.sized import sized
 from ..types import dtype_name
+from .choices import where
 from .joining import common_dtype
 from .math import cast
 from .shape import broadcast_sizes, broadcast_to, expand_dims, moveaxis
@@ -155,7 +156,7 @@ def linspace(
     places = expand_dims(arange(count), tuple(range(1, rank + 1))) if rank else arange(count)
     result = places.astype(step.dtype) * step + first
     if endpoint:
-        result = np.where((places == count - 1) & (places > 0), last, result)
+        result = where((places == count - 1) & (places > 0), last, result)
     result = cast(moveaxis(result, 0, axis) if rank else result, real if dtype is None else dtype)
     return (result, step) if retstep else result
 
@@ -205,7 +206,11 @@ def identity(n: Any, dtype: Any = "float64") -> Variable:
     return eye(n, dtype=dtype)
 
 
-identity_like = implements()(lambda x: eye(*shape_of(as_variable(x)), dtype=as_variable(x).dtype))
+def identity_like(x: Any) -> Variable:
+    """The identity matrix of the shape and dtype of `x`."""
+    like = as_variable(x)
+    rows, columns = shape_of(like)
+    return eye(rows, columns, dtype=like.dtype)
 
 
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = "float64") -> Variable:
@@ -223,14 +228,14 @@ def tril(m: Any, k: Any = 0) -> Variable:
     <where: float64[?, ?]>
     """
     x = as_variable(m)
-    return np.where(_lower(x, k), x, x.dtype.type(0))
+    return where(_lower(x, k), x, x.dtype.type(0))
 
 
 @implements(np.triu)
 def triu(m: Any, k: Any = 0) -> Variable:
     """`m` with zeros below the k-th diagonal of the last two axes."""
     x = as_variable(m)
-    return np.where(_lower(x, k - 1), x.dtype.type(0), x)
+    return where(_lower(x, k - 1), x.dtype.type(0), x)
 
 
 def _lower(x: Variable, k: Any) -> Variable:
@@ -252,8 +257,9 @@ def diag(v: Any, k: Any = 0) -> Variable:
         return diagonal(x, offset)
     if x.ndim != 1:
         raise ValueError(f"np.diag needs a vector or a matrix, {x!r} has {x.ndim} axes{at_line()}")
-    size, places = dim(x, 0) + abs(offset), arange(dim(x, 0))
-    return zeros((size, size), x.dtype)[places + max(-offset, 0), places + max(offset, 0)].set(x)  # type: ignore[no-any-return]
+    n = dim(x, 0)
+    size = n + abs(offset) if offset else n
+    return zeros((size, size), x.dtype)[_diagonal_places(n, offset)].set(x)
 
 
 @implements(np.diagflat)
@@ -273,14 +279,22 @@ def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Variabl
     x, shift = as_variable(a), fixed_int(offset, "np.diagonal: offset")
     first, second = axes_of((axis1, axis2), x.ndim, "np.diagonal")
     x = moveaxis(x, (first, second), (-2, -1))
-    places = arange(_shorter(dim(x, x.ndim - 2) - max(-shift, 0), dim(x, x.ndim - 1) - max(shift, 0)))
-    return x[(*(slice(None),) * (x.ndim - 2), places + max(-shift, 0), places + max(shift, 0))]
+    n = _diagonal_length(dim(x, x.ndim - 2), dim(x, x.ndim - 1), shift)
+    return x[(*(slice(None),) * (x.ndim - 2), *_diagonal_places(n, shift))]
 
 
-def _shorter(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int):
-        return max(min(a, b), 0)
-    return a if a is b else np.minimum(a, b)
+def _diagonal_places(n: Any, offset: int) -> tuple[Variable, Variable]:
+    places = arange(n)
+    moved = places + abs(offset) if offset else places
+    return (places, moved) if offset >= 0 else (moved, places)
+
+
+def _diagonal_length(rows: Any, columns: Any, offset: int) -> Any:
+    if isinstance(rows, int) and isinstance(columns, int):
+        return max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    if offset == 0 and as_variable(rows).node is as_variable(columns).node:
+        return rows
+    return np.minimum(rows + min(offset, 0), columns - max(offset, 0))
 
 
 @implements(np.trace, method="trace")
@@ -292,7 +306,7 @@ def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     <sum: float64[]>
     """
     refuse("np.trace", out=out)
-    return diagonal(a, offset, axis1, axis2).sum(axis=-1, dtype=dtype)  # type: ignore[no-any-return]
+    return diagonal(a, offset, axis1, axis2).sum(axis=-1, dtype=dtype)
 
 
 @implements(np.vander)

@@ -62,7 +62,7 @@ def _pair(first: Term, second: Term, out: list[Hashable] | None, needed: set[Has
 def _path(terms: Sequence[Term], wanted: Sequence[Hashable]) -> list[tuple[int, ...]]:
     """Which terms to contract, step by step; results go to the end."""
     if len(terms) < 3 or any(x.type.size is None for x, _ in terms):
-        return [(0, 1)] * (len(terms) > 1) + [(0, len(terms) - 1 - k) for k in range(1, len(terms) - 1)]
+        return [(0, 1 if count == len(terms) else count - 1) for count in range(len(terms), 1, -1)]  # of `count` terms that are left
     number = {label: k for k, label in enumerate(dict.fromkeys(label for _, labels in terms for label in labels))}
     asked: list[Any] = []
     for x, labels in terms:

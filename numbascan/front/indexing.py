@@ -11,6 +11,8 @@ from ..ir.node import Node, constant, constant_value
 from ..ops.indexing import GATHER, INC_SUBTENSOR, INDEX, SET_SUBTENSOR
 from ..ops.sized import SizedCard, filled, sized
 from ..ops.spec import FULL, shortened
+from .choices import clip
+from .shape import ravel
 from .sizes import axis_of, dim, refuse
 from .variable import Variable, as_variable, at_line, implements
 
@@ -189,7 +191,7 @@ def _in_mode(indices: Variable, n: Any, mode: str, name: str) -> Variable:
     if mode == "wrap":
         return indices % n
     if mode == "clip":
-        return np.clip(indices, 0, n - 1)  # type: ignore[no-any-return]
+        return clip(indices, 0, n - 1)
     raise ValueError(f"{name}: mode {mode!r} is not known{at_line()}; use 'raise', 'wrap' or 'clip'")
 
 
@@ -215,7 +217,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     refuse("np.take", out=out)
     x, where = as_variable(a), _integers(indices, "np.take")
     if axis is None:
-        x, axis = np.ravel(x), 0
+        x, axis = ravel(x), 0
     place = axis_of(axis, x.ndim, "np.take")
     where = _in_mode(where, dim(x, place), mode, "np.take")
     return x[(*(slice(None),) * place, where)]
@@ -232,7 +234,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Variable:
     """
     x, where = as_variable(arr), _integers(indices, "np.take_along_axis")
     if axis is None:
-        x, axis = np.ravel(x), 0
+        x, axis = ravel(x), 0
     place = axis_of(axis, x.ndim, "np.take_along_axis")
     if where.ndim != x.ndim:
         raise ValueError(f"np.take_along_axis: indices of {where.ndim} dimensions do not go with an array of {x.ndim}{at_line()}")

@@ -17,10 +17,10 @@ from ..ir.node import outputs_of
 from ..ops import linalg as cards
 from ..ops.card import Card
 from ..types import show_shape
-from . import products
 from .creation import eye
 from .einsum import einsum, multi_dot
-from .products import conjugated, cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat
+from .products import conjugated, cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat, vector_outer
+from .shape import broadcast_to, swapaxes
 from .variable import Variable, as_variable, at_line, implements, op
 
 
@@ -52,8 +52,8 @@ class QRResult(NamedTuple):
 def solve(a: Any, b: Any) -> Variable:
     """x with a @ x = b.
 
-    Arguments: `a` of shape (…, n, n); `b` of shape (n,), or (…, n, k) for k right-hand sides. Returns x in the shape of `b`, with the leading
-    axes of both.
+    Arguments: `a` of shape (…, n, n); `b` of shape (n,), or (…, n, k) for k right-hand sides.
+    Returns x in the shape of `b`, with the leading axes of both.
 
     Raises LinAlgError where `a` is not square, does not fit `b`, or is singular.
 
@@ -68,8 +68,8 @@ def solve(a: Any, b: Any) -> Variable:
 def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False) -> Variable:
     """x with op(a) @ x = b for a triangular matrix `a`; the other triangle is not read.
 
-    Arguments: as for `solve`; `trans` 0 or "N" for `a` itself, 1 or "T" for its transpose, 2 or "C" for its conjugate transpose; `lower`, which
-    triangle of `a`; `unit_diagonal`, ones stand for its diagonal.
+    Arguments: as for `solve`; `trans`, 0 or "N" for `a` itself, 1 or "T" for its transpose, 2 or "C" for its conjugate transpose;
+    `lower`, for the lower triangle of `a`; `unit_diagonal`, for ones in place of its diagonal.
 
     Raises LinAlgError as `solve` does.
     """
@@ -84,7 +84,8 @@ def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, 
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Variable:
     """x with a @ x = b, from the Cholesky factor of `a`.
 
-    Arguments: a pair (c, lower) of the factor and which triangle it is: a = c @ c^H for a lower one, c^H @ c for an upper one; `b` as for `solve`.
+    Arguments: a pair (c, lower) of the factor and whether it is the lower one, with a = c @ c^H, or the upper one, with a = c^H @ c;
+    `b` as for `solve`.
 
     >>> import numbascan.tensor as nt
     >>> L = nt.cholesky(nt.dmatrix("A"))
@@ -130,7 +131,7 @@ def _with_leading(x: Variable, core: int, lead: list[Any]) -> Variable:
     stretches = len(own) < len(lead) or any(n == 1 and not (isinstance(m, int) and m == 1) for n, m in zip(own, lead, strict=True))
     if not stretches:
         return x
-    return np.broadcast_to(x, (*lead, *x.shape[x.ndim - core :]))
+    return broadcast_to(x, (*lead, *x.shape[x.ndim - core :]))
 
 
 # matrices -----------------------------------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Variable:
 
 def _transposed(a: Variable) -> Variable:
     """The last two axes exchanged; what is no matrix is left to the function that asked for one."""
-    return np.swapaxes(a, -1, -2) if a.ndim > 1 else a
+    return swapaxes(a, -1, -2) if a.ndim > 1 else a
 
 
 @implements(np.linalg.eigh)
@@ -238,13 +239,15 @@ def matrix_power(a: Any, n: int) -> Variable:
     try:
         exponent = operator.index(n)
     except TypeError as error:
-        raise TypeError(f"np.linalg.matrix_power: n={n!r} must be an int that is known while tracing{at_line()}; for a loop use ns.scan") from error
+        raise TypeError(
+            f"np.linalg.matrix_power: n={n!r} must be an int that is known while tracing{at_line()}; for a loop use ns.scan"
+        ) from error
     x = as_variable(a)
     cards.square_matrix("matrix_power", x.type)
     if exponent < 0:
         x, exponent = inv(x), -exponent
     if exponent == 0:
-        return np.broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
+        return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
     result: Variable | None = None
     while exponent:
         if exponent % 2:
@@ -268,7 +271,7 @@ linalg = SimpleNamespace(
     matmul=matmul,
     matrix_power=matrix_power,
     multi_dot=multi_dot,
-    outer=products.vector_outer,
+    outer=vector_outer,
     qr=qr,
     slogdet=slogdet,
     solve=solve,
@@ -278,7 +281,6 @@ linalg = SimpleNamespace(
 )
 """`nt.linalg`: the functions of `numpy.linalg` and `scipy.linalg` that are supported here."""
 
-__all__ = [
-    *("cho_solve", "cholesky", "cross", "det", "dot", "eigh", "eigvalsh", "einsum", "expm", "inner", "inv", "kron", "linalg", "matmul"),
-    *("matrix_power", "matvec", "multi_dot", "outer", "qr", "slogdet", "solve", "solve_triangular", "tensordot", "vdot", "vecdot", "vecmat"),
-]
+__all__ = ["cho_solve", "cholesky", "cross", "det", "dot", "eigh", "eigvalsh", "einsum", "expm", "inner", "inv", "kron", "linalg", "matmul"]
+__all__ += ["matrix_power", "matvec", "multi_dot", "outer", "qr", "slogdet", "solve", "solve_triangular", "tensordot", "vdot", "vecdot"]
+__all__ += ["vecmat"]

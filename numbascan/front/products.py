@@ -13,6 +13,10 @@ import numpy as np
 
 from ..ops.contract import CONTRACT
 from ..types import show_shape
+from . import reductions
+from .joining import stack
+from .shape import moveaxis, ravel, reshape, transpose
+from .ufuncs import FUNCTIONS
 from .variable import Variable, as_variable, at_line, implements, op
 
 Labels = Sequence[Hashable]
@@ -71,22 +75,22 @@ def summed(x: Variable, labels: Labels, kept: Collection[Hashable]) -> tuple[Var
     axes = tuple(k for k, label in enumerate(labels) if label not in kept)
     if not axes:
         return x, labels
-    total = np.any(x, axis=axes) if x.dtype == bool else np.sum(x, axis=axes)
-    same: Any = total if total.dtype == x.dtype else total.astype(x.dtype)
-    return same, [label for label in labels if label in kept]
+    total = np.any(x, axis=axes) if x.dtype == bool else reductions.sum(x, axis=axes, dtype=x.dtype)
+    return total, [label for label in labels if label in kept]
 
 
 def aligned(x: Variable, labels: Labels, out: Labels) -> Variable:
     """x with its axes in the order of `out`, and axes of length 1 for the labels it lacks."""
     order = [labels.index(label) for label in out if label in labels]
     if order != list(range(x.ndim)):
-        x = np.transpose(x, order)
+        x = transpose(x, order)
     if len(order) == len(out):
         return x
     return x[tuple(slice(None) if label in labels else np.newaxis for label in out)]
 
 
 def no_out(name: str, out: Any) -> None:
+    """Refuses an array to write into."""
     if out is not None:
         raise TypeError(f"np.{name}(out=…) cannot write into a traced value{at_line()}; use the result")
 
@@ -133,7 +137,9 @@ def _stacked(name: str, x1: Any, x2: Any, first: Labels, second: Labels) -> Vari
 
 @implements(np.matmul, np.linalg.matmul)
 def matmul(x1: Any, x2: Any) -> Variable:
-    """The product of matrices in the last two axes, `x1 @ x2`; leading axes broadcast, a vector is a row on the left, a column on the right.
+    """The product of matrices in the last two axes, `x1 @ x2`; leading axes broadcast.
+
+    A vector is a row on the left, a column on the right.
 
     Raises ValueError for scalars, and where the lengths of the summed axes differ.
 
@@ -161,12 +167,13 @@ def vecmat(x1: Any, x2: Any) -> Variable:
 @implements(np.vecdot, np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, axis: int = -1) -> Variable:
     """The sum over `axis` of conj(x1) * x2; the other axes broadcast."""
-    x, y = (v if axis == -1 else np.moveaxis(v, axis, -1) for v in map(as_variable, (x1, x2)))
+    x, y = (v if axis == -1 else moveaxis(v, axis, -1) for v in map(as_variable, (x1, x2)))
     return _stacked("vecdot", conjugated(x), y, ("sum",), ("sum",))
 
 
 def conjugated(x: Variable) -> Variable:
-    return np.conjugate(x) if x.dtype.kind == "c" else x
+    """The complex conjugate; real numbers as they are."""
+    return FUNCTIONS["conjugate"](x) if x.dtype.kind == "c" else x
 
 
 @implements(np.vdot)
@@ -175,7 +182,7 @@ def vdot(a: Any, b: Any) -> Variable:
 
     Raises ValueError where `a` and `b` have different numbers of elements.
     """
-    return contraction("vdot", np.ravel(conjugated(as_variable(a))), ["sum"], np.ravel(as_variable(b)), ["sum"], [])
+    return contraction("vdot", ravel(conjugated(as_variable(a))), ["sum"], ravel(as_variable(b)), ["sum"], [])
 
 
 @implements(np.inner)
@@ -192,7 +199,7 @@ def inner(a: Any, b: Any) -> Variable:
 def outer(a: Any, b: Any, out: None = None) -> Variable:
     """Every product of an element of `a` and one of `b`, as a matrix; operands of other ranks are flattened."""
     no_out("outer", out)
-    return np.ravel(as_variable(a))[:, np.newaxis] * np.ravel(as_variable(b))
+    return ravel(as_variable(a))[:, np.newaxis] * ravel(as_variable(b))
 
 
 @implements(np.linalg.outer)
@@ -247,7 +254,7 @@ def kron(a: Any, b: Any) -> Variable:
     if not rank:
         return x * y
     blocks = x[(slice(None), np.newaxis) * rank] * y[(np.newaxis, slice(None)) * rank]
-    return np.reshape(blocks, tuple(n * m for n, m in zip(x.shape, y.shape, strict=True)))
+    return reshape(blocks, tuple(n * m for n, m in zip(x.shape, y.shape, strict=True)))
 
 
 @implements(np.cross, np.linalg.cross)
@@ -258,12 +265,12 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = np.moveaxis(as_variable(a), axisa, -1), np.moveaxis(as_variable(b), axisb, -1)
+    x, y = moveaxis(as_variable(a), axisa, -1), moveaxis(as_variable(b), axisb, -1)
     for v in (x, y):
         if v.type.shape[-1] != 3:
             raise ValueError(f"np.cross needs vectors known to have 3 elements, not shape {show_shape(v.type.shape)}{at_line()}")
     (x0, x1, x2), (y0, y1, y2) = ([v[..., k] for k in range(3)] for v in (x, y))
-    return np.stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], axis=axisc)
+    return stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], axis=axisc)
 
 
 __all__ = ["cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat"]

@@ -10,10 +10,11 @@ import numpy as np
 from ..ops import reduce
 from ..ops.card import Card
 from ..ops.sorting import ARGSORT, SEARCHSORTED, SORT
+from .choices import clip, where
 from .joining import common_dtype
 from .math import cast
 from .shape import ravel, reshape, swapaxes
-from .sizes import NOT_GIVEN, axes_of, axis_of, refuse, shape_of
+from .sizes import NOT_GIVEN, axes_of, axis_of, dim, refuse, shape_of
 from .variable import Variable, as_variable, at_line, implements, op
 
 
@@ -202,6 +203,29 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Vari
     return found if values.ndim == 1 else reshape(found, shape_of(values))
 
 
+@implements(np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Variable:
+    """The values at x of the curve through the points (xp, fp), straight between them.
+
+    Arguments: xp, ascending places; fp, the values there; left, right, what holds outside (default: the first and the last value).
+
+    >>> import numbascan.tensor as nt
+    >>> nt.interp(nt.dscalar("t"), [0.0, 1.0, 3.0], [5.0, 7.0, 6.0])
+    <where: float64[]>
+    """
+    refuse("np.interp", period=period)
+    places, values = cast(as_variable(xp), "float64"), as_variable(fp)
+    values = values if values.type.kind == "c" else cast(values, "float64")
+    x, last = cast(as_variable(x), "float64"), dim(places, 0) - 1
+    start = clip(searchsorted(places, x, side="right") - 1, 0, clip(last - 1, 0, None))
+    end = clip(start + 1, 0, last)
+    slope = (values[end] - values[start]) / (places[end] - places[start])
+    inside = slope * (x - places[start]) + values[start]
+    inside = where(x == places[-1], values[-1], inside)
+    inside = where(x > places[-1], values[-1] if right is None else right, inside)
+    return where(x < places[0], values[0] if left is None else left, inside)
+
+
 # ufunc.reduce and ufunc.accumulate -----------------------------------------------------------------------------------
 
 
@@ -226,6 +250,6 @@ implements((np.add, "accumulate"))(_accumulate_of(cumsum))
 implements((np.multiply, "accumulate"))(_accumulate_of(cumprod))
 
 __all__ = [
-    *("all", "amax", "amin", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumprod", "cumsum", "max"),
+    *("all", "amax", "amin", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumprod", "cumsum", "interp", "max"),
     *("max_and_argmax", "min", "prod", "ptp", "searchsorted", "sort", "sum"),
 ]

@@ -170,7 +170,8 @@ class StepTracer:
 
     def _numbers_changed(self, returned: Returned) -> bool:
         """Gives initial values that are numbers the type of the step's result; whether that was news."""
-        news = [(leaf, write) for _, leaf, write in self._recurrent(returned) if leaf.number is not None and leaf.row != write.type]
+        numbers = [(leaf, write) for _, leaf, write in self._recurrent(returned) if leaf.number is not None]
+        news = [(leaf, write) for leaf, write in numbers if leaf.row not in (write.type, write.type.strong())]
         changes = [(leaf, write.type.strong(), self._number_as(leaf, write)) for leaf, write in news]
         for leaf, row, outer in changes:
             leaf.row, leaf.outer = row, outer

@@ -67,8 +67,8 @@ def parse_returned(value: Any, outs: tuple[OutKey, ...] | None, where: str) -> R
     items, is_list = _outputs(rest, outs, where)
     if outs is not None and len(items) != len(outs):
         raise ValueError(
-            f"{where} returns {_count(items, 'output')}, but outputs_info has {_count(outs, 'entry')}; give one entry for each output (None "
-            "where it is not recurrent)"
+            f"{where} returns {_count(items, 'output')}, but outputs_info has {_count(outs, 'entry')}; give one entry for each output "
+            "(None where it is not recurrent)"
             + ("; if the list is meant as one array, return np.stack([...])" if is_list and len(outs) == 1 else "")
         )
     structures = [None] * len(items) if outs is None else [structure for structure, _, _ in outs]

@@ -52,6 +52,12 @@ def draw(x: Any, path: str | Path) -> Path:
 
     Raises RuntimeError where Graphviz is needed and missing, or refuses the format; ValueError for a path without a suffix;
     TypeError for what has no graph.
+
+    >>> import numbascan as ns, numbascan.tensor as nt, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     picture = ns.draw(nt.dvector("x") + 1, f"{folder}/graph.dot")
+    ...     picture.read_text().splitlines()[0]
+    'digraph {'
     """
     target = Path(path)
     text = dot(graph_of(x))

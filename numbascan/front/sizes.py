@@ -14,7 +14,7 @@ from ..ops.dims import dim_node
 from .variable import Variable, as_variable, at_line
 
 Size = int | Node
-NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]
+NOT_GIVEN: Any = np._NoValue
 
 
 def axis_of(axis: Any, ndim: int, name: str) -> int:

@@ -106,7 +106,9 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     def _known(self, use: str, instead: str, error: type[TracerError] = TracerError) -> Any:
         value = constant_value(self.node)
         if value is None:
-            raise error(f"{use} needs a concrete value, but {self.name or 'this value'} ({self.type}) is traced{at_line()}; write {instead}")
+            raise error(
+                f"{use} needs a concrete value, but {self.name or 'this value'} ({self.type}) is traced{at_line()}; write {instead}"
+            )
         return value
 
     def __bool__(self) -> bool:
@@ -117,7 +119,9 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return int(self._known("int()", "x.astype('int64')"))
 
     def __float__(self) -> float:
-        return float(self._known("float(), or a function of the math module,", "the NumPy function (np.sin for math.sin), or np.stack for an array"))
+        return float(
+            self._known("float(), or a function of the math module,", "the NumPy function (np.sin for math.sin), or np.stack for an array")
+        )
 
     def __complex__(self) -> complex:
         return complex(self._known("complex()", "x.astype('complex128')"))
@@ -130,7 +134,9 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             raise TypeError("len() of a 0-d value")
         length = self.type.shape[0]
         if length is None:
-            raise TracerError(f"len() needs a fixed length, but that of {self.name or 'this value'} ({self.type}) is traced; write x.shape[0]")
+            raise TracerError(
+                f"len() needs a fixed length, but that of {self.name or 'this value'} ({self.type}) is traced; write x.shape[0]"
+            )
         return length
 
     def __iter__(self) -> Iterator[Any]:
@@ -173,7 +179,9 @@ def at_line() -> str:
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     ours = DISPATCH.get((ufunc, method))
     if ours is None:
-        raise TypeError(f"np.{ufunc.__name__}.{method} is not supported on traced values{at_line()}; supported: np.add.reduce and its like, or np.sum")
+        raise TypeError(
+            f"np.{ufunc.__name__}.{method} is not supported on traced values{at_line()}; supported: np.add.reduce and its like, or np.sum"
+        )
     kwargs = {key: value for key, value in kwargs.items() if value is not None or key == "axis"}  # axis=None means all of them
     return ours(*inputs, **kwargs)
 
@@ -192,7 +200,9 @@ def _unsupported(func: Any) -> Any:
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
     is_scipy = isinstance(func, np.ufunc) and getattr(np, name, None) is not func
     module = "scipy.special" if is_scipy else getattr(func, "__module__", None) or "numpy"
-    raise TypeError(f"{module}.{name} is not supported on traced values{at_line()}; the nearest supported function is {close[0] if close else 'none'}")
+    raise TypeError(
+        f"{module}.{name} is not supported on traced values{at_line()}; the nearest supported function is {close[0] if close else 'none'}"
+    )
 
 
 # from values to nodes and back --------------------------------------------------------------------------------------
@@ -257,4 +267,6 @@ def _check_weak_integers(card: Card, nodes: list[Node]) -> None:
             if other.type.kind in "iu" and not other.type.weak:
                 info = np.iinfo(other.type.dtype)
                 if not info.min <= int(value) <= info.max:
-                    raise OverflowError(f"np.{card.name}: the Python integer {int(value)} is out of bounds for {other.type.dtype}{at_line()}")
+                    raise OverflowError(
+                        f"np.{card.name}: the Python integer {int(value)} is out of bounds for {other.type.dtype}{at_line()}"
+                    )

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -51,9 +51,10 @@ class Card:
 
 
 CARDS: dict[str, Card] = {}
+AnyCard = TypeVar("AnyCard", bound=Card)
 
 
-def register(card: Card) -> Card:
+def register(card: AnyCard) -> AnyCard:
     """Adds a card to the table; names are unique."""
     if card.name in CARDS:
         raise ValueError(f"two cards are named {card.name!r}")

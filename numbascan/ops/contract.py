@@ -77,7 +77,9 @@ def _paired_infer(a: TensorType, axes: tuple[int, int]) -> TensorType:
     first, second = axes
     n, m = a.shape[first], a.shape[second]
     if n is not None and m is not None and n != m:
-        raise ValueError(f"einsum: axes {first} and {second} of shape {show_shape(a.shape)} have one label, but lengths {n} and {m}{at_line()}")
+        raise ValueError(
+            f"einsum: axes {first} and {second} of shape {show_shape(a.shape)} have one label, but lengths {n} and {m}{at_line()}"
+        )
     shape = list(a.shape)
     shape[first] = m if n is None else n
     del shape[second]

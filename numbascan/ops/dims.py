@@ -37,7 +37,7 @@ def _same_dim(node: Node, axis: int) -> tuple[Node, int] | None:
             if position >= 0 and parent.type.shape[position] is None:
                 return parent, position
     if isinstance(card.lower, Fold):
-        return node.inputs[0], _kept_axis(node, axis)
+        return node.inputs[0], axis if card.lower.cumulative else _kept_axis(node, axis)
     if card.name == "transpose":
         axes: Any = node.attr("axes")
         return node.inputs[0], axes[axis]

@@ -135,12 +135,16 @@ def elementwise(
     return loop_card(name, ufunc, ufunc_loop(ufunc), code, ufunc, *keys, **{"samples": sample, **facets})
 
 
+OPERATORS = ("add", "subtract", "multiply", "true_divide", "floor_divide", "remainder", "power", "negative", "positive")
+"""What Python itself computes on its numbers: the result is a Python number again. NumPy's functions give strong scalars."""
+
+
 def loop_card(name: str, evaluate: Callable[..., Any], loop: Loop, code: Code, *keys: Callable[..., Any], **facets: Any) -> Card:
     """Registers an elementwise card without attributes, from the dtypes it computes in and its text."""
 
     def infer(*types: TensorType) -> TensorType:
         shape = broadcast_shapes(*(type_.shape for type_ in types))
-        return TensorType(loop(*types)[-1], shape, all(type_.weak for type_ in types))
+        return TensorType(loop(*types)[-1], shape, name in OPERATORS and all(type_.weak for type_ in types))
 
     return register(Card(name, evaluate, infer, Elementwise(loop, _code(code)), keys, **facets))
 

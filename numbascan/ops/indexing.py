@@ -176,21 +176,21 @@ class _Writer:
         ranges, dims = self.region.ranges(), self.view.dims(0)
         if axis == len(ranges):
             return [Pass(self._counts(), self.region.place, self._new)]
-        here = ranges[axis]
+        here, n = ranges[axis], dims[axis]
         return [
-            self._copy(axis, here.before, 0),
+            self._copy(axis, here.before, lambda i: i),
             *self._around(axis + 1),
-            self._copy(axis, here.after, here.behind(dims[axis])),
+            self._copy(axis, here.after, lambda i: here.place_after(i, n)),
         ]
 
-    def _copy(self, axis: int, count: Index, first: Index) -> Pass:
+    def _copy(self, axis: int, count: Index, along: Callable[[Index], Index]) -> Pass:
         """The part of x that lies inside the region along the axes before `axis`, and outside along that."""
         ranges, dims = self.region.ranges(), self.view.dims(0)
-        firsts = (*(one.first for one in ranges[:axis]), first, *(0 for _ in dims[axis + 1 :]))
         counts = (*(one.length for one in ranges[:axis]), count, *dims[axis + 1 :])
 
         def place(index: Indices) -> Indices:
-            return tuple(add(i, offset) for i, offset in zip(index, firsts, strict=True))
+            inside = [add(one.first, i) for one, i in zip(ranges, index[:axis], strict=False)]
+            return (*inside, along(index[axis]), *index[axis + 1 :])
 
         return Pass(counts, place, lambda index: self._base(place(index)))
 

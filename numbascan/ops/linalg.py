@@ -31,6 +31,7 @@ def float_dtype(*types: TensorType) -> str:
 
 
 def real_dtype(dtype: str) -> str:
+    """The dtype of the real part."""
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
@@ -173,7 +174,7 @@ def _triangles_of_hermitian() -> Samples:
 def _systems(core: int, choices: Sequence[dict[str, Any]] = ({},)) -> Samples:
     rng = np.random.default_rng(7)
     samples: Samples = []
-    for ((a,), _) in _single():
+    for (a,), _ in _single():
         b = rng.normal(size=(*a.shape[:-1], 3)).astype(real_dtype(a.dtype.name) if a.dtype.kind in "fc" else "float64")
         samples += [((a, b if core == 2 else b[..., 0].copy()), dict(choice)) for choice in choices]
     return samples
@@ -201,7 +202,9 @@ def _rectangles() -> Samples:
 # cards --------------------------------------------------------------------------------------------------------------
 
 
-def _system(name: str, card: str, core: int, evaluate: Callable[..., Any], routine: str, samples: Callable[[], Samples], **facets: Any) -> Card:
+def _system(
+    name: str, card: str, core: int, evaluate: Callable[..., Any], routine: str, samples: Callable[[], Samples], **facets: Any
+) -> Card:
     """The card of `a @ x = b` for a right-hand side with `core` axes of its own."""
 
     def infer(a: TensorType, b: TensorType, **attrs: Any) -> TensorType:
@@ -260,11 +263,23 @@ EXPM = _matrix_card(
     *(((0, False),), _single),
 )
 EIGH = _matrix_card(
-    *("eigh", lambda a, lower: np.linalg.eigh(a, "L" if lower else "U"), lambda a: "spectral.eigh_into", ((1, True), (0, False)), _triangles_of_hermitian),
+    *(
+        "eigh",
+        lambda a, lower: np.linalg.eigh(a, "L" if lower else "U"),
+        lambda a: "spectral.eigh_into",
+        ((1, True), (0, False)),
+        _triangles_of_hermitian,
+    ),
     statics=lambda attrs: (attrs["lower"],),
 )
 EIGVALSH = _matrix_card(
-    *("eigvalsh", lambda a, lower: np.linalg.eigvalsh(a, "L" if lower else "U"), lambda a: "spectral.eigvalsh_into", ((1, True),), _triangles_of_hermitian),
+    *(
+        "eigvalsh",
+        lambda a, lower: np.linalg.eigvalsh(a, "L" if lower else "U"),
+        lambda a: "spectral.eigvalsh_into",
+        ((1, True),),
+        _triangles_of_hermitian,
+    ),
     statics=lambda attrs: (attrs["lower"],),
 )
 
@@ -289,5 +304,11 @@ def _qr_dims(view: Operands) -> tuple[Indices, ...]:
 
 
 QR = register(
-    Card("qr", _by_numpy("qr", _qr), _qr_infer, Library(lambda a: "spectral.qr_into", ((2,), (2, 2)), _qr_dims, dtypes=_dtypes), samples=_rectangles)
+    Card(
+        "qr",
+        _by_numpy("qr", _qr),
+        _qr_infer,
+        Library(lambda a: "spectral.qr_into", ((2,), (2, 2)), _qr_dims, dtypes=_dtypes),
+        samples=_rectangles,
+    )
 )

@@ -16,7 +16,7 @@ from ..ir.node import Node
 from ..types import TensorType, show_shape
 from .card import register
 from .lowering import Indices, Operands, View
-from .sized import HOLE, SizedCard, at_line, filled, must_equal, product, quotient, ravelled, run_numbers, sized, unravelled
+from .sized import HOLE, SizedCard, at_line, filled, must_equal, not_negative, product, quotient, ravelled, run_numbers, sized, unravelled
 
 Shape = tuple[Any, ...]
 
@@ -78,7 +78,7 @@ def _checked_dims(view: Operands) -> Indices:
     shape, ins, asked = view.attrs["shape"], view.dims(0), _asked(view)
     for entry, dim in zip(shape, asked, strict=True):
         if entry == HOLE:
-            view.check(compare(">=", dim, 0), "ValueError", "np.reshape: a dimension cannot be negative, one is {0}", dim)
+            not_negative(view, dim, "np.reshape")
     others = tuple(dim for dim in asked if dim != -1)
     rest, size, taken = quotient(ins, others), product(ins), product(others)
     message = f"np.reshape: an array of {{0}} elements does not fit the shape {_show(shape)}, whose known part has {{1}}"

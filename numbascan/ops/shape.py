@@ -15,7 +15,7 @@ from ..ir.node import Node, constant
 from ..types import Shape, TensorType, dtype_name, show_shape
 from .card import Card, register
 from .lowering import Generate, Indices, Operands, Pass, Passes, View
-from .sized import HOLE, SizedCard, at_line, filled, must_equal, run_numbers
+from .sized import HOLE, SizedCard, at_line, filled, must_equal, not_negative, run_numbers
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.arange(24.0).reshape(2, 3, 4) * 1.5 - 7
@@ -115,7 +115,7 @@ def _broadcast_dims(view: Operands) -> Indices:
     dims: Indices = run_numbers(view, view.attrs["shape"], 1)
     for entry, dim in zip(view.attrs["shape"], dims, strict=True):
         if entry == HOLE:
-            view.check(compare(">=", dim, 0), "ValueError", "negative dimensions are not allowed, one is {0}", dim)
+            not_negative(view, dim, "np.broadcast_to")
     rank = view.types[0].rank
     for axis, (known, found, wanted) in enumerate(zip(view.types[0].shape, view.dims(0), dims[len(dims) - rank :], strict=True)):
         if known != 1:
@@ -153,11 +153,13 @@ def _rolled_index(view: Operands, index: Indices) -> Indices:
         shift = shift % n if shift >= 0 else -(-shift % n)
     if isinstance(shift, int) and (isinstance(n, int) or shift in (-1, 0, 1)):  # at most one turn: no division
         place = sub(i, shift)
+        is_forwards, is_backwards = shift > 0, shift < 0
     else:
-        shift, place = None, sub(i, mod(shift, n))
-    if shift is None or shift > 0:
+        place = sub(i, mod(shift, n))
+        is_forwards, is_backwards = True, False
+    if is_forwards:
         place = choice(compare("<", place, 0), add(place, n), place)
-    elif shift < 0:
+    elif is_backwards:
         place = choice(compare(">=", place, n), sub(place, n), place)
     return (*index[:axis], place, *index[axis + 1 :])
 
@@ -219,7 +221,10 @@ def _joined_passes(view: Operands) -> Sequence[Pass]:
         def place(index: Indices, offset: Index = offset) -> Indices:
             return (*index[:axis], add(index[axis], offset), *index[axis + 1 :])
 
-        passes.append(Pass(counts, place, lambda index, k=k: view.at(k, index, dtype)))
+        def element(index: Indices, k: int = k) -> Expr:
+            return view.at(k, index, dtype)
+
+        passes.append(Pass(counts, place, element))
         offset = add(offset, counts[axis])
     return [one for one in passes if 0 not in one.counts]
 
@@ -253,7 +258,7 @@ def _evenly_dims(view: Operands) -> Indices:
         nonzero = Apply("bool", Template("{0} != 0", COMPARE, (COMPARE + 1,)), (step,))
         view.check(nonzero, "ZeroDivisionError", "np.arange: the step is zero")
     for dim in dims:
-        view.check(compare(">=", dim, 0), "ValueError", "np.arange: the length cannot be negative, it is {0}", dim)
+        not_negative(view, dim, "np.arange")
     return dims
 
 

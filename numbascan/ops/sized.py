@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..ir.loops import Index, add, compare, floor_div, mod, mul
+from ..ir.loops import Index, Length, add, compare, floor_div, mod, mul
 from ..ir.node import Node, constant_value
 from .card import Card, apply, user_line
 from .lowering import Indices, Operands
@@ -128,3 +128,9 @@ def must_equal(view: Operands, a: Index, b: Index, message: str, error: str = "V
     """Checks two dimensions; {0} and {1} in the message stand for them."""
     if a != b:
         view.check(compare("==", a, b), error, message, a, b)
+
+
+def not_negative(view: Operands, dim: Index, name: str) -> None:
+    """Checks a size that the run gives; the length of an array needs no check."""
+    if not isinstance(dim, Length):
+        view.check(compare(">=", dim, 0), "ValueError", f"{name}: negative dimensions are not allowed, one is {{0}}", dim)

@@ -44,10 +44,11 @@ class Range:
     step: Index = 1
     before: Index = 0
     after: Index = 0
+    ends_early: bool = False  # the places after are counted from the end: only so many as there are
 
-    def behind(self, n: Index) -> Index:
-        """The first place after them, on an axis of length n."""
-        return sub(n, self.after)
+    def place_after(self, i: Index, n: Index) -> Index:
+        """The i-th place after them, on an axis of length n."""
+        return sub(add(n, -1), i) if self.ends_early else add(i, sub(n, self.after))
 
 
 def is_position(entry: Any) -> bool:
@@ -83,7 +84,8 @@ def _forwards(start: Any, stop: Any, n: Index) -> Range:
             cut = start - (stop or 0)
             inside = n if start == 0 else greatest(sub(n, start), 0)  # from start on
             length = n if cut == 0 else greatest(sub(n, cut), 0)
-            return Range(start, length, 1, least(start, n) if start else 0, 0 if stop is None else least(-stop, inside))
+            before = least(start, n) if start else 0
+            return Range(start, length, 1, before, 0 if stop is None else least(-stop, inside), stop is not None)
         if isinstance(stop, int):
             length = least(stop, n) if start == 0 else greatest(sub(least(stop, n), start), 0)
             return _measured(start, length if stop > start else 0, n)

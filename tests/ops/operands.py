@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from numbascan.emit.text import expression
-from numbascan.ir.loops import Apply, Literal, Load, Name, Template
+from numbascan.ir.loops import Apply, Load, Name, Template
 from numbascan.ops.card import evaluate
 from numbascan.ops.lowering import Fold, Generate, Passes, View
 from numbascan.types import TensorType
@@ -103,7 +103,11 @@ def _folded(view, fold):
                 result[full] = view.value(fold.finish(names))
         if not fold.cumulative:
             result[outer] = view.value(fold.finish(names))
-    return result if fold.cumulative else result.reshape([1 if axis in axes else n for axis, n in enumerate(x.shape)] if view.attrs["keepdims"] else result.shape)
+    return (
+        result
+        if fold.cumulative
+        else result.reshape([1 if axis in axes else n for axis, n in enumerate(x.shape)] if view.attrs["keepdims"] else result.shape)
+    )
 
 
 def _set(view, names, exprs):

@@ -46,13 +46,17 @@ def n_contractions(function, *shapes):
     return sum(node.op is CONTRACT for node in toposort([result.node]))
 
 
-@pytest.mark.parametrize("left, right", [("float64", "float32"), ("float32", "complex64"), ("int32", "int8"), ("bool", "bool"), ("int16", "float32")])
+@pytest.mark.parametrize(
+    "left, right", [("float64", "float32"), ("float32", "complex64"), ("int32", "int8"), ("bool", "bool"), ("int16", "float32")]
+)
 def test_products_have_numpys_dtype(left, right):
     assert_as_numpy(np.matmul, some(3, 4, dtype=left), some(4, 2, dtype=right))
     assert_as_numpy(np.dot, some(4, dtype=left), some(4, dtype=right))
 
 
-@pytest.mark.parametrize("a, b", [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (4, 3, 2)), ((), (2, 3)), ((2,), ())])
+@pytest.mark.parametrize(
+    "a, b", [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (4, 3, 2)), ((), (2, 3)), ((2,), ())]
+)
 def test_dot_takes_every_rank(a, b):
     assert_as_numpy(np.dot, some(*a), some(*b))
 
@@ -62,7 +66,8 @@ def test_dot_is_a_method_too():
 
 
 @pytest.mark.parametrize(
-    "a, b", [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((5, 2, 3), (5, 3, 4)), ((7, 5, 2, 3), (5, 3, 4)), ((3,), (5, 3, 2)), ((5, 2, 3), (3,))]
+    "a, b",
+    [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((5, 2, 3), (5, 3, 4)), ((7, 5, 2, 3), (5, 3, 4)), ((3,), (5, 3, 2)), ((5, 2, 3), (3,))],
 )
 def test_matmul_takes_stacks_of_matrices(a, b):
     assert_as_numpy(lambda x, y: x @ y, some(*a), some(*b))
@@ -116,9 +121,40 @@ def test_cross_works_on_any_axis(a, b, axes):
     np.testing.assert_allclose(value(lambda x, y: np.cross(x, y, **axes), x, y), np.cross(x, y, **axes), rtol=1e-12)
 
 
-SUBSCRIPTS = """ij,jk->ik ij,jk ij,jk->ki i,i i,i->i i,j->ij ij->ji ij-> ii->i ii iij->j iji->ij ij,ij-> bij,bjk->bik ...ij,...jk->...ik ...i,i->...
-    ij,kj,k->i ab,bc,cd,de->ae a,a,a-> ij,k-> iji,j->i ik,jk,lk->ijl i...,i...->... ba,ca->cb iii->i zj,ij->i zj,ij->j zj,zk z...,i... ,ij->ji
-    ij,zz->ij b,bb,b->b""".split()
+SUBSCRIPTS = [
+    "ij,jk->ik",
+    "ij,jk",
+    "ij,jk->ki",
+    "i,i",
+    "i,i->i",
+    "i,j->ij",
+    "ij->ji",
+    "ij->",
+    "ii->i",
+    "ii",
+    "iij->j",
+    "iji->ij",
+    "ij,ij->",
+    "bij,bjk->bik",
+    "...ij,...jk->...ik",
+    "...i,i->...",
+    "ij,kj,k->i",
+    "ab,bc,cd,de->ae",
+    "a,a,a->",
+    "ij,k->",
+    "iji,j->i",
+    "ik,jk,lk->ijl",
+    "i...,i...->...",
+    "ba,ca->cb",
+    "iii->i",
+    "zj,ij->i",
+    "zj,ij->j",
+    "zj,zk",
+    "z...,i...",
+    ",ij->ji",
+    "ij,zz->ij",
+    "b,bb,b->b",
+]
 
 
 @pytest.mark.parametrize("subscripts", SUBSCRIPTS)
@@ -192,7 +228,7 @@ WRONG = [
 
 @pytest.mark.parametrize("wrong, words", WRONG)
 def test_operands_that_do_not_fit_are_refused_with_both_shapes_and_the_line(wrong, words):
-    with pytest.raises(ValueError, match="test_products.py, line") as caught:
+    with pytest.raises(ValueError, match=r"test_products\.py, line") as caught:
         wrong(nt.tensor("float64", shape=(2, 3)))
     assert words in str(caught.value)
 
@@ -205,7 +241,7 @@ def test_arguments_that_make_no_sense_for_traced_values_are_refused(wrong):
 
 @pytest.mark.parametrize("function", [np.matmul, np.dot, lambda x, y: np.einsum("aij,ajk->aik", x[None], y[None])])
 def test_lengths_that_only_the_run_knows_are_compared_then(function):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="do not fit"):
         value(function, some(2, 3), some(1, 4), is_known=False)
 
 

@@ -213,9 +213,9 @@ def traced_index(g: Maker, a: Expr) -> Expr:
     k = g.scalar("iu")
     n = shape[0]
     if not a.traced:
-        return g.call(f"np.take({{0}}, {{1}} % {n}, axis=0)", a, k, exact=True)
+        raise g.refusal
     choices = [f"{{0}}[{{1}} % {n}]", f"{{0}}[{{1}} % {n} - {n}]", f"np.take({{0}}, {{1}} % {n}, axis=0)"]
-    choices += [f"put({{0}}, {{1}} % {n}, {{0}}[0] * 2)"]
+    choices += [f"put({{0}}, {{1}} % {n}, {{0}}[0])"]
     if len(shape) > 1:
         choices += [f"{{0}}[:, {{1}} % {shape[1]}]", f"{{0}}[{{1}} % {n}, ::-1]", f"{{0}}[1:, {{1}} % {shape[1]}]"]
     return g.call(g.choice(choices), a, k, exact=True)
@@ -236,9 +236,9 @@ def put(g: Maker, a: Expr) -> Expr:
     part = g.evaluate(f"{{0}}[{(where := _index(g, shape).replace('None, ', '').replace(', None', '').replace('None', ':'))}]", a)
     value = g.choice(["constant", "broadcast", "same"])
     if value == "constant":
-        return g.call(f"{word}({{0}}, np.s_[{where}], 1)", a)
+        return g.call(f"{word}({{0}}, np.s_[{where}], {'True' if g.kind(a) == 'b' else '1'})", a)
     if value == "same":
-        return g.call(f"{word}({{0}}, np.s_[{where}], {{0}}[{where}] * 2)", a)
+        return g.call(f"{word}({{0}}, np.s_[{where}], {{0}}[{where}]{' * 2' * (g.kind(a) != 'b')})", a)
     b = g.pick(lambda e: np.asarray(e.value).dtype == np.asarray(a.value).dtype and g.broadcasts(np.shape(e.value), np.shape(part)))
     return g.call(f"{word}({{0}}, np.s_[{where}], {{1}})", a, b)
 
@@ -249,7 +249,7 @@ def put_at(g: Maker, a: Expr) -> Expr:
     places = list(dict.fromkeys(g.integer(0, n - 1) for _ in range(3)))
     if word == "inc" and g.chance(0.5):
         places.append(places[0])
-    return g.call(f"{word}({{0}}, np.array({places}), 1)", a)
+    return g.call(f"{word}({{0}}, np.array({places}), {'True' if g.kind(a) == 'b' else '1'})", a)
 
 
 # reductions -------------------------------------------------------------------------------------------------------------

@@ -206,7 +206,11 @@ def _is_number(value: Any) -> bool:
 
 def _settled(original: Any, before: Any, output: Any) -> Any:
     """A number in the dtype and shape of the step's result; anything else as it is."""
-    return np.full(np.shape(output), original, np.asarray(output).dtype)[()] if _is_number(original) else before
+    if not _is_number(original):
+        return before
+    order = "buifc"  # a number may become one of a later kind only: what is refused is tested elsewhere
+    assert order.index(np.asarray(original).dtype.kind) <= order.index(np.asarray(output).dtype.kind), "a number of another kind"
+    return np.full(np.shape(output), original, np.asarray(output).dtype)[()]
 
 
 def _alike(a: Any, b: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -33,8 +34,11 @@ class Expr:
         return 1 + sum(map(len, self.args))
 
 
+_ATOM = re.compile(r"[A-Za-z_]\w*(\[[^\[\]]*\])?|[\d.]+")
+
+
 def _is_atom(text: str) -> bool:
-    return text.isidentifier() or text.replace(".", "").isdigit()
+    return _ATOM.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, eq=False)

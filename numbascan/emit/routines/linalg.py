@@ -16,7 +16,21 @@ import numba
 import numpy as np
 
 from .lapack import PIVOT, gesv, getrf, getri
-from .small import SMALL, column, copy_in, copy_matrix, copy_transposed, eliminate, helper, inner, known_rows, magnitude, routine, solve_small, stack_memory
+from .small import (
+    SMALL,
+    column,
+    copy_in,
+    copy_matrix,
+    copy_transposed,
+    eliminate,
+    helper,
+    inner,
+    known_rows,
+    magnitude,
+    routine,
+    solve_small,
+    stack_memory,
+)
 
 # solve and inv ------------------------------------------------------------------------------------------------------
 

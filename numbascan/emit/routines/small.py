@@ -14,6 +14,7 @@ from numba.np.arrayobj import make_array, populate_array
 SMALL = 8  # rows up to which plain loops win: 0.5 us against LAPACK's 0.9 at 8, both about 1 us at 10
 
 inner = numba.njit(error_model="numpy", forceinline=True)  # joins the code around it: a known `n` unrolls its loops
+_in_place: Any = intrinsic  # untyped: the first argument of an intrinsic is Numba's
 helper = numba.njit(error_model="numpy")
 routine = numba.njit(error_model="numpy", cache=True)
 
@@ -33,7 +34,7 @@ def known_rows(makers: dict[str, Callable[[int], Any]]) -> Callable[[str], Any]:
     return find
 
 
-@intrinsic
+@_in_place
 def stack_memory(typingctx: Any, like: Any) -> Any:
     """A pointer to SMALL x SMALL elements of an array's dtype, which live until the calling function returns."""
 
@@ -43,7 +44,7 @@ def stack_memory(typingctx: Any, like: Any) -> Any:
     return types.CPointer(like.dtype)(like), code
 
 
-@intrinsic
+@_in_place
 def column(typingctx: Any, x: Any) -> Any:
     """A vector seen as a matrix of one column; costs nothing, where `reshape` counts references (40 ns)."""
     result = types.Array(x.dtype, 2, "C", readonly=not x.mutable)

@@ -1,6 +1,7 @@
-"""Eigenvalues, QR factors and the matrix exponential of C-contiguous arrays, for generated code: `routine(results…, operands…, fixed values…)`.
+"""Eigenvalues, QR factors and the matrix exponential of C-contiguous arrays, for generated code.
 
-Eigenvectors and QR factors are LAPACK's for every size: their signs are what NumPy's are.
+A call is `routine(results…, operands…, fixed values…)`. Eigenvectors and QR factors are LAPACK's for every size: their signs are what
+NumPy's are.
 """
 
 from __future__ import annotations
@@ -58,12 +59,20 @@ def qr_into(q: Any, r: Any, a: Any) -> None:
 def _pade(degree: int) -> tuple[float, ...]:
     """Coefficients of the numerator of the diagonal Pade approximant of exp, lowest power first."""
     m = degree
-    return tuple(float(Fraction(factorial(2 * m - j) * factorial(m), factorial(2 * m) * factorial(m - j) * factorial(j))) for j in range(m + 1))
+    return tuple(
+        float(Fraction(factorial(2 * m - j) * factorial(m), factorial(2 * m) * factorial(m - j) * factorial(j))) for j in range(m + 1)
+    )
 
 
 # Higham (2005), The scaling and squaring method for the matrix exponential revisited, SIAM J. Matrix Anal. Appl. 26(4), 1179-1193:
 # the largest 1-norm for which the approximant of each degree is exact to rounding, in double and in single precision.
-_DOUBLE = ((1.495585217958292e-2, 3), (2.539398330063230e-1, 5), (9.504178996162932e-1, 7), (2.097847961257068e0, 9), (5.371920351148152e0, 13))
+_DOUBLE = (
+    (1.495585217958292e-2, 3),
+    (2.539398330063230e-1, 5),
+    (9.504178996162932e-1, 7),
+    (2.097847961257068e0, 9),
+    (5.371920351148152e0, 13),
+)
 _SINGLE = ((4.258730016922831e-1, 3), (1.880152677804762e0, 5), (3.925724783138660e0, 7))
 _PADE = tuple(_pade(degree) + (0.0,) * (13 - degree) for degree in range(14))
 

@@ -1,0 +1,199 @@
+"""Runs a program in every way and compares the results with those of the plain loop."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import numbascan as ns
+import numbascan.tensor as nt
+
+from . import words
+from .draw import reference_run
+from .generate import Refused
+from .reference import Noise, leaves, tree_map
+from .trees import Program
+
+NOISY_RUNS = 4
+MARGIN = 64  # a difference may be so many times what rounding noise does to the plain loop
+ROUNDINGS = 400  # and so many units in the last place of the largest element, in any case
+CHAOTIC = {"f": 1e-5, "c": 1e-5}  # noise that grows beyond this share of the largest element: no use comparing
+LARGEST = 1e6
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a program gives, with how far each number may be from it."""
+
+    outputs: list[Any]
+    shared: dict[str, Any]
+    margins: list[Any]
+
+
+class Difference(Exception):
+    """A way to run a program gives something else than the plain loop. `way` names it."""
+
+    def __init__(self, way: str, text: str) -> None:
+        super().__init__(f"{way}: {text}")
+        self.way = way
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def expected(program: Program) -> Expected:
+    """What the plain loop gives. Refused where it fails, grows too large, or amplifies rounding noise."""
+    try:
+        with quiet():
+            outputs, shared = reference_run(program)
+            noisy = [reference_run(program, Noise(seed)) for seed in range(NOISY_RUNS)]
+    except Exception as error:
+        raise Refused(f"{type(error).__name__}: {error}") from None
+    found = leaves([outputs, shared])
+    others = [leaves(list(one)) for one in noisy]
+    return Expected(outputs, shared, [_margin(value, [other[k] for other in others]) for k, value in enumerate(found)])
+
+
+def _margin(value: Any, noisy: list[Any]) -> Any:
+    """How far from `value` a right result may be. Refused where noise changes shapes, integers, or much of a float."""
+    array = np.asarray(value)
+    if any(np.shape(other) != array.shape or np.asarray(other).dtype != array.dtype for other in noisy):
+        raise Refused("noise changes the shape")
+    if array.dtype.kind not in "fc":
+        if any((np.asarray(other) != array).any() for other in noisy):
+            raise Refused("noise changes integers")
+        return 0
+    if not np.isfinite(array).all() or np.abs(array).max(initial=0) > LARGEST:
+        raise Refused("not finite, or large")
+    spread = max((np.abs(np.asarray(other) - array).max(initial=0.0) for other in noisy), default=0.0)
+    largest = np.abs(array).max(initial=0.0)
+    roundings = ROUNDINGS * np.finfo(array.dtype).eps
+    if spread > (1e-3 if array.dtype.itemsize // (1 + (array.dtype.kind == "c")) == 4 else 1e-6) * max(largest, 1e-3):
+        raise Refused("noise grows")
+    return float(MARGIN * spread + roundings * max(largest, np.finfo(array.dtype).tiny))
+
+
+class Run:
+    """A program's names with numbascan's meaning, and the ways to run it."""
+
+    def __init__(self, program: Program, mode: Any = None) -> None:
+        self.names: dict[str, Any] = {
+            "np": np,
+            "ns": ns,
+            **{word: getattr(words, word) for word in ("as_updates", "ifelse", "inc", "numbers", "put")},
+        }
+        exec(compile(program.setup(), "<program>", "exec"), self.names)
+        self.step, self.arguments, self.options = (self.names[key] for key in ("step", "arguments", "options"))
+        self.mode = mode
+        self.has_updates = bool(program.step.updates)
+
+    def shared(self) -> dict[str, Any]:
+        return {name: value.get_value() for name, value in self.names.items() if isinstance(value, ns.SharedVariable)}
+
+    def called(self) -> list[Any]:
+        """As a decorated function."""
+        result = ns.scan(self.step, mode=self.mode, return_list=True, **self.options)(**self.arguments)
+        return list(result)
+
+    def at_once(self) -> list[Any]:
+        """By an immediate call; programs with shared variables by a decorated one."""
+        if self.shared():
+            return self.called()
+        result, _ = ns.scan(self.step, **self.arguments, mode=self.mode, return_list=True, **self.options)
+        return list(result)
+
+    def into(self, like: list[Any]) -> list[Any]:
+        """With out=, in arrays of the caller as large as the results: `like`."""
+        arrays = tree_map(lambda leaf: np.zeros(np.shape(leaf), np.asarray(leaf).dtype), like)
+        found = ns.scan(self.step, mode=self.mode, return_list=True, **self.options)(**self.arguments, out=arrays)
+        for given, result in zip(leaves(arrays), leaves(list(found)), strict=True):
+            if np.size(given) and not np.shares_memory(given, result):
+                raise Difference("out", "a result is not in the array that was given")
+        return list(found)
+
+    def symbolic(self, known: Callable[[], bool]) -> list[Any]:
+        """Through ns.function, on variables whose dimensions are unknown, but for those where `known()` holds."""
+        inputs: list[Any] = []
+        values: list[Any] = []
+
+        def variable(value: Any) -> Any:
+            if not isinstance(value, (np.ndarray, np.generic)):
+                return value
+            shape = tuple(n if known() else None for n in np.shape(value))
+            inputs.append(nt.tensor(np.asarray(value).dtype.name, shape=shape, name=f"in{len(inputs)}"))
+            values.append(value)
+            return inputs[-1]
+
+        arguments = {key: self._ported(value, variable) for key, value in self.arguments.items()}
+        if "n_steps" in arguments and known():
+            inputs.append(nt.lscalar("n_steps"))
+            values.append(arguments["n_steps"])
+            arguments["n_steps"] = inputs[-1]
+        outputs, updates = ns.scan(self.step, **arguments, return_list=True, **self.options)
+        f = ns.function(inputs, outputs, updates=updates, mode=self.mode, on_unused_input="ignore")
+        return list(f(*values))
+
+    @staticmethod
+    def _ported(value: Any, variable: Callable[[Any], Any]) -> Any:
+        """The argument list with arrays replaced, taps and numbers as they are."""
+        if isinstance(value, list):
+            return [
+                {**item, key: tree_map(variable, item[key])}
+                if isinstance(item, dict) and (key := next((key for key in ("input", "initial") if key in item), None))
+                else None
+                if item is None
+                else tree_map(variable, item)
+                for item in value
+            ]
+        return value
+
+
+def compare(way: str, found: list[Any], shared: dict[str, Any], want: Expected) -> None:
+    """Raises Difference unless structure, dtype, shape and values are as expected."""
+    changed = {name: shared[name] for name in want.shared}
+    got, wanted = leaves([found, changed]), leaves([want.outputs, want.shared])
+    if len(got) != len(wanted) or len(found) != len(want.outputs):
+        raise Difference(way, f"{len(got)} results instead of {len(wanted)}")
+    for k, (a, b, margin) in enumerate(zip(got, wanted, want.margins, strict=True)):
+        a, b = np.asarray(a), np.asarray(b)
+        if a.dtype != b.dtype:
+            raise Difference(way, f"result {k} has dtype {a.dtype}, NumPy gives {b.dtype}")
+        if a.shape != b.shape:
+            raise Difference(way, f"result {k} has shape {a.shape}, NumPy gives {b.shape}")
+        apart = (np.abs(a.astype("complex128") - b.astype("complex128")) > margin) | (a != a) if a.dtype.kind in "fc" else a != b
+        if apart.any():
+            place = tuple(int(i) for i in np.argwhere(np.atleast_1d(apart))[0])
+            seen, right = np.atleast_1d(a)[place], np.atleast_1d(b)[place]
+            raise Difference(way, f"result {k}{list(place)} is {seen!r}, NumPy gives {right!r} (margin {margin:.2g}, {apart.sum()} differ)")
+
+
+def differences(program: Program, ways: list[str], known: Callable[[], bool] = lambda: False) -> Iterator[Difference]:
+    """What is wrong with each of `ways`: "python", "called", "at_once", "out", "symbolic", "symbolic python"."""
+    want = expected(program)
+    for way in ways:
+        try:
+            run = Run(program, "python" if "python" in way else None)
+            with quiet():
+                found = _by_way(run, way, want, known)
+            compare(way, found, run.shared(), want)
+        except Difference as difference:
+            yield difference
+        except Exception as error:
+            yield Difference(way, f"{type(error).__name__}: {error}")
+
+
+def _by_way(run: Run, way: str, want: Expected, known: Callable[[], bool]) -> list[Any]:
+    if way.startswith("symbolic"):
+        return run.symbolic(known)
+    if way == "out":
+        return run.into(want.outputs)
+    return run.at_once() if way == "at_once" else run.called()
