@@ -48,7 +48,7 @@ def same(a: Any, b: Any) -> bool:
 def timed(run: Callable[[], Any]) -> float:
     """Seconds of one run: the best guess of one round, the median of runs that fill SECONDS."""
     times: list[float] = []
-    while sum(times) < SECONDS and len(times) < 1000 or len(times) < 3:
+    while (sum(times) < SECONDS and len(times) < 1000) or len(times) < 3:
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
@@ -66,6 +66,11 @@ def compared(workload: Workload) -> dict[str, Any]:
     return dict(
         name=workload.name, ours_ns=ours * scale, hand_ns=hand * scale, ratio=ratio, limit=workload.limit, met=ratio <= workload.limit
     )
+
+
+def limited(name: str, value: float, limit: float) -> dict[str, Any]:
+    """A row of a figure that must not exceed a limit."""
+    return {"name": name, "value": value, "limit": limit, "met": value <= limit}
 
 
 def first_calls() -> list[dict[str, Any]]:
@@ -94,7 +99,7 @@ def call_overhead() -> dict[str, Any]:
     add(sequences=x, outputs_info=s)
     runs = [timed(lambda: add(sequences=x, outputs_info=s)) for _ in range(ROUNDS)]
     value = statistics.median(runs) * 1e6
-    return dict(name="call on two small arrays (us)", value=value, limit=10.0, met=value <= 10.0)
+    return limited("call on two small arrays (us)", value, 10.0)
 
 
 def main() -> int:
@@ -121,7 +126,7 @@ def main() -> int:
             rows.append(row)
             print(f"{row['name']:<40}{row['value']:>8.2f}{row['limit']:>9.1f}{'' if row['met'] else '  MISSED'}", flush=True)
     if chosen.json:
-        chosen.json.write_text(json.dumps(dict(machine=machine, rows=rows), indent=1) + "\n")
+        chosen.json.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
     return 0
 
 

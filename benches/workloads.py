@@ -137,7 +137,7 @@ def rnn() -> Workload:
         "rnn",
         1000,
         lambda: hand.rnn(u, *matrices, x0, y0),
-        lambda: rnn(sequences=dict(input=u, taps=[-4, 0]), outputs_info=[dict(initial=x0, taps=[-3, -1]), y0], non_sequences=matrices),
+        lambda: rnn(sequences={"input": u, "taps": [-4, 0]}, outputs_info=[{"initial": x0, "taps": [-3, -1]}, y0], non_sequences=matrices),
         2.0,
     )
 

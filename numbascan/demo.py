@@ -48,6 +48,7 @@ def double(power: Any, limit: Any) -> tuple[Any, ns.until]:
 
 
 def timed(run: Callable[[], Any]) -> tuple[Any, float]:
+    """A result and the seconds it took."""
     start = time.perf_counter()
     result = run()
     return result, time.perf_counter() - start

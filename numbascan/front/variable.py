@@ -103,7 +103,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
     # what needs a concrete value ------------------------------------------------------------------------------------
 
-    def _known(self, use: str, instead: str, error: type[TracerError] = TracerError) -> Any:
+    def _known(self, use: str, instead: str, error: Callable[[str], TracerError] = TracerError) -> Any:
         value = constant_value(self.node)
         if value is None:
             raise error(
@@ -248,6 +248,7 @@ def _nest(values: Any) -> Node:
 
 
 def as_variable(value: Any) -> Variable:
+    """The Variable that a value is or becomes."""
     return value if isinstance(value, Variable) else Variable(as_node(value))
 
 

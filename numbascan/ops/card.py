@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -63,6 +64,7 @@ def register(card: AnyCard) -> AnyCard:
 
 
 def card_named(name: str) -> Card:
+    """The registered card of that name."""
     return CARDS[name]
 
 
@@ -105,10 +107,10 @@ _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
 def user_line() -> Origin | None:
     """File and line of the innermost frame that belongs neither to numbascan nor to NumPy."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith((_PACKAGE, _NUMPY)):
             return file, frame.f_lineno
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None

@@ -42,6 +42,7 @@ def if_else(condition: Node, operands: Sequence[Node], then: Graph, otherwise: G
 
 
 def if_else_outputs(condition: Node, operands: Sequence[Node], then: Graph, otherwise: Graph) -> tuple[Node, ...]:
+    """The results of a lazy choice, one node each."""
     return outputs_of(if_else(condition, operands, then, otherwise))
 
 
@@ -79,6 +80,7 @@ def py_call_node(function: Callable[..., Any], operands: Sequence[Node], types: 
 
 
 def py_call(node: Node, values: Sequence[Any]) -> tuple[Any, ...]:
+    """The results of calling the Python function of a node on real values."""
     function: Any = node.attr("function")
     result = function(*values)
     results = result if isinstance(result, tuple) else (result,)

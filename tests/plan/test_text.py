@@ -7,9 +7,8 @@ import math
 import pytest
 
 from numbascan.emit.text import expression
-from numbascan.ir.loops import Apply, Literal, Load, Name, Template, add, choice, compare, floor_div, mod, mul, sub
+from numbascan.ir.loops import PLUS, TIMES, Apply, Literal, Load, Name, Template, add, choice, compare, floor_div, mod, mul, sub
 from numbascan.ops.elementwise import infix
-from numbascan.ir.loops import PLUS, TIMES
 
 T = Name("int64", "t")
 X, Y = Name("float64", "x"), Name("float64", "y")

@@ -1,0 +1,1 @@
+"""Routines on whole arrays that generated code calls."""
