@@ -63,9 +63,14 @@ def compared(workload: Workload) -> dict[str, Any]:
     ratio = statistics.median(ours / hand for ours, hand in rounds)
     ours, hand = (statistics.median(column) for column in zip(*rounds, strict=True))
     scale = 1e9 / workload.n_steps
-    return dict(
-        name=workload.name, ours_ns=ours * scale, hand_ns=hand * scale, ratio=ratio, limit=workload.limit, met=ratio <= workload.limit
-    )
+    return {
+        "name": workload.name,
+        "ours_ns": ours * scale,
+        "hand_ns": hand * scale,
+        "ratio": ratio,
+        "limit": workload.limit,
+        "met": ratio <= workload.limit,
+    }
 
 
 def limited(name: str, value: float, limit: float) -> dict[str, Any]:
@@ -84,7 +89,8 @@ def first_calls() -> list[dict[str, Any]]:
                 times.append(float(done.stdout))
     rows = [("lorenz, first call, no cache (s)", cold, 2.0), ("lorenz, first call, disk cache (s)", warm, 1.0)]
     return [
-        dict(name=name, value=statistics.median(times), limit=limit, met=statistics.median(times) <= limit) for name, times, limit in rows
+        {"name": name, "value": statistics.median(times), "limit": limit, "met": statistics.median(times) <= limit}
+        for name, times, limit in rows
     ]
 
 

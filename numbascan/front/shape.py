@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from ..ops.dims import dim_node
+from ..ops.card import apply
+from ..ops.dims import COMMON_DIM, dim_node
 from ..ops.reshape import reshaped
 from ..ops.shape import BROADCAST_TO, SQUEEZE, TRANSPOSE
 from ..ops.sized import sized
 from ..types import broadcast_shapes
-from .sizes import Size, axes_of, axis_of, count_of, dim, only_c_order, shape_of, sizes_of
+from .sizes import Size, axes_of, axis_of, count_of, dim, only_c_order, shape_of, sizes_of, value_of
 from .variable import PROPERTIES, Variable, as_variable, at_line, implements, op
 
 # what is known of an array ------------------------------------------------------------------------------------------
@@ -307,7 +309,8 @@ def broadcast_sizes(arrays: Sequence[Variable]) -> tuple[Any, ...]:
     result: list[Any] = []
     for axis, known in enumerate(common, -len(common)):
         sources = [x for x in arrays if x.ndim >= -axis and x.type.shape[axis] is None]
-        result.append(dim(sources[0], axis % sources[0].ndim) if known is None else known)
+        dims = dict.fromkeys(dim_node(x.node, axis % x.ndim) for x in sources)
+        result.append(value_of(reduce(lambda a, b: apply(COMMON_DIM, a, b), dims)) if known is None else known)
     return tuple(result)
 
 

@@ -69,5 +69,5 @@ def _kept(read: TensorType, write: TensorType, name: str) -> TensorType:
     pairs = zip(read.shape, write.shape, strict=True)
     for before, after in pairs:
         if before is not None and after is not None and before != after:
-            raise ScanTypeError(f"scan {name!r}: a state enters the step as {read} and leaves it as {write}")
+            raise ScanTypeError(f"scan {name!r}: the step changes the shape of a state, which enters it as {read} and leaves it as {write}")
     return replace(read, shape=tuple(a if b is not None else None for a, b in zip(read.shape, write.shape, strict=True)))

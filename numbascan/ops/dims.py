@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
+import numpy as np
+
+from ..ir.loops import BIT_OR, CHOICE, OR, Template
 from ..ir.node import Node, constant
-from .card import Card, apply
+from ..types import TensorType
+from .card import Card, apply, register
 from .lowering import Elementwise, Fold
 from .shape import DIM
 from .spec import FULL, for_all_axes
+
+
+COMMON_DIM = register(
+    Card(
+        "common_dim",
+        lambda a, b: np.where(np.equal(a, 1), b, a),
+        lambda a, b: TensorType("int64", (), weak=True),  # a dimension, as those that it is made of
+        Elementwise(lambda *types: ("int64",) * 3, lambda *loop: Template("{1} if {0} == 1 else {0}", CHOICE, (BIT_OR, OR))),
+        samples=lambda: [((np.int64(1), np.int64(5)), {}), ((np.int64(4), np.int64(1)), {})],
+        no_gradient="a dimension is an integer",
+    )
+)
+"""What two dimensions broadcast to."""
 
 
 def dim_node(node: Node, axis: int) -> Node:
@@ -16,36 +34,38 @@ def dim_node(node: Node, axis: int) -> Node:
 
     Asking further back keeps a value that is only measured from being computed.
     """
-    while True:
+    sources: dict[Node, None] = {}
+    stack, seen = [(node, axis)], {(node, axis)}
+    while stack:
+        node, axis = stack.pop()
         known = node.type.shape[axis]
-        if known is not None:
-            return constant(known, "int64", weak=True)
-        behind = _same_dim(node, axis)
-        if behind is None:
-            return apply(DIM, node, axis=axis)
-        node, axis = behind
+        behind = _same_dim(node, axis) if known is None else []
+        if not behind:
+            sources[apply(DIM, node, axis=axis) if known is None else constant(known, "int64", weak=True)] = None
+        fresh = [place for place in dict.fromkeys(behind) if place not in seen]
+        seen.update(fresh)
+        stack += reversed(fresh)
+    return reduce(lambda a, b: apply(COMMON_DIM, a, b), sources)
 
 
-def _same_dim(node: Node, axis: int) -> tuple[Node, int] | None:
-    """The operand and axis that an unknown dimension is taken from; None where it is the node's own."""
+def _same_dim(node: Node, axis: int) -> list[tuple[Node, int]]:
+    """The operands and axes that an unknown dimension is taken from; none where it is the node's own."""
     card = node.op
     if not isinstance(card, Card):
-        return None
+        return []
     if isinstance(card.lower, Elementwise):
-        for parent in node.inputs:
-            position = axis - node.type.rank + parent.type.rank
-            if position >= 0 and parent.type.shape[position] is None:
-                return parent, position
+        places = [(parent, axis - node.type.rank + parent.type.rank) for parent in node.inputs]
+        return [(parent, position) for parent, position in places if position >= 0 and parent.type.shape[position] is None]
     if isinstance(card.lower, Fold):
-        return node.inputs[0], axis if card.lower.cumulative else _kept_axis(node, axis)
+        return [(node.inputs[0], axis if card.lower.cumulative else _kept_axis(node, axis))]
     if card.name == "transpose":
         axes: Any = node.attr("axes")
-        return node.inputs[0], axes[axis]
+        return [(node.inputs[0], axes[axis])]
     if card.name in ("set_subtensor", "inc_subtensor"):
-        return node.inputs[0], axis
+        return [(node.inputs[0], axis)]
     if card.name == "index":
         return _through_index(node, axis)
-    return None
+    return []
 
 
 def _kept_axis(node: Node, axis: int) -> int:
@@ -54,14 +74,14 @@ def _kept_axis(node: Node, axis: int) -> int:
     return axis if is_full else [k for k in range(node.inputs[0].type.rank) if k not in reduced][axis]
 
 
-def _through_index(node: Node, axis: int) -> tuple[Node, int] | None:
+def _through_index(node: Node, axis: int) -> list[tuple[Node, int]]:
     """Behind `x[:, …]` the dimension is that of x."""
     spec: Any = node.attr("spec")
     result, source = 0, 0
     for entry in for_all_axes(spec, node.inputs[0].type.rank):
         is_shown = isinstance(entry, tuple) or entry == "newaxis"
         if is_shown and result == axis:
-            return (node.inputs[0], source) if entry == FULL else None
+            return [(node.inputs[0], source)] if entry == FULL else []
         result += is_shown
         source += entry != "newaxis"
-    return None
+    return []

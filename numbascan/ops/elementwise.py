@@ -135,7 +135,10 @@ def elementwise(
     return loop_card(name, ufunc, ufunc_loop(ufunc), code, ufunc, *keys, **{"samples": sample, **facets})
 
 
-OPERATORS = ("add", "subtract", "multiply", "true_divide", "floor_divide", "remainder", "power", "negative", "positive")
+OPERATORS = (
+    *("add", "subtract", "multiply", "true_divide", "floor_divide", "remainder", "power", "negative", "positive"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift"),
+)
 """What Python itself computes on its numbers: the result is a Python number again. NumPy's functions give strong scalars."""
 
 

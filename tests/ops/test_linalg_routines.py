@@ -126,36 +126,37 @@ def test_nan_goes_through_as_in_numpy():
 
 # routines for a known number of rows --------------------------------------------------------------------------------
 
-solve_1, solve_2, solve_3 = linalg.solve_vector_into_1, linalg.solve_vector_into_2, linalg.solve_vector_into_3
-solve_matrix_3, inv_2, det_3, slogdet_2 = linalg.solve_into_3, linalg.inv_into_2, linalg.det_into_3, linalg.slogdet_into_2
-cholesky_3, triangular_2, triangular_vector_3 = triangles.cholesky_into_3, triangles.triangular_into_2, triangles.triangular_vector_into_3
+solve_1, solve_2, solve_3 = linalg.solve_vector_into_1, linalg.solve_vector_into_2, linalg.solve_into_3
+det_3, slogdet_2, cholesky_3, triangular_2 = (
+    linalg.det_into_3,
+    linalg.slogdet_into_2,
+    triangles.cholesky_into_3,
+    triangles.triangular_into_2,
+)
 
 
 @numba.njit
-def by_known_rows(one, two, three, positive, b, pair, v, w, u, x1, x2, x3, X3, inverse, det, sign, log, factor, pairs, y3):
+def by_known_rows(one, two, three, positive, b, pair, w, u, x1, x2, x3, det, sign, log, factor, pairs):
     """All of them in one kernel, as the planner calls them."""
     solve_1(x1, one, u)
     solve_2(x2, two, w)
-    solve_3(x3, three, v)
-    solve_matrix_3(X3, three, b)
-    inv_2(inverse, two)
+    solve_3(x3, three, b)
     det_3(det, three)
     slogdet_2(sign, log, two)
     cholesky_3(factor, positive)
     triangular_2(pairs, two, pair, True, 2, False)
-    triangular_vector_3(y3, three, v, False, 0, True)
 
 
 def test_routines_for_a_known_number_of_rows():
     one, two, three = (matrix(n, "float64") for n in (1, 2, 3))
-    b, pair, v, w, u = (RNG.normal(size=shape) for shape in ((3, 4), (2, 4), (3,), (2,), (1,)))
+    b, pair, w, u = (RNG.normal(size=shape) for shape in ((3, 4), (2, 4), (2,), (1,)))
     wanted = [
-        *(np.linalg.solve(one, u), np.linalg.solve(two, w), np.linalg.solve(three, v), np.linalg.solve(three, b), np.linalg.inv(two)),
+        *(np.linalg.solve(one, u), np.linalg.solve(two, w), np.linalg.solve(three, b)),
         *(np.linalg.det(three), *np.linalg.slogdet(two), np.linalg.cholesky(three @ three.T)),
-        *(scipy.linalg.solve_triangular(two, pair, 2, True), scipy.linalg.solve_triangular(three, v, 0, False, True)),
+        scipy.linalg.solve_triangular(two, pair, 2, True),
     ]
     results = [np.full(np.shape(x) or (1,), 7.0) for x in wanted]
-    by_known_rows(one, two, three, three @ three.T, b, pair, v, w, u, *results)
+    by_known_rows(one, two, three, three @ three.T, b, pair, w, u, *results)
     for found, exact in zip(results, wanted, strict=True):
         np.testing.assert_allclose(found.reshape(np.shape(exact)), exact, rtol=1e-12, atol=1e-13)
 

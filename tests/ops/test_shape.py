@@ -183,6 +183,16 @@ def test_constant_arrays_take_traced_sizes():
         np.testing.assert_array_equal(actual, wanted)
 
 
+def test_a_nest_of_numbers_and_variables_has_one_dtype():
+    (x,) = inputs_for((np.float32(0.5),), True)
+    nest = nt.as_tensor([[1.0, x], [x * 2, 3]])
+    (found,) = interpret(Graph((x.node,), (nest.node,)), [np.float32(0.5)])
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, [[1.0, 0.5], [1.0, 3.0]])
+    assert (np.array([x, x]) + x).type == TensorType("float32", (2,))
+    assert nt.as_tensor([[1, 2], [3, 4]]).type == TensorType("int64", (2, 2))
+
+
 def test_pytensor_names_of_shapes():
     x = nt.tensor("float64", shape=(2, None), name="x")
     assert nt.shape_padleft(x, 2).type.shape == (1, 1, 2, None)

@@ -213,6 +213,8 @@ class Drawing(Choices):
             path = np.asarray(reference_run(probe)[0][-1], "float64")
         except Exception as error:
             raise Refused(str(error)) from None
+        if path.ndim != 1:
+            raise Refused("the condition is no scalar")
         return program.with_step(until=Expr(f"{{0}} > {self.threshold(path)}", (quantity,)))
 
     def threshold(self, path: Any) -> float:

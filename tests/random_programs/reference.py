@@ -179,6 +179,7 @@ class Loop:
         with shared_values(names) as shared:
             self.settle_numbers()
             example, pairs, _ = self.call(0)
+            self._check(example, pairs)
             rows: list[list[Any]] = [[] for _ in example]
             new = {name: names[name] for name in shared if any(pair[0] is names[name] for pair in pairs)}
             for t in range(self.steps):
@@ -191,6 +192,13 @@ class Loop:
                 if stop:
                     break
         return [stacked(kept, like) for kept, like in zip(rows, example, strict=True)], new
+
+    def _check(self, outputs: list[Any], pairs: list[tuple[Any, Any]]) -> None:
+        for history, output in zip(self.histories, outputs, strict=bool(self.histories)):
+            if history is not None:
+                tree_map(_same, history[-1], output)
+        for old, value in pairs:
+            _same(old, scalar_or_array(value))
 
     def _keep(self, outputs: list[Any], rows: list[list[Any]]) -> None:
         for k, output in enumerate(outputs):
