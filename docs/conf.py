@@ -11,5 +11,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+default_role = "code"  # single backticks in docstrings
+
 html_theme = "furo"
 html_title = f"numbascan {release}"

@@ -1,5 +1,28 @@
+"""What all tests share: compiled code in a folder of this run alone, and the flag that writes golden files anew."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 # The first run of a program compiles it: no deadline per example. All else as Hypothesis has it (on CI: the same examples every time).
 settings.register_profile("compiled", parent=settings(), deadline=None)
 settings.load_profile("compiled")
+
+RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
+CACHE = Path(tempfile.gettempdir()) / f"numbascan-tests-{RUN}"
+os.environ["NUMBASCAN_CACHE_DIR"] = str(CACHE)  # one folder for all workers of this run: what one compiled the others load
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the generated code that is seen now into tests/golden")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):  # the workers have ended
+        shutil.rmtree(CACHE, ignore_errors=True)

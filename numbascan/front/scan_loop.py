@@ -135,7 +135,9 @@ class LoopMaker:
         shortest = reduce(np.minimum, traced)
         if any(seq.span for seq in self.seqs) and not isinstance(shortest, int):
             shortest = np.maximum(shortest, 0)  # the loop then says which sequence is too short for its taps
-        return as_variable(np.int64(shortest) if isinstance(shortest, int) else shortest).node
+        node = as_variable(np.int64(shortest) if isinstance(shortest, int) else shortest).node
+        node.name = node.name or "n_steps"
+        return node
 
     def _check_lengths(self, n_steps: Node) -> None:
         """ValueError where a sequence is known to be too short."""

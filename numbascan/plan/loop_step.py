@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..ir import messages
@@ -14,7 +14,7 @@ from .builder import Builder, negated
 from .place import is_small
 from .save_mem import Every, Last, LastRows, Request
 from .scope import Scope, cast, nest, scalar_name
-from .storage import LocalState, RingState, Rows, RowState, StateStore, Waiting, is_kept
+from .storage import LocalState, NextRow, RingState, Rows, RowState, StateStore, Waiting, is_kept
 from .values import Computed, Indices, InLocals, InMemory, Value, indices_of
 from .write import copied
 
@@ -118,11 +118,16 @@ class Step:
             if result.store is not None:
                 place = result.store.target(self.t)
                 if place is not None:
-                    places.append(place)
+                    places.append(NextRow(self.builder, place, self._changed_shape(result)))
             places += [rows for request, rows in result.sinks.items() if not isinstance(request, Every)]
             if places:
                 targets.setdefault(result.write, []).extend(places)
         return targets
+
+    def _changed_shape(self, result: Result) -> Callable[[int], str]:
+        """The message, by axis, for a step that changes the shape of a state."""
+        position = [other for other in self.results if other.store is not None].index(result)
+        return lambda axis: messages.changed_shape(self.spec, position, axis)
 
     def _where(self, result: Result, rows: Rows) -> Index:
         for request, sink in result.sinks.items():
@@ -191,13 +196,10 @@ class Step:
 
     def _check_shapes(self) -> None:
         """A state's new row has the shape of the old one."""
-        stores = [result for result in self.results if result.store is not None]
-        for position, result in enumerate(stores):
-            assert result.store is not None
-            for axis, (before, after) in enumerate(zip(result.store.dims, self.scope.value(result.write).dims, strict=True)):
-                if before != after:
-                    message = messages.changed_shape(self.spec, position, axis)
-                    self.builder.same(before, after, "ValueError", message)
+        for result in self.results:
+            if result.store is not None:
+                row = InMemory(result.write.type, result.store.dims, "")
+                NextRow(self.builder, row, self._changed_shape(result)).place(self.scope.value(result.write).dims)
 
     def _store_rows(self, result: Result, elements: Elements | None) -> None:
         """Stores that no loop of the body has done: small rows, rows that a card did not make, every k-th row."""
@@ -241,11 +243,13 @@ def assign_all(builder: Builder, moves: Sequence[tuple[Name, Expr]]) -> None:
                 left = others
                 break
         else:
-            name, expr = left[0]
+            targets = {name.name for name, _ in left}  # saving what reads none of them would free none
+            k = next(k for k, (_, expr) in enumerate(left) if any(read in targets for read, _ in names_in(expr)))
+            name, expr = left[k]
             saved = builder.let(f"{name.name}_next", expr, hoist=False)
             if isinstance(expr, Name):  # `let` keeps names as they are: a swap needs a local of its own
                 saved = builder.variable(f"{name.name}_next", expr, name.dtype)
-            left[0] = (name, saved)
+            left[k] = (name, saved)
 
 
 def _is_made_in_place(write: Node) -> bool:

@@ -50,7 +50,8 @@ def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:
 
     def element(index: Indices) -> Expr:
         operands = tuple(view.at(k, operand_index(view, k, index), dtype) for k, dtype in zip(range(len(node.inputs)), loop, strict=False))
-        return cast(Apply(result_dtype, template, operands), node.type.dtype)
+        computed = operands[0] if template.text == "{0}" else Apply(result_dtype, template, operands)
+        return cast(computed, node.type.dtype)
 
     return _computed(scope, node, dims, element)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..ir import messages
 from ..ir.loops import Expr, Index, Literal, add, compare
-from ..ir.node import Node, outputs_of
+from ..ir.node import Node, constant_value, outputs_of
 from ..ir.ports import LoopSpec, State, loop_spec
 from ..types import TensorType
 from .inplace import may_update_in_place
@@ -64,7 +64,7 @@ class _Loop:
             return int(element.value.real)
         n_steps = self.builder.let("n_steps", cast(element, "int64"))
         self._fitting = self._lengths(self.spec.n_steps)
-        if not self._fitting:
+        if not self._fitting and not _is_clamped(self.spec.n_steps):
             self.builder.check(compare(">=", n_steps, 0), "ValueError", messages.negative_steps(self.spec), n_steps)
         return n_steps
 
@@ -194,6 +194,11 @@ class _Loop:
         if isinstance(request, LastRows):
             return Tail(result.sinks[request], request.k).value(self.steps, shape)
         return result.sinks[request].all_rows(every_count(self.steps, request.start, request.k), shape)
+
+
+def _is_clamped(node: Node) -> bool:
+    """Is a number kept from being negative?"""
+    return node.op.name == "maximum" and any(value is not None and bool(value == 0) for value in map(constant_value, node.inputs))
 
 
 def _nothing_left(index: object) -> Expr:

@@ -8,6 +8,7 @@ row      one row, updated where it stands (see inplace.py)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,14 +41,32 @@ class Rows:
     def place(self, dims: Indices) -> InMemory:
         """The row of this step; takes the memory if that is not done."""
         if self.array is None:
-            self.array = self.builder.alloc(self.hint, (self.count, *dims), self.type.dtype)
-        self.dims = dims
+            self.array, self.dims = self.builder.alloc(self.hint, (self.count, *dims), self.type.dtype), dims
+        for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True), 1):
+            if there != made:
+                self.builder.same(there, made, "ValueError", f"out=: dimension {axis} of {self.hint} is {{0}}, the result has {{1}}")
         return InMemory(self.type, dims, self.array, (self.where,))
 
     def all_rows(self, rows: Index, shape: TensorType) -> InMemory:
         """The rows written, as one value."""
         assert self.array is not None
         return InMemory(shape, (rows, *self.dims), self.array)
+
+
+@dataclass
+class NextRow:
+    """The row that a state's next value is written into. What is written must have the shape of the state."""
+
+    builder: Builder
+    row: InMemory
+    message: Callable[[int], str]  # of an axis: {0} its length on entry, {1} in the step's result
+
+    def place(self, dims: Indices) -> InMemory:
+        """The row; checked, when its dimensions are known, to take the value whole."""
+        for axis, (there, made) in enumerate(zip(self.row.dims, dims, strict=True)):
+            if there != made:
+                self.builder.same(there, made, "ValueError", self.message(axis))
+        return self.row
 
 
 class StateStore:

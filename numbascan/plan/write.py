@@ -73,7 +73,10 @@ def store(place: InMemory, index: Indices, expr: Expr, combine: str = "") -> Sto
 
 
 def copied(scope: Scope, value: Value, place: InMemory) -> None:
-    """Writes a value into an array; values in locals without a loop."""
+    """Writes a value into an array, whose shape must be that of the value; values in locals without a loop."""
+    for axis, (there, made) in enumerate(zip(place.dims, value.dims, strict=True)):
+        if there != made:
+            scope.builder.same(there, made, "ValueError", f"dimension {axis} of what is written is {{1}}, where {{0}} is expected")
     if isinstance(value, InLocals):
         for index, expr in value.elements.items():
             scope.builder.emit(store(place, index, expr))

@@ -1,0 +1,27 @@
+import math
+
+import numpy as np
+from numba import njit, types
+
+float64_1d = types.Array(types.float64, 1, "C", readonly=True)
+
+
+@njit((float64_1d, types.float64, types.float64, types.float64, types.float64), cache=True, error_model="numpy", nogil=True)
+def local_level(flow, level, variance, noise, drift):
+    n_steps = flow.shape[0]
+    level_2 = level
+    variance_2 = variance
+    term = np.empty(n_steps)
+    level_rows = np.empty(n_steps)
+    variance_rows = np.empty(n_steps)
+    for t in range(n_steps):
+        predicted = variance_2 + drift
+        spread = predicted + noise
+        gain = predicted / spread
+        error = flow[t] - level_2
+        term[t] = -0.5 * (math.log(spread) + error * error / spread)
+        level_2 += gain * error
+        variance_2 = predicted * (1.0 - gain)
+        level_rows[t] = level_2
+        variance_rows[t] = variance_2
+    return level_rows, variance_rows, term
