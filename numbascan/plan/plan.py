@@ -131,7 +131,10 @@ class Kernel:
     def _into(self, value: Value, given: InMemory) -> str:
         """The caller's array, written unless the loop has written it."""
         if isinstance(value, InMemory) and value.array == given.array:
-            return self._cut(value)
+            rows = value.dims[0]
+            if self.builder.representative(rows) == self.builder.representative(given.dims[0]):
+                return given.array
+            return self.builder.alias(f"{given.array}_rows", f"{given.array}[:{{0}}]", rows, arrays=(given.array,))
         for axis, (there, made) in enumerate(zip(given.dims, value.dims, strict=True)):
             self.builder.same(there, made, "ValueError", f"out=: dimension {axis} is {{0}}, the result has {{1}}")
         copied(self.scope, value, given)
