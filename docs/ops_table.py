@@ -14,10 +14,12 @@ from numbascan.front.variable import DISPATCH, METHODS
 PAGE = Path(__file__).with_name("ops.md")
 HEAD = """# Functions
 
-What a traced value or a symbolic variable understands. Each function stands under NumPy's name where there is one (call it with `np.`, or `scipy.special.`)
-and under its names in `numbascan.tensor` (call it with `nt.`); both are the same. *method* means that `x.name(...)` works too. Arguments are NumPy's;
-`out=` and `where=` are refused. Operators (`+ - * / // % ** @`, comparisons, `& | ^ ~ << >>`, `abs`, `divmod`) stand for the functions that they stand for
-in NumPy, and `x[...]` takes positions, slices, new axes, `...` and arrays of integers. {methods} work as well.
+What a traced value or a symbolic variable understands. Each function stands under NumPy's name where there is one (call it with
+`np.`, or `scipy.special.`) and under its names in `numbascan.tensor` (call it with `nt.`); both are the same. *method* means that
+`x.name(...)` works too. Arguments are NumPy's; `out=` and `where=` are refused.
+
+Operators (`+ - * / // % ** @`, comparisons, `& | ^ ~ << >>`, `abs`, `divmod`) mean what they mean in NumPy, and `x[...]` takes
+positions, slices, new axes, `...` and arrays of integers. {methods} work as well.
 
 Known and refused, because the length of the result depends on values: {refused}.
 

@@ -5,6 +5,7 @@ One pass, on every call: so it does little, and what it gives is the key under w
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from .variable import Variable
 
 Taps = tuple[int, ...]
 SeqKey = tuple[Structure, Taps]
+_PORT_KEYS = ("input", "initial", "taps")
 OutKey = tuple[Structure | None, Taps, bool]  # structure, taps, whether the initial value has a leading axis; None: not recurrent
 _LATEST: Taps = (-1,)
 _HERE: Taps = (0,)
@@ -119,7 +121,10 @@ def _flat(value: Any, leaves: list[Any]) -> Structure:
 
 
 def _is_port(item: Any) -> bool:
-    return isinstance(item, dict) and (not item or not item.keys().isdisjoint(("input", "initial", "taps")))
+    """Does a dict describe a sequence or an output, rather than nest values? One that nearly does too: a mistyped key is an error."""
+    if not isinstance(item, dict):
+        return False
+    return not item or any(isinstance(key, str) and difflib.get_close_matches(key, _PORT_KEYS, cutoff=0.8) for key in item)
 
 
 def _sequence(item: Any, k: int, leaves: list[Any], name: str) -> SeqKey:

@@ -11,17 +11,18 @@ import numpy as np
 
 from ..errors import MissingInputError
 from ..ir.graph import free_inputs, substitute
-from ..ir.messages import short_sequence
+from ..ir.messages import short_initial, short_sequence
 from ..ir.node import CONSTANT, Node, constant, constant_value, new_input, outputs_of
 from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace, scan_node
 from ..ir.respecialise import settled
 from ..ops.card import user_line
-from .scan_build import Group, Leaf, TracedStep
+from ..ops.rows import AT_LEAST_ROWS
+from .scan_build import Group, TracedStep
 from .scan_checks import check_carry
 from .shared import SharedVariable
 from .tracing import close_over
 from .tree import Structure
-from .variable import METHODS, Variable, as_variable
+from .variable import METHODS, Variable, as_variable, op
 
 Nest = tuple[Structure, list[Variable]]
 
@@ -173,24 +174,23 @@ class LoopMaker:
     def one_step(self) -> Results:
         """The results of a single step, without a loop."""
         first: dict[Node, Node] = {}
+        spec = self.spec(constant(1, "int64"))
         for seq in self.seqs:
-            first.update((read, Variable(seq.outer)[seq.before + tap].node) for tap, read in zip(seq.taps, seq.reads, strict=True))
-        for group in self.step.states:
-            if group is not None:
-                for leaf in group.leaves:
-                    first.update(_first_rows(group, leaf))
-        self._check_lengths(constant(1, "int64"))
+            rows = op(AT_LEAST_ROWS, Variable(seq.outer), needed=1 + seq.span, message=short_sequence(spec, seq))
+            first.update((read, rows[seq.before + tap].node) for tap, read in zip(seq.taps, seq.reads, strict=True))
+        for state in spec.states:
+            first.update(_first_rows(spec, state))
         writes = iter(map(Variable, substitute(self._writes(), first)))
         outputs = [(structure, [_stacked(next(writes)) for _ in nodes]) for structure, nodes in self.step.returned.outputs]
         return Results(outputs, {shared: next(writes) for shared, _ in self.carries}, None)
 
 
-def _first_rows(group: Group, leaf: Leaf) -> dict[Node, Node]:
+def _first_rows(spec: LoopSpec, state: State) -> dict[Node, Node]:
     """What the first step reads of an initial value."""
-    if not group.has_axis:
-        return {leaf.reads[0]: leaf.outer}
-    rows, depth = Variable(leaf.outer), -min(group.taps)
-    return {read: rows[depth + tap].node for tap, read in zip(group.taps, leaf.reads, strict=True)}
+    if not state.has_axis:
+        return {state.reads[0]: state.initial}
+    rows = op(AT_LEAST_ROWS, Variable(state.initial), needed=state.depth, message=short_initial(spec, state))
+    return {read: rows[state.depth + tap].node for tap, read in zip(state.taps, state.reads, strict=True)}
 
 
 def _stacked(row: Variable) -> Variable:

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import TracerError
 from ..ir.graph import toposort
 from ..ir.node import CONSTANT, INPUT, ITEM, Node, new_input, next_serial
 from ..modes import Mode
@@ -47,6 +50,7 @@ class _Context(threading.local):
 
 
 _CONTEXT = _Context()
+_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
 
 def tracing_level() -> int:
@@ -98,6 +102,11 @@ def trace(fn: Callable[..., Any], arguments: Sequence[Any], keywords: dict[str, 
     try:
         with _binding(guards, arrays), _naming(fn, mark):
             value = fn(*arguments, **(keywords or {}))
+    except (IndexError, ValueError) as error:
+        explained = _explained(error)
+        if explained is None:
+            raise
+        raise explained from error
     finally:
         _CONTEXT.marks.pop()
     if random_state(guards) != before:
@@ -107,6 +116,23 @@ def trace(fn: Callable[..., Any], arguments: Sequence[Any], keywords: dict[str, 
         )
     # asked again after the trace: what the function itself changed (a list it appends to) is no reason to trace it again
     return TraceResult(value, mark, arrays, Guards(fn) if bind else None)
+
+
+def _explained(error: Exception) -> TracerError | None:
+    """What NumPy's own words mean where a plain array met a traced value; None for every other error."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_NUMPY)]
+    line = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    if isinstance(error, IndexError) and str(error).startswith("only integers, slices"):
+        return TracerError(
+            f"a NumPy array was indexed with what is no index for it{line}; if that is a traced integer, pass the array in non_sequences, "
+            "or write nt.as_tensor_variable(array)[k]"
+        )
+    if isinstance(error, ValueError) and isinstance(error.__cause__, TracerError):
+        return TracerError(
+            f"a traced value was to be put into a NumPy array{line}, which holds numbers only; write np.stack([x, y, ...]), or "
+            "nt.set_subtensor(nt.as_tensor_variable(array)[k], x) for a new array"
+        )
+    return None
 
 
 @contextmanager

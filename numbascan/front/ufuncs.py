@@ -9,9 +9,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..ops import compare, elementary, elementwise, special  # noqa: F401 - importing them registers the cards
 from ..ops.card import CARDS, Card
-from .variable import Variable, implements, op
+from .variable import METHODS, Variable, implements, op
 
 # card: (operands, what the function gives, its other names)
 _TABLE: dict[str, tuple[str, str, str]] = {
@@ -145,6 +147,9 @@ def _fill() -> None:
         card = CARDS[card_name]
         function = _function(card, card_name, operands.split(), summary)
         implements(*card.keys)(function)
+        for key in card.keys:
+            if isinstance(key, np.ufunc):  # np.exp(np.array([x, y])) calls the method `exp` of each element
+                METHODS.setdefault(key.__name__, function)
         if card_name in scipy_names:
             implements(f"scipy.special.{scipy_names[card_name]}")(function)
         FUNCTIONS.update(dict.fromkeys((card_name, *aliases.split()), function))

@@ -15,7 +15,6 @@ from .lowering import Elementwise, Fold
 from .shape import DIM
 from .spec import FULL, for_all_axes
 
-
 COMMON_DIM = register(
     Card(
         "common_dim",

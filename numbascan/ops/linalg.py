@@ -172,11 +172,12 @@ def _triangles_of_hermitian() -> Samples:
 
 
 def _systems(core: int, choices: Sequence[dict[str, Any]] = ({},)) -> Samples:
+    """Right-hand sides with `core` axes of their own; attributes by turns."""
     rng = np.random.default_rng(7)
     samples: Samples = []
-    for (a,), _ in _single():
+    for k, ((a,), _) in enumerate(_single()):
         b = rng.normal(size=(*a.shape[:-1], 3)).astype(real_dtype(a.dtype.name) if a.dtype.kind in "fc" else "float64")
-        samples += [((a, b if core == 2 else b[..., 0].copy()), dict(choice)) for choice in choices]
+        samples.append(((a, b if core == 2 else b[..., 0].copy()), dict(choices[k % len(choices)])))
     return samples
 
 

@@ -202,3 +202,29 @@ def test_an_error_of_the_step_comes_through_as_it_is():
 
     with pytest.raises(KeyError, match="mine"):
         ns.scan(step, outputs_info=0.0, n_steps=2)
+
+
+def test_a_single_step_checks_its_rows_as_a_loop_does() -> None:
+    x, start = nt.vector("x"), nt.vector("start")
+    outputs = ns.scan(
+        lambda a, b, y: y + a * b, sequences={"input": x, "taps": [-2, 1]}, outputs_info=start.sum(), n_steps=1, return_updates=False
+    )
+    run = ns.function([x, start], outputs)
+    assert run(np.array([2.0, 5.0, 7.0, 3.0]), [1.0]).tolist() == [7.0]
+    with pytest.raises(ValueError, match=r"sequence 0 \(x\) has 3 rows, but n_steps=1 with taps \[-2, 1\] needs 4"):
+        run(np.array([2.0, 5.0, 7.0]), [1.0])
+
+
+def test_a_single_step_checks_its_initial_rows() -> None:
+    start = nt.vector("start")
+    outputs = ns.scan(lambda a, b: a + b, outputs_info={"initial": start, "taps": [-3, -1]}, n_steps=1, return_updates=False)
+    run = ns.function([start], outputs)
+    assert run([2.0, 5.0, 7.0]).tolist() == [9.0]
+    with pytest.raises(ValueError, match=r"the initial value of output 0 .* has 2 rows"):
+        run([2.0, 5.0])
+
+
+@pytest.mark.parametrize("key", ["inital", "initals", "tap"])
+def test_a_mistyped_key_is_named(key: str) -> None:
+    with pytest.raises(ValueError, match=key):
+        ns.scan(lambda y: y * 2.0, outputs_info={key: np.ones(3)}, n_steps=2)

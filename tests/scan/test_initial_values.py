@@ -154,3 +154,34 @@ def test_the_results_never_contain_the_initial_values():
 def test_a_step_may_return_the_row_that_it_was_given():
     got, _ = ns.scan(lambda x, s: x, np.arange(4.0), np.float64(9), **PYTHON)
     np.testing.assert_array_equal(got, np.arange(4.0))
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_states_that_read_each_other_move_on_at_once(mode):
+    def step(p, x, a, b):
+        return [p, b, a, x - b]
+
+    def by_hand(p, x, a, b):
+        return p, b, a, x - b
+
+    p = np.array([2.0, 5.0, -1.0, 0.5])
+    x, a, b, seen = 1.0, 3.0, 7.0, []
+    for value in p:
+        x, a, b, d = by_hand(value, x, a, b)
+        seen.append([x, a, b, d])
+    got = ns.scan(step, p, [1.0, 3.0, 7.0, None], return_updates=False, mode=mode)
+    np.testing.assert_array_equal(np.transpose(got), seen)
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_a_cycle_of_states_with_taps_beside_one_that_it_reads(mode):
+    def step(x, a, b_m2, b_m1):
+        return [a * 0 + 2.0, b_m1 + x, a + b_m2]
+
+    got = ns.scan(step, None, [1.0, 3.0, {"initial": np.array([7.0, 5.0]), "taps": [-2, -1]}], n_steps=5, return_updates=False, mode=mode)
+    x, a, b = [1.0], [3.0], [7.0, 5.0]
+    for _ in range(5):
+        x_t, a_t, b_t = 2.0, b[-1] + x[-1], a[-1] + b[-2]
+        x, a, b = [*x, x_t], [*a, a_t], [*b, b_t]
+    for rows, expected in zip(got, (x[1:], a[1:], b[2:]), strict=True):
+        np.testing.assert_array_equal(rows, expected)

@@ -234,7 +234,7 @@ def test_out_of_a_final_state_may_be_a_scalar(mode):
 
 @pytest.mark.parametrize("mode", ["python", None])
 def test_out_needs_room_for_every_step(mode):
-    with pytest.raises(ValueError, match="out= has 2 rows.*makes 3"):
+    with pytest.raises(ValueError, match=r"out= has 2 rows.*makes 3"):
         decay(outputs_info=np.ones(3), non_sequences=0.5, n_steps=3, out=np.zeros((2, 3)), mode=mode)
 
 
