@@ -1,4 +1,4 @@
-"""Generated code, held as it was when it was last read and found good: `pytest tests/plan/test_golden.py --update-golden` writes it anew."""
+"""Generated code, held as it was when last read and found good. `pytest tests/plan/test_golden.py --update-golden` writes it anew."""
 
 from __future__ import annotations
 
