@@ -12,7 +12,10 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .front.decorator import ScanFunction
 
 
 class CommandError(Exception):
@@ -68,11 +71,14 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _shown(found: Any, options: argparse.Namespace) -> str:
+    from .front.decorator import ScanFunction as Scan
     from .front.function import function
     from .front.show import show
     from .front.variable import Variable
     from .ir.graph import free_inputs
 
+    if isinstance(found, Scan) and not found.is_compiled:
+        _lower(found)
     if not (options.source or options.memory):
         return show(found)
     if isinstance(found, Variable):
@@ -81,6 +87,15 @@ def _shown(found: Any, options: argparse.Namespace) -> str:
     if not hasattr(found, "source"):
         raise TypeError(f"{found!r} ({type(found).__name__}) is neither a variable nor compiled by numbascan")
     return str(found.source(options.source) if options.source else found.memory())
+
+
+def _lower(found: ScanFunction) -> None:
+    """Compiles a scan that the file defines but never calls, for the arguments that its decorator has."""
+    try:
+        found.lower()
+    except (TypeError, ValueError) as error:
+        hint = f"give the arguments to its decorator, @ns.scan(outputs_info=…, n_steps=…), or write {found.name}.lower(…) below it"
+        raise ValueError(f"the file does not say for which arguments: {hint} ({error})") from error
 
 
 def _object_at(place: str) -> Any:

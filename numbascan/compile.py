@@ -34,7 +34,7 @@ Axes = tuple[int | None, ...]
 class Program:
     """A graph made ready to run in a mode. Call it with one array or number per input; it gives a list of arrays.
 
-    `specialise`: small dimensions that the graph leaves open are compiled in, one kernel per kind of argument.
+    `specialise`: small dimensions that the graph leaves open are compiled in, one kernel per kind of argument. Those of 1 always are.
     """
 
     def __init__(self, graph: Graph, mode: Mode, name: str = "scan", specialise: bool = True, profile: bool = False) -> None:
@@ -42,7 +42,7 @@ class Program:
         self.profile = Profile(name) if profile else None
         self._last: tuple[Kernel, list[Any]] | None = None
         self.specialise = specialise
-        self._lengths = length_axes(graph) if specialise else frozenset()
+        self._lengths = length_axes(graph)
         self._seen: dict[tuple[int, int], set[int]] = {}
         self._kernels: dict[tuple[tuple[Axes, ...], tuple[bool, ...]], Kernel] = {}
         self._graphs: dict[tuple[Axes, ...], Graph] = {}  # as interpreted
@@ -101,7 +101,7 @@ class Program:
     def source(self, target: str = "cpu") -> str:
         """The generated code, of the kernel that ran last, or of the graph as it stands."""
         if target != "cpu":
-            raise ValueError(f"source(target={target!r}): the target there is now is 'cpu'")
+            raise ValueError(f"source(target={target!r}): the only target in this version is 'cpu'")
         if self._kernels:
             return next(reversed(self._kernels.values())).text
         plain = tuple(node.type.shape for node in self.graph.inputs)
@@ -120,9 +120,9 @@ class Program:
             if known is not None and known != dim:
                 name = self.graph.inputs[k].name or f"argument {k}"
                 raise ValueError(f"{self.name}: {name} has length {dim} along axis {axis}, where {known} was declared")
-            if known is None and self.specialise and dim <= SPECIALISED_DIM and (k, axis) not in self._lengths:
+            if known is None and dim <= SPECIALISED_DIM and (self.specialise or dim == 1) and (k, axis) not in self._lengths:
                 seen = self._seen.setdefault((k, axis), set())
-                if dim == 1 or dim in seen or len(seen) < SPECIALISED_KINDS:
+                if dim == 1 or dim in seen or len(seen) < SPECIALISED_KINDS:  # one of 1 must be known to broadcast
                     seen.add(dim)
                     known = dim
             axes.append(known)

@@ -202,6 +202,11 @@ class ScanFunction:
         compiled.prepare(arguments.leaves if steps is None else [steps, *arguments.leaves])
         return self
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether some kind of argument was seen."""
+        return self._cache.latest is not None
+
     def _latest(self) -> CompiledScan:
         compiled = self._cache.latest
         if compiled is None:

@@ -41,6 +41,7 @@ class Guards:
         self._seen: dict[int, Any] = {}
         self._objects: list[Any] = []
         self._code_names: set[str] = set()
+        self._package = _package_of(fn)
         self._visit(fn)
         self._visit_attributes()
         self._seen.clear()  # or what is traced would be held by its own guards
@@ -71,6 +72,9 @@ class Guards:
             base = base.base
         return False
 
+    def _is_ours(self, value: Any) -> bool:
+        return _is_ours(value, self._package)
+
     # collecting -----------------------------------------------------------------------------------------------------
 
     def _visit(self, value: Any, name: str = "") -> None:
@@ -92,7 +96,7 @@ class Guards:
             self._visit_all(value.__func__, value.__self__)
         elif isinstance(value, types.FunctionType):
             self._visit_function(value)
-        elif _is_ours(value):
+        elif self._is_ours(value):
             self._objects.append(value)
 
     def _visit_all(self, *values: Any) -> None:
@@ -100,7 +104,7 @@ class Guards:
             self._visit(value)
 
     def _visit_function(self, fn: types.FunctionType) -> None:
-        if not _is_ours(fn):
+        if not self._is_ours(fn):
             return
         self._visit_all(fn.__defaults__, fn.__kwdefaults__, getattr(fn, "__wrapped__", None))
         for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
@@ -111,7 +115,7 @@ class Guards:
             self._code_names.update(code.co_names)
             for name in code.co_names:
                 value = fn.__globals__.get(name, _MISSING)
-                if value is not _MISSING and not (isinstance(value, types.ModuleType) and not _is_ours(value)):
+                if value is not _MISSING and not (isinstance(value, types.ModuleType) and not self._is_ours(value)):
                     self.names.append((fn.__globals__, name, value))
                     self._visit(value, name)
 
@@ -171,14 +175,27 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(const)
 
 
-def _is_ours(value: Any) -> bool:
-    """Whether `value` is code or data of the user: no library's, nothing of the standard library or installed packages."""
+def _module_of(value: Any) -> str:
     module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
-    module = module if isinstance(module, str) else type(value).__module__
+    return module if isinstance(module, str) else type(value).__module__
+
+
+def _package_of(fn: Any) -> str:
+    """The top-level package in which a function, or what a partial calls, was written."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return _module_of(fn).split(".")[0]
+
+
+def _is_ours(value: Any, package: str) -> bool:
+    """Whether `value` is code or data of the user: of the traced function's own package, or of none that is installed."""
+    module = _module_of(value)
     code = getattr(value, "__code__", None)
     is_run_text = module == "builtins" and code is not None  # what `exec` made in a namespace without a name
     if module.split(".")[0] in _LIBRARIES and not is_run_text:
         return False
+    if module.split(".")[0] == package:
+        return True
     file = code.co_filename if code is not None else getattr(sys.modules.get(module), "__file__", None)
     return not (file or "").startswith(_FOREIGN)
 

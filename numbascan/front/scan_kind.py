@@ -87,7 +87,8 @@ class CompiledScan:
             if self._direct is None:
                 self._direct = self._kernel()
         else:
-            results = self.runner([*values, *self.arrays], self.checked_out(out))
+            arrays = self.checked_out(out)
+            results = self.runner([_apart(value, arrays) for value in (*values, *self.arrays)], arrays)
         return results[0] if self.structure is LEAF else unflatten(self.structure, results)
 
     def _kernel(self) -> Callable[..., Any] | None:
@@ -126,11 +127,19 @@ class CompiledScan:
             )
         for label, array, type_ in zip(paths(self.structure, where), arrays, self.out_types, strict=True):
             _check_out(label, array, type_)
+        if any(np.shares_memory(array, other) for k, array in enumerate(arrays) for other in arrays[:k]):
+            raise ValueError(f"{where} holds arrays that share memory, so one result would overwrite the other; give each output its own")
         return arrays
 
 
 def _nodes(variables: Sequence[Variable]) -> list[Node]:
     return [variable.node for variable in variables]
+
+
+def _apart(value: Any, arrays: Sequence[np.ndarray]) -> Any:
+    """`value`, copied if writing into `arrays` would change it while later steps still read it."""
+    overlaps = isinstance(value, np.ndarray) and any(np.may_share_memory(value, array) for array in arrays)
+    return value.copy() if overlaps else value
 
 
 def _check_out(label: str, array: Any, type_: TensorType) -> None:

@@ -183,8 +183,17 @@ def _naming(fn: Callable[..., Any], mark: int) -> Iterator[None]:
 def name_nodes(names: dict[str, Any], mark: int) -> None:
     """Names the nodes made since `mark` by the variables that hold them, where they have no name yet."""
     for name, value in names.items():
-        if isinstance(value, Variable) and value.node.serial >= mark and value.node.op is not CONSTANT and value.node.name is None:
-            value.node.name = name
+        if isinstance(value, Variable):
+            _name(value.node, name, mark)
+        elif isinstance(value, np.ndarray) and value.dtype == object:  # np.array([x, y]) of traced values
+            for index, part in np.ndenumerate(value):
+                if isinstance(part, Variable):
+                    _name(part.node, "_".join((name, *map(str, index))), mark)
+
+
+def _name(node: Node, name: str, mark: int) -> None:
+    if node.serial >= mark and node.op is not CONSTANT and node.name is None:
+        node.name = name
 
 
 def code_of(fn: Callable[..., Any]) -> CodeType | None:

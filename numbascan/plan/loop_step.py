@@ -12,7 +12,7 @@ from ..ir.ports import LoopSpec, Seq
 from ..ops.card import Card
 from .builder import Builder, negated
 from .place import is_small
-from .save_mem import Every, Last, LastRows, Request
+from .save_mem import Every, Last, LastRows, Request, is_loop_rows
 from .scope import Scope, cast, nest, scalar_name
 from .storage import LocalState, NextRow, RingState, Rows, RowState, StateStore, Waiting, is_kept
 from .values import Computed, Indices, InLocals, InMemory, Value, indices_of
@@ -253,5 +253,8 @@ def assign_all(builder: Builder, moves: Sequence[tuple[Name, Expr]]) -> None:
 
 
 def _is_made_in_place(write: Node) -> bool:
-    """Does the lowering of `write` put it where it is waited for? What the step was given, and results among several, are copied."""
-    return isinstance(write.op, Card) and len(write.types) == 1
+    """Does the lowering of `write` put it where it is waited for?
+
+    What the step was given, results among several, and the rows that an inner loop kept are copied.
+    """
+    return isinstance(write.op, Card) and len(write.types) == 1 and not is_loop_rows(write)

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ir.graph import Graph
-from ..ir.loops import Argument, Expr, Function, Length, Load, Name, Return, Stmt, Store, add
+from ..ir.loops import Argument, Expr, Function, Index, Length, Load, Name, Return, Stmt, Store, add, compare
 from ..ir.node import Node, constant_value
 from ..types import TensorType
 from .builder import Builder
 from .fuse import fuse
+from .save_mem import may_end_early
 from .scope import Scope, cast, nest
 from .values import Computed, Indices, InLocals, InMemory, Value
 from .write import copied
@@ -108,7 +109,7 @@ class Kernel:
             return self.builder.variable(node.name or "result", expr, node.type.dtype).name
         given = self.given.get(node)
         if given is not None:
-            return self._into(value, given)
+            return self._into(node, value, given)
         if isinstance(value, InMemory) and not value.lead and value.array not in taken:
             taken.add(value.array)
             return self._cut(value)
@@ -128,17 +129,25 @@ class Kernel:
         text = f"{value.array}[{{0}}:]" if is_end else f"{value.array}[{{0}}:{{1}}].copy()"  # a copy: the rest may be long
         return self.builder.alias(value.array.removesuffix("_path"), text, value.offset, stop, arrays=(value.array,))
 
-    def _into(self, value: Value, given: InMemory) -> str:
+    def _into(self, node: Node, value: Value, given: InMemory) -> str:
         """The caller's array, written unless the loop has written it."""
         if isinstance(value, InMemory) and value.array == given.array:
             rows = value.dims[0]
             if self.builder.representative(rows) == self.builder.representative(given.dims[0]):
                 return given.array
-            return self.builder.alias(f"{given.array}_rows", f"{given.array}[:{{0}}]", rows, arrays=(given.array,))
+            return self._first_rows(given, rows)
+        ends_early = may_end_early(node)
         for axis, (there, made) in enumerate(zip(given.dims, value.dims, strict=True)):
-            self.builder.same(there, made, "ValueError", f"out=: dimension {axis} is {{0}}, the result has {{1}}")
+            message = f"out=: dimension {axis} is {{0}}, the result has {{1}}"
+            if axis == 0 and ends_early:  # how many rows there are only the run knows
+                self.builder.check(compare(">=", there, made), "ValueError", message, there, made)
+            else:
+                self.builder.same(there, made, "ValueError", message)
         copied(self.scope, value, given)
-        return given.array
+        return self._first_rows(given, value.dims[0]) if ends_early else given.array
+
+    def _first_rows(self, given: InMemory, rows: Index) -> str:
+        return self.builder.alias(f"{given.array}_rows", f"{given.array}[:{{0}}]", rows, arrays=(given.array,))
 
 
 def _store(place: InMemory, index: Indices, expr: Expr) -> Store:

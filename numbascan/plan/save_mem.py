@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..ir.graph import Graph, substitute, toposort
 from ..ir.node import ITEM, Node
-from ..ir.ports import SCAN
+from ..ir.ports import SCAN, loop_spec
 from ..ops.sized import HOLE, SizedCard, sized
 
 
@@ -88,6 +88,21 @@ def is_row_read(node: Node) -> bool:
         return False
     spec = node.attr("spec")
     return isinstance(spec, tuple) and len(spec) == 1 and _is_row_entry(spec[0])
+
+
+def is_loop_rows(node: Node) -> bool:
+    """Does the node stand for some rows of a loop's result, which the loop itself keeps?"""
+    return is_row_read(node) and _is_loop_result(node.inputs[0])
+
+
+def may_end_early(node: Node) -> bool:
+    """Is the number of rows of a loop's result (or of some of its rows) for `until` to say?"""
+    if is_loop_rows(node):
+        if row_request(node) == Last():
+            return False
+        node = node.inputs[0]
+    source = node.inputs[0] if node.op is ITEM else node
+    return source.op is SCAN and loop_spec(source).until is not None
 
 
 def _is_row_entry(entry: object) -> bool:

@@ -14,12 +14,12 @@ def lorenz(n_steps, y, dt, sigma, rho, beta):
     y_2 = y[2]
     y_rows = np.empty((n_steps, 3))
     for t in range(n_steps):
-        product = sigma * (y_1 - y_0)
-        difference = y_0 * (rho - y_2) - y_1
-        difference_2 = y_0 * y_1 - beta * y_2
-        y_0 += dt * product
-        y_1 += dt * difference
-        y_2 += dt * difference_2
+        dy_0 = sigma * (y_1 - y_0)
+        dy_1 = y_0 * (rho - y_2) - y_1
+        dy_2 = y_0 * y_1 - beta * y_2
+        y_0 += dt * dy_0
+        y_1 += dt * dy_1
+        y_2 += dt * dy_2
         y_rows[t, 0] = y_0
         y_rows[t, 1] = y_1
         y_rows[t, 2] = y_2

@@ -24,7 +24,7 @@ if __name__ == "__main__":  # as a script: the helpers are the package around it
 
 
 def one(seed: int, ways: tuple[str, ...]) -> tuple[str, list[tuple[str, str]], str]:
-    """Runs the program of a seed: "refused", "same" or "different"; the differences; the source."""
+    """Runs the program of a seed: "refused", "same" or "open", or "different"; the differences; the source."""
     from random_programs.compare import differences
     from random_programs.draw import draw_program
     from random_programs.generate import RandomChooser, Refused
@@ -34,8 +34,8 @@ def one(seed: int, ways: tuple[str, ...]) -> tuple[str, list[tuple[str, str]], s
         found = list(differences(program, list(ways) or ways_of(seed), known_of(seed)))
     except Refused:
         return "refused", [], ""
-    if not found:
-        return "same", [], ""
+    if all(difference.is_open for difference in found):
+        return ("open" if found else "same"), [], ""
     return "different", [(difference.way, str(difference)) for difference in found], program.source()
 
 
@@ -85,7 +85,8 @@ def main() -> int:
                 report(seed, outcome[1], outcome[2], ways)
         if sum(counts.values()) % 100 == 0:
             print(f"{seed}: {dict(counts)}, {time.monotonic() - start:.0f} s", flush=True)
-    print(f"{counts['same']} programs ran without a difference, {counts['different']} with one, {counts['refused']} were of no use; "
+    print(f"{counts['same']} programs ran without a difference, {counts['different']} with one, {counts['refused']} were of no use, "
+          f"{counts['open']} met a dimension that only the run knows to be 1; "
           f"{time.monotonic() - start:.0f} s")
     return 1 if counts["different"] else 0
 
@@ -96,7 +97,7 @@ def _outcomes(options: Any, ways: tuple[str, ...]) -> Any:
     if options.jobs == 1:
         while ran < options.programs and time.monotonic() - start < options.seconds:
             outcome = _guarded(seed, ways)
-            ran += outcome[0] != "refused"
+            ran += outcome[0] in ("same", "different")
             yield seed, outcome
             seed += 1
         return
@@ -104,7 +105,7 @@ def _outcomes(options: Any, ways: tuple[str, ...]) -> Any:
         while ran < options.programs and time.monotonic() - start < options.seconds:
             batch = range(seed, seed + 16 * options.jobs)
             for number, outcome in zip(batch, pool.map(_guarded, batch, [ways] * len(batch)), strict=True):
-                ran += outcome[0] != "refused"
+                ran += outcome[0] in ("same", "different")
                 yield number, outcome
             seed = batch.stop
 

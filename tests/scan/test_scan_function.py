@@ -325,3 +325,19 @@ def test_a_python_loop_over_many_lengths_still_traces():
 
     for n in range(2, 14):
         np.testing.assert_array_equal(step(outputs_info=np.ones(n), n_steps=1), [np.arange(1, n + 1)])
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_out_may_be_an_argument(mode):
+    rows = np.array([1.0, 2.0, 4.0, 8.0])
+    ns.scan(lambda before, now: before + now, mode=mode)({"input": rows, "taps": [-1, 0]}, out=rows[1:])
+    np.testing.assert_array_equal(rows, [1, 3, 6, 12])
+    table = np.array([[1.0, 2.0], [0.5, 3.0]])
+    ns.scan(lambda s, w: s @ w, mode=mode)(outputs_info=np.array([1.0, 1.0]), non_sequences=table, n_steps=2, out=table)
+    np.testing.assert_array_equal(table, [[1.5, 5.0], [4.0, 18.0]])
+
+
+def test_two_outputs_need_two_arrays():
+    rows = np.empty(3)
+    with pytest.raises(ValueError, match=r"out holds arrays that share memory.*its own"):
+        ns.scan(lambda x: (x, 2 * x))(np.arange(3.0), out=[rows, rows[:]])
