@@ -5,6 +5,7 @@ from typing import Any
 from . import tensor
 from .errors import (
     CudaUnavailableError,
+    DebugError,
     DisconnectedInputError,
     MissingInputError,
     NullGradientError,
@@ -29,6 +30,7 @@ from .modes import Mode
 
 __all__ = [
     "CudaUnavailableError",
+    "DebugError",
     "DisconnectedInputError",
     "Function",
     "MissingInputError",

@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="numbascan", description="Step functions in plain NumPy, compiled to loops.")
+    parser.add_argument("--version", action="version", version=f"numbascan {importlib.metadata.version('numbascan')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("demo", help="a tour on real data, with its own checks and timings").set_defaults(run=_demo)
     shown = commands.add_parser("show", help="what a compiled object or a variable of a file is made of")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Alloc, For, Function, If, Index, Let, Return, Stmt
+from ..ir.loops import Alias, Alloc, For, Function, If, Index, Let, Return, Stmt, names_in
 from .text import expression
 
 
@@ -42,7 +42,7 @@ def memory_of(function: Function, values: Sequence[Any]) -> Memory:
     """The bytes of a call of `function` with `values` (arrays, numbers)."""
     stmts = list(_straight(function.body))
     known = _known(function, values, stmts)
-    steps = max((_number(loop.stop, known) for loop in function.body if isinstance(loop, For) and loop.name.startswith("t")), default=0)
+    lengths = {name for loop in function.body if isinstance(loop, For) and loop.name.startswith("t") for name, _ in names_in(loop.stop)}
     returned = _returned(function)
     sums = {"results": 0, "trace": 0, "work": 0}
     per_step = 0
@@ -50,10 +50,10 @@ def memory_of(function: Function, values: Sequence[Any]) -> Memory:
         if isinstance(stmt, Alloc):
             shape = [_number(dim, known) for dim in stmt.shape]
             size = math.prod(shape) * np.dtype(stmt.dtype).itemsize
-            grows = steps > 16 and bool(shape) and shape[0] >= steps
+            grows = bool(shape) and any(name in lengths for name, _ in names_in(stmt.shape[0]))
             kind = "results" if stmt.name in returned else "trace" if grows else "work"
             sums[kind] += size
-            per_step += size // shape[0] if grows and kind != "work" else 0
+            per_step += size // max(shape[0], 1) if grows and kind != "work" else 0
     return Memory(sums["results"], sums["trace"], 0, sums["work"], per_step)
 
 
@@ -101,8 +101,6 @@ def _number(dim: Index, known: dict[str, Any]) -> int:
 
 def _returned(function: Function) -> set[str]:
     """Names of the arrays that a function returns, seen through the last views."""
-    from ..ir.loops import Alias
-
     names: set[str] = set()
     for stmt in reversed(function.body):
         if isinstance(stmt, Return):

@@ -181,7 +181,10 @@ class StepTracer:
         """The number with dtype and shape of `write`, in the graph around the loop."""
         assert leaf.number is not None
         check_number(leaf.number, write, leaf.reads[0].name, f"{self.scan}: {leaf.label}")
-        cast: Variable = leaf.number.astype(write.type.dtype)
+        dtype = write.type.dtype
+        is_checked = leaf.number.type.kind == "i" and dtype != "int64" and np.dtype(dtype).kind in "iu"
+        # adding 0 takes a Python integer as NumPy does: one that does not fit is an error, where astype would wrap it around
+        cast: Variable = leaf.number + np.zeros((), dtype) if is_checked else leaf.number.astype(dtype)
         if not write.type.rank:
             return cast.node
         if write.type.size is not None:

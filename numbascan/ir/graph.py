@@ -15,6 +15,12 @@ class Graph:
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
 
+    def __str__(self) -> str:
+        """The graph as text, one line per node."""
+        from .show import show
+
+        return show(self)
+
     def __reduce__(self) -> tuple[object, ...]:
         from .pickling import reduce_graph
 

@@ -95,10 +95,27 @@ def evaluate(
     """The card's results by NumPy, in the dtypes that were inferred."""
     if isinstance(card.lower, Elementwise):
         loop = card.lower.loop(*operand_types)
+        for type_, value, dtype in zip(operand_types, values, loop, strict=False):
+            bounds = weak_bounds(type_, dtype)
+            if bounds is not None and np.size(value) and not (bounds[0] <= np.min(value) and np.max(value) <= bounds[1]):
+                raise OverflowError(overflow_message(card.name, dtype).format(np.max(value)))
         values = [np.asarray(value).astype(dtype, copy=False) for value, dtype in zip(values, loop, strict=False)]
     result = card.evaluate(*values, **attrs)
     results = result if isinstance(result, tuple) else (result,)
     return tuple(np.asarray(value).astype(type_.dtype, copy=False) for value, type_ in zip(results, types, strict=True))
+
+
+def weak_bounds(type_: TensorType, dtype: str) -> tuple[int, int] | None:
+    """Least and greatest of the Python integers that can be taken as `dtype`; None where there is nothing to check."""
+    if not type_.weak or type_.kind != "i" or dtype == "int64" or np.dtype(dtype).kind not in "iu":
+        return None
+    info = np.iinfo(dtype)
+    return int(info.min), min(int(info.max), 2**63 - 1)
+
+
+def overflow_message(name: str, dtype: str) -> str:
+    """The error for a Python integer, {0}, that does not fit the other operand's dtype."""
+    return f"np.{name}: the Python integer {{0}} is out of bounds for {dtype}"
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from ..ir.loops import Apply, Expr, Index
+from ..ir.loops import Apply, Expr, Index, Literal, both, compare
 from ..ir.node import Node
-from ..ops.card import Card
+from ..ops.card import Card, overflow_message, weak_bounds
 from ..ops.lowering import Contract, Elementwise, Fold, Generate, Library, Pass, Passes
 from ..ops.lowering import View as ViewLowering
 from . import lower_contract, lower_fold, lower_library
@@ -47,6 +47,7 @@ def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:
     template = kind.code(*loop)
     result_dtype = loop[len(node.inputs)]
     view = View(scope, node)
+    _check_weak_integers(scope, node, loop)
 
     def element(index: Indices) -> Expr:
         operands = tuple(view.at(k, operand_index(view, k, index), dtype) for k, dtype in zip(range(len(node.inputs)), loop, strict=False))
@@ -54,6 +55,18 @@ def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:
         return cast(computed, node.type.dtype)
 
     return _computed(scope, node, dims, element)
+
+
+def _check_weak_integers(scope: Scope, node: Node, loop: Sequence[str]) -> None:
+    """A Python integer must fit the dtype in which it is taken, as in NumPy."""
+    for parent, dtype in zip(node.inputs, loop, strict=False):
+        bounds = weak_bounds(parent.type, dtype)
+        if bounds is None or parent.type.rank:
+            continue
+        value = scope.value(parent).at(())
+        if not isinstance(value, Literal):
+            fits = both(compare(">=", value, bounds[0]), compare("<=", value, bounds[1]))
+            View(scope, node).check(fits, "OverflowError", overflow_message(node.op.name, dtype), value)
 
 
 def broadcast_dims(scope: Scope, node: Node) -> Indices:
