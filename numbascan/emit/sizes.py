@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,8 @@ import numpy as np
 
 from ..ir.loops import Alias, Alloc, For, Function, If, Index, Let, Return, Stmt, names_in
 from .text import expression
+
+LONGER = 1000  # steps more, to see what grows
 
 
 @dataclass(frozen=True)
@@ -40,21 +42,32 @@ class Memory:
 
 def memory_of(function: Function, values: Sequence[Any]) -> Memory:
     """The bytes of a call of `function` with `values` (arrays, numbers)."""
-    stmts = list(_straight(function.body))
-    known = _known(function, values, stmts)
-    lengths = {name for loop in function.body if isinstance(loop, For) and loop.name.startswith("t") for name, _ in names_in(loop.stop)}
+    stmts = _straight(function.body)
+    lengths = _lengths(function, stmts)
+    arrays = [stmt for stmt in stmts if isinstance(stmt, Alloc)]
+    known, longer = _known(function, values, stmts), _known(function, values, stmts, lengths)
     returned = _returned(function)
     sums = {"results": 0, "trace": 0, "work": 0}
     per_step = 0
-    for stmt in stmts:
-        if isinstance(stmt, Alloc):
-            shape = [_number(dim, known) for dim in stmt.shape]
-            size = math.prod(shape) * np.dtype(stmt.dtype).itemsize
-            grows = bool(shape) and any(name in lengths for name, _ in names_in(stmt.shape[0]))
-            kind = "results" if stmt.name in returned else "trace" if grows else "work"
-            sums[kind] += size
-            per_step += size // max(shape[0], 1) if grows and kind != "work" else 0
+    for array in arrays:
+        size = _bytes(array, known)
+        growth = (_bytes(array, longer) - size) // LONGER
+        sums["results" if array.name in returned else "trace" if growth else "work"] += size
+        per_step += growth
     return Memory(sums["results"], sums["trace"], 0, sums["work"], per_step)
+
+
+def _bytes(array: Alloc, known: dict[str, Any]) -> int:
+    return math.prod(_number(dim, known) for dim in array.shape) * np.dtype(array.dtype).itemsize
+
+
+def _lengths(function: Function, stmts: Sequence[Stmt]) -> set[str]:
+    """The arguments that decide how many steps the outermost loops make."""
+    names = {name for loop in function.body if isinstance(loop, For) and loop.name.startswith("t") for name, _ in names_in(loop.stop)}
+    for stmt in reversed(stmts):
+        if isinstance(stmt, Let) and stmt.name in names:
+            names |= {name for name, _ in names_in(stmt.value)}
+    return names
 
 
 def steps_of(function: Function, values: Sequence[Any]) -> int:
@@ -75,11 +88,13 @@ def _straight(stmts: Sequence[Stmt]) -> list[Stmt]:
     return found
 
 
-def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt]) -> dict[str, Any]:
-    """The locals whose value follows from the arguments' shapes and numbers alone."""
+def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt], longer: Set[str] = frozenset()) -> dict[str, Any]:
+    """The locals whose value follows from the arguments' shapes and numbers alone. Arguments in `longer` as for LONGER more steps."""
     known: dict[str, Any] = {"np": np, "math": math, "min": min, "max": max}
     for argument, value in zip(function.arguments, values, strict=False):
-        known[argument.name] = SimpleNamespace(shape=np.shape(value)) if argument.rank else value
+        more = LONGER if argument.name in longer else 0
+        shape = np.shape(value)
+        known[argument.name] = SimpleNamespace(shape=(shape[0] + more, *shape[1:])) if argument.rank else value + more if more else value
     for stmt in stmts:
         if isinstance(stmt, Let) and stmt.is_new and stmt.name not in known:
             try:

@@ -16,7 +16,7 @@ from ..types import TensorType
 from .scan_checks import check_initial_axis, check_number, check_state
 from .scan_inputs import Arguments, Taps
 from .scan_returns import Returned, parse_returned
-from .tracing import TraceResult, describe, in_mode, trace
+from .tracing import TraceResult, describe, in_mode, in_step, trace
 from .tree import Structure, n_leaves, paths, unflatten
 from .variable import Variable, as_variable
 
@@ -81,7 +81,7 @@ class StepTracer:
         marks = []
         for _ in range(ATTEMPTS):
             arguments = self._fresh_arguments()
-            with in_mode(self.options.trace_mode()):
+            with in_mode(self.options.trace_mode()), in_step(self.fn, self.scan):
                 traced = trace(self.fn, arguments, bind=bind)
             marks.append(traced.mark)
             returned = parse_returned(traced.value, self.outs, self.where)

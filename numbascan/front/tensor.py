@@ -19,8 +19,8 @@ def tensor(
 ) -> Variable:
     """A symbolic variable of any rank.
 
-    Arguments: a dtype, or (as in PyTensor) a name, first; shape, an int for each dimension that is fixed and None for each that is not; the
-    dtype is float64 unless given. A fixed dimension is checked at every call.
+    Arguments: a dtype first, float64 unless given, or (as in PyTensor) a name together with dtype=…; shape, an int for each dimension
+    that is fixed and None for each that is not. A fixed dimension is checked at every call.
 
     Raises TypeError where dtype or shape cannot be understood, ValueError for a negative dimension.
 
@@ -30,17 +30,34 @@ def tensor(
     >>> nt.tensor("x", dtype="float32", shape=(None, 3))
     <x: float32[?, 3]>
     """
-    if isinstance(first, str) and (dtype is not None or first not in SUPPORTED_DTYPES):
+    if isinstance(first, str) and dtype is not None:
         if name is not None:
             raise TypeError(f"nt.tensor got two names, {first!r} and {name!r}; as a dtype write one of {', '.join(SUPPORTED_DTYPES)}")
         name = first
     elif first is not None:
         if dtype is not None:
             raise TypeError(f"nt.tensor got two dtypes, {first!r} and {dtype!r}; give one")
-        dtype = first
+        dtype = _first_dtype(first) if isinstance(first, str) else first
     if shape is None:
         raise TypeError("nt.tensor needs shape: one entry for each dimension, None where it is not fixed, as in shape=(None, 3)")
     return _variable(dtype_name("float64" if dtype is None else dtype), _shape(shape), name)
+
+
+def _first_dtype(text: str) -> str:
+    """The dtype that a string names. TypeError where it may as well be the name of the variable, which decides nothing about its dtype."""
+    try:
+        dtype = dtype_name(text)
+    except TypeError:
+        raise TypeError(
+            f"nt.tensor got {text!r}, which is none of the dtypes {', '.join(SUPPORTED_DTYPES)}; for a variable of that name write "
+            f"nt.tensor({text!r}, dtype='float64', shape=…)"
+        ) from None
+    if len(text) == 1:
+        raise TypeError(
+            f"nt.tensor got {text!r}, which may be a name or the dtype {dtype}; write nt.tensor({dtype!r}, shape=…), or for a variable of "
+            f"that name nt.tensor({text!r}, dtype=…, shape=…)"
+        )
+    return dtype
 
 
 def _shape(shape: int | Iterable[int | None]) -> Shape:

@@ -24,7 +24,7 @@ from ..ir.node import CONSTANT, INPUT, ITEM, Node, new_input, next_serial
 from ..modes import Mode
 from .entry import type_of
 from .guards import Guards, random_state
-from .variable import CAPTURE, Variable
+from .variable import CAPTURE, PLACE, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,16 @@ def current_mark() -> int:
 def current_mode() -> Mode | None:
     """The mode in which what is traced now will run; None where nobody said."""
     return _CONTEXT.modes[-1] if _CONTEXT.modes else None
+
+
+@contextmanager
+def in_step(fn: Callable[..., Any], scan: str) -> Iterator[None]:
+    """Messages about what is traced inside say that it is in the step `fn` of `scan`."""
+    outer, PLACE.step = PLACE.step, f"the step {getattr(fn, '__name__', type(fn).__name__)} of {scan}"
+    try:
+        yield
+    finally:
+        PLACE.step = outer
 
 
 @contextmanager

@@ -17,7 +17,8 @@ import numpy as np
 from ..errors import TracerBoolError, TracerError
 from ..ir.node import Node, constant, constant_value
 from ..ops.card import Card, apply, user_line
-from ..types import TensorType
+from ..ops.lowering import Elementwise
+from ..types import TensorType, broadcast_shapes
 
 DISPATCH: dict[Any, Callable[..., Any]] = {}  # a NumPy (or SciPy) function -> ours, with NumPy's arguments
 METHODS: dict[str, Callable[..., Any]] = {}  # names of functions that are methods of a Variable too: x.sum(axis=0)
@@ -170,10 +171,18 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
     setattr(Variable, f"__i{_name}__", _rebinding(_name))
 
 
+class _Place(threading.local):
+    step = ""
+
+
+PLACE = _Place()  # while a step is traced, how messages call it: "the step f of scan 'f'"
+
+
 def at_line() -> str:
-    """Where the user's code is, for messages: " (file.py, line 3)"."""
+    """Where the user's code is, for messages: " (file.py, line 3)", or " (file.py, line 3, in the step f of scan 'f')"."""
     origin = user_line()
-    return f" ({origin[0]}, line {origin[1]})" if origin else ""
+    places = [*([f"{origin[0]}, line {origin[1]}"] if origin else []), *([f"in {PLACE.step}"] if PLACE.step else [])]
+    return f" ({', '.join(places)})" if places else ""
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -256,7 +265,16 @@ def op(card: Card, *operands: Any, **attrs: Any) -> Variable:
     """A card applied to Variables, numbers and arrays. A Python number that the other operand's dtype cannot hold is an error."""
     nodes = [as_node(value) for value in operands]
     _check_weak_integers(card, nodes)
+    if isinstance(card.lower, Elementwise):
+        _check_broadcast(card, nodes)
     return Variable(apply(card, *nodes, **attrs))
+
+
+def _check_broadcast(card: Card, nodes: list[Node]) -> None:
+    try:
+        broadcast_shapes(*(node.type.shape for node in nodes))
+    except ValueError as error:
+        raise ValueError(f"{card.name}: {error}{at_line()}") from None
 
 
 def _check_weak_integers(card: Card, nodes: list[Node]) -> None:

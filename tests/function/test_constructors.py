@@ -66,14 +66,27 @@ def test_tensor_takes_a_dtype_or_a_name_first():
         nt.tensor(dtype="float32", shape=(None, 3), name="x"),
     ):
         assert (variable.name, str(variable.type)) == ("x", "float32[?, 3]")
-    assert str(nt.tensor("x", shape=2).type) == "float64[2]"
+    assert str(nt.tensor(shape=2, name="x").type) == "float64[2]"
+
+
+@pytest.mark.parametrize("text, dtype", [("f4", "float32"), ("float32", "float32"), ("<i8", "int64"), ("bool", "bool")])
+def test_a_string_alone_is_read_as_the_dtype(text, dtype):
+    x = nt.tensor(text, shape=(None,))
+    assert (x.name, str(x.dtype)) == (None, dtype)
+
+
+@pytest.mark.parametrize("text", ["velocity", "d", "float16"])
+def test_a_string_that_may_be_the_name_asks_for_the_dtype(text):
+    with pytest.raises(TypeError, match=rf"nt.tensor got '{text}'.*nt.tensor\('{text}', dtype="):
+        nt.tensor(text, shape=(None,))
+    assert nt.tensor(text, dtype="float32", shape=(None,)).name == text
 
 
 @pytest.mark.parametrize(
     "arguments, keywords, error, words",
     [
         (("float32",), {}, TypeError, "needs shape"),
-        (("x",), {"shape": (), "name": "y"}, TypeError, "two names, 'x' and 'y'"),
+        (("x",), {"shape": (), "name": "y", "dtype": "int8"}, TypeError, "two names, 'x' and 'y'"),
         ((np.float32,), {"shape": (), "dtype": "int8"}, TypeError, "two dtypes"),
         (("float32",), {"shape": (2.5,)}, TypeError, "holds 2.5"),
         (("float32",), {"shape": (-1,)}, ValueError, "negative dimension -1"),

@@ -1,0 +1,78 @@
+"""Generated modules on disk: private, shared between processes, made again where they are damaged."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from numbascan.emit import cache
+
+TEXT = """from numba import njit, types
+
+
+@njit((types.int64,), cache=True)
+def triple(n):
+    return n * 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "_loaded", {})
+    return tmp_path / "cache"
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a new process: nothing in memory."""
+    monkeypatch.setattr(cache, "_loaded", {})
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
+def test_the_folder_is_private(folder: Path) -> None:
+    assert cache.cache_folder() == folder
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
+def test_a_folder_that_others_may_read_is_closed_to_them(folder: Path) -> None:
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    cache.cache_folder()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_second_process_does_not_compile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache.load(TEXT, "triple")(14) == 42
+    forget(monkeypatch)
+    again = cache.load(TEXT, "triple")
+    assert again(5) == 15
+    assert sum(again.stats.cache_hits.values()) == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc", "py"])
+def test_a_damaged_entry_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    cache.load(TEXT, "triple")
+    damaged = list(folder.rglob(f"*.{suffix}"))
+    assert damaged
+    for path in damaged:
+        path.write_bytes(b"\x00damaged")
+    forget(monkeypatch)
+    assert cache.load(TEXT, "triple")(7) == 21
+
+
+def test_entries_are_listed_and_cleared(folder: Path) -> None:
+    cache.load(TEXT, "triple")
+    assert [path.name.split("_")[0] for path in cache.entries()] == ["triple"]
+    assert cache.clear() == 1
+    assert cache.entries() == []
+    assert list((folder / "__pycache__").iterdir()) == []
+
+
+def test_another_text_is_another_entry(folder: Path) -> None:
+    cache.load(TEXT, "triple")
+    assert cache.load(TEXT.replace("n * 3", "n * 3 + 1"), "triple")(2) == 7
+    assert len(cache.entries()) == 2
