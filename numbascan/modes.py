@@ -14,9 +14,9 @@ class Mode:
 
     target: "numba" (compiled, CPU), "python" (NumPy, one step at a time), "debug" (both, compared at every step), "cuda".
     fastmath: let the compiler reorder floating-point arithmetic.
-    threads: at most so many threads; None for as many as there are cores.
+    threads: at most so many threads; None for as many as there are cores. It has no effect yet: everything runs in one thread.
     check_finite: report the first NaN or infinity.
-    without: names of rewrites to leave out.
+    without: names of rewrites to leave out. There is none yet that can be left out, so it has no effect.
     """
 
     target: str = "numba"

@@ -20,6 +20,7 @@ from .scan_loop import LoopMaker
 from .scan_options import Options, make_options, step_name
 from .scan_quick import QuickTable, quick_call
 from .shared import SharedVariable
+from .tracing import refuse_leaked
 from .variable import Variable, as_variable
 
 ARGUMENTS = ("sequences", "outputs_info", "non_sequences", "n_steps")
@@ -34,6 +35,8 @@ def symbolic(fn: Callable[..., Any], arguments: Arguments, steps: int | Variable
     options = options.for_graph()
     tracer = StepTracer(fn, arguments, [as_variable(leaf) for leaf in arguments.leaves], options)
     maker = LoopMaker(tracer.run(), options)
+    outside = [*maker.captured, *(variable.node for variable in tracer.given)]
+    refuse_leaked(outside, f"scan {options.name!r}")
     one = type(steps) is int and steps == 1
     results = maker.one_step() if one else maker.loop(maker.n_steps(steps))
     outputs = nested_outputs(results, options)

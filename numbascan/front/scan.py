@@ -56,7 +56,7 @@ def scan(
         strict: refuse a step that uses variables without being given them.
         return_list: outputs as a list also where there is one. return_updates: False leaves the updates out of what is returned.
         keep_last: only the last k rows; 1 drops the axis. save_every: only the rows k-1, 2k-1, ...
-        checkpoint: how much of the path derivatives store: None, an int, "auto", or ns.Checkpoint.
+        checkpoint: how much of the path derivatives store: None, an int, or "auto".
 
     Any argument of the step may be a nest of tuples, lists and dicts; the step gets and returns it as such.
 

@@ -67,6 +67,7 @@ class StepTracer:
         self.scan = f"scan {options.name!r}"
         self.where = f"{self.scan}: the step {describe(fn)}"
         self.outs = arguments.outs
+        self.given = variables
         given = iter(variables)
         self.seqs = [self._sequence(k, structure, taps, given) for k, (structure, taps) in enumerate(arguments.seqs)]
         self.states = [
@@ -82,7 +83,7 @@ class StepTracer:
         for _ in range(ATTEMPTS):
             arguments = self._fresh_arguments()
             with in_mode(self.options.trace_mode()), in_step(self.fn, self.scan):
-                traced = trace(self.fn, arguments, bind=bind)
+                traced = trace(self.fn, arguments, bind=bind, placeholders=self._placeholders(bind))
             marks.append(traced.mark)
             returned = parse_returned(traced.value, self.outs, self.where)
             if not self._numbers_changed(returned):
@@ -94,6 +95,12 @@ class StepTracer:
             "give an array of the dtype and shape of the result"
         )
 
+    def _placeholders(self, bind: bool) -> Iterator[Node]:
+        """Inputs that only this trace has: what the step reads, and with `bind` (a trace for an immediate call) all that it is given."""
+        yield from (read for group in self._groups() for leaf in group.leaves for read in leaf.reads)
+        if bind:
+            yield from (variable.node for variable in self.given)
+
     # arguments ------------------------------------------------------------------------------------------------------
 
     def _sequence(self, k: int, structure: Structure, taps: Taps, given: Iterator[Variable]) -> Group:
@@ -103,7 +110,7 @@ class StepTracer:
             if not variable.ndim:
                 raise TypeError(
                     f"{self.scan}: {label} ({variable.name or variable.type}) is a scalar, without a leading axis to run over; "
-                    "give an array, or pass it in non_sequences"
+                    f"give an array, or pass it in non_sequences{a_list('sequences', [variable])}"
                 )
             leaves.append(Leaf(variable.node, row_of(variable.type).strong(), label))
         return Group(structure, taps, True, leaves)
@@ -139,7 +146,9 @@ class StepTracer:
             bound = signature.bind(*labels)
         except TypeError as error:
             listed = ", ".join(labels) or "none"
-            raise TypeError(f"{self.where} cannot take its arguments ({listed}): {error}") from None
+            outers = [Variable(leaf.outer) for group in self.states if group for leaf in group.leaves]
+            hint = a_list("outputs", outers) if len(outers) > 1 else ""
+            raise TypeError(f"{self.where} cannot take its arguments ({listed}): {error}{hint}") from None
         names: list[str | None] = []
         for name, value in bound.arguments.items():
             names += [f"{name}_{k}" for k in range(len(value))] if isinstance(value, tuple) else [name]
@@ -206,6 +215,13 @@ class StepTracer:
     def _check_states(self, returned: Returned) -> None:
         for group, leaf, write in self._recurrent(returned):
             check_state(leaf.row, write, group.has_axis, leaf.reads[0].name, f"{self.scan}: {leaf.label}", self.fn)
+
+
+def a_list(kind: str, values: Sequence[Variable]) -> str:
+    """What to add to a message where numbers in a list may have been meant as one array."""
+    if not any(value.type.weak for value in values):
+        return ""
+    return f"; a list means several {kind}: for one of numbers write np.array([...])"
 
 
 def broadcast(value: Variable, shape: Any) -> Variable:

@@ -98,5 +98,5 @@ def _checkpoint(value: Any, where: str) -> Any:
     if value is None or value == "auto" or hasattr(value, "schedule"):
         return value
     if not _is_count(value):
-        raise ValueError(f"{where}: checkpoint is {value!r}; give None, an int of 1 or more, 'auto', or ns.Checkpoint(...)")
+        raise ValueError(f"{where}: checkpoint is {value!r}; give None, an int of 1 or more, or 'auto'")
     return int(value)

@@ -13,7 +13,7 @@ from ..types import show_shape
 from .entry import is_number_list
 from .scan_inputs import OutKey
 from .shared import SharedVariable
-from .tree import LEAF, Structure, describe, flatten, is_named_tuple, sorted_keys
+from .tree import LEAF, Keys, Structure, describe, flatten, is_named_tuple
 from .variable import Variable, as_node, as_variable, at_line
 
 WHAT_TO_RETURN = (
@@ -70,6 +70,7 @@ def parse_returned(value: Any, outs: tuple[OutKey, ...] | None, where: str) -> R
             f"{where} returns {_count(items, 'output')}, but outputs_info has {_count(outs, 'entry')}; give one entry for each output "
             "(None where it is not recurrent)"
             + ("; if the list is meant as one array, return np.stack([...])" if is_list and len(outs) == 1 else "")
+            + ("; a list means several outputs: for one of numbers write np.array([...])" if len(outs) > len(items) == 1 else "")
         )
     structures = [None] * len(items) if outs is None else [structure for structure, _, _ in outs]
     outputs = tuple(_leaves(item, structure, k, where) for k, (item, structure) in enumerate(zip(items, structures, strict=True)))
@@ -173,22 +174,21 @@ def _leaves(item: Any, structure: Structure | None, k: int, where: str) -> tuple
         leaves: list[Any] = []
         structure = flatten(item, leaves, is_number_list)
     else:
-        leaves = _matched(item, structure, place)
+        structure, leaves = _matched(item, structure, place)
     return structure, tuple(_node(leaf, place) for leaf in leaves)
 
 
-def _matched(item: Any, structure: Structure, place: str) -> list[Any]:
+def _matched(item: Any, structure: Structure, place: str) -> tuple[Structure, list[Any]]:
+    """The structure, with dicts in the item's own order, and the leaves."""
     if structure == LEAF:
-        return [item]
+        return LEAF, [item]
     leaves: list[Any] = []
-    if isinstance(item, dict) and isinstance(structure, tuple) and structure[0] is dict and sorted_keys(item) != structure[1]:
-        raise ValueError(
-            f"{place} has the keys {list(sorted_keys(item))}, but its initial value has {list(structure[1])}; return the same keys"
-        )
+    if isinstance(item, dict) and isinstance(structure, tuple) and structure[0] is dict and Keys(item) != structure[1]:
+        raise ValueError(f"{place} has the keys {list(Keys(item))}, but its initial value has {list(structure[1])}; return the same keys")
     seen = flatten(item, leaves, is_number_list)
     if seen != structure:
         raise ValueError(f"{place} is {describe(seen)}, but its initial value is {describe(structure)}; return the same structure")
-    return leaves
+    return seen, leaves
 
 
 def _node(value: Any, place: str) -> Node:

@@ -10,7 +10,8 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
@@ -19,12 +20,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import TracerError
-from ..ir.graph import toposort
+from ..ir.graph import free_inputs, toposort
 from ..ir.node import CONSTANT, INPUT, ITEM, Node, new_input, next_serial
 from ..modes import Mode
+from ..ops.card import PLACE
 from .entry import type_of
 from .guards import Guards, random_state
-from .variable import CAPTURE, PLACE, Variable
+from .variable import CAPTURE, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class _Context(threading.local):
 
 
 _CONTEXT = _Context()
+_ENDED: weakref.WeakSet[Node] = weakref.WeakSet()  # placeholders of traces that are over
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
 
@@ -96,11 +99,19 @@ def in_mode(mode: Mode | None) -> Iterator[None]:
         _CONTEXT.modes.pop()
 
 
-def trace(fn: Callable[..., Any], arguments: Sequence[Any], keywords: dict[str, Any] | None = None, *, bind: bool = False) -> TraceResult:
+def trace(
+    fn: Callable[..., Any],
+    arguments: Sequence[Any],
+    keywords: dict[str, Any] | None = None,
+    *,
+    bind: bool = False,
+    placeholders: Iterable[Node] = (),
+) -> TraceResult:
     """Calls `fn` once on Variables (or nests of them) and gives what it returned, with notes.
 
     The user's local variables give their names to the nodes they hold. With `bind=True` arrays that `fn` finds outside become inputs
-    (`TraceResult.arrays`), and `guards` tells later whether anything it read has changed.
+    (`TraceResult.arrays`), and `guards` tells later whether anything it read has changed. `placeholders`: inputs made for this trace
+    alone; `refuse_leaked` finds them where they are used later.
 
     Raises TypeError if `fn` draws random numbers while it is traced: they would be frozen.
     """
@@ -112,32 +123,49 @@ def trace(fn: Callable[..., Any], arguments: Sequence[Any], keywords: dict[str, 
     try:
         with _binding(guards, arrays), _naming(fn, mark):
             value = fn(*arguments, **(keywords or {}))
-    except (IndexError, ValueError) as error:
+    except (IndexError, TypeError, ValueError) as error:
         explained = _explained(error)
         if explained is None:
             raise
         raise explained from error
     finally:
         _CONTEXT.marks.pop()
+        _ENDED.update([*placeholders, *arrays])
     if random_state(guards) != before:
         raise TypeError(
             f"{describe(fn)} draws random numbers while it is traced: they would be the same at every step and call; "
-            "write nt.random.RandomStream(seed), or pass the draws as a sequence"
+            "draw them before (rng.normal(size=n_steps)) and pass them as a sequence"
         )
     # asked again after the trace: what the function itself changed (a list it appends to) is no reason to trace it again
     return TraceResult(value, mark, arrays, Guards(fn) if bind else None)
 
 
+def refuse_leaked(nodes: Sequence[Node], where: str) -> None:
+    """TracerError if `nodes` use an input of a trace that has ended: nobody will ever give it a value."""
+    leaked = [node for node in free_inputs(nodes) if node in _ENDED] if len(_ENDED) else []
+    if leaked:
+        names = ", ".join(node.name or str(node.type) for node in leaked)
+        raise TracerError(
+            f"{where} uses {names}, a traced value of a call that has ended (it was kept in a list, an attribute or a global variable); "
+            "return the value from the function that has it, and pass the result on as an argument"
+        )
+
+
+_NO_ARRAY = "setting an array element with a sequence."
+
+
 def _explained(error: Exception) -> TracerError | None:
     """What NumPy's own words mean where a plain array met a traced value; None for every other error."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_NUMPY)]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith((_NUMPY, "numpy/"))]
     line = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     if isinstance(error, IndexError) and str(error).startswith("only integers, slices"):
         return TracerError(
-            f"a NumPy array was indexed with what is no index for it{line}; if that is a traced integer, pass the array in non_sequences, "
-            "or write nt.as_tensor_variable(array)[k]"
+            f"a NumPy array was indexed with what is no index for it{line}; if that is a traced integer, write nt.take(array, k) or "
+            "nt.as_tensor_variable(array)[k], or pass the array in non_sequences"
         )
-    if isinstance(error, ValueError) and isinstance(error.__cause__, TracerError):
+    if isinstance(error, TypeError) and str(error).startswith("expected a sequence of integers or a single integer, got '<"):
+        return TracerError(f"a NumPy function was given a traced size{line}; write nt.zeros(k), nt.ones(k) or nt.full(k, value)")
+    if isinstance(error, ValueError) and (isinstance(error.__cause__, TracerError) or str(error) == _NO_ARRAY):
         return TracerError(
             f"a traced value was to be put into a NumPy array{line}, which holds numbers only; write np.stack([x, y, ...]), or "
             "nt.set_subtensor(nt.as_tensor_variable(array)[k], x) for a new array"

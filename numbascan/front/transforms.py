@@ -22,7 +22,7 @@ from .guards import Guards
 from .kinds import Kinds, prepared, quick_key, sequence_axes, small_type, without
 from .runner import Runner
 from .shared import SharedVariable, shared_of
-from .tracing import in_mode, trace
+from .tracing import in_mode, refuse_leaked, trace
 from .tree import Structure, flatten, paths, unflatten
 from .variable import Variable, as_variable
 
@@ -204,11 +204,12 @@ class Jitted:
         inputs = tuple(new_input(type_, name) for type_, name in zip(types, names, strict=True))
         args, kwargs = unflatten(structure, map(Variable, inputs))
         with in_mode(self.mode):
-            result = trace(self.__wrapped__, args, kwargs, bind=True)
+            result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs)
         leaves: list[Any] = []
         returned = flatten(result.value, leaves)
         outputs = tuple(as_variable(leaf).node for leaf in leaves)
         free = free_inputs(outputs, bound=(*inputs, *result.arrays))
+        refuse_leaked(free, self.name)
         shared = [variable for variable in map(shared_of, free) if variable is not None]
         return Traced(inputs, result.arrays, tuple(shared), outputs, returned, result.guards, len(shared) < len(free))
 

@@ -1,7 +1,7 @@
 """Nests of tuples, lists, dicts and named tuples: taken apart into leaves and put together again.
 
 A structure is hashable: LEAF, NONE, or (class, keys, structures of the children). Two dicts with the same keys have the same
-structure, whatever the order in which their keys were written.
+structure, whatever the order in which their keys were written; each is put together again in its own order.
 """
 
 from __future__ import annotations
@@ -13,6 +13,18 @@ LEAF = "*"
 NONE = "-"
 
 Structure = str | tuple[Any, Any, tuple[Any, ...]]
+
+
+class Keys(tuple[Any, ...]):
+    """The keys of a dict, sorted; `written` has them in the order of the dict, which plays no part in equality."""
+
+    written: tuple[Any, ...]
+
+    def __new__(cls, keys: Iterable[Any]) -> Keys:
+        written = tuple(keys)
+        made = super().__new__(cls, _sorted(written))
+        made.written = written
+        return made
 
 
 def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None = None) -> Structure:
@@ -30,7 +42,7 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
         leaves.append(value)
         return LEAF
     if isinstance(value, dict):
-        keys = sorted_keys(value)
+        keys = Keys(value)
         return dict, keys, tuple(flatten(value[key], leaves, is_leaf) for key in keys)
     cls = type(value) if is_named_tuple(value) else (list if isinstance(value, list) else tuple)
     return cls, None, tuple(flatten(child, leaves, is_leaf) for child in value)
@@ -54,7 +66,8 @@ def _build(structure: Structure, leaves: Iterator[Any]) -> Any:
     cls, keys, children = structure
     built = [_build(child, leaves) for child in children]
     if cls is dict:
-        return dict(zip(keys, built, strict=True))
+        values = dict(zip(keys, built, strict=True))
+        return {key: values[key] for key in keys.written}
     return cls._make(built) if hasattr(cls, "_make") else cls(built)
 
 
@@ -83,12 +96,12 @@ def is_named_tuple(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
-def sorted_keys(mapping: dict[Any, Any]) -> tuple[Any, ...]:
+def _sorted(keys: tuple[Any, ...]) -> list[Any]:
     """The keys in an order of their own: sorted, or by type and text where they do not compare."""
     try:
-        return tuple(sorted(mapping))
+        return sorted(keys)
     except TypeError:
-        return tuple(sorted(mapping, key=lambda key: (type(key).__name__, repr(key))))
+        return sorted(keys, key=lambda key: (type(key).__name__, repr(key)))
 
 
 def describe(structure: Structure) -> str:

@@ -6,7 +6,6 @@ function of ours stands behind which of NumPy's.
 
 from __future__ import annotations
 
-import difflib
 import numbers
 import threading
 from collections.abc import Callable, Iterator
@@ -16,9 +15,9 @@ import numpy as np
 
 from ..errors import TracerBoolError, TracerError
 from ..ir.node import Node, constant, constant_value
-from ..ops.card import Card, apply, user_line
-from ..ops.lowering import Elementwise
-from ..types import TensorType, broadcast_shapes
+from ..ops.card import Card, apply, at_line
+from ..types import TensorType
+from .nearest import refuse
 
 DISPATCH: dict[Any, Callable[..., Any]] = {}  # a NumPy (or SciPy) function -> ours, with NumPy's arguments
 METHODS: dict[str, Callable[..., Any]] = {}  # names of functions that are methods of a Variable too: x.sum(axis=0)
@@ -113,11 +112,14 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return value
 
     def __bool__(self) -> bool:
-        hint = "np.where(condition, a, b), nt.ifelse(condition, a, b) for a lazy choice, or return ns.until(condition) to end the loop"
+        hint = (
+            "np.where(condition, a, b), nt.ifelse(condition, a, b) for a lazy choice, or return ns.until(condition) to end the loop "
+            "(where NumPy asked: nt.arange(k) for np.arange(k), np.stack([x, y]) for np.array([x, y]))"
+        )
         return bool(self._known("Python control flow (if, while, and, or, not, bool())", hint, TracerBoolError))
 
     def __int__(self) -> int:
-        return int(self._known("int()", "x.astype('int64')"))
+        return int(self._known("int(), or an index of a NumPy array,", "x.astype('int64'), or nt.take(array, k) for np.take(array, k)"))
 
     def __float__(self) -> float:
         return float(
@@ -128,7 +130,12 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return complex(self._known("complex()", "x.astype('complex128')"))
 
     def __index__(self) -> int:
-        return int(self._known("an index, a size or range()", "x[i] on a variable, nt.arange, nt.zeros, or ns.scan for a loop"))
+        hint = "nt.take(array, k) for array[k], nt.zeros(k) for np.zeros(k), nt.arange(k) for np.arange(k), ns.scan for range(k)"
+        return int(self._known("an index, a size or range()", hint))
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        rounded = METHODS["round"](self, ndigits or 0)
+        return rounded if ndigits is not None or self.ndim else rounded.astype("int64")  # as Python does with one number
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -136,15 +143,21 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         length = self.type.shape[0]
         if length is None:
             raise TracerError(
-                f"len() needs a fixed length, but that of {self.name or 'this value'} ({self.type}) is traced; write x.shape[0]"
+                f"len() needs a fixed length, but that of {self.name or 'this value'} ({self.type}) is traced{at_line()}; write x.shape[0]"
             )
         return length
 
     def __iter__(self) -> Iterator[Any]:
+        if self.ndim and self.type.shape[0] is None:
+            raise TracerError(
+                f"a Python loop over {self.name or 'a value'} ({self.type}), or unpacking it, needs a fixed length, but that is traced"
+                f"{at_line()}; write array code for all elements at once, ns.scan(step, sequences=x) for one after the other, or give the "
+                "array a fixed shape, as nt.tensor('float64', shape=(3,))"
+            )
         return (self[k] for k in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())
+        return bool((self == value).any()._known("`value in x`", "(x == value).any()"))
 
     def __getattr__(self, name: str) -> Any:
         if name in PROPERTIES:
@@ -171,20 +184,6 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
     setattr(Variable, f"__i{_name}__", _rebinding(_name))
 
 
-class _Place(threading.local):
-    step = ""
-
-
-PLACE = _Place()  # while a step is traced, how messages call it: "the step f of scan 'f'"
-
-
-def at_line() -> str:
-    """Where the user's code is, for messages: " (file.py, line 3)", or " (file.py, line 3, in the step f of scan 'f')"."""
-    origin = user_line()
-    places = [*([f"{origin[0]}, line {origin[1]}"] if origin else []), *([f"in {PLACE.step}"] if PLACE.step else [])]
-    return f" ({', '.join(places)})" if places else ""
-
-
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     ours = DISPATCH.get((ufunc, method))
     if ours is None:
@@ -200,18 +199,7 @@ def _found(func: Any) -> Callable[..., Any]:
     ours = DISPATCH.get(func)
     if ours is None and isinstance(func, np.ufunc) and getattr(np, func.__name__, None) is not func:
         ours = DISPATCH.get(f"scipy.special.{func.__name__}")
-    return ours or _unsupported(func)
-
-
-def _unsupported(func: Any) -> Any:
-    name = getattr(func, "__name__", str(func))
-    names = sorted({getattr(key, "__name__", "") for key in DISPATCH} - {""})
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
-    is_scipy = isinstance(func, np.ufunc) and getattr(np, name, None) is not func
-    module = "scipy.special" if is_scipy else getattr(func, "__module__", None) or "numpy"
-    raise TypeError(
-        f"{module}.{name} is not supported on traced values{at_line()}; the nearest supported function is {close[0] if close else 'none'}"
-    )
+    return ours or refuse(func, DISPATCH)
 
 
 # from values to nodes and back --------------------------------------------------------------------------------------
@@ -265,16 +253,7 @@ def op(card: Card, *operands: Any, **attrs: Any) -> Variable:
     """A card applied to Variables, numbers and arrays. A Python number that the other operand's dtype cannot hold is an error."""
     nodes = [as_node(value) for value in operands]
     _check_weak_integers(card, nodes)
-    if isinstance(card.lower, Elementwise):
-        _check_broadcast(card, nodes)
     return Variable(apply(card, *nodes, **attrs))
-
-
-def _check_broadcast(card: Card, nodes: list[Node]) -> None:
-    try:
-        broadcast_shapes(*(node.type.shape for node in nodes))
-    except ValueError as error:
-        raise ValueError(f"{card.name}: {error}{at_line()}") from None
 
 
 def _check_weak_integers(card: Card, nodes: list[Node]) -> None:

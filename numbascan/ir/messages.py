@@ -35,12 +35,29 @@ def short_initial(spec: LoopSpec, state: State) -> str:
     )
 
 
+def changed_type(spec: LoopSpec, position: int, read: Node) -> str:
+    """No numbers: the types are known before the run. `read`: what the step reads of output or carry `position`."""
+    write = recurrent(spec)[position][1]
+    what = "shape" if read.type.dtype == write.type.dtype else "dtype"
+    return (
+        f"scan {spec.name!r}: the step changes the {what} of {label(read, 'output', position)}, which enters it as {read.type} and leaves "
+        f"it as {write.type}{_line(write)}; an initial value and the step's result must have one dtype and one shape"
+    )
+
+
+def recurrent(spec: LoopSpec) -> list[tuple[Node, Node]]:
+    """What the step reads first and what it writes, for each state and each carry."""
+    return [(state.reads[0], state.write) for state in spec.states] + [(carry.read, carry.write) for carry in spec.carries]
+
+
+def _line(write: Node) -> str:
+    return f" (step result at {write.origin[0]}, line {write.origin[1]})" if write.origin else ""
+
+
 def changed_shape(spec: LoopSpec, position: int, axis: int) -> str:
     """Numbers: dimension on entry, dimension of the step's result."""
-    recurrent = [(state.reads[0], state.write) for state in spec.states] + [(carry.read, carry.write) for carry in spec.carries]
-    read, write = recurrent[position]
-    where = f" (step result at {write.origin[0]}, line {write.origin[1]})" if write.origin else ""
+    read, write = recurrent(spec)[position]
     return (
         f"scan {spec.name!r}: the step changes the shape of {label(read, 'output', position)}: dimension {axis} is {{0}} on entry "
-        f"and {{1}} in its result{where}; an initial value and the step's result must have one shape"
+        f"and {{1}} in its result{_line(write)}; an initial value and the step's result must have one shape"
     )

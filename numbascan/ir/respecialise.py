@@ -7,6 +7,7 @@ from dataclasses import replace
 from ..errors import ScanTypeError
 from ..types import TensorType
 from .graph import substitute
+from .messages import changed_type
 from .node import Node, new_input
 from .ports import LoopSpec, row_of
 
@@ -54,20 +55,22 @@ def _widened(spec: LoopSpec) -> list[TensorType] | None:
     position = sum(len(seq.reads) for seq in spec.seqs) + sum(len(mit_mot.reads) for mit_mot in spec.mit_mots)
     changed = False
     recurrent = [(state.reads, state.write) for state in spec.states] + [((carry.read,), carry.write) for carry in spec.carries]
-    for reads, write in recurrent:
+    for k, (reads, write) in enumerate(recurrent):
         for offset, read in enumerate(reads):
-            kept = _kept(read.type, write.type, spec.name)
+            kept = _kept(read.type, write.type)
+            if kept is None:
+                raise ScanTypeError(changed_type(spec, k, read))
             changed |= kept != read.type
             types[position + offset] = kept
         position += len(reads)
     return types if changed else None
 
 
-def _kept(read: TensorType, write: TensorType, name: str) -> TensorType:
+def _kept(read: TensorType, write: TensorType) -> TensorType | None:
+    """`read` without the dimensions that `write` does not keep; None where the two cannot be one type."""
     if read.dtype != write.dtype or read.rank != write.rank:
-        raise ScanTypeError(f"scan {name!r}: a state enters the step as {read} and leaves it as {write}")
-    pairs = zip(read.shape, write.shape, strict=True)
-    for before, after in pairs:
-        if before is not None and after is not None and before != after:
-            raise ScanTypeError(f"scan {name!r}: the step changes the shape of a state, which enters it as {read} and leaves it as {write}")
-    return replace(read, shape=tuple(a if b is not None else None for a, b in zip(read.shape, write.shape, strict=True)))
+        return None
+    pairs = list(zip(read.shape, write.shape, strict=True))
+    if any(before is not None and after is not None and before != after for before, after in pairs):
+        return None
+    return replace(read, shape=tuple(before if after is not None else None for before, after in pairs))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from types import FrameType
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..ir.node import Node, Origin, constant, constant_value, make
-from ..types import TensorType
+from ..types import TensorType, broadcast_shapes
 from .lowering import Elementwise, Lowering
 
 FOLD_LIMIT = 1024  # elements up to which an op on constants is computed while tracing
@@ -42,6 +43,14 @@ class Card:
     no_gradient: str = ""
 
     def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        outer, PLACE.origin = PLACE.origin, node.origin
+        try:
+            return self.rebuilt(node, inputs)
+        finally:
+            PLACE.origin = outer
+
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        """What `rebuild` gives; cards whose inputs are not just operands have their own."""
         return apply(self, *inputs, **node.params)
 
     def __repr__(self) -> str:
@@ -70,12 +79,21 @@ def card_named(name: str) -> Card:
 
 def apply(card: Card, *inputs: Node, **attrs: Hashable) -> Node:
     """The node of `card` on `inputs`; a constant where all inputs are small constants."""
+    if isinstance(card.lower, Elementwise):
+        _check_broadcast(card, inputs)
     inferred = card.infer(*(node.type for node in inputs), **attrs)
     types = inferred if isinstance(inferred, tuple) else (inferred,)
     folded = _folded(card, inputs, types, attrs)
     if folded is not None:
         return folded
     return make(card, inputs, types, tuple(sorted(attrs.items())), origin=user_line())
+
+
+def _check_broadcast(card: Card, inputs: tuple[Node, ...]) -> None:
+    try:
+        broadcast_shapes(*(node.type.shape for node in inputs))
+    except ValueError as error:
+        raise ValueError(f"{card.name}: {error}{at_line()}") from None
 
 
 def _folded(card: Card, inputs: tuple[Node, ...], types: tuple[TensorType, ...], attrs: dict[str, Any]) -> Node | None:
@@ -122,8 +140,28 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
 
+class _Place(threading.local):
+    """Where the code is that messages speak of. origin: that of a node which is built again, its own. step: what is traced, in words."""
+
+    origin: Origin | None = None
+    step: str = ""
+
+
+PLACE = _Place()
+
+
+def at_line() -> str:
+    """Where the user's code is, for messages: " (file.py, line 3)", or " (file.py, line 3, in the step f of scan 'f')"."""
+    origin = user_line()
+    places = [f"{origin[0]}, line {origin[1]}"] if origin else []
+    places += [f"in {PLACE.step}"] if PLACE.step else []
+    return f" ({', '.join(places)})" if places else ""
+
+
 def user_line() -> Origin | None:
-    """File and line of the innermost frame that belongs neither to numbascan nor to NumPy."""
+    """File and line of the innermost frame that belongs neither to numbascan nor to NumPy; of a node that is built again, its own."""
+    if PLACE.origin is not None:
+        return PLACE.origin
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename

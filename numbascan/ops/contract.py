@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..types import Shape, TensorType, show_shape
-from .card import Card, register
+from .card import Card, at_line, register
 from .elementwise import MUL
 from .lowering import Contract, Elementwise, Indices, Operands, View
-from .sized import at_line, must_equal
+from .sized import must_equal
 
 Labels = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 

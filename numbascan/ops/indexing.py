@@ -12,10 +12,10 @@ import numpy as np
 
 from ..ir.loops import Apply, Expr, Index, add
 from ..types import TensorType, show_shape
-from .card import register
+from .card import at_line, register
 from .elementwise import ADD
 from .lowering import Elementwise, Indices, Operands, Pass, Passes, View
-from .sized import ARRAY, HOLE, SizedCard, at_line, filled, must_equal
+from .sized import ARRAY, HOLE, SizedCard, filled, must_equal
 from .spec import FULL, Region, Spec, region_shape
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..ir.loops import least
 from ..types import Shape, TensorType, show_shape
-from .card import Card, register
+from .card import Card, at_line, register
 from .lowering import Indices, Library, Operands
-from .sized import at_line, must_equal
+from .sized import must_equal
 
 KNOWN_ROWS = 8  # up to so many rows there is a routine for each number of rows (SMALL in emit/routines/small.py)
 

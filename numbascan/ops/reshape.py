@@ -14,9 +14,9 @@ import numpy as np
 from ..ir.loops import Index, compare, floor_div, mod
 from ..ir.node import Node
 from ..types import TensorType, show_shape
-from .card import register
+from .card import at_line, register
 from .lowering import Indices, Operands, View
-from .sized import HOLE, SizedCard, at_line, filled, must_equal, not_negative, product, quotient, ravelled, run_numbers, sized, unravelled
+from .sized import HOLE, SizedCard, filled, must_equal, not_negative, product, quotient, ravelled, run_numbers, sized, unravelled
 
 Shape = tuple[Any, ...]
 
@@ -24,7 +24,7 @@ Shape = tuple[Any, ...]
 class _ReshapeCard(SizedCard):
     """Dimensions of the operand that become known are written as numbers."""
 
-    def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         return reshaped(inputs[0], filled(node.attr("shape"), iter(inputs[1:])))
 
 

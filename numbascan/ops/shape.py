@@ -13,9 +13,9 @@ import numpy as np
 from ..ir.loops import COMPARE, PLUS, TIMES, UNARY, Apply, Expr, Index, Literal, Template, add, choice, compare, mod, sub
 from ..ir.node import Node, constant
 from ..types import Shape, TensorType, dtype_name, show_shape
-from .card import Card, register
+from .card import Card, at_line, register
 from .lowering import Generate, Indices, Operands, Pass, Passes, View
-from .sized import HOLE, SizedCard, at_line, filled, must_equal, not_negative, run_numbers
+from .sized import HOLE, SizedCard, filled, must_equal, not_negative, run_numbers
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.arange(24.0).reshape(2, 3, 4) * 1.5 - 7
@@ -24,10 +24,10 @@ _X = np.arange(24.0).reshape(2, 3, 4) * 1.5 - 7
 class _DimCard(Card):
     """A dimension that becomes known is a number."""
 
-    def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         axis: Any = node.attr("axis")
         known = inputs[0].type.shape[axis]
-        return Card.rebuild(self, node, inputs) if known is None else constant(known, "int64", weak=True)
+        return Card.rebuilt(self, node, inputs) if known is None else constant(known, "int64", weak=True)
 
 
 def _dim_element(view: Operands, index: Indices) -> Expr:

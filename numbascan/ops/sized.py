@@ -14,7 +14,7 @@ from typing import Any
 
 from ..ir.loops import Index, Length, add, compare, floor_div, mod, mul
 from ..ir.node import Node, constant_value
-from .card import Card, apply, user_line
+from .card import Card, apply
 from .lowering import Indices, Operands
 
 HOLE, ARRAY = "?", "array"
@@ -27,7 +27,7 @@ class SizedCard(Card):
     holder: str = "shape"
     arrays: int = 1
 
-    def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         others = {key: value for key, value in node.attrs if key != self.holder}
         nest = filled(node.attr(self.holder), iter(inputs[self.arrays :]))
         return sized(self, inputs[: self.arrays], nest, **others)
@@ -72,12 +72,6 @@ def run_numbers(view: Operands, nest: Any, first: int) -> Any:
     """A nest without arrays as index arithmetic; the operands from number `first` on fill its holes."""
     count = len(view.types) - first
     return filled(nest, iter([view.scalar(first + k) for k in range(count)]))
-
-
-def at_line() -> str:
-    """Where the user's code is, for messages: " (file.py, line 3)"."""
-    origin = user_line()
-    return f" ({origin[0]}, line {origin[1]})" if origin else ""
 
 
 # arithmetic on dimensions that may be expressions -------------------------------------------------------------------

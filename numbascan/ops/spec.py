@@ -16,8 +16,9 @@ from typing import Any
 
 from ..ir.loops import Expr, Index, Literal, add, both, choice, compare, floor_div, greatest, least, mul, sub
 from ..types import Shape, TensorType, broadcast_shapes
+from .card import at_line
 from .lowering import Indices, Operands
-from .sized import ARRAY, HOLE, at_line, must_equal
+from .sized import ARRAY, HOLE, must_equal
 
 Spec = tuple[Any, ...]
 FULL = (None, None, None)

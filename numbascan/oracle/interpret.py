@@ -14,6 +14,7 @@ from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, constant_value
 from ..ir.ports import SCAN, LoopSpec, loop_spec
 from ..ops.card import Card, evaluate
 from ..ops.control import IF_ELSE, PY_CALL, branches, py_call
+from ..ops.lowering import Elementwise
 
 Watch = Callable[[Node, Any], None]
 
@@ -49,8 +50,19 @@ def _compute(node: Node, values: Mapping[Node, Any], watch: Watch | None, loop: 
         results = py_call(node, operands)
     else:
         assert isinstance(node.op, Card)
-        results = evaluate(node.op, node.types, tuple(parent.type for parent in node.inputs), operands, node.params)
+        results = _evaluated(node.op, node, operands)
     return results[0] if len(node.types) == 1 else tuple(results)
+
+
+def _evaluated(card: Card, node: Node, operands: list[Any]) -> tuple[Any, ...]:
+    """The results of a card. NumPy's complaint about shapes gets the op's name, and its line."""
+    try:
+        return evaluate(card, node.types, tuple(parent.type for parent in node.inputs), operands, node.params)
+    except ValueError as error:
+        if not isinstance(card.lower, Elementwise):
+            raise
+        where = f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else ""
+        raise ValueError(f"{card.name}: {str(error).strip()}{where}") from error
 
 
 class Loop:

@@ -69,16 +69,27 @@ class Builder:
         return name
 
     def home_of(self, *exprs: Index) -> Block:
-        """The outermost block in which all that `exprs` read is defined."""
+        """The outermost block in which all that `exprs` read is defined. What a finished loop wrote is there once it has ended."""
         found = self.root
+        open_blocks = self._open_blocks()
         for expr in exprs:
             for name, is_element in names_in(expr):
                 home = self.home.get(name, self.root)
                 if is_element:
                     home = self.written.get(name, home)
+                while home not in open_blocks and home.parent is not None:
+                    home = home.parent
                 if home.depth > found.depth:
                     found = home
         return found
+
+    def _open_blocks(self) -> set[Block]:
+        """The current block and those around it."""
+        blocks, block = {self.root}, self.block
+        while block.parent is not None:
+            blocks.add(block)
+            block = block.parent
+        return blocks
 
     def steps_within(self, names: Iterable[str], block: Block) -> dict[str, Block]:
         """Says that `names` change inside `block` (a loop), so nothing read from them leaves it. Gives what was said before."""

@@ -39,6 +39,8 @@ def _merged(first: For, second: For) -> For | None:
     """One loop for two, None where that would change a value."""
     if (first.start, first.stop, first.step, first.kind) != (second.start, second.stop, second.step, second.kind):
         return None
+    if _counts_with(second.body, first.name):  # its loops inside would hide the index that it is to have
+        return None
     body = [_renamed(stmt, second.name, first.name) for stmt in second.body]
     if not _is_plain(first.body) or not _is_plain(body) or not _may_interleave(first, body):
         return None
@@ -48,6 +50,11 @@ def _merged(first: For, second: For) -> For | None:
 def _is_plain(stmts: Sequence[Stmt]) -> bool:
     """Only scalars, stores and loops of these."""
     return all(isinstance(stmt, Let | Store) or (isinstance(stmt, For) and _is_plain(stmt.body)) for stmt in stmts)
+
+
+def _counts_with(stmts: Sequence[Stmt], name: str) -> bool:
+    """Does a loop inside a block have this index?"""
+    return any(isinstance(stmt, For) and stmt.name == name for stmt in _walk(stmts))
 
 
 def _may_interleave(first: For, second: Sequence[Stmt]) -> bool:

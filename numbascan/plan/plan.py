@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -143,7 +143,7 @@ class Kernel:
                 self.builder.check(compare(">=", there, made), "ValueError", message, there, made)
             else:
                 self.builder.same(there, made, "ValueError", message)
-        copied(self.scope, value, given)
+        copied(self.scope, value, replace(given, dims=value.dims))
         return self._first_rows(given, value.dims[0]) if ends_early else given.array
 
     def _first_rows(self, given: InMemory, rows: Index) -> str:
