@@ -68,3 +68,9 @@ def test_a_local_keeps_its_meaning_in_the_joined_loop() -> None:
     first = loop("i", Let("v", load("x", I)), Store("a", (I,), Name("float64", "v")))
     second = loop("j", Let("w", load("a", J)), Store("b", (J,), mul(Name("float64", "w"), Literal("float64", 0.5))))
     assert text(fuse([first, second])).count("for") == 1
+
+
+def test_an_index_that_an_inner_loop_counts_with_keeps_loops_apart() -> None:
+    first = loop("j", Store("a", (J,), load("x", J)))
+    second = loop("i", loop("j", Store("b", (I, J), load("y", J))))
+    assert len(fuse([first, second])) == 2

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -37,7 +39,10 @@ class Expected:
     largest: list[Any]  # outputs of all steps, where `until` ends the loop earlier
 
 
-OPEN = re.compile(r"operands do not broadcast: dimension \d+ is (1 in one|\d+ in one and 1 in another)|lengths \d+ and \d+ of the summed axes differ")
+OPEN = re.compile(
+    r"operands do not broadcast: dimension \d+ is (1 in one|\d+ in one and 1 in another)"
+    r"|lengths \d+ and \d+ of the summed axes differ|broadcast_to: axis \d+ of the operand has length 1,"
+)
 """A dimension that only the run knows turned out to be 1, and should have broadcast: documented to be an error."""
 
 
@@ -101,8 +106,7 @@ class Run:
         }
         exec(compile(program.setup(), "<program>", "exec"), self.names)
         self.step, self.arguments, self.options = (self.names[key] for key in ("step", "arguments", "options"))
-        self.mode = mode
-        self.has_updates = bool(program.step.updates)
+        self.mode, self.program = mode, program
 
     def shared(self) -> dict[str, Any]:
         return {name: value.get_value() for name, value in self.names.items() if isinstance(value, ns.SharedVariable)}
@@ -124,30 +128,48 @@ class Run:
         arrays = tree_map(lambda leaf: np.zeros(np.shape(leaf), np.asarray(leaf).dtype), like)
         found = ns.scan(self.step, mode=self.mode, return_list=True, **self.options)(**self.arguments, out=arrays)
         for given, result in zip(leaves(arrays), leaves(list(found)), strict=True):
-            if np.size(given) and not np.shares_memory(given, result):
+            if np.size(result) and not np.shares_memory(given, result):
                 raise Difference("out", "a result is not in the array that was given")
         return list(found)
 
-    def symbolic(self, known: Callable[[], bool]) -> list[Any]:
-        """Through ns.function, on variables whose dimensions are unknown, but for those where `known()` holds."""
+    def jitted(self) -> list[Any]:
+        """Inside ns.jit, as a function of the arrays."""
+        values: list[Any] = []
+        self._replaced(values.append)
+
+        def f(*arrays: Any) -> Any:
+            given = iter(arrays)
+            outputs, _ = ns.scan(self.step, **self._replaced(lambda _: next(given)), return_list=True, **self.options)
+            return outputs
+
+        return list(ns.jit(f, mode=self.mode)(*values)) if not self.shared() else self.called()
+
+    def _replaced(self, replacement: Callable[[Any], Any]) -> dict[str, Any]:
+        """The arguments with something else for each array."""
+
+        def leaf(value: Any) -> Any:
+            return replacement(value) if isinstance(value, (np.ndarray, np.generic)) else value
+
+        return {key: self._ported(value, leaf) for key, value in self.arguments.items()}
+
+    def symbolic(self, known: Callable[[], bool], read: Callable[[list[Any]], list[Any]] = list) -> list[Any]:
+        """Through ns.function, on variables whose dimensions are unknown, but for those where `known()` holds. `read`: of the outputs."""
         inputs: list[Any] = []
         values: list[Any] = []
 
         def variable(value: Any) -> Any:
-            if not isinstance(value, (np.ndarray, np.generic)):
-                return value
             shape = tuple(n if known() else None for n in np.shape(value))
             inputs.append(nt.tensor(np.asarray(value).dtype.name, shape=shape, name=f"in{len(inputs)}"))
             values.append(value)
             return inputs[-1]
 
-        arguments = {key: self._ported(value, variable) for key, value in self.arguments.items()}
+        arguments = self._replaced(variable)
         if "n_steps" in arguments and known():
             inputs.append(nt.lscalar("n_steps"))
             values.append(arguments["n_steps"])
             arguments["n_steps"] = inputs[-1]
         outputs, updates = ns.scan(self.step, **arguments, return_list=True, **self.options)
-        f = ns.function(inputs, outputs, updates=updates, mode=self.mode, on_unused_input="ignore")
+        f = ns.function(inputs, read(outputs), updates=updates, mode=self.mode, on_unused_input="ignore")
         return list(f(*values))
 
     @staticmethod
@@ -165,11 +187,38 @@ class Run:
         return value
 
 
+READERS = (
+    "{0}[-1]",
+    "{0}[-2:]",
+    "{0}[-3:]",
+    "{0}[::2]",
+    "{0}[1::3]",
+    "{0}[0]",
+    "{0}[-1:]",
+    "{0}[:2]",
+    "{0}[::-1]",
+    "{0}",
+    "{0}[-1, ...]",
+    "{0}[2::2]",
+)
+
+
+def readings(outputs: list[Any], key: int) -> list[str]:
+    """What a graph may read of the rows of each output: texts with {k} for output k."""
+    chance = random.Random(key)
+    found = []
+    for k, output in enumerate(outputs):
+        count = min((np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in leaves(output)), default=0)
+        texts = chance.sample(READERS, chance.choice((1, 1, 2, 3))) if count and not isinstance(output, (dict, tuple)) else ["{0}"]
+        found += [text.format(f"out[{k}]") for text in texts]
+    return found
+
+
 def compare(way: str, found: list[Any], shared: dict[str, Any], want: Expected) -> None:
     """Raises Difference unless structure, dtype, shape and values are as expected."""
     changed = {name: shared[name] for name in want.shared}
     got, wanted = leaves([found, changed]), leaves([want.outputs, want.shared])
-    if len(got) != len(wanted) or len(found) != len(want.outputs):
+    if len(got) != len(wanted):
         raise Difference(way, f"{len(got)} results instead of {len(wanted)}")
     for k, (a, b, margin) in enumerate(zip(got, wanted, want.margins, strict=True)):
         a, b = np.asarray(a), np.asarray(b)
@@ -185,23 +234,44 @@ def compare(way: str, found: list[Any], shared: dict[str, Any], want: Expected) 
 
 
 def differences(program: Program, ways: list[str], known: Callable[[], bool] = lambda: False) -> Iterator[Difference]:
-    """What is wrong with each of `ways`: "python", "called", "at_once", "out", "symbolic", "symbolic python"."""
+    """What is wrong with each of `ways`."""
     want = expected(program)
     for way in ways:
         try:
             run = Run(program, "python" if "python" in way else None)
             with quiet():
                 found = _by_way(run, way, want, known)
-            compare(way, found, run.shared(), want)
+            compare(way, found, run.shared(), _read(program, want) if way.startswith("read") else want)
         except Difference as difference:
             yield difference
         except Exception as error:
             yield Difference(way, f"{type(error).__name__}: {error}")
 
 
+def _read(program: Program, want: Expected) -> Expected:
+    """What is expected of the readings."""
+    texts = readings(want.outputs, crc32(program.setup().encode()))
+    margins = dict(zip(range(len(want.outputs)), _nested(want.margins, want.outputs), strict=False))
+    outputs = [eval(text, {"out": want.outputs}) for text in texts]
+    of_each = [margin for text in texts for margin in margins[int(text.split("[")[1].split("]")[0])]]
+    n_outputs = sum(len(part) for part in margins.values())
+    return Expected(outputs, want.shared, of_each + want.margins[n_outputs:], [])
+
+
+def _nested(margins: list[Any], outputs: list[Any]) -> list[list[Any]]:
+    """The margins of each output's leaves."""
+    given = iter(margins)
+    return [[next(given) for _ in leaves(output)] for output in outputs]
+
+
+WAYS = ("python", "called", "at_once", "jit", "out", "out python", "symbolic", "symbolic python", "read", "read python")
+
+
 def _by_way(run: Run, way: str, want: Expected, known: Callable[[], bool]) -> list[Any]:
-    if way.startswith("symbolic"):
-        return run.symbolic(known)
-    if way.startswith("out"):
+    kind = way.split()[0]
+    if kind == "read":
+        texts = readings(want.outputs, crc32(run.program.setup().encode()))
+        return run.symbolic(known, lambda outputs: [eval(text, {"out": outputs}) for text in texts])
+    if kind == "out":
         return run.into(want.largest)
-    return run.at_once() if way == "at_once" else run.called()
+    return {"symbolic": lambda: run.symbolic(known), "jit": run.jitted, "at_once": run.at_once}.get(kind, run.called)()

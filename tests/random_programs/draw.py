@@ -207,7 +207,9 @@ class Drawing(Choices):
             return program
         maker = Maker(self.chooser, self.dims, self.env, self.pool)
         quantity = maker.scalar("fi")
-        probe = replace(program, ports=(*program.ports, Port("None", "trace")), options={**program.options, "keep_last": None, "save_every": 1})
+        probe = replace(
+            program, ports=(*program.ports, Port("None", "trace")), options={**program.options, "keep_last": None, "save_every": 1}
+        )
         probe = probe.with_step(outputs=(*program.step.outputs, quantity))
         try:
             path = np.asarray(reference_run(probe)[0][-1], "float64")

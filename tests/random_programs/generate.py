@@ -217,7 +217,9 @@ class Maker(Choices):
         """The value of a state for the next step: such that it stays within bounds."""
         kind, dtype = self.kind(a), np.asarray(a.value).dtype
         if kind == "f" and self.chance(0.75):
-            return self.call(self.choice(["np.tanh({0})", "np.sin({0})", "np.clip({0}, -1.5, 1.5)", "0.6 * {0}", "{0} / (1 + np.abs({0}))"]), a)
+            return self.call(
+                self.choice(["np.tanh({0})", "np.sin({0})", "np.clip({0}, -1.5, 1.5)", "0.6 * {0}", "{0} / (1 + np.abs({0}))"]), a
+            )
         if kind in "iu" and self.chance(0.7):
             text = self.choice(["{0} % 13", "np.clip({0}, 0, 50)", "{0} % 7", "{0} & 31"])
             return self.call(text, a, exact=True)

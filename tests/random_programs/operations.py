@@ -34,7 +34,17 @@ EXACT_F = (
 )
 INTS = (
     *("{0} % 5", "{0} // 3", "{0} * 3", "{0} + 2", "7 - {0}", "np.abs({0})", "-{0}", "~{0}", "{0} << 1", "{0} >> 1", "{0} & 6"),
-    *("{0} ^ 3", "{0} | 1", "np.clip({0}, 0, 9)", "{0} > 2", "{0} == 3", "{0} != 1", "np.minimum({0}, 4)", "np.maximum({0}, 1)", "{0} ** 2"),
+    *(
+        "{0} ^ 3",
+        "{0} | 1",
+        "np.clip({0}, 0, 9)",
+        "{0} > 2",
+        "{0} == 3",
+        "{0} != 1",
+        "np.minimum({0}, 4)",
+        "np.maximum({0}, 1)",
+        "{0} ** 2",
+    ),
     *("{0}.astype('int8')", "{0}.astype('uint8')", "{0}.astype('int32')", "{0}.astype('int64')", "{0}.astype('bool')", "np.sign({0})"),
     *("np.mod({0}, 3)", "np.square({0})", "{0} % -4", "{0} // -3", "{0}.astype('uint16')", "{0}.astype('int16')"),
 )
@@ -114,7 +124,15 @@ def axes(g: Maker, a: Expr) -> Expr:
     if rank >= 1:
         choices += ["np.flip({0}, 0)", "np.roll({0}, 1, axis=0)", "{0}[::-1]", "np.atleast_2d({0})", f"np.roll({{0}}, {g.integer(-3, 3)})"]
     if rank >= 2:
-        choices += ["{0}.T", "np.transpose({0})", "np.swapaxes({0}, 0, 1)", "np.moveaxis({0}, 0, -1)", "np.flip({0})", "{0}.T", "{0}[:, ::-1]"]
+        choices += [
+            "{0}.T",
+            "np.transpose({0})",
+            "np.swapaxes({0}, 0, 1)",
+            "np.moveaxis({0}, 0, -1)",
+            "np.flip({0})",
+            "{0}.T",
+            "{0}[:, ::-1]",
+        ]
     if rank == 3:
         choices += ["np.transpose({0}, (1, 2, 0))", "{0}.transpose(2, 0, 1)"]
     if 1 in np.shape(a.value):
@@ -153,7 +171,12 @@ def joined(g: Maker, a: Expr) -> Expr:
     rank = np.ndim(a.value)
     axis = g.integer(-rank, rank - 1)
     choices = [f"np.concatenate([{{0}}, {{1}}], axis={axis})", f"np.stack([{{0}}, {{1}}], axis={axis})", "np.concatenate([{1}, {0}])"]
-    choices += ["np.hstack([{0}, {1}])", "np.vstack([{1}, {0}])", "np.concatenate([{0}[1:], {0}[:1]])", "np.concatenate([{0}[-1:], {0}[:-1]])"]
+    choices += [
+        "np.hstack([{0}, {1}])",
+        "np.vstack([{1}, {0}])",
+        "np.concatenate([{0}[1:], {0}[:1]])",
+        "np.concatenate([{0}[-1:], {0}[:-1]])",
+    ]
     return g.call(g.choice(choices), a, b, exact=True)
 
 
@@ -199,7 +222,10 @@ def gather(g: Maker, a: Expr) -> Expr:
     n, count = shape[0], g.integer(1, 4)
     axis = g.integer(0, len(shape) - 1)
     choices = [f"{{0}}[np.array({_places(g, n, count)})]", f"{{0}}[{_places(g, n, count)}]"]
-    choices += [f"np.take({{0}}, {_places(g, shape[axis], count)}, axis={axis})", "np.take_along_axis({0}, np.argsort({0}, axis=-1), axis=-1)"]
+    choices += [
+        f"np.take({{0}}, {_places(g, shape[axis], count)}, axis={axis})",
+        "np.take_along_axis({0}, np.argsort({0}, axis=-1), axis=-1)",
+    ]
     if len(shape) > 1:
         choices += [f"{{0}}[np.array({_places(g, n, count)}), np.array({_places(g, shape[1], count)})]"]
         choices += [f"{{0}}[:, np.array({_places(g, shape[1], count)})]", f"{{0}}[1:, {_places(g, shape[1], count)}]"]
@@ -264,7 +290,7 @@ def reduction(g: Maker, a: Expr) -> Expr:
     kind, rank = g.kind(a), np.ndim(a.value)
     axis = _axis(g, rank)
     exact = ["max", "min", "all", "any"] if kind != "c" else []
-    if kind == "f" and g.chance(0.7) or kind == "c":
+    if (kind == "f" and g.chance(0.7)) or kind == "c":
         name, is_exact = g.choice(["sum", "mean", "sum", "prod"] + (["var", "std"] if kind == "f" else [])), False
     elif kind in "iub" and g.chance(0.5):
         name, is_exact = g.choice(["sum", "prod", "sum", "mean"]), False
@@ -305,13 +331,22 @@ def product(g: Maker, a: Expr) -> Expr:
     if g.chance(0.5):
         b = g.pick(lambda e: np.ndim(e.value) == 2 and shape[-1] == np.shape(e.value)[0] and e.traced + a.traced)
         if g.chance(0.4) and len(shape) == 2:
-            return g.call(g.choice(["np.einsum('ij,jk->ik', {0}, {1})", "np.einsum('ij,jk->ki', {0}, {1})", "np.tensordot({0}, {1}, axes=1)"]), a, b)
+            return g.call(
+                g.choice(["np.einsum('ij,jk->ik', {0}, {1})", "np.einsum('ij,jk->ki', {0}, {1})", "np.tensordot({0}, {1}, axes=1)"]), a, b
+            )
         return g.call(g.choice(["{0} @ {1}", "np.dot({0}, {1})", "np.matmul({0}, {1})", "0.3 * ({0} @ {1})"]), a, b)
     choices = ["{0} @ {1}.T", "np.dot({0}, {1}.T)"]
     if len(shape) == 2 and np.ndim(b.value) == 2:
         choices += ["{1} @ {0}.T", "np.einsum('ij,kj->ik', {0}, {1})", "np.einsum('ij,kj->', {0}, {1})", "np.inner({0}, {1})"]
     if len(shape) == 1 and np.ndim(b.value) == 1:
-        choices = ["{0} @ {1}", "np.dot({0}, {1})", "np.outer({0}, {1})", "np.vdot({0}, {1})", "np.inner({0}, {1})", "np.einsum('i,j->ij', {0}, {1})"]
+        choices = [
+            "{0} @ {1}",
+            "np.dot({0}, {1})",
+            "np.outer({0}, {1})",
+            "np.vdot({0}, {1})",
+            "np.inner({0}, {1})",
+            "np.einsum('i,j->ij', {0}, {1})",
+        ]
     return g.call(g.choice(choices), a, b)
 
 
@@ -324,7 +359,9 @@ def linear(g: Maker, a: Expr) -> Expr:
     heavy = f"np.tanh({{0}}) + {n + 2} * np.eye({n}, dtype='{np.asarray(a.value).dtype}')"
     spd = f"0.1 * np.tanh({{0}}) @ np.tanh({{0}}).T + np.eye({n}, dtype='{np.asarray(a.value).dtype}')"
     if g.chance(0.5):
-        b = g.pick(lambda e: np.ndim(e.value) in (1, 2) and np.shape(e.value)[0] == n and np.asarray(e.value).dtype == np.asarray(a.value).dtype)
+        b = g.pick(
+            lambda e: np.ndim(e.value) in (1, 2) and np.shape(e.value)[0] == n and np.asarray(e.value).dtype == np.asarray(a.value).dtype
+        )
         return g.call(f"np.linalg.solve({heavy}, {{1}})", a, b)
     choices = [f"np.linalg.inv({heavy})", f"np.linalg.cholesky({spd})", f"np.linalg.det({spd})", f"np.linalg.slogdet({spd})[1]"]
     return g.call(g.choice([*choices, "np.linalg.norm({0})"]), a)

@@ -120,7 +120,9 @@ def row_of(rows: Any, taps: list[int], tap: int, t: int, backwards: bool) -> Any
 class Loop:
     """One run of a scan."""
 
-    def __init__(self, fn: Callable[..., Any], sequences: Any, outputs_info: Any, non_sequences: Any, n_steps: Any, backwards: bool) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], sequences: Any, outputs_info: Any, non_sequences: Any, n_steps: Any, backwards: bool
+    ) -> None:
         self.fn, self.backwards = fn, backwards
         self.seqs = [_port(item, "input", [0])[:2] for item in sequences or ()]
         self.infos = None if outputs_info is None else [None if i is None else _port(i, "initial", [-1]) for i in outputs_info]
@@ -286,7 +288,7 @@ class Noise:
         if isinstance(value, (list, tuple)):
             return type(value)(map(self, value))
         array = np.asarray(value)
-        if array.dtype.kind not in "fc" or isinstance(value, float) and not isinstance(value, np.floating):
+        if array.dtype.kind not in "fc" or (isinstance(value, float) and not isinstance(value, np.floating)):
             return value
         factor = 1 + self.size * np.finfo(array.dtype).eps * self.rng.uniform(-1, 1, array.shape)
         return (array * factor).astype(array.dtype)[()]

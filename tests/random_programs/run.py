@@ -41,8 +41,8 @@ def one(seed: int, ways: tuple[str, ...]) -> tuple[str, list[tuple[str, str]], s
 
 def ways_of(seed: int) -> list[str]:
     """By which ways the program of a seed is run: always by NumPy node by node, and by two compiled ones."""
-    compiled = (("called", "symbolic"), ("at_once", "symbolic"), ("called", "out"), ("at_once", "out"))[seed % 4]
-    return ["python", *compiled, *(["symbolic python"] if "symbolic" in compiled else [])]
+    compiled = (("called", "symbolic"), ("at_once", "read"), ("called", "out"), ("jit", "read"))[seed % 4]
+    return ["python", *compiled, f"{compiled[1]} python"]
 
 
 def known_of(seed: int) -> Any:
@@ -69,7 +69,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--way", action="append", default=[], help="python, called, at_once, out, symbolic or symbolic python; default: by turns")
+    parser.add_argument("--way", action="append", default=[], help="one of compare.WAYS; default: by turns")
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     options = parser.parse_args()
@@ -85,9 +85,11 @@ def main() -> int:
                 report(seed, outcome[1], outcome[2], ways)
         if sum(counts.values()) % 100 == 0:
             print(f"{seed}: {dict(counts)}, {time.monotonic() - start:.0f} s", flush=True)
-    print(f"{counts['same']} programs ran without a difference, {counts['different']} with one, {counts['refused']} were of no use, "
-          f"{counts['open']} met a dimension that only the run knows to be 1; "
-          f"{time.monotonic() - start:.0f} s")
+    print(
+        f"{counts['same']} programs ran without a difference, {counts['different']} with one, {counts['refused']} were of no use, "
+        f"{counts['open']} met a dimension that only the run knows to be 1; "
+        f"{time.monotonic() - start:.0f} s"
+    )
     return 1 if counts["different"] else 0
 
 

@@ -150,13 +150,13 @@ class Program:
         return replace(self, step=replace(self.step, **changes))
 
 
-PRELUDE = '''\
+PRELUDE = """\
 import numpy as np
 import numbascan as ns
 from random_programs.words import as_updates, ifelse, inc, numbers, put
-'''
+"""
 
-EPILOGUE = '''
+EPILOGUE = """
 for mode in ("python", None):
     print(ns.scan(step, mode=mode, **options)(**arguments))
-'''
+"""

@@ -1,0 +1,106 @@
+"""Programs that once gave something else than a plain loop: found by tests/random_programs, made short."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+import numbascan.tensor as nt
+
+MODES = ("python", None)
+
+
+def both(step: Any, **arguments: Any) -> list[Any]:
+    """The outputs by NumPy and compiled."""
+    return [ns.scan(step, mode=mode)(**arguments) for mode in MODES]
+
+
+@pytest.mark.parametrize("dtype, expected", [("float32", "float64"), ("float64", "float64")])
+def test_a_function_of_a_python_number_is_no_python_number(dtype: str, expected: str) -> None:
+    def step(y: Any, dt: Any) -> Any:
+        return [(y * (dt * 2 - dt // 3)).astype(dtype), y * np.sqrt(dt)]
+
+    kept, rooted = ns.scan(step, outputs_info=[np.ones(2, dtype), None], non_sequences=0.3, n_steps=2, mode="python", return_updates=False)
+    assert (dtype, expected) == (kept.dtype, rooted.dtype)
+    assert np.sqrt(0.3) * np.ones(2, dtype)[0] == rooted[0, 0]
+
+
+def test_integer_operators_leave_python_numbers_what_they_are() -> None:
+    def step(bits: Any, shift: Any) -> Any:
+        return (bits << (shift & 3)) | (shift ^ 1) >> 1
+
+    bits, _ = ns.scan(step, outputs_info=np.array([1, 3], "int8"), non_sequences=1, n_steps=2, mode="python")
+    np.testing.assert_array_equal(bits, np.array([[2, 6], [4, 12]], "int8"), strict=True)
+
+
+def test_a_number_settles_on_a_result_that_is_a_python_number() -> None:
+    found, _ = ns.scan(lambda y, w: w * 0.5, outputs_info=[1], non_sequences=[0.7], n_steps=2, mode="python")
+    np.testing.assert_array_equal(found, np.array([0.35, 0.35]), strict=True)
+
+
+def test_the_shape_of_a_running_sum_is_that_of_its_operand() -> None:
+    x = nt.dmatrix("x")
+    value = np.array([[0.3, 1.2, -0.4], [2.0, 0.1, 0.7]])
+    f = ns.function([x], np.std(np.cumsum(x, axis=1), axis=0), mode="python")
+    np.testing.assert_allclose(f(value), np.cumsum(value, axis=1).std(axis=0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_dimension_of_one_that_only_the_run_knows_broadcasts_in_shapes_too(mode: str | None) -> None:
+    row, matrix = nt.dmatrix("row"), nt.dmatrix("matrix")
+    f = ns.function([row, matrix], [np.tril(row + matrix), np.mean(np.minimum(row, matrix)), np.repeat(row * matrix, 2, axis=0)], mode=mode)
+    a, b = np.array([[0.3, -1.2, 0.7]]), np.arange(6.0).reshape(2, 3) / 7
+    for found, expected in zip(f(a, b), (np.tril(a + b), np.mean(np.minimum(a, b)), np.repeat(a * b, 2, axis=0)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_shared_variable_with_a_dimension_of_one_broadcasts(mode: str | None) -> None:
+    weights = ns.shared(np.array([[0.5, 2.0, -1.0]]), name="weights")
+    start = np.arange(6.0).reshape(2, 3)
+    path = ns.scan(lambda y: y * weights, mode=mode)(outputs_info=start, n_steps=2)
+    np.testing.assert_array_equal(path, [start * weights.get_value(), start * weights.get_value() ** 2])
+
+
+def test_rows_that_an_inner_loop_kept_become_rows_of_the_outer_result() -> None:
+    start = np.linspace(0.1, 0.9, 12).reshape(4, 3)
+
+    def step(y: Any) -> Any:
+        inner = ns.scan(lambda s: s * 0.5, outputs_info=[y], n_steps=3, return_updates=False)
+        return [y + 1, inner[-1], inner[-2:]]
+
+    for states, last, two in both(step, outputs_info=[start, None, None], n_steps=2):
+        np.testing.assert_allclose(states, [start + 1, start + 2])
+        np.testing.assert_allclose(last, [start / 8, (start + 1) / 8])
+        np.testing.assert_allclose(two, [[start / 4, start / 8], [(start + 1) / 4, (start + 1) / 8]])
+
+
+def test_what_an_inner_loop_wrote_is_read_after_it_element_by_element() -> None:
+    def step(x: Any, y: Any) -> Any:
+        inner = ns.scan(lambda row, s: s + row * x, sequences=[y], outputs_info=[x], return_updates=False)[::-1]
+        return [np.arctan2(inner, 1 + np.abs(y)), np.maximum(0.1, np.cbrt(inner))]
+
+    xs, start = np.array([0.4, -0.2, 0.9]), np.array([0.5, 1.5])
+    path, roots, y = [], [], start
+    for x in xs:
+        inner = np.array([x + y[0] * x, x + y[0] * x + y[1] * x])[::-1]
+        y = np.arctan2(inner, 1 + np.abs(y))
+        path.append(y)
+        roots.append(np.maximum(0.1, np.cbrt(inner)))
+    for found in both(step, sequences=[xs], outputs_info=[start, None]):
+        np.testing.assert_allclose(found[0], path, rtol=1e-13)
+        np.testing.assert_allclose(found[1], roots, rtol=1e-13)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("options, expected", [({"keep_last": 3}, [3.0, 7.0]), ({"save_every": 2}, [7.0]), ({}, [3.0, 7.0])])
+def test_rows_kept_of_a_loop_that_ends_early_are_the_first_of_out(mode: str | None, options: dict[str, int], expected: list[float]) -> None:
+    step = ns.scan(lambda y: (2 * y + 1, ns.until(2 * y + 1 > 5)), mode=mode, **options)
+    out = np.full({"keep_last": 3, "save_every": 4}.get(next(iter(options), ""), 9), -1.0)
+    found = step(outputs_info=np.float64(1.0), n_steps=9, out=out)
+    np.testing.assert_array_equal(found, expected)
+    assert np.shares_memory(found, out)
+    np.testing.assert_array_equal(out[len(expected) :], -1.0)
