@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from .emit.cache import load
-from .emit.cpu import RESERVED, module_text
+from .emit.cpu import RESERVED, error_texts, module_text
 from .emit.sizes import Memory, memory_of, steps_of
 from .errors import CudaUnavailableError
 from .ir.graph import Graph, substitute, toposort
@@ -159,6 +159,7 @@ class Kernel:
         self.graph = graph
         self.plan: Plan = plan(split_row_reads(graph), name, given, mode.check_finite, RESERVED)
         self.text = module_text(self.plan.function, mode.fastmath)
+        self._error_texts = error_texts(self.plan.function)
         generated = perf_counter()
         self.function: Callable[..., Any] = load(self.text, name)
         self.seconds = generated - start, perf_counter() - generated
@@ -168,7 +169,7 @@ class Kernel:
         try:
             results = self.function(*values, *out, *self.plan.constants)
         except Exception as error:
-            raise readable(error) from None
+            raise readable(error, self._error_texts) from None
         if len(self._dtypes) == 1:
             results = (results,)
         elif results is None:
@@ -178,11 +179,12 @@ class Kernel:
         ]
 
 
-def readable(error: Exception) -> Exception:
-    """An error of a kernel with the numbers it saw put into its message."""
-    if len(error.args) > 1 and isinstance(error.args[0], str):
-        return type(error)(error.args[0].format(*error.args[1:]))
-    return error
+def readable(error: Exception, texts: Mapping[str, str]) -> Exception:
+    """An error of a kernel as its user reads it: with the place in the code, and the numbers that were seen."""
+    if not error.args or not isinstance(error.args[0], str):
+        return error
+    name, *_ = error.args[0].split(":", 1)
+    return type(error)(texts[name].format(*error.args[1:])) if name in texts else error
 
 
 def _converter(type_: TensorType) -> Callable[[Any], Any]:

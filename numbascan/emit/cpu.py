@@ -10,12 +10,13 @@ from .names import SCALARS, SPECIAL
 from .text import statements
 
 RESERVED = (*SCALARS, *SPECIAL, "njit", "types", "linalg", "sorting")  # what the module's text uses besides Python's own names
+_LOCATION = re.compile(r" \([^()]*, line \d+\)")
 _NUMBA_NAMES = {"bool": "boolean"}
 
 
 def module_text(function: Function, fastmath: bool = False) -> str:
     """The whole module: imports, messages, signature, function. All it needs is written in it, but for named helpers of numbascan."""
-    messages = _named_messages(function.body)
+    messages = _named_messages(function)
     body = "\n".join(statements(function.body, messages))
     options = ["cache=True", 'error_model="numpy"', "nogil=True", *(["fastmath=True"] if fastmath else [])]
     types = [_type_name(argument) for argument in function.arguments]
@@ -24,7 +25,7 @@ def module_text(function: Function, fastmath: bool = False) -> str:
         *_imports(function, body),
         "",
         *_array_types(function.arguments),
-        *(f"{name} = {message!r}" for message, name in messages.items()),
+        *(f"{name} = {name + ': ' + _LOCATION.sub('', message)!r}" for message, name in messages.items()),
         "",
         "",
         f"@njit({signature}, {', '.join(options)})",
@@ -53,9 +54,17 @@ def _array_types(arguments: Sequence[Argument]) -> list[str]:
     return [f"{name} = {text}" for name, text in named.items()]
 
 
-def _named_messages(stmts: Sequence[Stmt]) -> dict[str, str]:
+def error_texts(function: Function) -> dict[str, str]:
+    """The errors that a function raises, by the name that their text begins with; with the places in the user's code.
+
+    The text in the module leaves the places out: a step that moves by some lines is the same code, and is not compiled again.
+    """
+    return {name: message for message, name in _named_messages(function).items()}
+
+
+def _named_messages(function: Function) -> dict[str, str]:
     """A name for each text of an error, so that the function stays readable."""
-    texts = dict.fromkeys(stmt.message for stmt in _walk(stmts) if isinstance(stmt, Fail))
+    texts = dict.fromkeys(stmt.message for stmt in _walk(function.body) if isinstance(stmt, Fail))
     return {text: f"ERROR_{k}" for k, text in enumerate(texts, 1)}
 
 

@@ -119,6 +119,8 @@ def trace(
     before = random_state(guards)
     mark = next_serial()
     arrays: dict[Node, np.ndarray] = {}
+    own = list(placeholders)
+    _ENDED.difference_update(own)  # a step may be traced again on the same inputs
     _CONTEXT.marks.append(mark)
     try:
         with _binding(guards, arrays), _naming(fn, mark):
@@ -130,7 +132,7 @@ def trace(
         raise explained from error
     finally:
         _CONTEXT.marks.pop()
-        _ENDED.update([*placeholders, *arrays])
+        _ENDED.update([*own, *arrays])
     if random_state(guards) != before:
         raise TypeError(
             f"{describe(fn)} draws random numbers while it is traced: they would be the same at every step and call; "

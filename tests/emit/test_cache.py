@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import stat
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import numbascan as ns
 from numbascan.emit import cache
 
 TEXT = """from numba import njit, types
@@ -76,3 +79,18 @@ def test_another_text_is_another_entry(folder: Path) -> None:
     cache.load(TEXT, "triple")
     assert cache.load(TEXT.replace("n * 3", "n * 3 + 1"), "triple")(2) == 7
     assert len(cache.entries()) == 2
+
+
+def test_a_step_that_moves_in_its_file_is_not_compiled_again_and_errors_name_the_new_line() -> None:
+    text = "def step(x, W):\n    return np.tanh(x @ W)\n"
+    sources = []
+    for lines in (0, 7):
+        gc.collect()  # equal computations are one node while they live, and it keeps the line of the first
+        names = {"np": np}
+        exec(compile("\n" * lines + text, "moved.py", "exec"), names)
+        step = ns.scan(names.pop("step"))  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=rf"0 is 20 on entry and 30 in its result \(step result at moved\.py, line {lines + 2}\)"):
+            step(outputs_info=np.ones(20), non_sequences=np.ones((20, 30)), n_steps=3)
+        sources.append(step.source())
+        del step
+    assert sources[0] == sources[1]

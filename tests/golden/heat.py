@@ -2,8 +2,8 @@ import numpy as np
 from numba import njit, types
 
 float64_1d = types.Array(types.float64, 1, "C", readonly=True)
-ERROR_1 = "scan 'heat': n_steps is {0}; it must be 0 or more"
-ERROR_2 = "scan 'heat': the last row of u was asked for, but the loop ran 0 steps"
+ERROR_1 = "ERROR_1: scan 'heat': n_steps is {0}; it must be 0 or more"
+ERROR_2 = "ERROR_2: scan 'heat': the last row of u was asked for, but the loop ran 0 steps"
 
 
 @njit((types.int64, float64_1d, types.float64), cache=True, error_model="numpy", nogil=True)

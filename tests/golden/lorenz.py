@@ -2,7 +2,7 @@ import numpy as np
 from numba import njit, types
 
 float64_1d = types.Array(types.float64, 1, "C", readonly=True)
-ERROR_1 = "scan 'lorenz': n_steps is {0}; it must be 0 or more"
+ERROR_1 = "ERROR_1: scan 'lorenz': n_steps is {0}; it must be 0 or more"
 
 
 @njit((types.int64, float64_1d, types.float64, types.float64, types.float64, types.float64), cache=True, error_model="numpy", nogil=True)

@@ -5,11 +5,11 @@ from numba import njit, types
 
 float64_2d = types.Array(types.float64, 2, "C", readonly=True)
 float64_1d = types.Array(types.float64, 1, "C", readonly=True)
-ERROR_1 = "scan 'network': sequence 0 (u_tm4) has {0} rows, but n_steps={2} with taps [-4, 0] needs {1}; give a longer sequence or a smaller n_steps"
-ERROR_2 = 'matrix product: lengths {0} and {1} of the summed axes differ (test_golden.py, line 59)'
-ERROR_3 = 'add: operands do not broadcast: dimension 0 is {0} in one and {1} in another (test_golden.py, line 59)'
-ERROR_4 = "scan 'network': the step changes the shape of output 0 (x_tm3): dimension 0 is {0} on entry and {1} in its result (step result at test_golden.py, line 59); an initial value and the step's result must have one shape"
-ERROR_5 = "scan 'network': the step changes the shape of output 1 (y_tm1): dimension 0 is {0} on entry and {1} in its result (step result at test_golden.py, line 59); an initial value and the step's result must have one shape"
+ERROR_1 = "ERROR_1: scan 'network': sequence 0 (u_tm4) has {0} rows, but n_steps={2} with taps [-4, 0] needs {1}; give a longer sequence or a smaller n_steps"
+ERROR_2 = 'ERROR_2: matrix product: lengths {0} and {1} of the summed axes differ'
+ERROR_3 = 'ERROR_3: add: operands do not broadcast: dimension 0 is {0} in one and {1} in another'
+ERROR_4 = "ERROR_4: scan 'network': the step changes the shape of output 0 (x_tm3): dimension 0 is {0} on entry and {1} in its result; an initial value and the step's result must have one shape"
+ERROR_5 = "ERROR_5: scan 'network': the step changes the shape of output 1 (y_tm1): dimension 0 is {0} on entry and {1} in its result; an initial value and the step's result must have one shape"
 
 
 @njit((float64_2d, float64_2d, float64_1d, float64_2d, float64_2d, float64_2d, float64_2d), cache=True, error_model="numpy", nogil=True)

@@ -1,7 +1,7 @@
 import numpy as np
 from numba import njit, types
 
-ERROR_1 = "scan 'powers_of_two': n_steps is {0}; it must be 0 or more"
+ERROR_1 = "ERROR_1: scan 'powers_of_two': n_steps is {0}; it must be 0 or more"
 
 
 @njit((types.int64, types.float64, types.float64), cache=True, error_model="numpy", nogil=True)

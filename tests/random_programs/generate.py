@@ -169,7 +169,7 @@ class Maker(Choices):
 
     def tree(self, depth: int, start: Expr | None = None) -> Expr:
         """A random expression, `depth` operations high."""
-        recent = self.pool[-4:] if self.chance(0.4) else self.pool
+        recent = self.pool[-4:] if self.chance(0.55) else self.pool
         a = self.choice(recent) if start is None else start
         for _ in range(depth):
             a = self.grown(a)

@@ -14,10 +14,13 @@ import time
 import traceback
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":  # as a script: the helpers are the package around it
+PROGRAMS_PER_PROCESS, BATCH = 120, 40
+
+if __name__ in ("__main__", "__mp_main__"):  # as a script, and in its processes: the helpers are the package around it
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     sys.path[:] = [folder for folder in sys.path if Path(folder or ".").resolve() != Path(__file__).resolve().parent]
     os.environ.setdefault("NUMBASCAN_CACHE_DIR", tempfile.mkdtemp(prefix="numbascan-random-"))
@@ -94,18 +97,11 @@ def main() -> int:
 
 
 def _outcomes(options: Any, ways: tuple[str, ...]) -> Any:
-    """The seeds and what came of them, until so many programs ran."""
+    """The seeds and what came of them, until so many programs ran. A process ends after some programs: compiled code stays in memory."""
     start, ran, seed = time.monotonic(), 0, options.seed
-    if options.jobs == 1:
+    with ProcessPoolExecutor(options.jobs, get_context("spawn"), max_tasks_per_child=PROGRAMS_PER_PROCESS) as pool:
         while ran < options.programs and time.monotonic() - start < options.seconds:
-            outcome = _guarded(seed, ways)
-            ran += outcome[0] in ("same", "different")
-            yield seed, outcome
-            seed += 1
-        return
-    with ProcessPoolExecutor(options.jobs) as pool:
-        while ran < options.programs and time.monotonic() - start < options.seconds:
-            batch = range(seed, seed + 16 * options.jobs)
+            batch = range(seed, seed + BATCH * options.jobs)
             for number, outcome in zip(batch, pool.map(_guarded, batch, [ways] * len(batch)), strict=True):
                 ran += outcome[0] in ("same", "different")
                 yield number, outcome

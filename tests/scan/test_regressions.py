@@ -104,3 +104,12 @@ def test_rows_kept_of_a_loop_that_ends_early_are_the_first_of_out(mode: str | No
     np.testing.assert_array_equal(found, expected)
     assert np.shares_memory(found, out)
     np.testing.assert_array_equal(out[len(expected) :], -1.0)
+
+
+def test_a_step_that_is_traced_again_may_hold_a_scan_of_what_it_is_given() -> None:
+    def step(y: Any, w: Any) -> Any:
+        ns.scan(lambda row: row + w[0], sequences=[w], return_updates=False)
+        return np.array([0.5, 0.25]) * w  # another shape than that of the number: the step is traced again
+
+    found, _ = ns.scan(step, outputs_info=[0.5], non_sequences=[np.array([2.0, 3.0])], n_steps=2, mode="python")
+    np.testing.assert_array_equal(found, [[1.0, 0.75]] * 2)
