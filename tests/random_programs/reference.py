@@ -278,6 +278,11 @@ def _inc(x: Any, index: Any, value: Any) -> Any:
     return made
 
 
+def _ifelse(condition: Any, a: Any, b: Any) -> Any:
+    assert np.shape(a) == np.shape(b), "both branches run somewhere"
+    return a if condition else b
+
+
 class Noise:
     """Rounding noise: a few units in the last place on floating-point results."""
 
@@ -303,7 +308,7 @@ def namespace(noise: Noise | None = None) -> dict[str, Any]:
         "numbers": numbers,
         "put": _put,
         "inc": _inc,
-        "ifelse": lambda condition, a, b: a if condition else b,
+        "ifelse": _ifelse,
         "as_updates": Updates,
         "noisy": noise or (lambda value: value),
     }

@@ -15,14 +15,12 @@ from .draw import draw_program
 from .generate import RandomChooser, Refused
 from .trees import Body, Expr, Program, Statement, nest_map
 
-SECONDS = 240.0
 
-
-def shrunk(seed: int, way: str, known: Callable[[], bool]) -> tuple[str, str]:
+def shrunk(seed: int, way: str, known: Callable[[], bool], seconds: float = 240.0) -> tuple[str, str]:
     """The smallest program found that differs in `way`, as source, and what the difference is."""
     program = draw_program(RandomChooser(seed))
     found = _difference(program, way, known)
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + seconds
     progress = found is not None
     while progress and time.monotonic() < end:
         progress = False
