@@ -38,7 +38,8 @@ def einsum(*operands: Any, out: None = None, optimize: Any = True, **options: An
     inputs, result, values = _parsed(operands)
     terms = [_expanded(labels, as_variable(value), k) for k, (labels, value) in enumerate(zip(inputs, values, strict=True))]
     wanted = _result_labels(terms, result)
-    terms = [_without_repeats(x, labels) for x, labels in terms]
+    dtype = np.result_type(*(x.dtype for x, _ in terms))  # in which sums are taken, those over one operand's own labels too
+    terms = [_without_repeats(x if x.dtype == dtype else x.astype(dtype), labels) for x, labels in terms]
     for positions in _path(terms, wanted):
         chosen = [terms[k] for k in positions]
         terms = [term for k, term in enumerate(terms) if k not in positions]

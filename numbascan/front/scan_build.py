@@ -80,10 +80,11 @@ class StepTracer:
     def run(self, bind: bool = False) -> TracedStep:
         """The traced step; once more traced as long as a number among the initial values takes another type. `bind` as in `trace`."""
         marks = []
+        arrays: dict[Node, np.ndarray] = {}  # one input for an array in all traces: an initial value may have its shape from an earlier one
         for _ in range(ATTEMPTS):
             arguments = self._fresh_arguments()
             with in_mode(self.options.trace_mode()), in_step(self.fn, self.scan):
-                traced = trace(self.fn, arguments, bind=bind, placeholders=self._placeholders(bind))
+                traced = trace(self.fn, arguments, bind=bind, placeholders=self._placeholders(bind), arrays=arrays)
             marks.append(traced.mark)
             returned = parse_returned(traced.value, self.outs, self.where)
             if not self._numbers_changed(returned):

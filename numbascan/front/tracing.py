@@ -106,21 +106,23 @@ def trace(
     *,
     bind: bool = False,
     placeholders: Iterable[Node] = (),
+    arrays: dict[Node, np.ndarray] | None = None,
 ) -> TraceResult:
     """Calls `fn` once on Variables (or nests of them) and gives what it returned, with notes.
 
     The user's local variables give their names to the nodes they hold. With `bind=True` arrays that `fn` finds outside become inputs
     (`TraceResult.arrays`), and `guards` tells later whether anything it read has changed. `placeholders`: inputs made for this trace
-    alone; `refuse_leaked` finds them where they are used later.
+    alone; `refuse_leaked` finds them where they are used later. `arrays`: what an earlier trace of the same function captured; its
+    inputs stand for these arrays again.
 
     Raises TypeError if `fn` draws random numbers while it is traced: they would be frozen.
     """
     guards = Guards(fn) if bind else None
     before = random_state(guards)
     mark = next_serial()
-    arrays: dict[Node, np.ndarray] = {}
+    arrays = {} if arrays is None else arrays
     own = list(placeholders)
-    _ENDED.difference_update(own)  # a step may be traced again on the same inputs
+    _ENDED.difference_update([*own, *arrays])  # a step may be traced again on the same inputs
     _CONTEXT.marks.append(mark)
     try:
         with _binding(guards, arrays), _naming(fn, mark):
@@ -181,7 +183,7 @@ def _binding(guards: Guards | None, arrays: dict[Node, np.ndarray]) -> Iterator[
     if guards is None:
         yield
         return
-    known: dict[int, Node] = {}
+    known = {id(array): node for node, array in arrays.items()}
     outer = CAPTURE.array
 
     def capture(array: np.ndarray) -> Node | None:

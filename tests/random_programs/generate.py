@@ -93,6 +93,8 @@ class Maker(Choices):
         return usable(value)
 
     def call(self, template: str, *args: Expr, exact: bool = False) -> Expr:
+        if any(type(arg.value) is bool for arg in args):  # ~True is -2 in Python
+            raise Refused("a Python bool")
         return Expr(template, args, self.evaluate(template, *args), exact, any(arg.traced for arg in args))
 
     @staticmethod

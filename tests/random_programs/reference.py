@@ -127,6 +127,7 @@ class Loop:
         self.seqs = [_port(item, "input", [0])[:2] for item in sequences or ()]
         self.infos = None if outputs_info is None else [None if i is None else _port(i, "initial", [-1]) for i in outputs_info]
         self.nons = list(non_sequences or ())
+        assert n_steps is None or np.asarray(n_steps).dtype.kind in "iu", "n_steps is no integer"
         self.steps = steps_of(self.seqs, None if n_steps is None else int(n_steps))
         self.histories = [self._history(info) for info in self.infos or ()]
 
@@ -279,6 +280,7 @@ def _inc(x: Any, index: Any, value: Any) -> Any:
 
 
 def _ifelse(condition: Any, a: Any, b: Any) -> Any:
+    assert np.ndim(condition) == 0, "a condition is a scalar"
     assert np.shape(a) == np.shape(b), "both branches run somewhere"
     return a if condition else b
 

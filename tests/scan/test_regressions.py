@@ -113,3 +113,21 @@ def test_a_step_that_is_traced_again_may_hold_a_scan_of_what_it_is_given() -> No
 
     found, _ = ns.scan(step, outputs_info=[0.5], non_sequences=[np.array([2.0, 3.0])], n_steps=2, mode="python")
     np.testing.assert_array_equal(found, [[1.0, 0.75]] * 2)
+
+
+def test_a_number_with_the_shape_of_a_captured_array_times_a_shared_one() -> None:
+    captured = np.array([0.5, 2.0])
+    scale = ns.shared(np.array([3.0, 4.0]), name="scale")
+    found = ns.scan(lambda y: y + captured * scale, mode="python")(outputs_info=[1.0], n_steps=2)
+    np.testing.assert_array_equal(found, [[2.5, 9.0], [4.0, 17.0]])
+
+
+def test_einsum_sums_over_labels_of_one_operand_in_the_common_dtype() -> None:
+    flags, numbers = np.array([[True, True], [True, False]]), np.array([[100, 27], [100, 3]], "int8")
+    found, _ = ns.scan(
+        lambda x: [np.einsum("ij,kj->", flags, x), np.einsum("ij,kj->", numbers, x.astype("int64"))],
+        sequences=[numbers.astype("int64")[None]],
+        mode="python",
+    )
+    wide = numbers.astype("int64")
+    assert [np.einsum("ij,kj->", flags, wide), np.einsum("ij,kj->", numbers, wide)] == [rows[0] for rows in found]
