@@ -317,7 +317,7 @@ def running(g: Maker, a: Expr) -> Expr:
 def sorting(g: Maker, a: Expr) -> Expr:
     rank = len(g.shape_with_axes(a))
     axis = g.integer(-1, rank - 1)
-    choices = [f"np.sort({{0}}, axis={axis})", f"np.argsort({{0}}, axis={axis})" if g.kind(a) == "f" else "np.sort({0})"]
+    choices = [f"np.sort({{0}}, axis={axis})", f"np.argsort({{0}}, axis={axis}, kind='stable')" if g.kind(a) == "f" else "np.sort({0})"]
     choices += ["np.searchsorted(np.array([-0.513, 0.117, 0.719]), {0})"] if g.kind(a) == "f" else []
     return g.call(g.choice(choices), a, exact=True)
 
