@@ -87,6 +87,12 @@ def int_floor_divide(x: Any, y: Any) -> Any:
 
 
 @_scalar
+def float_to_uint64(x: Any) -> Any:
+    """x without its fraction; a negative number counts down from 2**64, as NumPy has it."""
+    return np.uint64(np.int64(x)) if x < 9223372036854775808.0 else np.uint64(x)
+
+
+@_scalar
 def int_remainder(x: Any, y: Any) -> Any:
     """x % y with the sign of y; 0 for y == 0."""
     return y if y == 0 else x % y

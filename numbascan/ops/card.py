@@ -29,7 +29,19 @@ Infer = Callable[..., TensorType | tuple[TensorType, ...]]
 class Card:
     """One op. `evaluate` and `infer` take the operands (arrays, types), then the attributes by keyword.
 
-    `samples` gives operand tuples and attributes for the tests; `no_gradient` is the reason where a derivative is missing.
+    `samples` gives operand tuples and attributes for the tests.
+
+    Derivatives are given in one of these ways; `grad/rules.py` reads them and sees to dtypes and broadcasting.
+
+    partials     of an elementwise op: (result, *operands) -> the derivative with respect to each operand, a node or a number, None
+                 where there is none, a Gate where the operand passes only under a condition
+    linear       operands in which the op is jointly linear: its jvp is the op itself; with a `vjp`
+    vjp          (node, *cotangents of the results, None for zero) -> a cotangent or None per operand
+    jvp          (node, *tangents of the operands, None for zero) -> the tangent of the result, or a tuple of these
+    no_gradient  the reason why there is no derivative
+
+    Complex numbers: a cotangent is what the real pairing Re(sum(w * v)) makes it, without conjugation, as in JAX. The gradient of a real
+    function of z = x + iy is df/dx - i df/dy; for a holomorphic op the partial is its complex derivative.
     """
 
     name: str
@@ -38,9 +50,15 @@ class Card:
     lower: Lowering
     keys: tuple[Callable[..., Any], ...] = ()
     samples: Callable[[], list[tuple[tuple[Any, ...], dict[str, Any]]]] | None = None
+    partials: Callable[..., Any] | None = None
     vjp: Callable[..., Any] | None = None
     jvp: Callable[..., Any] | None = None
+    linear: tuple[int, ...] = ()
     no_gradient: str = ""
+
+    @property
+    def has_derivative(self) -> bool:
+        return self.partials is not None or self.vjp is not None
 
     def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         outer, PLACE.origin = PLACE.origin, node.origin
@@ -58,6 +76,14 @@ class Card:
 
     def __reduce__(self) -> tuple[Callable[[str], Card], tuple[str]]:
         return card_named, (self.name,)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A derivative of 1 where `condition` equals `holds`, elsewhere none at all: not even NaN or infinity come through."""
+
+    condition: Node
+    holds: bool = True
 
 
 CARDS: dict[str, Card] = {}

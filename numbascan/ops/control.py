@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Graph, close, substitute
+from ..ir.graph import Graph, close, substitute, toposort
 from ..ir.node import Node, make, new_input, outputs_of
+from ..ir.ports import SCAN, loop_spec, scan_node
 from ..types import TensorType
 
 
@@ -44,6 +45,25 @@ def if_else(condition: Node, operands: Sequence[Node], then: Graph, otherwise: G
 def if_else_outputs(condition: Node, operands: Sequence[Node], then: Graph, otherwise: Graph) -> tuple[Node, ...]:
     """The results of a lazy choice, one node each."""
     return outputs_of(if_else(condition, operands, then, otherwise))
+
+
+def with_bodies(outputs: Sequence[Node], change: Callable[[Sequence[Node]], tuple[Node, ...]]) -> tuple[Node, ...]:
+    """`outputs` with `change` made to the results of every graph inside a node: steps of loops, branches of choices."""
+    done: dict[Node, Node] = {}
+    for node in toposort(outputs):
+        inputs = tuple(done[parent] for parent in node.inputs)
+        changed = node if inputs == node.inputs else node.op.rebuild(node, inputs)
+        if changed.op is SCAN:
+            spec = loop_spec(changed)
+            fresh = tuple(new_input(read.type, read.name) for read in spec.inner_inputs())
+            writes = substitute(spec.inner_outputs(), dict(zip(spec.inner_inputs(), fresh, strict=True)))
+            changed = scan_node(spec.with_inner(fresh, change(writes)))
+        elif changed.op is IF_ELSE:
+            graphs = [close(graph.inputs, change(graph.outputs)) for graph in branches(changed)]
+            changed = if_else(changed.inputs[0], changed.inputs[1:], *graphs)
+        changed.name, changed.origin = changed.name or node.name, changed.origin or node.origin
+        done[node] = changed
+    return tuple(done[node] for node in outputs)
 
 
 def _on_types(branch: Graph, operands: Sequence[Node]) -> Graph:

@@ -1,6 +1,7 @@
 """Linear algebra on matrices in the last two axes: systems, inverses, determinants, factors, eigenvalues, exponentials.
 
-Values and errors are those of NumPy and SciPy; compiled code calls the routines of `numbascan.emit.routines`.
+Values and errors are those of NumPy and SciPy; compiled code calls the routines of `numbascan.emit.routines`; derivatives are in
+linalg_rules.py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from ..ir.loops import least
 from ..types import Shape, TensorType, show_shape
 from .card import Card, at_line, register
+from .linalg_rules import RULES
 from .lowering import Indices, Library, Operands
 from .sized import must_equal
 
@@ -215,7 +217,8 @@ def _system(
         return TensorType(float_dtype(a, b), shape)
 
     lower = Library(_routine(routine), ((2, core), (core,)), _system_dims(name, core), dtypes=_dtypes, **facets)
-    return register(Card(card, evaluate, infer, lower, samples=samples))
+    vjp, jvp = RULES[card]
+    return register(Card(card, evaluate, infer, lower, samples=samples, vjp=vjp, jvp=jvp))
 
 
 def _triangle_statics(attrs: dict[str, Any]) -> tuple[Any, ...]:
@@ -252,7 +255,8 @@ def _matrix_card(
 
     drops = [drop for drop, _ in results]
     lower = Library(routine, ((2,), tuple(2 - drop for drop in drops)), _of_square(name, *drops), statics, _dtypes)
-    return register(Card(name, _by_numpy(name, evaluate), infer, lower, samples=samples))
+    vjp, jvp = RULES[name]
+    return register(Card(name, _by_numpy(name, evaluate), infer, lower, samples=samples, vjp=vjp, jvp=jvp))
 
 
 INV = _matrix_card("inv", np.linalg.inv, _routine("linalg.inv_into"), ((0, False),), _single)
@@ -311,5 +315,7 @@ QR = register(
         _qr_infer,
         Library(lambda a: "spectral.qr_into", ((2,), (2, 2)), _qr_dims, dtypes=_dtypes),
         samples=_rectangles,
+        vjp=RULES["qr"][0],
+        jvp=RULES["qr"][1],
     )
 )

@@ -14,6 +14,7 @@ import numpy as np
 from ..ir.loops import Index, compare, floor_div, mod
 from ..ir.node import Node
 from ..types import TensorType, show_shape
+from .algebra import dims_of
 from .card import at_line, register
 from .lowering import Indices, Operands, View
 from .sized import HOLE, SizedCard, filled, must_equal, not_negative, product, quotient, ravelled, run_numbers, sized, unravelled
@@ -146,4 +147,10 @@ def _samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     return [*kinds, ((x, 6), {"shape": (HOLE, -1)}), ((x, 8, 3), {"shape": (HOLE, HOLE)}), ((x[:1, :1, 0],), {"shape": ()})]
 
 
-RESHAPE = register(_ReshapeCard("reshape", _evaluate, _type, View(_checked_dims, _index), samples=_samples))
+def _reshaped_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
+    return reshaped(cotangent, dims_of(node.inputs[0])), *(None,) * (len(node.inputs) - 1)
+
+
+RESHAPE = register(
+    _ReshapeCard("reshape", _evaluate, _type, View(_checked_dims, _index), samples=_samples, linear=(0,), vjp=_reshaped_back)
+)

@@ -39,5 +39,7 @@ AT_LEAST_ROWS = register(
         _infer,
         View(_dims, lambda view, index: index),
         samples=lambda: [((np.arange(6.0).reshape(3, 2) / 7,), {"needed": 3, "message": "{0} rows, {1} needed"})],
+        linear=(0,),
+        vjp=lambda node, cotangent: (cotangent,),
     )
 )

@@ -13,9 +13,11 @@ import numpy as np
 from ..ir.loops import COMPARE, PLUS, TIMES, UNARY, Apply, Expr, Index, Literal, Template, add, choice, compare, mod, sub
 from ..ir.node import Node, constant
 from ..types import Shape, TensorType, dtype_name, show_shape
+from .algebra import add as plus
+from .algebra import call, cast, dims_of, expand, indexed, neg, sum_to, transpose, zeros_like
 from .card import Card, at_line, register
 from .lowering import Generate, Indices, Operands, Pass, Passes, View
-from .sized import HOLE, SizedCard, filled, must_equal, not_negative, run_numbers
+from .sized import HOLE, SizedCard, filled, must_equal, not_negative, run_numbers, sized
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.arange(24.0).reshape(2, 3, 4) * 1.5 - 7
@@ -55,6 +57,11 @@ def _transposed_index(view: Operands, index: Indices) -> Indices:
     return tuple(index[axes.index(axis)] for axis in range(len(axes)))
 
 
+def _transposed_back(node: Node, cotangent: Node) -> tuple[Node]:
+    axes: Any = node.attr("axes")
+    return (transpose(cotangent, tuple(axes.index(axis) for axis in range(len(axes)))),)
+
+
 TRANSPOSE = register(
     Card(
         "transpose",
@@ -62,6 +69,8 @@ TRANSPOSE = register(
         lambda x, axes: x.with_shape(x.shape[axis] for axis in axes).strong(),
         View(lambda view: tuple(view.dims(0)[axis] for axis in view.attrs["axes"]), _transposed_index),
         samples=lambda: [((_X,), {"axes": axes}) for axes in ((2, 0, 1), (0, 2, 1), (1, 2, 0))],
+        linear=(0,),
+        vjp=_transposed_back,
     )
 )
 
@@ -92,6 +101,8 @@ SQUEEZE = register(
         _squeeze_type,
         View(_squeezed_dims, _squeezed_index),
         samples=lambda: [((_X[:, :1, :1],), {"axis": (1, 2)}), ((_X[:, :1],), {"axis": (1,)})],
+        linear=(0,),
+        vjp=lambda node, cotangent: (expand(cotangent, node.attr("axis")),),
     )
 )
 
@@ -139,6 +150,8 @@ BROADCAST_TO = register(
             ((_X[0, :, :1], 5, 4), {"shape": (HOLE, 3, HOLE)}),
             ((np.float64(2.5), 3), {"shape": (HOLE, 2)}),
         ],
+        linear=(0,),
+        vjp=lambda node, cotangent: (sum_to(cotangent, node.inputs[0]), *(None,) * (len(node.inputs) - 1)),
     )
 )
 
@@ -164,6 +177,12 @@ def _rolled_index(view: Operands, index: Indices) -> Indices:
     return (*index[:axis], place, *index[axis + 1 :])
 
 
+def _rolled_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
+    (shift,) = filled(node.attr("shift"), iter(node.inputs[1:]))
+    back = neg(cast(shift, "int64")) if isinstance(shift, Node) else -shift
+    return sized(ROLL, (cotangent,), (back,), axis=node.attr("axis")), *(None,) * (len(node.inputs) - 1)
+
+
 ROLL = register(
     SizedCard(
         "roll",
@@ -176,6 +195,8 @@ ROLL = register(
             ((_X, -6), {"shift": (HOLE,), "axis": 2}),
         ],
         holder="shift",
+        linear=(0,),
+        vjp=_rolled_back,
     )
 )
 
@@ -229,6 +250,30 @@ def _joined_passes(view: Operands) -> Sequence[Pass]:
     return [one for one in passes if 0 not in one.counts]
 
 
+def _parts(node: Node, cotangent: Node) -> list[Node]:
+    """The part of the result that each operand makes; counted from the end where only the run knows what is before it."""
+    axis: Any = node.attr("axis")
+    lengths = [dims_of(array)[axis] for array in node.inputs]
+    known = [array.type.shape[axis] for array in node.inputs]
+    parts: list[Node] = []
+    start = constant(0, "int64", weak=True)
+    for k, length in enumerate(lengths):
+        stop = plus(start, length)
+        after = known[k + 1 :]
+        bounds: tuple[Any, Any] = (start, stop)
+        if None in known[:k] and None not in known[k:]:
+            bounds = -sum(n or 0 for n in known[k:]), -sum(n or 0 for n in after) if any(after) else None
+        parts.append(indexed(cotangent, ((None, None, None),) * axis + ((*bounds, None),)))
+        start = stop
+    return parts
+
+
+def _joined_tangents(node: Node, *tangents: Node | None) -> Node:
+    """The tangents joined; an operand without one has zeros of its own dtype."""
+    rows = (zeros_like(array) if tangent is None else tangent for array, tangent in zip(node.inputs, tangents, strict=True))
+    return call("concatenate", *rows, axis=node.attr("axis"))
+
+
 CONCATENATE = register(
     Card(
         "concatenate",
@@ -240,6 +285,8 @@ CONCATENATE = register(
             ((_X[0, 0, :3].astype("float32"), np.array([7, 8], "int8")), {"axis": 0}),
             ((_X, -_X), {"axis": 2}),
         ],
+        vjp=_parts,
+        jvp=_joined_tangents,
     )
 )
 

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 FIXED_LIMIT = 8  # elements of a constant array that stand in the text; a larger one is an argument
 
 
+# What a float beyond an integer's range becomes is for the machine to say. This way it is what NumPy gives: -2.5 is 65534 as uint16.
+_THROUGH_INT64 = {name: Template(f"np.{name}(np.int64({{0}}))") for name in ("int8", "int16", "uint8", "uint16", "uint32")}
+_THROUGH_INT64["uint64"] = Template("float_to_uint64({0})")
+
+
 def cast(expr: Expr, dtype: str) -> Expr:
     """`expr` in another dtype; nothing where it has it already."""
     if expr.dtype == dtype:
@@ -36,6 +41,8 @@ def cast(expr: Expr, dtype: str) -> Expr:
         return Apply("bool", Template("bool({0})"), (expr,))
     if expr.dtype.startswith("complex") and not dtype.startswith("complex"):
         expr = Apply("float64" if expr.dtype == "complex128" else "float32", Template("{0}.real", ATOM, (ATOM,)), (expr,))
+    if expr.dtype.startswith("float") and dtype in _THROUGH_INT64:
+        return Apply(dtype, _THROUGH_INT64[dtype], (expr,))
     return Apply(dtype, Template(f"np.{dtype}({{0}})"), (expr,))
 
 

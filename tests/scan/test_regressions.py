@@ -131,3 +131,11 @@ def test_einsum_sums_over_labels_of_one_operand_in_the_common_dtype() -> None:
     )
     wide = numbers.astype("int64")
     assert [np.einsum("ij,kj->", flags, wide), np.einsum("ij,kj->", numbers, wide)] == [rows[0] for rows in found]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int8", "int16"])
+def test_a_negative_float_as_a_short_or_unsigned_integer_wraps_as_in_numpy(dtype):
+    x = np.array([-2.5, 300.7, -70000.2, -0.9, 40000.0])
+    with np.errstate(invalid="ignore"):
+        expected = x.astype(dtype)
+    np.testing.assert_array_equal(ns.map(lambda v: v.astype(dtype), x), expected)

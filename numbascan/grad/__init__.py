@@ -1,0 +1,1 @@
+"""Derivatives: graphs made from graphs."""

@@ -1,0 +1,162 @@
+"""What a card says of its derivatives, applied to one node: dtypes, broadcasting and masks are seen to here, once.
+
+A cotangent may carry a mask: it counts only where the mask holds, and what stands elsewhere may be NaN. `np.where(x > 0, np.log(x), 0)` so
+gives 0 for x <= 0, not 0 * inf. The mask goes along with elementwise work of one shape, and is applied before anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ..errors import NullGradientError
+from ..ir.node import Node
+from ..ops.algebra import broadcast_to, call, cast, dims_of, mul, neg, same_dims, sum_to, total, where, zeros_like
+from ..ops.card import Card, Gate, at_line
+
+
+@dataclass(frozen=True)
+class Cotangent:
+    """A cotangent; with a mask (a bool of its shape, or a scalar) it is 0 where that does not hold."""
+
+    value: Node
+    mask: Node | None = None
+
+    def realised(self) -> Node:
+        return self.value if self.mask is None else where(self.mask, self.value, 0)
+
+
+def accumulated(terms: Sequence[Cotangent]) -> Cotangent:
+    """The sum of cotangents of one node."""
+    masks = {term.mask for term in terms}
+    if len(masks) == 1:
+        value = total([term.value for term in terms])
+        assert value is not None
+        return Cotangent(value, masks.pop())
+    value = total([term.realised() for term in terms])
+    assert value is not None
+    return Cotangent(value)
+
+
+def no_derivative(node: Node, reason: str) -> NullGradientError:
+    """The error for a node through which no derivative goes."""
+    return NullGradientError(f"{node.op.name} has no derivative{_place(node)}: {reason}; nt.disconnected_grad(x) takes x as a constant")
+
+
+def _place(node: Node) -> str:
+    return f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else at_line()
+
+
+# backwards ----------------------------------------------------------------------------------------------------------
+
+
+def pulled(node: Node, cotangents: Sequence[Cotangent | None], needed: Collection[int]) -> list[Cotangent | None]:
+    """The cotangents of a card's operands, of those in `needed`, from the cotangents of its results."""
+    card = node.op
+    assert isinstance(card, Card)
+    if card.partials is not None:
+        (cotangent,) = cotangents
+        assert cotangent is not None
+        return _pulled_elementwise(node, card, cotangent, needed)
+    if card.vjp is None:
+        raise no_derivative(node, card.no_gradient or "none is known")
+    mask = scalar_mask(cotangents)
+    found: Sequence[Node | None] = card.vjp(node, *(None if one is None else one.realised() for one in cotangents))
+    result: list[Cotangent | None] = []
+    for k, (operand, value) in enumerate(zip(node.inputs, found, strict=True)):
+        is_wanted = value is not None and k in needed
+        result.append(Cotangent(fitted(value, operand), mask) if is_wanted and value is not None else None)
+    return result
+
+
+def scalar_mask(cotangents: Sequence[Cotangent | None]) -> Node | None:
+    """The mask of all cotangents, if it is one and a scalar: then it holds for whatever is made of them."""
+    masks = {one.mask for one in cotangents if one is not None}
+    mask = masks.pop() if len(masks) == 1 else None
+    return mask if mask is not None and not mask.type.rank else None
+
+
+def _pulled_elementwise(node: Node, card: Card, cotangent: Cotangent, needed: Collection[int]) -> list[Cotangent | None]:
+    assert card.partials is not None
+    partials = card.partials(node, *node.inputs, **node.params)
+    result: list[Cotangent | None] = []
+    for k, (operand, partial) in enumerate(zip(node.inputs, partials, strict=True)):
+        if k not in needed or partial is None:
+            result.append(None)
+            continue
+        mask = cotangent.mask
+        if isinstance(partial, Gate):
+            mask = _both(mask, _gate(partial))
+            value = cotangent.value
+        else:
+            value = _scaled(cotangent.value, partial)
+        is_whole = operand.type.rank == node.type.rank and same_dims(node, dims_of(operand))
+        if not is_whole and mask is not None and mask.type.rank:  # sums over axes must not see what the mask hides
+            value, mask = where(mask, value, 0), None
+        result.append(Cotangent(fitted(value, operand, node), mask))
+    return result
+
+
+def _gate(gate: Gate) -> Node:
+    return gate.condition if gate.holds else call("logical_not", gate.condition)
+
+
+def _both(mask: Node | None, gate: Node) -> Node:
+    return gate if mask is None else call("logical_and", mask, gate)
+
+
+def _scaled(value: Node, partial: Node | float) -> Node:
+    if isinstance(partial, Node):
+        return mul(value, partial)
+    if partial == 0:
+        return zeros_like(value)
+    return value if partial == 1 else neg(value) if partial == -1 else mul(value, partial)
+
+
+def fitted(value: Node, operand: Node, result: Node | None = None) -> Node:
+    """A cotangent in the dtype and shape of what it belongs to. A real value has a real cotangent."""
+    if result is not None:
+        value = sum_to(broadcast_to(value, dims_of(result)), operand)
+    return cast(value, operand.type.dtype)
+
+
+# forwards -----------------------------------------------------------------------------------------------------------
+
+
+def pushed(node: Node, tangents: Sequence[Node | None]) -> tuple[Node | None, ...]:
+    """The tangents of a card's results from those of its operands, None for zero."""
+    card = node.op
+    assert isinstance(card, Card)
+    if card.jvp is not None:
+        found = card.jvp(node, *tangents)
+        results = found if isinstance(found, tuple) else (found,)
+    elif card.linear:
+        results = (_pushed_linear(node, card, tangents),)
+    elif card.partials is not None:
+        results = (_pushed_elementwise(node, card, tangents),)
+    else:
+        raise no_derivative(node, card.no_gradient or "none is known")
+    return tuple(None if value is None else cast(value, type_.dtype) for value, type_ in zip(results, node.types, strict=True))
+
+
+def _pushed_linear(node: Node, card: Card, tangents: Sequence[Node | None]) -> Node | None:
+    if all(tangents[k] is None for k in card.linear):
+        return None
+    operands = list(node.inputs)
+    for k in card.linear:
+        tangent = tangents[k]
+        operands[k] = zeros_like(operands[k]) if tangent is None else tangent
+    return node.op.rebuild(node, tuple(operands))
+
+
+def _pushed_elementwise(node: Node, card: Card, tangents: Sequence[Node | None]) -> Node | None:
+    assert card.partials is not None
+    partials = card.partials(node, *node.inputs, **node.params)
+    terms: list[Node | None] = []
+    for tangent, partial in zip(tangents, partials, strict=True):
+        if tangent is None or partial is None or (not isinstance(partial, Node | Gate) and partial == 0):
+            continue
+        terms.append(where(_gate(partial), tangent, 0) if isinstance(partial, Gate) else _scaled(tangent, partial))
+    value = total(terms)
+    return None if value is None else broadcast_to(value, dims_of(node))
+

@@ -1,0 +1,207 @@
+"""Nodes combined into nodes: the words in which derivatives are written, on cards and in `grad/`.
+
+Operands are nodes or numbers; numbers are weak. Cards are found by name, so that every file of cards can use these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from ..ir.node import Node, constant, constant_value
+from ..types import TensorType
+from .card import apply, card_named
+
+Operand = Node | complex | float | int
+
+
+def node_of(value: Operand) -> Node:
+    """A node as it is; a number as a weak constant, as in the user's own expressions."""
+    if isinstance(value, Node):
+        return value
+    dtype = "int64" if isinstance(value, int) else "float64" if isinstance(value, float) else "complex128"
+    return constant(value, dtype, weak=True)
+
+
+def call(name: str, *operands: Operand, **attrs: Any) -> Node:
+    """The card of that name applied to nodes and numbers."""
+    return apply(card_named(name), *map(node_of, operands), **attrs)
+
+
+# arithmetic ---------------------------------------------------------------------------------------------------------
+
+
+def add(a: Operand, b: Operand) -> Node:
+    return call("add", a, b)
+
+
+def sub(a: Operand, b: Operand) -> Node:
+    return call("subtract", a, b)
+
+
+def mul(a: Operand, b: Operand) -> Node:
+    return call("multiply", a, b)
+
+
+def div(a: Operand, b: Operand) -> Node:
+    return call("true_divide", a, b)
+
+
+def neg(a: Operand) -> Node:
+    return call("negative", a)
+
+
+def power(a: Operand, b: Operand) -> Node:
+    return call("power", a, b)
+
+
+def square(a: Operand) -> Node:
+    return call("square", a)
+
+
+def where(condition: Operand, a: Operand, b: Operand) -> Node:
+    return call("where", condition, a, b)
+
+
+def conj(a: Node) -> Node:
+    """The complex conjugate; a real value is its own."""
+    return call("conjugate", a) if a.type.kind == "c" else a
+
+
+def cast(a: Node, dtype: str) -> Node:
+    """`a` in a dtype, strong; of a complex value made real, the real part."""
+    if a.type.dtype == dtype and not a.type.weak:
+        return a
+    if a.type.kind == "c" and not dtype.startswith("complex"):
+        a = call("real", a)
+        return a if a.type.dtype == dtype else call("cast", a, dtype=dtype)
+    return call("cast", a, dtype=dtype)
+
+
+def total(terms: Sequence[Node | None]) -> Node | None:
+    """The sum of the terms that are there; None where none is."""
+    there = [term for term in terms if term is not None]
+    return reduce(add, there) if there else None
+
+
+# shapes -------------------------------------------------------------------------------------------------------------
+
+
+def dims_of(x: Node) -> tuple[Node, ...]:
+    """The dimensions of `x` as nodes: Python numbers where fixed, else asked of the value that has them first."""
+    from .dims import dim_node
+
+    return tuple(dim_node(x, axis) for axis in range(x.type.rank))
+
+
+def broadcast_to(x: Node, dims: Sequence[Node | int]) -> Node:
+    """`x` broadcast to a shape; itself where it has it."""
+    from .shape import BROADCAST_TO
+    from .sized import sized
+
+    nodes = tuple(node_of(dim) for dim in dims)
+    if same_dims(x, nodes):
+        return x
+    return sized(BROADCAST_TO, (x,), nodes)
+
+
+def same_dims(x: Node, dims: Sequence[Node]) -> bool:
+    """Has `x` that shape for sure?"""
+    return x.type.rank == len(dims) and all(_is_same(a, b) for a, b in zip(dims_of(x), dims, strict=True))
+
+
+def _is_same(a: Node, b: Node) -> bool:
+    if a is b:
+        return True
+    known = constant_value(a), constant_value(b)
+    return known[0] is not None and known[1] is not None and int(known[0]) == int(known[1])
+
+
+def full_like(x: Node, value: complex, dtype: str | None = None) -> Node:
+    """One value everywhere, in the shape of `x`, and its dtype unless another is given."""
+    return broadcast_to(constant(value, dtype or x.type.dtype), dims_of(x))
+
+
+def zeros_like(x: Node) -> Node:
+    return full_like(x, 0)
+
+
+def is_zero(x: Node) -> bool:
+    """Is it a constant 0, or one broadcast?"""
+    if x.op is card_named("broadcast_to"):
+        x = x.inputs[0]
+    value = constant_value(x)
+    return value is not None and not value.any()
+
+
+def axes_sum(x: Node, axes: Sequence[int], keepdims: bool = False) -> Node:
+    """The sum over axes, in the dtype of `x`."""
+    if not axes:
+        return x
+    return cast(call("sum", x, axis=tuple(axes), keepdims=keepdims), x.type.dtype)
+
+
+def expand(x: Node, axes: Sequence[int]) -> Node:
+    """`x` with new axes of length 1, at these places of the result."""
+    rank = x.type.rank + len(axes)
+    spec = tuple("newaxis" if axis in axes else (None, None, None) for axis in range(rank))
+    return call("index", x, spec=spec) if axes else x
+
+
+def transpose(x: Node, axes: Sequence[int]) -> Node:
+    return x if tuple(axes) == tuple(range(x.type.rank)) else call("transpose", x, axes=tuple(axes))
+
+
+def swap_last(x: Node) -> Node:
+    """The transposes of a stack of matrices."""
+    rank = x.type.rank
+    return transpose(x, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def flip(x: Node) -> Node:
+    """The rows of `x` from the last to the first."""
+    return call("index", x, spec=((None, None, -1),))
+
+
+def rows(x: Node, start: Operand | None = None, stop: Operand | None = None) -> Node:
+    """`x[start:stop]`; bounds may be known to the run only."""
+    return indexed(x, (((start, stop, None)),))
+
+
+def indexed(x: Node, spec: tuple[Any, ...]) -> Node:
+    """`x[spec]`, an entry per axis as spec.py says, with nodes where only the run knows."""
+    from .indexing import INDEX
+    from .sized import sized
+
+    return sized(INDEX, (x,), spec)
+
+
+def incremented(x: Node, y: Node, spec: tuple[Any, ...]) -> Node:
+    """`x` with `y` added inside a region."""
+    from .indexing import INC_SUBTENSOR
+    from .sized import sized
+
+    return sized(INC_SUBTENSOR, (x, y), spec)
+
+
+def concatenate(arrays: Sequence[Node], axis: int = 0) -> Node:
+    return arrays[0] if len(arrays) == 1 else call("concatenate", *arrays, axis=axis)
+
+
+def matmul(a: Node, b: Node) -> Node:
+    """The product of matrices, or of stacks of these with equal leading axes."""
+    lead = tuple(range(3, a.type.rank + 1))
+    return call("contract", a, b, labels=((*lead, 0, 1), (*lead, 1, 2), (*lead, 0, 2)))
+
+
+def sum_to(x: Node, like: Node) -> Node:
+    """`x` summed over the axes along which `like` was broadcast to its shape. The cotangent of a broadcast."""
+    from .sum_to import summed_to
+
+    return summed_to(x, dims_of(like))
+
+
+def is_float(type_: TensorType) -> bool:
+    """Has the type derivatives: is it real or complex?"""
+    return type_.kind in "fc"

@@ -1,0 +1,63 @@
+"""Broadcasting undone: a value summed to the shape that something had before it was broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.node import Node, constant_value
+from ..types import TensorType
+from .algebra import axes_sum, broadcast_to, dims_of, node_of, same_dims
+from .card import register
+from .lowering import Indices, Operands, View
+from .shape import known_shape
+from .sized import HOLE, SizedCard, filled, must_equal, run_numbers, sized
+
+
+class _SumToCard(SizedCard):
+    """Once the shape is known, it is a sum, or nothing. What is left to the run keeps its elements: open dimensions are equal."""
+
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        return summed_to(inputs[0], filled(node.attr("shape"), iter(inputs[1:])))
+
+
+def summed_to(x: Node, dims: Sequence[Node | int]) -> Node:
+    """`x` summed over leading axes that `dims` lacks, and over those that have length 1 there."""
+    wanted = tuple(node_of(dim) for dim in dims)
+    x = axes_sum(x, range(x.type.rank - len(wanted)))
+    known = [constant_value(dim) for dim in wanted]
+    ones = [axis for axis, dim in enumerate(known) if dim is not None and int(dim) == 1 and x.type.shape[axis] != 1]
+    x = axes_sum(x, ones, keepdims=True)
+    return x if same_dims(x, wanted) else sized(SUM_TO, (x,), wanted)
+
+
+def _evaluate(x: Any, *sizes: Any, shape: tuple[Any, ...]) -> Any:
+    wanted = tuple(map(int, filled(shape, iter(sizes))))
+    axes = tuple(axis for axis, dim in enumerate(wanted) if dim == 1 and x.shape[axis] != 1)
+    return np.broadcast_to(np.sum(x, axis=axes, keepdims=True, dtype=x.dtype), wanted)
+
+
+def _infer(x: TensorType, *sizes: TensorType, shape: tuple[Any, ...]) -> TensorType:
+    return TensorType(x.dtype, tuple(dim if entry is None else entry for dim, entry in zip(x.shape, known_shape(shape), strict=True)))
+
+
+def _dims(view: Operands) -> Indices:
+    wanted: Indices = run_numbers(view, view.attrs["shape"], 1)
+    for axis, (found, dim) in enumerate(zip(view.dims(0), wanted, strict=True)):
+        must_equal(view, found, dim, f"a gradient has length {{0}} along axis {axis}, its variable {{1}}")
+    return wanted
+
+
+SUM_TO = register(
+    _SumToCard(
+        "sum_to",
+        _evaluate,
+        _infer,
+        View(_dims, lambda view, index: index),
+        samples=lambda: [((np.arange(6.0).reshape(2, 3) - 2.5, 3), {"shape": (2, HOLE)})],
+        linear=(0,),
+        vjp=lambda node, cotangent: (broadcast_to(cotangent, dims_of(node.inputs[0])), *(None,) * (len(node.inputs) - 1)),
+    )
+)

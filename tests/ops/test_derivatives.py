@@ -1,0 +1,32 @@
+"""Every card says what its derivatives are, or why it has none; those it has agree with central differences."""
+
+import numbascan.tensor  # noqa: F401 - registers every card
+import numpy as np
+import pytest
+from derivative_checks import check_card, widened
+from numbascan.ops.card import CARDS
+
+DIFFERENTIABLE = sorted(name for name, card in CARDS.items() if card.has_derivative)
+
+
+@pytest.mark.parametrize("name", sorted(CARDS))
+def test_a_card_without_a_derivative_says_why(name):
+    card = CARDS[name]
+    assert card.has_derivative != bool(card.no_gradient)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in CARDS if CARDS[name].vjp is not None))
+def test_a_card_with_a_vjp_has_a_jvp(name):
+    assert CARDS[name].jvp is not None or CARDS[name].linear
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_derivatives_agree_with_central_differences(name):
+    card = CARDS[name]
+    checked = 0
+    for operands, attrs in card.samples():
+        operands = tuple(widened(value) for value in operands)
+        if any(value.dtype.kind in "fc" and np.isfinite(value).all() for value in operands):
+            check_card(card, operands, attrs)
+            checked += 1
+    assert checked
