@@ -4,9 +4,11 @@ from typing import Any
 
 from . import tensor
 from .errors import (
+    ArgumentNumberError,
     CudaUnavailableError,
     DebugError,
     DisconnectedInputError,
+    GradientError,
     MissingInputError,
     NullGradientError,
     ScanError,
@@ -17,7 +19,9 @@ from .errors import (
 )
 from .front.control import py_step
 from .front.decorator import ScanFunction
+from .front.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp, vmap
 from .front.function import Function, function
+from .front.gradients import Lop, Rop
 from .front.scan import scan
 from .front.scan_returns import until
 from .front.shared import SharedVariable, shared
@@ -29,13 +33,17 @@ from .front.views import filter, foldl, foldr, map, reduce, scan_checkpoints
 from .modes import Mode
 
 __all__ = [
+    "ArgumentNumberError",
     "CudaUnavailableError",
     "DebugError",
     "DisconnectedInputError",
     "Function",
+    "GradientError",
+    "Lop",
     "MissingInputError",
     "Mode",
     "NullGradientError",
+    "Rop",
     "ScanArgs",
     "ScanError",
     "ScanFunction",
@@ -50,7 +58,11 @@ __all__ = [
     "foldl",
     "foldr",
     "function",
+    "grad",
+    "hessian",
+    "jacobian",
     "jit",
+    "jvp",
     "map",
     "py_step",
     "reduce",
@@ -60,6 +72,9 @@ __all__ = [
     "show",
     "tensor",
     "until",
+    "value_and_grad",
+    "vjp",
+    "vmap",
 ]
 
 

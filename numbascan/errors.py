@@ -35,6 +35,14 @@ class NullGradientError(ScanError, TypeError):
     """A gradient was asked through something that has none."""
 
 
+class ArgumentNumberError(ScanError, ValueError, TypeError):
+    """A derivative was asked with respect to an argument that the function is not given."""
+
+
+class GradientError(ScanError, AssertionError):
+    """`ns.verify_grad` found a gradient that differs from the finite difference."""
+
+
 class DebugError(ScanError, ArithmeticError):
     """`mode="debug"` found a value that differs from NumPy's, or the first NaN."""
 

@@ -10,6 +10,7 @@ from .front.arranging import *
 from .front.averages import *
 from .front.control import ifelse as ifelse
 from .front.creation import *
+from .front.gradients import *
 from .front.indexing import *
 from .front.joining import *
 from .front.linalg import *

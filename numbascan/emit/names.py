@@ -12,5 +12,5 @@ SCALARS = (
 )
 """In `numbascan.emit.scalars`: plain arithmetic and math.*, for njit and cuda.jit."""
 
-SPECIAL = ("digamma", "erfinv", "betaln")
+SPECIAL = ("digamma", "polygamma", "erfinv", "betaln")
 """In `numbascan.emit.special`: SciPy's machine code, for the CPU."""

@@ -1,10 +1,11 @@
-"""Scalar functions for generated code that call SciPy's machine code (`scipy.special.cython_special`).
+"""Scalar functions for generated code: SciPy's machine code (`scipy.special.cython_special`), and what it lacks.
 
 The linker finds each function by a symbol that importing this module defines, so cached kernels stay valid between processes.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -35,6 +36,53 @@ _psi, _erfinv, _betaln = _routine("psi", 1), _routine("erfinv", 1), _routine("be
 def digamma(x: Any) -> Any:
     """The logarithmic derivative of the gamma function."""
     return type(x)(_psi(np.float64(x), np.int32(0)))
+
+
+@_scalar
+def polygamma(n: Any, x: Any) -> Any:
+    """The n-th derivative of digamma; infinite at its poles, as SciPy's, and NaN for n < 0."""
+    if n == 0:
+        return digamma(x)
+    if n < 0:
+        return type(x)(np.nan)
+    factorial = math.gamma(n + 1.0)
+    return type(x)((factorial if n % 2 else -factorial) * _power_sum(n + 1, np.float64(x)))
+
+
+@_scalar
+def _power_sum(m: int, x: float) -> float:
+    """The sum of (x + k)**-m over k >= 0, for m > 1. For x < 0: that over all integers k, which has period 1, less that over k < 0."""
+    if x > 0:
+        return _positive_power_sum(m, x)
+    if x == math.floor(x):
+        return np.inf
+    part = x - np.rint(x)
+    behind = _positive_power_sum(m, 1 - part) - _positive_power_sum(m, 1 - x)
+    return part ** -float(m) + _positive_power_sum(m, 1 + part) + (-behind if m % 2 else behind)
+
+
+_TAYLOR = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600, -3617 / 10670622842880000)
+"""Bernoulli numbers B_2j / (2j)!."""
+
+
+@_scalar
+def _positive_power_sum(m: int, x: float) -> float:
+    """The same for x > 0: terms one by one, then the rest by the formula of Euler and Maclaurin (DLMF 25.11.5)."""
+    exponent = -float(m)
+    total = 0.0
+    while x < 10 + m:  # from there on the last term of the formula is below rounding
+        term = x**exponent
+        total += term
+        if term < 1e-17 * total:
+            return total
+        x += 1.0
+    rest = x**exponent
+    total += rest * (0.5 + x / (m - 1))
+    factor = rest * m / x
+    for k in range(len(_TAYLOR)):
+        total += _TAYLOR[k] * factor
+        factor *= (m + 2 * k + 1) * (m + 2 * k + 2) / (x * x)
+    return total
 
 
 @_scalar

@@ -11,6 +11,7 @@ from ..ir.node import constant_value
 from ..ops.card import Card
 from ..ops.elementary import CAST, COMPLEX, IMAG, REAL, RINT
 from ..ops.elementwise import POW, RECIPROCAL, SQRT, SQUARE, ufunc_loop
+from ..ops.special import POLYGAMMA
 from ..types import dtype_name
 from .choices import where
 from .ufuncs import FUNCTIONS
@@ -227,6 +228,26 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     return where(np.isnan(x), nan, where(x == np.inf, high, where(x == -np.inf, low, x)))
 
 
+def polygamma(n: Any, x: Any) -> Variable:
+    """The n-th derivative of digamma, for whole n >= 0; NaN for n < 0. TypeError where n is no integer.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.polygamma(2, nt.fvector("x"))
+    <polygamma: float32[?]>
+    """
+    return op(POLYGAMMA, n, x)
+
+
+def trigamma(x: Any) -> Variable:
+    """The derivative of digamma.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.trigamma(nt.dvector("x"))
+    <polygamma: float64[?]>
+    """
+    return op(POLYGAMMA, 1, x)
+
+
 # composites with reductions -----------------------------------------------------------------------------------------
 
 
@@ -279,7 +300,7 @@ FUNCTIONS.update(
         function.__name__: function
         for function in (
             *(power, float_power, divmod, modf, fabs, positive, cast, round, iround, real, imag, angle, nan_to_num),
-            *(logsumexp, softmax, log_softmax),
+            *(polygamma, trigamma, logsumexp, softmax, log_softmax),
         )
     },
     pow=power,

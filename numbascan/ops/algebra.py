@@ -205,3 +205,56 @@ def sum_to(x: Node, like: Node) -> Node:
 def is_float(type_: TensorType) -> bool:
     """Has the type derivatives: is it real or complex?"""
     return type_.kind in "fc"
+
+
+def known_as(x: Node, like: Node) -> Node:
+    """`x`, which has the shape of `like`, with every dimension in its type that the type of `like` has."""
+    places = zip(x.type.shape, like.type.shape, dims_of(x), strict=True)
+    dims = [here if known is None or mine is not None else node_of(known) for mine, known, here in places]
+    return broadcast_to(x, dims)
+
+
+def taken(x: Node, spec: tuple[Any, ...]) -> Node:
+    """`x[spec]`; arrays of positions may stand in it."""
+    from .indexing import GATHER, INDEX
+    from .sized import sized
+
+    has_arrays = any(isinstance(entry, Node) and entry.type.rank for entry in spec)
+    return sized(GATHER if has_arrays else INDEX, (x,), spec) if spec else x
+
+
+def written(x: Node, y: Operand, spec: tuple[Any, ...]) -> Node:
+    """`x` with `y` in place of a region."""
+    from .indexing import SET_SUBTENSOR
+    from .sized import sized
+
+    return sized(SET_SUBTENSOR, (x, node_of(y)), spec)
+
+
+def counted(n: Operand) -> Node:
+    """The integers from 0 up to, not including, n."""
+    from .shape import ARANGE
+    from .sized import sized
+
+    return sized(ARANGE, (constant(0, "int64"), constant(1, "int64")), (node_of(n),), dtype="int64")
+
+
+def on_axis(entry: Any, axis: int) -> tuple[Any, ...]:
+    """The index with `entry` on one axis, whole axes before it."""
+    return (*((None, None, None),) * axis, entry)
+
+
+def flip_axis(x: Node, axis: int) -> Node:
+    """`x` read backwards along an axis."""
+    return call("index", x, spec=on_axis((None, None, -1), axis))
+
+
+def to_last(x: Node, axis: int) -> Node:
+    """`x` with an axis moved to the end."""
+    return transpose(x, (*(k for k in range(x.type.rank) if k != axis), axis))
+
+
+def from_last(x: Node, axis: int) -> Node:
+    """`x` with its last axis moved to place `axis`."""
+    last = x.type.rank - 1
+    return transpose(x, (*range(axis), last, *range(axis, last)))

@@ -7,16 +7,29 @@ from typing import Any
 import numpy as np
 
 from ..ir.loops import AND, BIT_AND, BIT_OR, BIT_XOR, CHOICE, COMPARE, NOT, OR, UNARY, Template
+from ..ir.node import Node, constant
 from ..types import TensorType, dtype_name
-from .card import Card
-from .elementwise import by_kind, call, elementwise, infix, integers, loop_card, points, prefix
+from .algebra import broadcast_to, dims_of, sub, where
+from .algebra import call as op
+from .card import Card, Gate
+from .elementwise import Code, by_kind, call, elementwise, infix, integers, loop_card, points, prefix
+
+
+def _truth(name: str, ufunc: np.ufunc, code: Code) -> Card:
+    """The card of a ufunc that gives truth values."""
+    return elementwise(name, ufunc, code, no_gradient="a truth value does not change by small steps")
+
+
+def _bits(name: str, ufunc: np.ufunc, code: Code, **facets: Any) -> Card:
+    """The card of a ufunc on the bits of integers."""
+    return elementwise(name, ufunc, code, no_gradient="bits do not change by small steps", **facets)
 
 
 def _comparison(name: str, ufunc: np.ufunc, sign: str) -> Card:
     """Complex numbers are ordered by their real parts, then by their imaginary parts."""
     plain = Template(f"{{0}} {sign} {{1}}", COMPARE, (BIT_OR, BIT_OR))
     ordered = plain if sign in ("==", "!=") else call(f"np.{name}({{0}}, {{1}})")
-    return elementwise(name, ufunc, by_kind(biuf=plain, c=ordered))
+    return _truth(name, ufunc, by_kind(biuf=plain, c=ordered))
 
 
 LESS = _comparison("less", np.less, "<")
@@ -28,36 +41,45 @@ NOT_EQUAL = _comparison("not_equal", np.not_equal, "!=")
 COMPARISONS = (LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, NOT_EQUAL)
 
 
-def _extreme(name: str, ufunc: np.ufunc, for_bool: Template, for_int: str) -> Card:
-    return elementwise(name, ufunc, by_kind(b=for_bool, iu=call(f"{for_int}({{0}}, {{1}})"), fc=call(f"np.{name}({{0}}, {{1}})")))
+def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, for_bool: Template, for_int: str) -> Card:
+    """The derivative goes to the operand that is the result, half to each where they are equal: that is the central difference."""
+
+    def partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
+        half, one, zero = (constant(number, out.type.dtype) for number in (0.5, 1, 0))
+        is_first = op("logical_or", op(wins, x, y), op("isnan", x if nan_wins else y))
+        first = where(op("equal", x, y), half, where(is_first, one, zero))
+        return first, sub(1, first)
+
+    code = by_kind(b=for_bool, iu=call(f"{for_int}({{0}}, {{1}})"), fc=call(f"np.{name}({{0}}, {{1}})"))
+    return elementwise(name, ufunc, code, partials=partials)
 
 
-MAXIMUM = _extreme("maximum", np.maximum, infix("or", OR), "max")
-MINIMUM = _extreme("minimum", np.minimum, infix("and", AND), "min")
-FMAX = _extreme("fmax", np.fmax, infix("or", OR), "max")
-FMIN = _extreme("fmin", np.fmin, infix("and", AND), "min")
+MAXIMUM = _extreme("maximum", np.maximum, "greater", True, infix("or", OR), "max")
+MINIMUM = _extreme("minimum", np.minimum, "less", True, infix("and", AND), "min")
+FMAX = _extreme("fmax", np.fmax, "greater", False, infix("or", OR), "max")
+FMIN = _extreme("fmin", np.fmin, "less", False, infix("and", AND), "min")
 
 _TRUTH = (BIT_OR, BIT_OR)
-LOGICAL_AND = elementwise("logical_and", np.logical_and, by_kind(b=infix("and", AND), iufc=Template("{0} != 0 and {1} != 0", AND, _TRUTH)))
-LOGICAL_OR = elementwise("logical_or", np.logical_or, by_kind(b=infix("or", OR), iufc=Template("{0} != 0 or {1} != 0", OR, _TRUTH)))
-LOGICAL_XOR = elementwise(
+LOGICAL_AND = _truth("logical_and", np.logical_and, by_kind(b=infix("and", AND), iufc=Template("{0} != 0 and {1} != 0", AND, _TRUTH)))
+LOGICAL_OR = _truth("logical_or", np.logical_or, by_kind(b=infix("or", OR), iufc=Template("{0} != 0 or {1} != 0", OR, _TRUTH)))
+LOGICAL_XOR = _truth(
     "logical_xor",
     np.logical_xor,
     by_kind(b=Template("{0} != {1}", COMPARE, _TRUTH), iufc=Template("({0} != 0) != ({1} != 0)", COMPARE, _TRUTH)),
 )
-LOGICAL_NOT = elementwise("logical_not", np.logical_not, by_kind(b=prefix("not ", NOT), iufc=Template("{0} == 0", COMPARE, (BIT_OR,))))
+LOGICAL_NOT = _truth("logical_not", np.logical_not, by_kind(b=prefix("not ", NOT), iufc=Template("{0} == 0", COMPARE, (BIT_OR,))))
 
-BITWISE_AND = elementwise("bitwise_and", np.bitwise_and, infix("&", BIT_AND), domains=((-90.0, 120.0), (3.0, 77.0)))
-BITWISE_OR = elementwise("bitwise_or", np.bitwise_or, infix("|", BIT_OR), domains=((-90.0, 120.0), (3.0, 77.0)))
-BITWISE_XOR = elementwise("bitwise_xor", np.bitwise_xor, infix("^", BIT_XOR), domains=((-90.0, 120.0), (3.0, 77.0)))
-INVERT = elementwise("invert", np.invert, by_kind(b=prefix("not ", NOT), iu=prefix("~", UNARY)), domains=((-90.0, 120.0),))
-LEFT_SHIFT = elementwise("left_shift", np.left_shift, call("left_shift({0}, {1})"), samples=integers((-90, 120), (1, 5)))
-RIGHT_SHIFT = elementwise("right_shift", np.right_shift, call("right_shift({0}, {1})"), samples=integers((-90, 120), (1, 5)))
+BITWISE_AND = _bits("bitwise_and", np.bitwise_and, infix("&", BIT_AND), domains=((-90.0, 120.0), (3.0, 77.0)))
+BITWISE_OR = _bits("bitwise_or", np.bitwise_or, infix("|", BIT_OR), domains=((-90.0, 120.0), (3.0, 77.0)))
+BITWISE_XOR = _bits("bitwise_xor", np.bitwise_xor, infix("^", BIT_XOR), domains=((-90.0, 120.0), (3.0, 77.0)))
+INVERT = _bits("invert", np.invert, by_kind(b=prefix("not ", NOT), iu=prefix("~", UNARY)), domains=((-90.0, 120.0),))
+LEFT_SHIFT = _bits("left_shift", np.left_shift, call("left_shift({0}, {1})"), samples=integers((-90, 120), (1, 5)))
+RIGHT_SHIFT = _bits("right_shift", np.right_shift, call("right_shift({0}, {1})"), samples=integers((-90, 120), (1, 5)))
 
-ISNAN = elementwise("isnan", np.isnan, by_kind(biu=call("False"), f=call("math.isnan({0})"), c=call("np.isnan({0})")))
-ISINF = elementwise("isinf", np.isinf, by_kind(biu=call("False"), f=call("math.isinf({0})"), c=call("np.isinf({0})")))
-ISFINITE = elementwise("isfinite", np.isfinite, by_kind(biu=call("True"), f=call("math.isfinite({0})"), c=call("np.isfinite({0})")))
-SIGNBIT = elementwise("signbit", np.signbit, Template("math.copysign(1.0, {0}) < 0.0", COMPARE, (CHOICE,)))
+ISNAN = _truth("isnan", np.isnan, by_kind(biu=call("False"), f=call("math.isnan({0})"), c=call("np.isnan({0})")))
+ISINF = _truth("isinf", np.isinf, by_kind(biu=call("False"), f=call("math.isinf({0})"), c=call("np.isinf({0})")))
+ISFINITE = _truth("isfinite", np.isfinite, by_kind(biu=call("True"), f=call("math.isfinite({0})"), c=call("np.isfinite({0})")))
+SIGNBIT = _truth("signbit", np.signbit, Template("math.copysign(1.0, {0}) < 0.0", COMPARE, (CHOICE,)))
 
 
 _PYTHON = {"i": 0, "u": 0, "f": 0.0, "c": 0j}
@@ -78,5 +100,20 @@ def _where_samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     return [((a > 0, b, c), attrs)]
 
 
-WHERE = loop_card("where", np.where, _where_loop, Template("{1} if {0} else {2}", CHOICE, (OR, OR, CHOICE)), samples=_where_samples)
+def _where_jvp(node: Node, condition: None, a: Node | None, b: Node | None) -> Node | None:
+    if a is None and b is None:
+        return None
+    chosen = where(node.inputs[0], 0 if a is None else a, 0 if b is None else b)
+    return broadcast_to(chosen, dims_of(node))
+
+
+WHERE = loop_card(
+    "where",
+    np.where,
+    _where_loop,
+    Template("{1} if {0} else {2}", CHOICE, (OR, OR, CHOICE)),
+    samples=_where_samples,
+    partials=lambda out, condition, a, b: (None, Gate(condition), Gate(condition, False)),
+    jvp=_where_jvp,
+)
 """Only the branch taken is computed."""

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.node import Node
 from ..types import Shape, TensorType, show_shape
+from .algebra import broadcast_to, call, counted, dims_of, expand, total, where
 from .card import Card, at_line, register
 from .elementwise import MUL
 from .lowering import Contract, Elementwise, Indices, Operands, View
@@ -67,7 +69,34 @@ def _samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     ]
 
 
-CONTRACT = register(Card("contract", _evaluate, _infer, Contract(), samples=_samples))
+def _factors_back(node: Node, cotangent: Node) -> tuple[Node, Node]:
+    (a, b), (a_labels, b_labels, out) = node.inputs, _labels(node)
+    return _factor_back(a, a_labels, b, b_labels, cotangent, out), _factor_back(b, b_labels, a, a_labels, cotangent, out)
+
+
+def _factor_back(x: Node, labels: tuple[int, ...], other: Node, others: tuple[int, ...], cotangent: Node, out: tuple[int, ...]) -> Node:
+    """The cotangent of one operand: that of the result with the other operand, over all labels that this one lacks.
+
+    Along a label that neither has, over which this operand alone was summed, it is the same everywhere.
+    """
+    seen = tuple(label for label in labels if label in out or label in others)
+    value = call("contract", cotangent, other, labels=(out, others, seen))
+    missing = [axis for axis, label in enumerate(labels) if label not in seen]
+    return broadcast_to(expand(value, missing), dims_of(x)) if missing else value
+
+
+def _labels(node: Node) -> Labels:
+    labels: Any = node.attr("labels")
+    return labels  # type: ignore[no-any-return]
+
+
+def _product_rule(node: Node, da: Node | None, db: Node | None) -> Node | None:
+    a, b = node.inputs
+    terms = [(da, b), (a, db)]
+    return total([call("contract", x, y, labels=_labels(node)) if x is not None and y is not None else None for x, y in terms])
+
+
+CONTRACT = register(Card("contract", _evaluate, _infer, Contract(), samples=_samples, vjp=_factors_back, jvp=_product_rule))
 
 
 # repeated labels within one operand ---------------------------------------------------------------------------------
@@ -106,6 +135,15 @@ def _paired_index(view: Operands, index: Indices) -> Indices:
     return (*index[:second], index[first], *index[second:])
 
 
+def _onto_diagonal(node: Node, cotangent: Node) -> tuple[Node]:
+    """The cotangent where the two places are equal, else 0."""
+    (a,) = node.inputs
+    axes: Any = node.attr("axes")
+    rank, dims = a.type.rank, dims_of(a)
+    first, second = (expand(counted(dims[axis]), [k for k in range(rank) if k != axis]) for axis in axes)
+    return (where(call("equal", first, second), expand(cotangent, axes[1:]), 0),)
+
+
 PAIRED = register(
     Card(
         "paired_axes",  # out[…, i, …] = a[…, i, …, i, …]; the second of the two axes goes
@@ -113,5 +151,7 @@ PAIRED = register(
         _paired_infer,
         View(_paired_dims, _paired_index),
         samples=lambda: [((np.arange(18.0).reshape(3, 2, 3) - 4.5,), {"axes": (0, 2)})],
+        linear=(0,),
+        vjp=_onto_diagonal,
     )
 )

@@ -2,56 +2,128 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..ir.loops import ATOM, Template
+from ..ir.node import Node
 from ..types import TensorType
+from .algebra import add, conj, div, mul, neg, square, sub
+from .algebra import call as op
 from .card import Card, register
-from .elementwise import IDENTITY, by_kind, call, elementwise, loop_card, points, ufunc_loop, undefined
+from .elementwise import IDENTITY, Code, by_kind, call, elementwise, loop_card, points, ufunc_loop, undefined
 from .lowering import Elementwise
 
+Slope = Callable[[Node, Node], Any]
 
-def _function(ufunc: np.ufunc, real: str, complex_: str = "", domain: tuple[float, float] = (-1.7, 2.1), *keys: Callable[..., Any]) -> Card:
-    """The card of a function of one operand; `complex_` names the text for complex ones, default: there is none."""
+
+def _function(
+    ufunc: np.ufunc,
+    slope: Slope,
+    real: str,
+    complex_: str = "",
+    domain: tuple[float, float] = (-1.7, 2.1),
+    *keys: Callable[..., Any],
+) -> Card:
+    """The card of a function of one operand. `slope`: (result, operand) -> derivative; `complex_` names the text for complex ones, if any."""
     texts = {"f": call(f"{real}({{0}})"), "c": call(f"{complex_}({{0}})")}
-    return elementwise(ufunc.__name__, ufunc, texts, *keys, domains=(domain,))
+    return elementwise(ufunc.__name__, ufunc, texts, *keys, domains=(domain,), partials=lambda out, x: (slope(out, x),))
 
 
-EXP = _function(np.exp, "math.exp", "complex_exp")
-EXPM1 = _function(np.expm1, "math.expm1", "complex_expm1")
-EXP2 = _function(np.exp2, "np.exp2", "complex_exp2")
-LOG = _function(np.log, "math.log", "complex_log", (0.3, 3.1))
-LOG1P = _function(np.log1p, "math.log1p", "np.log1p", (-0.7, 3.1))
-LOG2 = _function(np.log2, "math.log2", "complex_log2", (0.3, 3.1))
-LOG10 = _function(np.log10, "math.log10", "complex_log10", (0.3, 3.1))
+def _inverse(real: Callable[[Node], Node], complex_: Callable[[Node], Node]) -> Slope:
+    """The slope 1 / d, d by the operand for real ones, by the result for complex ones: only it knows the side of the branch cut."""
+    return lambda out, x: div(1, complex_(out) if x.type.kind == "c" else real(x))
 
-SIN = _function(np.sin, "math.sin", "complex_sin")
-COS = _function(np.cos, "math.cos", "complex_cos")
-TAN = _function(np.tan, "math.tan", "complex_tan", (-1.2, 1.3))
-ARCSIN = _function(np.arcsin, "math.asin", "complex_arcsin", (-0.8, 0.9))
-ARCCOS = _function(np.arccos, "math.acos", "complex_arccos", (-0.8, 0.9))
-ARCTAN = _function(np.arctan, "math.atan", "np.arctan")
-SINH = _function(np.sinh, "math.sinh", "complex_sinh")
-COSH = _function(np.cosh, "math.cosh", "complex_cosh")
-TANH = _function(np.tanh, "math.tanh", "complex_tanh")
-ARCSINH = _function(np.arcsinh, "math.asinh", "complex_arcsinh")
-ARCCOSH = _function(np.arccosh, "math.acosh", "complex_arccosh", (1.2, 3.3))
-ARCTANH = _function(np.arctanh, "math.atanh", "np.arctanh", (-0.8, 0.9))
-ARCTAN2 = elementwise("arctan2", np.arctan2, call("math.atan2({0}, {1})"), domains=((0.3, 1.9), (-1.7, 2.1)))
-DEG2RAD = _function(np.deg2rad, "math.radians", "", (-300.0, 400.0), np.radians)
-RAD2DEG = _function(np.rad2deg, "math.degrees", "", (-1.7, 2.1), np.degrees)
 
-LOGADDEXP = elementwise("logaddexp", np.logaddexp, call("logaddexp({0}, {1})"))
-LOGADDEXP2 = elementwise("logaddexp2", np.logaddexp2, call("logaddexp2({0}, {1})"))
+def _one_minus_square(x: Node) -> Node:
+    """1 - x**2 without cancellation near 1 and -1."""
+    return mul(sub(1, x), add(1, x))
+
+
+LN2, LN10 = math.log(2.0), math.log(10.0)
+
+EXP = _function(np.exp, lambda out, x: out, "math.exp", "complex_exp")
+EXPM1 = _function(np.expm1, lambda out, x: add(out, 1), "math.expm1", "complex_expm1")
+EXP2 = _function(np.exp2, lambda out, x: mul(LN2, out), "np.exp2", "complex_exp2")
+LOG = _function(np.log, lambda out, x: div(1, x), "math.log", "complex_log", (0.3, 3.1))
+LOG1P = _function(np.log1p, lambda out, x: div(1, add(1, x)), "math.log1p", "np.log1p", (-0.7, 3.1))
+LOG2 = _function(np.log2, lambda out, x: div(1 / LN2, x), "math.log2", "complex_log2", (0.3, 3.1))
+LOG10 = _function(np.log10, lambda out, x: div(1 / LN10, x), "math.log10", "complex_log10", (0.3, 3.1))
+
+SIN = _function(np.sin, lambda out, x: op("cos", x), "math.sin", "complex_sin")
+COS = _function(np.cos, lambda out, x: neg(op("sin", x)), "math.cos", "complex_cos")
+TAN = _function(np.tan, lambda out, x: add(1, square(out)), "math.tan", "complex_tan", (-1.2, 1.3))
+ARCSIN = _function(
+    np.arcsin,
+    _inverse(lambda x: op("sqrt", _one_minus_square(x)), lambda out: op("cos", out)),
+    "math.asin",
+    "complex_arcsin",
+    (-0.8, 0.9),
+)
+ARCCOS = _function(
+    np.arccos,
+    _inverse(lambda x: neg(op("sqrt", _one_minus_square(x))), lambda out: neg(op("sin", out))),
+    "math.acos",
+    "complex_arccos",
+    (-0.8, 0.9),
+)
+ARCTAN = _function(np.arctan, lambda out, x: div(1, add(1, square(x))), "math.atan", "np.arctan")
+SINH = _function(np.sinh, lambda out, x: op("cosh", x), "math.sinh", "complex_sinh")
+COSH = _function(np.cosh, lambda out, x: op("sinh", x), "math.cosh", "complex_cosh")
+TANH = _function(np.tanh, lambda out, x: sub(1, square(out)), "math.tanh", "complex_tanh")
+ARCSINH = _function(
+    np.arcsinh,
+    _inverse(lambda x: op("hypot", 1.0, x), lambda out: op("cosh", out)),  # x**2 may overflow
+    "math.asinh",
+    "complex_arcsinh",
+)
+ARCCOSH = _function(
+    np.arccosh,
+    _inverse(lambda x: mul(op("sqrt", sub(x, 1)), op("sqrt", add(x, 1))), lambda out: op("sinh", out)),  # x**2 may overflow
+    "math.acosh",
+    "complex_arccosh",
+    (1.2, 3.3),
+)
+ARCTANH = _function(np.arctanh, lambda out, x: div(1, _one_minus_square(x)), "math.atanh", "np.arctanh", (-0.8, 0.9))
+
+
+def _arctan2_partials(out: Node, y: Node, x: Node) -> tuple[Node, Node]:
+    """(x, -y) / r**2; r**2 itself may overflow."""
+    r = op("hypot", x, y)
+    return div(div(x, r), r), neg(div(div(y, r), r))
+
+
+ARCTAN2 = elementwise("arctan2", np.arctan2, call("math.atan2({0}, {1})"), domains=((0.3, 1.9), (-1.7, 2.1)), partials=_arctan2_partials)
+DEG2RAD = _function(np.deg2rad, lambda out, x: math.pi / 180, "math.radians", "", (-300.0, 400.0), np.radians)
+RAD2DEG = _function(np.rad2deg, lambda out, x: 180 / math.pi, "math.degrees", "", (-1.7, 2.1), np.degrees)
+
+LOGADDEXP = elementwise(
+    "logaddexp",
+    np.logaddexp,
+    call("logaddexp({0}, {1})"),
+    partials=lambda out, x, y: (op("sigmoid", sub(x, y)), op("sigmoid", sub(y, x))),
+)
+LOGADDEXP2 = elementwise(
+    "logaddexp2",
+    np.logaddexp2,
+    call("logaddexp2({0}, {1})"),
+    partials=lambda out, x, y: (op("sigmoid", mul(LN2, sub(x, y))), op("sigmoid", mul(LN2, sub(y, x)))),
+)
+
+
+def _rounding(ufunc: np.ufunc, code: Code, *keys: Callable[..., Any]) -> Card:
+    """The card of a function whose steps are whole numbers: its derivative is 0."""
+    return elementwise(ufunc.__name__, ufunc, code, *keys, partials=lambda out, x: (0,))
+
 
 # Not math.floor and its like: those give integers in Numba, wrong beyond 2**63.
-FLOOR = elementwise("floor", np.floor, by_kind(biu=IDENTITY, f=call("np.floor({0})")))
-CEIL = elementwise("ceil", np.ceil, by_kind(biu=IDENTITY, f=call("np.ceil({0})")))
-TRUNC = elementwise("trunc", np.trunc, by_kind(biu=IDENTITY, f=call("np.trunc({0})")), np.fix)
-RINT = elementwise("rint", np.rint, call("np.rint({0})"))
+FLOOR = _rounding(np.floor, by_kind(biu=IDENTITY, f=call("np.floor({0})")))
+CEIL = _rounding(np.ceil, by_kind(biu=IDENTITY, f=call("np.ceil({0})")))
+TRUNC = _rounding(np.trunc, by_kind(biu=IDENTITY, f=call("np.trunc({0})")), np.fix)
+RINT = _rounding(np.rint, call("np.rint({0})"))
 
 
 # dtypes -------------------------------------------------------------------------------------------------------------
@@ -68,8 +140,9 @@ def _cast_type(x: TensorType, dtype: str) -> TensorType:
 
 
 def _cast_samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-    ((values, _),) = points((-7.3, 8.1))()
-    return [(values, {"dtype": dtype}) for dtype in ("float32", "int64", "bool", "complex128")]
+    (((x,), _),) = points((-7.3, 8.1))()
+    narrow = x.astype("float32")
+    return [((x,), {"dtype": dtype}) for dtype in ("int64", "bool", "complex128")] + [((narrow,), {"dtype": "float64"})]
 
 
 CAST = register(
@@ -79,6 +152,7 @@ CAST = register(
         _cast_type,
         Elementwise(lambda x: (x.dtype, x.dtype), lambda *loop: IDENTITY),  # results are cast by the driver
         samples=_cast_samples,
+        partials=lambda out, x, dtype: (1,),
     )
 )
 
@@ -108,7 +182,37 @@ def _complex(re: Any, im: Any) -> Any:
 _IMAG_OF_REAL = by_kind(b=call("False"), iu=call("0"), uint64=call("np.uint64(0)"), float32=call("np.float32(0.0)"), f=call("0.0"))
 
 _part_samples = points((-1.7, 2.1), with_complex=True)
-COMPLEX = loop_card("complex", _complex, _complex_loop, call("complex({0}, {1})"), samples=points((-1.7, 2.1), (0.3, 1.9)))
-REAL = loop_card("real", np.real, _part_loop, by_kind(biuf=IDENTITY, c=Template("{0}.real", ATOM, (ATOM,))), samples=_part_samples)
-IMAG = loop_card("imag", np.imag, _part_loop, {**_IMAG_OF_REAL, "c": Template("{0}.imag", ATOM, (ATOM,))}, samples=_part_samples)
-CONJUGATE = elementwise("conjugate", np.conjugate, by_kind(iuf=IDENTITY, c=call("np.conj({0})")))
+# Re(w * dz) with dz = dx + i dy gives dx the real part of w, dy that of i w; the driver takes the real parts.
+COMPLEX = loop_card(
+    "complex",
+    _complex,
+    _complex_loop,
+    call("complex({0}, {1})"),
+    samples=points((-1.7, 2.1), (0.3, 1.9)),
+    partials=lambda out, re, im: (1, 1j),
+    linear=(0, 1),
+)
+REAL = loop_card(
+    "real",
+    np.real,
+    _part_loop,
+    by_kind(biuf=IDENTITY, c=Template("{0}.real", ATOM, (ATOM,))),
+    samples=_part_samples,
+    partials=lambda out, z: (1,),
+)
+IMAG = loop_card(
+    "imag",
+    np.imag,
+    _part_loop,
+    {**_IMAG_OF_REAL, "c": Template("{0}.imag", ATOM, (ATOM,))},
+    samples=_part_samples,
+    partials=lambda out, z: (-1j if z.type.kind == "c" else 0,),
+    linear=(0,),
+)
+CONJUGATE = elementwise(
+    "conjugate",
+    np.conjugate,
+    by_kind(iuf=IDENTITY, c=call("np.conj({0})")),
+    linear=(0,),
+    vjp=lambda node, cotangent: (conj(cotangent),),
+)

@@ -13,13 +13,17 @@ from typing import Any
 import numpy as np
 
 from ..ir.loops import AND, ATOM, OR, PLUS, POWER, TIMES, UNARY, Template
+from ..ir.node import Node, constant_value
 from ..types import TensorType, broadcast_shapes, dtype_name
-from .card import Card, register, user_line
+from .algebra import call as op
+from .algebra import cast, conj, div, mul, neg, power, square, sub, where, zeros_like
+from .card import Card, Gate, register, user_line
 from .lowering import Elementwise
 
 Loop = Callable[..., tuple[str, ...]]
 Code = Template | dict[str, Template]
 Samples = Callable[[], list[tuple[tuple[Any, ...], dict[str, Any]]]]
+Partials = Callable[..., tuple[Any, ...]]
 
 _WEAK = {"i": int, "u": int, "f": float, "c": complex}
 
@@ -142,26 +146,80 @@ OPERATORS = (
 """What Python itself computes on its numbers: the result is a Python number again. NumPy's functions give strong scalars."""
 
 
-def loop_card(name: str, evaluate: Callable[..., Any], loop: Loop, code: Code, *keys: Callable[..., Any], **facets: Any) -> Card:
-    """Registers an elementwise card without attributes, from the dtypes it computes in and its text."""
+def loop_card(
+    name: str,
+    evaluate: Callable[..., Any],
+    loop: Loop,
+    code: Code,
+    *keys: Callable[..., Any],
+    partials: Partials | None = None,
+    **facets: Any,
+) -> Card:
+    """Registers an elementwise card without attributes, from the dtypes it computes in, its text, and its derivatives."""
 
     def infer(*types: TensorType) -> TensorType:
         shape = broadcast_shapes(*(type_.shape for type_ in types))
         return TensorType(loop(*types)[-1], shape, name in OPERATORS and all(type_.weak for type_ in types))
 
-    return register(Card(name, evaluate, infer, Elementwise(loop, _code(code)), keys, **facets))
+    if partials is not None:
+        partials = _on_computed_operands(loop, partials)
+    return register(Card(name, evaluate, infer, Elementwise(loop, _code(code)), keys, partials=partials, **facets))
 
 
-ADD = elementwise("add", np.add, by_kind(b=infix("or", OR), iufc=infix("+", PLUS)))
-SUB = elementwise("subtract", np.subtract, infix("-", PLUS))
-MUL = elementwise("multiply", np.multiply, by_kind(b=infix("and", AND), iufc=infix("*", TIMES)))
+def _on_computed_operands(loop: Loop, partials: Partials) -> Partials:
+    """`partials` that are given the operands in the dtypes in which the card computes: in its own, y - 1 of an unsigned 0 would wrap."""
+
+    def given(out: Node, *operands: Node) -> tuple[Any, ...]:
+        dtypes = loop(*(operand.type for operand in operands))
+        return partials(out, *(x if x.type.dtype == dtype else cast(x, dtype) for x, dtype in zip(operands, dtypes, strict=False)))
+
+    return given
+
+
+ADD = elementwise("add", np.add, by_kind(b=infix("or", OR), iufc=infix("+", PLUS)), partials=lambda out, x, y: (1, 1))
+SUB = elementwise("subtract", np.subtract, infix("-", PLUS), partials=lambda out, x, y: (1, -1))
+MUL = elementwise("multiply", np.multiply, by_kind(b=infix("and", AND), iufc=infix("*", TIMES)), partials=lambda out, x, y: (y, x))
 DIV = elementwise(
     "true_divide",
     np.true_divide,
     by_kind(f=infix("/", TIMES), c=call("complex_divide({0}, {1})")),
     np.divide,
     domains=((-1.7, 2.1), (0.4, 1.9)),
+    partials=lambda out, x, y: (div(1, y), neg(div(out, y))),
 )
+
+
+def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
+    return _power_by_base(x, y), _power_by_exponent(out, x, y)
+
+
+def _power_by_base(x: Node, y: Node) -> Node:
+    """y * x**(y - 1), and 0 for y == 0, where x == 0 would make it 0 * inf. Not y * out / x: that is 0 / 0 at 0, and x**y may overflow."""
+    known = constant_value(y)
+    exponent = None if known is None or known.ndim else known.item() - 1
+    if exponent == 1:
+        lower = x
+    elif exponent in (0.5, 2):
+        lower = op("sqrt" if exponent == 0.5 else "square", x)
+    else:
+        lower = power(x, sub(y, 1))
+    slope = mul(y, lower)
+    return slope if known is not None and known.all() else where(op("equal", y, 0), 0, slope)
+
+
+def _power_by_exponent(out: Node, x: Node, y: Node) -> Node:
+    """out * log(x), and its limit 0 where out is 0 and log(x) infinite.
+
+    There -x**y' with y' just below y stands for x**y * log(x): that is 0 as well, and so are or are not its own derivatives.
+    """
+    known = constant_value(x)
+    slope = mul(out, op("log", x))
+    if known is not None and known.all():
+        return slope
+    below = power(x, mul(y, 1 - float(np.finfo(out.type.dtype).eps)))
+    return where(op("equal", out, 0), neg(below), slope)
+
+
 POW = elementwise(
     "power",
     np.power,
@@ -171,20 +229,56 @@ POW = elementwise(
         c=call("complex_power({0}, {1})"),
     ),
     domains=((0.4, 2.3), (-1.3, 2.6)),
+    partials=_power_partials,
 )
+
+
+def _remainder_partials(out: Node, x: Node, y: Node) -> tuple[Any, ...]:
+    """The quotient is whole; x / y could round up to the next one."""
+    return 1, op("rint", div(sub(out, x), y))
+
+
 FLOOR_DIVIDE = elementwise(
     "floor_divide",
     np.floor_divide,
     by_kind(iu=call("int_floor_divide({0}, {1})"), f=call("floor_divide({0}, {1})")),
     domains=((-7.3, 8.1), (1.1, 1.9)),
+    partials=lambda out, x, y: (0, 0),
 )
 REMAINDER = elementwise(
-    "remainder", np.remainder, by_kind(iu=call("int_remainder({0}, {1})"), f=call("remainder({0}, {1})")), domains=((-7.3, 8.1), (1.1, 1.9))
+    "remainder",
+    np.remainder,
+    by_kind(iu=call("int_remainder({0}, {1})"), f=call("remainder({0}, {1})")),
+    domains=((-7.3, 8.1), (1.1, 1.9)),
+    partials=_remainder_partials,
 )
-FMOD = elementwise("fmod", np.fmod, by_kind(iu=call("int_fmod({0}, {1})"), f=call("np.fmod({0}, {1})")), domains=((-7.3, 8.1), (1.1, 1.9)))
-NEG = elementwise("negative", np.negative, prefix("-", UNARY))
-ABS = elementwise("absolute", np.absolute, by_kind(bu=IDENTITY, ifc=call("abs({0})")))
-SIGN = elementwise("sign", np.sign, by_kind(iuf=call("sign({0})"), c=call("complex_sign({0})")))
+FMOD = elementwise(
+    "fmod",
+    np.fmod,
+    by_kind(iu=call("int_fmod({0}, {1})"), f=call("np.fmod({0}, {1})")),
+    domains=((-7.3, 8.1), (1.1, 1.9)),
+    partials=_remainder_partials,
+)
+NEG = elementwise("negative", np.negative, prefix("-", UNARY), partials=lambda out, x: (-1,))
+ABS = elementwise("absolute", np.absolute, by_kind(bu=IDENTITY, ifc=call("abs({0})")), partials=lambda out, x: (conj(op("sign", x)),))
+
+
+def _sign_vjp(node: Node, cotangent: Node) -> tuple[Node]:
+    """Zero for real numbers; a complex z / |z| turns with the part of dz that is perpendicular to z."""
+    (z,) = node.inputs
+    if z.type.kind != "c":
+        return (zeros_like(z),)
+    return (mul(mul(1j, conj(node)), div(op("imag", mul(cotangent, node)), op("absolute", z))),)
+
+
+def _sign_jvp(node: Node, tangent: Node | None) -> Node | None:
+    (z,) = node.inputs
+    if z.type.kind != "c" or tangent is None:
+        return None
+    return mul(mul(1j, node), div(op("imag", mul(conj(node), tangent)), op("absolute", z)))
+
+
+SIGN = elementwise("sign", np.sign, by_kind(iuf=call("sign({0})"), c=call("complex_sign({0})")), vjp=_sign_vjp, jvp=_sign_jvp)
 SQUARE = elementwise(
     "square",
     np.square,
@@ -193,9 +287,16 @@ SQUARE = elementwise(
         uint64=Template("np.uint64({0}**2)", ATOM, (ATOM,)),  # Numba makes it int64
         c=call("complex_square({0})"),
     ),
+    partials=lambda out, x: (mul(2, x),),
 )
-SQRT = elementwise("sqrt", np.sqrt, by_kind(f=call("math.sqrt({0})"), c=call("complex_sqrt({0})")), domains=((0.2, 3.1),))
-CBRT = elementwise("cbrt", np.cbrt, call("np.cbrt({0})"), domains=((0.2, 3.1),))
+SQRT = elementwise(
+    "sqrt",
+    np.sqrt,
+    by_kind(f=call("math.sqrt({0})"), c=call("complex_sqrt({0})")),
+    domains=((0.2, 3.1),),
+    partials=lambda out, x: (div(0.5, out),),
+)
+CBRT = elementwise("cbrt", np.cbrt, call("np.cbrt({0})"), domains=((0.2, 3.1),), partials=lambda out, x: (div(1 / 3, square(out)),))
 
 
 def _reciprocal(x: Any) -> Any:
@@ -217,7 +318,18 @@ RECIPROCAL = loop_card(
     ),
     np.reciprocal,
     samples=points((0.4, 2.2), with_complex=True),
+    partials=lambda out, x: (neg(square(out)),),
 )
-HYPOT = elementwise("hypot", np.hypot, call("math.hypot({0}, {1})"), domains=((-1.7, 2.1), (0.3, 1.9)))
-COPYSIGN = elementwise("copysign", np.copysign, call("math.copysign({0}, {1})"))
-HEAVISIDE = elementwise("heaviside", np.heaviside, call("heaviside({0}, {1})"))
+HYPOT = elementwise(
+    "hypot",
+    np.hypot,
+    call("math.hypot({0}, {1})"),
+    domains=((-1.7, 2.1), (0.3, 1.9)),
+    partials=lambda out, x, y: (div(x, out), div(y, out)),
+)
+COPYSIGN = elementwise(
+    "copysign", np.copysign, call("math.copysign({0}, {1})"), partials=lambda out, x, y: (mul(op("sign", x), op("copysign", 1.0, y)), 0)
+)
+HEAVISIDE = elementwise(
+    "heaviside", np.heaviside, call("heaviside({0}, {1})"), partials=lambda out, x, middle: (0, Gate(op("equal", x, 0)))
+)

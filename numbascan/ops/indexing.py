@@ -6,17 +6,21 @@ What may stand in the attribute `spec` is said in spec.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from ..ir.loops import Apply, Expr, Index, add
+from ..ir.node import Node, constant
 from ..types import TensorType, show_shape
+from .algebra import broadcast_to, call, counted, dims_of, expand, flip_axis, incremented, mul, sum_to, taken, where, written, zeros_like
 from .card import at_line, register
 from .elementwise import ADD
 from .lowering import Elementwise, Indices, Operands, Pass, Passes, View
+from .reshape import reshaped
 from .sized import ARRAY, HOLE, SizedCard, filled, must_equal
-from .spec import FULL, Region, Spec, region_shape
+from .spec import FULL, Region, Spec, for_all_axes, layout, region_shape
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.arange(60.0).reshape(3, 4, 5) * 1.5 - 7
@@ -77,7 +81,32 @@ def _index_samples() -> Samples:
     return [((_X,), {"spec": spec}) for spec in specs] + run
 
 
-INDEX = register(SizedCard("index", _read, _region_type("x[…]"), _reading("x[…]"), samples=_index_samples, holder="spec"))
+_BACKWARDS = (None, None, -1)
+
+
+def _spec_of(node: Node) -> tuple[Spec, tuple[None, ...]]:
+    """What stands between the brackets, with nodes where only the run knows; and no cotangents for these."""
+    card = node.op
+    assert isinstance(card, SizedCard)
+    holes = node.inputs[card.arrays :]
+    return filled(node.attr("spec"), iter(holes)), (None,) * len(holes)
+
+
+def _read_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
+    """Zeros with the cotangent added where it was read; without zeros where all was read, once."""
+    spec, rest = _spec_of(node)
+    if any(entry not in ("newaxis", FULL, _BACKWARDS) for entry in spec):
+        return incremented(zeros_like(node.inputs[0]), cotangent, spec), *rest
+    new = tuple(axis for axis, entry in enumerate(spec) if entry == "newaxis")
+    value = call("squeeze", cotangent, axis=new) if new else cotangent
+    for axis, entry in enumerate(entry for entry in spec if entry != "newaxis"):
+        value = flip_axis(value, axis) if entry == _BACKWARDS else value
+    return value, *rest
+
+
+_READING: dict[str, Any] = {"holder": "spec", "linear": (0,), "vjp": _read_back}
+
+INDEX = register(SizedCard("index", _read, _region_type("x[…]"), _reading("x[…]"), samples=_index_samples, **_READING))
 
 _ROWS, _COLUMNS = np.array([2, 0, -1, 1]), np.array([[3], [0]], "int32")
 
@@ -95,7 +124,7 @@ def _gather_samples() -> Samples:
     ]
 
 
-GATHER = register(SizedCard("gather", _read, _region_type("x[…]"), _reading("x[…]"), samples=_gather_samples, holder="spec"))
+GATHER = register(SizedCard("gather", _read, _region_type("x[…]"), _reading("x[…]"), samples=_gather_samples, **_READING))
 
 
 # writing ------------------------------------------------------------------------------------------------------------
@@ -202,12 +231,14 @@ def _add_code(dtype: str) -> Any:
 
 def _writing(name: str, adds: bool, write: Callable[[Any, Any, Any], None]) -> SizedCard:
     def evaluate(x: Any, y: Any, *values: Any, spec: Spec) -> Any:
-        result = np.array(x)
-        write(result, numpy_index(spec, values), np.asarray(y).astype(result.dtype))
+        result = np.array(x, order="C")
+        index = tuple(np.ascontiguousarray(entry) if np.ndim(entry) else entry for entry in numpy_index(spec, values))
+        write(result, index, np.asarray(y).astype(result.dtype, order="C"))  # NumPy's last value: of arrays in C order, in that order
         return result
 
     lower = Passes(_writing_dims(f"nt.{name}"), lambda view: _Writer(view, f"nt.{name}", adds).passes())
-    return SizedCard(name, evaluate, _writing_type(f"nt.{name}"), lower, samples=_writing_samples, holder="spec", arrays=2)
+    facets: dict[str, Any] = {"holder": "spec", "arrays": 2, "linear": (0, 1), "vjp": _added_back if adds else _written_back}
+    return SizedCard(name, evaluate, _writing_type(f"nt.{name}"), lower, samples=_writing_samples, **facets)
 
 
 def _writing_samples() -> Samples:
@@ -229,6 +260,36 @@ def _writing_samples() -> Samples:
     line = _X[0, 0]
     few: Samples = [((line, np.float32(2.5)), {"spec": ((1, -1, None),)}), ((line, np.array([3]), 2), {"spec": ((HOLE, None, None),)})]
     return samples + few
+
+
+def _added_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
+    spec, rest = _spec_of(node)
+    return cotangent, sum_to(taken(cotangent, spec), node.inputs[1]), *rest
+
+
+def _written_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
+    spec, rest = _spec_of(node)
+    part = taken(cotangent, spec)
+    if ARRAY in node.attr("spec"):
+        part = where(_stays(node, spec, part.type.rank), part, 0)
+    return written(cotangent, constant(0, cotangent.type.dtype), spec), sum_to(part, node.inputs[1]), *rest
+
+
+def _stays(node: Node, spec: Spec, rank: int) -> Node:
+    """Where a written value stays: where its place is named twice, the last one. A bool that broadcasts to the region.
+
+    Each value writes its number, as the values are written; those that read another one were overwritten. Only axes with positions count.
+    """
+    entries = [entry for entry in for_all_axes(spec, node.type.rank) if entry != "newaxis"]
+    positions = {axis: entry for axis, entry in enumerate(entries) if not isinstance(entry, tuple)}
+    dims = dims_of(node.inputs[0])
+    blank = broadcast_to(constant(0, "int64"), [dims[axis] for axis in positions])
+    places = tuple(positions.values())
+    shape = dims_of(taken(blank, places))
+    numbers = reshaped(counted(reduce(mul, shape)), shape)
+    stays = call("equal", taken(written(blank, numbers, places), places), numbers)
+    found = layout(for_all_axes(node.attr("spec"), node.type.rank), len(shape))
+    return expand(stays, range(found.array_start + len(shape), rank))
 
 
 def _assign(array: Any, index: Any, values: Any) -> None:

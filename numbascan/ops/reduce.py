@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from ..ir.loops import AND, BIT_OR, CHOICE, OR, PLUS, TIMES, UNARY, Apply, Expr, Index, Literal, Template
+from ..ir.node import Node
 from ..types import Shape, TensorType
+from .algebra import broadcast_to, call, cast, dims_of, div, expand, flip_axis, from_last, full_like, mul, to_last, where
 from .card import Card, register
 from .compare import GREATER, LESS, MAXIMUM, MINIMUM
 from .lowering import Elementwise, Fold
+from .recurrence import one_later, recurrence_back
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.array([3.5, -1.25, 4.0, 0.5, -9.0, 2.75] * 4)[:24].reshape(2, 3, 4) * np.linspace(0.5, 1.5, 24).reshape(2, 3, 4)
@@ -79,10 +83,62 @@ def _starting(value: int) -> Callable[..., tuple[Expr, ...]]:
     return lambda dtype: (Literal(dtype, value),)
 
 
-SUM = _fold("sum", np.sum, widened, Fold(_sum_loop, _starting(0), _binary(_SUM), _only))
-PROD = _fold("prod", np.prod, widened, Fold(lambda x: (widened(x.dtype),), _starting(1), _binary(_PRODUCT), _only))
-ALL = _fold("all", np.all, lambda dtype: "bool", Fold(lambda x: ("bool",), lambda dtype: (Literal("bool", True),), _binary(_AND), _only))
-ANY = _fold("any", np.any, lambda dtype: "bool", Fold(lambda x: ("bool",), lambda dtype: (Literal("bool", False),), _binary(_OR), _only))
+def _axes(node: Node) -> tuple[int, ...]:
+    axes: Any = node.attr("axis")
+    return tuple(axes)
+
+
+def _summed_like(node: Node, value: Node) -> Node:
+    """What has the shape of a reduction's operand, summed as that is reduced."""
+    return call("sum", value, axis=_axes(node), keepdims=bool(node.attr("keepdims")))
+
+
+def _kept(node: Node, value: Node) -> Node:
+    """What has the shape of a reduction's result, with the reduced axes back as axes of length 1."""
+    return value if node.attr("keepdims") else expand(value, _axes(node))
+
+
+def _spread(node: Node, cotangent: Node) -> tuple[Node]:
+    return (broadcast_to(_kept(node, cotangent), dims_of(node.inputs[0])),)
+
+
+def _other_factors(node: Node) -> Node:
+    """For each element of a product's operand the product of all others: without a division, so that zeros are like any number."""
+    x = node.inputs[0]
+    found: list[Node] = []
+    for axis in _axes(node):
+        line = to_last(x, axis)
+        before = one_later(call("cumprod", line, axis=(line.type.rank - 1,)), 1)
+        back = flip_axis(line, line.type.rank - 1)
+        after = flip_axis(one_later(call("cumprod", back, axis=(line.type.rank - 1,)), 1), line.type.rank - 1)
+        found.append(from_last(mul(before, after), axis))
+        x = call("prod", x, axis=(axis,), keepdims=True)
+    return reduce(mul, found) if found else full_like(x, 1)
+
+
+def _product_back(node: Node, cotangent: Node) -> tuple[Node]:
+    return (mul(_kept(node, cotangent), _other_factors(node)),)
+
+
+def _product_tangent(node: Node, tangent: Node) -> Node:
+    return _summed_like(node, mul(tangent, _other_factors(node)))
+
+
+SUM = _fold("sum", np.sum, widened, Fold(_sum_loop, _starting(0), _binary(_SUM), _only), linear=(0,), vjp=_spread)
+PROD = _fold(
+    *("prod", np.prod, widened, Fold(lambda x: (widened(x.dtype),), _starting(1), _binary(_PRODUCT), _only)),
+    vjp=_product_back,
+    jvp=_product_tangent,
+)
+
+
+def _truth(name: str, function: Callable[..., Any], start: bool, template: Template) -> Card:
+    lower = Fold(lambda x: ("bool",), lambda dtype: (Literal("bool", start),), _binary(template), _only)
+    return _fold(name, function, lambda dtype: "bool", lower, no_gradient="the result is a truth value")
+
+
+ALL = _truth("all", np.all, True, _AND)
+ANY = _truth("any", np.any, False, _OR)
 
 
 # extremes: NaN where there is one -----------------------------------------------------------------------------------
@@ -120,7 +176,25 @@ def _extreme(name: str, function: Callable[..., Any], first: Callable[[str], Any
         return (Apply(best.dtype, _code(better, best.dtype), (best, element)),)
 
     lower = Fold(lambda x: (x.dtype,), lambda dtype: (Literal(dtype, first(dtype)),), step, _only, allow_empty=False)
-    return _fold(name, function, _same, lower)
+    return _fold(name, function, _same, lower, vjp=_shared_out, jvp=_mean_of_best)
+
+
+def _best(node: Node) -> tuple[Node, Node]:
+    """Where the extreme elements are, the NaN if there are any; and how many, in the shape of the result."""
+    x = node.inputs[0]
+    here = call("logical_or", call("equal", x, _kept(node, node)), call("isnan", x))
+    return here, _summed_like(node, cast(here, x.type.dtype))
+
+
+def _shared_out(node: Node, cotangent: Node) -> tuple[Node]:
+    """Equal extreme elements have equal shares."""
+    here, count = _best(node)
+    return (where(here, _kept(node, div(cotangent, count)), 0),)
+
+
+def _mean_of_best(node: Node, tangent: Node) -> Node:
+    here, count = _best(node)
+    return div(_summed_like(node, where(here, tangent, 0)), count)
 
 
 MAX = _extreme("max", np.max, lowest, MAXIMUM)
@@ -163,7 +237,7 @@ ARGMIN = _extreme_place("argmin", np.argmin, highest, LESS)
 # running results ----------------------------------------------------------------------------------------------------
 
 
-def _running(name: str, function: Callable[..., Any], first: int, template: Template) -> Card:
+def _running(name: str, function: Callable[..., Any], first: int, template: Template, **facets: Any) -> Card:
     def evaluate(x: Any, axis: tuple[int, ...]) -> Any:
         return function(x, axis=axis[0])
 
@@ -171,7 +245,7 @@ def _running(name: str, function: Callable[..., Any], first: int, template: Temp
         return TensorType(widened(x.dtype), x.shape)
 
     lower = Fold(lambda x: (widened(x.dtype),), _starting(first), _binary(template), _only, cumulative=True)
-    return register(Card(name, evaluate, infer, lower, samples=_running_samples))
+    return register(Card(name, evaluate, infer, lower, samples=_running_samples, **facets))
 
 
 def _running_samples() -> Samples:
@@ -179,5 +253,24 @@ def _running_samples() -> Samples:
     return [((_X,), {"axis": (axis,)}) for axis in range(3)] + [((x,), {"axis": (1,)}) for x in arrays]
 
 
-CUMSUM = _running("cumsum", np.cumsum, 0, _SUM)
-CUMPROD = _running("cumprod", np.cumprod, 1, _PRODUCT)
+def _summed_behind(node: Node, cotangent: Node) -> tuple[Node]:
+    (axis,) = _axes(node)
+    return (flip_axis(call("cumsum", flip_axis(cotangent, axis), axis=(axis,)), axis),)
+
+
+def _factors_back(node: Node, cotangent: Node) -> tuple[Node]:
+    """The product of what is before an element times the weighted sum of products of what is behind."""
+    (axis,) = _axes(node)
+    behind = recurrence_back(to_last(node.inputs[0], axis), to_last(cotangent, axis))
+    return (from_last(mul(behind, one_later(to_last(node, axis), 1)), axis),)
+
+
+def _factors_tangent(node: Node, tangent: Node) -> Node:
+    """out[k] = x[k] * out[k - 1], differentiated."""
+    (axis,) = _axes(node)
+    change = mul(to_last(tangent, axis), one_later(to_last(node, axis), 1))
+    return from_last(call("recurrence", to_last(node.inputs[0], axis), change), axis)
+
+
+CUMSUM = _running("cumsum", np.cumsum, 0, _SUM, linear=(0,), vjp=_summed_behind)
+CUMPROD = _running("cumprod", np.cumprod, 1, _PRODUCT, vjp=_factors_back, jvp=_factors_tangent)

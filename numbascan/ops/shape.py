@@ -14,7 +14,7 @@ from ..ir.loops import COMPARE, PLUS, TIMES, UNARY, Apply, Expr, Index, Literal,
 from ..ir.node import Node, constant
 from ..types import Shape, TensorType, dtype_name, show_shape
 from .algebra import add as plus
-from .algebra import call, cast, dims_of, expand, indexed, neg, sum_to, transpose, zeros_like
+from .algebra import call, cast, dims_of, expand, indexed, known_as, neg, on_axis, sum_to, transpose, zeros_like
 from .card import Card, at_line, register
 from .lowering import Generate, Indices, Operands, Pass, Passes, View
 from .sized import HOLE, SizedCard, filled, must_equal, not_negative, run_numbers, sized
@@ -251,19 +251,14 @@ def _joined_passes(view: Operands) -> Sequence[Pass]:
 
 
 def _parts(node: Node, cotangent: Node) -> list[Node]:
-    """The part of the result that each operand makes; counted from the end where only the run knows what is before it."""
+    """The part of the result that each operand makes."""
     axis: Any = node.attr("axis")
-    lengths = [dims_of(array)[axis] for array in node.inputs]
-    known = [array.type.shape[axis] for array in node.inputs]
     parts: list[Node] = []
-    start = constant(0, "int64", weak=True)
-    for k, length in enumerate(lengths):
-        stop = plus(start, length)
-        after = known[k + 1 :]
-        bounds: tuple[Any, Any] = (start, stop)
-        if None in known[:k] and None not in known[k:]:
-            bounds = -sum(n or 0 for n in known[k:]), -sum(n or 0 for n in after) if any(after) else None
-        parts.append(indexed(cotangent, ((None, None, None),) * axis + ((*bounds, None),)))
+    start: Node | int = 0
+    for array in node.inputs:
+        stop = plus(start, dims_of(array)[axis])
+        part = indexed(cotangent, on_axis((start, stop, None), axis))
+        parts.append(known_as(part, array))
         start = stop
     return parts
 

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.node import Node
 from ..types import TensorType
+from .algebra import call, counted, dims_of, expand, incremented, taken, zeros_like
 from .card import Card, register
 from .lowering import Indices, Library, Operands
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.array([[3.5, -1.0, np.nan, 3.5, 0.25], [2.0, 7.5, 2.0, -4.0, 2.0]])
 _LONG = np.sin(np.arange(90.0) ** 2).round(1)
+_DISTINCT = np.sin(np.arange(12.0) ** 2).reshape(3, 4)
 
 
 def _routine(name: str) -> Callable[..., str]:
@@ -25,8 +28,31 @@ def _dims_of(k: int) -> Callable[[Operands], tuple[Indices, ...]]:
 
 
 def _samples() -> Samples:
-    arrays = [_X, _LONG, _X[1].astype("int32"), _X[1] > 2, _X[:, ::2] + 1j * _X[:, :3], _X[1].astype("uint8"), _LONG.astype("float32")[:40]]
+    arrays = [
+        _X,
+        _LONG,
+        _DISTINCT,
+        _DISTINCT + 1j * _DISTINCT[::-1],
+        _X[1].astype("int32"),
+        _X[1] > 2,
+        _X[:, ::2] + 1j * _X[:, :3],
+        _X[1].astype("uint8"),
+        _LONG.astype("float32")[:40],
+    ]
     return [((array,), {}) for array in arrays]
+
+
+def _order(x: Node) -> tuple[Node, ...]:
+    """What stands between the brackets of `x[…]` to sort x: places along the last axis, and every place along the others."""
+    last = x.type.rank - 1
+    dims = dims_of(x)
+    others = (expand(counted(dims[k]), [axis for axis in range(last + 1) if axis != k]) for k in range(last))
+    return *others, call("argsort", x)
+
+
+def _sorted_back(node: Node, cotangent: Node) -> tuple[Node]:
+    (x,) = node.inputs
+    return (incremented(zeros_like(x), cotangent, _order(x)),)
 
 
 SORT = register(
@@ -36,6 +62,8 @@ SORT = register(
         lambda x: x.strong(),
         Library(_routine("sort_into"), ((1,), (1,)), _dims_of(0)),
         samples=_samples,
+        vjp=_sorted_back,
+        jvp=lambda node, tangent: taken(tangent, _order(node.inputs[0])),
     )
 )
 

@@ -5,15 +5,19 @@ Real operands only. float32 stays float32, all else gives float64, as in SciPy (
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..ir.loops import TIMES, UNARY, Template
+from ..ir.node import Node
 from ..types import TensorType
+from .algebra import add, mul, neg, square, sub
+from .algebra import call as op
 from .card import Card
-from .elementwise import Code, by_kind, call, loop_card, points, undefined
+from .elementwise import Code, Partials, by_kind, call, loop_card, points, undefined
 
 
 def _scipy(name: str) -> Callable[..., Any]:
@@ -25,14 +29,19 @@ def _scipy(name: str) -> Callable[..., Any]:
     return evaluate
 
 
-def _special(name: str, evaluate: Callable[..., Any], code: Code, *domains: tuple[float, float]) -> Card:
-    def loop(*types: TensorType) -> tuple[str, ...]:
-        if any(type_.kind == "c" for type_ in types):
-            raise undefined(f"nt.{name}", types, "special functions take real operands")
-        strong = {type_.dtype for type_ in types if not type_.weak}
-        return ("float32" if strong == {"float32"} else "float64",) * (len(types) + 1)
+def _computes_in(name: str, types: tuple[TensorType, ...]) -> str:
+    """The dtype in which a special function computes on real operands."""
+    if any(type_.kind == "c" for type_ in types):
+        raise undefined(f"nt.{name}", types, "special functions take real operands")
+    strong = {type_.dtype for type_ in types if not type_.weak}
+    return "float32" if strong == {"float32"} else "float64"
 
-    return loop_card(name, evaluate, loop, code, samples=points(*domains))
+
+def _special(name: str, evaluate: Callable[..., Any], code: Code, partials: Partials, *domains: tuple[float, float]) -> Card:
+    def loop(*types: TensorType) -> tuple[str, ...]:
+        return (_computes_in(name, types),) * (len(types) + 1)
+
+    return loop_card(name, evaluate, loop, code, samples=points(*domains), partials=partials)
 
 
 def _softplus(x: Any) -> Any:
@@ -46,6 +55,25 @@ def _gammaln(x: Any) -> Any:
     return np.where(np.isneginf(x), np.inf, scipy.special.gammaln(x))
 
 
+def _polygamma_loop(order: TensorType, x: TensorType) -> tuple[str, ...]:
+    if order.kind not in "iu":
+        raise undefined("nt.polygamma", (order, x), "the order is an integer")
+    dtype = _computes_in("polygamma", (x,))
+    return "int64", dtype, dtype
+
+
+def _polygamma_samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    ((x,), _), *_ = points((0.3, 6.1))()
+    return [((np.arange(6).reshape(2, 3) % 4, x), {}), ((2, -x), {})]
+
+
+def _gaussian(factor: float, x: Node) -> Node:
+    """factor * exp(-x**2)"""
+    return mul(factor, op("exp", neg(square(x))))
+
+
+TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
+
 SIGMOID = _special(
     "sigmoid",
     _scipy("expit"),
@@ -53,16 +81,34 @@ SIGMOID = _special(
         float32=Template("np.float32(1.0) / (np.float32(1.0) + math.exp(-{0}))", TIMES, (UNARY,)),
         f=Template("1.0 / (1.0 + math.exp(-{0}))", TIMES, (UNARY,)),
     ),
+    lambda out, x: (mul(out, sub(1, out)),),
     (-1.7, 2.1),
 )
-SOFTPLUS = _special("softplus", _softplus, call("softplus({0})"), (-1.7, 2.1))
-ERF = _special("erf", _scipy("erf"), call("math.erf({0})"), (-1.7, 2.1))
-ERFC = _special("erfc", _scipy("erfc"), call("math.erfc({0})"), (-1.7, 2.1))
-ERFINV = _special("erfinv", _scipy("erfinv"), call("erfinv({0})"), (-0.8, 0.9))
-GAMMA = _special("gamma", _scipy("gamma"), call("math.gamma({0})"), (0.3, 4.1))
-GAMMALN = _special("gammaln", _gammaln, call("math.lgamma({0})"), (0.3, 6.1))
-DIGAMMA = _special("digamma", _scipy("psi"), call("digamma({0})"), (0.3, 6.1))
-BETALN = _special("betaln", _scipy("betaln"), call("betaln({0}, {1})"), (0.3, 4.1), (0.4, 3.3))
+SOFTPLUS = _special("softplus", _softplus, call("softplus({0})"), lambda out, x: (op("sigmoid", x),), (-1.7, 2.1))
+ERF = _special("erf", _scipy("erf"), call("math.erf({0})"), lambda out, x: (_gaussian(TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
+ERFC = _special("erfc", _scipy("erfc"), call("math.erfc({0})"), lambda out, x: (_gaussian(-TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
+ERFINV = _special(
+    "erfinv", _scipy("erfinv"), call("erfinv({0})"), lambda out, x: (mul(1 / TWO_BY_ROOT_PI, op("exp", square(out))),), (-0.8, 0.9)
+)
+GAMMA = _special("gamma", _scipy("gamma"), call("math.gamma({0})"), lambda out, x: (mul(out, op("digamma", x)),), (0.3, 4.1))
+GAMMALN = _special("gammaln", _gammaln, call("math.lgamma({0})"), lambda out, x: (op("digamma", x),), (0.3, 6.1))
+DIGAMMA = _special("digamma", _scipy("psi"), call("digamma({0})"), lambda out, x: (op("polygamma", 1, x),), (0.3, 6.1))
+POLYGAMMA = loop_card(
+    "polygamma",
+    _scipy("polygamma"),
+    _polygamma_loop,
+    call("polygamma({0}, {1})"),
+    samples=_polygamma_samples,
+    partials=lambda out, order, x: (None, op("polygamma", add(order, 1), x)),
+)
+
+
+def _betaln_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
+    both = op("digamma", add(x, y))
+    return sub(op("digamma", x), both), sub(op("digamma", y), both)
+
+
+BETALN = _special("betaln", _scipy("betaln"), call("betaln({0}, {1})"), _betaln_partials, (0.3, 4.1), (0.4, 3.3))
 
 SCIPY = {"expit": SIGMOID, "erf": ERF, "erfc": ERFC, "erfinv": ERFINV, "gamma": GAMMA, "gammaln": GAMMALN, "psi": DIGAMMA, "betaln": BETALN}
 """Names in scipy.special."""

@@ -3,10 +3,11 @@
 import numbascan.tensor  # noqa: F401 - registers every card
 import numpy as np
 import pytest
-from derivative_checks import check_card, widened
+from ops.derivative_checks import check_card, widened
 from numbascan.ops.card import CARDS
 
 DIFFERENTIABLE = sorted(name for name, card in CARDS.items() if card.has_derivative)
+AT_A_KINK = {"sort": lambda x: len(np.unique(x)) < x.size}  # samples beside which differences mean nothing: equal elements change places
 
 
 @pytest.mark.parametrize("name", sorted(CARDS))
@@ -26,7 +27,8 @@ def test_derivatives_agree_with_central_differences(name):
     checked = 0
     for operands, attrs in card.samples():
         operands = tuple(widened(value) for value in operands)
-        if any(value.dtype.kind in "fc" and np.isfinite(value).all() for value in operands):
+        is_smooth = name not in AT_A_KINK or not AT_A_KINK[name](*operands)
+        if is_smooth and any(value.dtype.kind in "fc" and np.isfinite(value).all() for value in operands):
             check_card(card, operands, attrs)
             checked += 1
     assert checked

@@ -1,0 +1,56 @@
+"""Forward mode: the tangents of results from those of inputs, as nodes of the same graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ..ir.graph import toposort
+from ..ir.node import ITEM, Node
+from ..ir.ports import SCAN
+from ..ops.algebra import is_float
+from ..ops.card import Card
+from ..ops.control import IF_ELSE, PY_CALL
+from .choice_rule import choice_tangents
+from .rules import no_derivative, pushed
+
+
+def tangents(
+    outputs: Sequence[Node], wrt: Sequence[Node], given: Sequence[Node | None], constants: Collection[Node] = ()
+) -> list[Node | None]:
+    """The tangent of each output when the nodes in `wrt` move along `given`. None: it does not move.
+
+    Raises NullGradientError where the way leads through an op that has no derivative.
+    """
+    moves: dict[Node, tuple[Node | None, ...]] = {
+        node: (value,) for node, value in zip(wrt, given, strict=True) if value is not None and is_float(node.type)
+    }
+    for node in toposort(outputs, stop=constants):
+        if node in moves or node in constants:
+            continue
+        if node.op is ITEM:
+            index = node.attr("index")
+            assert isinstance(index, int)
+            found = moves.get(node.inputs[0])
+            if found is not None and found[index] is not None:
+                moves[node] = (found[index],)
+            continue
+        operands = [moves[parent][0] if parent in moves else None for parent in node.inputs]
+        if any(value is not None for value in operands) and any(map(is_float, node.types)):
+            results = _pushed(node, operands)
+            if any(value is not None for value in results):
+                moves[node] = tuple(value if is_float(type_) else None for value, type_ in zip(results, node.types, strict=True))
+    return [moves[output][0] if output in moves else None for output in outputs]
+
+
+def _pushed(node: Node, operands: Sequence[Node | None]) -> Sequence[Node | None]:
+    if isinstance(node.op, Card):
+        return pushed(node, operands)
+    if node.op is SCAN:
+        from .scan_forward import scan_tangents
+
+        return scan_tangents(node, operands, tangents)
+    if node.op is IF_ELSE:
+        return choice_tangents(node, operands, tangents)
+    if node.op is PY_CALL:
+        raise no_derivative(node, "a Python function is called for real there")
+    return [None] * len(node.types)

@@ -1,0 +1,192 @@
+"""Loops with buffers of cotangents (mit_mot ports) as loops without: what is added to later rows becomes a state.
+
+Of a buffer only the rows between the one that is read and the last one that is written are alive, so that as many rows are stored as the
+largest tap says. Row s of the buffer is what stood there at first plus what the steps s - 1, s - 3, … added to it at their taps 1, 3, …:
+
+    read at step s  =  outer[s] + p1[s - 1] + p3[s - 3]
+
+A tap of 1 alone makes a single row that every step replaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from ..ir.graph import substitute, toposort
+from ..ir.node import ITEM, Node, constant, new_input, outputs_of
+from ..ir.ports import SCAN, Carry, LoopSpec, MitMot, Seq, State, Trace, loop_spec, row_of, scan_node
+from ..ir.respecialise import settled
+from ..ops.algebra import add, broadcast_to, concatenate, dims_of, incremented, is_zero, rows, sub, total
+from ..ops.control import with_bodies
+from ..ops.sized import HOLE
+
+
+def without_mit_mots(outputs: Sequence[Node], keep: Collection[Node] = ()) -> tuple[Node, ...]:
+    """`outputs` rebuilt with such loops; nodes in `keep`, and what is behind them, stay as they are. Bodies of loops are not looked into."""
+    done: dict[Node, Node] = {node: node for node in keep}
+    loops: dict[Node, _Plain] = {}
+    for node in toposort(outputs, stop=keep):
+        if node in done:
+            continue
+        inputs = tuple(done.get(parent, parent) for parent in node.inputs)
+        if node.op is SCAN and loop_spec(node).mit_mots:
+            loops[node] = _Plain(loop_spec(node).with_outer(inputs))
+            if len(node.types) == 1:
+                done[node] = loops[node].result(0)
+            continue
+        found = _of_loop(node, loops)
+        done[node] = found or (node if inputs == node.inputs else node.op.rebuild(node, inputs))
+    return tuple(done[node] for node in outputs)
+
+
+def _of_loop(node: Node, loops: dict[Node, _Plain]) -> Node | None:
+    """What stands for a result of a loop, or for the rows of a buffer behind the last step."""
+    if node.op is ITEM and node.inputs[0] in loops:
+        index = node.attr("index")
+        assert isinstance(index, int)
+        return loops[node.inputs[0]].result(index)
+    if node.op.name != "index" or node.attr("spec") != ((HOLE, None, None),):
+        return None
+    source, start = node.inputs
+    loop, index = (source.inputs[0], source.attr("index")) if source.op is ITEM else (source, 0)
+    if loop not in loops or start is not loop_spec(loop).n_steps:
+        return None
+    assert isinstance(index, int)
+    return loops[loop].tail(index) if index < len(loops[loop].parts) else None
+
+
+def plain_graphs(outputs: Sequence[Node]) -> tuple[Node, ...]:
+    """The same, for the bodies of loops and choices as well."""
+    return without_mit_mots(with_bodies(outputs, plain_graphs))
+
+
+@dataclass
+class _Parts:
+    """A buffer as it is at first: its rows at the steps (None: zeros), what row 0 has besides, the rows behind (None: zeros), their number."""
+
+    rows: Node | None
+    first: Node | None
+    tail: Node | None
+    depth: Node
+
+
+class _Plain:
+    """A loop without mit_mot ports that gives what one with them gave."""
+
+    def __init__(self, spec: LoopSpec) -> None:
+        fresh = tuple(new_input(node.type, node.name) for node in spec.inner_inputs())
+        inside = dict(zip(spec.inner_inputs(), fresh, strict=True))
+        self.old = spec = spec.with_inner(fresh, substitute(spec.inner_outputs(), inside))
+        self.parts = [_parts(port, spec.n_steps) for port in spec.mit_mots]
+        self.seqs: list[Seq] = []
+        self.states: list[State] = []
+        self.carries: list[Carry] = []
+        self.now: list[Node] = []
+        self.added: list[list[State | Carry]] = []
+        reads = {port.reads[0]: self._read(port, parts) for port, parts in zip(spec.mit_mots, self.parts, strict=True)}
+        new = replace(
+            spec,
+            seqs=(*spec.seqs, *self.seqs),
+            mit_mots=(),
+            states=(*spec.states, *self.states),
+            traces=(*spec.traces, *map(Trace, self.now)),
+            carries=(*spec.carries, *self.carries),
+        )
+        self.loop = scan_node(settled(new.with_inner(new.inner_inputs(), substitute(new.inner_outputs(), reads))))
+        self.results = outputs_of(self.loop)
+
+    def _read(self, port: MitMot, parts: _Parts) -> Node:
+        """What the first read of a buffer becomes; notes the new ports."""
+        assert port.in_taps == (0, *port.out_taps) and min(port.out_taps, default=1) > 0, port
+        type_ = row_of(port.outer.type)
+        addends = [_addend(write, read) for write, read in zip(port.writes, port.reads[1:], strict=True)]
+        terms: list[Node] = []
+        if parts.rows is not None:
+            terms.append(new_input(row_of(parts.rows.type), port.reads[0].name))
+            self.seqs.append(Seq(parts.rows, (0,), (terms[0],)))
+        self.added.append([])
+        for tap, addend in zip(port.out_taps, addends, strict=True):
+            read = new_input(type_, port.reads[0].name)
+            terms.append(read)
+            first = parts.first if tap == port.out_taps[0] else None
+            state = _state(port, tap, first, read, addend)
+            self.added[-1].append(state)
+            (self.carries if isinstance(state, Carry) else self.states).append(state)  # type: ignore[arg-type]
+        now = total(terms)
+        assert now is not None
+        self.now.append(now)
+        return now
+
+    def result(self, index: int) -> Node:
+        """What the loop gave as its result of that number."""
+        old, n_buffers = self.old, len(self.parts)
+        if index < n_buffers:
+            first_now = len(old.states) + len(self.states) + len(old.traces)
+            return concatenate([self.results[first_now + index], self.tail(index)])
+        k = index - n_buffers
+        if k >= len(old.states):
+            k += len(self.states)
+        if index - n_buffers >= len(old.states) + len(old.traces):
+            k += len(self.now)
+        return self.results[k]
+
+    def tail(self, index: int) -> Node:
+        """The rows of a buffer behind the last step."""
+        parts = self.parts[index]
+        terms = [self._tail_of(port, parts.depth) for port in self.added[index]]
+        found = total(terms if parts.tail is None else [parts.tail, *terms])
+        assert found is not None
+        return found
+
+    def _tail_of(self, port: State | Carry, depth: Node) -> Node:
+        """What one port has added to the rows behind the last step."""
+        if isinstance(port, Carry):
+            place = len(self.old.states) + len(self.states) + len(self.old.traces) + len(self.now) + len(self.old.carries)
+            last = self.results[place + self.carries.index(port)]
+            found, n = broadcast_to(last, (1, *dims_of(last))), 1
+        else:
+            n = port.depth
+            newest = rows(self.results[len(self.old.states) + self.states.index(port)], -n)
+            found = rows(concatenate([port.initial, newest]), -n)  # of a loop of fewer steps, initial rows too
+        rest = sub(depth, constant(n, "int64", weak=True))
+        zero = broadcast_to(constant(0, found.type.dtype), (rest, *dims_of(found)[1:]))
+        return found if zero.type.shape[0] == 0 else concatenate([found, zero])
+
+
+def _state(port: MitMot, tap: int, first: Node | None, read: Node, addend: Node) -> State | Carry:
+    dims, dtype = dims_of(port.outer)[1:], port.outer.type.dtype
+    if port.out_taps == (1,):
+        return Carry(broadcast_to(constant(0, dtype), dims) if first is None else first, read, addend)
+    initial = broadcast_to(constant(0, dtype), (tap, *dims))
+    initial = initial if first is None else incremented(initial, first, (0,))
+    return State(initial, (-tap,), (read,), addend, has_axis=True)
+
+
+def _addend(write: Node, read: Node) -> Node:
+    """What a step adds to a row."""
+    assert write.op.name == "add" and read in write.inputs, f"a buffer is written with {write}, which adds nothing to {read}"
+    a, b = write.inputs
+    return b if a is read else a
+
+
+def _parts(port: MitMot, n_steps: Node) -> _Parts:
+    outer = port.outer
+    depth = sub(dims_of(outer)[0], n_steps)
+    first = None
+    if outer.op.name == "inc_subtensor" and outer.attr("spec") == (0,) and outer.inputs[1].type.rank == outer.type.rank - 1:
+        outer, first = outer.inputs
+    if is_zero(outer):
+        return _Parts(None, first, None, _depth_of(outer, n_steps) or depth)
+    if outer.op.name == "concatenate" and len(outer.inputs) == 2 and is_zero(outer.inputs[1]):
+        dense, zeros = outer.inputs
+        return _Parts(None if is_zero(dense) else dense, first, None, dims_of(zeros)[0])
+    return _Parts(outer, first, rows(outer, n_steps), depth)
+
+
+def _depth_of(zeros: Node, n_steps: Node) -> Node | None:
+    """k where zeros have n_steps + k rows, as written."""
+    count = zeros.inputs[1] if len(zeros.inputs) > 1 else None
+    if count is not None and count.op.name == "add" and count.inputs[0] is n_steps:
+        return count.inputs[1]
+    return None

@@ -1,0 +1,123 @@
+"""The forward rule of a loop: the loop with a tangent beside every state that moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..ir.graph import substitute, toposort
+from ..ir.node import Node, new_input, outputs_of
+from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace, loop_spec, scan_node
+from ..ir.respecialise import settled
+from ..ops.algebra import is_float, zeros_like
+from .mit_mots import without_mit_mots
+from .reverse import reaching
+
+Forward = Callable[[Sequence[Node], Sequence[Node], Sequence[Node | None]], list[Node | None]]
+
+
+def scan_tangents(node: Node, given: Sequence[Node | None], forward: Forward) -> list[Node | None]:
+    """The tangents of a loop's results from those of its outer inputs."""
+    spec = loop_spec(node)
+    if not spec.mit_mots:
+        return _Forward(spec, given, forward).tangents()
+    outer = {parent: new_input(parent.type, parent.name) for parent in node.inputs}
+    loop = node.op.rebuild(node, tuple(outer[parent] for parent in node.inputs))
+    moved = dict(zip(node.inputs, given, strict=True))
+    found = forward(without_mit_mots(outputs_of(loop)), list(outer.values()), [moved[parent] for parent in outer])
+    back = {fresh: parent for parent, fresh in outer.items()}
+    return [None if value is None else substitute([value], back)[0] for value in found]
+
+
+class _Forward:
+    """The loop of values and tangents, in the making."""
+
+    def __init__(self, spec: LoopSpec, given: Sequence[Node | None], forward: Forward) -> None:
+        fresh = tuple(new_input(node.type, node.name) for node in spec.inner_inputs())
+        inside = dict(zip(spec.inner_inputs(), fresh, strict=True))
+        self.spec = spec = spec.with_inner(fresh, substitute(spec.inner_outputs(), inside))
+        self.forward = forward
+        values = iter(given[1:])
+        self.seqs = [next(values) for _ in spec.seqs]
+        self.states = [next(values) for _ in spec.states]
+        self.carries = [next(values) for _ in spec.carries]
+        self.non_seqs = [next(values) for _ in spec.non_seqs]
+
+    def _moving(self) -> dict[Node, Node]:
+        """An inner input for the tangent of each inner input that moves."""
+        spec = self.spec
+        moving: dict[Node, None] = {}
+        for seq, tangent in zip(spec.seqs, self.seqs, strict=True):
+            moving |= dict.fromkeys(seq.reads if tangent is not None else ())
+        for port, tangent in zip(spec.non_seqs, self.non_seqs, strict=True):
+            moving |= dict.fromkeys((port.read,) if tangent is not None else ())
+        recurrent: list[tuple[tuple[Node, ...], Node, Node | None]] = [
+            (state.reads, state.write, tangent) for state, tangent in zip(spec.states, self.states, strict=True)
+        ]
+        recurrent += [((carry.read,), carry.write, tangent) for carry, tangent in zip(spec.carries, self.carries, strict=True)]
+        for reads, _, tangent in recurrent:
+            moving |= dict.fromkeys(reads if tangent is not None else ())
+        order = toposort([write for _, write, _ in recurrent])
+        while True:
+            moving = {read: None for read in moving if is_float(read.type)}
+            active = reaching(order, moving)
+            more = [reads for reads, write, _ in recurrent if write in active and not set(reads) <= set(moving)]
+            if not more:
+                return {read: new_input(read.type, f"d_{read.name or 'x'}") for read in moving}
+            for reads in more:
+                moving |= dict.fromkeys(reads)
+
+    def tangents(self) -> list[Node | None]:
+        spec = self.spec
+        moving = self._moving()
+        writes = [*(port.write for port in spec.states), *(port.write for port in spec.traces), *(port.write for port in spec.carries)]
+        along = self.forward(writes, list(moving), list(moving.values()))
+        of = dict(zip(writes, along, strict=True))
+        seqs = [
+            Seq(tangent, seq.taps, tuple(moving[read] for read in seq.reads))
+            for seq, tangent in zip(spec.seqs, self.seqs, strict=True)
+            if tangent is not None and seq.reads[0] in moving
+        ]
+        states = [
+            State(tangent or zeros_like(state.initial), state.taps, tuple(moving[read] for read in state.reads), self._write(state, of), state.has_axis)
+            for state, tangent in zip(spec.states, self.states, strict=True)
+            if state.reads[0] in moving
+        ]
+        traces = [Trace(value) for trace in spec.traces if (value := of[trace.write]) is not None]
+        carries = [
+            Carry(tangent or zeros_like(carry.shared), moving[carry.read], self._write(carry, of))
+            for carry, tangent in zip(spec.carries, self.carries, strict=True)
+            if carry.read in moving
+        ]
+        non_seqs = [
+            NonSeq(tangent, moving[port.read])
+            for port, tangent in zip(spec.non_seqs, self.non_seqs, strict=True)
+            if tangent is not None and port.read in moving
+        ]
+        loop = scan_node(
+            settled(
+                replace(
+                    spec,
+                    seqs=(*spec.seqs, *seqs),
+                    states=(*spec.states, *states),
+                    traces=(*spec.traces, *traces),
+                    carries=(*spec.carries, *carries),
+                    non_seqs=(*spec.non_seqs, *non_seqs),
+                )
+            )
+        )
+        return self._results(loop, moving, of, len(states), len(traces))
+
+    def _write(self, port: State | Carry, of: dict[Node, Node | None]) -> Node:
+        return of[port.write] or zeros_like(port.write)
+
+    def _results(self, loop: Node, moving: dict[Node, Node], of: dict[Node, Node | None], n_states: int, n_traces: int) -> list[Node | None]:
+        spec = self.spec
+        results = outputs_of(loop)
+        new_states = iter(results[len(spec.states) : len(spec.states) + n_states])
+        start = len(spec.states) + n_states + len(spec.traces)
+        new_traces = iter(results[start : start + n_traces])
+        new_carries = iter(results[start + n_traces + len(spec.carries) :])
+        found: list[Node | None] = [next(new_states) if state.reads[0] in moving else None for state in spec.states]
+        found += [next(new_traces) if of[trace.write] is not None else None for trace in spec.traces]
+        return found + [next(new_carries) if carry.read in moving else None for carry in spec.carries]

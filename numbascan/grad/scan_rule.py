@@ -1,0 +1,377 @@
+"""The reverse rule of a loop: a loop that runs backwards, with a buffer of cotangents for every state.
+
+At the step s of the backward loop, which undoes step t = T - 1 - s, the buffer of a state with taps -1 and -3 is used like this:
+
+    row of the buffer      s       s+1     s+2     s+3
+    row of the state       t       t-1     t-2     t-3
+                           read    +=              +=
+
+Row s is complete when step s reads it: it is the cotangent of the state's row t. What the step's own reads get is added to the rows
+of t - 1 and t - 3. Rows beyond the last step belong to the initial values. Buffer and sequences lie in the order of the backward steps.
+
+What a backward step needs of the forward one: rows of states are read again, contractions and factorisations are kept in a trace,
+elementwise work is computed again. The backward loop is a loop like any other, so its derivatives follow by the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ..ir.graph import substitute, toposort
+from ..ir.node import CONSTANT, Node, constant, new_input, outputs_of
+from ..ir.ports import Carry, LoopSpec, MitMot, NonSeq, Seq, State, Trace, loop_spec, row_of, scan_node
+from ..ir.respecialise import settled
+from ..ops.algebra import (
+    add,
+    broadcast_to,
+    call,
+    concatenate,
+    dims_of,
+    flip,
+    incremented,
+    indexed,
+    is_float,
+    rows,
+    same_dims,
+    sub,
+    zeros_like,
+)
+from ..ops.card import apply
+from ..ops.history import HISTORY
+from .cotangent_rows import split_last
+from .kept import kept_values
+from .mit_mots import without_mit_mots
+from .reverse import reaching
+
+Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
+
+
+def scan_cotangents(node: Node, given: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
+    """The cotangents of a loop's outer inputs (those in `needed`) from those of its results."""
+    spec = loop_spec(node)
+    if spec.mit_mots:
+        return _through(node, given, needed, reverse)
+    backward = _Backward(spec, given, set(needed), reverse)
+    return backward.cotangents()
+
+
+def _through(node: Node, given: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
+    """The same for a loop with buffers, through the equal loop without."""
+    outer = {parent: new_input(parent.type, parent.name) for parent in node.inputs}
+    loop = node.op.rebuild(node, tuple(outer[parent] for parent in node.inputs))
+    pairs = [(out, value) for out, value in zip(without_mit_mots(outputs_of(loop)), given, strict=True) if value is not None]
+    places = {node.inputs[k]: k for k in sorted(needed, reverse=True)}  # of an input that stands at several, the first
+    found = reverse([out for out, _ in pairs], [value for _, value in pairs], [outer[parent] for parent in places])
+    back = {fresh: parent for parent, fresh in outer.items()}
+    result: list[Node | None] = [None] * len(node.inputs)
+    for k, value in zip(places.values(), found, strict=True):
+        result[k] = None if value is None else substitute([value], back)[0]
+    return result
+
+
+@dataclass
+class Recurrence:
+    """A state, or a shared variable that every step replaces, seen alike. `rows`, `last`: cotangents of all rows, of the last one."""
+
+    initial: Node
+    taps: tuple[int, ...]
+    reads: tuple[Node, ...]
+    write: Node
+    has_axis: bool
+    is_carry: bool
+    rows: Node | None
+    last: Node | None = None
+
+    @property
+    def depth(self) -> int:
+        return -min(self.taps)
+
+    def as_state(self) -> State:
+        return State(self.initial, self.taps, self.reads, self.write, self.has_axis)
+
+
+class _Backward:
+    """The backward loop of one loop, in the making."""
+
+    def __init__(self, spec: LoopSpec, given: Sequence[Node | None], needed: set[int], reverse: Reverse) -> None:
+        fresh = tuple(new_input(node.type, node.name) for node in spec.inner_inputs())
+        inside = dict(zip(spec.inner_inputs(), fresh, strict=True))
+        self.spec = spec.with_inner(fresh, substitute(spec.inner_outputs(), inside))
+        self.needed, self.reverse = needed, reverse
+        values = iter(given)
+        self.recurrences = [
+            Recurrence(port.initial, port.taps, port.reads, port.write, port.has_axis, False, next(values)) for port in self.spec.states
+        ]
+        self.trace_rows = [next(values) for _ in self.spec.traces]
+        for carry in self.spec.carries:
+            last = next(values)
+            self.recurrences.append(Recurrence(carry.shared, (-1,), (carry.read,), carry.write, False, True, None, last))
+        for recurrence in self.recurrences:
+            if recurrence.rows is not None:
+                recurrence.rows, recurrence.last = split_last(recurrence.rows)
+        self.seqs: list[Seq] = []
+        self.mit_mots: list[MitMot] = []
+        self.traces: list[Trace] = []
+        self.sums: list[Carry] = []
+        self.inside: dict[Node, Node] = {}  # what the backward step reads in place of a value of the forward step
+
+    # which values have cotangents -----------------------------------------------------------------------------------
+
+    def _positions(self) -> tuple[range, range, range, range]:
+        """Places among the outer inputs: sequences, initial values of states, shared variables, non-sequences."""
+        spec = self.spec
+        sizes = (len(spec.seqs), len(spec.states), len(spec.carries), len(spec.non_seqs))
+        starts = [1 + sum(sizes[:k]) for k in range(4)]
+        a, b, c, d = (range(start, start + size) for start, size in zip(starts, sizes, strict=True))
+        return a, b, c, d
+
+    def _initials(self) -> range:
+        _, states, carries, _ = self._positions()
+        return range(states.start, carries.stop)
+
+    def _dependent_reads(self) -> dict[Node, None]:
+        """The inner inputs whose cotangents are wanted: they stand for needed outer inputs, or depend on these over the steps."""
+        seqs, _, _, non_seqs = self._positions()
+        found: dict[Node, None] = {}
+        for place, seq in zip(seqs, self.spec.seqs, strict=True):
+            found |= dict.fromkeys(seq.reads if place in self.needed else ())
+        for place, non_seq in zip(non_seqs, self.spec.non_seqs, strict=True):
+            found |= dict.fromkeys((non_seq.read,) if place in self.needed else ())
+        for place, recurrence in zip(self._initials(), self.recurrences, strict=True):
+            found |= dict.fromkeys(recurrence.reads if place in self.needed else ())
+        order = toposort(self._writes())
+        while True:
+            found = {read: None for read in found if is_float(read.type)}
+            active = reaching(order, found)
+            more = [one for one in self.recurrences if one.write in active and not set(one.reads) <= set(found)]
+            if not more:
+                return found
+            for recurrence in more:
+                found |= dict.fromkeys(recurrence.reads)
+
+    def _writes(self) -> list[Node]:
+        return [*(one.write for one in self.recurrences), *(trace.write for trace in self.spec.traces)]
+
+    def _step(self) -> dict[Node, Node]:
+        """The cotangent of each inner input that gets one, as a graph over inner inputs and `self.above`."""
+        wanted = self._dependent_reads()
+        active = reaching(toposort(self._writes()), wanted)
+        above: dict[int, Node] = {}  # by place among the writes: what stands for the cotangent of the write
+        writes = self._writes()
+        given = [one.rows or one.last for one in self.recurrences] + self.trace_rows
+        alive = [k for k, value in enumerate(given) if value is not None and writes[k] in active]
+        found: dict[Node, Node] = {}
+        while True:
+            above |= {k: new_input(writes[k].type.strong(), f"d_{writes[k].name or 'out'}") for k in alive if k not in above}
+            values = self.reverse([writes[k] for k in above], list(above.values()), list(wanted))
+            found = {read: value for read, value in zip(wanted, values, strict=True) if value is not None}
+            alive = [
+                k
+                for k, one in enumerate(self.recurrences)
+                if k not in above and one.write in active and any(read in found for read in one.reads)
+            ]
+            if not alive:
+                self.above = above
+                return found
+
+    # the loop -------------------------------------------------------------------------------------------------------
+
+    def cotangents(self) -> list[Node | None]:
+        """The cotangents of the outer inputs."""
+        step = self._step()
+        if not step:
+            return [None] * len(self.spec.outer_inputs())
+        kept = kept_values(list(step.values()), self._writes(), self.spec.inner_inputs())
+        self._forward(kept, self._read_again(list(step.values()), kept))
+        self._recurrence_ports(step)
+        self._trace_ports()
+        self._sequence_ports(step)
+        self._sum_ports(step)
+        self._sources(list(step.values()), kept)
+        return self._results(step)
+
+    def _read_again(self, values: Sequence[Node], kept: Collection[Node]) -> set[Node]:
+        """Inner inputs that the backward step reads."""
+        return set(toposort(values, stop=kept)) & set(self.spec.inner_inputs())
+
+    def _forward(self, kept: Sequence[Node], read: set[Node]) -> None:
+        """The forward loop, with the rows that the backward one needs among its results."""
+        spec = self.spec
+        must_count = spec.until is not None and not (spec.states or spec.traces or kept)
+        carried = self.recurrences[len(spec.states) :]
+        converted = [one for k, one in enumerate(carried) if one.reads[0] in read or (must_count and k == 0)]
+        left = [carry for carry in spec.carries if all(carry.read is not one.reads[0] for one in converted)]
+        states = (*spec.states, *(one.as_state() for one in converted))
+        traces = (*spec.traces, *(Trace(value) for value in kept))
+        loop = scan_node(settled(replace(spec, states=states, traces=traces, carries=tuple(left))))
+        results = outputs_of(loop)
+        self.state_rows = dict(zip((state.reads[0] for state in states), results, strict=False))
+        self.kept_rows = dict(zip(kept, results[len(states) + len(spec.traces) :], strict=False))
+        ran = spec.n_steps if spec.until is None else dims_of(results[0])[0]
+        self.ran = ran
+        self.steps = ran if spec.truncate_gradient == -1 else call("minimum", ran, constant(spec.truncate_gradient, "int64"))
+
+    # its ports ------------------------------------------------------------------------------------------------------
+
+    def _recurrence_ports(self, step: dict[Node, Node]) -> None:
+        """A buffer for each state whose reads have cotangents; a sequence for one that no step reads again."""
+        self.buffer_of: dict[int, int] = {}
+        for k, one in enumerate(self.recurrences):
+            if k not in self.above:
+                continue
+            taps = [(-tap, step[read]) for tap, read in zip(one.taps, one.reads, strict=True) if read in step]
+            outer = self._buffer(one)
+            if not taps:
+                self._add_sequence(outer, (0,), (self.above[k],))
+                continue
+            reads = tuple(new_input(row_of(outer.type)) for _ in taps)
+            writes = tuple(add(read, value) for read, (_, value) in zip(reads, taps, strict=True))
+            places = tuple(place for place, _ in taps)
+            now = new_input(row_of(outer.type), self.above[k].name)
+            self.inside[self.above[k]] = now
+            self.buffer_of[k] = len(self.mit_mots)
+            self.mit_mots.append(MitMot(outer, (0, *places), (now, *reads), places, writes))
+
+    def _buffer(self, one: Recurrence) -> Node:
+        """The cotangents of a state's rows in the order of the backward steps, then zeros for the initial rows."""
+        dims, dtype = dims_of(one.initial)[one.has_axis :], one.write.type.dtype
+        zero = constant(0, dtype)
+        if one.rows is None:
+            buffer = broadcast_to(zero, (call("add", self.steps, constant(one.depth, "int64")), *dims))
+        else:
+            buffer = concatenate([self._backwards(one.rows), broadcast_to(zero, (one.depth, *dims))])
+        return buffer if one.last is None else incremented(buffer, one.last, (0,))
+
+    def _backwards(self, value: Node) -> Node:
+        """Rows of all steps, from the last step to the earliest that is undone."""
+        return flip(value) if self.steps is self.ran else rows(flip(value), None, self.steps)
+
+    def _trace_ports(self) -> None:
+        for k, value in enumerate(self.trace_rows, len(self.recurrences)):
+            if k in self.above:
+                assert value is not None
+                self._add_sequence(self._backwards(value), (0,), (self.above[k],))
+
+    def _add_sequence(self, outer: Node, taps: tuple[int, ...], stands_for: Iterable[Node]) -> None:
+        """A sequence of the backward loop; its rows stand for values of the forward step."""
+        inner = {value: new_input(row_of(outer.type), value.name) for value in stands_for}
+        self.inside.update(inner)
+        self.seqs.append(Seq(outer, taps, tuple(inner.values())))
+
+    def _sequence_ports(self, step: dict[Node, Node]) -> None:
+        self.seq_traces: dict[Node, int] = {}
+        for seq in self.spec.seqs:
+            for read in seq.reads:
+                if read in step:
+                    self.seq_traces[read] = len(self.traces)
+                    self.traces.append(Trace(step[read]))
+
+    def _sum_ports(self, step: dict[Node, Node]) -> None:
+        """What a non-sequence gets is summed over the steps."""
+        self.sum_of: dict[Node, int] = {}
+        for port in self.spec.non_seqs:
+            if port.read in step:
+                zeros = zeros_like(port.outer)
+                read = new_input(zeros.type, f"d_{port.outer.name or 'non_seq'}")
+                self.sum_of[port.read] = len(self.sums)
+                self.sums.append(Carry(zeros, read, add(read, step[port.read])))
+
+    def _sources(self, values: Sequence[Node], kept: Sequence[Node]) -> None:
+        """The values of the forward step that the backward step reads: sequences, states, what was kept, non-sequences."""
+        read = self._read_again(values, kept)
+        for seq in self.spec.seqs:
+            if read & set(seq.reads):
+                outer = flip(self._used_rows(seq))
+                self._add_sequence(outer, tuple(-tap for tap in seq.taps), seq.reads)
+        for one in self.recurrences:
+            if read & set(one.reads):
+                result = self.state_rows[one.reads[0]]
+                history = apply(HISTORY, one.initial, result, depth=one.depth, has_axis=one.has_axis)
+                self._add_sequence(flip(history), tuple(-tap for tap in one.taps), one.reads)
+        for value in kept:
+            self._add_sequence(flip(self.kept_rows[value]), (0,), (value,))
+        self.non_seqs = []
+        for port in self.spec.non_seqs:
+            if port.read in read:
+                inner = new_input(port.outer.type, port.outer.name)
+                self.inside[port.read] = inner
+                self.non_seqs.append(NonSeq(port.outer, inner))
+
+    def _used_rows(self, seq: Seq) -> Node:
+        """The rows of a sequence that the loop's steps have read."""
+        if self._reads_whole(seq):
+            return seq.outer
+        return rows(seq.outer, None, call("add", self.ran, constant(seq.span, "int64")))
+
+    def _reads_whole(self, seq: Seq) -> bool:
+        """Is the number of steps that of the sequence's rows, for sure?"""
+        return seq.span == 0 and same_dims(seq.outer, (self.ran, *dims_of(seq.outer)[1:]))
+
+    # what comes out -------------------------------------------------------------------------------------------------
+
+    def _results(self, step: dict[Node, Node]) -> list[Node | None]:
+        spec = LoopSpec(
+            n_steps=self.steps,
+            seqs=tuple(self.seqs),
+            mit_mots=tuple(self.mit_mots),
+            traces=tuple(self.traces),
+            carries=tuple(self.sums),
+            non_seqs=tuple(self.non_seqs),
+            name=f"{self.spec.name}_gradient",
+            notes=tuple(note for note in self.spec.notes if note[0] != "checkpoint"),
+        )
+        writes = substitute(spec.inner_outputs(), self.inside)
+        loop = scan_node(settled(spec.with_inner(spec.inner_inputs(), writes)))
+        loop.origin = loop.origin or self.spec.n_steps.origin
+        found = outputs_of(loop)
+        buffers = found[: len(self.mit_mots)]
+        traced = found[len(self.mit_mots) : len(self.mit_mots) + len(self.traces)]
+        sums = found[len(self.mit_mots) + len(self.traces) :]
+        result: list[Node | None] = [None] * len(self.spec.outer_inputs())
+        seqs, _, _, non_seqs = self._positions()
+        for place, seq in zip(seqs, self.spec.seqs, strict=True):
+            result[place] = self._sequence_cotangent(seq, traced) if place in self.needed else None
+        for place, (k, one) in zip(self._initials(), enumerate(self.recurrences), strict=True):
+            if place in self.needed and k in self.above:
+                result[place] = self._initial_cotangent(one, buffers[self.buffer_of[k]] if k in self.buffer_of else self._buffer(one))
+        for place, port in zip(non_seqs, self.spec.non_seqs, strict=True):
+            if port.read in self.sum_of:
+                result[place] = sums[self.sum_of[port.read]]
+        return result
+
+    def _first_undone(self) -> Node | None:
+        """The earliest step that is undone; None for step 0."""
+        return None if self.steps is self.ran else sub(self.ran, self.steps)
+
+    def _sequence_cotangent(self, seq: Seq, traced: Sequence[Node]) -> Node | None:
+        """What the taps of a sequence get, added up where they read the same rows; zeros for rows that were not read."""
+        found: Node | None = None
+        first = self._first_undone()
+        for tap, read in zip(seq.taps, seq.reads, strict=True):
+            if read not in self.seq_traces:
+                continue
+            value = flip(traced[self.seq_traces[read]])
+            if len(seq.taps) == 1 and first is None and self._reads_whole(seq):
+                return value
+            start: Node = constant(seq.before + tap, "int64") if first is None else add(first, constant(seq.before + tap, "int64"))
+            region = ((start, add(start, self.steps), None),)
+            found = incremented(zeros_like(seq.outer) if found is None else found, value, region)
+        return found
+
+    def _initial_cotangent(self, one: Recurrence, buffer: Node) -> Node:
+        """The rows of the buffer behind the last step, oldest first."""
+        tail = rows(buffer, self.steps)
+        first = self._first_undone()
+        if first is None and not one.has_axis:
+            return indexed(tail, (0,))
+        ordered = flip(tail)
+        if first is not None:  # rows of states that no undone step reads are behind: they count as constants
+            left = call("maximum", sub(constant(one.depth, "int64"), first), constant(0, "int64"))
+            nothing = broadcast_to(constant(0, buffer.type.dtype), (sub(constant(one.depth, "int64"), left), *dims_of(buffer)[1:]))
+            ordered = concatenate([nothing, rows(ordered, None, left)])
+        if not one.has_axis:
+            return indexed(ordered, (0,))
+        if one.initial.type.shape[0] == one.depth:
+            return ordered
+        return incremented(zeros_like(one.initial), ordered, ((None, one.depth, None),))
