@@ -12,6 +12,7 @@ from .emit.cache import load
 from .emit.cpu import RESERVED, error_texts, module_text
 from .emit.sizes import Memory, memory_of, steps_of
 from .errors import CudaUnavailableError
+from .grad.mit_mots import plain_graphs
 from .ir.graph import Graph, substitute, toposort
 from .ir.node import ARG, INPUT, Node, arg
 from .ir.ports import SCAN, loop_spec
@@ -157,7 +158,8 @@ class Kernel:
     def __init__(self, graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> None:
         start = perf_counter()
         self.graph = graph
-        self.plan: Plan = plan(split_row_reads(graph), name, given, mode.check_finite, RESERVED)
+        plain = Graph(graph.inputs, plain_graphs(graph.outputs))
+        self.plan: Plan = plan(split_row_reads(plain), name, given, mode.check_finite, RESERVED)
         self.text = module_text(self.plan.function, mode.fastmath)
         self._error_texts = error_texts(self.plan.function)
         generated = perf_counter()

@@ -16,14 +16,30 @@ import numbascan as ns
 LOG_LIKELIHOOD = -632.5456251  # Durbin and Koopman's local-level model of the Nile at the variances below
 OBSERVATION_VARIANCE, LEVEL_VARIANCE = 15099.0, 1469.1
 LORENZ_STEPS = 1_000_000
+OIL_LOG_LIKELIHOOD = -18165.858870  # arch 8.0.0 (Sheppard) on the same returns: constant mean, GARCH(1, 1), normal errors
+OIL_ESTIMATES = (0.046682, 0.055805, 0.085626, 0.909099)  # mu, omega, alpha, beta
+OIL_ERRORS = (0.020190, 0.010077, 0.006791, 0.006970)  # their standard errors, from the Hessian
+GARCH_BOUNDS = ((None, None), (1e-6, None), (0.0, 1.0), (0.0, 1.0))
 PLOT = "nile.png"
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    """The rows of a table in numbascan/data, without the comments above it."""
+    text = resources.files("numbascan.data").joinpath(name).read_text(encoding="utf-8")
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 
 def nile() -> tuple[np.ndarray, np.ndarray]:
     """Years and annual flows of the Nile at Aswan, 1871 to 1970, in 1e8 m^3."""
-    text = resources.files("numbascan.data").joinpath("nile.csv").read_text(encoding="utf-8")
-    rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
-    return np.array([int(row["year"]) for row in rows]), np.array([float(row["flow"]) for row in rows])
+    table = rows("nile.csv")
+    return np.array([int(row["year"]) for row in table]), np.array([float(row["flow"]) for row in table])
+
+
+def oil_returns() -> np.ndarray:
+    """Daily returns of crude oil (West Texas Intermediate), 1986 to 2018, in per cent of the price of the trading day before."""
+    days = ("monday", "tuesday", "wednesday", "thursday", "friday")
+    prices = np.array([float(row[day]) for row in rows("crude_oil.csv") for day in days if row[day]])
+    return 100 * (prices[1:] / prices[:-1] - 1)
 
 
 def local_level(flow: Any, level: Any, variance: Any, observation: Any, drift: Any) -> tuple[Any, Any, Any]:
@@ -45,6 +61,38 @@ def lorenz_step(y: Any, dt: Any, sigma: Any, rho: Any, beta: Any) -> Any:
 def double(power: Any, limit: Any) -> tuple[Any, ns.until]:
     """Powers of two, until one exceeds the limit."""
     return power * 2, ns.until(power * 2 > limit)
+
+
+def garch_day(r: Any, variance: Any, mu: Any, omega: Any, alpha: Any, beta: Any) -> tuple[Any, Any]:
+    """One day of GARCH(1,1): the variance of the next day, and this day's term of the log-likelihood."""
+    error = r - mu
+    term = -0.5 * (math.log(2 * math.pi) + np.log(variance) + error * error / variance)
+    return omega + alpha * error * error + beta * variance, term
+
+
+def garch_loss(parameters: Any, returns: Any, before: Any) -> Any:
+    """Minus the log-likelihood of mu, omega, alpha and beta; `before`: the variance before the first day."""
+    mu, omega, alpha, beta = parameters
+    first = omega + (alpha + beta) * before
+    _, terms = ns.scan(
+        garch_day, sequences=returns, outputs_info=[first, None], non_sequences=[mu, omega, alpha, beta], return_updates=False
+    )
+    return -terms.sum()
+
+
+def fit_garch(loss: Callable[..., Any], has_gradient: bool, returns: np.ndarray) -> tuple[Any, float]:
+    """SciPy's optimum of the GARCH model and the seconds it took; without a gradient it takes finite differences."""
+    from scipy.optimize import minimize
+
+    start = np.array([0.03, 0.1, 0.1, 0.8])
+    options = {"ftol": 1e-13, "gtol": 1e-4, "maxfun": 10_000}
+    arguments = (returns, variance_before(returns))
+    return timed(lambda: minimize(loss, start, args=arguments, jac=has_gradient or None, bounds=GARCH_BOUNDS, options=options))
+
+
+def variance_before(returns: np.ndarray) -> float:
+    """The variance before the first day: the squares of the first 75 days, each with 0.94 times the weight of the one before."""
+    return float(np.average((returns[:75] - returns.mean()) ** 2, weights=0.94 ** np.arange(75)))
 
 
 def timed(run: Callable[[], Any]) -> tuple[Any, float]:
@@ -85,11 +133,11 @@ class Tour:
             return filter_levels(sequences=flow[1:], outputs_info=start, non_sequences=[OBSERVATION_VARIANCE, LEVEL_VARIANCE])
 
         def plain() -> list[Any]:
-            level, variance, rows = flow[0], OBSERVATION_VARIANCE, []
+            level, variance, steps = flow[0], OBSERVATION_VARIANCE, []
             for value in flow[1:]:
                 level, variance, term = local_level(value, level, variance, OBSERVATION_VARIANCE, LEVEL_VARIANCE)
-                rows.append((level, variance, term))
-            return [np.array(column) for column in zip(*rows, strict=True)]
+                steps.append((level, variance, term))
+            return [np.array(column) for column in zip(*steps, strict=True)]
 
         (levels, variances, terms), expected = self.times(compiled, plain)
         print(f"   log-likelihood {terms.sum():.7f} from {len(terms)} terms")
@@ -104,10 +152,10 @@ class Tour:
         n_plain = LORENZ_STEPS // 100
 
         def plain() -> np.ndarray:
-            y, rows = np.ones(3), np.empty((n_plain, 3))
+            y, path = np.ones(3), np.empty((n_plain, 3))
             for t in range(n_plain):
-                rows[t] = y = lorenz_step(y, *parameters)
-            return rows
+                path[t] = y = lorenz_step(y, *parameters)
+            return path
 
         path, expected = self.times(
             lambda: lorenz(outputs_info=np.ones(3), non_sequences=parameters, n_steps=LORENZ_STEPS), plain, share=n_plain / LORENZ_STEPS
@@ -125,16 +173,35 @@ class Tour:
         powers = ns.scan(double)
 
         def plain() -> np.ndarray:
-            rows: list[float] = []
+            found: list[float] = []
             power = 1.0
-            while not rows or power <= 45:
+            while not found or power <= 45:
                 power = power * 2
-                rows.append(power)
-            return np.array(rows)
+                found.append(power)
+            return np.array(found)
 
         found, expected = self.times(lambda: powers(outputs_info=1.0, non_sequences=45.0, n_steps=1024), plain)
         print(f"   {found}")
         self.check("2, 4, 8, 16, 32, 64 and nothing more", found.tolist() == expected.tolist() == [2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
+
+    def garch(self) -> None:
+        returns = oil_returns()
+        print(f"4. GARCH(1,1) fitted by SciPy to {len(returns):,} daily returns of crude oil (1986 to 2018), with gradients and without")
+        loss, loss_and_gradient, curvature = ns.jit(garch_loss), ns.value_and_grad(garch_loss), ns.hessian(garch_loss)
+        arguments = (np.array(OIL_ESTIMATES), returns, variance_before(returns))
+        _, seconds = timed(lambda: [compiled(*arguments) for compiled in (loss, loss_and_gradient, curvature)])
+        print(f"   value, gradient and Hessian traced and compiled, or from the disk cache, in {seconds:.2f} s")
+        (exact, exact_seconds), (differences, seconds) = fit_garch(loss_and_gradient, True, returns), fit_garch(loss, False, returns)
+        errors = np.sqrt(np.diag(np.linalg.inv(curvature(exact.x, *arguments[1:]))))
+        print("                             mu     omega     alpha      beta   log-likelihood  evaluations")
+        for name, fit, spent in (("gradient", exact, exact_seconds), ("finite differences", differences, seconds)):
+            numbers = "".join(f"{value:10.6f}" for value in fit.x)
+            print(f"   {name:<20}{numbers}{-fit.fun:17.6f}{fit.nfev:13d} in {spent * 1e3:.0f} ms")
+        print(f"   {'standard errors':<20}" + "".join(f"{value:10.6f}" for value in errors))
+        self.check("the log-likelihood that the package arch finds", abs(-exact.fun - OIL_LOG_LIKELIHOOD) < 1e-5)
+        self.check("its estimates", bool((abs(exact.x - OIL_ESTIMATES) < 1e-3 * errors).all()))
+        self.check("its standard errors", np.allclose(errors, OIL_ERRORS, rtol=1e-3))
+        self.check("finite differences lead to the same estimates", bool((abs(exact.x - differences.x) < 1e-2 * errors).all()))
 
 
 def _plot(years: np.ndarray, flow: np.ndarray, levels: np.ndarray, spread: np.ndarray) -> None:
@@ -161,6 +228,7 @@ def main() -> int:
     tour.nile()
     tour.lorenz()
     tour.until()
+    tour.garch()
     if tour.wrong:
         print(f"WRONG: {'; '.join(tour.wrong)}")
         return 1

@@ -51,14 +51,18 @@ def polygamma(n: Any, x: Any) -> Any:
 
 @_scalar
 def _power_sum(m: int, x: float) -> float:
-    """The sum of (x + k)**-m over k >= 0, for m > 1. For x < 0: that over all integers k, which has period 1, less that over k < 0."""
+    """The sum of (x + k)**-m over k >= 0, for m > 1. For x < 0: that over all integers k, less that over k < 0."""
     if x > 0:
         return _positive_power_sum(m, x)
     if x == math.floor(x):
         return np.inf
-    part = x - np.rint(x)
-    behind = _positive_power_sum(m, 1 - part) - _positive_power_sum(m, 1 - x)
-    return part ** -float(m) + _positive_power_sum(m, 1 + part) + (-behind if m % 2 else behind)
+    part = x - np.rint(x)  # the sum over all integers has period 1, and is even or odd as m is
+    near, far = abs(part), 1.0 - abs(part)
+    sign = -1.0 if m % 2 else 1.0
+    exponent = -float(m)
+    # in this order an odd sum is exactly 0 at halves
+    everything = (near**exponent + sign * far**exponent) + (_positive_power_sum(m, 1 + near) + sign * _positive_power_sum(m, 1 + far))
+    return (everything if part > 0 else sign * everything) - sign * _positive_power_sum(m, 1 - x)
 
 
 _TAYLOR = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600, -3617 / 10670622842880000)
@@ -68,17 +72,16 @@ _TAYLOR = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 13076
 @_scalar
 def _positive_power_sum(m: int, x: float) -> float:
     """The same for x > 0: terms one by one, then the rest by the formula of Euler and Maclaurin (DLMF 25.11.5)."""
-    exponent = -float(m)
     total = 0.0
-    while x < 10 + m:  # from there on the last term of the formula is below rounding
-        term = x**exponent
+    while x < 10 + m:  # from there on what the formula leaves out is below rounding
+        term = x ** -float(m)
         total += term
         if term < 1e-17 * total:
             return total
         x += 1.0
-    rest = x**exponent
-    total += rest * (0.5 + x / (m - 1))
-    factor = rest * m / x
+    rest = x ** (1.0 - m)  # the term x**-m alone might underflow
+    total += rest / (m - 1) + 0.5 * rest / x
+    factor = rest * m / (x * x)
     for k in range(len(_TAYLOR)):
         total += _TAYLOR[k] * factor
         factor *= (m + 2 * k + 1) * (m + 2 * k + 2) / (x * x)

@@ -36,7 +36,7 @@ def _terms(node: Node) -> list[Node]:
 
 def _last_row(node: Node) -> Node | None:
     """The last row of `x[-1, ...]`'s cotangent: zeros with something added there."""
-    if node.op.name != "inc_subtensor" or len(node.inputs) != 2 or not is_zero(node.inputs[0]):
+    if node.op.name not in ("inc_subtensor", "set_subtensor") or len(node.inputs) != 2 or not is_zero(node.inputs[0]):
         return None
     spec = node.attr("spec")
     assert isinstance(spec, tuple)

@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.graph import substitute, toposort
-from ..ir.node import ITEM, Node, constant, new_input, outputs_of
+from ..ir.node import ITEM, Node, constant, constant_value, new_input, outputs_of
 from ..ir.ports import SCAN, Carry, LoopSpec, MitMot, Seq, State, Trace, loop_spec, row_of, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import add, broadcast_to, concatenate, dims_of, incremented, is_zero, rows, sub, total
@@ -46,14 +46,22 @@ def _of_loop(node: Node, loops: dict[Node, _Plain]) -> Node | None:
         index = node.attr("index")
         assert isinstance(index, int)
         return loops[node.inputs[0]].result(index)
-    if node.op.name != "index" or node.attr("spec") != ((HOLE, None, None),):
+    if node.op.name != "index":
         return None
-    source, start = node.inputs
+    source = node.inputs[0]
     loop, index = (source.inputs[0], source.attr("index")) if source.op is ITEM else (source, 0)
-    if loop not in loops or start is not loop_spec(loop).n_steps:
+    if loop not in loops or not _starts_behind(node, loop_spec(loop).n_steps):
         return None
     assert isinstance(index, int)
     return loops[loop].tail(index) if index < len(loops[loop].parts) else None
+
+
+def _starts_behind(node: Node, n_steps: Node) -> bool:
+    """Is it `x[n_steps:]`?"""
+    count = constant_value(n_steps)
+    if count is not None:
+        return node.attr("spec") == ((int(count), None, None),)
+    return node.attr("spec") == ((HOLE, None, None),) and node.inputs[1] is n_steps
 
 
 def plain_graphs(outputs: Sequence[Node]) -> tuple[Node, ...]:

@@ -16,9 +16,7 @@ from .rules import Cotangent, accumulated, no_derivative, pulled, scalar_mask
 Terms = dict[Node, list[Cotangent]]
 
 
-def cotangents(
-    outputs: Sequence[Node], given: Sequence[Node], wrt: Sequence[Node], constants: Collection[Node] = ()
-) -> list[Node | None]:
+def cotangents(outputs: Sequence[Node], given: Sequence[Node], wrt: Sequence[Node], constants: Collection[Node] = ()) -> list[Node | None]:
     """The cotangent of each node in `wrt`: what `given`, the cotangents of `outputs`, become on the way back. None: no way leads there.
 
     `constants` lets nothing through. Integers and booleans carry nothing. Raises NullGradientError where the way leads through an op
@@ -96,4 +94,3 @@ def _operand_cotangents(node: Node, given: Sequence[Cotangent | None], needed: C
     else:
         return [None] * len(node.inputs)
     return [None if value is None else Cotangent(value, mask) for value in found]
-

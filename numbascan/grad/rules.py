@@ -13,6 +13,7 @@ from ..errors import NullGradientError
 from ..ir.node import Node
 from ..ops.algebra import broadcast_to, call, cast, dims_of, mul, neg, same_dims, sum_to, total, where, zeros_like
 from ..ops.card import Card, Gate, at_line
+from .sparse import summed
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,8 @@ def accumulated(terms: Sequence[Cotangent]) -> Cotangent:
     """The sum of cotangents of one node."""
     masks = {term.mask for term in terms}
     if len(masks) == 1:
-        value = total([term.value for term in terms])
-        assert value is not None
-        return Cotangent(value, masks.pop())
-    value = total([term.realised() for term in terms])
-    assert value is not None
-    return Cotangent(value)
+        return Cotangent(summed([term.value for term in terms]), masks.pop())
+    return Cotangent(summed([term.realised() for term in terms]))
 
 
 def no_derivative(node: Node, reason: str) -> NullGradientError:
@@ -159,4 +156,3 @@ def _pushed_elementwise(node: Node, card: Card, tangents: Sequence[Node | None])
         terms.append(where(_gate(partial), tangent, 0) if isinstance(partial, Gate) else _scaled(tangent, partial))
     value = total(terms)
     return None if value is None else broadcast_to(value, dims_of(node))
-

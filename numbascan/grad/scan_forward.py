@@ -79,7 +79,13 @@ class _Forward:
             if tangent is not None and seq.reads[0] in moving
         ]
         states = [
-            State(tangent or zeros_like(state.initial), state.taps, tuple(moving[read] for read in state.reads), self._write(state, of), state.has_axis)
+            State(
+                tangent or zeros_like(state.initial),
+                state.taps,
+                tuple(moving[read] for read in state.reads),
+                self._write(state, of),
+                state.has_axis,
+            )
             for state, tangent in zip(spec.states, self.states, strict=True)
             if state.reads[0] in moving
         ]
@@ -111,7 +117,9 @@ class _Forward:
     def _write(self, port: State | Carry, of: dict[Node, Node | None]) -> Node:
         return of[port.write] or zeros_like(port.write)
 
-    def _results(self, loop: Node, moving: dict[Node, Node], of: dict[Node, Node | None], n_states: int, n_traces: int) -> list[Node | None]:
+    def _results(
+        self, loop: Node, moving: dict[Node, Node], of: dict[Node, Node | None], n_states: int, n_traces: int
+    ) -> list[Node | None]:
         spec = self.spec
         results = outputs_of(loop)
         new_states = iter(results[len(spec.states) : len(spec.states) + n_states])

@@ -28,7 +28,7 @@ def _function(
     domain: tuple[float, float] = (-1.7, 2.1),
     *keys: Callable[..., Any],
 ) -> Card:
-    """The card of a function of one operand. `slope`: (result, operand) -> derivative; `complex_` names the text for complex ones, if any."""
+    """The card of a function of one operand, and its slope. `complex_` names the text for complex operands, default: there is none."""
     texts = {"f": call(f"{real}({{0}})"), "c": call(f"{complex_}({{0}})")}
     return elementwise(ufunc.__name__, ufunc, texts, *keys, domains=(domain,), partials=lambda out, x: (slope(out, x),))
 

@@ -288,8 +288,8 @@ def _stays(node: Node, spec: Spec, rank: int) -> Node:
     shape = dims_of(taken(blank, places))
     numbers = reshaped(counted(reduce(mul, shape)), shape)
     stays = call("equal", taken(written(blank, numbers, places), places), numbers)
-    found = layout(for_all_axes(node.attr("spec"), node.type.rank), len(shape))
-    return expand(stays, range(found.array_start + len(shape), rank))
+    first = layout(for_all_axes(node.attr("spec"), node.type.rank), len(shape)).array_start
+    return expand(stays, range(len(shape), rank - first))
 
 
 def _assign(array: Any, index: Any, values: Any) -> None:

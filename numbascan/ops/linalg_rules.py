@@ -166,7 +166,7 @@ def _trace_of_quotient(a: Node, da: Node) -> Node:
 
 
 def _det_vjp(node: Node, w: Node) -> Sequence[Node]:
-    """By the inverse: at a singular matrix the gradient raises LinAlgError, though there is one."""
+    """By the inverse: at a singular matrix this raises LinAlgError, though there is a gradient."""
     return (_scaled_inverse(mul(w, node), node.inputs[0]),)
 
 
@@ -276,10 +276,11 @@ def _from_eigen(vectors: Node, values: Node, w_values: Node | None, w_vectors: N
 
 
 def _eigh_vjp(node: Node, w_values: Node | None, w_vectors: Node | None) -> Sequence[Node]:
-    """Of eigenvalues that differ. The gradient that reaches eigenvectors of equal ones is infinite or NaN.
+    """Of eigenvalues that differ. What reaches eigenvectors of equal ones is infinite or NaN; sums over equal eigenvalues have gradients.
 
     A complex eigenvector is known up to a factor of modulus 1. As in JAX it is taken to move at right angles to itself: results that do not
-    depend on the factor have their gradient, others have none that means anything.
+    depend on the factor have their derivatives. Others follow LAPACK's choice, a real first component (last, for the upper triangle),
+    and are not described; the factor of an eigenvector with 0 at that place has no derivative.
     """
     values, vectors = item(node, 0), item(node, 1)
     return (_from_eigen(vectors, values, w_values, w_vectors, bool(node.attr("lower"))),)

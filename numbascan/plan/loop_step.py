@@ -12,7 +12,7 @@ from ..ir.ports import LoopSpec, Seq
 from ..ops.card import Card
 from .builder import Builder, negated
 from .place import is_small
-from .save_mem import Every, Last, LastRows, Request, is_loop_rows
+from .save_mem import Every, Last, LastRows, Path, Request, is_loop_rows
 from .scope import Scope, cast, nest, scalar_name
 from .storage import LocalState, NextRow, RingState, Rows, RowState, StateStore, Waiting, is_kept
 from .values import Computed, Indices, InLocals, InMemory, Value, indices_of
@@ -138,6 +138,8 @@ class Step:
                     return floor_div(sub(self.t, request.start), request.k)
                 if isinstance(request, Last):
                     return 0
+                if isinstance(request, Path) and result.store is not None:
+                    return add(self.t, result.store.state.depth)
         return self.t
 
     def _new_row(self, result: Result) -> Elements | None:

@@ -17,9 +17,9 @@ from ..types import TensorType
 from .inplace import may_update_in_place
 from .loop_step import Result, Step
 from .place import is_small
-from .save_mem import All, Every, Last, LastRows, Request, requests
+from .save_mem import All, Every, Last, LastRows, Path, Request, requests
 from .scope import Scope, cast
-from .storage import LocalState, PathState, RingState, Rows, RowState, StateStore, Tail, every_count
+from .storage import LocalState, PathState, RingState, Rows, RowState, StateStore, Tail, every_count, write_initial
 from .values import Computed, InMemory, Value
 from .write import copied
 
@@ -122,7 +122,7 @@ class _Loop:
         size = state.write.type.size
         if size is not None and is_small(state.write) and size * state.depth <= LOCALS_ROWS:
             return LocalState(self.builder, state, initial, result.name)
-        if All() in result.kinds() and self._given(result) is None:
+        if Path() in result.kinds() or (All() in result.kinds() and self._given(result) is None):
             return PathState(self.builder, state, initial, result.name, self.n_steps)
         if may_update_in_place(self.spec, state):
             return RowState(self.builder, state, initial, result.name)
@@ -136,7 +136,14 @@ class _Loop:
         """Rows of memory for what is wanted of a result, where its storage does not hold it anyway."""
         row = result.write.type
         for request in result.kinds():
-            if isinstance(request, All) and not isinstance(result.store, PathState):
+            if isinstance(request, Path) and result.store is not None and not isinstance(result.store, PathState):
+                rows = Rows(self.builder, f"{result.name}_path", row, add(self.n_steps, result.store.state.depth), 0)
+                array = rows.place(result.store.dims).array
+                write_initial(result.store, array)
+                result.sinks[request] = rows
+            elif isinstance(request, All) and self._given(result) is None and Path() in result.kinds():
+                continue  # rows of the path
+            elif isinstance(request, All) and not (isinstance(result.store, PathState) and self._given(result) is None):
                 given = self._given(result)
                 rows = Rows(self.builder, f"{result.name}_rows" if result.store else result.name, row, self.n_steps, 0)
                 if given is not None:
@@ -180,9 +187,11 @@ class _Loop:
 
     def _rows(self, result: Result, request: Request, shape: TensorType) -> Value:
         if isinstance(request, All):
-            if isinstance(result.store, PathState):
-                return result.store.all_rows(self.steps, shape)
-            return result.sinks[request].all_rows(self.steps, shape)
+            if request in result.sinks:
+                return result.sinks[request].all_rows(self.steps, shape)
+            return self._path(result, shape, first=result.store.state.depth if result.store is not None else 0)
+        if isinstance(request, Path):
+            return self._path(result, shape, first=0)
         if isinstance(request, Last):
             is_carry = result.position >= len(self.spec.mit_mots) + len(self.spec.states) + len(self.spec.traces)
             if not is_carry:
@@ -194,6 +203,15 @@ class _Loop:
         if isinstance(request, LastRows):
             return Tail(result.sinks[request], request.k).value(self.steps, shape)
         return result.sinks[request].all_rows(every_count(self.steps, request.start, request.k), shape)
+
+    def _path(self, result: Result, shape: TensorType, first: int) -> InMemory:
+        """The rows of a state from one of the initial ones on."""
+        store = result.store
+        assert store is not None
+        array = store.array if isinstance(store, PathState) else result.sinks[Path()].array
+        assert array is not None
+        dims = (add(self.steps, store.state.depth - first), *store.dims)
+        return InMemory(TensorType(shape.dtype, (None, *shape.shape[1:])), dims, array, offset=first)
 
 
 def _is_clamped(node: Node) -> bool:

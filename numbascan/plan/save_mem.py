@@ -1,7 +1,8 @@
 """ScanSaveMem: which rows of each result any reader can see.
 
 A result of which only the end, or every k-th row, is read costs memory for those rows alone. What the readers may be:
-`out[-1]` (Last), `out[-k:]` (Tail), `out[s::k]` (Every), anything else (All).
+`out[-1]` (Last), `out[-k:]` (Tail), `out[s::k]` (Every), the rows from the initial ones on, as gradients read them (Path), anything
+else (All).
 """
 
 from __future__ import annotations
@@ -40,7 +41,12 @@ class Every:
     k: int
 
 
-Request = All | Last | LastRows | Every
+@dataclass(frozen=True)
+class Path:
+    """Every row of a state, and its initial rows before them."""
+
+
+Request = All | Last | LastRows | Every | Path
 
 
 def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[dict[Node, Request]]:
@@ -52,7 +58,7 @@ def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequen
         for reader in readers[source]:
             if reader is source or reader.op.name == "dim":  # noted as an output; asks for no row
                 continue
-            request = row_request(reader)
+            request = Path() if is_history(reader) else row_request(reader)
             found[position][source if isinstance(request, All) else reader] = request
     return found
 
@@ -82,6 +88,18 @@ def row_request(reader: Node) -> Request:
     return Every(start or 0, step or 1)
 
 
+def is_history(node: Node) -> bool:
+    """Is the node the rows of a loop's state from its initial ones on?"""
+    if node.op.name != "history" or not _is_loop_result(node.inputs[1]):
+        return False
+    source = node.inputs[1]
+    loop, index = (source.inputs[0], source.attr("index")) if source.op is ITEM else (source, 0)
+    spec = loop_spec(loop)
+    assert isinstance(index, int)
+    k = index - len(spec.mit_mots)
+    return 0 <= k < len(spec.states) and spec.states[k].initial is node.inputs[0] and spec.states[k].depth == node.attr("depth")
+
+
 def is_row_read(node: Node) -> bool:
     """Is the node `x[-1]`, `x[-k:]` or `x[s::k]`, and nothing more?"""
     if node.op.name != "index" or len(node.inputs) != 1:
@@ -92,12 +110,14 @@ def is_row_read(node: Node) -> bool:
 
 def is_loop_rows(node: Node) -> bool:
     """Does the node stand for some rows of a loop's result, which the loop itself keeps?"""
-    return is_row_read(node) and _is_loop_result(node.inputs[0])
+    return is_history(node) or (is_row_read(node) and _is_loop_result(node.inputs[0]))
 
 
 def may_end_early(node: Node) -> bool:
     """Is the number of rows of a loop's result (or of some of its rows) for `until` to say?"""
-    if is_loop_rows(node):
+    if is_history(node):
+        node = node.inputs[1]
+    elif is_loop_rows(node):
         if row_request(node) == Last():
             return False
         node = node.inputs[0]

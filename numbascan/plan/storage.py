@@ -143,7 +143,7 @@ class PathState(StateStore):
     def __init__(self, builder: Builder, state: State, initial: Value, name: str, n_steps: Index) -> None:
         super().__init__(builder, state, initial, name)
         self.array = builder.alloc(f"{name}_path", (add(n_steps, state.depth), *self.dims), self.type.dtype)
-        _write_initial(self, self.array)
+        write_initial(self, self.array)
 
     def changing(self) -> list[str]:
         return [self.array]
@@ -157,9 +157,6 @@ class PathState(StateStore):
     def last(self, steps: Index) -> Value:
         return InMemory(self.type, self.dims, self.array, (add(steps, self.state.depth - 1),))
 
-    def all_rows(self, steps: Index, shape: TensorType) -> InMemory:
-        return InMemory(shape, (steps, *self.dims), self.array, offset=self.state.depth)
-
 
 class RingState(StateStore):
     """depth + 1 rows; locals hold which row is how old."""
@@ -168,7 +165,7 @@ class RingState(StateStore):
         super().__init__(builder, state, initial, name)
         depth = state.depth
         self.array = builder.alloc(f"{name}_rows", (depth + 1, *self.dims), self.type.dtype)
-        _write_initial(self, self.array)
+        write_initial(self, self.array)
         labels = ["now", "before", *(f"tm{lag}" for lag in range(2, depth + 1))]
         self.rows = [builder.variable(f"{name}_{label}", depth - lag, "int64") for lag, label in enumerate(labels)]
 
@@ -195,7 +192,7 @@ class RowState(StateStore):
     def __init__(self, builder: Builder, state: State, initial: Value, name: str) -> None:
         super().__init__(builder, state, initial, name)
         self.array = builder.alloc(name, self.dims, self.type.dtype)
-        _write_initial(self, self.array)
+        nest(builder, self.dims, lambda index: builder.emit(Store(self.array, index, self.initial_row(0, index))))
 
     def changing(self) -> list[str]:
         return [self.array]
@@ -210,14 +207,12 @@ class RowState(StateStore):
         return InMemory(self.type, self.dims, self.array)
 
 
-def _write_initial(store: StateStore, array: str) -> None:
+def write_initial(store: StateStore, array: str) -> None:
     """Copies the initial rows to the beginning of `array`."""
-    one_row = isinstance(store, RowState)
     for k in range(store.state.depth):
-        lead = () if one_row else (k,)
 
-        def body(index: Indices, k: int = k, lead: tuple[int, ...] = lead) -> None:
-            store.builder.emit(Store(array, (*lead, *index), store.initial_row(k, index)))
+        def body(index: Indices, k: int = k) -> None:
+            store.builder.emit(Store(array, (k, *index), store.initial_row(k, index)))
 
         nest(store.builder, store.dims, body)
 

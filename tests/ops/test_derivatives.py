@@ -1,13 +1,18 @@
 """Every card says what its derivatives are, or why it has none; those it has agree with central differences."""
 
-import numbascan.tensor  # noqa: F401 - registers every card
 import numpy as np
 import pytest
 from ops.derivative_checks import check_card, widened
+
+import numbascan.tensor  # noqa: F401 - registers every card
 from numbascan.ops.card import CARDS
 
 DIFFERENTIABLE = sorted(name for name, card in CARDS.items() if card.has_derivative)
-AT_A_KINK = {"sort": lambda x: len(np.unique(x)) < x.size}  # samples beside which differences mean nothing: equal elements change places
+AT_A_KINK = {  # samples beside which differences mean nothing
+    "sort": lambda x, **attrs: len(np.unique(x)) < x.size,  # equal elements change places
+    "eigh": lambda a, lower: a.dtype.kind == "c",  # the phases of eigenvectors are LAPACK's choice: test_linalg_derivatives.py does without
+    "qr": lambda a, complete: a.shape[-2] < a.shape[-1] or (complete and a.shape[-2] != a.shape[-1]),  # refused: NullGradientError
+}
 
 
 @pytest.mark.parametrize("name", sorted(CARDS))
@@ -27,7 +32,7 @@ def test_derivatives_agree_with_central_differences(name):
     checked = 0
     for operands, attrs in card.samples():
         operands = tuple(widened(value) for value in operands)
-        is_smooth = name not in AT_A_KINK or not AT_A_KINK[name](*operands)
+        is_smooth = name not in AT_A_KINK or not AT_A_KINK[name](*operands, **attrs)
         if is_smooth and any(value.dtype.kind in "fc" and np.isfinite(value).all() for value in operands):
             check_card(card, operands, attrs)
             checked += 1

@@ -109,19 +109,17 @@ def gradient(function, *values, dims=None):
 # against differences ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, operands, attrs", cases())
+@pytest.mark.parametrize("name, operands, attrs", [case for case in cases() if not has_phases(*case.values[:2])])
 def test_derivatives_agree_with_differences_for_every_attribute_and_stack(name, operands, attrs):
-    if not has_phases(name, operands):
-        check_card(CARDS[name], operands, attrs)
+    check_card(CARDS[name], operands, attrs)
 
 
-@pytest.mark.parametrize("name, operands, attrs", cases(stacks=[(), (2,)]))
+@pytest.mark.parametrize("name, operands, attrs", [case for case in cases(stacks=[(2,)]) if not has_phases(*case.values[:2])])
 def test_derivatives_have_derivatives(name, operands, attrs):
     differences, forward, reverse = Reverse(name, operands, attrs).moved()
     for wanted, ahead, back in zip(differences, forward, reverse, strict=True):
         np.testing.assert_allclose(ahead, back, rtol=1e-8, atol=1e-9 * (1 + np.abs(back).max()))
-        if not has_phases(name, operands):
-            np.testing.assert_allclose(ahead, wanted, rtol=1e-6, atol=1e-6 * (1 + np.abs(wanted).max()))
+        np.testing.assert_allclose(ahead, wanted, rtol=1e-6, atol=1e-6 * (1 + np.abs(wanted).max()))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
@@ -133,21 +131,30 @@ def test_qr_of_at_least_as_many_rows_as_columns(shape, complete, dtype):
 
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("stack", STACKS)
-def test_complex_eigenvectors_have_derivatives_up_to_their_phases(lower, stack):
+def test_results_that_do_not_depend_on_the_phases_of_complex_eigenvectors_have_derivatives(lower, stack):
     (a,) = operands_of("eigh", stack, "complex128")
-    point = Point(CARDS["eigh"], (a,), {"lower": lower})
-    (w_values, w_vectors), rng = point.weights, np.random.default_rng(3)
-    weights = random_like(rng, a)
+    rng = np.random.default_rng(3)
+    weights, v = random_like(rng, a), random_like(rng, a)
+    x = nt.tensor("complex128", shape=a.shape)
+    values, vectors = np.linalg.eigh(x, "L" if lower else "U")
+    exponential = (vectors * np.exp(values / 4)[..., None, :]) @ np.conjugate(np.swapaxes(vectors, -1, -2))
+    result = np.sum(np.real(exponential * weights) ** 2).node
+    (first,) = cotangents([result], [constant(1.0)], [x.node])
+    ahead = tangents([result, first], [x.node], [constant(v)])
+    (back,) = cotangents([first], [constant(v)], [x.node])
+    found = interpret(Graph((x.node,), (first, *ahead, back)), [a])
+    ends = [interpret(Graph((x.node,), (result, first)), [a + step * v]) for step in (1e-5, -1e-5)]
+    first_difference, second_difference = ((p - m) / 2e-5 for p, m in zip(*ends, strict=True))
+    np.testing.assert_allclose(np.sum(found[0] * v).real, first_difference, rtol=1e-7)
+    np.testing.assert_allclose(found[1], first_difference, rtol=1e-7)
+    for second in found[2:]:
+        np.testing.assert_allclose(second, second_difference, rtol=1e-6, atol=1e-6 * np.abs(second_difference).max())
 
-    def function(x):
-        values, vectors = np.linalg.eigh(x, "L" if lower else "U")
-        powered = (vectors * np.exp(values / 4)[..., None, :]) @ np.conjugate(np.swapaxes(vectors, -1, -2))
-        return np.sum(np.real(powered * weights) ** 2)
 
-    (found,), v = gradient(function, a), random_like(rng, a)
-    difference = (function(a + 1e-5 * v) - function(a - 1e-5 * v)) / 2e-5
-    np.testing.assert_allclose(np.sum(found * v).real, difference, rtol=1e-7)
-    ahead = sum(np.sum(w * t).real for w, t in zip((w_values, w_vectors), point.tangents(), strict=True))
+@pytest.mark.parametrize("name, operands, attrs", [case for case in cases() if has_phases(*case.values[:2])])
+def test_forward_and_reverse_mode_of_complex_eigenvectors_agree(name, operands, attrs):
+    point = Point(CARDS[name], operands, attrs)
+    ahead = sum(np.sum(w * t).real for w, t in zip(point.weights, point.tangents(), strict=True))
     np.testing.assert_allclose(np.sum(point.cotangents()[0] * point.directions[0]).real, ahead, rtol=1e-9)
 
 
@@ -169,10 +176,11 @@ def read(name, attrs):
     return ones - np.eye(3) if attrs.get("unit") else ones
 
 
-@pytest.mark.parametrize("name, operands, attrs", cases(["float64", "complex128"], [(2,)]))
+ONE_TRIANGLE = ["solve_triangular", "solve_triangular_vector", "cholesky", "eigh", "eigvalsh"]
+
+
+@pytest.mark.parametrize("name, operands, attrs", [case for case in cases(stacks=[(2,)]) if case.values[0] in ONE_TRIANGLE])
 def test_only_the_triangle_that_is_read_has_a_gradient(name, operands, attrs):
-    if name not in ("solve_triangular", "solve_triangular_vector", "cholesky", "eigh", "eigvalsh"):
-        pytest.skip("the whole matrix is read")
     mask = read(name, attrs)
     plain = Reverse(name, operands, attrs).at(operands)
     operands = np.where(mask == 1, operands[0], np.nan), *operands[1:]
@@ -195,21 +203,17 @@ def test_the_gradient_of_a_hermitian_matrix_counts_both_triangles_in_the_one_tha
 @pytest.mark.parametrize("name, operands, attrs", cases(["float32", "complex64"], [(2,)]))
 def test_single_precision_stays(name, operands, attrs):
     dtype = operands[0].dtype
-    for found, exact in zip(
-        Reverse(name, operands, attrs).at(operands),
-        Reverse(name, [x.astype(np.result_type(x, np.float64)) for x in operands], attrs).at(operands),
-        strict=True,
-    ):
+    wide = [x.astype(np.result_type(x, np.float64)) for x in operands]
+    for found, exact in zip(Reverse(name, operands, attrs).at(operands), Reverse(name, wide, attrs).at(wide), strict=True):
         assert found.dtype == dtype
-        if not has_phases(name, operands):
-            np.testing.assert_allclose(found, exact, rtol=2e-3, atol=2e-3 * np.abs(exact).max())
+        if not has_phases(name, operands):  # weights are the same, eigenvectors' phases need not be
+            np.testing.assert_allclose(found, exact, rtol=2e-4, atol=2e-4 * np.abs(exact).max())
     point = Point(CARDS[name], operands, attrs)
-    assert [x.dtype for x in point.tangents() if isinstance(x, np.ndarray)] == [
-        out.type.dtype for out, x in zip(point.outputs, point.tangents(), strict=True) if isinstance(x, np.ndarray)
-    ]
+    for out, tangent in zip(point.outputs, point.tangents(), strict=True):
+        assert np.isscalar(tangent) or tangent.dtype == out.type.dtype  # the scalar 0: the sign of a determinant does not move
 
 
-@pytest.mark.parametrize("name, operands, attrs", cases(["float64", "complex128"], [(2,)]))
+@pytest.mark.parametrize("name, operands, attrs", cases(["float64"], [(2,)]))
 def test_dimensions_may_be_unknown(name, operands, attrs):
     known, unknown = (Reverse(name, operands, attrs, is_known) for is_known in (True, False))
     for found, wanted in zip(unknown.at(operands), known.at(operands), strict=True):

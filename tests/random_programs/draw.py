@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import reference
-from .generate import Choices, Chooser, Maker, Refused
+from .generate import MOST_ELEMENTS, Choices, Chooser, Maker, Refused
 from .trees import Body, Expr, Port, Program
 from .words import numbers
 
@@ -25,18 +25,26 @@ THEMES = (
     (0.3, ("complex64", "float32")),
     (0.5, ("uint64", "uint32", "int16", "float32")),
 )
+GRADIENT_THEMES = (
+    (6, ("float64",)),
+    (2, ("float64", "float64", "int64")),
+    (1, ("float64", "float64", "int32", "bool")),
+    (1, ("complex128", "float64")),
+)
 STEPS = ((0.4, 0), (0.8, 1), (1, 2), (2, 3), (2, 5), (2, 8), (1, 13), (0.6, 40))
 
 
 class Drawing(Choices):
-    """One program in the making."""
+    """One program in the making. gradients: such that derivatives can be told from differences."""
 
-    def __init__(self, chooser: Chooser) -> None:
+    def __init__(self, chooser: Chooser, gradients: bool = False) -> None:
         super().__init__(chooser)
+        self.gradients = gradients
         self.dims = sorted({self.weighted(DIMS) for _ in range(3)})
-        self.dtypes = self.weighted(THEMES)
+        self.dtypes = self.weighted(GRADIENT_THEMES if gradients else THEMES)
         self.steps = self.weighted(STEPS)
         self.arrays: list[tuple[str, str]] = []
+        self.given: dict[str, Any] = {}  # their values
         self.env: dict[str, Any] = {}
         self.pool: list[Expr] = []
         self.ports: list[Port] = []
@@ -49,10 +57,23 @@ class Drawing(Choices):
         return tuple(self.choice(self.dims) for _ in range(rank))
 
     def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Any:
-        """Makes an array outside the step."""
+        """Makes an array outside the step; in programs of gradients it may be one that is there already."""
+        alike = [old for old, _ in self.arrays if self._is_alike(self.given[old], dtype, shape)] if self.gradients else []
+        if alike and self.chance(0.15):
+            self.arrays.append((name, self.choice(alike)))
+            self.given[name] = self.given[self.arrays[-1][1]]
+            return self.given[name]
         text = f"numbers({dtype!r}, {shape}, {self.integer(0, 999)})"
         self.arrays.append((name, text))
-        return eval(text, {"numbers": numbers})
+        self.given[name] = eval(text, {"numbers": numbers})
+        return self.given[name]
+
+    @staticmethod
+    def _is_alike(value: Any, dtype: str, shape: tuple[int, ...]) -> bool:
+        return np.asarray(value).dtype.name == dtype and np.shape(value) == shape
+
+    def maker(self) -> Maker:
+        return Maker(self.chooser, self.dims, self.env, self.pool, is_double=self.gradients)
 
     def leaf(self, text: str, value: Any, traced: bool = True) -> None:
         self.pool.append(Expr(text, (), value, traced=traced))
@@ -135,12 +156,22 @@ class Drawing(Choices):
         for k in range(self.weighted(((4, 0), (3, 1), (1, 2)))):
             self.env[f"C{k}"] = self.array(f"C{k}", self.choice(self.dtypes), self.shape() or (self.choice(self.dims),))
             self.leaf(f"C{k}", self.env[f"C{k}"], traced=False)
+        if self.gradients and self.chance(0.15):
+            self.captured_again()
         for k in range(self.weighted(((8, 0), (1.5, 1), (0.5, 2)))):
             value = self.array(f"s{k}", self.choice(self.dtypes), self.shape())
             self.arrays[-1] = (f"s{k}", f"ns.shared({self.arrays[-1][1]}, name='s{k}')")
             self.env[f"s{k}"] = value
             self.shared.append(f"s{k}")
             self.leaf(f"s{k}", value)
+
+    def captured_again(self) -> None:
+        """An array that is a sequence, an initial value or a non-sequence already."""
+        whole = [name for name, _ in self.arrays if 0 < np.ndim(self.given[name]) < 4 and 0 < np.size(self.given[name]) <= MOST_ELEMENTS]
+        if whole:
+            self.arrays.append(("C_again", self.choice(whole)))
+            self.env["C_again"] = self.given["C_again"] = self.given[self.arrays[-1][1]]
+            self.leaf("C_again", self.env["C_again"], traced=False)
 
     # the whole ------------------------------------------------------------------------------------------------------
 
@@ -172,10 +203,12 @@ class Drawing(Choices):
             options["keep_last"] = self.choice([1, 1, 2, 3, 50]) if self.steps else 2
         elif self.chance(0.15):
             options["save_every"] = self.choice([2, 3, 7])
+        if self.gradients and self.chance(0.12):
+            options["truncate_gradient"] = self.choice([1, 2, 3, 5, 50])
         return options
 
     def step(self) -> Body:
-        maker = Maker(self.chooser, self.dims, self.env, self.pool)
+        maker = self.maker()
         statements = maker.statements(self.weighted(((1, 0), (2, 1), (3, 2), (3, 4), (1, 7))), "v")
         outputs = tuple(self.output(maker, written) for written in self.written)
         updates = tuple((name, self.like(maker, self.env[name])) for name in self.shared if self.chance(0.8))
@@ -205,7 +238,7 @@ class Drawing(Choices):
         """The program with a condition that ends it, in some cases: chosen so that it holds at a certain step."""
         if not self.chance(0.25):
             return program
-        maker = Maker(self.chooser, self.dims, self.env, self.pool)
+        maker = self.maker()
         quantity = maker.scalar("fi")
         probe = replace(
             program, ports=(*program.ports, Port("None", "trace")), options={**program.options, "keep_last": None, "save_every": 1}
@@ -237,6 +270,6 @@ def reference_run(program: Program, noise: reference.Noise | None = None) -> tup
         return reference.run(names["step"], **names["arguments"], **names["options"])
 
 
-def draw_program(chooser: Chooser) -> Program:
+def draw_program(chooser: Chooser, gradients: bool = False) -> Program:
     """A random program; Refused where the choices lead to none."""
-    return Drawing(chooser).program()
+    return Drawing(chooser, gradients).program()

@@ -67,13 +67,18 @@ class Choices:
 
 
 class Maker(Choices):
-    """Makes expressions out of a pool of values. `env` holds the value of each name on the first rows."""
+    """Makes expressions out of a pool of values. `env` holds the value of each name on the first rows.
+
+    is_double: no value is float32 or complex64, so that differences of results tell of derivatives.
+    """
 
     refusal = Refused()
 
-    def __init__(self, chooser: Chooser, dims: Sequence[int], env: dict[str, Any], pool: list[Expr], level: int = 0) -> None:
+    def __init__(
+        self, chooser: Chooser, dims: Sequence[int], env: dict[str, Any], pool: list[Expr], level: int = 0, is_double: bool = False
+    ) -> None:
         super().__init__(chooser)
-        self.dims, self.env, self.pool, self.level = dims, env, pool, level
+        self.dims, self.env, self.pool, self.level, self.is_double = dims, env, pool, level, is_double
         self.names: list[str] = []
 
     # values ---------------------------------------------------------------------------------------------------------
@@ -90,6 +95,12 @@ class Maker(Choices):
                 value = eval(text, names)
         except Exception as error:
             raise Refused(f"{text}: {error}") from None
+        return self.usable(value)
+
+    def usable(self, value: Any) -> Any:
+        """The value, if a program may go on with it."""
+        if self.is_double and np.asarray(value).dtype.name in ("float32", "complex64"):
+            raise Refused("single precision")
         return usable(value)
 
     def call(self, template: str, *args: Expr, exact: bool = False) -> Expr:
@@ -274,7 +285,7 @@ def inner_scan(g: Maker, name: str) -> Expr:
             params.append(f"{name}_{label}")
             env[params[-1]] = np.asarray(value)[()]
             pool.append(Expr(params[-1], (), env[params[-1]]))
-    inner = Maker(g.chooser, g.dims, env, pool, g.level + 1)
+    inner = Maker(g.chooser, g.dims, env, pool, g.level + 1, g.is_double)
     statements = inner.statements(g.integer(0, 2), f"{name}_v")
     recurrent = len(params) == 2 or not has_rows
     if recurrent:
@@ -315,4 +326,4 @@ def _inner_call(g: Maker, body: Body, rows: Expr | None, state: Expr | None, n_r
             value = eval(text, names)
     except Exception as error:
         raise Refused(f"{text}: {error}") from None
-    return Expr(template, tuple(args), usable(value), exact=True, body=body)
+    return Expr(template, tuple(args), g.usable(value), exact=True, body=body)

@@ -117,6 +117,10 @@ def row_of(rows: Any, taps: list[int], tap: int, t: int, backwards: bool) -> Any
     return scalar_or_array(rows[first + t + tap])
 
 
+Step = tuple[list[Any], dict[str, Any], bool]
+"""What a step gives: outputs, new values of shared variables by name, and whether the loop ends."""
+
+
 class Loop:
     """One run of a scan."""
 
@@ -130,6 +134,8 @@ class Loop:
         assert n_steps is None or np.asarray(n_steps).dtype.kind in "iu", "n_steps is no integer"
         self.steps = steps_of(self.seqs, None if n_steps is None else int(n_steps))
         self.histories = [self._history(info) for info in self.infos or ()]
+        self.shared: list[str] = []
+        self.ran = 0
 
     @staticmethod
     def _history(info: Any) -> Any:
@@ -172,36 +178,40 @@ class Loop:
                 return
         raise ValueError("a number as initial value finds no type")
 
-    def call(self, t: int) -> tuple[list[Any], list[tuple[Any, Any]], bool]:
+    def call(self, t: int) -> Step:
+        """One step."""
+        names = self.fn.__globals__
         outputs, pairs, stop = parse(self.fn(*self.arguments(t, self.histories)))
-        return [tree_map(scalar_or_array, output) for output in outputs], pairs, stop
+        updates = {}
+        for old, value in pairs:
+            (name,) = [name for name in self.shared if names[name] is old]
+            updates[name] = _same(old, scalar_or_array(value))
+        return [tree_map(scalar_or_array, output) for output in outputs], updates, stop
 
     def run(self) -> tuple[list[Any], dict[str, Any]]:
         """The rows of each output, and the new values of shared variables by name."""
         names = self.fn.__globals__
         with shared_values(names) as shared:
+            self.shared = list(shared)
             self.settle_numbers()
-            example, pairs, _ = self.call(0)
-            self._check(example, pairs)
+            example, updates, _ = self.call(0)
+            self._check(example)
             rows: list[list[Any]] = [[] for _ in example]
-            new = {name: names[name] for name in shared if any(pair[0] is names[name] for pair in pairs)}
+            new = {name: names[name] for name in updates}
             for t in range(self.steps):
-                outputs, pairs, stop = self.call(t)
+                outputs, updates, stop = self.call(t)
                 self._keep(outputs, rows)
-                for old, value in pairs:
-                    (name,) = [name for name in shared if names[name] is old]
-                    new[name] = _same(old, scalar_or_array(value))
+                new.update(updates)
                 names.update(new)
+                self.ran = t + 1
                 if stop:
                     break
         return [stacked(kept, like) for kept, like in zip(rows, example, strict=True)], new
 
-    def _check(self, outputs: list[Any], pairs: list[tuple[Any, Any]]) -> None:
+    def _check(self, outputs: list[Any]) -> None:
         for history, output in zip(self.histories, outputs, strict=bool(self.histories)):
             if history is not None:
                 tree_map(_same, history[-1], output)
-        for old, value in pairs:
-            _same(old, scalar_or_array(value))
 
     def _keep(self, outputs: list[Any], rows: list[list[Any]]) -> None:
         for k, output in enumerate(outputs):
@@ -209,6 +219,29 @@ class Loop:
                 tree_map(_same, self.histories[k][-1], output)
                 self.histories[k].append(output)
             rows[k].append(output)
+
+
+class Recorded(Loop):
+    """A run that keeps what its steps gave."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.record: dict[int, Step] = {}
+
+    def call(self, t: int) -> Step:
+        self.record[t] = super().call(t)
+        return self.record[t]
+
+
+class Truncated(Loop):
+    """A run of which the steps before `first` give what they gave in another run, whatever the arguments are now."""
+
+    def __init__(self, record: dict[int, Step], first: int, *args: Any) -> None:
+        super().__init__(*args)
+        self.record, self.first = record, first
+
+    def call(self, t: int) -> Step:
+        return self.record[t] if t < self.first else super().call(t)
 
 
 def _is_number(value: Any) -> bool:
@@ -248,9 +281,17 @@ def kept(rows: Any, keep_last: int | None, save_every: int) -> Any:
     return tree_map(lambda leaf: leaf[save_every - 1 :: save_every], rows)
 
 
-def run(fn: Any, sequences: Any = None, outputs_info: Any = None, non_sequences: Any = None, n_steps: Any = None, **options: Any) -> Any:
-    """The outputs as a list, and the new values of the shared variables by name."""
-    loop = Loop(fn, sequences, outputs_info, non_sequences, n_steps, options.get("go_backwards", False))
+def run(
+    fn: Any,
+    sequences: Any = None,
+    outputs_info: Any = None,
+    non_sequences: Any = None,
+    n_steps: Any = None,
+    make: Callable[..., Loop] = Loop,
+    **options: Any,
+) -> Any:
+    """The outputs as a list, and the new values of the shared variables by name. `make`: Loop, or one like it."""
+    loop = make(fn, sequences, outputs_info, non_sequences, n_steps, options.get("go_backwards", False))
     outputs, new = loop.run()
     return [kept(rows, options.get("keep_last"), options.get("save_every", 1)) for rows in outputs], new
 
@@ -311,6 +352,7 @@ def namespace(noise: Noise | None = None) -> dict[str, Any]:
         "put": _put,
         "inc": _inc,
         "ifelse": _ifelse,
+        "slope": lambda x: 1 - np.tanh(x) ** 2,
         "as_updates": Updates,
         "noisy": noise or (lambda value: value),
     }

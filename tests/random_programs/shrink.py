@@ -58,7 +58,7 @@ def _smaller(program: Program) -> Iterator[Program]:
     yield from _without_traces(program)
     for body in _smaller_bodies(step):
         yield replace(program, step=body)
-    used = program.step.lines() + [port.text for port in program.ports]
+    used = program.step.lines() + [port.text for port in program.ports] + [text for _, text in program.arrays]
     kept = tuple(array for array in program.arrays if any(array[0] in line for line in used))
     if len(kept) < len(program.arrays):
         yield replace(program, arrays=kept)

@@ -124,9 +124,12 @@ class Program:
     options: dict[str, Any] = field(default_factory=dict)
 
     def setup(self, noisy: bool = False) -> str:
-        """Source that makes `step`, `arguments` and `options`."""
-        lines = [f"{name} = {text}" for name, text in self.arrays]
-        lines += ["", *self.step.lines(noisy), ""]
+        """Source that makes the arrays, `step`, `arguments` and `options`."""
+        return "".join(f"{name} = {text}\n" for name, text in self.arrays) + self.definition(noisy)
+
+    def definition(self, noisy: bool = False) -> str:
+        """The same, without the arrays."""
+        lines = ["", *self.step.lines(noisy), ""]
         arguments = [f"{key}={self._items(kind)}" for key, kind in (("sequences", "seq"), ("non_sequences", "non_seq")) if self._has(kind)]
         if self._has("state"):
             arguments.append(f"outputs_info={self._items('state', 'trace')}")

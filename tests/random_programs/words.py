@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import numbascan as ns
 import numbascan.tensor as nt
 
 
@@ -42,3 +43,8 @@ def inc(x: Any, index: Any, value: Any) -> Any:
 def ifelse(condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b."""
     return nt.ifelse(condition, a, b)
+
+
+def slope(x: Any) -> Any:
+    """The derivative of tanh at each element of x."""
+    return ns.grad(np.sum(np.tanh(x)), x)

@@ -1,0 +1,413 @@
+"""Derivatives of elementwise cards at their edges, in both modes, interpreted and compiled; twice over; complex ones by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+from ops.functions import inputs_for
+
+import numbascan.tensor as nt
+from numbascan.compile import Program
+from numbascan.front.variable import Variable, as_variable
+from numbascan.grad.forward import tangents
+from numbascan.grad.reverse import cotangents
+from numbascan.ir.graph import close
+from numbascan.modes import Mode
+from numbascan.ops.algebra import full_like
+from numbascan.oracle.interpret import interpret
+
+NAN, INF = np.nan, np.inf
+Function = Callable[..., Any]
+
+
+def reverse(function: Function, k: int = 0) -> Function:
+    """The gradient of the sum of the results with respect to operand k, as a function of variables."""
+
+    def gradient(*operands: Variable) -> Variable:
+        out = as_variable(function(*operands)).node
+        (found,) = cotangents([out], [full_like(out, 1)], [operands[k].node])
+        assert found is not None
+        assert found.type == operands[k].node.type
+        return Variable(found)
+
+    return gradient
+
+
+def forward(function: Function, k: int = 0) -> Function:
+    """How the results move when every element of operand k moves by one, as a function of variables."""
+
+    def tangent(*operands: Variable) -> Variable:
+        out = as_variable(function(*operands)).node
+        (found,) = tangents([out], [operands[k].node], [full_like(operands[k].node, 1)])
+        return Variable(full_like(out, 0) if found is None else found)
+
+    return tangent
+
+
+def value(function: Function, *arrays: Any, is_known: bool = True) -> Any:
+    inputs = inputs_for(arrays, is_known)
+    (found,) = interpret(close([x.node for x in inputs], [as_variable(function(*inputs)).node]), list(arrays))
+    return found
+
+
+def assert_equal(actual: Any, expected: Any, rtol: float = 1e-14) -> None:
+    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=rtol)
+
+
+# edges --------------------------------------------------------------------------------------------------------------
+
+SIGNS = np.array([-2.0, -0.0, 0.0, 3.0])
+FROM_0 = np.array([0.0, 4.0])
+TIES = (np.array([1.0, 2.0, 3.0, NAN, 1.0, INF, -INF]), np.array([2.0, 2.0, 2.0, 1.0, NAN, INF, 0.0]))
+LOWER, HIGHER = [0, 0.5, 1], [1, 0.5, 0]
+QUOTIENTS = (np.array([-7.3, 7.3, 5.999999999999999, 1e18, -1e-20]), np.array([2.0, -2.0, 0.3, 0.7, 1.0]))
+OPEN = np.array([-1.0, 0.0, 4.0])
+BIG = np.array([1e200, 1e-200, -1e200])
+
+# a function of floats, its operands, and the derivative with respect to each
+EDGES: dict[str, tuple[Function, tuple[Any, ...], tuple[Any, ...]]] = {
+    "maximum": (np.maximum, TIES, ([*LOWER, 1, 0, 0.5, 0], [*HIGHER, 0, 1, 0.5, 1])),
+    "minimum": (np.minimum, TIES, ([*HIGHER, 1, 0, 0.5, 1], [*LOWER, 0, 1, 0.5, 0])),
+    "fmax": (np.fmax, TIES, ([*LOWER, 0, 1, 0.5, 0], [*HIGHER, 1, 0, 0.5, 1])),
+    "fmin": (np.fmin, TIES, ([*HIGHER, 0, 1, 0.5, 1], [*LOWER, 1, 0, 0.5, 0])),
+    "relu": (nt.relu, (SIGNS,), ([0, 0.5, 0.5, 1],)),
+    "absolute": (np.abs, (SIGNS,), ([-1, 0, 0, 1],)),
+    "sign": (np.sign, (SIGNS,), ([0, 0, 0, 0],)),
+    "floor": (lambda x: np.floor(x) + np.ceil(x) + np.trunc(x) + np.rint(x), (SIGNS,), ([0, 0, 0, 0],)),
+    "sqrt": (np.sqrt, (FROM_0,), ([INF, 0.25],)),
+    "cbrt": (np.cbrt, (np.array([-8.0, 0.0, 8.0, INF]),), ([1 / 12, INF, 1 / 12, 0],)),
+    "reciprocal": (np.reciprocal, (FROM_0,), ([-INF, -1 / 16],)),
+    "x**2": (lambda x: nt.power(x, np.array([2.0])), (OPEN,), ([-2, 0, 8],)),
+    "x**1": (lambda x: nt.power(x, np.array([1.0])), (OPEN,), ([1, 1, 1],)),
+    "x**0": (lambda x: nt.power(x, np.array([0.0])), (OPEN,), ([0, 0, 0],)),
+    "x**3": (lambda x: nt.power(x, 3.0), (OPEN,), ([3, 0, 48],)),
+    "x**2.5": (lambda x: nt.power(x, 2.5), (FROM_0,), ([0, 20],)),
+    "x**1.5": (lambda x: nt.power(x, 1.5), (FROM_0,), ([0, 3],)),
+    "x**-2": (lambda x: nt.power(x, -2.0), (FROM_0,), ([-INF, -1 / 32],)),
+    "2**x": (lambda x: nt.power(2.0, x), (OPEN,), (np.log(2.0) * 2**OPEN,)),
+    "power": (
+        nt.power,
+        (np.array([0.0, 0.0, 0.0, 0.0, 2.0, 0.0, INF]), np.array([2.0, 1.0, 0.5, 0.0, 0.0, -1.0, -1.0])),
+        ([0, 1, INF, 0, 0, -INF, 0], [0, 0, 0, -INF, np.log(2.0), -INF, 0]),
+    ),
+    "power that overflows": (nt.power, (np.array([1e-200, 1e160]), np.array([2.0, 2.0])), ([2e-200, 2e160], [0, INF])),
+    "remainder": (np.remainder, QUOTIENTS, (np.ones(5), -np.floor_divide(*QUOTIENTS))),
+    "fmod": (np.fmod, QUOTIENTS, (np.ones(5), [3, 3, -19, -np.floor_divide(1e18, 0.7), 0])),
+    "floor_divide": (np.floor_divide, QUOTIENTS, (np.zeros(5), np.zeros(5))),
+    "copysign": (
+        np.copysign,
+        (np.array([-2.0, -2.0, 2.0, 0.0, 3.0]), np.array([1.0, -0.0, -5.0, 1.0, 0.0])),
+        ([-1, 1, -1, 0, 1], np.zeros(5)),
+    ),
+    "heaviside": (np.heaviside, (SIGNS, np.full(4, 0.5)), (np.zeros(4), [0, 1, 1, 0])),
+    "hypot": (np.hypot, (np.array([0.0, 0.0, 3.0]), np.array([0.0, -2.0, 4.0])), ([NAN, 0, 0.6], [NAN, -1, 0.8])),
+    "arctan2": (np.arctan2, (np.array([0.0, 1.0, 0.0]), np.array([0.0, 0.0, -2.0])), ([NAN, 0, -0.5], [NAN, -1, 0])),
+    "arctan2 far out": (np.arctan2, (BIG, BIG), (0.5 / BIG, -0.5 / BIG)),
+    "arcsinh": (np.arcsinh, (BIG,), ([1e-200, 1, 1e-200],)),
+    "arccosh": (np.arccosh, (np.array([1.0, 1e200]),), ([INF, 1e-200],)),
+    "arcsin": (np.arcsin, (np.array([-1.0, 0.0, 1 - 2.0**-40]),), ([INF, 1, 1 / np.sqrt(2.0**-40 * (2 - 2.0**-40))],)),
+    "arccos": (np.arccos, (np.array([-1.0, 0.0, 1.0]),), ([-INF, -1, -INF],)),
+    "logaddexp": (
+        np.logaddexp,
+        (np.array([-INF, INF, 1e10, 800.0, -800.0, 2.0]), np.array([0.0, 0.0, 1e10 - 1, -800.0, 800.0, 2.0])),
+        ([0, 1, 1 / (1 + np.exp(-1)), 1, 0, 0.5], [1, 0, 1 / (1 + np.exp(1)), 0, 1, 0.5]),
+    ),
+    "logaddexp of equal infinities": (np.logaddexp, (np.array([INF, -INF]), np.array([INF, -INF])), ([NAN, NAN], [NAN, NAN])),
+    "logaddexp2": (np.logaddexp2, (np.array([3.0, -INF, 2000.0]), np.array([1.0, 0.0, 0.0])), ([0.8, 0, 1], [0.2, 1, 0])),
+    "sigmoid": (nt.sigmoid, (np.array([-800.0, 0.0, 800.0]),), ([0, 0.25, 0],)),
+    "softplus": (nt.softplus, (np.array([-800.0, 0.0, 800.0]),), ([0, 0.5, 1],)),
+    "degrees": (np.degrees, (OPEN,), (np.full(3, 180 / np.pi),)),
+    "radians": (np.radians, (OPEN,), (np.full(3, np.pi / 180),)),
+    "where log": (lambda x: np.where(x > 0, np.log(x), 0), (OPEN,), ([0, 0, 0.25],)),
+    "where x log": (lambda x: np.where(x > 0, x * np.log(x), 0), (OPEN,), ([0, 0, 1 + np.log(4.0)],)),
+    "where sqrt": (lambda x: np.where(x > 0, np.sqrt(x), x), (OPEN,), ([1, 1, 0.25],)),
+    "where power": (lambda x, y: np.where(x > 0, x**y, y), (OPEN, np.array([0.5, 0.5, 0.5])), ([0, 0, 0.25], [1, 1, 2 * np.log(4.0)])),
+    "where abs": (lambda x: np.where(x > 0, np.abs(np.log(x)), 1 / x**2), (np.array([-1.0, 0.5, 4.0]),), ([2, -2, 0.25],)),
+    "where where": (lambda x: np.where(x > 0, np.where(x < 9, np.sqrt(x), np.log(x - 9)), x), (OPEN,), ([1, 1, 0.25],)),
+    "where of one place": (lambda x: np.where(x[0] > 0, np.log(x[0]), x[1:]), (OPEN,), ([0, 1, 1],)),
+    "where the other is a number": (lambda x: np.where(x > 0, 2.0, x) + np.where(x > 0, 3, x), (OPEN,), ([2, 2, 0],)),
+    "nan_to_num": (lambda x: nt.nan_to_num(x), (np.array([NAN, 1.0, INF]),), ([0, 1, 0],)),
+}
+ELEMENT_BY_ELEMENT = [name for name in EDGES if name != "where of one place"]
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_gradients_at_the_edges(name):
+    function, operands, expected = EDGES[name]
+    for k, wanted in enumerate(expected):
+        assert_equal(value(reverse(function, k), *operands), wanted)
+
+
+@pytest.mark.parametrize("name", ELEMENT_BY_ELEMENT)
+def test_tangents_at_the_edges(name):
+    function, operands, expected = EDGES[name]
+    for k, wanted in enumerate(expected):
+        assert_equal(value(forward(function, k), *operands), wanted)
+
+
+@pytest.mark.parametrize("mode", [reverse, forward])
+def test_compiled_derivatives_at_the_edges(mode):
+    names = list(EDGES) if mode is reverse else ELEMENT_BY_ELEMENT
+    inputs, outputs, arrays, expected = [], [], [], []
+    for name in names:
+        function, operands, wanted = EDGES[name]
+        variables = inputs_for(operands, known=False)
+        inputs += [x.node for x in variables]
+        arrays += operands
+        outputs += [mode(function, k)(*variables).node for k in range(len(wanted))]
+        expected += wanted
+    found = Program(close(inputs, outputs), Mode(), f"edges_{mode.__name__}", specialise=False)(arrays)
+    for actual, wanted in zip(found, expected, strict=True):
+        assert_equal(actual, wanted)
+
+
+# dtypes and shapes --------------------------------------------------------------------------------------------------
+
+
+SINGLE = {
+    "python numbers": lambda x: 2 * x + 0.5 - x / 3 + 1 / x + x**2.5 + 2.5**x,
+    "extremes": lambda x: np.maximum(x, 0) + np.minimum(x, 0.5) + np.fmax(1, x),
+    "elementary": lambda x: (
+        np.exp2(x) + np.log2(x) + np.log10(x) + np.sqrt(x) + np.cbrt(x) + np.degrees(x) + np.logaddexp(x, 0) + np.arctan2(x, 2)
+    ),
+    "hyperbolic": lambda x: np.tanh(x) + np.arcsinh(x) + np.arctanh(x / 4) + np.hypot(x, 1) + np.arcsin(x / 4),
+    "special": lambda x: nt.sigmoid(x) + nt.softplus(x) + nt.erf(x) + nt.erfinv(x / 4) + nt.gammaln(x) + nt.betaln(x, 2) + nt.digamma(x),
+    "choices": lambda x: np.where(x > 1, x, 0.0) + np.remainder(x, 0.7) + np.copysign(x, 2.0) + np.heaviside(x, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_single_precision_stays_single_in_all_of_a_derivative(name):
+    function, x = SINGLE[name], np.array([0.5, 1.25, 2.0], "float32")
+    for derivative in (reverse(function), forward(function), reverse(reverse(function)), forward(reverse(function))):
+        (variable,) = inputs_for((x,), known=True)
+        found = derivative(variable).node
+        assert found.type.dtype == "float32"
+        assert {node.type.dtype for node in behind(found) if not node.type.weak and node.type.rank} <= {"float32", "bool"}
+        assert_equal(value(derivative, x), value(derivative, x.astype("float64")), rtol=2e-5)
+
+
+def behind(node: Any) -> set[Any]:
+    """A node, and all that it is computed from."""
+    found, stack = set(), [node]
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack += node.inputs
+    return found
+
+
+def test_an_integer_exponent_is_no_integer_in_the_derivative():
+    x, n = np.array([2.0, 3.0, 0.0, 0.0]), np.array([0, 2, 0, 1])
+    for dtype in ("uint8", "int64"):
+        assert_equal(value(reverse(nt.power), x, n.astype(dtype)), [0, 6, 0, 1])
+        assert_equal(value(reverse(lambda x, n: x / n), x, n.astype(dtype) + np.array(1, dtype)), [1, 1 / 3, 1, 0.5])
+    assert_equal(value(reverse(nt.power, 1), np.array([2, 3]), np.array([1.0, 2.0])), [2 * np.log(2), 9 * np.log(3)])
+
+
+def test_a_double_operand_beside_a_single_one_is_computed_with_in_double():
+    x, y = np.array([0.1, 0.7], "float32"), np.array([0.3, 1.1])
+    expected = (1 / y, -x.astype("float64") / y**2)
+    for k, wanted in enumerate(expected):
+        found = value(reverse(np.divide, k), x, y)
+        assert found.dtype == (x, y)[k].dtype
+        assert_equal(found, wanted.astype(found.dtype))
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_gradients_of_broadcast_operands_are_sums(is_known):
+    x, y = np.arange(1.0, 7).reshape(2, 3), np.array([[2.0], [0.5]])
+    for function, dx, dy in (
+        (np.multiply, y + 0 * x, x),
+        (np.divide, 1 / y + 0 * x, -x / y**2),
+        (np.power, y * x ** (y - 1), x**y * np.log(x)),
+        (np.maximum, np.where(x == y, 0.5, x > y), np.where(x == y, 0.5, x < y)),
+        (np.hypot, x / np.hypot(x, y), y / np.hypot(x, y)),
+        (lambda x, y: np.where(x > 2, x * y, y), np.where(x > 2, y, 0), np.where(x > 2, x, 1)),
+    ):
+        assert_equal(value(reverse(function), x, y, is_known=is_known), dx)
+        assert_equal(value(reverse(function, 1), x, y, is_known=is_known), dy.sum(axis=1, keepdims=True))
+        assert_equal(value(forward(function, 1), x, y, is_known=is_known), dy)
+        assert value(reverse(function), x[:, :0], y, is_known=is_known).shape == (2, 0)
+        assert_equal(value(reverse(function, 1), x[:, :0], y, is_known=is_known), np.zeros((2, 1)))
+
+
+def test_a_condition_that_broadcasts_chooses_in_both_modes():
+    condition, x = np.array([[True], [False]]), np.array([1.0, 2.0, 3.0])
+    assert_equal(value(reverse(lambda c, x: np.where(c, x * x, 0.0), 1), condition, x), 2 * x)
+    assert_equal(value(forward(lambda c, x: np.where(c, 0.0, x * x), 1), condition, x), [[0, 0, 0], [2, 4, 6]])
+
+
+# twice over ---------------------------------------------------------------------------------------------------------
+
+X = np.array([0.3, 0.8, 1.7])
+BELOW_1 = np.array([-0.6, 0.1, 0.7])
+psi = scipy.special.polygamma
+SECOND: dict[str, tuple[Function, Any, Any]] = {
+    "exp": (np.exp, X, np.exp(X)),
+    "expm1": (np.expm1, X, np.exp(X)),
+    "exp2": (np.exp2, X, np.log(2) ** 2 * 2**X),
+    "log": (np.log, X, -1 / X**2),
+    "log1p": (np.log1p, X, -1 / (1 + X) ** 2),
+    "sin": (np.sin, X, -np.sin(X)),
+    "tan": (np.tan, X, 2 * np.tan(X) / np.cos(X) ** 2),
+    "tanh": (np.tanh, X, -2 * np.tanh(X) / np.cosh(X) ** 2),
+    "arcsin": (np.arcsin, BELOW_1, BELOW_1 / (1 - BELOW_1**2) ** 1.5),
+    "arccos": (np.arccos, BELOW_1, -BELOW_1 / (1 - BELOW_1**2) ** 1.5),
+    "arctan": (np.arctan, X, -2 * X / (1 + X**2) ** 2),
+    "arcsinh": (np.arcsinh, X, -X / (1 + X**2) ** 1.5),
+    "arccosh": (np.arccosh, X + 1, -(X + 1) / ((X + 1) ** 2 - 1) ** 1.5),
+    "arctanh": (np.arctanh, BELOW_1, 2 * BELOW_1 / (1 - BELOW_1**2) ** 2),
+    "arctan2": (lambda x: np.arctan2(x, 2.0), X, -4 * X / (4 + X**2) ** 2),
+    "hypot": (lambda x: np.hypot(x, 2.0), X, 4 / (4 + X**2) ** 1.5),
+    "sqrt": (np.sqrt, X, -0.25 * X**-1.5),
+    "cbrt": (np.cbrt, X, -2 / 9 * X ** (-5 / 3)),
+    "reciprocal": (np.reciprocal, X, 2 / X**3),
+    "division": (lambda x: 1.0 / x + x / 2, X, 2 / X**3),
+    "power": (lambda x: nt.power(x, 2.7), X, 2.7 * 1.7 * X**0.7),
+    "exponent": (lambda x: nt.power(3.0, x), X, np.log(3) ** 2 * 3**X),
+    "x**x": (lambda x: nt.power(x, x), X, X**X * ((np.log(X) + 1) ** 2 + 1 / X)),
+    "abs": (np.abs, SIGNS, np.zeros(4)),
+    "relu": (lambda x: np.maximum(x, 0.0) ** 2, SIGNS, [0, 0.5, 0.5, 2]),
+    "logaddexp": (lambda x: np.logaddexp(x, 1.0), X, np.exp(X + 1) / (np.exp(X) + np.e) ** 2),
+    "sigmoid": (nt.sigmoid, X, -np.sinh(X / 2) / np.cosh(X / 2) ** 3 / 4),
+    "softplus": (nt.softplus, X, 1 / np.cosh(X / 2) ** 2 / 4),
+    "erf": (nt.erf, X, -4 * X * np.exp(-(X**2)) / np.sqrt(np.pi)),
+    "erfc": (nt.erfc, X, 4 * X * np.exp(-(X**2)) / np.sqrt(np.pi)),
+    "erfinv": (nt.erfinv, BELOW_1, np.pi / 2 * scipy.special.erfinv(BELOW_1) * np.exp(2 * scipy.special.erfinv(BELOW_1) ** 2)),
+    "gammaln": (nt.gammaln, X, psi(1, X)),
+    "gamma": (nt.gamma, X, scipy.special.gamma(X) * (psi(0, X) ** 2 + psi(1, X))),
+    "digamma": (nt.digamma, X, psi(2, X)),
+    "betaln": (lambda x: nt.betaln(x, 2.0), X, psi(1, X) - psi(1, X + 2)),
+    "polygamma": (lambda x: nt.polygamma(2, x), -X, psi(4, -X)),
+    "remainder": (lambda x: np.remainder(x, 0.7) ** 2, X, np.full(3, 2.0)),
+    "where log": (lambda x: np.where(x > 0, np.log(x), 0), OPEN, [0, 0, -1 / 16]),
+    "where x log": (lambda x: np.where(x > 0, x * np.log(x), 0), OPEN, [0, 0, 0.25]),
+    "where sqrt": (lambda x: np.where(x > 0, np.sqrt(x), x), OPEN, [0, 0, -1 / 32]),
+}
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_second_derivatives_are_those_of_the_closed_form(name):
+    function, x, expected = SECOND[name]
+    for derivative in (reverse(reverse(function)), forward(reverse(function)), reverse(forward(function)), forward(forward(function))):
+        assert_equal(value(derivative, x), expected, rtol=1e-13)
+
+
+def test_compiled_second_derivatives_are_those_of_the_closed_form():
+    variables = [inputs_for((x,), known=False)[0] for _, x, _ in SECOND.values()]
+    outputs = [reverse(reverse(function))(x).node for (function, _, _), x in zip(SECOND.values(), variables, strict=True)]
+    graph = close([x.node for x in variables], outputs)
+    found = Program(graph, Mode(), "second", specialise=False)([x for _, x, _ in SECOND.values()])
+    for actual, (_, _, expected) in zip(found, SECOND.values(), strict=True):
+        assert_equal(actual, expected, rtol=1e-13)
+
+
+def test_power_at_0_keeps_all_of_its_derivatives():
+    x, y = np.zeros(6), np.array([3.0, 2.0, 1.5, 1.0, 0.5, 0.0])
+    by_x = reverse(nt.power)
+    assert_equal(value(reverse(by_x), x, y), [0, 2, INF, 0, -INF, 0])
+    assert_equal(value(reverse(reverse(by_x)), x, y), [6, 0, -INF, 0, INF, 0])
+    mixed = [0, 0, 0, -INF, -INF]  # the limit of (1 + y log x) x**(y - 1)
+    assert_equal(value(reverse(reverse(nt.power, 1), 0), x[:5], y[:5]), mixed)
+    assert_equal(value(reverse(reverse(nt.power, 1), 1), x[:5], y[:5]), np.zeros(5))
+
+
+def test_every_derivative_of_gammaln_is_a_polygamma():
+    x = np.array([-2.5, -0.3, 0.4, 1.0, 7.5])
+    derivative = nt.gammaln
+    for order in range(5):
+        derivative = reverse(derivative)
+        assert_equal(value(derivative, x), psi(order, x), rtol=1e-12)
+
+
+# complex numbers ----------------------------------------------------------------------------------------------------
+
+Z = np.array([0.3 + 1.1j, -0.7 + 0.2j, 1.4 - 0.6j])
+W = np.array([0.5 - 0.2j, 1.5 + 0.3j, -0.4 - 1.2j])
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (np.exp, np.exp(Z)),
+        (lambda z: z * z / W, 2 * Z / W),
+        (lambda z: W / z, -W / Z**2),
+        (np.sqrt, 0.5 / np.sqrt(Z)),
+        (np.log, 1 / Z),
+        (np.tanh, 1 / np.cosh(Z) ** 2),
+        (lambda z: nt.power(z, W), W * Z ** (W - 1)),
+        (lambda z: nt.power(W, z), W**Z * np.log(W)),
+        (np.arctan, 1 / (1 + Z**2)),
+        (np.arcsin, 1 / np.sqrt(1 - Z**2)),
+        (lambda z: z.astype("complex128") + nt.cast(z, "complex64"), np.full(3, 2)),
+    ],
+)
+def test_the_partial_of_a_holomorphic_function_is_its_complex_derivative(function, expected):
+    assert_equal(value(reverse(function), Z), expected, rtol=1e-7 if expected[0] == 2 else 1e-13)
+    assert_equal(value(forward(function), Z), expected, rtol=1e-7 if expected[0] == 2 else 1e-13)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (np.abs, Z.conj() / np.abs(Z)),
+        (lambda z: np.abs(z) ** 2, 2 * Z.conj()),
+        (np.real, np.ones(3)),
+        (np.imag, np.full(3, -1j)),
+        (np.angle, -1j / Z),
+        (lambda z: (np.conj(z) * z).real, 2 * Z.conj()),
+        (lambda z: (W * np.conj(z)).real, W.conj()),
+        (lambda z: (W * np.sign(z)).real, 1j * Z.conj() / np.abs(Z) ** 2 * (W * Z / np.abs(Z)).imag),
+        (lambda z: np.real(z) * 2.0 + np.hypot(z.real, z.imag), 2 + Z.conj() / np.abs(Z)),
+    ],
+)
+def test_the_gradient_of_a_real_function_of_z_is_by_x_less_i_by_y(function, expected):
+    assert_equal(value(reverse(function), Z), expected)
+    step = 1e-6
+    for direction in (1, 1j, 0.6 - 0.8j):
+        ahead, behind_ = (value(function, Z + sign * step * direction) for sign in (1, -1))
+        (z,) = inputs_for((Z,), known=True)
+        (moved,) = tangents([function(z).node], [z.node], [full_like(z.node, direction)])
+        (tangent,) = interpret(close([z.node], [moved]), [Z])
+        assert_equal(tangent, (expected * direction).real)
+        assert_equal(tangent, (ahead - behind_) / (2 * step), rtol=1e-8)
+
+
+def test_a_real_operand_beside_a_complex_one_has_a_real_gradient():
+    x = np.array([0.5, 1.5, 2.5])
+    assert_equal(value(reverse(lambda x: (nt.as_tensor_variable(W) * x).real), x), W.real)
+    assert_equal(value(reverse(lambda x: (nt.as_tensor_variable(W) * nt.cast(x, "complex128")).imag), x), W.imag)
+    assert_equal(value(reverse(lambda x, y: np.abs(nt.complex(x, y)), 1), x, 2 * x), np.full(3, 2 / np.sqrt(5)))
+    assert_equal(value(reverse(lambda x, y: (nt.as_tensor_variable(W) * nt.complex(x, y)).real, 1), x, x), -W.imag)
+    assert_equal(value(reverse(lambda c, x: (nt.as_tensor_variable(W) * np.where(c, x, W)).real, 1), x > 1, x), W.real * (x > 1))
+
+
+def test_the_modulus_at_0_has_the_gradient_0():
+    assert_equal(value(reverse(np.abs), np.zeros(2, "complex128")), np.zeros(2))
+
+
+CUTS = np.array([complex(x, y) for x, y in ((2, 0.0), (2, -0.0), (-2, 0.0), (-2, -0.0), (0.0, 2), (-0.0, 2), (0.0, -2), (-0.0, -2))])
+
+
+@pytest.mark.parametrize("ufunc", [np.arcsin, np.arccos, np.arctan, np.arcsinh, np.arccosh, np.arctanh, np.sqrt, np.log])
+def test_on_a_branch_cut_the_derivative_is_that_of_the_values_side(ufunc):
+    inwards = np.where(CUTS.imag == 0, np.copysign(1, CUTS.imag) * 1j, np.copysign(1, CUTS.real))  # off the axis, to its own side
+    step = 1e-6
+    expected = (ufunc(CUTS + 2 * step * inwards) - ufunc(CUTS + step * inwards)) / (step * inwards)
+    assert_equal(value(reverse(ufunc), CUTS), expected, rtol=1e-5)
+
+
+# refusals -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_order_of_a_polygamma_is_an_integer():
+    with pytest.raises(TypeError, match=r"nt\.polygamma is not defined for float64 and float64.*the order is an integer"):
+        nt.polygamma(1.5, nt.dvector("x"))
+    with pytest.raises(TypeError, match=r"nt\.polygamma is not defined for complex128"):
+        nt.trigamma(nt.zvector("z"))
