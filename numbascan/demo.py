@@ -85,9 +85,10 @@ def fit_garch(loss: Callable[..., Any], has_gradient: bool, returns: np.ndarray)
     from scipy.optimize import minimize
 
     start = np.array([0.03, 0.1, 0.1, 0.8])
-    options = {"ftol": 1e-13, "gtol": 1e-4, "maxfun": 10_000}
     arguments = (returns, variance_before(returns))
-    return timed(lambda: minimize(loss, start, args=arguments, jac=has_gradient or None, bounds=GARCH_BOUNDS, options=options))
+    return timed(
+        lambda: minimize(loss, start, arguments, method="SLSQP", jac=has_gradient or None, bounds=GARCH_BOUNDS, options={"ftol": 1e-9})
+    )
 
 
 def variance_before(returns: np.ndarray) -> float:

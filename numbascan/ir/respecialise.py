@@ -24,7 +24,7 @@ def respecialised(spec: LoopSpec, inputs: tuple[Node, ...]) -> LoopSpec:
 
 
 def settled(spec: LoopSpec) -> LoopSpec:
-    """`spec` with those dimensions of its states unknown that the step does not keep."""
+    """`spec` with those dimensions of its states unknown that the step does not keep, and those known that every step gives."""
     widened = _widened(spec)
     while widened is not None:
         spec = _on_types(spec, widened)
@@ -50,7 +50,7 @@ def _read_types(spec: LoopSpec) -> list[TensorType]:
 
 
 def _widened(spec: LoopSpec) -> list[TensorType] | None:
-    """Types of the reads after dropping dimensions that a step does not keep; None where all are kept."""
+    """Types of the reads with the dimensions of what a step makes of them; None where these are the same."""
     types = [node.type for node in spec.inner_inputs()]
     position = sum(len(seq.reads) for seq in spec.seqs) + sum(len(mit_mot.reads) for mit_mot in spec.mit_mots)
     changed = False
@@ -67,10 +67,10 @@ def _widened(spec: LoopSpec) -> list[TensorType] | None:
 
 
 def _kept(read: TensorType, write: TensorType) -> TensorType | None:
-    """`read` without the dimensions that `write` does not keep; None where the two cannot be one type."""
+    """`read` without the dimensions that `write` does not keep, with those that it fixes; None where the two cannot be one type."""
     if read.dtype != write.dtype or read.rank != write.rank:
         return None
     pairs = list(zip(read.shape, write.shape, strict=True))
     if any(before is not None and after is not None and before != after for before, after in pairs):
         return None
-    return replace(read, shape=tuple(before if after is not None else None for before, after in pairs))
+    return replace(read, shape=write.shape)

@@ -119,6 +119,11 @@ class _Loop:
     def _store(self, state: State, result: Result) -> StateStore:
         """The cheapest storage that holds what is read of a state."""
         initial = self.scope.value(state.initial)
+        position = result.position - len(self.spec.mit_mots)
+        position -= len(self.spec.traces) if position >= len(self.spec.states) else 0
+        for axis, (there, made) in enumerate(zip(initial.dims[state.has_axis :], state.write.type.shape, strict=True)):
+            if made is not None and there != made:  # the initial value has the shape that every step gives
+                self.builder.same(there, made, "ValueError", messages.changed_shape(self.spec, position, axis))
         size = state.write.type.size
         if size is not None and is_small(state.write) and size * state.depth <= LOCALS_ROWS:
             return LocalState(self.builder, state, initial, result.name)

@@ -10,7 +10,9 @@ import numpy as np
 import numbascan as ns
 
 
-def check(program: Callable[..., Any], plain: Callable[..., Any], values: Sequence[Any], by_hand: Sequence[Any], mode: Any, rest: Any = ()) -> None:
+def check(
+    program: Callable[..., Any], plain: Callable[..., Any], values: Sequence[Any], by_hand: Sequence[Any], mode: Any, rest: Any = ()
+) -> None:
     """Asserts: the value is that of the plain loop; the gradient is the one by hand, and that of differences; forward mode agrees.
 
     program, plain: (*values, *rest) -> a scalar, in our words and as a plain loop; derivatives are with respect to the values.

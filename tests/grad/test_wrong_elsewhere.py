@@ -12,7 +12,7 @@ from grad.by_hand import check, derivatives, differences
 import numbascan as ns
 import numbascan.tensor as nt
 
-pytestmark = pytest.mark.parametrize("mode", ["python", None])
+in_both_modes = pytest.mark.parametrize("mode", ["python", None])
 
 
 def last(step, **arguments):
@@ -22,6 +22,7 @@ def last(step, **arguments):
 # values that are read, overwritten, read again -----------------------------------------------------------------------
 
 
+@in_both_modes
 def test_a_product_over_a_run_time_length(mode):
     def program(xs):
         return ns.reduce(lambda x, product: product * x, xs, 1.0, return_updates=False)
@@ -30,6 +31,7 @@ def test_a_product_over_a_run_time_length(mode):
     check(program, math.prod, [np.array([3.0, 1.0, 2.0, 5.0])], [[10, 30, 15, 6]], mode)
 
 
+@in_both_modes
 def test_a_variable_used_before_and_after_a_loop(mode):
     def program(x, n):
         a = x * x
@@ -44,6 +46,7 @@ def test_a_variable_used_before_and_after_a_loop(mode):
     check(program, plain, [1.5], [8 * 1.5**7 + 2 * 1.5], mode, [3])  # x**8 + x**2
 
 
+@in_both_modes
 def test_a_state_that_is_replaced_by_its_own_function(mode):
     def program(v, n):
         return last(lambda v: v**2 / 2 + 0.1, outputs_info=v, n_steps=n)
@@ -56,6 +59,7 @@ def test_a_state_that_is_replaced_by_its_own_function(mode):
     check(program, plain, [1.2], [1.2 * 0.82 * 0.4362], mode, [3])  # a step's derivative is v: 1.2, 0.82, 0.4362
 
 
+@in_both_modes
 def test_an_average_whose_weight_is_also_its_start(mode):
     def program(a, n):
         return last(lambda i, m, a: a * m + (1 - a) * i, sequences=nt.arange(n), outputs_info=a, non_sequences=a)
@@ -69,6 +73,7 @@ def test_an_average_whose_weight_is_also_its_start(mode):
     check(program, plain, [0.5], [5 * 0.5**4 - 3 * 0.5**2 - 2 * 0.5 - 1], mode, [4])  # a**5 - a**3 - a**2 - a + 3
 
 
+@in_both_modes
 def test_nested_loops_of_run_time_length(mode):
     def program(x, n):
         def outer(i, total, x):
@@ -90,6 +95,7 @@ def test_nested_loops_of_run_time_length(mode):
     check(program, plain, [2.0], [0], mode, [1])
 
 
+@in_both_modes
 def test_read_modify_write_on_a_component(mode):
     def program(v, n):
         def step(v):
@@ -111,6 +117,7 @@ def test_read_modify_write_on_a_component(mode):
     check(program, plain, [np.array([1.0, 2.0])], [[(2 * 6 * 2) * (2 * 1 * 2), (2 * 6 * 2) * (1 + 2 * 2) + (6**2 + 2 * 2)]], mode, [2])
 
 
+@in_both_modes
 def test_a_square_of_the_accumulator_in_a_called_function(mode):
     def square(y):
         return y * y
@@ -126,6 +133,7 @@ def test_a_square_of_the_accumulator_in_a_called_function(mode):
     check(program, plain, [1.0], [(1 + 2 * 1) * (1 + 2 * 2)], mode, [2])  # a step's derivative is 1 + 2s; s is 1, then 2
 
 
+@in_both_modes
 def test_a_state_that_is_overwritten_after_it_is_read(mode):
     def program(v, n):
         def step(v):
@@ -147,6 +155,7 @@ def test_a_state_that_is_overwritten_after_it_is_read(mode):
     check(program, plain, [np.array([a, b])], [[2 * a * b**4 + 2 * a * b**6, a**2 * 4 * b**3 + a**2 * 6 * b**5]], mode, [2])
 
 
+@in_both_modes
 def test_two_states_that_exchange_taps(mode):
     def program(p, q, n):
         states = [dict(initial=p, taps=[-2, -1]), dict(initial=q, taps=[-2, -1])]
@@ -181,15 +190,18 @@ def plainly_squared_until_ten(v, n):
     return v
 
 
+@in_both_modes
 def test_while_below_ten_square(mode):
     check(squared_until_ten, plainly_squared_until_ten, [1.5], [8 * 1.5**7], mode, [100])  # three squares: 2.25, 5.0625, 25.6...
 
 
+@in_both_modes
 @pytest.mark.parametrize("bound, by_hand", [(1, 2 * 1.5), (2, 4 * 1.5**3), (3, 8 * 1.5**7), (4, 8 * 1.5**7)])
 def test_a_loop_that_its_bound_ends_has_the_derivative_of_the_steps_that_ran(mode, bound, by_hand):
     check(squared_until_ten, plainly_squared_until_ten, [1.5], [by_hand], mode, [bound])
 
 
+@in_both_modes
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_a_loop_of_no_steps(mode, n):
     def program(y, x, n):
@@ -199,6 +211,7 @@ def test_a_loop_of_no_steps(mode, n):
     check(program, lambda y, x, n: y * x**n, [3.0, 2.0], [2.0**n, 3.0 * n * 2.0 ** (n - 1)], mode, [n])
 
 
+@in_both_modes
 def test_a_sum_over_no_rows(mode):
     def program(xs, w):
         return ns.map(lambda x, w: x * w, xs, w, return_updates=False).sum()
@@ -209,21 +222,24 @@ def test_a_sum_over_no_rows(mode):
 
 # until x taps x {sequence, state, output} ---------------------------------------------------------------------------
 #
-# state    s[t] = w * (s[t-1] + s[t-3] + ...) + x[t-2] * x[t] * ...
+# state    s[t] = w * (s[t-1] + s[t-3]) + x[t-2] * x[t] * x[t+1]
 # output   y[t] = w * s[t]
-#
-# Undone by hand: a[t], the cotangent of s[t], is complete once the steps behind t are undone.
 
-ASKED = ["sequence", "state", "output"]
-SEQ_TAPS = [(0,), (-2, 0, 1)]
-STATE_TAPS = [(-1,), (-3, -1)]
-COSTS = {
-    "rows of the state": (lambda s, y: (s**3).sum(), lambda s, y: (3 * s**2, 0 * y)),
-    "last state": (lambda s, y: s[-1] ** 2, lambda s, y: (2 * s * (np.arange(len(s)) == len(s) - 1), 0 * y)),
-    "rows of the output": (lambda s, y: (y**2).sum(), lambda s, y: (0 * s, 2 * y)),
-}
+SEQ_TAPS, STATE_TAPS = [(0,), (-2, 0, 1)], [(-1,), (-3, -1)]
 XS, START, W = np.array([0.5, 0.8, -0.7, 1.1, 0.9, 1.3, 0.6, 1.2]), np.array([0.3, -0.4, 0.7]), 0.6
-LIMITS = {"early": 0.35, "at the first step": -9.0, "never": 9.0}
+COSTS = {  # with its derivatives with respect to s and y
+    "states": (lambda s, y: (s**3).sum(), lambda s, y: (3 * s**2, 0 * y)),
+    "last state": (lambda s, y: s[-1] ** 2, lambda s, y: (2 * s * (np.arange(len(s)) == len(s) - 1), 0 * y)),
+    "outputs": (lambda s, y: (y**2).sum(), lambda s, y: (0 * s, 2 * y)),
+    "states and outputs": (
+        lambda s, y: (s**3).sum() + s[-1] * y.sum(),
+        lambda s, y: (3 * s**2 + y.sum() * (np.arange(len(s)) == len(s) - 1), s[-1] + 0 * y),
+    ),
+}
+
+
+def asked_value(asked, x, s, y):
+    return {"sequence": x, "state": s, "output": y}[asked]
 
 
 def ending(asked, seq_taps, state_taps, cost):
@@ -231,58 +247,57 @@ def ending(asked, seq_taps, state_taps, cost):
 
     def program(xs, start, w, limit):
         def step(*values):
-            x, s = values[: len(seq_taps)], values[len(seq_taps) : len(seq_taps) + len(state_taps)]
-            w, limit = values[-2:]
+            x, s, (w, limit) = values[: len(seq_taps)], values[len(seq_taps) : -2], values[-2:]
             new = w * sum(s) + math.prod(x)
-            output = w * new
-            return [new, output], ns.until({"sequence": x[seq_taps.index(0)], "state": new, "output": output}[asked] > limit)
+            return [new, w * new], ns.until(asked_value(asked, x[seq_taps.index(0)], new, w * new) > limit)
 
-        initial = dict(initial=start[min(state_taps) :], taps=list(state_taps))
-        rows, outputs = ns.scan(step, dict(input=xs, taps=list(seq_taps)), [initial, None], [w, limit], return_updates=False)
-        return COSTS[cost][0](rows, outputs)
+        initial = start[-1] if state_taps == (-1,) else dict(initial=start, taps=list(state_taps))
+        return COSTS[cost][0](*ns.scan(step, dict(input=xs, taps=list(seq_taps)), [initial, None], [w, limit], return_updates=False))
 
     return program
 
 
 def plainly_ending(asked, seq_taps, state_taps, xs, start, w, limit):
-    """The rows of the state, the initial ones first; the outputs; where step 0 stands in the sequence."""
-    depth, before, behind = -min(state_taps), -min(0, *seq_taps), max(0, *seq_taps)
-    s, y = list(start[-depth:]), []
-    for t in range(before, len(xs) - behind):
-        s.append(w * sum(s[len(s) + tap] for tap in [tap + 0 for tap in state_taps]) + math.prod(xs[t + tap] for tap in seq_taps))
+    """States, the initial ones first; outputs; what was asked."""
+    s, y, values = list(start[min(state_taps) :]), [], []
+    for t in range(-min(seq_taps), len(xs) - max(seq_taps)):
+        s.append(w * sum(s[tap] for tap in state_taps) + math.prod(xs[t + tap] for tap in seq_taps))
         y.append(w * s[-1])
-        if {"sequence": xs[t], "state": s[-1], "output": y[-1]}[asked] > limit:
+        values.append(asked_value(asked, xs[t], s[-1], y[-1]))
+        if values[-1] > limit:
             break
-    return np.array(s), np.array(y), before
+    return np.array(s), np.array(y), np.array(values)
 
 
-def undone(asked, seq_taps, state_taps, cost, xs, start, w, limit):
-    """The gradient by hand."""
-    s, y, before = plainly_ending(asked, seq_taps, state_taps, xs, start, w, limit)
-    depth = -min(state_taps)
+def undone(asked, seq_taps, state_taps, cost, *values):
+    """The gradient by hand: a[t], the cotangent of s[t], is complete once all steps behind t are undone."""
+    (s, y, _), (xs, start, w, _) = plainly_ending(asked, seq_taps, state_taps, *values), values
+    depth, before = -min(state_taps), -min(seq_taps)
     d_s, d_y = COSTS[cost][1](s[depth:], y)
-    a, d_xs, d_w = np.concatenate([np.zeros(depth), d_s + w * d_y]), np.zeros(len(xs)), 0.0
+    a, d_xs, d_start, d_w = np.concatenate([np.zeros(depth), d_s + w * d_y]), np.zeros(len(xs)), np.zeros(len(start)), 0.0
     for t in reversed(range(len(y))):
         for tap in state_taps:
             a[depth + t + tap] += w * a[depth + t]
         for tap in seq_taps:
             d_xs[before + t + tap] += a[depth + t] * math.prod(xs[before + t + other] for other in seq_taps if other != tap)
         d_w += a[depth + t] * sum(s[depth + t + tap] for tap in state_taps) + d_y[t] * s[depth + t]
-    return d_xs, np.concatenate([np.zeros(len(start) - depth), a[:depth]]), d_w
+    d_start[-depth:] = a[:depth]
+    return d_xs, d_start, d_w
 
 
-@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("mode, cost", [*(("python", cost) for cost in COSTS), (None, "states and outputs")])
 @pytest.mark.parametrize("state_taps", STATE_TAPS)
 @pytest.mark.parametrize("seq_taps", SEQ_TAPS)
-@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("asked", ["sequence", "state", "output"])
 def test_until_with_taps(mode, asked, seq_taps, state_taps, cost):
     def plain(*values):
         s, y, _ = plainly_ending(asked, seq_taps, state_taps, *values)
         return COSTS[cost][0](s[-min(state_taps) :], y)
 
     program, ran = ending(asked, seq_taps, state_taps, cost), []
-    for limit in LIMITS.values():
-        check(program, plain, [XS, START, W], undone(asked, seq_taps, state_taps, cost, XS, START, W, limit), mode, [limit])
+    seen = np.sort(plainly_ending(asked, seq_taps, state_taps, XS, START, W, np.inf)[2])
+    for limit in (-np.inf, seen[len(seen) // 2 :][:2].mean(), np.inf):
         ran.append(len(plainly_ending(asked, seq_taps, state_taps, XS, START, W, limit)[1]))
-    early, first, never = ran
+        check(program, plain, [XS, START, W], undone(asked, seq_taps, state_taps, cost, XS, START, W, limit), mode, [limit])
+    first, early, never = ran
     assert first == 1 < early < never

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from . import reference
-from .operations import OPERATIONS
+from .operations import GRADIENT_OPERATIONS, OPERATIONS
 from .trees import Body, Expr, Statement
 
 T = TypeVar("T")
@@ -192,9 +192,11 @@ class Maker(Choices):
         """One operation more; `a` itself where nothing comes of eight trials."""
         for _ in range(8):
             try:
-                return self.weighted(OPERATIONS)(self, a)
+                grown = self.weighted(GRADIENT_OPERATIONS if self.is_double else OPERATIONS)(self, a)
             except Refused:
                 continue
+            if not self.is_double or self.kind(grown) in "fc" or self.kind(a) not in "fc" or self.chance(0.4):
+                return grown
         return a
 
     def fitted(self, dtype: Any, shape: tuple[int, ...], depth: int) -> Expr:

@@ -400,3 +400,13 @@ OPERATIONS: tuple[tuple[float, Operation], ...] = (
     (0.8, linear),
     (0.5, created),
 )
+
+
+def derivative(g: Maker, a: Expr) -> Expr:
+    """A derivative inside the step."""
+    if g.kind(a) != "f" or not a.traced:
+        raise g.refusal
+    return g.call("slope({0})", a)
+
+
+GRADIENT_OPERATIONS: tuple[tuple[float, Operation], ...] = (*OPERATIONS, (0.5, derivative))

@@ -10,16 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from .compare import differences
-from .draw import draw_program
-from .generate import RandomChooser, Refused
+from .compare import Difference, differences
+from .generate import Refused
 from .trees import Body, Expr, Program, Statement, nest_map
 
 
-def shrunk(seed: int, way: str, known: Callable[[], bool], seconds: float = 240.0) -> tuple[str, str]:
-    """The smallest program found that differs in `way`, as source, and what the difference is."""
-    program = draw_program(RandomChooser(seed))
-    found = _difference(program, way, known)
+Differences = Callable[[Program, list[str], Callable[[], bool]], Iterator[Difference]]
+
+
+def shrunk(
+    program: Program, way: str, known: Callable[[], Callable[[], bool]], seconds: float = 240.0, differ: Differences = differences
+) -> tuple[Program, str]:
+    """The smallest program found that differs in `way`, and what the difference is. `known()`: which dimensions are declared."""
+    found = _difference(program, way, known(), differ)
     end = time.monotonic() + seconds
     progress = found is not None
     while progress and time.monotonic() < end:
@@ -27,21 +30,21 @@ def shrunk(seed: int, way: str, known: Callable[[], bool], seconds: float = 240.
         for candidate in _smaller(program):
             if time.monotonic() > end:
                 break
-            text = _difference(candidate, way, known)
+            text = _difference(candidate, way, known(), differ)
             if text is not None and _kind(text) == _kind(found or ""):
                 program, found, progress = candidate, text, True
                 break
-    return program.source(), found or "not seen again"
+    return program, found or "not seen again"
 
 
 def _kind(text: str) -> str:
     """What makes two differences alike: values, or an error of a class."""
-    return text.split(":")[1].split(" ")[1]
+    return " ".join(text.split(":")[1].split(" ")[1:3])
 
 
-def _difference(program: Program, way: str, known: Callable[[], bool]) -> str | None:
+def _difference(program: Program, way: str, known: Callable[[], bool], differ: Differences) -> str | None:
     try:
-        return next((str(found) for found in differences(program, [way], known) if not found.is_open), None)
+        return next((str(found) for found in differ(program, [way], known) if not found.is_open), None)
     except (Refused, Exception):
         return None
 

@@ -140,3 +140,24 @@ def test_a_negative_float_as_a_short_or_unsigned_integer_wraps_as_in_numpy(dtype
         expected = x.astype(dtype)
     found = ns.map(lambda v: v.astype(dtype), x, return_updates=False)
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_an_initial_value_longer_than_what_every_step_gives_is_refused(mode):
+    y, c = nt.dvector("y"), nt.tensor("float64", shape=(5,), name="c")
+    rows = ns.scan(lambda y, c: y * 0 + c, outputs_info=y, non_sequences=c, n_steps=3, return_updates=False)
+    f = ns.function([y, c], rows, mode=mode)
+    assert f(np.arange(5.0), np.ones(5)).shape == (3, 5)
+    with pytest.raises(ValueError, match="20"):
+        f(np.arange(20.0), np.ones(5))
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_a_slice_of_a_shared_variable_whose_length_the_step_fixes(mode):
+    shared = ns.shared(np.arange(5.0))
+    step = ns.scan(lambda x, y: ([y * 2], {shared: y - shared[:-3:2]}), mode=mode)
+    step(sequences=np.arange(3.0), outputs_info=[np.arange(5.0) + 1])
+    expected = np.arange(5.0)
+    for power in (1, 2, 4):
+        expected = (np.arange(5.0) + 1) * power - expected[:-3:2]
+    np.testing.assert_array_equal(shared.get_value(), expected)
