@@ -128,3 +128,80 @@ def rnn(u, W, W1, W2, Wf, Wo, x0, y0):
             X[t + 3, i] = math.tanh(a[i] + b[i] + U[t, i])
         np.dot(X[t], Wo, Y[t + 1])
     return X[3:], Y[1:]
+
+
+# adjoints: the states' trace is kept, all else is computed again; cotangents live in registers ------------------------
+
+
+@njit(inline="always")
+def _flow_vjp(x, y, z, u, v, w):
+    """The Jacobian of the flow at (x, y, z), transposed, times (u, v, w)."""
+    return (28.0 - z) * v + y * w - 10.0 * u, 10.0 * u - v + x * w, -x * v - 8 / 3 * w
+
+
+@njit(error_model="numpy")
+def lorenz_grad(start, h, n_steps):
+    """The gradient of the path's mean with respect to the start."""
+    path = lorenz(start, h, n_steps)
+    share = 1.0 / (3 * n_steps)
+    u = v = w = 0.0
+    for t in range(n_steps - 1, -1, -1):
+        x, y, z = (path[t - 1, 0], path[t - 1, 1], path[t - 1, 2]) if t > 0 else (start[0], start[1], start[2])
+        u += share
+        v += share
+        w += share
+        a, b, c = _flow(x, y, z)
+        x2, y2, z2 = x + h / 2 * a, y + h / 2 * b, z + h / 2 * c
+        a, b, c = _flow(x2, y2, z2)
+        x3, y3, z3 = x + h / 2 * a, y + h / 2 * b, z + h / 2 * c
+        a, b, c = _flow(x3, y3, z3)
+        x4, y4, z4 = x + h * a, y + h * b, z + h * c
+        u6, v6, w6 = h / 6 * u, h / 6 * v, h / 6 * w
+        a4, b4, c4 = _flow_vjp(x4, y4, z4, u6, v6, w6)
+        a3, b3, c3 = _flow_vjp(x3, y3, z3, 2 * u6 + h * a4, 2 * v6 + h * b4, 2 * w6 + h * c4)
+        a2, b2, c2 = _flow_vjp(x2, y2, z2, 2 * u6 + h / 2 * a3, 2 * v6 + h / 2 * b3, 2 * w6 + h / 2 * c3)
+        a1, b1, c1 = _flow_vjp(x, y, z, u6 + h / 2 * a2, v6 + h / 2 * b2, w6 + h / 2 * c2)
+        u += a1 + a2 + a3 + a4
+        v += b1 + b2 + b3 + b4
+        w += c1 + c2 + c3 + c4
+    return np.array([u, v, w])
+
+
+@njit(error_model="numpy")
+def garch_value_and_grad(p, r):
+    omega, alpha, beta = p
+    n = r.shape[0]
+    path = np.empty(n)
+    variance, total = 1e-4, 0.0
+    for t in range(n):
+        path[t] = variance
+        r2 = r[t] * r[t]
+        total += math.log(variance) + r2 / variance
+        variance = omega + alpha * r2 + beta * variance
+    cotangent = d_omega = d_alpha = d_beta = 0.0
+    for t in range(n - 1, -1, -1):
+        variance = path[t]
+        r2 = r[t] * r[t]
+        d_omega += cotangent
+        d_alpha += cotangent * r2
+        d_beta += cotangent * variance
+        inverse = 1.0 / variance
+        cotangent = cotangent * beta + 0.5 * inverse * (1.0 - r2 * inverse)
+    return 0.5 * total, np.array([d_omega, d_alpha, d_beta])
+
+
+@njit(error_model="numpy")
+def power_grad(a, n_steps):
+    """The gradient of the sum of the last row."""
+    n = a.shape[0]
+    path = np.empty((n_steps, n))
+    path[0] = 1.0
+    for t in range(n_steps - 1):
+        for i in range(n):
+            path[t + 1, i] = path[t, i] * a[i]
+    gradient, cotangent = np.zeros(n), np.ones(n)
+    for t in range(n_steps - 1, -1, -1):
+        for i in range(n):
+            gradient[i] += cotangent[i] * path[t, i]
+            cotangent[i] *= a[i]
+    return gradient

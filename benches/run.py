@@ -1,6 +1,7 @@
 """Measures numbascan beside loops written by hand, in one run: `python benches/run.py [--json FILE] [workload …]`.
 
-Before anything is timed, both must give the same numbers to 1e-6. The candidates take turns; what counts is the ratio of medians.
+Before anything is timed, both must give the same numbers to 1e-6; a gradient beside its own forward computation must be the slope of it.
+The candidates take turns; what counts is the median of their ratios.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from gradients import GRADIENTS
 from workloads import WORKLOADS, Workload
 
 import numbascan as ns
@@ -35,6 +37,23 @@ def lorenz(y, dt, sigma, rho, beta):
     dy = np.array([sigma * (y[1] - y[0]), y[0] * (rho - y[2]) - y[1], y[0] * y[1] - beta * y[2]])
     return y + dt * dy
 lorenz(outputs_info=np.ones(3), non_sequences=(1e-3, 10.0, 28.0, 8 / 3), n_steps=1000)
+print(time.perf_counter() - t0)
+"""
+
+LORENZ_GRAD = """
+import time; t0 = time.perf_counter()
+import numpy as np, numbascan as ns
+def flow(y):
+    return np.array([10.0 * (y[1] - y[0]), y[0] * (28.0 - y[2]) - y[1], y[0] * y[1] - 8 / 3 * y[2]])
+def step(y, h):
+    k1 = flow(y)
+    k2 = flow(y + h / 2 * k1)
+    k3 = flow(y + h / 2 * k2)
+    k4 = flow(y + h * k3)
+    return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+def mean(start, h):
+    return ns.scan(step, outputs_info=start, non_sequences=h, n_steps=1000, return_updates=False).mean()
+ns.grad(mean)(np.array([1.0, 1.1, 1.2]), 1e-3)
 print(time.perf_counter() - t0)
 """
 
@@ -57,16 +76,17 @@ def timed(run: Callable[[], Any]) -> float:
 
 def compared(workload: Workload) -> dict[str, Any]:
     """Times and ratio of one workload; the candidates take turns."""
-    if not same(workload.ours(), workload.hand()):
-        raise SystemExit(f"{workload.name}: numbascan and the hand-written loop disagree")
-    rounds = [(timed(workload.ours), timed(workload.hand)) for _ in range(ROUNDS)]
-    ratio = statistics.median(ours / hand for ours, hand in rounds)
-    ours, hand = (statistics.median(column) for column in zip(*rounds, strict=True))
+    if not (workload.is_right() if workload.is_right else same(workload.ours(), workload.other())):
+        raise SystemExit(f"{workload.name}: numbascan's numbers are not those of {workload.other_is}")
+    rounds = [(timed(workload.ours), timed(workload.other)) for _ in range(ROUNDS)]
+    ratio = statistics.median(ours / other for ours, other in rounds)
+    ours, other = (statistics.median(column) for column in zip(*rounds, strict=True))
     scale = 1e9 / workload.n_steps
     return {
         "name": workload.name,
         "ours_ns": ours * scale,
-        "hand_ns": hand * scale,
+        "other": workload.other_is,
+        "other_ns": other * scale,
         "ratio": ratio,
         "limit": workload.limit,
         "met": ratio <= workload.limit,
@@ -78,20 +98,25 @@ def limited(name: str, value: float, limit: float) -> dict[str, Any]:
     return {"name": name, "value": value, "limit": limit, "met": value <= limit}
 
 
+def seconds_of(script: str, cache: str) -> float:
+    """The seconds that a script prints, in a fresh process."""
+    environment = {**os.environ, "NUMBASCAN_CACHE_DIR": cache}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    return float(done.stdout)
+
+
 def first_calls() -> list[dict[str, Any]]:
     """Seconds from the start of Python's work to the result, in a fresh process: without a cache, and from the disk cache."""
-    cold, warm = [], []
-    for _ in range(3):
-        with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, "NUMBASCAN_CACHE_DIR": folder}
-            for times in (cold, warm):
-                done = subprocess.run([sys.executable, "-c", LORENZ], capture_output=True, text=True, env=environment, check=True)
-                times.append(float(done.stdout))
-    rows = [("lorenz, first call, no cache (s)", cold, 2.0), ("lorenz, first call, disk cache (s)", warm, 1.0)]
-    return [
-        {"name": name, "value": statistics.median(times), "limit": limit, "met": statistics.median(times) <= limit}
-        for name, times, limit in rows
-    ]
+    rows = []
+    for name, script, cold_limit, warm_limit in (("lorenz", LORENZ, 2.0, 1.0), ("lorenz-grad", LORENZ_GRAD, 3.0, 1.0)):
+        cold, warm = [], []
+        for _ in range(3):
+            with tempfile.TemporaryDirectory() as folder:
+                cold.append(seconds_of(script, folder))
+                warm.append(seconds_of(script, folder))
+        rows.append(limited(f"{name}, first call, no cache (s)", statistics.median(cold), cold_limit))
+        rows.append(limited(f"{name}, first call, disk cache (s)", statistics.median(warm), warm_limit))
+    return rows
 
 
 def call_overhead() -> dict[str, Any]:
@@ -115,18 +140,15 @@ def main() -> int:
     chosen = parser.parse_args()
     machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(f"{machine}, NumPy {np.__version__}, Numba {numba.__version__}, numbascan {ns.__version__}")
-    print(f"{'workload':<12}{'numbascan':>14}{'by hand':>14}{'ratio':>8}{'at most':>9}")
+    print(f"{'workload':<20}{'numbascan':>16}{'beside':>16}{'':10}{'ratio':>8}{'at most':>9}")
     rows = []
-    for make in WORKLOADS:
-        if chosen.workloads and make.__name__ not in chosen.workloads:
+    for make in (*WORKLOADS, *GRADIENTS):
+        if chosen.workloads and make.__name__.replace("_", "-") not in chosen.workloads:
             continue
         row = compared(make())
         rows.append(row)
-        marks = "" if row["met"] else "  MISSED"
-        print(
-            f"{row['name']:<12}{row['ours_ns']:>11.2f} ns{row['hand_ns']:>11.2f} ns{row['ratio']:>8.2f}{row['limit']:>9.1f}{marks}",
-            flush=True,
-        )
+        times = f"{row['ours_ns']:>13.2f} ns{row['other_ns']:>13.2f} ns {row['other']:<9}"
+        print(f"{row['name']:<20}{times}{row['ratio']:>8.2f}{row['limit']:>9.1f}{'' if row['met'] else '  MISSED'}", flush=True)
     if not chosen.workloads:
         for row in [*first_calls(), call_overhead()]:
             rows.append(row)

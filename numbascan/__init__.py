@@ -3,6 +3,7 @@
 from typing import Any
 
 from . import tensor
+from .checkpoint import Checkpoint
 from .errors import (
     ArgumentNumberError,
     CudaUnavailableError,
@@ -19,7 +20,7 @@ from .errors import (
 )
 from .front.control import py_step
 from .front.decorator import ScanFunction
-from .front.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp, vmap
+from .front.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
 from .front.function import Function, function
 from .front.gradients import Lop, Rop
 from .front.scan import scan
@@ -30,10 +31,12 @@ from .front.structure import ScanArgs
 from .front.transforms import jit
 from .front.variable import Variable
 from .front.views import filter, foldl, foldr, map, reduce, scan_checkpoints
+from .front.vmap import vmap
 from .modes import Mode
 
 __all__ = [
     "ArgumentNumberError",
+    "Checkpoint",
     "CudaUnavailableError",
     "DebugError",
     "DisconnectedInputError",

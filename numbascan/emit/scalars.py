@@ -93,6 +93,22 @@ def float_to_uint64(x: Any) -> Any:
 
 
 @_scalar
+def binomial_split(steps: Any, states: Any) -> Any:
+    """How far to go before the next state is stored, when `steps` >= 2 are to be undone with `states` stored at a time.
+
+    With r such that C(states + r, states) is the first not below `steps`, no step is run forward more than r times. Griewank & Walther,
+    ACM Transactions on Mathematical Software 26 (2000) 19-45.
+    """
+    before, now, r = 0, 1, 0
+    while now < steps:
+        r += 1
+        before, now = now, now * (states + r) // r
+    if r == 0:
+        return 0
+    return min(before, steps - before * states // (states + r - 1))
+
+
+@_scalar
 def int_remainder(x: Any, y: Any) -> Any:
     """x % y with the sign of y; 0 for y == 0."""
     return y if y == 0 else x % y

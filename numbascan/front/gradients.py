@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
-
-import numpy as np
 
 from ..errors import DisconnectedInputError, NullGradientError
 from ..grad.forward import tangents
 from ..grad.mapped import mapped
-from ..grad.reverse import cotangents
-from ..ir.graph import toposort
+from ..grad.reverse import cotangents, reaching
+from ..ir.graph import substitute, toposort
 from ..ir.node import Node, constant, new_input
-from ..ops.algebra import broadcast_to, call, cast, dims_of, is_float, node_of, zeros_like
+from ..ops.algebra import add, call, cast, dims_of, is_float, mul, node_of, transpose, zeros_like
 from ..ops.card import apply, at_line
 from ..ops.links import DISCONNECTED, LINKED, ZERO_GRAD
+from ..ops.of_shape import of_shape
 from ..ops.reshape import reshaped
 from ..types import show_shape
 from .variable import Variable, as_variable, op
@@ -25,19 +25,32 @@ __all__ = ["disconnected_grad", "zero_grad"]
 
 
 def disconnected_grad(x: Any) -> Variable:
-    """`x`, which derivatives take as a constant: no way leads through it."""
+    """`x`, which derivatives take as a constant: no way leads through it.
+
+    >>> import numbascan as ns, numbascan.tensor as nt
+    >>> x = nt.dscalar("x")
+    >>> ns.function([x], ns.grad(x * nt.disconnected_grad(x), x))(3.0)
+    array(3.)
+    """
     return op(DISCONNECTED, x)
 
 
 def zero_grad(x: Any) -> Variable:
-    """`x`, with respect to which every derivative is zero."""
+    """`x`, with respect to which every derivative is zero.
+
+    >>> import numbascan as ns, numbascan.tensor as nt
+    >>> x = nt.dscalar("x")
+    >>> ns.function([x], ns.grad(nt.zero_grad(x**2), x))(3.0)
+    array(0.)
+    """
     return op(ZERO_GRAD, x)
 
 
-# the words of messages ------------------------------------------------------------------------------------------------
+# checks, and the words of messages ------------------------------------------------------------------------------------
 
 
 def shown(node: Node) -> str:
+    """A node as messages show it."""
     return f"{node.name or 'a variable without a name'} ({node.type})"
 
 
@@ -50,6 +63,12 @@ def check_wrt(node: Node, what: str) -> None:
         )
 
 
+def check_result(node: Node, what: str) -> None:
+    """NullGradientError for an integer or a boolean, which has no derivative."""
+    if not is_float(node.type):
+        raise NullGradientError(f"{what}: the result {shown(node)} is an integer or a boolean{at_line()}, which has no derivative")
+
+
 def check_cost(node: Node, what: str) -> None:
     """TypeError for what is no real scalar."""
     if node.type.rank:
@@ -59,19 +78,31 @@ def check_cost(node: Node, what: str) -> None:
         )
     if node.type.kind == "c":
         raise TypeError(f"{what}: the cost must be real, but {shown(node)} is complex{at_line()}; write np.real(cost) or np.abs(cost)")
-    if not is_float(node.type):
-        raise NullGradientError(f"{what}: the cost {shown(node)} is an integer or a boolean{at_line()}, which has no derivative")
+    check_result(node, what)
 
 
-def disconnected(outputs: Sequence[Node], node: Node, what: str) -> Exception:
-    """The error for a variable to which no derivative leads."""
-    if node in toposort(outputs):
+def along(value: Any, node: Node, what: str) -> Node:
+    """A cotangent or a tangent from a user, in the dtype of `node`. It must have its shape; of a real variable it must be real."""
+    given = as_variable(value).node
+    if given.type.kind == "c" and node.type.kind != "c":
+        raise TypeError(f"{what} is complex, but {shown(node)} is real{at_line()}; write np.real(value)")
+    return of_shape(cast(given, node.type.dtype), dims_of(node), what)
+
+
+def _disconnected(outputs: Sequence[Node], node: Node, what: str, policy: str = "disconnected_inputs") -> Exception:
+    """The error for a variable to which no derivative leads: it plays no part, it is held constant, or integers lie between.
+
+    `policy`: the keyword that says what happens then.
+    """
+    order = toposort(outputs)
+    if node in order and not set(outputs) & reaching(order, [node]):
         return NullGradientError(
-            f"{what}: the cost depends on {shown(node)} through integers, booleans or constants of derivatives only, so there is no "
-            "derivative; disconnected_inputs='ignore' gives zeros"
+            f"{what}: the cost depends on {shown(node)} through integers or booleans only, so there is no derivative{at_line()}; "
+            f"{policy}='ignore' gives zeros"
         )
+    reason = "only through what is held constant" if node in order else "not at all"
     return DisconnectedInputError(
-        f"{what}: the cost does not depend on {shown(node)}{at_line()}; leave it out, or set disconnected_inputs='ignore' for zeros"
+        f"{what}: the cost depends on {shown(node)} {reason}{at_line()}; leave it out, or set {policy}='ignore' for zeros"
     )
 
 
@@ -82,13 +113,15 @@ def gradients(
     outputs: Sequence[Node],
     given: Sequence[Node],
     wrt: Sequence[Node],
+    what: str,
     constants: Sequence[Node] = (),
     disconnected_inputs: str = "raise",
-    what: str = "ns.grad",
+    links: Sequence[Node] = (),
 ) -> list[Node]:
     """The cotangents of `wrt`, checked; zeros or an error where there is none.
 
-    What does not depend on `wrt` any more is linked to it: the derivative of a derivative that is constant is zero, not missing.
+    What does not depend on one of `wrt`, or of `links`, any more is linked to it: the derivative of a constant derivative is zero, not
+    missing.
     """
     if disconnected_inputs not in ("raise", "warn", "ignore"):
         raise ValueError(f"{what}: disconnected_inputs is {disconnected_inputs!r}; it must be 'raise', 'warn' or 'ignore'")
@@ -97,184 +130,201 @@ def gradients(
     found = cotangents(outputs, given, wrt, constants)
     missing = [node for node, value in zip(wrt, found, strict=True) if value is None]
     for node in missing if disconnected_inputs != "ignore" else ():
-        error = disconnected(outputs, node, what)
+        error = _disconnected(outputs, node, what)
         if disconnected_inputs == "raise":
             raise error
-        import warnings
-
-        warnings.warn(str(error), UserWarning, stacklevel=3)
-    plain = [zeros_like(node) if value is None else value for node, value in zip(wrt, found, strict=True)]
-    return [linked(value, wrt) for value in plain]
+        warnings.warn(str(error), UserWarning, stacklevel=4)
+    return [linked(zeros_like(node) if value is None else value, [*wrt, *links]) for node, value in zip(wrt, found, strict=True)]
 
 
 def linked(value: Node, wrt: Sequence[Node]) -> Node:
     """`value`, which those of `wrt` it does not depend on reach all the same."""
     behind = set(toposort([value]))
-    apart = [node for node in wrt if node not in behind]
+    apart = [node for node in dict.fromkeys(wrt) if node not in behind]
     return apply(LINKED, value, *apart) if apart else value
 
 
-def as_list(wrt: Any) -> tuple[list[Variable], bool]:
-    """(variables, whether it was one alone)"""
-    alone = not isinstance(wrt, (list, tuple))
-    variables = [wrt] if alone else list(wrt)
+def _as_list(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, (list, tuple)) else [given]
+
+
+def _nodes(wrt: Any, what: str) -> list[Node]:
+    """The nodes of what derivatives are taken with respect to."""
+    variables = _as_list(wrt)
     for variable in variables:
         if not isinstance(variable, Variable):
-            raise TypeError(f"a derivative is taken with respect to variables, not {variable!r} ({type(variable).__name__}){at_line()}")
-    return variables, alone
+            raise TypeError(f"{what} is taken with respect to variables, not {variable!r} ({type(variable).__name__}){at_line()}")
+    return [variable.node for variable in variables]
 
 
-def grad_of_variable(
-    cost: Variable | None,
-    wrt: Any,
-    consider_constant: Any = (),
-    disconnected_inputs: str = "raise",
-    known_grads: Mapping[Variable, Any] | None = None,
-) -> Any:
+def _constants(variables: Any) -> list[Node]:
+    return [as_variable(variable).node for variable in ([] if variables is None else _as_list(variables))]
+
+
+def _packed(found: Sequence[Node], like: Any) -> Any:
+    """Variables in a list or tuple as `like` is one; one alone as it is."""
+    variables = list(map(Variable, found))
+    return variables if isinstance(like, list) else tuple(variables) if isinstance(like, tuple) else variables[0]
+
+
+def grad_of_variable(cost: Variable | None, wrt: Any, consider_constant: Any, disconnected_inputs: str, known_grads: Any) -> Any:
     """The gradient of a scalar variable: see ns.grad."""
-    variables, alone = as_list(wrt)
-    outputs, given = [], []
+    nodes, known = _nodes(wrt, "ns.grad"), _known(known_grads or {})
+    if cost is None and not known:
+        raise ValueError("ns.grad: there is neither a cost nor known_grads, so nothing to differentiate")
     if cost is not None:
         check_cost(cost.node, "ns.grad")
-        outputs.append(cost.node)
+    # nothing flows on through a variable whose gradient is known: for all that is computed from it, it is an input
+    inputs = {node: new_input(node.type, node.name) for node in known}
+
+    def cut(node: Node) -> Node:
+        return substitute([node], {one: fresh for one, fresh in inputs.items() if one is not node})[0]
+
+    outputs = [cut(node) for node in known]
+    given = list(known.values())
+    if cost is not None:
+        outputs += substitute([cost.node], inputs)
         given.append(constant(1, cost.type.dtype))
-    for variable, value in (known_grads or {}).items():
-        outputs.append(variable.node)
-        given.append(_known(variable, value))
-    if not outputs:
-        raise ValueError("ns.grad: there is neither a cost nor known_grads, so nothing to differentiate")
-    constants = [as_variable(variable).node for variable in consider_constant or ()]
-    if known_grads and cost is not None:
-        constants = [*constants]
-    found = gradients(outputs, given, [variable.node for variable in variables], constants, disconnected_inputs)
-    results = [_named(Variable(node), variable) for node, variable in zip(found, variables, strict=True)]
-    return results[0] if alone else type(wrt)(results) if type(wrt) in (list, tuple) else results
+    constants = list(map(cut, _constants(consider_constant)))
+    found = gradients(outputs, given, list(map(cut, nodes)), "ns.grad", constants, disconnected_inputs)
+    found = list(substitute(found, {fresh: node for node, fresh in inputs.items()}))
+    for node, value in zip(nodes, found, strict=True):
+        value.name = value.name or (f"d_{node.name}" if node.name else None)
+    return _packed(found, wrt)
 
 
-def _known(variable: Variable, value: Any) -> Node:
-    node = as_variable(value).node
-    if node.type.rank != variable.type.rank:
-        raise ValueError(f"ns.grad: known_grads gives {shown(variable.node)} a gradient of type {node.type}; it must have its shape")
-    return cast(node, variable.type.dtype)
-
-
-def _named(result: Variable, variable: Variable) -> Variable:
-    result.name = result.name or (f"d_{variable.name}" if variable.name else None)
-    return result
+def _known(known_grads: Mapping[Variable, Any]) -> dict[Node, Node]:
+    for variable in known_grads:
+        check_wrt(variable.node, "ns.grad: known_grads")
+    return {
+        variable.node: along(value, variable.node, f"ns.grad: the known gradient of {shown(variable.node)}")
+        for variable, value in known_grads.items()
+    }
 
 
 # many directions at once --------------------------------------------------------------------------------------------
 
 
-def jacobian_nodes(output: Node, wrt: Sequence[Node], what: str, disconnected_inputs: str = "raise") -> list[Node]:
+def jacobian_nodes(
+    output: Node, wrt: Sequence[Node], what: str, constants: Sequence[Node] = (), disconnected_inputs: str = "raise", links: Sequence[Node] = ()
+) -> list[Node]:
     """d output / d wrt, of shape output.shape + wrt.shape each: one reverse pass per element of the output."""
+    check_result(output, what)
+    if output.type.kind == "c":
+        for node in wrt:
+            if node.type.kind == "c":
+                raise TypeError(
+                    f"{what}: a complex result has a derivative with respect to the complex {shown(node)} only if it is holomorphic"
+                    f"{at_line()}; differentiate np.real(result) and np.imag(result)"
+                )
+        parts = [jacobian_nodes(call(part, output), wrt, what, constants, disconnected_inputs, links) for part in ("real", "imag")]
+        return [add(real, mul(imaginary, 1j)) for real, imaginary in zip(*parts, strict=True)]
     seed = new_input(output.type.strong())
-    found = gradients([output], [seed], wrt, (), disconnected_inputs, what)
-    (stacked,) = [broadcasting_basis(output)]
-    rows = mapped(found, seed, stacked)
-    return [_shaped(row, output, node) for row, node in zip(rows, wrt, strict=True)]
+    found = gradients([output], [seed], wrt, what, constants, disconnected_inputs, links)
+    rows = mapped(found, seed, _basis(output))
+    return [reshaped(row, (*dims_of(output), *dims_of(node))) for row, node in zip(rows, wrt, strict=True)]
 
 
-def forward_nodes(outputs: Sequence[Node], wrt: Node) -> list[Node]:
-    """d output / d wrt, of shape output.shape + wrt.shape each: one forward pass per element of `wrt`."""
+def second_nodes(firsts: Sequence[Node], wrt: Node, what: str, constants: Sequence[Node] = ()) -> list[Node]:
+    """d first / d wrt of first derivatives, of shape first.shape + wrt.shape each: one forward pass per element of `wrt`."""
+    if wrt.type.kind == "c":
+        raise TypeError(f"{what}: {shown(wrt)} is complex{at_line()}; take real and imaginary parts as arguments of their own")
     seed = new_input(wrt.type.strong())
-    along = tangents(outputs, [wrt], [seed])
-    plain = [zeros_like(output) if value is None else value for output, value in zip(outputs, along, strict=True)]
-    columns = mapped([linked(value, [wrt]) for value in plain], seed, broadcasting_basis(wrt))
+    try:
+        found = tangents(firsts, [wrt], [seed], constants)
+    except NullGradientError:  # what ns.custom_vjp made goes backwards only
+        return [jacobian_nodes(first, [wrt], what, constants, "ignore")[0] for first in firsts]
+    plain = [zeros_like(first) if value is None else value for first, value in zip(firsts, found, strict=True)]
+    columns = mapped([linked(value, [wrt]) for value in plain], seed, _basis(wrt))
     result = []
-    for output, column in zip(outputs, columns, strict=True):  # [element of wrt, *output] -> [*output, *wrt]
-        turned = call("transpose", column, axes=(*range(1, column.type.rank), 0)) if output.type.rank else column
-        result.append(reshaped(turned, (*dims_of(output), *dims_of(wrt))))
+    for first, column in zip(firsts, columns, strict=True):
+        turned = transpose(column, (*range(1, column.type.rank), 0))  # [element of wrt, *first] -> [*first, element of wrt]
+        result.append(reshaped(turned, (*dims_of(first), *dims_of(wrt))))
     return result
 
 
-def broadcasting_basis(x: Node) -> Node:
+def _basis(x: Node) -> Node:
     """The unit vectors of x's space, [element, *x.shape]."""
-    dims = dims_of(x)
-    count = reduce(lambda a, b: call("multiply", a, b), dims, node_of(1))
-    n = call("cast", count, dtype="int64")
     from .creation import eye
 
-    unit = eye(Variable(n), dtype=x.type.dtype).node
-    return reshaped(unit, (n, *dims))
+    dims = dims_of(x)
+    n = call("cast", reduce(mul, dims, node_of(1)), dtype="int64")
+    return reshaped(eye(Variable(n), dtype=x.type.dtype).node, (n, *dims))
 
 
-def _shaped(rows: Node, output: Node, wrt: Node) -> Node:
-    return reshaped(rows, (*dims_of(output), *dims_of(wrt)))
-
-
-def jacobian_of_variable(expression: Variable, wrt: Any, consider_constant: Any = (), disconnected_inputs: str = "raise") -> Any:
+def jacobian_of_variable(expression: Variable, wrt: Any, consider_constant: Any, disconnected_inputs: str) -> Any:
     """The Jacobian of a variable: see ns.jacobian."""
-    variables, alone = as_list(wrt)
-    if not is_float(expression.type):
-        raise NullGradientError(f"ns.jacobian: {shown(expression.node)} is an integer or a boolean, which has no derivative")
-    found = jacobian_nodes(expression.node, [variable.node for variable in variables], "ns.jacobian", disconnected_inputs)
-    results = [Variable(node) for node in found]
-    return results[0] if alone else results
+    nodes, constants = _nodes(wrt, "ns.jacobian"), _constants(consider_constant)
+    return _packed(jacobian_nodes(expression.node, nodes, "ns.jacobian", constants, disconnected_inputs), wrt)
 
 
-def hessian_of_variable(cost: Variable, wrt: Any, consider_constant: Any = (), disconnected_inputs: str = "raise") -> Any:
+def hessian_of_variable(cost: Variable, wrt: Any, consider_constant: Any, disconnected_inputs: str) -> Any:
     """The Hessian of a scalar variable: see ns.hessian."""
-    variables, alone = as_list(wrt)
+    nodes, constants = _nodes(wrt, "ns.hessian"), _constants(consider_constant)
     check_cost(cost.node, "ns.hessian")
-    nodes = [variable.node for variable in variables]
-    constants = [as_variable(variable).node for variable in consider_constant or ()]
-    firsts = gradients([cost.node], [constant(1, cost.type.dtype)], nodes, constants, disconnected_inputs, "ns.hessian")
-    results = [Variable(forward_nodes([first], node)[0]) for first, node in zip(firsts, nodes, strict=True)]
-    return results[0] if alone else results
+    firsts = gradients([cost.node], [constant(1, cost.type.dtype)], nodes, "ns.hessian", constants, disconnected_inputs)
+    pairs = zip(firsts, nodes, strict=True)
+    return _packed([second_nodes([first], node, "ns.hessian", constants)[0] for first, node in pairs], wrt)
 
 
 # directions ---------------------------------------------------------------------------------------------------------
 
 
-def Lop(f: Any, wrt: Any, eval_points: Any, consider_constant: Any = (), disconnected_inputs: str = "raise") -> Any:  # noqa: N802 - PyTensor's name
+def _directions(nodes: Sequence[Node], eval_points: Any, what: str) -> list[Node]:
+    """eval_points as nodes, one for each of `nodes`."""
+    points = _as_list(eval_points)
+    if len(points) != len(nodes):
+        raise ValueError(f"{what}: there are {len(points)} eval_points for {len(nodes)} variables{at_line()}; give one for each")
+    return [along(point, node, f"{what}: the eval_point of {shown(node)}") for point, node in zip(points, nodes, strict=True)]
+
+
+def Lop(f: Any, wrt: Any, eval_points: Any, consider_constant: Any = None, disconnected_inputs: str = "raise") -> Any:  # noqa: N802 - PyTensor's name
     """eval_points · d f / d wrt: the cotangents of `wrt` when those of `f` are `eval_points`.
 
-    Arguments: f, a variable or a list; wrt, the same; eval_points, one per variable of `f`, of its shape.
+    Arguments: f, a variable or a list; wrt, the same; eval_points, one per variable of `f`, of its shape. consider_constant and
+    disconnected_inputs as for ns.grad.
+
     Returns a variable per variable of `wrt`, a list if `wrt` is one.
+
+    Raises ValueError for eval_points that do not fit, and what ns.grad raises.
 
     >>> import numbascan as ns, numbascan.tensor as nt
     >>> x, v = nt.dvectors("x", "v")
     >>> ns.function([x, v], ns.Lop(x ** 2, x, v))([1.0, 2.0], [10.0, 100.0])
     array([ 20., 400.])
     """
-    variables, alone = as_list(wrt)
-    outputs = [as_variable(one) for one in (f if isinstance(f, (list, tuple)) else [f])]
-    points = list(eval_points) if isinstance(eval_points, (list, tuple)) else [eval_points]
-    if len(points) != len(outputs):
-        raise ValueError(f"ns.Lop: {len(outputs)} variables, but {len(points)} eval_points; give one for each")
-    given = [_known(output, point) for output, point in zip(outputs, points, strict=True)]
-    constants = [as_variable(variable).node for variable in consider_constant or ()]
-    nodes = [variable.node for variable in variables]
-    found = gradients([output.node for output in outputs], given, nodes, constants, disconnected_inputs, "ns.Lop")
-    results = [Variable(node) for node in found]
-    return results[0] if alone else results
+    nodes, constants = _nodes(wrt, "ns.Lop"), _constants(consider_constant)
+    outputs = [as_variable(one).node for one in _as_list(f)]
+    for output in outputs:
+        check_result(output, "ns.Lop")
+    given = _directions(outputs, eval_points, "ns.Lop")
+    return _packed(gradients(outputs, given, nodes, "ns.Lop", constants, disconnected_inputs), wrt)
 
 
 def Rop(f: Any, wrt: Any, eval_points: Any, disconnected_outputs: str = "raise") -> Any:  # noqa: N802 - PyTensor's name
     """d f / d wrt · eval_points: how `f` moves when `wrt` moves along `eval_points`.
 
-    Arguments: f, a variable or a list; wrt, the same; eval_points, one per variable of `wrt`, of its shape.
+    Arguments: f, a variable or a list; wrt, the same; eval_points, one per variable of `wrt`, of its shape. disconnected_outputs:
+    "raise", or "ignore" for zeros where a variable of `f` does not depend on `wrt`.
+
     Returns a variable per variable of `f`, a list if `f` is one.
+
+    Raises ValueError for eval_points that do not fit, DisconnectedInputError, NullGradientError.
 
     >>> import numbascan as ns, numbascan.tensor as nt
     >>> x, v = nt.dvectors("x", "v")
     >>> ns.function([x, v], ns.Rop(x ** 2, x, v))([1.0, 2.0], [10.0, 100.0])
     array([ 20., 400.])
     """
-    variables, _ = as_list(wrt)
-    alone = not isinstance(f, (list, tuple))
-    outputs = [as_variable(one) for one in ([f] if alone else f)]
-    points = list(eval_points) if isinstance(eval_points, (list, tuple)) else [eval_points]
-    if len(points) != len(variables):
-        raise ValueError(f"ns.Rop: {len(variables)} variables in wrt, but {len(points)} eval_points; give one for each")
-    for variable in variables:
-        check_wrt(variable.node, "ns.Rop")
-    given = [broadcast_to(_known(variable, point), dims_of(variable.node)) for variable, point in zip(variables, points, strict=True)]
-    nodes = [variable.node for variable in variables]
-    along = tangents([output.node for output in outputs], nodes, given)
-    for output, value in zip(outputs, along, strict=True):
-        if value is None and disconnected_outputs == "raise" and not set(nodes) & set(toposort([output.node])):
-            raise DisconnectedInputError(f"ns.Rop: {shown(output.node)} does not depend on wrt; disconnected_outputs='ignore' gives zeros")
-    results = [Variable(zeros_like(out.node) if value is None else value) for out, value in zip(outputs, along, strict=True)]
-    return results[0] if alone else results
+    nodes, outputs = _nodes(wrt, "ns.Rop"), [as_variable(one).node for one in _as_list(f)]
+    if disconnected_outputs not in ("raise", "ignore"):
+        raise ValueError(f"ns.Rop: disconnected_outputs is {disconnected_outputs!r}; it must be 'raise' or 'ignore'")
+    for node in nodes:
+        check_wrt(node, "ns.Rop")
+    for output in outputs if disconnected_outputs == "raise" else ():
+        check_result(output, "ns.Rop")
+        if output not in reaching(toposort([output]), nodes):
+            raise _disconnected([output], nodes[0], "ns.Rop", "disconnected_outputs")
+    found = tangents(outputs, nodes, _directions(nodes, eval_points, "ns.Rop"))
+    plain = [zeros_like(output) if value is None else value for output, value in zip(outputs, found, strict=True)]
+    return _packed([linked(value, nodes) for value in plain], f)

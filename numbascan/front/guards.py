@@ -23,6 +23,7 @@ from .entry import is_number
 
 WATCHED = 1 << 24  # bytes of an array that are compared before every call
 _MISSING = object()
+_PARTS = ("__wrapped__", "fwd", "bwd")  # where what ns.jit, ns.grad, ns.custom_vjp and their like make keeps the user's functions
 _LIBRARIES = ("numpy", "scipy", "numba", "numbascan", "builtins", "math", "cmath", "operator", "functools", "itertools")
 _FOREIGN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 
@@ -40,7 +41,7 @@ class Guards:
         self.array_names: dict[int, str] = {}
         self._seen: dict[int, Any] = {}
         self._objects: list[Any] = []
-        self._code_names: set[str] = set()
+        self._code_names = set(_PARTS)
         self._package = _package_of(fn)
         self._visit(fn)
         self._visit_attributes()

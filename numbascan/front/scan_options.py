@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
+from ..checkpoint import Checkpoint
 from ..modes import Mode, as_mode
 
 
@@ -95,8 +97,17 @@ def _kept_rows(keep_last: Any, save_every: Any, where: str) -> tuple[int | None,
 
 
 def _checkpoint(value: Any, where: str) -> Any:
-    if value is None or value == "auto" or hasattr(value, "schedule"):
+    if value is None or isinstance(value, Checkpoint):
         return value
+    if isinstance(value, str) and value == "auto":
+        return Checkpoint(_half_of_free_memory())
     if not _is_count(value):
-        raise ValueError(f"{where}: checkpoint is {value!r}; give None, an int of 1 or more, or 'auto'")
+        raise ValueError(f"{where}: checkpoint is {value!r}; give None, an int of 1 or more, 'auto', or ns.Checkpoint(memory=...)")
     return int(value)
+
+
+def _half_of_free_memory() -> int:
+    """In bytes, as a power of two: the code that is generated must not change with every reading."""
+    pages = os.sysconf("SC_AVPHYS_PAGES") if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names else 2**18
+    free = pages * (os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096)
+    return 1 << max((free // 2).bit_length() - 1, 20)

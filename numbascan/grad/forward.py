@@ -9,7 +9,7 @@ from ..ir.node import ITEM, Node
 from ..ir.ports import SCAN
 from ..ops.algebra import is_float
 from ..ops.card import Card
-from ..ops.control import IF_ELSE, PY_CALL
+from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL
 from .choice_rule import choice_tangents
 from .rules import no_derivative, pushed
 
@@ -51,6 +51,8 @@ def _pushed(node: Node, operands: Sequence[Node | None]) -> Sequence[Node | None
         return scan_tangents(node, operands, tangents)
     if node.op is IF_ELSE:
         return choice_tangents(node, operands, tangents)
+    if node.op is CUSTOM_VJP:
+        raise no_derivative(node, f"{node.attr('rule')!r} has a rule for reverse mode only, ns.grad, ns.vjp and ns.jacobian use that")
     if node.op is PY_CALL:
         raise no_derivative(node, "a Python function is called for real there")
     return [None] * len(node.types)

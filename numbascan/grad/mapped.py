@@ -1,8 +1,9 @@
-"""One graph for many values of one of its inputs: a loop without recurrence."""
+"""Loops made from graphs: what a graph mentions from outside becomes an input of the loop."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..ir.graph import substitute, toposort
 from ..ir.node import CONSTANT, ITEM, Node, new_input, outputs_of
@@ -11,27 +12,26 @@ from ..ir.respecialise import settled
 from ..ops.algebra import dims_of
 
 
-def mapped(outputs: Sequence[Node], over: Node, values: Node) -> list[Node]:
-    """For each row of `values` in place of `over`: the outputs, stacked. What does not depend on `over` is computed once, outside."""
-    depending = {over}
+def closed_loop(spec: LoopSpec) -> Node:
+    """The loop of a step that mentions nodes from outside: they become non-sequences. What does not depend on the step stays outside."""
+    outputs = spec.inner_outputs()
+    depending = set(spec.inner_inputs())
     order = toposort(outputs)
     for node in order:
         if any(parent in depending for parent in node.inputs):
             depending.add(node)
-    inside: dict[Node, Node] = {over: new_input(row_of(values.type), over.name)}
-    non_seqs = []
-    for node in dict.fromkeys(_boundary(order, depending, outputs)):
-        inside[node] = new_input(node.type, node.name)
-        non_seqs.append(NonSeq(node, inside[node]))
-    writes = substitute(outputs, inside)
-    spec = LoopSpec(
-        n_steps=dims_of(values)[0],
-        seqs=(Seq(values, (0,), (inside[over],)),),
-        traces=tuple(map(Trace, writes)),
-        non_seqs=tuple(non_seqs),
-        name="rows",
-    )
-    return list(outputs_of(scan_node(settled(spec))))
+    inside = {node: new_input(node.type, node.name) for node in _boundary(order, depending, outputs)}
+    non_seqs = tuple(NonSeq(node, read) for node, read in inside.items())
+    closed = replace(spec, non_seqs=(*spec.non_seqs, *non_seqs))
+    return scan_node(settled(closed.with_inner(closed.inner_inputs(), substitute(outputs, inside))))
+
+
+def mapped(outputs: Sequence[Node], over: Node, values: Node) -> list[Node]:
+    """For each row of `values` in place of `over`: the outputs, stacked. What does not depend on `over` is computed once, outside."""
+    row = new_input(row_of(values.type), over.name)
+    writes = substitute(outputs, {over: row})
+    spec = LoopSpec(n_steps=dims_of(values)[0], seqs=(Seq(values, (0,), (row,)),), traces=tuple(map(Trace, writes)), name="rows")
+    return list(outputs_of(closed_loop(spec)))
 
 
 def _boundary(order: Sequence[Node], depending: set[Node], outputs: Sequence[Node]) -> list[Node]:
@@ -40,4 +40,4 @@ def _boundary(order: Sequence[Node], depending: set[Node], outputs: Sequence[Nod
     for node in order:
         if node in depending and node.op is not ITEM:
             found += [parent for parent in node.inputs if parent not in depending]
-    return [node for node in found if node.op is not CONSTANT or node.type.size != 1]
+    return [node for node in dict.fromkeys(found) if node.op is not CONSTANT or node.type.size != 1]

@@ -18,7 +18,7 @@ from ..ir.node import ITEM, Node, constant, constant_value, new_input, outputs_o
 from ..ir.ports import SCAN, Carry, LoopSpec, MitMot, Seq, State, Trace, loop_spec, row_of, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import add, broadcast_to, concatenate, dims_of, incremented, is_zero, rows, sub, total
-from ..ops.control import with_bodies
+from ..ops.control import inlined, with_bodies
 from ..ops.sized import HOLE
 
 
@@ -65,8 +65,8 @@ def _starts_behind(node: Node, n_steps: Node) -> bool:
 
 
 def plain_graphs(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """The same, for the bodies of loops and choices as well."""
-    return without_mit_mots(with_bodies(outputs, plain_graphs))
+    """The same, for the bodies of loops and choices as well, and without nodes that only derivatives ask for."""
+    return without_mit_mots(with_bodies(inlined(outputs), plain_graphs))
 
 
 @dataclass

@@ -9,7 +9,7 @@ from ..ir.node import ITEM, Node
 from ..ir.ports import SCAN
 from ..ops.algebra import is_float
 from ..ops.card import Card
-from ..ops.control import IF_ELSE, PY_CALL
+from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, rule_of
 from .mit_mots import without_mit_mots
 from .rules import Cotangent, accumulated, no_derivative, pulled, scalar_mask
 
@@ -89,6 +89,8 @@ def _operand_cotangents(node: Node, given: Sequence[Cotangent | None], needed: C
         from .choice_rule import choice_cotangents
 
         found = choice_cotangents(node, plain, needed, cotangents)
+    elif node.op is CUSTOM_VJP:
+        found = rule_of(node)(node, plain, needed)
     elif node.op is PY_CALL:
         raise no_derivative(node, "a Python function is called for real there")
     else:

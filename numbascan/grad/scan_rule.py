@@ -16,11 +16,11 @@ elementwise work is computed again. The backward loop is a loop like any other, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..ir.graph import substitute, toposort
 from ..ir.node import CONSTANT, Node, constant, new_input, outputs_of
-from ..ir.ports import Carry, LoopSpec, MitMot, NonSeq, Seq, State, Trace, loop_spec, row_of, scan_node
+from ..ir.ports import Carry, LoopSpec, MitMot, NonSeq, Seq, Trace, loop_spec, row_of, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import (
     add,
@@ -39,9 +39,11 @@ from ..ops.algebra import (
 )
 from ..ops.card import apply
 from ..ops.history import HISTORY
+from .checkpoint import Checkpointed
 from .cotangent_rows import split_last
 from .kept import kept_values
 from .mit_mots import without_mit_mots
+from .recurrence import Recurrence
 from .reverse import reaching
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
@@ -53,7 +55,8 @@ def scan_cotangents(node: Node, given: Sequence[Node | None], needed: Collection
     if spec.mit_mots:
         return _through(node, given, needed, reverse)
     backward = _Backward(spec, given, set(needed), reverse)
-    return backward.cotangents()
+    note = dict(spec.notes).get("checkpoint")
+    return backward.cotangents() if note is None else backward.checkpointed(note)
 
 
 def _through(node: Node, given: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
@@ -68,27 +71,6 @@ def _through(node: Node, given: Sequence[Node | None], needed: Collection[int], 
     for k, value in zip(places.values(), found, strict=True):
         result[k] = None if value is None else substitute([value], back)[0]
     return result
-
-
-@dataclass
-class Recurrence:
-    """A state, or a shared variable that every step replaces, seen alike. `rows`, `last`: cotangents of all rows, of the last one."""
-
-    initial: Node
-    taps: tuple[int, ...]
-    reads: tuple[Node, ...]
-    write: Node
-    has_axis: bool
-    is_carry: bool
-    rows: Node | None
-    last: Node | None = None
-
-    @property
-    def depth(self) -> int:
-        return -min(self.taps)
-
-    def as_state(self) -> State:
-        return State(self.initial, self.taps, self.reads, self.write, self.has_axis)
 
 
 class _Backward:
@@ -166,11 +148,8 @@ class _Backward:
             above |= {k: new_input(writes[k].type.strong(), f"d_{writes[k].name or 'out'}") for k in alive if k not in above}
             values = self.reverse([writes[k] for k in above], list(above.values()), list(wanted))
             found = {read: value for read, value in zip(wanted, values, strict=True) if value is not None}
-            alive = [
-                k
-                for k, one in enumerate(self.recurrences)
-                if k not in above and one.write in active and any(read in found for read in one.reads)
-            ]
+            # a write that depends on nothing lets nothing through, but the first steps read initial values
+            alive = [k for k, one in enumerate(self.recurrences) if k not in above and any(read in found for read in one.reads)]
             if not alive:
                 self.above = above
                 return found
@@ -190,6 +169,22 @@ class _Backward:
         self._sum_ports(step)
         self._sources(list(step.values()), kept)
         return self._results(step)
+
+    def checkpointed(self, note: object) -> list[Node | None]:
+        """The same, with few of the states stored."""
+        wanted = self._dependent_reads()
+        result: list[Node | None] = [None] * len(self.spec.outer_inputs())
+        if not wanted:
+            return result
+        self._forward([], set())
+        found = Checkpointed(self.spec, self.recurrences, self.trace_rows, self.ran, self.steps).cotangents(note, wanted, self.reverse)
+        seqs, _, _, non_seqs = self._positions()
+        for place, (k, one) in zip(self._initials(), enumerate(self.recurrences), strict=True):
+            if place in self.needed and k in found:
+                result[place] = self._initial_cotangent(one, found[k])
+        for k, place in enumerate((*seqs, *non_seqs), len(self.recurrences)):
+            result[place] = found.get(k)
+        return result
 
     def _read_again(self, values: Sequence[Node], kept: Collection[Node]) -> set[Node]:
         """Inner inputs that the backward step reads."""
@@ -334,7 +329,8 @@ class _Backward:
             result[place] = self._sequence_cotangent(seq, traced) if place in self.needed else None
         for place, (k, one) in zip(self._initials(), enumerate(self.recurrences), strict=True):
             if place in self.needed and k in self.above:
-                result[place] = self._initial_cotangent(one, buffers[self.buffer_of[k]] if k in self.buffer_of else self._buffer(one))
+                buffer = buffers[self.buffer_of[k]] if k in self.buffer_of else self._buffer(one)
+                result[place] = self._initial_cotangent(one, flip(rows(buffer, self.steps)))
         for place, port in zip(non_seqs, self.spec.non_seqs, strict=True):
             if port.read in self.sum_of:
                 result[place] = sums[self.sum_of[port.read]]
@@ -359,19 +355,15 @@ class _Backward:
             found = incremented(zeros_like(seq.outer) if found is None else found, value, region)
         return found
 
-    def _initial_cotangent(self, one: Recurrence, buffer: Node) -> Node:
-        """The rows of the buffer behind the last step, oldest first."""
-        tail = rows(buffer, self.steps)
+    def _initial_cotangent(self, one: Recurrence, before: Node) -> Node:
+        """What the initial value gets, from the cotangents of the rows before the first step undone, oldest first."""
         first = self._first_undone()
-        if first is None and not one.has_axis:
-            return indexed(tail, (0,))
-        ordered = flip(tail)
-        if first is not None:  # rows of states that no undone step reads are behind: they count as constants
+        if first is not None:  # rows that a step before has written count as constants
             left = call("maximum", sub(constant(one.depth, "int64"), first), constant(0, "int64"))
-            nothing = broadcast_to(constant(0, buffer.type.dtype), (sub(constant(one.depth, "int64"), left), *dims_of(buffer)[1:]))
-            ordered = concatenate([nothing, rows(ordered, None, left)])
+            nothing = broadcast_to(constant(0, before.type.dtype), (sub(constant(one.depth, "int64"), left), *dims_of(before)[1:]))
+            before = concatenate([nothing, rows(before, None, left)])
         if not one.has_axis:
-            return indexed(ordered, (0,))
+            return indexed(before, (0,))
         if one.initial.type.shape[0] == one.depth:
-            return ordered
-        return incremented(zeros_like(one.initial), ordered, ((None, one.depth, None),))
+            return before
+        return incremented(zeros_like(one.initial), before, ((None, one.depth, None),))

@@ -8,7 +8,7 @@ from .bodies import bodies
 from .graph import Graph
 from .node import CONSTANT, ITEM, Node
 from .ports import SCAN, LoopSpec, loop_spec
-from .show import Names, input_kind, operation
+from .show import Names, input_kind, operation, read_by
 
 
 def dot(graph: Graph) -> str:
@@ -70,8 +70,10 @@ def _cluster(node: Node, body: Graph, outer: Ids, prefix: str) -> Iterator[str]:
         yield _edge(outer[node.inputs[0]], outer[node], "n_steps")
         sources = list(_feeds(loop_spec(node)))
     else:
-        yield _edge(outer[node.inputs[0]], outer[node], "condition")
-        sources = [(a, b, "") for a, b in zip(node.inputs[1:], body.inputs, strict=True)]
+        operands = read_by(body, node)
+        if len(operands) < len(node.inputs):
+            yield _edge(outer[node.inputs[0]], outer[node], "condition")
+        sources = [(a, b, "") for a, b in zip(operands, body.inputs, strict=True)]
     for source, read, label in sources:
         yield _edge(outer[source], inner[read], label)
     for write in body.outputs:

@@ -1,4 +1,4 @@
-"""A graph as text, one line per node: `name: type = op(operands, attributes)`, the steps of loops and the branches of choices indented."""
+"""A graph as text, one line per node: `name: type = op(operands, attributes)`, graphs inside nodes (the step of a loop) indented."""
 
 from __future__ import annotations
 
@@ -124,12 +124,18 @@ def _inside(node: Node, names: Names) -> Iterator[str]:
         results = [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
         yield from _loop(loop_spec(node), bodies(node)[0], names, results)
         return
-    for label, body in zip(("where it holds", "else"), bodies(node), strict=False):
+    graphs = bodies(node)
+    for label, body in zip(("where it holds", "else") if len(graphs) == 2 else ("computes",), graphs, strict=False):
         inner = Names(body)
-        bound = ", ".join(f"{inner[a]} = {names[b]}" for a, b in zip(body.inputs, node.inputs[1:], strict=True))
+        bound = ", ".join(f"{inner[a]} = {names[b]}" for a, b in zip(body.inputs, read_by(body, node), strict=True))
         yield f"{label}: {bound}" if bound else f"{label}:"
         yield from (INDENT + line for line in _lines(body, inner))
         yield f"{INDENT}return {', '.join(inner[output] for output in body.outputs)}"
+
+
+def read_by(body: Graph, node: Node) -> tuple[Node, ...]:
+    """The operands of a node that a graph in it reads: the last ones, behind the condition of a choice."""
+    return node.inputs[len(node.inputs) - len(body.inputs) :]
 
 
 def _loop(spec: LoopSpec, body: Graph, outer: Names, results: Sequence[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.node import Node
 from ..types import Shape, TensorType, show_shape
-from .algebra import broadcast_to, call, counted, dims_of, expand, total, where
+from .algebra import call, counted, dims_of, expand, total, where
 from .card import Card, at_line, register
 from .elementwise import MUL
 from .lowering import Contract, Elementwise, Indices, Operands, View
@@ -22,6 +22,9 @@ Labels = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 def _infer(a: TensorType, b: TensorType, labels: Labels) -> TensorType:
     extents = label_extents((a.shape, b.shape), labels[:2])
+    alone = set(labels[0]).symmetric_difference(labels[1]) - set(labels[2])
+    if alone:  # np.dot would be called for it as for a label of both
+        raise ValueError(f"contract: labels {sorted(alone)} are summed over in one operand alone{at_line()}; sum it first")
     assert isinstance(MUL.lower, Elementwise)
     dtype = MUL.lower.loop(a, b)[-1]  # a sum stays in the dtype of the products, as in np.matmul
     return TensorType(dtype, tuple(extents[label] for label in labels[2]), a.weak and b.weak)
@@ -70,19 +73,12 @@ def _samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
 
 
 def _factors_back(node: Node, cotangent: Node) -> tuple[Node, Node]:
+    """For each operand the product of the result's cotangent and the other operand, over the labels that it lacks."""
     (a, b), (a_labels, b_labels, out) = node.inputs, _labels(node)
-    return _factor_back(a, a_labels, b, b_labels, cotangent, out), _factor_back(b, b_labels, a, a_labels, cotangent, out)
-
-
-def _factor_back(x: Node, labels: tuple[int, ...], other: Node, others: tuple[int, ...], cotangent: Node, out: tuple[int, ...]) -> Node:
-    """The cotangent of one operand: that of the result with the other operand, over all labels that this one lacks.
-
-    Along a label that neither has, over which this operand alone was summed, it is the same everywhere.
-    """
-    seen = tuple(label for label in labels if label in out or label in others)
-    value = call("contract", cotangent, other, labels=(out, others, seen))
-    missing = [axis for axis, label in enumerate(labels) if label not in seen]
-    return broadcast_to(expand(value, missing), dims_of(x)) if missing else value
+    return (
+        call("contract", cotangent, b, labels=(out, b_labels, a_labels)),
+        call("contract", cotangent, a, labels=(out, a_labels, b_labels)),
+    )
 
 
 def _labels(node: Node) -> Labels:

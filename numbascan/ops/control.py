@@ -1,14 +1,14 @@
-"""Ops that hold a graph of their own: a lazy choice, and a Python function called for real in mode="python"."""
+"""Ops that hold a graph or a function: a lazy choice, a function with a derivative of its own, a Python function called in mode="python"."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..ir.graph import Graph, close, substitute, toposort
-from ..ir.node import Node, make, new_input, outputs_of
+from ..ir.node import ITEM, Node, make, new_input, outputs_of
 from ..ir.ports import SCAN, loop_spec, scan_node
 from ..types import TensorType
 
@@ -61,6 +61,72 @@ def with_bodies(outputs: Sequence[Node], change: Callable[[Sequence[Node]], tupl
         elif changed.op is IF_ELSE:
             graphs = [close(graph.inputs, change(graph.outputs)) for graph in branches(changed)]
             changed = if_else(changed.inputs[0], changed.inputs[1:], *graphs)
+        changed.name, changed.origin = changed.name or node.name, changed.origin or node.origin
+        done[node] = changed
+    return tuple(done[node] for node in outputs)
+
+
+class Rule(Protocol):
+    """How derivatives go back through a function: (the node, cotangents of its results, which operands need one) -> theirs."""
+
+    def __call__(self, node: Node, given: Sequence[Node | None], needed: Collection[int]) -> list[Node | None]: ...
+
+    def __hash__(self) -> int: ...
+
+
+class _CustomVjp:
+    """A function whose derivative is given by a rule, not by its graph. operands: what the graph reads."""
+
+    name = "custom_vjp"
+
+    def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        return custom_vjp_node(inputs, graph_of(node), rule_of(node))
+
+    def __reduce__(self) -> str:
+        return "CUSTOM_VJP"
+
+
+CUSTOM_VJP = _CustomVjp()
+
+
+def custom_vjp_node(operands: Sequence[Node], graph: Graph, rule: Rule) -> Node:
+    """The node of such a function; rules are told apart by equality, so that equal calls are one node."""
+    fitted = _on_types(graph, operands)
+    return make(CUSTOM_VJP, operands, [output.type for output in fitted.outputs], (("graph", (fitted,)), ("rule", rule)))
+
+
+def graph_of(node: Node) -> Graph:
+    """What such a function computes."""
+    found = node.attr("graph")
+    assert isinstance(found, tuple)
+    (graph,) = found
+    assert isinstance(graph, Graph)
+    return graph
+
+
+def rule_of(node: Node) -> Rule:
+    """How derivatives go back through such a function."""
+    rule: Any = node.attr("rule")
+    return rule  # type: ignore[no-any-return]
+
+
+def inlined(outputs: Sequence[Node]) -> tuple[Node, ...]:
+    """`outputs` with such functions replaced by their graphs. The bodies of loops and choices are not looked into."""
+    done: dict[Node, Node] = {}
+    results: dict[Node, tuple[Node, ...]] = {}
+    for node in toposort(outputs):
+        inputs = tuple(done.get(parent, parent) for parent in node.inputs)
+        if node.op is CUSTOM_VJP:
+            graph = graph_of(node)
+            results[node] = substitute(inlined(graph.outputs), dict(zip(graph.inputs, inputs, strict=True)))
+            if len(node.types) > 1:
+                continue
+            (changed,) = results[node]
+        elif node.op is ITEM and node.inputs[0] in results:
+            index: Any = node.attr("index")
+            changed = results[node.inputs[0]][index]
+        else:
+            changed = node if inputs == node.inputs else node.op.rebuild(node, inputs)
         changed.name, changed.origin = changed.name or node.name, changed.origin or node.origin
         done[node] = changed
     return tuple(done[node] for node in outputs)

@@ -13,6 +13,7 @@ from ..types import TensorType
 from .card import Card, apply, register
 from .lowering import Elementwise, Fold
 from .shape import DIM
+from .sized import filled
 from .spec import FULL, for_all_axes
 
 COMMON_DIM = register(
@@ -64,7 +65,18 @@ def _same_dim(node: Node, axis: int) -> list[tuple[Node, int]]:
         return [(node.inputs[0], axis)]
     if card.name == "index":
         return _through_index(node, axis)
+    if card.name in ("broadcast_to", "sum_to"):
+        return _asked_of(filled(node.attr("shape"), iter(node.inputs[1:]))[axis])
     return []
+
+
+def _asked_of(dim: Node) -> list[tuple[Node, int]]:
+    """The values and axes that a dimension was asked of; none where it is another number."""
+    if dim.op is COMMON_DIM:
+        a, b = map(_asked_of, dim.inputs)
+        return a + b if a and b else []
+    axis: Any = dim.attr("axis") if dim.op is DIM else None
+    return [] if axis is None else [(dim.inputs[0], axis)]
 
 
 def _kept_axis(node: Node, axis: int) -> int:

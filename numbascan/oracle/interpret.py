@@ -13,7 +13,7 @@ from ..ir.graph import Graph, toposort
 from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, constant_value
 from ..ir.ports import SCAN, LoopSpec, loop_spec
 from ..ops.card import Card, evaluate
-from ..ops.control import IF_ELSE, PY_CALL, branches, py_call
+from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, graph_of, py_call
 from ..ops.lowering import Elementwise
 
 Watch = Callable[[Node, Any], None]
@@ -46,6 +46,8 @@ def _compute(node: Node, values: Mapping[Node, Any], watch: Watch | None, loop: 
     if node.op is IF_ELSE:
         chosen = branches(node)[0 if operands[0] else 1]
         results: Any = interpret(chosen, operands[1:], watch, loop)
+    elif node.op is CUSTOM_VJP:
+        results = interpret(graph_of(node), operands, watch, loop)
     elif node.op is PY_CALL:
         results = py_call(node, operands)
     else:

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from grad.by_hand import check, derivatives, differences
+from grad.by_hand import check, derivatives
 
 import numbascan as ns
 import numbascan.tensor as nt
@@ -158,7 +158,7 @@ def test_a_state_that_is_overwritten_after_it_is_read(mode):
 @in_both_modes
 def test_two_states_that_exchange_taps(mode):
     def program(p, q, n):
-        states = [dict(initial=p, taps=[-2, -1]), dict(initial=q, taps=[-2, -1])]
+        states = [{"initial": p, "taps": [-2, -1]}, {"initial": q, "taps": [-2, -1]}]
         ps, qs = ns.scan(lambda p2, p1, q2, q1: (p2 * q1, q2 + p1), outputs_info=states, n_steps=n, return_updates=False)
         return ps[-1] + qs[-1]
 
@@ -251,8 +251,8 @@ def ending(asked, seq_taps, state_taps, cost):
             new = w * sum(s) + math.prod(x)
             return [new, w * new], ns.until(asked_value(asked, x[seq_taps.index(0)], new, w * new) > limit)
 
-        initial = start[-1] if state_taps == (-1,) else dict(initial=start, taps=list(state_taps))
-        return COSTS[cost][0](*ns.scan(step, dict(input=xs, taps=list(seq_taps)), [initial, None], [w, limit], return_updates=False))
+        initial = start[-1] if state_taps == (-1,) else {"initial": start, "taps": list(state_taps)}
+        return COSTS[cost][0](*ns.scan(step, {"input": xs, "taps": list(seq_taps)}, [initial, None], [w, limit], return_updates=False))
 
     return program
 

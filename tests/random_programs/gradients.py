@@ -13,7 +13,7 @@ import numbascan as ns
 import numbascan.tensor as nt
 
 from . import words
-from .compare import Difference, expected, quiet
+from .compare import OPEN, Difference, expected, quiet
 from .costs import Cost, Plain, draw_cost, given
 from .generate import Refused
 from .slopes import Values, along, directions, moved, random_like, slope
@@ -26,9 +26,9 @@ Known = Callable[[], bool]
 
 
 class Traced:
-    """A program as a graph over variables, of which some dimensions are known: its cost, and what that is made of."""
+    """A program as a graph over variables: its cost, and what that is made of. variable: one for an array of a name and value."""
 
-    def __init__(self, program: Program, cost: Cost, known: Known, **options: Any) -> None:
+    def __init__(self, program: Program, cost: Cost, variable: Callable[[str, Any], Any], **options: Any) -> None:
         self.program, self.definition = program, cost
         self.names: dict[str, Any] = {
             "np": np,
@@ -44,7 +44,7 @@ class Traced:
             elif text.startswith("ns.shared"):
                 self.names[name] = self.shared[name] = ns.shared(values[name], name=name)
             else:
-                self.names[name] = self.inputs[name] = self._variable(name, values[name], known)
+                self.names[name] = self.inputs[name] = variable(name, values[name])
         exec(compile(program.definition(), "<program>", "exec"), self.names)
         outputs, updates = self._scan(options)
         new = {name: updates[variable] for name, variable in self.shared.items() if variable in updates}
@@ -52,10 +52,6 @@ class Traced:
         self.cost = nt.as_tensor_variable(cost.of(self.results))
         variables = {name: self.inputs.get(name, self.shared.get(name)) for name in values}
         self.wrt = {name: variable for name, variable in variables.items() if variable.type.kind in "fc"}
-
-    @staticmethod
-    def _variable(name: str, value: Any, known: Known) -> Any:
-        return nt.tensor(np.asarray(value).dtype.name, shape=tuple(n if known() else None for n in np.shape(value)), name=name)
 
     def _scan(self, options: dict[str, Any]) -> Any:
         return ns.scan(self.names["step"], **self.names["arguments"], return_list=True, **{**self.names["options"], **options})
@@ -93,7 +89,7 @@ class Check:
     """The checks of one program. `tally` counts what was compared, and what was not because differences tell nothing there."""
 
     def __init__(self, program: Program, known: Known, tally: Counter[str]) -> None:
-        self.program, self.known, self.tally = program, known, tally
+        self.program, self.tally = program, tally
         want = expected(program)
         self.plain = Plain(program, draw_cost(program, want))
         self.values = self.plain.values
@@ -101,6 +97,7 @@ class Check:
         if not np.isfinite(self.plain.base) or not any(map(np.size, self.wrt.values())):
             raise Refused("nothing to differentiate")
         self.seed = len(program.setup())
+        self.shapes = {name: tuple(n if known() else None for n in np.shape(value)) for name, value in self.values.items()}
 
     @cached_property
     def probes(self) -> list[tuple[Values, float, float]]:
@@ -123,7 +120,21 @@ class Check:
         return {name: random_like(value, rng) for name, value in self.wrt.items()}
 
     def traced(self, **options: Any) -> Traced:
-        return Traced(self.program, self.plain.cost, self.known, **options)
+        return Traced(self.program, self.plain.cost, self._variable, **options)
+
+    def _variable(self, name: str, value: Any) -> Any:
+        return nt.tensor(np.asarray(value).dtype.name, shape=self.shapes[name], name=name)
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Does the compiled program refuse a dimension that only the run knows to be 1? Then no derivative is promised."""
+        graph = self.traced()
+        try:
+            with quiet():
+                graph.function([graph.cost], None)(self.values)
+        except ValueError as error:
+            return OPEN.search(str(error)) is not None
+        return False
 
     # reverse against differences --------------------------------------------------------------------------------------
 
@@ -153,7 +164,8 @@ class Check:
         places = tuple(k for k, name in enumerate(graph.inputs) if name in graph.wrt)
 
         def f(*arrays: Any) -> Any:
-            return Again(self.program, self.plain.cost, dict(zip(graph.inputs, arrays, strict=True))).cost
+            given_ = dict(zip(graph.inputs, arrays, strict=True))
+            return Traced(self.program, self.plain.cost, lambda name, value: given_[name]).cost
 
         values = [self.values[name] for name in graph.inputs]
         cost, found = ns.jit(ns.value_and_grad(f, places, disconnected_inputs="ignore"), mode=mode)(*values)
@@ -174,9 +186,11 @@ class Check:
         w = [random_like(term.base.real, rng) for term in self.plain.cost.terms]
         n = len(graph.wrt)
         found = graph.function(outputs, mode, [*v, *weights])(self.values, *direction.values(), *w)
-        moved_cost, moved_results, gradient, back = found[0], found[1:-2 * n], found[-2 * n : -n], found[-n:]
+        moved_cost, moved_results, gradient, back = found[0], found[1 : -2 * n], found[-2 * n : -n], found[-n:]
         self.tally["forward"] += 1
-        yield from _alike(way, "<gradient, v> and the forward derivative of the cost", [*_terms(gradient, direction.values())], [moved_cost])
+        yield from _alike(
+            way, "<gradient, v> and the forward derivative of the cost", [*_terms(gradient, direction.values())], [moved_cost]
+        )
         yield from _alike(way, "<J'w, v> and <w, Jv>", [*_terms(back, direction.values())], [*_terms(w, moved_results)])
 
     # second order -------------------------------------------------------------------------------------------------------
@@ -224,7 +238,9 @@ class Check:
         wrong = sure & ~(np.abs(seen - right) <= np.where(sure, margin, 0) + ROUNDING * np.abs(seen))
         if wrong.any():
             k = int(np.argmax(wrong))
-            yield Difference(way, f"second derivative [{k}] is {seen[k]}, differences give {right[k]} ± {margin[k]:.2g} ({wrong.sum()} differ)")
+            yield Difference(
+                way, f"second derivative [{k}] is {seen[k]}, differences give {right[k]} ± {margin[k]:.2g} ({wrong.sum()} differ)"
+            )
 
     # checkpoints --------------------------------------------------------------------------------------------------------
 
@@ -241,17 +257,6 @@ class Check:
             for name, a, b in zip(graph.wrt, found, right, strict=True):
                 if a.shape != b.shape or not (np.abs(a - b) <= ROUNDING * max(size, 1e-3)).all():
                     yield Difference(way, f"gradient with checkpoint={checkpoint!r} of {name} is {_worst(a, b)} of that without")
-
-
-class Again(Traced):
-    """The program over variables that there are already."""
-
-    def __init__(self, program: Program, cost: Cost, variables: dict[str, Any]) -> None:
-        self.variables = variables
-        super().__init__(program, cost, lambda: False)
-
-    def _variable(self, name: str, value: Any, known: Known) -> Any:  # type: ignore[override]
-        return self.variables[name]
 
 
 def _terms(a: Any, b: Any) -> Iterator[Any]:
@@ -293,10 +298,16 @@ def gradient_differences(program: Program, ways: list[str], known: Known, tally:
         kind = way.split()[0]
         if is_truncated and kind in ("forward", "second"):
             continue
-        try:
-            with quiet():
-                yield from getattr(check, kind)(way, "python" if "python" in way else None)
-        except Refused:
-            raise
-        except Exception as error:
-            yield Difference(way, f"{type(error).__name__}: {error}")
+        for difference in _found(check, kind, way):
+            difference.is_open = check.is_open
+            yield difference
+
+
+def _found(check: Check, kind: str, way: str) -> list[Difference]:
+    try:
+        with quiet():
+            return list(getattr(check, kind)(way, "python" if "python" in way else None))
+    except Refused:
+        raise
+    except Exception as error:
+        return [Difference(way, f"{type(error).__name__}: {error}")]

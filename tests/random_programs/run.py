@@ -14,6 +14,8 @@ import time
 import traceback
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -26,24 +28,44 @@ if __name__ in ("__main__", "__mp_main__"):  # as a script, and in its processes
     os.environ.setdefault("NUMBASCAN_CACHE_DIR", tempfile.mkdtemp(prefix="numbascan-random-"))
 
 
-def one(seed: int, ways: tuple[str, ...]) -> tuple[str, list[tuple[str, str]], str]:
-    """Runs the program of a seed: "refused", "same" or "open", or "different"; the differences; the source."""
-    from random_programs.compare import differences
+@dataclass
+class Outcome:
+    """What came of one program. label: refused, same, flat (of gradients: all are zero), open or different."""
+
+    label: str
+    differences: list[tuple[str, str]] = field(default_factory=list)
+    source: str = ""
+    tally: Counter[str] = field(default_factory=Counter)
+
+
+def one(seed: int, ways: tuple[str, ...], gradients: bool) -> Outcome:
+    """Runs the program of a seed."""
     from random_programs.draw import draw_program
     from random_programs.generate import RandomChooser, Refused
 
+    tally: Counter[str] = Counter()
     try:
-        program = draw_program(RandomChooser(seed))
-        found = list(differences(program, list(ways) or ways_of(seed), known_of(seed)))
+        program = draw_program(RandomChooser(seed), gradients)
+        found = list(_differ(gradients, tally)(program, list(ways) or ways_of(seed, gradients), known_of(seed)))
     except Refused:
-        return "refused", [], ""
+        return Outcome("refused")
     if all(difference.is_open for difference in found):
-        return ("open" if found else "same"), [], ""
-    return "different", [(difference.way, str(difference)) for difference in found], program.source()
+        return Outcome("open" if found else "flat" if tally["flat programs"] else "same", tally=tally)
+    return Outcome("different", [(difference.way, str(difference)) for difference in found], program.source(), tally)
 
 
-def ways_of(seed: int) -> list[str]:
-    """By which ways the program of a seed is run: always by NumPy node by node, and by two compiled ones."""
+def _differ(gradients: bool, tally: Counter[str]) -> Any:
+    from random_programs.compare import differences
+    from random_programs.gradients import gradient_differences
+
+    return partial(gradient_differences, tally=tally) if gradients else differences
+
+
+def ways_of(seed: int, gradients: bool = False) -> list[str]:
+    """By which ways the program of a seed is run: always by NumPy node by node, and by two compiled ones; of gradients, by all in turn."""
+    if gradients:
+        every = ["reverse python", "forward python", "second python", "called python", "checkpoints python"]
+        return every + [["reverse"], ["forward"], ["second"], ["called"]][seed // 40 % 4] * (seed % 10 == 0)
     compiled = (("called", "symbolic"), ("at_once", "read"), ("called", "out"), ("jit", "read"))[seed % 4]
     return ["python", *compiled, f"{compiled[1]} python"]
 
@@ -56,15 +78,25 @@ def known_of(seed: int) -> Any:
     return (lambda: False) if seed % 2 else (lambda: chance.random() < 0.3)
 
 
-def report(seed: int, found: list[tuple[str, str]], source: str, ways: tuple[str, ...]) -> None:
+def report(seed: int, outcome: Outcome, gradients: bool, seconds: float = 240.0) -> str:
+    """The differences, and a program made short that shows the first of them."""
+    from random_programs.draw import draw_program
+    from random_programs.generate import RandomChooser
     from random_programs.shrink import shrunk
 
-    print(f"\n=== program {seed} differs")
-    for _, text in found:
-        print(f"  {text}")
-    way = found[0][0]
-    smaller, text = shrunk(seed, way, known_of(seed))
-    print(f"  made short: {text}\n{smaller}", flush=True)
+    lines = [f"=== program {seed} differs", *(f"  {text}" for _, text in outcome.differences)]
+    if outcome.differences[0][0] == "generator":
+        return "\n".join(lines)
+    program = draw_program(RandomChooser(seed), gradients)
+    smaller, text = shrunk(program, outcome.differences[0][0], lambda: known_of(seed), seconds, _differ(gradients, Counter()))
+    return "\n".join([*lines, f"  made short: {text}", _shown(smaller) if gradients else smaller.source()])
+
+
+def _shown(program: Any) -> str:
+    from random_programs.compare import expected
+    from random_programs.costs import draw_cost
+
+    return f"{program.setup()}\n{draw_cost(program, expected(program)).show()}\n"
 
 
 def main() -> int:
@@ -75,45 +107,47 @@ def main() -> int:
     parser.add_argument("--way", action="append", default=[], help="one of compare.WAYS; default: by turns")
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--gradients", action="store_true", help="derivatives of programs in double precision; ways: gradients.WAYS")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
-    ways = tuple(options.way)
+    tally: Counter[str] = Counter()
     start = time.monotonic()
-    for seed, outcome in _outcomes(options, ways):
-        counts[outcome[0]] += 1
-        if outcome[0] == "different":
-            if options.no_shrink:
-                print(f"\n=== program {seed} differs", *(text for _, text in outcome[1]), outcome[2], sep="\n", flush=True)
-            else:
-                report(seed, outcome[1], outcome[2], ways)
+    for seed, outcome in _outcomes(options):
+        counts[outcome.label] += 1
+        tally += outcome.tally
+        if outcome.label == "different":
+            short = 0 if options.no_shrink else 240
+            print("\n" + report(seed, outcome, options.gradients, short), flush=True)
         if sum(counts.values()) % 100 == 0:
-            print(f"{seed}: {dict(counts)}, {time.monotonic() - start:.0f} s", flush=True)
+            print(f"{seed}: {dict(counts)} {dict(tally) or ''}, {time.monotonic() - start:.0f} s", flush=True)
     print(
         f"{counts['same']} programs ran without a difference, {counts['different']} with one, {counts['refused']} were of no use, "
-        f"{counts['open']} met a dimension that only the run knows to be 1; "
-        f"{time.monotonic() - start:.0f} s"
+        f"{counts['open']} met a dimension that only the run knows to be 1"
+        + f", {counts['flat']} had gradients of zero and no difference; {dict(tally)}" * options.gradients
+        + f"; {time.monotonic() - start:.0f} s"
     )
     return 1 if counts["different"] else 0
 
 
-def _outcomes(options: Any, ways: tuple[str, ...]) -> Any:
+def _outcomes(options: Any) -> Any:
     """The seeds and what came of them, until so many programs ran. A process ends after some programs: compiled code stays in memory."""
     start, ran, seed = time.monotonic(), 0, options.seed
+    ways = tuple(options.way)
     with ProcessPoolExecutor(options.jobs, get_context("spawn"), max_tasks_per_child=PROGRAMS_PER_PROCESS) as pool:
         while ran < options.programs and time.monotonic() - start < options.seconds:
             batch = range(seed, seed + BATCH * options.jobs)
-            for number, outcome in zip(batch, pool.map(_guarded, batch, [ways] * len(batch)), strict=True):
-                ran += outcome[0] in ("same", "different")
+            work = pool.map(_guarded, batch, [ways] * len(batch), [options.gradients] * len(batch))
+            for number, outcome in zip(batch, work, strict=True):
+                ran += outcome.label in ("same", "different")
                 yield number, outcome
             seed = batch.stop
 
 
-def _guarded(seed: int, ways: tuple[str, ...]) -> tuple[str, list[tuple[str, str]], str]:
+def _guarded(seed: int, ways: tuple[str, ...], gradients: bool) -> Outcome:
     try:
-        outcome = one(seed, ways)
+        return one(seed, ways, gradients)
     except Exception:
-        return "different", [("generator", traceback.format_exc())], ""
-    return outcome
+        return Outcome("different", [("generator", traceback.format_exc())])
 
 
 if __name__ == "__main__":

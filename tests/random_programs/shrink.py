@@ -14,7 +14,6 @@ from .compare import Difference, differences
 from .generate import Refused
 from .trees import Body, Expr, Program, Statement, nest_map
 
-
 Differences = Callable[[Program, list[str], Callable[[], bool]], Iterator[Difference]]
 
 
@@ -38,8 +37,8 @@ def shrunk(
 
 
 def _kind(text: str) -> str:
-    """What makes two differences alike: values, or an error of a class."""
-    return " ".join(text.split(":")[1].split(" ")[1:3])
+    """What makes two differences alike: values, NaN, or an error of a class."""
+    return text.split(":")[1].split(" ")[1] + " nan" * ("nan" in text)
 
 
 def _difference(program: Program, way: str, known: Callable[[], bool], differ: Differences) -> str | None:

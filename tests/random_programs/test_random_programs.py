@@ -8,11 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 
-from random_programs.compare import differences
-from random_programs.draw import draw_program
-from random_programs.generate import RandomChooser, Refused
-from random_programs.run import known_of
-from random_programs.shrink import shrunk
+from random_programs.run import one, report
 
 WAYS = (("called",), ("symbolic",), ("at_once",), ("out", "out python"), ("read", "read python"), ("jit",))
 
@@ -25,14 +21,26 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 # Hypothesis draws the seed alone: drawing every choice, it makes many programs out of parts of one. `shrunk` makes a failure short.
-@settings(max_examples=60, derandomize=True, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+fixed = settings(
+    max_examples=60, derandomize=True, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+)
+
+
+@fixed
 @given(st.integers(0, 2**32 - 1), st.sampled_from(WAYS))
 def test_random_programs_give_what_a_plain_loop_gives(seed: int, ways: tuple[str, ...]) -> None:
-    try:
-        found = list(differences(draw_program(RandomChooser(seed)), ["python", *ways], known_of(seed)))
-    except Refused:
+    _runs_without_a_difference(seed, ("python", *ways), gradients=False)
+
+
+@settings(fixed, max_examples=50)
+@given(st.integers(0, 2**32 - 1))
+def test_random_programs_have_the_derivatives_that_differences_give(seed: int) -> None:
+    _runs_without_a_difference(seed, (), gradients=True)
+
+
+def _runs_without_a_difference(seed: int, ways: tuple[str, ...], gradients: bool) -> None:
+    outcome = one(seed, ways, gradients)
+    if outcome.label == "refused":
         reject()
-    real = [difference for difference in found if not difference.is_open]
-    if real:
-        source, text = shrunk(seed, real[0].way, known_of(seed), seconds=60)
-        pytest.fail(f"the program of seed {seed} differs: {'; '.join(map(str, real))}\nmade short: {text}\n{source}")
+    if outcome.label == "different":
+        pytest.fail(report(seed, outcome, gradients, seconds=60))

@@ -1,0 +1,48 @@
+"""How a gradient trades memory for steps: `ns.Checkpoint`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+SCHEDULES = ("binomial", "periodic", "online")
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a gradient of a loop may store, and how it goes about it.
+
+    Arguments:
+        memory: for the states that are stored: a number of bytes, or a text such as "512MB" or "2GiB". All states are stored while they
+            fit.
+        schedule: "binomial" (the least number of extra forward steps, Griewank & Walther 2000), "periodic" (every k-th state, then all
+            states of one segment at a time), or "online" (states are stored while the loop runs for the first time, before its length is
+            known, and thinned out as they get too many).
+
+    Raises ValueError for a memory that is no positive number of bytes, and for another schedule.
+
+    >>> Checkpoint("512MB").bytes
+    512000000
+    """
+
+    memory: int | str
+    schedule: str = "binomial"
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"ns.Checkpoint: schedule is {self.schedule!r}; it must be one of {', '.join(map(repr, SCHEDULES))}")
+        if self.bytes < 1:
+            raise ValueError(f"ns.Checkpoint: memory is {self.memory!r}; give a positive number of bytes")
+
+    @property
+    def bytes(self) -> int:
+        """The memory as a number of bytes."""
+        if isinstance(self.memory, str):
+            found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", self.memory)
+            if found is None or found[2].upper() not in _UNITS:
+                raise ValueError(f"ns.Checkpoint: memory is {self.memory!r}; write bytes as a number, or a text such as '512MB' or '2GiB'")
+            return int(float(found[1]) * _UNITS[found[2].upper()])
+        if isinstance(self.memory, bool) or not isinstance(self.memory, (int, float)) or self.memory != self.memory:
+            raise ValueError(f"ns.Checkpoint: memory is {self.memory!r}; write bytes as a number, or a text such as '512MB'")
+        return int(self.memory)

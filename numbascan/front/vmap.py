@@ -1,0 +1,104 @@
+"""`ns.vmap`: a function of one lane as a function of many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from .derivatives import Transformed, transform
+from .scan import scan
+from .transforms import Jitted
+from .tree import Keys, Structure, flatten, unflatten
+from .variable import Variable, as_variable
+
+
+class _Vmap(Transformed):
+    """A function of one lane, called on all lanes."""
+
+    what = "ns.vmap"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves: list[Any] = []
+        structure = flatten((args, kwargs), leaves)
+        axes = [*_axes_of(self.options["in_axes"], args), *_nested_axes(0, kwargs)]
+        pairs = list(zip(map(as_variable, leaves), axes, strict=True))
+        mapped = [_lanes_first(variable, axis) for variable, axis in pairs if axis is not None]
+        if not mapped:
+            raise ValueError("ns.vmap: in_axes has None for every argument; at least one must have an axis of lanes")
+        returned: list[Structure] = []
+
+        def lane(*values: Any) -> list[Any]:
+            rows, others = iter(values[: len(mapped)]), iter(values[len(mapped) :])
+            whole, named = unflatten(structure, [next(others) if axis is None else next(rows) for axis in axes])
+            found: list[Any] = []
+            returned.append(flatten(self.__wrapped__(*whole, **named), found))
+            return found
+
+        results = scan(
+            lane,
+            sequences=mapped,
+            non_sequences=[variable for variable, axis in pairs if axis is None],
+            n_steps=_lane_count(mapped),
+            name=self.__name__ if self.__name__.isidentifier() else "vmap",
+            return_list=True,
+            return_updates=False,
+        )
+        return unflatten(returned[-1], [np.moveaxis(result, 0, self.options["out_axes"]) for result in results])
+
+
+def _lane_count(mapped: Sequence[Variable]) -> Any:
+    """The greatest number of lanes: the loop refuses arguments that have fewer."""
+    known = sorted({variable.type.shape[0] for variable in mapped if variable.type.shape[0] is not None})
+    if len(known) > 1:
+        raise ValueError(f"ns.vmap: the arguments have {' and '.join(map(str, known))} lanes; give equally many")
+    return reduce(np.maximum, [as_variable(variable.shape[0]) for variable in mapped])
+
+
+def _axes_of(in_axes: Any, args: tuple[Any, ...]) -> Iterator[int | None]:
+    """The axis of lanes of each leaf of the arguments. An entry of `in_axes` counts for all that is nested in its argument."""
+    entries = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
+    if len(entries) != len(args):
+        raise ValueError(f"ns.vmap: in_axes has {len(entries)} entries for {len(args)} arguments; give one for each")
+    for entry, argument in zip(entries, args, strict=True):
+        yield from _nested_axes(entry, argument)
+
+
+def _nested_axes(entry: Any, argument: Any) -> Iterator[int | None]:
+    if isinstance(argument, dict):
+        for key in Keys(argument):
+            yield from _nested_axes(entry[key] if isinstance(entry, dict) else entry, argument[key])
+    elif isinstance(argument, (tuple, list)):
+        for k, part in enumerate(argument):
+            yield from _nested_axes(entry[k] if isinstance(entry, (tuple, list)) else entry, part)
+    elif argument is not None:
+        if entry is not None and (isinstance(entry, bool) or not isinstance(entry, int)):
+            raise TypeError(f"ns.vmap: in_axes holds {entry!r}; give an axis (an int) or None")
+        yield entry
+
+
+def _lanes_first(variable: Variable, axis: int) -> Variable:
+    if not -variable.ndim <= axis < variable.ndim:
+        raise ValueError(f"ns.vmap: in_axes has {axis}, but an argument is {variable.type}, which has no such axis")
+    moved: Variable = np.moveaxis(variable, axis, 0)
+    return moved
+
+
+def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Jitted:
+    """`f` for many lanes: a function that takes arrays with an axis of lanes and gives such arrays.
+
+    Arguments:
+        f: a function of one lane.
+        in_axes: the axis of lanes of every positional argument, or a tuple with one entry per argument; None: the same for all lanes.
+            Keyword arguments have their lanes along axis 0.
+        out_axes: where the axis of lanes stands in the results.
+
+    Raises ValueError for arguments with different numbers of lanes.
+
+    >>> import numbascan as ns, numpy as np
+    >>> ns.vmap(lambda x, y: x @ y, in_axes=(0, None))(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
+    array([21., 43.])
+    """
+    return transform(_Vmap, f, in_axes=in_axes, out_axes=out_axes)
