@@ -12,5 +12,5 @@ from sybil.parsers.myst import PythonCodeBlockParser, SkipParser
 
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE | NUMBER), SkipParser()],
-    patterns=["README.md", "docs/**/*.md"],
+    patterns=["README.md", "docs/*.md", "docs/**/*.md"],
 ).pytest()

@@ -19,6 +19,7 @@ from .errors import (
     UnusedInputError,
 )
 from .front.control import py_step
+from .front.custom_vjp import custom_vjp
 from .front.decorator import ScanFunction
 from .front.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
 from .front.function import Function, function
@@ -30,6 +31,7 @@ from .front.show import draw, show
 from .front.structure import ScanArgs
 from .front.transforms import jit
 from .front.variable import Variable
+from .front.verify import verify_grad
 from .front.views import filter, foldl, foldr, map, reduce, scan_checkpoints
 from .front.vmap import vmap
 from .modes import Mode
@@ -56,6 +58,7 @@ __all__ = [
     "TracerError",
     "UnusedInputError",
     "Variable",
+    "custom_vjp",
     "draw",
     "filter",
     "foldl",
@@ -76,6 +79,7 @@ __all__ = [
     "tensor",
     "until",
     "value_and_grad",
+    "verify_grad",
     "vjp",
     "vmap",
 ]

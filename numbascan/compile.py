@@ -18,6 +18,7 @@ from .ir.node import ARG, INPUT, Node, arg
 from .ir.ports import SCAN, loop_spec
 from .modes import Mode
 from .ops.card import Card
+from .ops.control import inlined
 from .ops.lowering import Elementwise, View
 from .oracle.debug import debug_run
 from .oracle.interpret import interpret
@@ -213,7 +214,7 @@ def length_axes(graph: Graph) -> frozenset[tuple[int, int]]:
     """The (input, axis) pairs whose length is the length of a sequence: never compiled in."""
     position = {node: k for k, node in enumerate(graph.inputs)}
     found: set[tuple[int, int]] = set()
-    for node in toposort(graph.outputs):
+    for node in toposort(inlined(graph.outputs)):
         if node.op is SCAN:
             for seq in loop_spec(node).seqs:
                 found |= {(position[leaf], 0) for leaf in _rows_behind(seq.outer) if leaf in position}

@@ -85,15 +85,13 @@ class CustomVjp:
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments with keywords and defaults in their places: fwd and bwd know places only."""
-        try:
-            bound = inspect.signature(self.__wrapped__).bind(*args, **kwargs)
-        except ValueError:  # a builtin does not tell
-            if kwargs:
-                raise
+        if isinstance(self.__wrapped__, np.ufunc) and not kwargs:
             return args
-        bound.apply_defaults()
+        bound = inspect.signature(self.__wrapped__).bind(*args, **kwargs)
         if bound.kwargs:
-            raise TypeError(f"ns.custom_vjp: {describe(self)} has arguments that are given by keyword only; fwd and bwd cannot take them")
+            names = ", ".join(bound.kwargs)
+            raise TypeError(f"ns.custom_vjp: {describe(self)} takes {names} by keyword only, which fwd and bwd cannot; make it positional")
+        bound.apply_defaults()
         return bound.args
 
     def _node(self, structure: Structure, operands: list[Node]) -> Any:
@@ -114,10 +112,7 @@ class CustomVjp:
     def names(self, structure: Structure) -> list[str]:
         """A name for each leaf of the arguments."""
         assert not isinstance(structure, str)
-        try:
-            parameters = list(inspect.signature(self.__wrapped__).parameters)
-        except ValueError:  # a builtin
-            parameters = []
+        parameters = list(inspect.signature(self.__wrapped__).parameters) if not isinstance(self.__wrapped__, np.ufunc) else []
         roots = [*parameters, *(f"arg{k}" for k in range(len(parameters), len(structure[2])))]
         return [path for root, child in zip(roots, structure[2], strict=False) for path in paths(child, root)]
 
@@ -167,7 +162,7 @@ class _Rule:
         self._check(node, needed, count)
         inputs = [new_input(operand.type, operand.name) for operand in node.inputs[:count]]
         above = [new_input(type_.strong()) for type_ in node.types]
-        found = self._run(inputs, above, outputs_of(node))
+        found = list(self._cotangents(self._run(inputs, above, outputs_of(node)), inputs))
         outside = [*inputs, *self.read, *self.more]
         strays = free_inputs([value for value in found if value is not None], [*outside, *above])
         if strays:
@@ -188,7 +183,7 @@ class _Rule:
             names = ", ".join(operand.name or str(operand.type) for operand in captured)
             raise NullGradientError(
                 f"{name} has no derivative with respect to {names}{line}: it reads that from outside, and its rule speaks of its "
-                f"arguments only; pass it as an argument, or hold it constant with nt.disconnected_grad"
+                "arguments only; pass it as an argument, or let it read nt.disconnected_grad of that, made outside"
             )
 
     def reads(self, types: Sequence[Any], results: Sequence[Node]) -> list[Node]:
@@ -199,23 +194,26 @@ class _Rule:
         above = [new_input(result.type.strong()) for result in results]
         mark = next_serial()
         _RUNNING.functions.append(self.f)
+        leaves: list[Any] = []
         try:
-            found = self._run(inputs, above, results)
+            flatten(self._run(inputs, above, results), leaves)
+        except Exception:  # nobody has asked for a derivative yet; where one is asked for, this is raised again
+            return []
         finally:
             _RUNNING.functions.pop()
-        return close_over([*inputs, *above], [value for value in found if value is not None], mark)
+        return close_over([*inputs, *above], [as_variable(leaf).node for leaf in leaves], mark)
 
-    def _run(self, inputs: Sequence[Node], above: Sequence[Node], results: Sequence[Node]) -> list[Node | None]:
-        """The cotangents of `inputs` from those of the results, by the user's functions."""
-        assert self.f.fwd is not None and self.f.bwd is not None
+    def _run(self, inputs: Sequence[Node], above: Sequence[Node], results: Sequence[Node]) -> Any:
+        """What bwd makes of the cotangents `above` of the results, after fwd on `inputs`."""
+        assert self.f.fwd is not None
+        assert self.f.bwd is not None
         own = [*inputs, *above]
         pair = trace(self.f.fwd, unflatten(self.structure, map(Variable, inputs)), placeholders=own).value
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(f"the fwd of {self.f.__name__}, {describe(self.f.fwd)}, must return a pair (result, residuals), not {pair!r}")
         self._check_result(pair[0], results)
         cotangent = unflatten(self.returned, map(Variable, above))
-        found = trace(self.f.bwd, (pair[1], cotangent), placeholders=own).value
-        return list(self._cotangents(found, inputs))
+        return trace(self.f.bwd, (pair[1], cotangent), placeholders=own).value
 
     def _check_result(self, value: Any, results: Sequence[Node]) -> None:
         leaves: list[Any] = []
@@ -255,7 +253,8 @@ class _Rule:
         cls, keys, children = structure
         is_nest = isinstance(value, dict) if cls is dict else isinstance(value, (tuple, list))
         if not is_nest or (set(value) != set(keys) if cls is dict else len(value) != len(children)):
-            raise TypeError(f"{self._called()} gives {value!r} for a part of {name} that is {describe_structure(structure)}; nest it in the same way")
+            wanted = describe_structure(structure)
+            raise TypeError(f"{self._called()} gives {value!r} for a part of {name} that is {wanted}; nest it in the same way")
         for part, child in zip([value[key] for key in keys] if cls is dict else value, children, strict=True):
             yield from self._leaves(child, part, name)
 
@@ -264,7 +263,7 @@ class _Rule:
         what = f"{self._called()} gives a cotangent for {name} that"
         if not is_float(operand.type):
             raise TypeError(f"{what} is {value.type}, but {name} is {operand.type} and has no derivative{at_line()}; return None for it")
-        is_real_for_complex = operand.type.kind == "c" or value.type.kind != "c"
-        if not is_real_for_complex or not (is_float(value.type) or value.type.weak):
+        is_complex_for_real = value.type.kind == "c" and operand.type.kind != "c"
+        if is_complex_for_real or not (is_float(value.type) or value.type.weak):
             raise TypeError(f"{what} is {value.type}, but {name} is {operand.type}{at_line()}; a cotangent has the dtype of its argument")
         return of_shape(cast(value, operand.type.dtype), dims_of(operand), what)

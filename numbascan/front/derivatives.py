@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +65,9 @@ class _Call:
         return [unflatten(nest, [None if node is None else next(values) for node in group]) for nest, group in self.arguments]
 
 
-def _called(f: Callable[..., Any], places: Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any], what: str, mixed: bool = False) -> _Call:
+def _called(
+    f: Callable[..., Any], places: Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any], what: str, mixed: bool = False
+) -> _Call:
     """`mixed`: integers among the leaves stay as they are; else they are refused."""
     name = f"{what}({getattr(f, '__name__', 'function')})"
     for place in places:
@@ -81,7 +83,7 @@ def _called(f: Callable[..., Any], places: Sequence[int], args: Sequence[Any], k
         group: list[Node | None] = []
         for leaf, label in zip(leaves, paths(structure, labels[place]), strict=True):
             node = as_variable(leaf).node
-            fresh = new_input(node.type, node.name or label)
+            fresh = new_input(node.type, label)
             if mixed and not is_float(node.type):
                 group.append(None)
                 continue
@@ -345,7 +347,9 @@ class _Jvp(Transformed):
         places = [k for k, tangent in enumerate(given) if tangent is not None]
         made = _called(self.__wrapped__, places, args, {}, self.what)
         wanted = (tuple, None, tuple(structure for structure, _ in made.arguments))
-        values = _leaves_like(tuple(given[k] for k in places), wanted, "ns.jvp: the arguments are {0}, the tangents {1}; give the same nests")
+        values = _leaves_like(
+            tuple(given[k] for k in places), wanted, "ns.jvp: the arguments are {0}, the tangents {1}; give the same nests"
+        )
         seeds = [along(value, node, "ns.jvp: a tangent") for value, node in zip(values, made.wrt, strict=True)]
         found = moved(made.leaves, made.wrt, seeds)
         links, count = made.links, len(made.leaves)

@@ -10,11 +10,11 @@ from typing import Any
 from ..errors import DisconnectedInputError, NullGradientError
 from ..grad.forward import tangents
 from ..grad.mapped import mapped
-from ..grad.reverse import cotangents, reaching
+from ..grad.reverse import cotangents
 from ..ir.graph import substitute, toposort
 from ..ir.node import Node, constant, new_input
 from ..ops.algebra import add, call, cast, dims_of, is_float, mul, node_of, transpose, zeros_like
-from ..ops.card import apply, at_line
+from ..ops.card import Card, apply, at_line
 from ..ops.links import DISCONNECTED, LINKED, ZERO_GRAD
 from ..ops.of_shape import of_shape
 from ..ops.reshape import reshaped
@@ -94,13 +94,13 @@ def _disconnected(outputs: Sequence[Node], node: Node, what: str, policy: str = 
 
     `policy`: the keyword that says what happens then.
     """
-    order = toposort(outputs)
-    if node in order and not set(outputs) & reaching(order, [node]):
+    is_behind = node in toposort(outputs)
+    if is_behind and node not in _float_ways(outputs):
         return NullGradientError(
             f"{what}: the cost depends on {shown(node)} through integers or booleans only, so there is no derivative{at_line()}; "
             f"{policy}='ignore' gives zeros"
         )
-    reason = "only through what is held constant" if node in order else "not at all"
+    reason = "only through what is held constant" if is_behind else "not at all"
     return DisconnectedInputError(
         f"{what}: the cost depends on {shown(node)} {reason}{at_line()}; leave it out, or set {policy}='ignore' for zeros"
     )
@@ -138,10 +138,22 @@ def gradients(
 
 
 def linked(value: Node, wrt: Sequence[Node]) -> Node:
-    """`value`, which those of `wrt` it does not depend on reach all the same."""
-    behind = set(toposort([value]))
+    """`value`, which derivatives reach from all of `wrt`: they are zero with respect to those that it does not depend on."""
+    behind = _float_ways([value], DISCONNECTED)
     apart = [node for node in dict.fromkeys(wrt) if node not in behind]
     return apply(LINKED, value, *apart) if apart else value
+
+
+def _float_ways(outputs: Sequence[Node], except_through: Card | None = None) -> set[Node]:
+    """The nodes from which a way of real or complex values leads to `outputs`."""
+    found: set[Node] = set()
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node not in found and node.op is not except_through and any(map(is_float, node.types)):
+            found.add(node)
+            stack += node.inputs
+    return found
 
 
 def _as_list(given: Any) -> list[Any]:
@@ -174,17 +186,16 @@ def grad_of_variable(cost: Variable | None, wrt: Any, consider_constant: Any, di
         raise ValueError("ns.grad: there is neither a cost nor known_grads, so nothing to differentiate")
     if cost is not None:
         check_cost(cost.node, "ns.grad")
-    # nothing flows on through a variable whose gradient is known: for all that is computed from it, it is an input
+    # of what is computed from a variable whose gradient is known nothing flows back to it: for that it is an input
     inputs = {node: new_input(node.type, node.name) for node in known}
-
-    def cut(node: Node) -> Node:
-        return substitute([node], {one: fresh for one, fresh in inputs.items() if one is not node})[0]
-
-    outputs = [cut(node) for node in known]
-    given = list(known.values())
+    outputs, given = list(known), list(known.values())
     if cost is not None:
         outputs += substitute([cost.node], inputs)
         given.append(constant(1, cost.type.dtype))
+
+    def cut(node: Node) -> Node:
+        return node if node in known else substitute([node], inputs)[0]
+
     constants = list(map(cut, _constants(consider_constant)))
     found = gradients(outputs, given, list(map(cut, nodes)), "ns.grad", constants, disconnected_inputs)
     found = list(substitute(found, {fresh: node for node, fresh in inputs.items()}))
@@ -194,19 +205,30 @@ def grad_of_variable(cost: Variable | None, wrt: Any, consider_constant: Any, di
 
 
 def _known(known_grads: Mapping[Variable, Any]) -> dict[Node, Node]:
-    for variable in known_grads:
+    """The gradients that are known. ValueError where one variable is computed from another: would they add up, or stand alone?"""
+    found = {}
+    for variable, value in known_grads.items():
         check_wrt(variable.node, "ns.grad: known_grads")
-    return {
-        variable.node: along(value, variable.node, f"ns.grad: the known gradient of {shown(variable.node)}")
-        for variable, value in known_grads.items()
-    }
+        found[variable.node] = along(value, variable.node, f"ns.grad: the known gradient of {shown(variable.node)}")
+    for node in found:
+        for other in set(toposort([node])) & set(found) - {node}:
+            raise ValueError(
+                f"ns.grad: known_grads has {shown(node)} and {shown(other)}, from which that is computed{at_line()}; write ns.Lop, in which "
+                "gradients add up, or leave one out"
+            )
+    return found
 
 
 # many directions at once --------------------------------------------------------------------------------------------
 
 
 def jacobian_nodes(
-    output: Node, wrt: Sequence[Node], what: str, constants: Sequence[Node] = (), disconnected_inputs: str = "raise", links: Sequence[Node] = ()
+    output: Node,
+    wrt: Sequence[Node],
+    what: str,
+    constants: Sequence[Node] = (),
+    disconnected_inputs: str = "raise",
+    links: Sequence[Node] = (),
 ) -> list[Node]:
     """d output / d wrt, of shape output.shape + wrt.shape each: one reverse pass per element of the output."""
     check_result(output, what)
@@ -278,7 +300,7 @@ def _directions(nodes: Sequence[Node], eval_points: Any, what: str) -> list[Node
     return [along(point, node, f"{what}: the eval_point of {shown(node)}") for point, node in zip(points, nodes, strict=True)]
 
 
-def Lop(f: Any, wrt: Any, eval_points: Any, consider_constant: Any = None, disconnected_inputs: str = "raise") -> Any:  # noqa: N802 - PyTensor's name
+def Lop(f: Any, wrt: Any, eval_points: Any, consider_constant: Any = None, disconnected_inputs: str = "raise") -> Any:
     """eval_points · d f / d wrt: the cotangents of `wrt` when those of `f` are `eval_points`.
 
     Arguments: f, a variable or a list; wrt, the same; eval_points, one per variable of `f`, of its shape. consider_constant and
@@ -290,7 +312,7 @@ def Lop(f: Any, wrt: Any, eval_points: Any, consider_constant: Any = None, disco
 
     >>> import numbascan as ns, numbascan.tensor as nt
     >>> x, v = nt.dvectors("x", "v")
-    >>> ns.function([x, v], ns.Lop(x ** 2, x, v))([1.0, 2.0], [10.0, 100.0])
+    >>> ns.function([x, v], ns.Lop(x**2, x, v))([1.0, 2.0], [10.0, 100.0])
     array([ 20., 400.])
     """
     nodes, constants = _nodes(wrt, "ns.Lop"), _constants(consider_constant)
@@ -301,7 +323,7 @@ def Lop(f: Any, wrt: Any, eval_points: Any, consider_constant: Any = None, disco
     return _packed(gradients(outputs, given, nodes, "ns.Lop", constants, disconnected_inputs), wrt)
 
 
-def Rop(f: Any, wrt: Any, eval_points: Any, disconnected_outputs: str = "raise") -> Any:  # noqa: N802 - PyTensor's name
+def Rop(f: Any, wrt: Any, eval_points: Any, disconnected_outputs: str = "raise") -> Any:
     """d f / d wrt · eval_points: how `f` moves when `wrt` moves along `eval_points`.
 
     Arguments: f, a variable or a list; wrt, the same; eval_points, one per variable of `wrt`, of its shape. disconnected_outputs:
@@ -313,7 +335,7 @@ def Rop(f: Any, wrt: Any, eval_points: Any, disconnected_outputs: str = "raise")
 
     >>> import numbascan as ns, numbascan.tensor as nt
     >>> x, v = nt.dvectors("x", "v")
-    >>> ns.function([x, v], ns.Rop(x ** 2, x, v))([1.0, 2.0], [10.0, 100.0])
+    >>> ns.function([x, v], ns.Rop(x**2, x, v))([1.0, 2.0], [10.0, 100.0])
     array([ 20., 400.])
     """
     nodes, outputs = _nodes(wrt, "ns.Rop"), [as_variable(one).node for one in _as_list(f)]
@@ -323,7 +345,7 @@ def Rop(f: Any, wrt: Any, eval_points: Any, disconnected_outputs: str = "raise")
         check_wrt(node, "ns.Rop")
     for output in outputs if disconnected_outputs == "raise" else ():
         check_result(output, "ns.Rop")
-        if output not in reaching(toposort([output]), nodes):
+        if not _float_ways([output], DISCONNECTED) & set(nodes):
             raise _disconnected([output], nodes[0], "ns.Rop", "disconnected_outputs")
     found = tangents(outputs, nodes, _directions(nodes, eval_points, "ns.Rop"))
     plain = [zeros_like(output) if value is None else value for output, value in zip(outputs, found, strict=True)]

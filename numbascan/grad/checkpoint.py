@@ -13,7 +13,7 @@ affair; with blocks of one step and `binomial_split` the number of forward steps
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,20 @@ from ..ir.graph import substitute
 from ..ir.node import Node, constant, new_input, outputs_of
 from ..ir.ports import Carry, LoopSpec, State, scan_node
 from ..ir.respecialise import settled
-from ..ops.algebra import add, broadcast_to, call, concatenate, dims_of, expand, flip, incremented, indexed, node_of, rows, sub, where, zeros_like
+from ..ops.algebra import (
+    add,
+    broadcast_to,
+    call,
+    concatenate,
+    dims_of,
+    expand,
+    incremented,
+    indexed,
+    rows,
+    sub,
+    where,
+    zeros_like,
+)
 from ..ops.card import apply
 from ..ops.history import HISTORY
 from ..ops.indexing import SET_SUBTENSOR
@@ -68,7 +81,7 @@ class Schedule:
     def next_state(self, apart: Node, free: Node) -> Node:
         """How many steps to go before a state is stored, `apart` steps before the end, with so many free places on the stack."""
         if self.stride is not None:
-            return self.stride
+            return _least(self.stride, sub(apart, _int(1)))
         return call("multiply", apply(BINOMIAL_SPLIT, _ceil_div(apart, self.block), add(free, _int(1))), self.block)
 
 

@@ -17,7 +17,7 @@ from ..ir.graph import substitute, toposort
 from ..ir.node import ITEM, Node, constant, constant_value, new_input, outputs_of
 from ..ir.ports import SCAN, Carry, LoopSpec, MitMot, Seq, State, Trace, loop_spec, row_of, scan_node
 from ..ir.respecialise import settled
-from ..ops.algebra import add, broadcast_to, concatenate, dims_of, incremented, is_zero, rows, sub, total
+from ..ops.algebra import broadcast_to, concatenate, dims_of, incremented, is_zero, rows, sub, total
 from ..ops.control import inlined, with_bodies
 from ..ops.sized import HOLE
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from ..ir.graph import toposort
 from ..ir.node import ITEM, Node
@@ -10,6 +10,7 @@ from ..ir.ports import SCAN
 from ..ops.algebra import is_float
 from ..ops.card import Card
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, rule_of
+from ..ops.links import DISCONNECTED
 from .mit_mots import without_mit_mots
 from .rules import Cotangent, accumulated, no_derivative, pulled, scalar_mask
 
@@ -60,7 +61,7 @@ def reaching(order: Sequence[Node], wrt: Collection[Node], constants: Collection
     active: set[Node] = set()
     for node in order:
         is_start = node in starts
-        is_behind = node not in blocked and any(parent in active for parent in node.inputs)
+        is_behind = node not in blocked and node.op is not DISCONNECTED and any(parent in active for parent in node.inputs)
         if (is_start or is_behind) and any(map(is_float, node.types)):
             active.add(node)
     return active

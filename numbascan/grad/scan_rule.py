@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute, toposort
-from ..ir.node import CONSTANT, Node, constant, new_input, outputs_of
+from ..ir.node import Node, constant, new_input, outputs_of
 from ..ir.ports import Carry, LoopSpec, MitMot, NonSeq, Seq, Trace, loop_spec, row_of, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import (

@@ -1,4 +1,4 @@
-"""Ops that hold a graph or a function: a lazy choice, a function with a derivative of its own, a Python function called in mode="python"."""
+"""Ops that hold a graph or a function: a lazy choice, a function with its own derivative, a Python function called in mode="python"."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..ir.graph import Graph, close, substitute, toposort
 from ..ir.node import ITEM, Node, make, new_input, outputs_of
 from ..ir.ports import SCAN, loop_spec, scan_node
 from ..types import TensorType
+from .links import LINKS
 
 
 class _IfElse:
@@ -111,7 +112,10 @@ def rule_of(node: Node) -> Rule:
 
 
 def inlined(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with such functions replaced by their graphs. The bodies of loops and choices are not looked into."""
+    """`outputs` without what only derivatives ask for: such functions give way to their graphs, identities to their operands.
+
+    The bodies of loops and choices are not looked into.
+    """
     done: dict[Node, Node] = {}
     results: dict[Node, tuple[Node, ...]] = {}
     for node in toposort(outputs):
@@ -125,6 +129,8 @@ def inlined(outputs: Sequence[Node]) -> tuple[Node, ...]:
         elif node.op is ITEM and node.inputs[0] in results:
             index: Any = node.attr("index")
             changed = results[node.inputs[0]][index]
+        elif node.op in LINKS and not inputs[0].type.weak:
+            changed = inputs[0]
         else:
             changed = node if inputs == node.inputs else node.op.rebuild(node, inputs)
         changed.name, changed.origin = changed.name or node.name, changed.origin or node.origin

@@ -141,8 +141,8 @@ def _cast_type(x: TensorType, dtype: str) -> TensorType:
 
 def _cast_samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     (((x,), _),) = points((-7.3, 8.1))()
-    narrow = x.astype("float32")
-    return [((x,), {"dtype": dtype}) for dtype in ("int64", "bool", "complex128")] + [((narrow,), {"dtype": "float64"})]
+    pairs = (("float64", "complex128"), ("float32", "float64"), ("int64", "float32"), ("int64", "bool"), ("int8", "uint16"))
+    return [((x.astype(start),), {"dtype": end}) for start, end in pairs]
 
 
 CAST = register(

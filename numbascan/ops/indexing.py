@@ -19,7 +19,7 @@ from .card import at_line, register
 from .elementwise import ADD
 from .lowering import Elementwise, Indices, Operands, Pass, Passes, View
 from .reshape import reshaped
-from .sized import ARRAY, HOLE, SizedCard, filled, must_equal
+from .sized import ARRAY, HOLE, SizedCard, filled, must_equal, settled
 from .spec import FULL, Region, Spec, for_all_axes, layout, region_shape
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -179,7 +179,11 @@ class _Writer:
         if self._is_box():
             return [one for one in self._around(0) if 0 not in one.counts]
         copy = Pass(self.view.dims(0), lambda index: index, self._base)
-        return [copy, Pass(self._counts(), self.region.place, self._value, "+" if self.adds else "")]
+        return [copy, self.inside()]
+
+    def inside(self) -> Pass:
+        """What changes of x."""
+        return Pass(self._counts(), self.region.place, self._value, "+" if self.adds else "")
 
     def _is_box(self) -> bool:
         return ARRAY not in self.region.spec and all(not isinstance(entry, tuple) or entry[2] in (None, 1) for entry in self.region.entries)
@@ -236,7 +240,11 @@ def _writing(name: str, adds: bool, write: Callable[[Any, Any, Any], None]) -> S
         write(result, index, np.asarray(y).astype(result.dtype, order="C"))  # NumPy's last value: of arrays in C order, in that order
         return result
 
-    lower = Passes(_writing_dims(f"nt.{name}"), lambda view: _Writer(view, f"nt.{name}", adds).passes())
+    lower = Passes(
+        _writing_dims(f"nt.{name}"),
+        lambda view: _Writer(view, f"nt.{name}", adds).passes(),
+        lambda view: _Writer(view, f"nt.{name}", adds).inside(),
+    )
     facets: dict[str, Any] = {"holder": "spec", "arrays": 2, "linear": (0, 1), "vjp": _added_back if adds else _written_back}
     return SizedCard(name, evaluate, _writing_type(f"nt.{name}"), lower, samples=_writing_samples, **facets)
 
@@ -270,7 +278,7 @@ def _added_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
 def _written_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
     spec, rest = _spec_of(node)
     part = taken(cotangent, spec)
-    if ARRAY in node.attr("spec"):
+    if ARRAY in settled(spec):
         part = where(_stays(node, spec, part.type.rank), part, 0)
     return written(cotangent, constant(0, cotangent.type.dtype), spec), sum_to(part, node.inputs[1]), *rest
 
@@ -288,7 +296,7 @@ def _stays(node: Node, spec: Spec, rank: int) -> Node:
     shape = dims_of(taken(blank, places))
     numbers = reshaped(counted(reduce(mul, shape)), shape)
     stays = call("equal", taken(written(blank, numbers, places), places), numbers)
-    first = layout(for_all_axes(node.attr("spec"), node.type.rank), len(shape)).array_start
+    first = layout(for_all_axes(settled(spec), node.type.rank), len(shape)).array_start
     return expand(stays, range(len(shape), rank - first))
 
 

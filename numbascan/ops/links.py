@@ -41,3 +41,5 @@ def _linked_vjp(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
 
 LINKED = _identity("linked", _linked_vjp, lambda node, tangent, *others: zeros_like(node) if tangent is None else tangent)
 """Its first operand, a derivative that is the same for every value of the others: its own derivative with respect to them is zero."""
+
+LINKS = frozenset({DISCONNECTED, ZERO_GRAD, LINKED})

@@ -94,12 +94,12 @@ class Pass:
 class Passes:
     """The result is written by several loop nests, in order; later ones may overwrite earlier ones.
 
-    All elements must be written. `aligned_base`: operand whose elements the result keeps at the same place where no
-    later pass writes (-1: none); lets the result be updated in place.
+    All elements must be written. `inside`: the one pass that is left where the result lies in the memory of operand 0.
     """
 
     dims: Dims
     passes: Callable[[Operands], Sequence[Pass]]
+    inside: Callable[[Operands], Pass] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """ScanInplaceOptimizer: where a state may be updated in its own row.
 
 A new row may overwrite the old one element by element if every element depends on the old row at its own place alone, and nothing
-that is computed later reads the old row. Not handled: states with several taps, rows that another state takes over.
+that is computed later reads the old row. The same holds for a row of which a step replaces a part, such as a stack of checkpoints. Not
+handled: states with several taps, rows that another state takes over.
 """
 
 from __future__ import annotations
@@ -10,12 +11,46 @@ from ..ir.graph import users
 from ..ir.node import Node
 from ..ir.ports import LoopSpec, State
 from ..ops.card import Card
-from ..ops.lowering import Elementwise
+from ..ops.lowering import Elementwise, Generate, Passes, View
 from .place import Place, placements
 
 
 def may_update_in_place(spec: LoopSpec, state: State) -> bool:
     """Is one row enough for a state whose rows nobody keeps?"""
+    return _replaces_part(spec, state) or _maps_elements(spec, state)
+
+
+def _replaces_part(spec: LoopSpec, state: State) -> bool:
+    """Does a step write into a part of the row, when all that reads the old row has been computed?"""
+    outputs, write, read = spec.inner_outputs(), state.write, state.reads[0]
+    is_part = isinstance(write.op, Card) and isinstance(write.op.lower, Passes) and write.op.lower.inside is not None
+    if not is_part or state.taps != (-1,) or write.inputs[0] is not read or outputs.count(write) != 1 or read in outputs:
+        return False
+    readers = users(outputs)
+    places = placements(outputs, readers)
+    stack, seen = [read], {read}
+    while stack:
+        node = stack.pop()
+        for reader in readers[node]:
+            if reader is write:
+                if node is not read or write.inputs.count(read) > 1:
+                    return False
+            elif _is_read_later(reader, places) and reader not in seen:
+                if reader in outputs:
+                    return False
+                seen.add(reader)
+                stack.append(reader)
+    return True
+
+
+def _is_read_later(node: Node, places: dict[Node, Place]) -> bool:
+    """Is a value computed only where it is read, and not at once?"""
+    is_view = isinstance(node.op, Card) and isinstance(node.op.lower, View | Generate)
+    return is_view or places.get(node) is Place.INLINE
+
+
+def _maps_elements(spec: LoopSpec, state: State) -> bool:
+    """Does every element of the new row depend on the old one at its own place alone?"""
     if state.taps != (-1,) or len(spec.states) != 1 or spec.carries or spec.traces or spec.until is not None:
         return False
     outputs = spec.inner_outputs()

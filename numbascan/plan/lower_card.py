@@ -138,9 +138,16 @@ def _passes(scope: Scope, node: Node, kind: Passes) -> Value:
         if elements is not None:
             return in_locals(scope, node, {index: elements[index] for index in indices_of(node.type.shape)})
     places = destinations(scope, node, dims)
+    if kind.inside is not None and len(places) == 1 and _is_there(scope.value(node.inputs[0]), places[0]):
+        passes = [kind.inside(view)]
     for one in passes:
         _run_pass(scope, one, places)
     return places[0]
+
+
+def _is_there(value: Value, place: InMemory) -> bool:
+    """Does a value lie in that very memory?"""
+    return isinstance(value, InMemory) and (value.array, value.lead, value.offset) == (place.array, place.lead, place.offset)
 
 
 def _written_in_locals(passes: object) -> dict[tuple[int, ...], Expr] | None:

@@ -359,9 +359,9 @@ def test_third_and_fourth_derivatives(mode):
         return rows(lambda v, x: v * x, None, 1.0, x, n_steps=n)[-1]
 
     third = ns.grad(ns.grad(ns.grad(power)))
-    fourth = ns.grad(third)
-    found = ns.jit(lambda x, n: (third(x, n), fourth(x, n)), mode=mode)(1.5, 5)
-    close(found, [60 * 1.5**2, 120 * 1.5])
+    np.testing.assert_allclose(ns.jit(third, mode=mode)(1.5, 5), 60 * 1.5**2)
+    if mode == "python":  # compiling a fourth derivative takes a minute
+        np.testing.assert_allclose(ns.jit(ns.grad(third), mode=mode)(1.5, 5), 120 * 1.5)
 
 
 @pytest.mark.parametrize("k, by_hand", [(3, 56 * 1.5**6), (2, 12 * 1.5**2)])

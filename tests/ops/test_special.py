@@ -82,3 +82,48 @@ def test_logsumexp_keeps_the_axis_if_asked():
     x = nt.dmatrix("x")
     actual = ns.function([x], nt.logsumexp(x, axis=1, keepdims=True), mode="python")(ROWS[:2])
     np.testing.assert_allclose(actual, scipy.special.logsumexp(ROWS[:2], axis=1, keepdims=True), rtol=1e-15)
+
+
+EXACT = (  # order, operand, value; from mpmath with 120 digits
+    (1, 0.3, 12.2453645461077313),
+    (1, -1000.25, 19.7382095516997849),
+    (2, -2.5, -0.108204051641727403),
+    (2, -2.501, -0.302954525570414581),
+    (4, -0.75, -24483.2395861687979),
+    (5, 45.6, 1.28546947714271841e-7),
+    (6, 1e-09, -7.19999999999999686e65),
+    (6, -2.5, -0.138358107550035202),
+    (7, 3.3, 0.412625865670919303),
+    (1, 1e200, 1e-200),
+)
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_polygamma_is_scipys_for_orders_and_operands_that_broadcast(mode):
+    n, x = nt.lmatrix("n"), nt.dvector("x")
+    orders, values = np.arange(7)[:, None], np.array([-20.25, -3.7, -0.9, 0.25, 1.0, 3.7, 80.1, 1e9, -3.0, 0.0, np.inf, -np.inf, np.nan])
+    with np.errstate(all="ignore"):
+        expected = scipy.special.polygamma(orders, values)
+    np.testing.assert_allclose(ns.function([n, x], nt.polygamma(n, x), mode=mode)(orders, values), expected, rtol=1e-13)
+
+
+def test_compiled_polygamma_is_exact_between_its_poles_too():
+    n, x = nt.lvector("n"), nt.dvector("x")
+    orders, values, expected = map(np.array, zip(*EXACT, strict=True))
+    np.testing.assert_allclose(ns.function([n, x], nt.polygamma(n, x))(orders, values), expected, rtol=1e-14)
+
+
+def test_compiled_polygamma_far_below_0_takes_no_longer():
+    x = nt.dvector("x")
+    values = np.array([-1e15 - 0.5, -1e12 - 0.25])
+    actual = ns.function([x], nt.trigamma(x))(values)
+    np.testing.assert_allclose(actual, np.pi**2 / np.sin(np.pi * np.array([0.5, 0.25])) ** 2, rtol=1e-12)
+
+
+def test_polygamma_in_single_precision_and_of_a_negative_order():
+    x = nt.fvector("x")
+    values = np.array([0.5, 2.0, -1.25], "float32")
+    first, none = ns.function([x], [nt.polygamma(1, x), nt.polygamma(-1, x)])(values)
+    assert first.dtype == "float32"
+    np.testing.assert_allclose(first, scipy.special.polygamma(1, values), rtol=1e-6)
+    assert np.isnan(none).all()
