@@ -22,8 +22,10 @@ from .ops.control import inlined
 from .ops.lowering import Elementwise, View
 from .oracle.debug import debug_run
 from .oracle.interpret import interpret
+from .oracle.turns import steps_run_again
 from .plan.plan import Plan, plan
 from .plan.save_mem import split_row_reads
+from .rewrite.merge_traces import merge_traces
 from .profile import Profile
 from .types import TensorType
 
@@ -98,7 +100,7 @@ class Program:
         if self._last is None:
             raise ValueError(f"{self.name}: memory() speaks of the arguments last seen; call the function, or .lower(...), first")
         kernel, values = self._last
-        return memory_of(kernel.plan.function, values)
+        return memory_of(kernel.plan.function, values, steps_run_again(kernel.graph, values))
 
     def source(self, target: str = "cpu") -> str:
         """The generated code, of the kernel that ran last, or of the graph as it stands."""
@@ -159,7 +161,7 @@ class Kernel:
     def __init__(self, graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> None:
         start = perf_counter()
         self.graph = graph
-        plain = Graph(graph.inputs, plain_graphs(graph.outputs))
+        plain = Graph(graph.inputs, merge_traces(plain_graphs(graph.outputs)))
         self.plan: Plan = plan(split_row_reads(plain), name, given, mode.check_finite, RESERVED)
         self.text = module_text(self.plan.function, mode.fastmath)
         self._error_texts = error_texts(self.plan.function)

@@ -22,7 +22,7 @@ class Memory:
 
     results: what is returned (with the initial rows that lie before it). trace: rows of all steps that are not returned.
     checkpoints: states kept for a gradient. work: everything that does not grow with the number of steps.
-    per_step: by how much results and trace grow with each step.
+    per_step: by how much results and trace grow with each step. steps_again: forward steps that checkpoints make run again (no bytes).
     """
 
     results: int
@@ -30,6 +30,7 @@ class Memory:
     checkpoints: int
     work: int
     per_step: int
+    steps_again: int = 0
 
     @property
     def total(self) -> int:
@@ -37,24 +38,26 @@ class Memory:
 
     def __str__(self) -> str:
         parts = [f"{name:<12}{getattr(self, name):>16,} bytes" for name in ("results", "trace", "checkpoints", "work", "total")]
-        return "\n".join([*parts, f"{'per step':<12}{self.per_step:>16,} bytes"])
+        again = [f"{'run again':<12}{self.steps_again:>16,} steps"] if self.steps_again else []
+        return "\n".join([*parts, f"{'per step':<12}{self.per_step:>16,} bytes", *again])
 
 
-def memory_of(function: Function, values: Sequence[Any]) -> Memory:
-    """The bytes of a call of `function` with `values` (arrays, numbers)."""
+def memory_of(function: Function, values: Sequence[Any], steps_again: int = 0) -> Memory:
+    """The bytes of a call of `function` with `values` (arrays, numbers); `steps_again` as for Memory."""
     stmts = _straight(function.body)
     lengths = _lengths(function, stmts)
     arrays = [stmt for stmt in stmts if isinstance(stmt, Alloc)]
     known, longer = _known(function, values, stmts), _known(function, values, stmts, lengths)
     returned = _returned(function)
-    sums = {"results": 0, "trace": 0, "work": 0}
+    sums = {"results": 0, "trace": 0, "checkpoints": 0, "work": 0}
     per_step = 0
     for array in arrays:
         size = _bytes(array, known)
         growth = (_bytes(array, longer) - size) // LONGER
-        sums["results" if array.name in returned else "trace" if growth else "work"] += size
-        per_step += growth
-    return Memory(sums["results"], sums["trace"], 0, sums["work"], per_step)
+        kind = "checkpoints" if array.name.startswith("checkpoints_") else "trace" if growth else "work"
+        sums["results" if array.name in returned else kind] += size
+        per_step += growth if kind != "checkpoints" else 0
+    return Memory(**sums, per_step=per_step, steps_again=steps_again)
 
 
 def _bytes(array: Alloc, known: dict[str, Any]) -> int:

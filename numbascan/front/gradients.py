@@ -213,7 +213,7 @@ def _known(known_grads: Mapping[Variable, Any]) -> dict[Node, Node]:
     for node in found:
         for other in set(toposort([node])) & set(found) - {node}:
             raise ValueError(
-                f"ns.grad: known_grads has {shown(node)} and {shown(other)}, from which that is computed{at_line()}; write ns.Lop, in which "
+                f"ns.grad: known_grads has {shown(node)} and {shown(other)}, from which that is computed{at_line()}; write ns.Lop, where "
                 "gradients add up, or leave one out"
             )
     return found

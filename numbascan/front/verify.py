@@ -114,7 +114,7 @@ class _Projected:
         found, roundings = np.zeros(argument.shape, np.result_type(argument, np.float64)), np.zeros(argument.shape)
         for index in np.ndindex(argument.shape):
             for unit, factor in ((1, 1), (1j, -1j)) if argument.dtype.kind == "c" else ((1, 1),):
-                step = unit * eps * max(1.0, abs(argument[index]))
+                step = unit * eps * max(1.0, float(abs(argument[index])))
                 difference, rounding = self._difference(k, index, step)
                 found[index] += factor * difference
                 roundings[index] += rounding

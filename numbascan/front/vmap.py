@@ -54,7 +54,8 @@ def _lane_count(mapped: Sequence[Variable]) -> Any:
     known = sorted({variable.type.shape[0] for variable in mapped if variable.type.shape[0] is not None})
     if len(known) > 1:
         raise ValueError(f"ns.vmap: the arguments have {' and '.join(map(str, known))} lanes; give equally many")
-    return reduce(np.maximum, [as_variable(variable.shape[0]) for variable in mapped])
+    lengths: list[Any] = [as_variable(variable.shape[0]) for variable in mapped]
+    return reduce(np.maximum, lengths)
 
 
 def _axes_of(in_axes: Any, args: tuple[Any, ...]) -> Iterator[int | None]:
@@ -79,7 +80,7 @@ def _nested_axes(entry: Any, argument: Any) -> Iterator[int | None]:
         yield entry
 
 
-def _lanes_first(variable: Variable, axis: int) -> Variable:
+def _lanes_first(variable: Any, axis: int) -> Variable:
     if not -variable.ndim <= axis < variable.ndim:
         raise ValueError(f"ns.vmap: in_axes has {axis}, but an argument is {variable.type}, which has no such axis")
     moved: Variable = np.moveaxis(variable, axis, 0)

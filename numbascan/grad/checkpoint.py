@@ -21,7 +21,7 @@ import numpy as np
 from ..checkpoint import Checkpoint
 from ..ir.graph import substitute
 from ..ir.node import Node, constant, new_input, outputs_of
-from ..ir.ports import Carry, LoopSpec, State, scan_node
+from ..ir.ports import Carry, LoopSpec, NonSeq, State, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import (
     add,
@@ -40,7 +40,7 @@ from ..ops.algebra import (
 from ..ops.card import apply
 from ..ops.history import HISTORY
 from ..ops.indexing import SET_SUBTENSOR
-from ..ops.schedule import BINOMIAL_SPLIT
+from ..ops.schedule import BINOMIAL_SPLIT, TURNS
 from ..ops.sized import sized
 from ..types import TensorType
 from .mapped import closed_loop
@@ -76,7 +76,10 @@ class Schedule:
 
     slots: Node
     block: Node
-    stride: Node | None
+    stride: Node | None = None
+
+    def fields(self) -> tuple[Node, Node, Node | None]:
+        return self.slots, self.block, self.stride
 
     def next_state(self, apart: Node, free: Node) -> Node:
         """How many steps to go before a state is stored, `apart` steps before the end, with so many free places on the stack."""
@@ -99,7 +102,7 @@ def schedule(note: object, steps: Node, bytes_per_state: Node) -> Schedule:
         return Schedule(where(fits, _int(1), half), where(fits, states, _least(stride, left)), stride)
     is_enough = call("less_equal", stride, left)  # a segment can be stored whole: no step is run forward a third time
     block = where(is_enough, stride, _int(1))
-    return Schedule(where(fits, _int(1), where(is_enough, half, states)), where(fits, states, block), None)
+    return Schedule(where(fits, _int(1), where(is_enough, half, states)), where(fits, states, block))
 
 
 # the loop over blocks -----------------------------------------------------------------------------------------------
@@ -224,6 +227,7 @@ class Checkpointed:
     # the loop -------------------------------------------------------------------------------------------------------
 
     def _loop(self, plan: Schedule, stack: Sequence[Node], places: Node, begin: Node) -> Found:
+        outside, plan = plan, Schedule(*(None if node is None else new_input(node.type) for node in plan.fields()))
         n, n_seqs = len(self.recurrences), len(self.spec.seqs)
         asked = self._asked()
         end, top = new_input(_int(0).type, "end"), new_input(_int(0).type, "top")
@@ -276,8 +280,10 @@ class Checkpointed:
         spec = LoopSpec(
             n_steps=call("multiply", _int(2), self.steps),  # each turn stores a state or undoes a block: at most so many
             carries=tuple(carries),
+            non_seqs=tuple(NonSeq(node, read) for node, read in zip(outside.fields(), plan.fields(), strict=True) if node and read),
             until=call("less_equal", new_end, begin),
             name=f"{self.spec.name}_checkpoints",
+            notes=((TURNS, "binomial" if plan.stride is None else "periodic"),),
         )
         results = outputs_of(closed_loop(spec))
         return dict(zip(order, results[fixed:], strict=True))

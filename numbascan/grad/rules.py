@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from ..errors import NullGradientError
 from ..ir.node import Node
 from ..ops.algebra import broadcast_to, call, cast, dims_of, mul, neg, same_dims, sum_to, total, where, zeros_like
 from ..ops.card import Card, Gate, at_line
+from ..ops.lowering import Elementwise
 from .sparse import summed
 
 
@@ -29,10 +31,12 @@ class Cotangent:
 
 def accumulated(terms: Sequence[Cotangent]) -> Cotangent:
     """The sum of cotangents of one node."""
-    masks = {term.mask for term in terms}
+    masks = list(dict.fromkeys(term.mask for term in terms))
     if len(masks) == 1:
-        return Cotangent(summed([term.value for term in terms]), masks.pop())
-    return Cotangent(summed([term.realised() for term in terms]))
+        return Cotangent(summed([term.value for term in terms]), masks[0])
+    there = [mask for mask in masks if mask is not None]
+    mask = reduce(lambda a, b: call("logical_or", a, b), there) if len(there) == len(masks) else None
+    return Cotangent(summed([term.realised() for term in terms]), mask)
 
 
 def no_derivative(node: Node, reason: str) -> NullGradientError:
@@ -57,12 +61,15 @@ def pulled(node: Node, cotangents: Sequence[Cotangent | None], needed: Collectio
         return _pulled_elementwise(node, card, cotangent, needed)
     if card.vjp is None:
         raise no_derivative(node, card.no_gradient or "none is known")
-    mask = scalar_mask(cotangents)
+    shared, is_elementwise = scalar_mask(cotangents), isinstance(card.lower, Elementwise)
     found: Sequence[Node | None] = card.vjp(node, *(None if one is None else one.realised() for one in cotangents))
     result: list[Cotangent | None] = []
     for k, (operand, value) in enumerate(zip(node.inputs, found, strict=True)):
-        is_wanted = value is not None and k in needed
-        result.append(Cotangent(fitted(value, operand), mask) if is_wanted and value is not None else None)
+        if value is None or k not in needed:
+            result.append(None)
+            continue
+        mask = _carried(cotangents[0].mask, operand, node) if is_elementwise and cotangents[0] is not None else shared
+        result.append(Cotangent(fitted(value, operand), mask))
     return result
 
 
@@ -87,11 +94,27 @@ def _pulled_elementwise(node: Node, card: Card, cotangent: Cotangent, needed: Co
             value = cotangent.value
         else:
             value = _scaled(cotangent.value, partial)
-        is_whole = operand.type.rank == node.type.rank and same_dims(node, dims_of(operand))
-        if not is_whole and mask is not None and mask.type.rank:  # sums over axes must not see what the mask hides
-            value, mask = where(mask, value, 0), None
-        result.append(Cotangent(fitted(value, operand, node), mask))
+        carried = _carried(mask, operand, node)
+        if mask is not None and carried is not mask:  # sums over axes must not see what the mask hides
+            value = where(mask, value, 0)
+        result.append(Cotangent(fitted(value, operand, node), carried))
     return result
+
+
+def _carried(mask: Node | None, operand: Node, result: Node) -> Node | None:
+    """The mask of an elementwise result as one of its operand: where the operand is used at all. None where it was broadcast for sure.
+
+    Lengths that are not known yet may become 1 and many, or equal: then the mask is the same.
+    """
+    if mask is None or not mask.type.rank:
+        return mask
+    pairs = zip(operand.type.shape, result.type.shape, strict=False)
+    if operand.type.rank != result.type.rank or any(mine == 1 and whole != 1 for mine, whole in pairs):
+        return None
+    if same_dims(result, dims_of(operand)):
+        return mask
+    uses = sum_to(broadcast_to(cast(mask, "int64"), dims_of(result)), operand)
+    return call("not_equal", uses, 0)
 
 
 def _gate(gate: Gate) -> Node:

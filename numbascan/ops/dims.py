@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.loops import BIT_OR, CHOICE, OR, Template
-from ..ir.node import Node, constant
+from ..ir.node import ITEM, Node, constant
+from ..ir.ports import SCAN, LoopSpec, loop_spec
 from ..types import TensorType
 from .card import Card, apply, register
 from .lowering import Elementwise, Fold
@@ -39,8 +40,11 @@ def dim_node(node: Node, axis: int) -> Node:
     while stack:
         node, axis = stack.pop()
         known = node.type.shape[axis]
-        behind = _same_dim(node, axis) if known is None else []
-        if not behind:
+        steps = _steps_of(node) if known is None and axis == 0 else None
+        behind = _same_dim(node, axis) if known is None and steps is None else []
+        if steps is not None:
+            sources[steps] = None
+        elif not behind:
             sources[apply(DIM, node, axis=axis) if known is None else constant(known, "int64", weak=True)] = None
         fresh = [place for place in dict.fromkeys(behind) if place not in seen]
         seen.update(fresh)
@@ -48,11 +52,43 @@ def dim_node(node: Node, axis: int) -> Node:
     return reduce(lambda a, b: apply(COMMON_DIM, a, b), sources)
 
 
+def _loop_of(node: Node) -> tuple[LoopSpec, int] | None:
+    """The loop of which a node is a result, and its number among the results."""
+    loop, index = (node.inputs[0], node.attr("index")) if node.op is ITEM else (node, 0)
+    return (loop_spec(loop), index) if loop.op is SCAN and isinstance(index, int) else None
+
+
+def _steps_of(node: Node) -> Node | None:
+    """The number of rows of a loop's result, where it is the number of steps that was asked for."""
+    found = _loop_of(node)
+    if found is None:
+        return None
+    spec, index = found
+    n_buffers = len(spec.mit_mots)
+    if spec.until is not None or not n_buffers <= index < n_buffers + len(spec.states) + len(spec.traces):
+        return None
+    n_steps = spec.n_steps
+    return n_steps if n_steps.type.weak else apply(COMMON_DIM, n_steps, constant(1, "int64", weak=True))
+
+
+def _of_initial(node: Node, axis: int) -> list[tuple[Node, int]]:
+    """A state keeps the shape of its initial value."""
+    found = _loop_of(node)
+    if found is None:
+        return []
+    spec, index = found
+    k = index - len(spec.mit_mots)
+    if axis and 0 <= k < len(spec.states):
+        return [(spec.states[k].initial, axis - 1 + spec.states[k].has_axis)]
+    k -= len(spec.states) + len(spec.traces)
+    return [(spec.carries[k].shared, axis)] if 0 <= k < len(spec.carries) else []
+
+
 def _same_dim(node: Node, axis: int) -> list[tuple[Node, int]]:
     """The operands and axes that an unknown dimension is taken from; none where it is the node's own."""
     card = node.op
     if not isinstance(card, Card):
-        return []
+        return _of_initial(node, axis)
     if isinstance(card.lower, Elementwise):
         places = [(parent, axis - node.type.rank + parent.type.rank) for parent in node.inputs]
         return [(parent, position) for parent, position in places if position >= 0 and parent.type.shape[position] is None]

@@ -12,6 +12,9 @@ from .card import Card, register
 from .lowering import Elementwise
 
 
+TURNS = "turns"  # the note of a loop over blocks; its first non-sequences are slots, block and, of a periodic schedule, stride
+
+
 def binomial_split(steps: int, states: int) -> int:
     """The steps to the next stored state, when `steps` are to be undone with `states` stored at a time.
 
@@ -36,6 +39,32 @@ def extra_steps(steps: int, states: int) -> int:
     while comb(states + r, states) < steps:
         r += 1
     return r * steps - comb(states + r, r - 1) if r else 0
+
+
+def steps_again(steps: int, slots: int, block: int, stride: int | None = None) -> int:
+    """How many forward steps undoing `steps` takes, `block` of them at once, with `slots` states stored at a time.
+
+    Besides these, each backward step computes what it needs of the forward one. `stride`: steps between stored states, None: binomial.
+
+    >>> [steps_again(10, 3, 1), steps_again(100, 10, 10, 10)]
+    [15, 180]
+    """
+    if block == 1 and stride is None:
+        return extra_steps(steps, slots)
+    stored, end, count = [0], steps, 0
+    while end > 0:
+        apart, free = end - stored[-1], slots - len(stored)
+        if apart > block and free > 0:
+            ahead = min(stride, apart - 1) if stride is not None else binomial_split(-(-apart // block), free + 1) * block
+            stored.append(stored[-1] + ahead)
+            count += ahead
+            continue
+        ahead = max(apart - block, 0)
+        count += ahead + (apart - ahead - 1)  # within the block, all states but the first are computed again
+        end = stored[-1] + ahead
+        if not ahead:
+            stored.pop()
+    return count
 
 
 def _infer(steps: TensorType, states: TensorType) -> TensorType:

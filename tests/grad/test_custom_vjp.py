@@ -333,7 +333,9 @@ def test_what_the_function_itself_reads_has_no_derivative():
     f.defvjp(lambda x: (f(x), None), lambda _, g: (g * w,))
     x = nt.dscalar("x")
     assert ns.function([x], ns.grad(f(x), x), mode="python")(3.0) == 2.0
-    with pytest.raises(ns.NullGradientError, match=r"no derivative with respect to w .*test_custom_vjp\.py, line \d+.*pass it as an argument"):
+    with pytest.raises(
+        ns.NullGradientError, match=r"no derivative with respect to w .*test_custom_vjp\.py, line \d+.*pass it as an argument"
+    ):
         ns.grad(f(x), w)
     with pytest.raises(ns.NullGradientError, match="with respect to y"):
         python(ns.grad(lambda y: tenfold(lambda x: x * y, lambda x: y)(1.0) + y))(2.0)
@@ -435,7 +437,9 @@ def test_a_graph_with_it_is_legal_shown_and_drawn():
     x = nt.dvector("x")
     graph = close([x.node], [scaled_sine(x, 2.0).node])
     check(graph)
-    assert "custom_vjp(x, 2.0, rule=scaled_sine)\n    computes: x = x, y = 2.0\n        v0: float64[?] = sin(x)" in ns.show(scaled_sine(x, 2.0))
+    assert "custom_vjp(x, 2.0, rule=scaled_sine)\n    computes: x = x, y = 2.0\n        v0: float64[?] = sin(x)" in ns.show(
+        scaled_sine(x, 2.0)
+    )
     assert "condition" not in dot(graph)
 
 

@@ -35,7 +35,7 @@ def rosenbrock(x):
     """The sum over neighbours, by a loop that reads each element beside the one before."""
     terms = ns.scan(
         lambda before, here: 100 * (here - before**2) ** 2 + (1 - before) ** 2,
-        sequences=dict(input=x, taps=[-1, 0]),
+        sequences={"input": x, "taps": [-1, 0]},
         return_updates=False,
     )
     return np.sum(terms)
@@ -384,7 +384,7 @@ def test_the_jacobian_of_a_scan_is_lower_triangular():
 
 
 def test_an_integer_result_has_no_jacobian():
-    with pytest.raises(ns.NullGradientError, match="the result .* is an integer"):
+    with pytest.raises(ns.NullGradientError, match=r"the result .* is an integer"):
         python(ns.jacobian(np.argsort))(X)
 
 

@@ -316,9 +316,7 @@ def test_a_derivative_in_a_step_with_respect_to_a_non_sequence(x):
 
 def test_a_jacobian_by_a_scan_over_its_rows(x):
     rows = np.cumsum(x**2)
-    jacobian = ns.scan(
-        lambda i, y, x: ns.grad(y[i], x), sequences=nt.arange(rows.shape[0]), non_sequences=[rows, x], return_updates=False
-    )
+    jacobian = ns.scan(lambda i, y, x: ns.grad(y[i], x), sequences=nt.arange(rows.shape[0]), non_sequences=[rows, x], return_updates=False)
     np.testing.assert_allclose(value(jacobian, {x: A}), np.tri(3) * 2 * A)
 
 

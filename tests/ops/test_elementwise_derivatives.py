@@ -294,3 +294,22 @@ def test_the_order_of_a_polygamma_is_an_integer():
         nt.polygamma(1.5, nt.dvector("x"))
     with pytest.raises(TypeError, match=r"nt\.polygamma is not defined for complex128"):
         nt.trigamma(nt.zvector("z"))
+
+
+# What a mask hides stays hidden ---------------------------------------------------------------------------------------
+
+MASKED: dict[str, tuple[Function, tuple[Any, ...], int, Any]] = {  # a function, its operands, which one, its gradient
+    "a mask of its own": (lambda m, x: np.where(m, np.log(x), 0.0), (OPEN > 0, OPEN), 1, [0, 0, 0.25]),
+    "two lengths": (lambda x, y: np.where(y > 0, np.log(x) * y, 0.0), (OPEN, OPEN), 0, [0, 0, 1]),
+    "a sign": (lambda x: np.where(x > 0, np.sign(np.log(x)), 0), (OPEN,), 0, [0, 0, 0]),
+    "a slope of a modulus": (reverse(lambda x: np.where(x > 0, np.abs(np.log(x)), 0)), (OPEN,), 0, [0, 0, -1 / 16]),
+    "a conjugate": (lambda z: np.where(z.real > 0, np.conj(np.log(z)).real, 0), (OPEN + 0j,), 0, [0, 0, 0.25]),
+    "two masks": (lambda x: np.where(x > 0, np.log(x), 0) + np.where(x > 1, np.log(x), 0), (OPEN,), 0, [0, 0, 0.5]),
+}
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("name", MASKED)
+def test_a_branch_not_taken_never_poisons_the_gradient(name, is_known):
+    function, operands, k, expected = MASKED[name]
+    assert_equal(value(reverse(function, k), *operands, is_known=is_known), expected)

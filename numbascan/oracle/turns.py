@@ -1,0 +1,36 @@
+"""How many steps a call runs again because of checkpoints, told without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ir.graph import Graph, rebuild_with, toposort
+from ..ir.node import ITEM, Node
+from ..ir.ports import SCAN, loop_spec
+from ..ops.schedule import TURNS, steps_again
+from .interpret import interpret
+
+
+def steps_run_again(graph: Graph, values: Sequence[Any]) -> int:
+    """The forward steps beyond the first run of each loop; for a loop that may end early, as many as there are if it does not."""
+    total = 0
+    for node in toposort(graph.outputs):
+        if node.op is not SCAN:
+            continue
+        spec = loop_spec(node)
+        kind = dict(spec.notes).get(TURNS)
+        if kind is not None:
+            asked = [spec.n_steps, *(port.outer for port in spec.non_seqs[: 3 if kind == "periodic" else 2])]
+            turns, *numbers = map(int, interpret(Graph(graph.inputs, rebuild_with(asked, _at_most)), values))
+            total += steps_again(turns // 2, *numbers)
+    return total
+
+
+def _at_most(node: Node) -> Node | None:
+    """For the number of steps that a loop ran: the most it may run."""
+    if node.op.name != "dim" or node.attr("axis") != 0:
+        return None
+    source = node.inputs[0]
+    loop = source.inputs[0] if source.op is ITEM else source
+    return loop_spec(loop).n_steps if loop.op is SCAN else None
