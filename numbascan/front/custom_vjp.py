@@ -58,11 +58,11 @@ def custom_vjp(f: Callable[..., Any]) -> CustomVjp:
 class CustomVjp:
     """A function with a derivative of its own. `__wrapped__` is the function, `fwd` and `bwd` are its rule."""
 
-    def __init__(self, f: Callable[..., Any], fwd: Callable[..., Any] | None = None, bwd: Callable[..., Any] | None = None) -> None:
+    def __init__(self, f: Callable[..., Any], fwd: Any = None, bwd: Any = None) -> None:
         functools.update_wrapper(self, f, updated=())
         self.__name__ = getattr(f, "__name__", "function")
         self.__wrapped__ = f
-        self.fwd, self.bwd = fwd, bwd
+        self.fwd, self.bwd = fwd, bwd  # None, None: there is no rule yet
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Sets the rule: see ns.custom_vjp."""
@@ -167,7 +167,9 @@ class _Rule:
         strays = free_inputs([value for value in found if value is not None], [*outside, *above])
         if strays:
             names = ", ".join(stray.name or str(stray.type) for stray in strays)
-            raise TypeError(f"{self._called()} uses {names}, which it did not when {self.f.__name__} was called; pass it as an argument")
+            raise TypeError(
+                f"{self._words('bwd')} uses {names}, which it did not when {self.f.__name__} was called; pass it as an argument"
+            )
         back = dict(zip(outside, node.inputs, strict=True))
         for fresh, value, result in zip(above, given, outputs_of(node), strict=True):
             back[fresh] = zeros_like(result) if value is None else value
@@ -175,7 +177,9 @@ class _Rule:
         return plain + [None] * (len(node.inputs) - count)
 
     def _check(self, node: Node, needed: Collection[int], count: int) -> None:
-        name, line = self.f.__name__, f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else at_line()
+        """NullGradientError where there is no rule, or where it says nothing of what is needed."""
+        name = self.f.__name__
+        line = f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else at_line()
         if self.f.fwd is None:
             raise NullGradientError(f"{name} has no derivative{line}: ns.custom_vjp was given no rule; write {name}.defvjp(fwd, bwd)")
         captured = [node.inputs[k] for k in needed if count <= k < count + len(self.read)]
@@ -205,12 +209,10 @@ class _Rule:
 
     def _run(self, inputs: Sequence[Node], above: Sequence[Node], results: Sequence[Node]) -> Any:
         """What bwd makes of the cotangents `above` of the results, after fwd on `inputs`."""
-        assert self.f.fwd is not None
-        assert self.f.bwd is not None
         own = [*inputs, *above]
         pair = trace(self.f.fwd, unflatten(self.structure, map(Variable, inputs)), placeholders=own).value
         if not isinstance(pair, tuple) or len(pair) != 2:
-            raise TypeError(f"the fwd of {self.f.__name__}, {describe(self.f.fwd)}, must return a pair (result, residuals), not {pair!r}")
+            raise TypeError(f"{self._words('fwd')} must return a pair (result, residuals), not {pair!r}")
         self._check_result(pair[0], results)
         cotangent = unflatten(self.returned, map(Variable, above))
         return trace(self.f.bwd, (pair[1], cotangent), placeholders=own).value
@@ -218,17 +220,16 @@ class _Rule:
     def _check_result(self, value: Any, results: Sequence[Node]) -> None:
         leaves: list[Any] = []
         structure = flatten(value, leaves)
-        name = f"the fwd of {self.f.__name__}, {describe(self.f.fwd)}," if self.f.fwd else ""
         if structure != self.returned:
             seen, wanted = describe_structure(structure), describe_structure(self.returned)
-            raise TypeError(f"{name} gives {seen} as the result, but {self.f.__name__} itself gives {wanted}")
+            raise TypeError(f"{self._words('fwd')} gives {seen} as the result, but {self.f.__name__} itself gives {wanted}")
         for leaf, result in zip(leaves, results, strict=True):
             type_ = as_variable(leaf).type
             if (type_.dtype, type_.rank) != (result.type.dtype, result.type.rank):
-                raise TypeError(f"{name} gives {type_} as the result, but {self.f.__name__} itself gives {result.type}")
+                raise TypeError(f"{self._words('fwd')} gives {type_} as the result, but {self.f.__name__} itself gives {result.type}")
 
-    def _called(self) -> str:
-        return f"the bwd of {self.f.__name__}, {describe(self.f.bwd)}," if self.f.bwd else ""
+    def _words(self, part: str) -> str:
+        return f"the {part} of {self.f.__name__}, {describe(getattr(self.f, part))},"
 
     def _cotangents(self, value: Any, inputs: Sequence[Node]) -> Iterator[Node | None]:
         """What bwd returned, checked: a node for each leaf of the arguments, None for zero."""
@@ -236,7 +237,7 @@ class _Rule:
         count = len(self.structure[2])
         if not isinstance(value, (tuple, list)) or len(value) != count:
             seen = f"{len(value)}" if isinstance(value, (tuple, list)) else repr(value)
-            raise TypeError(f"{self._called()} must return a tuple of {count} cotangents, one for each argument, not {seen}")
+            raise TypeError(f"{self._words('bwd')} must return a tuple of {count} cotangents, one for each argument, not {seen}")
         values = self._leaves(self.structure, tuple(value), "the arguments")
         for leaf, operand, name in zip(values, inputs, self.f.names(self.structure), strict=True):
             yield None if leaf is None else self._fitted(as_variable(leaf).node, operand, name)
@@ -254,13 +255,13 @@ class _Rule:
         is_nest = isinstance(value, dict) if cls is dict else isinstance(value, (tuple, list))
         if not is_nest or (set(value) != set(keys) if cls is dict else len(value) != len(children)):
             wanted = describe_structure(structure)
-            raise TypeError(f"{self._called()} gives {value!r} for a part of {name} that is {wanted}; nest it in the same way")
+            raise TypeError(f"{self._words('bwd')} gives {value!r} for a part of {name} that is {wanted}; nest it in the same way")
         for part, child in zip([value[key] for key in keys] if cls is dict else value, children, strict=True):
             yield from self._leaves(child, part, name)
 
     def _fitted(self, value: Node, operand: Node, name: str) -> Node:
         """A cotangent in the dtype of its argument. Shapes must be equal; a real argument has a real cotangent."""
-        what = f"{self._called()} gives a cotangent for {name} that"
+        what = f"{self._words('bwd')} gives a cotangent for {name} that"
         if not is_float(operand.type):
             raise TypeError(f"{what} is {value.type}, but {name} is {operand.type} and has no derivative{at_line()}; return None for it")
         is_complex_for_real = value.type.kind == "c" and operand.type.kind != "c"

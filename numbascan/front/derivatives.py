@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -116,7 +117,7 @@ def _cost(call: _Call, what: str) -> Node:
 # what the transforms make -------------------------------------------------------------------------------------------
 
 
-class Transformed:
+class Transformed(ABC):
     """A function made from a function, `__wrapped__`. It is called on variables; `transform` makes it take arrays."""
 
     what = ""
@@ -128,8 +129,8 @@ class Transformed:
         self.__name__ = f"{self.what.removeprefix('ns.')}_{getattr(f, '__name__', 'function')}".replace("<lambda>", "lambda")
         self.__qualname__ = f"{self.what}({getattr(f, '__qualname__', self.__name__)})"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def __reduce__(self) -> tuple[Any, ...]:
         return functools.partial(type(self), **self.options), (self.__wrapped__,)

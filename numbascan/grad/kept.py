@@ -12,10 +12,10 @@ from ..ops.lowering import Contract, Library
 KEPT_PRODUCTS = 64  # a contraction of fewer multiplications is computed again: storing and loading its result costs as much
 
 
-def kept_values(backward: Sequence[Node], forward: Sequence[Node], inputs: Collection[Node]) -> list[Node]:
-    """The contractions and factorisations of the forward step that the backward step reads."""
-    heavy = {node for node in toposort(forward, stop=inputs) if _is_heavy(node)}
-    return [node for node in toposort(backward, stop=heavy) if node in heavy]
+def kept_values(backward: Sequence[Node], forward: Sequence[Node], inputs: Collection[Node], stored: Collection[Node]) -> list[Node]:
+    """The contractions and factorisations of the forward step that the backward step reads, but for what is `stored` anyway."""
+    heavy = {node for node in toposort(forward, stop=inputs) if _is_heavy(node)} - set(stored)
+    return [node for node in toposort(backward, stop={*heavy, *stored}) if node in heavy]
 
 
 def _is_heavy(node: Node) -> bool:

@@ -12,7 +12,7 @@ from functools import reduce
 
 from ..errors import NullGradientError
 from ..ir.node import Node
-from ..ops.algebra import broadcast_to, call, cast, dims_of, mul, neg, same_dims, sum_to, total, where, zeros_like
+from ..ops.algebra import broadcast_to, call, cast, dims_of, is_one, mul, neg, same_dims, sum_to, total, where, zeros_like
 from ..ops.card import Card, Gate, at_line
 from ..ops.lowering import Elementwise
 from .sparse import summed
@@ -127,7 +127,8 @@ def _both(mask: Node | None, gate: Node) -> Node:
 
 def _scaled(value: Node, partial: Node | float) -> Node:
     if isinstance(partial, Node):
-        return mul(value, partial)
+        is_seed = is_one(value) and value.type.dtype == partial.type.dtype
+        return broadcast_to(partial, dims_of(value)) if is_seed else mul(value, partial)
     if partial == 0:
         return zeros_like(value)
     return value if partial == 1 else neg(value) if partial == -1 else mul(value, partial)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute, toposort
-from ..ir.node import Node, constant, new_input, outputs_of
+from ..ir.node import CONSTANT, Node, constant, new_input, outputs_of
 from ..ir.ports import Carry, LoopSpec, MitMot, NonSeq, Seq, Trace, loop_spec, row_of, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import (
@@ -161,13 +161,15 @@ class _Backward:
         step = self._step()
         if not step:
             return [None] * len(self.spec.outer_inputs())
-        kept = kept_values(list(step.values()), self._writes(), self.spec.inner_inputs())
-        self._forward(kept, self._read_again(list(step.values()), kept))
+        self.stored = self._stored_writes(list(step.values()))
+        kept = kept_values(list(step.values()), self._writes(), self.spec.inner_inputs(), self.stored)
+        self.used = set(toposort(step.values(), stop=[*kept, *self.stored]))
+        self._forward(kept)
         self._recurrence_ports(step)
         self._trace_ports()
         self._sequence_ports(step)
         self._sum_ports(step)
-        self._sources(list(step.values()), kept)
+        self._sources(kept)
         return self._results(step)
 
     def checkpointed(self, note: object) -> list[Node | None]:
@@ -176,7 +178,8 @@ class _Backward:
         result: list[Node | None] = [None] * len(self.spec.outer_inputs())
         if not wanted:
             return result
-        self._forward([], set())
+        self.stored, self.used = [], set()
+        self._forward([])
         found = Checkpointed(self.spec, self.recurrences, self.trace_rows, self.ran, self.steps).cotangents(note, wanted, self.reverse)
         seqs, _, _, non_seqs = self._positions()
         for place, (k, one) in zip(self._initials(), enumerate(self.recurrences), strict=True):
@@ -186,16 +189,22 @@ class _Backward:
             result[place] = found.get(k)
         return result
 
-    def _read_again(self, values: Sequence[Node], kept: Collection[Node]) -> set[Node]:
-        """Inner inputs that the backward step reads."""
-        return set(toposort(values, stop=kept)) & set(self.spec.inner_inputs())
+    def _stored_writes(self, values: Sequence[Node]) -> list[Node]:
+        """What the forward step wrote into states whose rows are read again anyway: it need not be computed again."""
+        inner = set(self.spec.inner_inputs())
+        read = set(toposort(values)) & inner
+        return [one.write for one in self.recurrences if read & set(one.reads) and one.write not in inner and one.write.op is not CONSTANT]
 
-    def _forward(self, kept: Sequence[Node], read: set[Node]) -> None:
+    def _is_used(self, one: Recurrence) -> bool:
+        """Does the backward step read rows of a state?"""
+        return not self.used.isdisjoint(one.reads) or (one.write in self.stored and one.write in self.used)
+
+    def _forward(self, kept: Sequence[Node]) -> None:
         """The forward loop, with the rows that the backward one needs among its results."""
         spec = self.spec
         must_count = spec.until is not None and not (spec.states or spec.traces or kept)
         carried = self.recurrences[len(spec.states) :]
-        converted = [one for k, one in enumerate(carried) if one.reads[0] in read or (must_count and k == 0)]
+        converted = [one for k, one in enumerate(carried) if self._is_used(one) or (must_count and k == 0)]
         left = [carry for carry in spec.carries if all(carry.read is not one.reads[0] for one in converted)]
         states = (*spec.states, *(one.as_state() for one in converted))
         traces = (*spec.traces, *(Trace(value) for value in kept))
@@ -272,26 +281,32 @@ class _Backward:
                 self.sum_of[port.read] = len(self.sums)
                 self.sums.append(Carry(zeros, read, add(read, step[port.read])))
 
-    def _sources(self, values: Sequence[Node], kept: Sequence[Node]) -> None:
+    def _sources(self, kept: Sequence[Node]) -> None:
         """The values of the forward step that the backward step reads: sequences, states, what was kept, non-sequences."""
-        read = self._read_again(values, kept)
         for seq in self.spec.seqs:
-            if read & set(seq.reads):
-                outer = flip(self._used_rows(seq))
-                self._add_sequence(outer, tuple(-tap for tap in seq.taps), seq.reads)
+            if not self.used.isdisjoint(seq.reads):
+                self._add_sequence(flip(self._used_rows(seq)), tuple(-tap for tap in seq.taps), seq.reads)
         for one in self.recurrences:
-            if read & set(one.reads):
-                result = self.state_rows[one.reads[0]]
-                history = apply(HISTORY, one.initial, result, depth=one.depth, has_axis=one.has_axis)
-                self._add_sequence(flip(history), tuple(-tap for tap in one.taps), one.reads)
+            if self._is_used(one):
+                self._state_source(one)
         for value in kept:
             self._add_sequence(flip(self.kept_rows[value]), (0,), (value,))
         self.non_seqs = []
         for port in self.spec.non_seqs:
-            if port.read in read:
+            if port.read in self.used:
                 inner = new_input(port.outer.type, port.outer.name)
                 self.inside[port.read] = inner
                 self.non_seqs.append(NonSeq(port.outer, inner))
+
+    def _state_source(self, one: Recurrence) -> None:
+        """The rows of a state: those that the step read, and the one that it wrote."""
+        result = self.state_rows[one.reads[0]]
+        again = (one.write,) if one.write in self.stored and one.write in self.used and one.write not in self.inside else ()
+        if self.used.isdisjoint(one.reads):
+            self._add_sequence(flip(result), (0,), again)
+            return
+        history = apply(HISTORY, one.initial, result, depth=one.depth, has_axis=one.has_axis)
+        self._add_sequence(flip(history), (*(-tap for tap in one.taps), *(0 for _ in again)), (*one.reads, *again))
 
     def _used_rows(self, seq: Seq) -> Node:
         """The rows of a sequence that the loop's steps have read."""

@@ -129,10 +129,19 @@ def zeros_like(x: Node) -> Node:
 
 def is_zero(x: Node) -> bool:
     """Is it a constant 0, or one broadcast?"""
+    return _is_everywhere(x, 0)
+
+
+def is_one(x: Node) -> bool:
+    """Is it a constant 1, or one broadcast?"""
+    return _is_everywhere(x, 1)
+
+
+def _is_everywhere(x: Node, number: int) -> bool:
     if x.op is card_named("broadcast_to"):
         x = x.inputs[0]
     value = constant_value(x)
-    return value is not None and not value.any()
+    return value is not None and bool((value == number).all())
 
 
 def axes_sum(x: Node, axes: Sequence[int], keepdims: bool = False) -> Node:

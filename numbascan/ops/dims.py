@@ -99,6 +99,10 @@ def _same_dim(node: Node, axis: int) -> list[tuple[Node, int]]:
         return [(node.inputs[0], axes[axis])]
     if card.name in ("set_subtensor", "inc_subtensor"):
         return [(node.inputs[0], axis)]
+    if card.name == "concatenate" and axis != node.attr("axis"):
+        return [(node.inputs[0], axis)]
+    if card.name == "history" and axis:
+        return [(node.inputs[1], axis)]
     if card.name == "index":
         return _through_index(node, axis)
     if card.name in ("broadcast_to", "sum_to"):

@@ -27,6 +27,8 @@ def _replaces_part(spec: LoopSpec, state: State) -> bool:
     if not is_part or state.taps != (-1,) or write.inputs[0] is not read or outputs.count(write) != 1 or read in outputs:
         return False
     readers = users(outputs)
+    if readers[write]:
+        return False
     places = placements(outputs, readers)
     stack, seen = [read], {read}
     while stack:
@@ -51,14 +53,32 @@ def _is_read_later(node: Node, places: dict[Node, Place]) -> bool:
 
 def _maps_elements(spec: LoopSpec, state: State) -> bool:
     """Does every element of the new row depend on the old one at its own place alone?"""
-    if state.taps != (-1,) or len(spec.states) != 1 or spec.carries or spec.traces or spec.until is not None:
-        return False
     outputs = spec.inner_outputs()
     read, write = state.reads[0], state.write
-    if write is read or not isinstance(write.op, Card) or not isinstance(write.op.lower, Elementwise):
+    if state.taps != (-1,) or write is read or outputs.count(write) != 1 or read in outputs:
+        return False
+    if not isinstance(write.op, Card) or not isinstance(write.op.lower, Elementwise):
         return False
     readers = users(outputs)
-    return _reads_aligned(write, read, placements(outputs, readers))
+    if readers[write]:
+        return False
+    places = placements(outputs, readers)
+    behind = _computed_in(write, places)
+    others = {one for port in spec.states for one in port.reads} | {carry.read for carry in spec.carries}
+    reads_other_state = not (others - {read}).isdisjoint(parent for node in behind for parent in node.inputs)
+    is_alone = all(reader in behind for reader in readers[read])
+    return is_alone and not reads_other_state and _reads_aligned(write, read, places)
+
+
+def _computed_in(write: Node, places: dict[Node, Place]) -> set[Node]:
+    """The nodes that are computed in the loop that writes `write`."""
+    found, stack = {write}, [write]
+    while stack:
+        for parent in stack.pop().inputs:
+            if parent not in found and _is_read_later(parent, places):
+                found.add(parent)
+                stack.append(parent)
+    return found
 
 
 def _reads_aligned(write: Node, read: Node, places: dict[Node, Place]) -> bool:
