@@ -25,7 +25,7 @@ from .oracle.interpret import interpret
 from .oracle.turns import steps_run_again
 from .plan.plan import Plan, plan
 from .plan.save_mem import split_row_reads
-from .rewrite.merge_traces import merge_traces
+from .rewrite.pipeline import rewritten
 from .profile import Profile
 from .types import TensorType
 
@@ -161,8 +161,8 @@ class Kernel:
     def __init__(self, graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> None:
         start = perf_counter()
         self.graph = graph
-        plain = Graph(graph.inputs, merge_traces(plain_graphs(graph.outputs)))
-        self.plan: Plan = plan(split_row_reads(plain), name, given, mode.check_finite, RESERVED)
+        lean = rewritten(Graph(graph.inputs, plain_graphs(graph.outputs)), mode.without)
+        self.plan: Plan = plan(split_row_reads(lean), name, given, mode.check_finite, RESERVED)
         self.text = module_text(self.plan.function, mode.fastmath)
         self._error_texts = error_texts(self.plan.function)
         generated = perf_counter()

@@ -16,7 +16,7 @@ class Mode:
     fastmath: let the compiler reorder floating-point arithmetic.
     threads: at most so many threads; None for as many as there are cores. It has no effect yet: everything runs in one thread.
     check_finite: report the first NaN or infinity.
-    without: names of rewrites to leave out. There is none yet that can be left out, so it has no effect.
+    without: names of rewrites to leave out, of those in docs/rewrites.md.
     """
 
     target: str = "numba"

@@ -168,7 +168,7 @@ class _Rule:
         if strays:
             names = ", ".join(stray.name or str(stray.type) for stray in strays)
             raise TypeError(
-                f"{self._words('bwd')} uses {names}, which it did not when {self.f.__name__} was called; pass it as an argument"
+                f"{self._words('bwd')} uses {names}, which was not so when {self.f.__name__} was called; pass it as an argument"
             )
         back = dict(zip(outside, node.inputs, strict=True))
         for fresh, value, result in zip(above, given, outputs_of(node), strict=True):

@@ -11,6 +11,7 @@ from ..ir.node import constant_value
 from ..ops.card import Card
 from ..ops.elementary import CAST, COMPLEX, IMAG, REAL, RINT
 from ..ops.elementwise import POW, RECIPROCAL, SQRT, SQUARE, ufunc_loop
+from ..ops.links import DISCONNECTED
 from ..ops.special import POLYGAMMA
 from ..types import dtype_name
 from .choices import where
@@ -252,8 +253,11 @@ def trigamma(x: Any) -> Variable:
 
 
 def _greatest(x: Variable, axis: Any) -> Variable:
-    """The greatest value along `axis`, 0 where that is infinite or NaN; never subtract infinity from itself."""
-    top = np.max(x, axis=axis, keepdims=True)
+    """The greatest value along `axis`, 0 where that is infinite or NaN; never subtract infinity from itself.
+
+    A constant for derivatives: what it is taken from does not depend on it, so its cotangents would add up to 0.
+    """
+    top = op(DISCONNECTED, np.max(x, axis=axis, keepdims=True))
     return where(np.isfinite(top), top, 0)
 
 
@@ -278,7 +282,8 @@ def softmax(x: Any, axis: Any = None) -> Variable:
     2
     """
     x = as_variable(x)
-    powers = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    top = op(DISCONNECTED, np.max(x, axis=axis, keepdims=True))  # as in `_greatest`
+    powers = np.exp(x - top)
     return powers / np.sum(powers, axis=axis, keepdims=True)
 
 

@@ -35,6 +35,7 @@ from ..ops.algebra import (
     rows,
     same_dims,
     sub,
+    total,
     zeros_like,
 )
 from ..ops.card import apply
@@ -43,6 +44,7 @@ from .checkpoint import Checkpointed
 from .cotangent_rows import split_last
 from .kept import kept_values
 from .mit_mots import without_mit_mots
+from .products import Product, split_products
 from .recurrence import Recurrence
 from .reverse import reaching
 
@@ -272,14 +274,35 @@ class _Backward:
                     self.traces.append(Trace(step[read]))
 
     def _sum_ports(self, step: dict[Node, Node]) -> None:
-        """What a non-sequence gets is summed over the steps."""
+        """What a non-sequence gets is summed over the steps: in the loop, or of large products after it."""
         self.sum_of: dict[Node, int] = {}
+        self.products: dict[Node, list[tuple[Product, int, int]]] = {}
         for port in self.spec.non_seqs:
-            if port.read in step:
+            if port.read not in step:
+                continue
+            others, products = split_products(step[port.read])
+            self.products[port.read] = [(product, self._traced(product.a), self._traced(product.b)) for product in products]
+            rest = total(others)
+            if rest is not None:
                 zeros = zeros_like(port.outer)
                 read = new_input(zeros.type, f"d_{port.outer.name or 'non_seq'}")
                 self.sum_of[port.read] = len(self.sums)
-                self.sums.append(Carry(zeros, read, add(read, step[port.read])))
+                self.sums.append(Carry(zeros, read, add(read, rest)))
+
+    def _traced(self, value: Node) -> int:
+        """The number of the trace that keeps a value of every step."""
+        found = next((k for k, trace in enumerate(self.traces) if trace.write is value), None)
+        if found is None:
+            found = len(self.traces)
+            self.traces.append(Trace(value))
+        return found
+
+    def _sum(self, port: NonSeq, traced: Sequence[Node], sums: Sequence[Node]) -> Node | None:
+        """What a non-sequence gets from all steps."""
+        if port.read not in self.products:
+            return None
+        terms = [product.summed(traced[a], traced[b]) for product, a, b in self.products[port.read]]
+        return total([sums[self.sum_of[port.read]], *terms] if port.read in self.sum_of else terms)
 
     def _sources(self, kept: Sequence[Node]) -> None:
         """The values of the forward step that the backward step reads: sequences, states, what was kept, non-sequences."""
@@ -347,8 +370,7 @@ class _Backward:
                 buffer = buffers[self.buffer_of[k]] if k in self.buffer_of else self._buffer(one)
                 result[place] = self._initial_cotangent(one, flip(rows(buffer, self.steps)))
         for place, port in zip(non_seqs, self.spec.non_seqs, strict=True):
-            if port.read in self.sum_of:
-                result[place] = sums[self.sum_of[port.read]]
+            result[place] = self._sum(port, traced, sums)
         return result
 
     def _first_undone(self) -> Node | None:

@@ -1,13 +1,14 @@
 """The loop tree: what a plan is. `plan/` makes it, `emit/` prints it as njit or as cuda.jit text.
 
 Leaves are scalar expressions. An expression knows its dtype and how tightly its text binds, so that printing sets
-parentheses only where Python needs them. Index arithmetic on fixed numbers folds at once.
+parentheses only where Python needs them. Index arithmetic folds at once: sums are kept as fixed multiples and one fixed number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Union
 
 ATOM, POWER, UNARY, TIMES, PLUS, SHIFT, BIT_AND, BIT_XOR, BIT_OR, COMPARE, NOT, AND, OR, CHOICE = range(14, 0, -1)
@@ -81,54 +82,63 @@ def index_expr(template: Template, *args: Index) -> Apply:
     return Apply("int64", template, tuple(args))
 
 
-def _parted(a: Index) -> tuple[Index, int]:
-    """An index as something and a fixed number added to it."""
+def _linear(a: Index) -> tuple[dict[Index, int], int]:
+    """An index as fixed multiples of what is not fixed, and a fixed number."""
     if isinstance(a, int):
-        return 0, a
-    if isinstance(a, Apply) and a.template in (_ADD, _SUB) and isinstance(a.args[1], int):
-        return a.args[0], a.args[1] if a.template is _ADD else -a.args[1]
-    return a, 0
+        return {}, a
+    if isinstance(a, Apply) and (a.template is _ADD or a.template is _SUB):  # a user's sum, of another dtype perhaps, is not taken apart
+        return _combined(a.args[0], a.args[1], 1 if a.template is _ADD else -1)
+    if isinstance(a, Apply) and a.template is _MUL and isinstance(a.args[1], int):
+        return {a.args[0]: a.args[1]}, 0
+    return {a: 1}, 0
 
 
-def _joined(a: Index, number: int) -> Index:
-    if a == 0:
-        return number
+def _combined(a: Index, b: Index, sign: int) -> tuple[dict[Index, int], int]:
+    """a + sign * b, taken apart."""
+    terms, number = _linear(a)
+    others, other = _linear(b)
+    for term, factor in others.items():
+        terms[term] = terms.get(term, 0) + sign * factor
+    return {term: factor for term, factor in terms.items() if factor}, number + sign * other
+
+
+def _joined(terms: dict[Index, int], number: int) -> Index:
+    """What is added, then what is taken off, then the fixed number; in front where nothing else is added."""
+    added = [_times(term, factor) for term, factor in terms.items() if factor > 0]
+    taken = [_times(term, -factor) for term, factor in terms.items() if factor < 0]
+    if not added:
+        added, number = [number], 0
+    result = reduce(lambda a, b: index_expr(_ADD, a, b), added)
+    result = reduce(lambda a, b: index_expr(_SUB, a, b), taken, result)
     if number == 0:
-        return a
-    return index_expr(_ADD, a, number) if number > 0 else index_expr(_SUB, a, -number)
+        return result
+    return index_expr(_ADD, result, number) if number > 0 else index_expr(_SUB, result, -number)
+
+
+def _times(a: Index, factor: int) -> Index:
+    return a if factor == 1 else index_expr(_MUL, a, factor)
 
 
 def add(a: Index, b: Index) -> Index:
-    """a + b, folded where both are known."""
-    (first, m), (second, n) = _parted(a), _parted(b)
-    if first == 0 or second == 0:
-        return _joined(second if first == 0 else first, m + n)
-    return _joined(index_expr(_ADD, first, second), m + n)
+    """a + b, with what is known folded and what cancels left out."""
+    return _joined(*_combined(a, b, 1))
 
 
 def sub(a: Index, b: Index) -> Index:
-    """a - b, folded where both are known."""
-    (first, m), (second, n) = _parted(a), _parted(b)
-    if first == second:
-        return m - n
-    if second == 0:
-        return _joined(first, m - n)
-    if first == 0:
-        return index_expr(_SUB, m - n, second)
-    return _joined(index_expr(_SUB, first, second), m - n)
+    """a - b, with what is known folded and what cancels left out."""
+    return _joined(*_combined(a, b, -1))
 
 
 def mul(a: Index, b: Index) -> Index:
-    """a * b, folded where both are known."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a * b
-    if a == 0 or b == 0:
-        return 0
-    if a == 1:
-        return b
-    if b == 1:
-        return a
-    return index_expr(_MUL, a, b)
+    """a * b, folded where both are known; fixed multiples of one thing, and a sum with its sign turned, stay sums."""
+    if isinstance(a, int):
+        a, b = b, a
+    if not isinstance(b, int):
+        return index_expr(_MUL, a, b)
+    terms, number = _linear(a)
+    if b == 0 or len(terms) <= 1 or b == -1:
+        return _joined({term: factor * b for term, factor in terms.items() if b}, number * b)
+    return _times(a, b)
 
 
 def floor_div(a: Index, b: Index) -> Index:

@@ -185,7 +185,7 @@ DIV = elementwise(
     by_kind(f=infix("/", TIMES), c=call("complex_divide({0}, {1})")),
     np.divide,
     domains=((-1.7, 2.1), (0.4, 1.9)),
-    partials=lambda out, x, y: (div(1, y), neg(div(out, y))),
+    partials=lambda out, x, y: (div(1, y), neg(mul(out, div(1, y)))),
 )
 
 

@@ -40,7 +40,7 @@ def _evaluate(x: Any, *sizes: Any, shape: tuple[Any, ...]) -> Any:
 
 
 def _infer(x: TensorType, *sizes: TensorType, shape: tuple[Any, ...]) -> TensorType:
-    return TensorType(x.dtype, tuple(dim if entry is None else entry for dim, entry in zip(x.shape, known_shape(shape), strict=True)))
+    return TensorType(x.dtype, known_shape(shape))  # an open dimension may turn out to be 1, whatever x has there
 
 
 def _dims(view: Operands) -> Indices:

@@ -9,6 +9,7 @@ from ..ir.node import Node
 from ..ops.card import Card, overflow_message, weak_bounds
 from ..ops.lowering import Contract, Elementwise, Fold, Generate, Library, Pass, Passes
 from ..ops.lowering import View as ViewLowering
+from ..ops.reshape import axis_groups
 from . import lower_contract, lower_fold, lower_library
 from .place import Place
 from .scope import Scope, View, cast, nest, scalar_name
@@ -26,8 +27,9 @@ def lower(scope: Scope, node: Node) -> list[Value]:
     if isinstance(kind, Elementwise):
         value = _elementwise(scope, node, kind)
     elif isinstance(kind, ViewLowering):
-        chosen = kind
-        value = _computed(scope, node, kind.dims(view), lambda index: view.at(0, chosen.index(view, index)))
+        chosen, dims = kind, kind.dims(view)
+        there = _other_shape(scope, node, dims) if node.op.name == "reshape" else None
+        value = there or _computed(scope, node, dims, lambda index: view.at(0, chosen.index(view, index)))
     elif isinstance(kind, Generate):
         made = kind
         value = _computed(scope, node, kind.dims(view), lambda index: cast(made.element(view, index), node.type.dtype))
@@ -39,6 +41,22 @@ def lower(scope: Scope, node: Node) -> list[Value]:
         assert isinstance(kind, Contract)
         value = lower_contract.lower(scope, node)
     return [value]
+
+
+def _other_shape(scope: Scope, node: Node, dims: Indices) -> Value | None:
+    """The same memory in another shape, where finding an element's place would take divisions by numbers that only the run knows."""
+    value = scope.value(node.inputs[0])
+    if not isinstance(value, InMemory) or node in scope.targets or not dims:
+        return None
+    groups = axis_groups(value.dims, dims)
+    divisors = [value.dims[axis] for ins, outs in groups if len(ins) > 1 or len(outs) > 1 for axis in ins]
+    if all(isinstance(dim, int) for dim in divisors):
+        return None
+    array = scope.kernel.array_of(scope, value, node.type.dtype)
+    places = ", ".join(f"{{{k}}}" for k in range(len(dims)))
+    name = scope.builder.alias(f"{array}_flat", f"{array}.reshape(({places}{',' * (len(dims) == 1)}))", *dims, arrays=(array,))
+    scope.builder.views.add(name)
+    return InMemory(node.type, fixed_dims(scope, node, dims), name)
 
 
 def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:

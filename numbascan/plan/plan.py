@@ -110,7 +110,7 @@ class Kernel:
         given = self.given.get(node)
         if given is not None:
             return self._into(node, value, given)
-        if isinstance(value, InMemory) and not value.lead and value.array not in taken:
+        if isinstance(value, InMemory) and not value.lead and value.array not in taken | self.builder.views:
             taken.add(value.array)
             return self._cut(value)
         array = self.builder.alloc(node.name or "result", value.dims, node.type.dtype)

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.graph import toposort
-from ..ir.node import ITEM, Node, outputs_of
+from ..ir.node import Node, outputs_of
 from ..ir.ports import SCAN, LoopSpec, Trace, loop_spec, scan_node
 from ..ops.control import with_bodies
+from .replace import with_results
 
 
 def merge_traces(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -44,21 +45,7 @@ def _replaced(outputs: Sequence[Node], group: Sequence[Node]) -> tuple[Node, ...
     traces = list(dict.fromkeys(trace.write for spec in specs for trace in spec.traces))
     whole = outputs_of(scan_node(replace(specs[0], traces=tuple(map(Trace, traces)))))
     stands: dict[Node, list[Node]] = {node: _results(spec, traces, whole) for node, spec in zip(group, specs, strict=True)}
-    done: dict[Node, Node] = {}
-    for node in toposort(outputs):
-        if node in stands:
-            if len(node.types) == 1:
-                (done[node],) = stands[node]
-            continue
-        if node.op is ITEM and node.inputs[0] in stands:
-            index = node.attr("index")
-            assert isinstance(index, int)
-            done[node] = stands[node.inputs[0]][index]
-            done[node].name = done[node].name or node.name
-            continue
-        inputs = tuple(done[parent] for parent in node.inputs)
-        done[node] = node if inputs == node.inputs else node.op.rebuild(node, inputs)
-    return tuple(done[output] for output in outputs)
+    return with_results(outputs, stands, {})
 
 
 def _results(spec: LoopSpec, traces: Sequence[Node], whole: Sequence[Node]) -> list[Node]:

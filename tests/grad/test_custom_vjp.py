@@ -416,6 +416,17 @@ def test_a_length_that_only_the_run_knows_is_checked():
             ns.function([x], gradient, mode=mode)(X[:2])  # of length 1: it does not broadcast
 
 
+def test_a_rule_that_came_after_the_call_may_use_arguments_only():
+    w, x = ns.shared(2.0, name="w"), nt.dscalar("x")
+    f = ns.custom_vjp(lambda x: x * x)
+    result = f(x)
+    f.defvjp(lambda x: (f(x), x), lambda x, g: (g * x,))
+    assert ns.function([x], ns.grad(result, x), mode="python")(3.0) == 3.0
+    f.defvjp(lambda x: (f(x), x), lambda x, g: (g * w,))
+    with pytest.raises(TypeError, match="uses w, which was not so when <lambda> was called; pass it as an argument"):
+        ns.grad(result, x)
+
+
 def test_what_is_no_function_is_refused():
     with pytest.raises(TypeError, match=r"ns\.custom_vjp takes a function"):
         ns.custom_vjp(3)

@@ -48,7 +48,7 @@ class Traced:
         exec(compile(program.definition(), "<program>", "exec"), self.names)
         outputs, updates = self._scan(options)
         new = {name: updates[variable] for name, variable in self.shared.items() if variable in updates}
-        self.results = cost.values(outputs, new)
+        self.results = [nt.as_tensor_variable(value) for value in cost.values(outputs, new)]
         self.cost = nt.as_tensor_variable(cost.of(self.results))
         variables = {name: self.inputs.get(name, self.shared.get(name)) for name in values}
         self.wrt = {name: variable for name, variable in variables.items() if variable.type.kind in "fc"}

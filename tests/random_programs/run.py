@@ -116,7 +116,7 @@ def main() -> int:
         counts[outcome.label] += 1
         tally += outcome.tally
         if outcome.label == "different":
-            short = 0 if options.no_shrink else 240
+            short = 0 if options.no_shrink else 60 if options.gradients else 240
             print("\n" + report(seed, outcome, options.gradients, short), flush=True)
         if sum(counts.values()) % 100 == 0:
             print(f"{seed}: {dict(counts)} {dict(tally) or ''}, {time.monotonic() - start:.0f} s", flush=True)

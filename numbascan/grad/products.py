@@ -1,0 +1,72 @@
+"""Sums over the steps of products: one product after the loop instead of one per step.
+
+A weight's gradient is a sum of outer products. The factors are traced, and the sum over the steps becomes one more label that is summed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.node import Node
+from ..ops.algebra import call
+from ..ops.card import Card
+from ..ops.lowering import Contract
+from ..ops.reshape import reshaped
+
+SMALL = 64  # elements up to which a sum is kept in the loop: it fits the cache, and the factors need not be stored
+
+
+@dataclass(frozen=True)
+class Product:
+    """A term of a sum over steps: the product of two factors, by labels."""
+
+    a: Node
+    b: Node
+    labels: tuple[tuple[int, ...], ...]
+
+    def summed(self, a_rows: Node, b_rows: Node) -> Node:
+        """The sum over all steps from the factors' rows."""
+        a, b, out = self.labels
+        label = 1 + max(max(part, default=0) for part in self.labels)
+        inner = [one for one in a if one in b and one not in out]
+        if a[: len(inner)] == b[: len(inner)] == tuple(inner):  # [step, summed, free] -> [step * summed, free]: one product of matrices
+            a_rows, b_rows = (_flat(rows, len(inner)) for rows in (a_rows, b_rows))
+            a, b = a[len(inner) :], b[len(inner) :]
+        return call("contract", a_rows, b_rows, labels=((label, *a), (label, *b), out))
+
+
+def _flat(rows: Node, count: int) -> Node:
+    """Rows with their first `count` axes joined to that of the steps."""
+    return reshaped(rows, (-1, *(("dim", axis) for axis in range(1 + count, rows.type.rank)))) if count else rows
+
+
+def split_products(contribution: Node) -> tuple[list[Node], list[Product]]:
+    """(other terms, products) whose sum is what a step contributes."""
+    others: list[Node] = []
+    products: list[Product] = []
+    stack = [contribution]
+    while stack:
+        node = stack.pop()
+        if node.op.name == "add" and all(parent.type == node.type for parent in node.inputs):
+            stack += reversed(node.inputs)
+        elif _is_outer(node):
+            labels = node.attr("labels")
+            assert isinstance(labels, tuple)
+            products.append(Product(node.inputs[0], node.inputs[1], labels))
+        else:
+            others.append(node)
+    return others, products
+
+
+def _is_outer(node: Node) -> bool:
+    """Is it larger than its factors together, and worth a product of its own?"""
+    if not isinstance(node.op, Card) or not isinstance(node.op.lower, Contract):
+        return False
+    a, b = node.inputs
+    labels = node.attr("labels")
+    assert isinstance(labels, tuple)
+    if not a.type.dtype == b.type.dtype == node.type.dtype:
+        return False
+    if node.type.size is not None and a.type.size is not None and b.type.size is not None:
+        return node.type.size > max(SMALL, a.type.size + b.type.size)
+    return not set(labels[2]) <= set(labels[0]) and not set(labels[2]) <= set(labels[1])

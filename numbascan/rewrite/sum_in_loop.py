@@ -1,0 +1,100 @@
+"""Sums over the steps are taken while the loop runs: rows of which only the sum is read are not stored.
+
+Not handled: sums of what is computed from rows, and rows of a shape that only the run knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..ir.graph import toposort, users
+from ..ir.node import ITEM, Node, constant, new_input, outputs_of
+from ..ir.ports import SCAN, Carry, LoopSpec, loop_spec, scan_node
+from ..ir.respecialise import settled
+from ..ops.algebra import add, axes_sum, broadcast_to, cast, expand
+from ..ops.control import with_bodies
+from .replace import with_results
+
+_ADDED_IN = {"float32": "float64", "complex64": "complex128"}  # as the sum of an array does it
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A sum over the rows of result `index` of a loop."""
+
+    node: Node
+    index: int
+    axes: tuple[int, ...]  # of a row
+    keepdims: bool
+
+
+def sum_in_loop(outputs: Sequence[Node]) -> tuple[Node, ...]:
+    """`outputs` with such sums taken in the loop, inside the bodies of loops and choices too."""
+    plain = with_bodies(outputs, sum_in_loop)
+    while True:
+        readers = users(plain)
+        loop, sums = next(((node, sums) for node in toposort(plain) if (sums := _sums(node, readers, plain))), (None, []))
+        if loop is None:
+            return plain
+        plain = _replaced(plain, loop, sums)
+
+
+def _sums(loop: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[_Found]:
+    """The sums over the rows of a loop's states and traces, where nothing else reads these rows."""
+    if loop.op is not SCAN:
+        return []
+    spec = loop_spec(loop)
+    found: list[_Found] = []
+    results = [(0, loop)] if len(loop.types) == 1 else [(_index(item), item) for item in dict.fromkeys(readers[loop]) if item.op is ITEM]
+    for index, item in results:
+        is_rows = len(spec.mit_mots) <= index < len(spec.mit_mots) + len(spec.states) + len(spec.traces)
+        asked = list(dict.fromkeys(readers[item]))
+        if is_rows and asked and item not in outputs and all(map(_is_sum_of_rows, asked)):
+            found += [_as_found(node, index) for node in asked]
+    return found
+
+
+def _index(item: Node) -> int:
+    index = item.attr("index")
+    assert isinstance(index, int)
+    return index
+
+
+def _is_sum_of_rows(node: Node) -> bool:
+    axis = node.attr("axis") if node.op.name == "sum" else None
+    return isinstance(axis, tuple) and 0 in axis and node.type.size is not None
+
+
+def _as_found(node: Node, index: int) -> _Found:
+    axis = node.attr("axis")
+    assert isinstance(axis, tuple)
+    return _Found(node, index, tuple(k - 1 for k in axis if k), bool(node.attr("keepdims")))
+
+
+def _replaced(outputs: Sequence[Node], loop: Node, sums: Sequence[_Found]) -> tuple[Node, ...]:
+    spec = loop_spec(loop)
+    first, n_states = len(spec.mit_mots), len(spec.states)
+    writes = [*(state.write for state in spec.states), *(trace.write for trace in spec.traces)]
+    carries = [_carry(spec, writes[one.index - first], one) for one in sums]
+    summed = {one.index - first - n_states for one in sums}
+    traces = tuple(trace for k, trace in enumerate(spec.traces) if k not in summed)
+    new = outputs_of(scan_node(settled(replace(spec, traces=traces, carries=(*spec.carries, *carries)))))
+    rows = iter(new[first + n_states :])
+    old = [*new[: first + n_states], *(loop if k in summed else next(rows) for k in range(len(spec.traces)))]
+    old += [next(rows) for _ in spec.carries]
+    others: dict[Node, Node] = {}
+    for one, total in zip(sums, rows, strict=True):
+        axes = (0, *(axis + 1 for axis in one.axes)) if one.keepdims else ()
+        others[one.node] = expand(cast(total, one.node.type.dtype), axes)
+    return with_results(outputs, {loop: old}, others)
+
+
+def _carry(spec: LoopSpec, write: Node, one: _Found) -> Carry:
+    """A sum that grows with every step."""
+    dtype = _ADDED_IN.get(one.node.type.dtype, one.node.type.dtype)
+    row = axes_sum(cast(write, dtype), one.axes)
+    shape = [dim for axis, dim in enumerate(one.node.type.shape) if not (one.keepdims and (axis == 0 or axis - 1 in one.axes))]
+    zeros = broadcast_to(constant(0, dtype), [dim or 0 for dim in shape])
+    read = new_input(zeros.type, one.node.name or "total")
+    return Carry(zeros, read, add(read, row))

@@ -1,0 +1,28 @@
+"""Derivatives that were wrong once: each test holds what a random program showed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+import numbascan.tensor as nt
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_an_initial_value_counts_where_the_states_write_depends_on_nothing(mode: str | None) -> None:
+    def step(a: object, b: object) -> object:
+        return np.ones(2), b + a
+
+    a, b = nt.dvectors("a", "b")
+    _, total = ns.scan(step, outputs_info=[a, b], n_steps=3, return_updates=False)
+    found = ns.function([a, b], ns.grad(total[-1].sum() + total[0].sum(), a), mode=mode)([5.0, 6.0], [0.0, 0.0])
+    assert found.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_a_slice_that_turns_out_to_have_one_element_has_the_gradient_of_what_it_was_broadcast_to(mode: str | None) -> None:
+    x = nt.dvector("x")
+    cost = (np.broadcast_to(x, (2, 3)) * x[:1:-1]).sum()
+    found = ns.function([x], ns.grad(cost, x), mode=mode)([1.0, 2.0, 3.0])
+    assert found.tolist() == [6.0, 6.0, 18.0]  # 2 (x0 + x1 + x2) x2
