@@ -77,14 +77,24 @@ class Kernel:
         if isinstance(value, InLocals):
             return value.spilled()
         assert isinstance(value, InMemory)
-        if not value.lead and value.offset == 0:
+        places, numbers = [f"{{{k}}}" for k in range(len(value.lead))], list(value.lead)
+        has_less, is_end = self._less_than_array(value)
+        if has_less:
+            places.append(f"{{{len(numbers)}}}:" if is_end else f"{{{len(numbers)}}}:{{{len(numbers) + 1}}}")
+            numbers += [value.offset] if is_end else [value.offset, add(value.dims[0], value.offset)]
+        if not places:
             return value.array
-        places = ", ".join(f"{{{k}}}" for k in range(len(value.lead)))
-        if value.offset == 0:
-            return builder.alias(f"{value.array}_row", f"{value.array}[{places}]", *value.lead, arrays=(value.array,))
-        start = f"{{{len(value.lead)}}}:"
-        text = f"{value.array}[{', '.join(filter(None, (places, start)))}]"
-        return builder.alias(f"{value.array}_rows", text, *value.lead, value.offset, arrays=(value.array,))
+        text = f"{value.array}[{', '.join(places)}]"
+        return builder.alias(f"{value.array}_{'rows' if has_less else 'row'}", text, *numbers, arrays=(value.array,))
+
+    def _less_than_array(self, value: InMemory) -> tuple[bool, bool]:
+        """Whether memory holds more along the first free axis than the value, and if so, whether what it holds more comes first."""
+        if not value.dims:
+            return False, False
+        stop, axis = add(value.dims[0], value.offset), len(value.lead)
+        shape = self.builder.shapes.get(value.array)
+        is_end = stop == (Length("int64", value.array, axis) if shape is None else shape[axis]) or (shape is None and isinstance(stop, int))
+        return value.offset != 0 or not is_end, is_end
 
     @staticmethod
     def text_of(expr: Expr) -> str:
