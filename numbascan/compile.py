@@ -25,8 +25,8 @@ from .oracle.interpret import interpret
 from .oracle.turns import steps_run_again
 from .plan.plan import Plan, plan
 from .plan.save_mem import split_row_reads
-from .rewrite.pipeline import rewritten
 from .profile import Profile
+from .rewrite.pipeline import rewritten
 from .types import TensorType
 
 SPECIALISED_DIM = 16  # a dimension up to this length may be compiled in

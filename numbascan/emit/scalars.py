@@ -109,6 +109,32 @@ def binomial_split(steps: Any, states: Any) -> Any:
 
 
 @_scalar
+def fewest_slots(steps: Any, memory: Any, state: Any, row: Any) -> Any:
+    """The least number of stored states, of `state` bytes, that leave memory for blocks of which so many make up `steps`; 0: none does.
+
+    A step of a block takes `row` bytes, but for its first and last one.
+    """
+    slots = 1
+    while slots * state <= memory:
+        longest = (memory - slots * state) // row + 2
+        if slots * longest >= steps:
+            return slots
+        if slots > longest * row // state + 2:  # beyond its greatest value the product falls
+            return 0
+        slots += 1
+    return 0
+
+
+@_scalar
+def thinned_stride(steps: Any, slots: Any) -> Any:
+    """The steps between stored states after a loop that thinned them out as they got too many: a power of two."""
+    stride = 1
+    while slots * stride < steps:
+        stride *= 2
+    return stride
+
+
+@_scalar
 def int_remainder(x: Any, y: Any) -> Any:
     """x % y with the sign of y; 0 for y == 0."""
     return y if y == 0 else x % y

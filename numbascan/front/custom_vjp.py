@@ -34,7 +34,7 @@ from .variable import Variable, as_variable
 def custom_vjp(f: Callable[..., Any]) -> CustomVjp:
     """`f` with a derivative of its own for reverse mode: a decorator, in the form that JAX has.
 
-    `f.defvjp(fwd, bwd)` gives the rule: fwd(*args) returns (what f returns, residuals), where residuals are whatever bwd needs;
+    `f.defvjp(fwd, bwd)` gives the rule: `fwd(*args)` returns (what f returns, residuals), where residuals are whatever bwd needs;
     bwd(residuals, cotangent) returns a tuple with one cotangent per argument, None for zero. The cotangent is nested as the results of
     f, cotangents as the arguments. An integer argument has the cotangent None.
 

@@ -168,7 +168,7 @@ class ScanFunction:
 
     def _call(self, arguments: Arguments, n_steps: Any, chosen: Options, out: Any, options: dict[str, Any]) -> Any:
         """The long way: arguments of any form, symbolic ones too."""
-        steps = read_n_steps(n_steps, chosen.name)
+        steps = read_n_steps(n_steps, arguments, chosen.name)
         if not (arguments.is_symbolic() or isinstance(steps, Variable)):
             compiled = self._cache.find(self.__wrapped__, arguments, steps is not None, chosen)
             if not compiled.symbolic:
@@ -196,7 +196,8 @@ class ScanFunction:
         """Itself, traced and compiled for arguments like these. Nothing runs."""
         chosen = self._chosen(options)
         sequences, outputs_info, non_sequences, n_steps = self._filled(sequences, outputs_info, non_sequences, n_steps)
-        arguments, steps = Arguments(sequences, outputs_info, non_sequences, chosen.name), read_n_steps(n_steps, chosen.name)
+        arguments = Arguments(sequences, outputs_info, non_sequences, chosen.name)
+        steps = read_n_steps(n_steps, arguments, chosen.name)
         if arguments.is_symbolic() or isinstance(steps, Variable):
             raise TypeError(f"scan {chosen.name!r}: lower() needs arrays and numbers; for a variable give an array of its dtype and shape")
         compiled = self._cache.find(self.__wrapped__, arguments, steps is not None, chosen)

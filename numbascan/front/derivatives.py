@@ -319,7 +319,7 @@ def _leaves_like(value: Any, wanted: Structure, message: str) -> list[Any]:
 
 
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-    """f(*args), and a function that takes cotangents of the results to a tuple of cotangents of the arguments.
+    """`f(*args)`, and a function that takes cotangents of the results to a tuple of cotangents of the arguments.
 
     The cotangents are nested and shaped as the results. Integer arguments get None, an argument that plays no part zeros.
 
@@ -360,7 +360,7 @@ class _Jvp(Transformed):
 
 
 def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """f(*args), and how it moves when the arguments move along `tangents`.
+    """`f(*args)`, and how it moves when the arguments move along `tangents`.
 
     Arguments: args and tangents, tuples or lists of the same nests of arrays; None for an argument that does not move, such as an integer.
 

@@ -87,7 +87,7 @@ def _scan(fn: Callable[..., Any] | None, given: dict[str, Any]) -> Any:
     options = make_options(fn, given)
     n_steps = arguments.pop("n_steps")
     read = Arguments(**arguments, name=options.name)
-    steps = read_n_steps(n_steps, options.name)
+    steps = read_n_steps(n_steps, read, options.name)
     if not read.is_symbolic() and not isinstance(steps, Variable):
         results = run_now(fn, read, steps, options)
         if results is not None:

@@ -201,8 +201,10 @@ def _ints(taps: Any, where: str) -> Taps:
     return found
 
 
-def read_n_steps(value: Any, name: str) -> int | Variable | None:
-    """n_steps as an int, an integer scalar Variable, or None. ValueError for anything else."""
+def read_n_steps(value: Any, arguments: Arguments, name: str) -> int | Variable | None:
+    """n_steps as an int, an integer scalar Variable, or None. ValueError for anything else, and for None where there is no sequence."""
+    if value is None and not arguments.seqs:
+        raise ValueError(f"scan {name!r}: without a sequence the number of steps is not known; give n_steps (the most, with ns.until)")
     if value is None or (type(value) is int and value >= 0):
         return value
     where = f"scan {name!r}: n_steps is {value!r}"

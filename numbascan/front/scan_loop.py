@@ -127,8 +127,6 @@ class LoopMaker:
         return constant(given, "int64")
 
     def _usable_length(self) -> Node:
-        if not self.seqs:
-            raise ValueError(f"{self.scan}: without a sequence the number of steps is not known; give n_steps (the most, with ns.until)")
         rows = [(Variable(seq.outer).shape[0], seq.span) for seq in self.seqs]
         lengths = [length - span if span else length for length, span in rows]
         fixed = [length for length in lengths if isinstance(length, int)]

@@ -7,16 +7,15 @@ A stack of stored states, the first step's at its bottom. Each turn of the outer
     too far apart, no room                  go on from the top to one block before the end, and undo that block
     one block apart                         undo the block, and take the top off the stack
 
-A block is undone as any loop is: run once with all its states stored, then backwards. How far to go before storing is the schedule's
-affair; with blocks of one step and `binomial_split` the number of forward steps is the least possible (Griewank & Walther 2000).
+A block is undone as any loop is: run once with all its states stored, then backwards. How long a block is, and how far to go before
+storing, is for the schedule to say (`schedule.py`). Online, the loop itself has filled the stack while it ran, and every segment between
+two of its states is undone so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import replace
 
 from ..checkpoint import Checkpoint
 from ..ir.graph import substitute
@@ -27,196 +26,194 @@ from ..ops.algebra import (
     add,
     broadcast_to,
     call,
+    cast,
     concatenate,
-    dims_of,
+    counted,
     expand,
     incremented,
     indexed,
+    is_zero,
+    mul,
     rows,
     sub,
     where,
+    written,
     zeros_like,
 )
 from ..ops.card import apply
 from ..ops.history import HISTORY
-from ..ops.indexing import SET_SUBTENSOR
-from ..ops.schedule import BINOMIAL_SPLIT, TURNS
-from ..ops.sized import sized
-from ..types import TensorType
+from ..ops.schedule import BLOCK, THINNED_STRIDE, TURNS
+from ..ops.sized import filled, sized
+from ..ops.thinned import THINNED
 from .mapped import closed_loop
 from .recurrence import Recurrence
+from .schedule import Schedule, as_int, bytes_of, ceil_div, greatest, int_node, least, row_dims, row_like, schedule
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 
-
-def _itemsize(dtype: str) -> int:
-    return int(np.dtype(dtype).itemsize)
-
-
-def _rows_type(stack: Node, one: Recurrence) -> TensorType:
-    """The type of the newest rows of a state."""
-    return TensorType(one.write.type.dtype, (one.depth, *stack.type.shape[2:]))
-
-
-def _int(value: int) -> Node:
-    return constant(value, "int64")
-
-
-def _least(a: Node, b: Node) -> Node:
-    return call("minimum", a, b)
-
-
-def _ceil_div(a: Node, b: Node) -> Node:
-    return call("floor_divide", sub(add(a, b), _int(1)), b)
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """slots: states that are stored at a time. block: steps that are undone at once. stride: steps between stored states, None: binomial."""
-
-    slots: Node
-    block: Node
-    stride: Node | None = None
-
-    def fields(self) -> tuple[Node, Node, Node | None]:
-        return self.slots, self.block, self.stride
-
-    def next_state(self, apart: Node, free: Node) -> Node:
-        """How many steps to go before a state is stored, `apart` steps before the end, with so many free places on the stack."""
-        if self.stride is not None:
-            return _least(self.stride, sub(apart, _int(1)))
-        return call("multiply", apply(BINOMIAL_SPLIT, _ceil_div(apart, self.block), add(free, _int(1))), self.block)
-
-
-def schedule(note: object, steps: Node, bytes_per_state: Node) -> Schedule:
-    """The schedule that a scan's `checkpoint` asks for."""
-    if isinstance(note, int):
-        return Schedule(call("maximum", _ceil_div(steps, _int(note)), _int(1)), _int(note), _int(note))
-    assert isinstance(note, Checkpoint)
-    states = call("maximum", call("floor_divide", _int(note.bytes), call("maximum", bytes_per_state, _int(1))), _int(1))
-    fits = call("less_equal", steps, states)
-    half = call("maximum", call("floor_divide", states, _int(2)), _int(1))
-    stride = call("maximum", _ceil_div(steps, half), _int(1))
-    left = call("maximum", sub(states, half), _int(1))
-    if note.schedule == "periodic":
-        return Schedule(where(fits, _int(1), half), where(fits, states, _least(stride, left)), stride)
-    is_enough = call("less_equal", stride, left)  # a segment can be stored whole: no step is run forward a third time
-    block = where(is_enough, stride, _int(1))
-    return Schedule(where(fits, _int(1), where(is_enough, half, states)), where(fits, states, block))
-
-
-# the loop over blocks -----------------------------------------------------------------------------------------------
-
-
 Found = dict[int, Node]
-"""Cotangents by place: of the rows of states before the first step, then of sequences, then of non-sequences."""
+"""Cotangents by place: of the rows of states before the first step, oldest first, then of sequences, then of non-sequences."""
+
+
+def needs_rows(note: object) -> bool:
+    """Does a schedule ask for states of the loop's own run?"""
+    return isinstance(note, Checkpoint) and note.schedule == "online"
 
 
 class Checkpointed:
     """The backward loop of one loop under checkpoints.
 
-    recurrences: states and shared variables alike; those in `moving` have cotangents. above: cotangents of the traces' rows.
+    recurrences: states and shared variables alike. above: cotangents of the traces' rows. ran: steps that the loop ran; steps: how many
+    of these, the last ones, are undone.
     """
 
     def __init__(self, spec: LoopSpec, recurrences: Sequence[Recurrence], above: Sequence[Node | None], ran: Node, steps: Node) -> None:
         self.spec, self.recurrences, self.above = spec, recurrences, above
-        self.ran, self.steps = ran, steps
-        self.first = None if steps is ran else sub(ran, steps)
+        self.ran, self.steps = as_int(ran), as_int(steps)
+        self.is_cut = steps is not ran
+        self.begin = sub(self.ran, self.steps) if self.is_cut else int_node(0)
 
-    def cotangents(self, note: object, wanted: Mapping[Node, None], reverse: Reverse) -> Found:
-        """The cotangents of initial rows, sequences and non-sequences whose inner inputs are in `wanted`."""
+    def cotangents(
+        self, note: object, wanted: Mapping[Node, None], kept: Sequence[Node], results: Mapping[Node, Node], reverse: Reverse
+    ) -> Found:
+        """The cotangents of initial rows, sequences and non-sequences whose inner inputs are in `wanted`.
+
+        kept: values of the step that a block keeps. results: the rows of states, by their first inner input.
+        """
         self.wanted, self.reverse = wanted, reverse
-        start = [self._first_rows(one) for one in self.recurrences]
-        begin = _int(0)
-        if self.first is not None:
-            start, begin = self._gone_on(start, _int(0), self.first), self.first
-        plan = schedule(note, self.steps, self._bytes_per_state())
-        room = add(plan.slots, _int(1))  # one more, that nobody reads, for turns that store nothing
-        stack = [self._stack(rows, room, one) for rows, one in zip(start, self.recurrences, strict=True)]
-        places = broadcast_to(begin, (room,))
-        return self._loop(plan, stack, places, begin)
+        if isinstance(note, Checkpoint) and needs_rows(note) and self.is_cut:
+            note = replace(note, schedule="binomial")  # the stack would hold states of steps that are not undone
+        plan = schedule(note, self.steps, as_int(self.spec.n_steps), *bytes_of(self.recurrences, kept, self._outside()))
+        stack, places, top = self._thinned(plan, results) if plan.kind == "online" else self._first(plan)
+        return self._loop(plan, stack, places, top)
 
-    def _first_rows(self, one: Recurrence) -> Node:
-        """The initial rows of a state, [depth, *row]."""
-        return rows(one.initial, None, one.depth) if one.has_axis else expand(one.initial, (0,))
-
-    def _stack(self, first: Node, room: Node, one: Recurrence) -> Node:
-        zeros = broadcast_to(constant(0, one.write.type.dtype), (room, *dims_of(first)))
-        stack = sized(SET_SUBTENSOR, (zeros, first), (0,))
-        stack.name = stack.name or f"checkpoints_{one.reads[0].name or 'state'}"
-        return stack
-
-    def _bytes_per_state(self) -> Node:
-        total = _int(0)
+    def _outside(self) -> dict[Node, Node]:
+        """For each value that the step reads, one outside of its shape."""
+        found = {read: row_like(seq.outer) for seq in self.spec.seqs for read in seq.reads}
         for one in self.recurrences:
-            count: Node = _int(one.depth * _itemsize(one.write.type.dtype))
-            for dim in dims_of(one.initial)[one.has_axis :]:
-                count = call("multiply", count, dim)
-            total = add(total, count)
-        return total
+            found |= {read: broadcast_to(constant(0, read.type.dtype), row_dims(one)) for read in one.reads}
+        return found | {port.read: port.outer for port in self.spec.non_seqs}
+
+    # the stack at first ---------------------------------------------------------------------------------------------
+
+    def _first(self, plan: Schedule) -> tuple[list[Node], Node, Node]:
+        """The stack, the places of its states among the steps, and its top: the state before the first step that is undone."""
+        start = [self._initial(one) for one in self.recurrences]
+        if self.is_cut:
+            start = self._gone_on(start, int_node(0), self.begin)
+        stack = [
+            written(broadcast_to(constant(0, one.write.type.dtype), (plan.slots, *self._dims(one))), state, (0,))
+            for one, state in zip(self.recurrences, start, strict=True)
+        ]
+        return stack, broadcast_to(self.begin, (plan.slots,)), int_node(0)
+
+    def _thinned(self, plan: Schedule, results: Mapping[Node, Node]) -> tuple[list[Node], Node, Node]:
+        """The same, filled by the loop while it ran."""
+        stack = [
+            sized(THINNED, (one.initial, results[one.reads[0]]), plan.slots, depth=one.depth, has_axis=one.has_axis)
+            for one in self.recurrences
+        ]
+        stride = apply(THINNED_STRIDE, self.steps, plan.slots)
+        return stack, mul(counted(plan.slots), stride), greatest(sub(ceil_div(self.steps, stride), int_node(1)), int_node(0))
+
+    def _initial(self, one: Recurrence) -> Node:
+        """The state before the first step."""
+        start = one.initial
+        if one.has_axis:
+            start = indexed(start, (0,)) if one.depth == 1 else rows(start, None, one.depth)
+        return broadcast_to(cast(start, one.write.type.dtype), self._dims(one))
+
+    @staticmethod
+    def _dims(one: Recurrence) -> tuple[Node, ...]:
+        """The dimensions of a state as it is stored: a row, or the rows that the taps reach, oldest first."""
+        return row_dims(one) if one.depth == 1 else (int_node(one.depth), *row_dims(one))
 
     # parts of a turn ------------------------------------------------------------------------------------------------
 
-    def _part(self, start: Sequence[Node], seqs: Sequence[Node], non_seqs: Sequence[Node], count: Node, with_traces: bool) -> list[Node]:
-        """The results of `count` steps of the loop, from given rows of its states."""
-        states = tuple(
-            State(rows_, one.taps, one.reads, one.write, True) for rows_, one in zip(start, self.recurrences, strict=True)
-        )
-        spec = replace(
+    def _part(self, seqs: Sequence[Node], non_seqs: Sequence[Node], count: Node, *notes: tuple[str, object]) -> LoopSpec:
+        """`count` steps of the loop, without its states and results."""
+        return replace(
             self.spec,
             n_steps=count,
             seqs=tuple(replace(seq, outer=outer) for seq, outer in zip(self.spec.seqs, seqs, strict=True)),
-            states=states,
-            traces=self.spec.traces if with_traces else (),
+            states=(),
+            traces=(),
             carries=(),
             non_seqs=tuple(replace(port, outer=outer) for port, outer in zip(self.spec.non_seqs, non_seqs, strict=True)),
             until=None,
             truncate_gradient=-1,
-            notes=tuple(note for note in self.spec.notes if note[0] != "checkpoint"),
+            notes=(*(note for note in self.spec.notes if note[0] != "checkpoint"), *notes),
         )
-        return list(outputs_of(scan_node(settled(spec))))
 
     def _pieces(self, begin: Node, count: Node) -> list[Node]:
         """The rows of each sequence that `count` steps from `begin` on read."""
-        return [rows(seq.outer, begin, add(add(begin, count), _int(seq.span))) for seq in self.spec.seqs]
+        return [rows(seq.outer, begin, add(add(begin, count), int_node(seq.span))) for seq in self.spec.seqs]
 
     def _non_seqs(self) -> list[Node]:
         return [port.outer for port in self.spec.non_seqs]
 
     def _gone_on(self, start: Sequence[Node], begin: Node, count: Node) -> list[Node]:
-        """The newest rows of each state, `count` steps after `begin`."""
-        results = self._part(start, self._pieces(begin, count), self._non_seqs(), count, with_traces=False)
-        found = []
-        for one, first, result in zip(self.recurrences, start, results, strict=True):
-            newest = rows(result, -one.depth)
-            found.append(rows(concatenate([first, newest]), -one.depth))
-        return found
+        """The states `count` steps after `begin`."""
+        spec = self._part(self._pieces(begin, count), self._non_seqs(), count)
+        single = [(one, state) for one, state in zip(self.recurrences, start, strict=True) if one.depth == 1]
+        several = [(one, state) for one, state in zip(self.recurrences, start, strict=True) if one.depth > 1]
+        spec = replace(
+            spec,
+            states=tuple(State(state, one.taps, one.reads, one.write, True) for one, state in several),
+            carries=tuple(Carry(state, one.reads[0], one.write) for one, state in single),
+        )
+        results = iter(outputs_of(scan_node(settled(spec))))
+        found = {}
+        for one, state in several:
+            newest = rows(next(results), -one.depth)
+            found[one.reads] = broadcast_to(rows(concatenate([state, newest]), -one.depth), self._dims(one))
+        for one, _ in single:
+            found[one.reads] = next(results)
+        return [found[one.reads] for one in self.recurrences]
 
-    def _undone(self, start: Sequence[Node], begin: Node, count: Node, along: Mapping[int, Node]) -> tuple[list[Node], list[Node | None]]:
-        """(wrt, cotangents) of a block: what its initial rows, sequences and non-sequences get. along: cotangents of its last rows."""
+    def _undone(self, start: Sequence[Node], begin: Node, count: Node, along: Mapping[int, Node]) -> list[Node | None]:
+        """What a block gives to its first states, to the rows of sequences that it reads, and to non-sequences.
+
+        along: cotangents of the states behind its last step.
+        """
         fresh = [new_input(node.type, node.name) for node in start]
         pieces = self._pieces(begin, count)
         fed = [new_input(node.type, node.name) for node in pieces]
         fixed = [new_input(node.type, node.name) for node in self._non_seqs()]
-        results = self._part(fresh, fed, fixed, count, with_traces=True)
-        outputs, given = [], []
-        for k, one in enumerate(self.recurrences):
-            if k in along:
-                history = apply(HISTORY, fresh[k], results[k], depth=one.depth, has_axis=True)
-                outputs.append(rows(history, count))
-                given.append(along[k])
-            if one.rows is not None:
-                outputs.append(results[k])
-                given.append(rows(one.rows, begin, add(begin, count)))
-        for k, value in enumerate(self.above):
-            if value is not None:
-                outputs.append(results[len(self.recurrences) + k])
-                given.append(rows(value, begin, add(begin, count)))
+        states = [
+            State(state, one.taps, one.reads, one.write, one.depth > 1) for state, one in zip(fresh, self.recurrences, strict=True)
+        ]
+        spec = replace(self._part(fed, fixed, count, (BLOCK, True)), states=tuple(states), traces=self.spec.traces)
+        results = outputs_of(scan_node(settled(spec)))
+        outputs, given = self._given(fresh, results, begin, count, along)
         wrt = [*fresh, *fed, *fixed]
         asked = [node for node, is_asked in zip(wrt, self._asked(), strict=True) if is_asked]
         values = dict(zip(asked, self.reverse(outputs, given, asked), strict=True))
         back = dict(zip(wrt, [*start, *pieces, *self._non_seqs()], strict=True))
-        return wrt, [None if values.get(node) is None else substitute([values[node]], back)[0] for node in wrt]  # type: ignore[list-item]
+        found = [values.get(node) for node in wrt]
+        return [None if value is None else substitute([value], back)[0] for value in found]
+
+    def _given(
+        self, fresh: Sequence[Node], results: Sequence[Node], begin: Node, count: Node, along: Mapping[int, Node]
+    ) -> tuple[list[Node], list[Node]]:
+        """The results of a block that have cotangents, and these."""
+        outputs, given = [], []
+        n, end = len(self.recurrences), add(begin, count)
+        above = [one.rows for one in self.recurrences] + list(self.above)
+        for k, result in enumerate(results):
+            value = above[k]
+            piece = None if value is None else rows(value, begin, end)
+            last = along.get(k)
+            if last is not None and self.recurrences[k].depth == 1:  # taken apart again by the rule: right for a block of no steps too
+                piece = incremented(zeros_like(result) if piece is None else piece, last, (-1,))
+            elif last is not None and k < n:
+                depth = self.recurrences[k].depth
+                outputs.append(rows(apply(HISTORY, fresh[k], result, depth=depth, has_axis=True), count))
+                given.append(last)
+            if piece is not None:
+                outputs.append(result)
+                given.append(piece)
+        return outputs, given
 
     def _asked(self) -> list[bool]:
         """Whether a cotangent is wanted: of states, sequences, non-sequences."""
@@ -226,71 +223,82 @@ class Checkpointed:
 
     # the loop -------------------------------------------------------------------------------------------------------
 
-    def _loop(self, plan: Schedule, stack: Sequence[Node], places: Node, begin: Node) -> Found:
-        outside, plan = plan, Schedule(*(None if node is None else new_input(node.type) for node in plan.fields()))
-        n, n_seqs = len(self.recurrences), len(self.spec.seqs)
-        asked = self._asked()
-        end, top = new_input(_int(0).type, "end"), new_input(_int(0).type, "top")
+    def _loop(self, outside: Schedule, stack: Sequence[Node], places: Node, top: Node) -> Found:
+        plan = replace(outside, **dict(zip(("slots", "block", "stride"), [new_input(node.type) for node in outside.fields()], strict=False)))
+        n, asked = len(self.recurrences), self._asked()
+        end_in, top_in = new_input(int_node(0).type, "end"), new_input(int_node(0).type, "top")
         places_in = new_input(places.type, "places")
-        stack_in = [new_input(node.type, node.name) for node in stack]
-        along = {k: new_input(_rows_type(stack[k], self.recurrences[k]), "d_state") for k in range(n) if asked[k]}
+        stack_in = [new_input(node.type, f"checkpoints_{one.reads[0].name or 'state'}") for node, one in zip(stack, self.recurrences, strict=True)]
+        firsts = {k: self._last_cotangents(self.recurrences[k]) for k in range(n) if asked[k]}
+        along = {k: new_input(node.type, f"d_{self.recurrences[k].reads[0].name or 'state'}") for k, node in firsts.items()}
 
-        position = indexed(places_in, (top,))
-        apart = sub(end, position)
-        free = sub(sub(plan.slots, _int(1)), top)
-        is_near = call("less_equal", apart, plan.block)
-        is_stored = call("logical_and", call("logical_not", is_near), call("greater", free, _int(0)))
-        ahead = where(is_near, _int(0), where(is_stored, plan.next_state(apart, free), sub(apart, plan.block)))
-        start = [indexed(node, (top,)) for node in stack_in]
-        reached = self._gone_on(start, position, ahead)
+        position = indexed(places_in, (top_in,))
+        apart = sub(end_in, position)
+        is_stored, ahead = plan.turn(apart, sub(sub(plan.slots, int_node(1)), top_in))
+        reached = self._gone_on([indexed(node, (top_in,)) for node in stack_in], position, ahead)
         here = add(position, ahead)
-        slot = where(is_stored, add(top, _int(1)), plan.slots)
-        count = where(is_stored, _int(0), sub(end, here))
-        _, found = self._undone(reached, here, count, along)
+        count = least(where(is_stored, int_node(0), sub(end_in, here)), plan.block)
+        found = self._undone(reached, here, count, along)
 
-        carries = [
-            Carry(node, read, sized(SET_SUBTENSOR, (read, value), (slot,)))
-            for node, read, value in zip(stack, stack_in, reached, strict=True)
-        ]
-        carries.append(Carry(places, places_in, sized(SET_SUBTENSOR, (places_in, here), (slot,))))
-        new_end = where(is_stored, end, here)
-        carries.append(Carry(self.ran if self.ran.type == _int(0).type else call("cast", self.ran, dtype="int64"), end, new_end))
-        is_done_with = call("less_equal", ahead, _int(0))
-        carries.append(Carry(_int(0), top, where(is_stored, add(top, _int(1)), where(is_done_with, sub(top, _int(1)), top))))
+        new_end = where(is_stored, end_in, here)
+        is_popped = call("less_equal", ahead, int_node(0))
+        new_top = where(is_stored, add(top_in, int_node(1)), where(is_popped, sub(top_in, int_node(1)), top_in))
+        pushed = zip([*stack, places], [*stack_in, places_in], [*reached, here], strict=True)
+        carries = [Carry(node, read, _pushed(read, value, top_in, is_stored)) for node, read, value in pushed]
+        carries += [Carry(self.ran, end_in, new_end), Carry(top, top_in, new_top)]
         fixed = len(carries)
-        order: list[int] = []
-        for k, (is_asked, value) in enumerate(zip(asked, found, strict=True)):
-            if not is_asked:
-                continue
-            order.append(k)
-            if k < n:
-                carries.append(Carry(self._last_rows(k), along[k], along[k] if value is None else value))
-            else:
-                outer = self.spec.seqs[k - n].outer if k < n + n_seqs else self.spec.non_seqs[k - n - n_seqs].outer
-                zeros = zeros_like(outer)
-                read = new_input(zeros.type, f"d_{outer.name or 'x'}")
-                if value is None:
-                    write = read
-                elif k < n + n_seqs:
-                    stop = add(add(here, count), _int(self.spec.seqs[k - n].span))
-                    write = incremented(read, value, ((here, stop, None),))
-                else:
-                    write = add(read, value)
-                carries.append(Carry(zeros, read, write))
+        order = [k for k, is_asked in enumerate(asked) if is_asked]
+        for k in order:
+            carries.append(Carry(firsts[k], along[k], found[k] or along[k]) if k < n else self._sum(k - n, found[k], here, count))
         spec = LoopSpec(
-            n_steps=call("multiply", _int(2), self.steps),  # each turn stores a state or undoes a block: at most so many
+            n_steps=mul(int_node(2), self.steps),  # each turn stores a state or undoes a block: at most so many
             carries=tuple(carries),
-            non_seqs=tuple(NonSeq(node, read) for node, read in zip(outside.fields(), plan.fields(), strict=True) if node and read),
-            until=call("less_equal", new_end, begin),
+            non_seqs=tuple(NonSeq(node, read) for node, read in zip(outside.fields(), plan.fields(), strict=True)),
+            until=call("less_equal", new_end, self.begin),
             name=f"{self.spec.name}_checkpoints",
-            notes=((TURNS, "binomial" if plan.stride is None else "periodic"),),
+            notes=((TURNS, plan.kind),),
         )
-        results = outputs_of(closed_loop(spec))
-        return dict(zip(order, results[fixed:], strict=True))
+        return dict(zip(order, outputs_of(closed_loop(spec))[fixed:], strict=True))
 
-    def _last_rows(self, k: int) -> Node:
+    def _last_cotangents(self, one: Recurrence) -> Node:
         """The cotangents of the rows behind the last step's write: of the last row, what its readers outside the loop gave."""
-        one = self.recurrences[k]
-        zeros = broadcast_to(constant(0, one.write.type.dtype), (one.depth, *dims_of(one.initial)[one.has_axis :]))
-        return zeros if one.last is None else incremented(zeros, one.last, (-1,))
+        zeros = broadcast_to(constant(0, one.write.type.dtype), self._dims(one))
+        if one.last is None:
+            return zeros
+        return broadcast_to(one.last, self._dims(one)) if one.depth == 1 else incremented(zeros, one.last, (-1,))
 
+    def _sum(self, k: int, value: Node | None, here: Node, count: Node) -> Carry:
+        """What the turns give to the k-th of sequences and non-sequences, added up."""
+        seqs = self.spec.seqs
+        outer = seqs[k].outer if k < len(seqs) else self.spec.non_seqs[k - len(seqs)].outer
+        zeros = zeros_like(outer)
+        read = new_input(zeros.type, f"d_{outer.name or 'x'}")
+        if value is None:
+            return Carry(zeros, read, read)
+        if k >= len(seqs):
+            return Carry(zeros, read, add(read, value))
+        region = _region(value)
+        if region is not None:  # zeros but for some rows
+            value, start, stop = region
+            return Carry(zeros, read, incremented(read, value, ((add(here, start), add(here, stop), None),)))
+        return Carry(zeros, read, incremented(read, value, ((here, add(add(here, count), int_node(seqs[k].span)), None),)))
+
+
+def _pushed(read: Node, value: Node, top: Node, is_stored: Node) -> Node:
+    """A stack with one more value on its top, or as it is."""
+    n = cast(is_stored, "int64")
+    slot = add(top, int_node(1))
+    return written(read, rows(expand(value, (0,)), None, n), ((slot, add(slot, n), None),))
+
+
+def _region(value: Node) -> tuple[Node, Node | int, Node | int] | None:
+    """(values, start, stop) of zeros with something added to the rows in between."""
+    if value.op.name != "inc_subtensor" or not is_zero(value.inputs[0]):
+        return None
+    spec = filled(value.attr("spec"), iter(value.inputs[2:]))
+    if len(spec) != 1 or not isinstance(spec[0], tuple):
+        return None
+    start, stop, step = spec[0]
+    if step is not None or any(bound is None or (isinstance(bound, int) and bound < 0) for bound in (start, stop)):
+        return None
+    return value.inputs[1], start, stop

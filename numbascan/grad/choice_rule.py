@@ -55,9 +55,9 @@ def choice_tangents(node: Node, tangents: Sequence[Node | None], forward: Forwar
     if not there:
         return result
     graphs = []
-    for branch_values, (inputs, along), branch in zip(found, inner, branches(node), strict=True):
+    for branch_values, (inputs, moved), branch in zip(found, inner, branches(node), strict=True):
         outputs = substitute(branch.outputs, dict(zip(branch.inputs, inputs, strict=True)))
-        graphs.append(close((*inputs, *along), [branch_values[place] or zeros_like(outputs[place]) for place in there]))
+        graphs.append(close((*inputs, *moved), [branch_values[place] or zeros_like(outputs[place]) for place in there]))
     for place, value in zip(there, if_else_outputs(condition, (*operands, *given.values()), *graphs), strict=True):
         result[place] = value
     return result

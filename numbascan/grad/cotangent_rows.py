@@ -13,30 +13,24 @@ def split_last(cotangent: Node) -> tuple[Node | None, Node | None]:
     """
     dense: list[Node] = []
     last: list[Node] = []
-    for term in _terms(cotangent):
+    stack = [cotangent]
+    while stack:
+        term = stack.pop()
         row = _last_row(term)
         if row is not None:
             last.append(row)
+            stack.append(term.inputs[0])
+        elif term.op.name == "add" and all(parent.type.shape == term.type.shape for parent in term.inputs):
+            stack += term.inputs
         elif not is_zero(term):
             dense.append(term)
     return total(dense), total(last)
 
 
-def _terms(node: Node) -> list[Node]:
-    """The addends of a sum of rows."""
-    found, stack = [], [node]
-    while stack:
-        node = stack.pop()
-        if node.op.name == "add" and all(parent.type.shape == node.type.shape for parent in node.inputs):
-            stack += node.inputs
-        else:
-            found.append(node)
-    return found
-
-
 def _last_row(node: Node) -> Node | None:
-    """The last row of `x[-1, ...]`'s cotangent: zeros with something added there."""
-    if node.op.name not in ("inc_subtensor", "set_subtensor") or len(node.inputs) != 2 or not is_zero(node.inputs[0]):
+    """What the cotangent of `x[-1, ...]` adds to the last row of its first operand."""
+    is_sum = node.op.name == "inc_subtensor" or (node.op.name == "set_subtensor" and is_zero(node.inputs[0]))
+    if not is_sum or len(node.inputs) != 2:
         return None
     spec = node.attr("spec")
     assert isinstance(spec, tuple)

@@ -23,7 +23,7 @@ from ..ops.sized import HOLE
 
 
 def without_mit_mots(outputs: Sequence[Node], keep: Collection[Node] = ()) -> tuple[Node, ...]:
-    """`outputs` rebuilt with such loops; nodes in `keep`, and what is behind them, stay as they are. Bodies of loops are not looked into."""
+    """`outputs` rebuilt with such loops, but for bodies; nodes in `keep`, and what is behind them, stay as they are."""
     done: dict[Node, Node] = {node: node for node in keep}
     loops: dict[Node, _Plain] = {}
     for node in toposort(outputs, stop=keep):
@@ -38,6 +38,13 @@ def without_mit_mots(outputs: Sequence[Node], keep: Collection[Node] = ()) -> tu
         found = _of_loop(node, loops)
         done[node] = found or (node if inputs == node.inputs else node.op.rebuild(node, inputs))
     return tuple(done[node] for node in outputs)
+
+
+def unbuffered(node: Node) -> tuple[dict[Node, Node], tuple[Node, ...]]:
+    """(inputs, results) of an equal loop on inputs of its own, by what they stand for, without such ports."""
+    outer = {parent: new_input(parent.type, parent.name) for parent in node.inputs}
+    loop = node.op.rebuild(node, tuple(outer[parent] for parent in node.inputs))
+    return outer, without_mit_mots(outputs_of(loop))
 
 
 def _of_loop(node: Node, loops: dict[Node, _Plain]) -> Node | None:
@@ -71,7 +78,7 @@ def plain_graphs(outputs: Sequence[Node]) -> tuple[Node, ...]:
 
 @dataclass
 class _Parts:
-    """A buffer as it is at first: its rows at the steps (None: zeros), what row 0 has besides, the rows behind (None: zeros), their number."""
+    """A buffer at first: its rows at the steps (None: zeros), what row 0 has besides, the rows behind (None: zeros), their number."""
 
     rows: Node | None
     first: Node | None
@@ -106,7 +113,8 @@ class _Plain:
 
     def _read(self, port: MitMot, parts: _Parts) -> Node:
         """What the first read of a buffer becomes; notes the new ports."""
-        assert port.in_taps == (0, *port.out_taps) and min(port.out_taps, default=1) > 0, port
+        assert port.in_taps == (0, *port.out_taps), port
+        assert min(port.out_taps, default=1) > 0, port
         type_ = row_of(port.outer.type)
         addends = [_addend(write, read) for write, read in zip(port.writes, port.reads[1:], strict=True)]
         terms: list[Node] = []
@@ -173,7 +181,8 @@ def _state(port: MitMot, tap: int, first: Node | None, read: Node, addend: Node)
 
 def _addend(write: Node, read: Node) -> Node:
     """What a step adds to a row."""
-    assert write.op.name == "add" and read in write.inputs, f"a buffer is written with {write}, which adds nothing to {read}"
+    assert write.op.name == "add", f"a buffer is written with {write}, which is no sum"
+    assert read in write.inputs, f"a buffer is written with {write}, which adds nothing to {read}"
     a, b = write.inputs
     return b if a is read else a
 

@@ -1,6 +1,6 @@
 """Sums over the steps of products: one product after the loop instead of one per step.
 
-A weight's gradient is a sum of outer products. The factors are traced, and the sum over the steps becomes one more label that is summed over.
+A weight's gradient is a sum of outer products. The factors are traced, and the steps become one more label that is summed over.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from ..ir.node import Node, new_input, outputs_of
 from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace, loop_spec, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import is_float, zeros_like
-from .mit_mots import without_mit_mots
+from .mit_mots import unbuffered
 from .reverse import reaching
 
 Forward = Callable[[Sequence[Node], Sequence[Node], Sequence[Node | None]], list[Node | None]]
@@ -21,10 +21,9 @@ def scan_tangents(node: Node, given: Sequence[Node | None], forward: Forward) ->
     spec = loop_spec(node)
     if not spec.mit_mots:
         return _Forward(spec, given, forward).tangents()
-    outer = {parent: new_input(parent.type, parent.name) for parent in node.inputs}
-    loop = node.op.rebuild(node, tuple(outer[parent] for parent in node.inputs))
+    outer, results = unbuffered(node)
     moved = dict(zip(node.inputs, given, strict=True))
-    found = forward(without_mit_mots(outputs_of(loop)), list(outer.values()), [moved[parent] for parent in outer])
+    found = forward(results, list(outer.values()), [moved[parent] for parent in outer])
     back = {fresh: parent for parent, fresh in outer.items()}
     return [None if value is None else substitute([value], back)[0] for value in found]
 

@@ -28,6 +28,7 @@ from ..ops.algebra import (
     call,
     concatenate,
     dims_of,
+    expand,
     flip,
     incremented,
     indexed,
@@ -40,10 +41,10 @@ from ..ops.algebra import (
 )
 from ..ops.card import apply
 from ..ops.history import HISTORY
-from .checkpoint import Checkpointed
+from .checkpoint import Checkpointed, needs_rows
 from .cotangent_rows import split_last
 from .kept import kept_values
-from .mit_mots import without_mit_mots
+from .mit_mots import unbuffered
 from .products import Product, split_products
 from .recurrence import Recurrence
 from .reverse import reaching
@@ -63,9 +64,8 @@ def scan_cotangents(node: Node, given: Sequence[Node | None], needed: Collection
 
 def _through(node: Node, given: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
     """The same for a loop with buffers, through the equal loop without."""
-    outer = {parent: new_input(parent.type, parent.name) for parent in node.inputs}
-    loop = node.op.rebuild(node, tuple(outer[parent] for parent in node.inputs))
-    pairs = [(out, value) for out, value in zip(without_mit_mots(outputs_of(loop)), given, strict=True) if value is not None]
+    outer, results = unbuffered(node)
+    pairs = [(out, value) for out, value in zip(results, given, strict=True) if value is not None]
     places = {node.inputs[k]: k for k in sorted(needed, reverse=True)}  # of an input that stands at several, the first
     found = reverse([out for out, _ in pairs], [value for _, value in pairs], [outer[parent] for parent in places])
     back = {fresh: parent for parent, fresh in outer.items()}
@@ -102,21 +102,13 @@ class _Backward:
 
     # which values have cotangents -----------------------------------------------------------------------------------
 
-    def _positions(self) -> tuple[range, range, range, range]:
-        """Places among the outer inputs: sequences, initial values of states, shared variables, non-sequences."""
-        spec = self.spec
-        sizes = (len(spec.seqs), len(spec.states), len(spec.carries), len(spec.non_seqs))
-        starts = [1 + sum(sizes[:k]) for k in range(4)]
-        a, b, c, d = (range(start, start + size) for start, size in zip(starts, sizes, strict=True))
-        return a, b, c, d
-
     def _initials(self) -> range:
-        _, states, carries, _ = self._positions()
+        _, states, carries, _ = self.spec.outer_places()
         return range(states.start, carries.stop)
 
     def _dependent_reads(self) -> dict[Node, None]:
         """The inner inputs whose cotangents are wanted: they stand for needed outer inputs, or depend on these over the steps."""
-        seqs, _, _, non_seqs = self._positions()
+        seqs, _, _, non_seqs = self.spec.outer_places()
         found: dict[Node, None] = {}
         for place, seq in zip(seqs, self.spec.seqs, strict=True):
             found |= dict.fromkeys(seq.reads if place in self.needed else ())
@@ -176,17 +168,20 @@ class _Backward:
 
     def checkpointed(self, note: object) -> list[Node | None]:
         """The same, with few of the states stored."""
-        wanted = self._dependent_reads()
+        wanted, step = self._dependent_reads(), list(self._step().values())
         result: list[Node | None] = [None] * len(self.spec.outer_inputs())
-        if not wanted:
+        if not step:
             return result
-        self.stored, self.used = [], set()
+        kept = kept_values(step, self._writes(), self.spec.inner_inputs(), self._stored_writes(step))
+        carried = self.recurrences[len(self.spec.states) :]
+        self.stored, self.used = [], {one.reads[0] for one in carried} if needs_rows(note) else set()
         self._forward([])
-        found = Checkpointed(self.spec, self.recurrences, self.trace_rows, self.ran, self.steps).cotangents(note, wanted, self.reverse)
-        seqs, _, _, non_seqs = self._positions()
+        loop = Checkpointed(self.spec, self.recurrences, self.trace_rows, self.ran, self.steps)
+        found = loop.cotangents(note, wanted, kept, self.state_rows, self.reverse)
+        seqs, _, _, non_seqs = self.spec.outer_places()
         for place, (k, one) in zip(self._initials(), enumerate(self.recurrences), strict=True):
             if place in self.needed and k in found:
-                result[place] = self._initial_cotangent(one, found[k])
+                result[place] = self._initial_cotangent(one, found[k] if one.depth > 1 else expand(found[k], (0,)))
         for k, place in enumerate((*seqs, *non_seqs), len(self.recurrences)):
             result[place] = found.get(k)
         return result
@@ -362,7 +357,7 @@ class _Backward:
         traced = found[len(self.mit_mots) : len(self.mit_mots) + len(self.traces)]
         sums = found[len(self.mit_mots) + len(self.traces) :]
         result: list[Node | None] = [None] * len(self.spec.outer_inputs())
-        seqs, _, _, non_seqs = self._positions()
+        seqs, _, _, non_seqs = self.spec.outer_places()
         for place, seq in zip(seqs, self.spec.seqs, strict=True):
             result[place] = self._sequence_cotangent(seq, traced) if place in self.needed else None
         for place, (k, one) in zip(self._initials(), enumerate(self.recurrences), strict=True):

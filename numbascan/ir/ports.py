@@ -127,6 +127,12 @@ class LoopSpec:
         outer += [state.initial for state in self.states]
         return (*outer, *(carry.shared for carry in self.carries), *(non_seq.outer for non_seq in self.non_seqs))
 
+    def outer_places(self) -> tuple[range, range, range, range]:
+        """Places among the outer inputs: of sequences, initial values of states, shared variables, non-sequences."""
+        sizes = (1, len(self.seqs), len(self.mit_mots), len(self.states), len(self.carries), len(self.non_seqs))
+        _, seqs, _, states, carries, non_seqs = (range(sum(sizes[:k]), sum(sizes[: k + 1])) for k in range(len(sizes)))
+        return seqs, states, carries, non_seqs
+
     def with_inner(self, inputs: tuple[Node, ...], outputs: tuple[Node, ...]) -> LoopSpec:
         """The same ports around another inner graph of the same signature."""
         reads, writes = iter(inputs), iter(outputs)

@@ -33,34 +33,42 @@ def call(name: str, *operands: Operand, **attrs: Any) -> Node:
 
 
 def add(a: Operand, b: Operand) -> Node:
+    """a + b."""
     return call("add", a, b)
 
 
 def sub(a: Operand, b: Operand) -> Node:
+    """a - b."""
     return call("subtract", a, b)
 
 
 def mul(a: Operand, b: Operand) -> Node:
+    """a * b."""
     return call("multiply", a, b)
 
 
 def div(a: Operand, b: Operand) -> Node:
+    """a / b."""
     return call("true_divide", a, b)
 
 
 def neg(a: Operand) -> Node:
+    """-a."""
     return call("negative", a)
 
 
 def power(a: Operand, b: Operand) -> Node:
+    """a**b."""
     return call("power", a, b)
 
 
 def square(a: Operand) -> Node:
+    """a * a."""
     return call("square", a)
 
 
 def where(condition: Operand, a: Operand, b: Operand) -> Node:
+    """`a` where the condition holds, else `b`."""
     return call("where", condition, a, b)
 
 
@@ -124,6 +132,7 @@ def full_like(x: Node, value: complex, dtype: str | None = None) -> Node:
 
 
 def zeros_like(x: Node) -> Node:
+    """Zeros in the shape and dtype of `x`."""
     return full_like(x, 0)
 
 
@@ -159,6 +168,7 @@ def expand(x: Node, axes: Sequence[int]) -> Node:
 
 
 def transpose(x: Node, axes: Sequence[int]) -> Node:
+    """`x` with its axes in another order."""
     return x if tuple(axes) == tuple(range(x.type.rank)) else call("transpose", x, axes=tuple(axes))
 
 
@@ -195,6 +205,7 @@ def incremented(x: Node, y: Node, spec: tuple[Any, ...]) -> Node:
 
 
 def concatenate(arrays: Sequence[Node], axis: int = 0) -> Node:
+    """Arrays end to end."""
     return arrays[0] if len(arrays) == 1 else call("concatenate", *arrays, axis=axis)
 
 

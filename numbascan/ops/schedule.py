@@ -1,7 +1,8 @@
-"""Where checkpoints lie: how far to go before the next state is stored."""
+"""Where checkpoints lie: how many there are, how far apart, and what that costs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import comb
 
 import numpy as np
@@ -11,8 +12,8 @@ from ..types import TensorType
 from .card import Card, register
 from .lowering import Elementwise
 
-
-TURNS = "turns"  # the note of a loop over blocks; its first non-sequences are slots, block and, of a periodic schedule, stride
+TURNS = "turns"  # the note of a loop over blocks, with its schedule; its first non-sequences are slots, block and, if periodic, stride
+BLOCK = "block"  # the note of a loop whose n_steps is the least of a number and what it can be at most
 
 
 def binomial_split(steps: int, states: int) -> int:
@@ -21,10 +22,16 @@ def binomial_split(steps: int, states: int) -> int:
     >>> [binomial_split(10, 3), binomial_split(2, 1)]
     [4, 1]
     """
+    r = _repetitions(steps, states)
+    return min(comb(states + r - 1, states), steps - comb(states + r - 2, states - 1)) if r else 0
+
+
+def _repetitions(steps: int, states: int) -> int:
+    """How often a step is run forward at most."""
     r = 0
     while comb(states + r, states) < steps:
         r += 1
-    return min(comb(states + r - 1, states), steps - comb(states + r - 2, states - 1)) if r else 0
+    return r
 
 
 def extra_steps(steps: int, states: int) -> int:
@@ -35,27 +42,66 @@ def extra_steps(steps: int, states: int) -> int:
     >>> [extra_steps(10, 3), extra_steps(100, 5), extra_steps(1000, 10), extra_steps(10**6, 100)]
     [15, 316, 3636, 3817896]
     """
-    r = 0
-    while comb(states + r, states) < steps:
-        r += 1
+    r = _repetitions(steps, states)
     return r * steps - comb(states + r, r - 1) if r else 0
 
 
-def steps_again(steps: int, slots: int, block: int, stride: int | None = None) -> int:
+def fewest_slots(steps: int, memory: int, state: int, row: int) -> int:
+    """The least number of states between which all steps of a block can be stored in what is left of the memory; 0: there is none.
+
+    memory, state, row: bytes in all, of a stored state, of a step in a block. The two states at the ends of a block are free. Then no step
+    is run forward more than twice, which is the least possible as well.
+
+    >>> fewest_slots(100, 8 * 30, 8, 8)
+    4
+    """
+    slots = 1
+    while slots * state <= memory:
+        longest = (memory - slots * state) // row + 2
+        if slots * longest >= steps:
+            return slots
+        if slots > longest * row // state + 2:  # beyond its greatest value the product falls
+            return 0
+        slots += 1
+    return 0
+
+
+def thinned_stride(steps: int, slots: int) -> int:
+    """The steps between stored states after a loop that thinned them out as they got too many: a power of two.
+
+    >>> [thinned_stride(8, 8), thinned_stride(9, 8), thinned_stride(100, 3)]
+    [1, 2, 64]
+    """
+    stride = 1
+    while slots * stride < steps:
+        stride *= 2
+    return stride
+
+
+def steps_again(kind: str, steps: int, slots: int, block: int, stride: int = 0) -> int:
     """How many forward steps undoing `steps` takes, `block` of them at once, with `slots` states stored at a time.
 
-    Besides these, each backward step computes what it needs of the forward one. `stride`: steps between stored states, None: binomial.
+    Besides these, each backward step computes what it needs of the forward one. `stride`: steps between stored states, where periodic.
 
-    >>> [steps_again(10, 3, 1), steps_again(100, 10, 10, 10)]
-    [15, 180]
+    >>> [steps_again("binomial", 10, 3, 1), steps_again("periodic", 100, 10, 10, 10), steps_again("online", 100, 5, 32)]
+    [15, 180, 96]
     """
-    if block == 1 and stride is None:
+    if kind == "online":
+        apart = thinned_stride(steps, slots)
+        starts = range(0, steps, apart)
+        return sum(_steps_again(min(apart, steps - start), slots - k, block) for k, start in enumerate(starts))
+    return _steps_again(steps, slots, block, stride)
+
+
+def _steps_again(steps: int, slots: int, block: int, stride: int = 0) -> int:
+    if block == 1 and not stride:
         return extra_steps(steps, slots)
     stored, end, count = [0], steps, 0
     while end > 0:
         apart, free = end - stored[-1], slots - len(stored)
-        if apart > block and free > 0:
-            ahead = min(stride, apart - 1) if stride is not None else binomial_split(-(-apart // block), free + 1) * block
+        if apart > max(block, stride) and free > 0:
+            blocks = -(-apart // block)
+            ahead = stride or apart - (blocks - binomial_split(blocks, free + 1)) * block
             stored.append(stored[-1] + ahead)
             count += ahead
             continue
@@ -67,17 +113,22 @@ def steps_again(steps: int, slots: int, block: int, stride: int | None = None) -
     return count
 
 
-def _infer(steps: TensorType, states: TensorType) -> TensorType:
-    return TensorType("int64")
-
-
-BINOMIAL_SPLIT = register(
-    Card(
-        "binomial_split",
-        lambda steps, states: np.int64(binomial_split(int(steps), int(states))),
-        _infer,
-        Elementwise(lambda *types: ("int64",) * 3, lambda *loop: Template("binomial_split({0}, {1})")),
-        samples=lambda: [((np.int64(10), np.int64(3)), {}), ((np.int64(2), np.int64(1)), {}), ((np.int64(1), np.int64(4)), {})],
-        no_gradient="a number of steps is an integer",
+def _number(name: str, evaluate: Callable[..., int], samples: list[tuple[int, ...]]) -> Card:
+    """The card of a number that is computed from numbers by the helper of that name."""
+    arity = len(samples[0])
+    text = f"{name}({', '.join(f'{{{k}}}' for k in range(arity))})"
+    return register(
+        Card(
+            name,
+            lambda *numbers: np.int64(evaluate(*map(int, numbers))),
+            lambda *types: TensorType("int64"),
+            Elementwise(lambda *types: ("int64",) * (arity + 1), lambda *loop: Template(text)),
+            samples=lambda: [(tuple(map(np.int64, numbers)), {}) for numbers in samples],
+            no_gradient="a number of steps is an integer",
+        )
     )
-)
+
+
+BINOMIAL_SPLIT = _number("binomial_split", binomial_split, [(10, 3), (2, 1), (1, 4)])
+FEWEST_SLOTS = _number("fewest_slots", fewest_slots, [(100, 240, 8, 8), (100, 24, 8, 8), (7, 8, 8, 80), (1, 8, 8, 8)])
+THINNED_STRIDE = _number("thinned_stride", thinned_stride, [(100, 3), (8, 8), (0, 1)])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..ir.loops import Apply, Expr, Index, Literal, Template
 from ..ir.node import Node
-from ..ops.card import Card
+from .arrays import named, oriented
 from .place import Place
 from .scope import Scope, cast, nest
 from .values import Indices, InLocals, InMemory, Value, indices_of
@@ -174,32 +174,23 @@ class _Contraction:
             return False
         if len(self.out) == 1 and len(labels[right]) == 2:  # vector times matrix
             left, right = right, left
-            x = self._oriented(left, labels[left][0] == k)  # matrix as stored, or transposed: out = matrix @ vector
+            x = self._array(left, labels[left][0] == k)  # matrix as stored, or transposed: out = matrix @ vector
             self._call(x, self._array(right), place)
             return True
-        x = self._oriented(left, labels[left][0] == k and len(labels[left]) == 2)
-        y = self._oriented(right, labels[right][-1] == k and len(labels[right]) == 2)
+        x = self._array(left, labels[left][0] == k and len(labels[left]) == 2)
+        y = self._array(right, labels[right][-1] == k and len(labels[right]) == 2)
         self._call(x, y, place)
         return True
 
-    def _array(self, k: int) -> str:
-        return self.scope.kernel.array_of(self.scope, self.scope.value(self.node.inputs[k]), self.dtype)
-
-    def _oriented(self, k: int, transposed: bool) -> str:
+    def _array(self, k: int, transposed: bool = False) -> str:
         """Operand k as an array, transposed if asked; a transpose that the graph holds is not carried out but undone here."""
-        parent = self.node.inputs[k]
-        if isinstance(parent.op, Card) and parent.op.name == "transpose" and parent.type.rank == 2:
-            array = self.scope.kernel.array_of(self.scope, self.scope.value(parent.inputs[0]), self.dtype)
-            transposed = not transposed
-        else:
-            array = self._array(k)
-        return f"{array}.T" if transposed else array
+        array, is_transpose = oriented(self.scope, self.node.inputs[k], self.dtype)
+        return f"{array}.T" if is_transpose != transposed else array
 
     def _call(self, x: str, y: str, place: InMemory) -> None:
         from ..ir.loops import Call
 
-        target = self.scope.kernel.array_of(self.scope, place, self.dtype)
-        self.builder.emit(Call("np.dot", (x, y, target)))
+        self.builder.emit(Call("np.dot", (x, y, named(self.scope, place))))
 
 
 def _other(labels: Labels, k: int) -> int | None:

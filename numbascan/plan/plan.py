@@ -91,9 +91,10 @@ class Kernel:
         """Whether memory holds more along the first free axis than the value, and if so, whether what it holds more comes first."""
         if not value.dims:
             return False, False
-        stop, axis = add(value.dims[0], value.offset), len(value.lead)
+        stop, axis = self.builder.representative(add(value.dims[0], value.offset)), len(value.lead)
         shape = self.builder.shapes.get(value.array)
-        is_end = stop == (Length("int64", value.array, axis) if shape is None else shape[axis]) or (shape is None and isinstance(stop, int))
+        length = Length("int64", value.array, axis) if shape is None else shape[axis]
+        is_end = stop == self.builder.representative(length) or (shape is None and isinstance(stop, int))
         return value.offset != 0 or not is_end, is_end
 
     @staticmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from numbascan.grad.rules import Cotangent, pulled, pushed
 from numbascan.ir.graph import Graph
 from numbascan.ir.node import Node, new_input, outputs_of

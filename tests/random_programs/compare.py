@@ -47,12 +47,15 @@ OPEN = re.compile(
 
 
 class Difference(Exception):
-    """A way to run a program gives something else than the plain loop. `way` names it."""
+    """A way to run a program gives something else than the plain loop. `way` names it.
+
+    excuse: "open" where a dimension that only the run knows turned out to be 1, "singular" where there is no derivative; else "".
+    """
 
     def __init__(self, way: str, text: str) -> None:
         super().__init__(f"{way}: {text}")
         self.way = way
-        self.is_open = OPEN.search(text) is not None
+        self.excuse = "open" if OPEN.search(text) else ""
 
 
 @contextmanager

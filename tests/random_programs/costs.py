@@ -86,6 +86,7 @@ class Plain:
         self.program, self.cost = program, cost
         self.code, self.noisy = (compile(program.definition(noisy), "<program>", "exec") for noisy in (False, True))
         self.values = given(program)
+        self.is_singular = False
         self.loop: Callable[..., reference.Loop] = self._loop()
         base = self.at(self.values)
         self.base, terms = base, [term.cost(value) for term, value in zip(cost.terms, self._results(self.values), strict=True)]
@@ -107,6 +108,7 @@ class Plain:
         for name, text in self.program.arrays:
             is_shared = text.startswith("ns.shared")
             names[name] = names[text] if text in names else reference.Shared(values[name], name) if is_shared else values[name]
+        names["np"] = Watched(self)
         exec(self.noisy if noise else self.code, names)
         with quiet():
             return reference.run(names["step"], **names["arguments"], **names["options"], make=make)
@@ -123,6 +125,25 @@ class Plain:
 
     def _shapes(self) -> list[Any]:
         return [term.base for term in self.cost.terms]
+
+
+class Watched:
+    """NumPy, which tells `plain` of roots of 0: there is no derivative."""
+
+    def __init__(self, plain: Plain, module: Any = np) -> None:
+        self._plain, self._module = plain, module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        if name == "linalg":
+            return Watched(self._plain, found)
+        return partial(self._watched, found) if name in ("std", "norm", "hypot", "cbrt", "abs") else found
+
+    def _watched(self, function: Callable[..., Any], x: Any, *others: Any, **options: Any) -> Any:
+        result = function(x, *others, **options)
+        is_root = function is not np.abs or np.asarray(x).dtype.kind == "c"
+        self._plain.is_singular |= is_root and bool((np.asarray(result) == 0).any())
+        return result
 
 
 def given(program: Program) -> dict[str, Any]:

@@ -299,7 +299,7 @@ def gradient_differences(program: Program, ways: list[str], known: Known, tally:
         if is_truncated and kind in ("forward", "second"):
             continue
         for difference in _found(check, kind, way):
-            difference.is_open = check.is_open
+            difference.excuse = "open" if check.is_open else "singular" if "nan" in str(difference) and check.plain.is_singular else ""
             yield difference
 
 

@@ -297,15 +297,9 @@ def reduction(g: Maker, a: Expr) -> Expr:
     else:
         name, is_exact = g.choice(exact), True
     options = [part for part in (axis, "keepdims=True" if g.chance(0.2) else "") if part]
-    form = f"np.{name}({', '.join(['{0}', *options])})" if g.chance(0.6) else f"{{0}}.{name}({', '.join(options)})"
-    return _apart_from_zero(g, name, g.call(form, a, exact=is_exact))
-
-
-def _apart_from_zero(g: Maker, name: str, found: Expr) -> Expr:
-    """Roots of sums of squares have no derivative at 0."""
-    if g.is_double and name in ("std", "norm") and (np.asarray(found.value) == 0).any():
-        raise g.refusal
-    return found
+    is_function = g.chance(0.6) or (g.is_double and name == "std")  # where there is no derivative, costs.Watched sees it
+    form = f"np.{name}({', '.join(['{0}', *options])})" if is_function else f"{{0}}.{name}({', '.join(options)})"
+    return g.call(form, a, exact=is_exact)
 
 
 def place_of_extreme(g: Maker, a: Expr) -> Expr:
@@ -371,8 +365,7 @@ def linear(g: Maker, a: Expr) -> Expr:
         )
         return g.call(f"np.linalg.solve({heavy}, {{1}})", a, b)
     choices = [f"np.linalg.inv({heavy})", f"np.linalg.cholesky({spd})", f"np.linalg.det({spd})", f"np.linalg.slogdet({spd})[1]"]
-    text = g.choice([*choices, "np.linalg.norm({0})"])
-    return _apart_from_zero(g, "norm" if "norm" in text else "", g.call(text, a))
+    return g.call(g.choice([*choices, "np.linalg.norm({0})"]), a)
 
 
 def created(g: Maker, a: Expr) -> Expr:

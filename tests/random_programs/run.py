@@ -30,7 +30,7 @@ if __name__ in ("__main__", "__mp_main__"):  # as a script, and in its processes
 
 @dataclass
 class Outcome:
-    """What came of one program. label: refused, same, flat (of gradients: all are zero), open or different."""
+    """What came of one program. label: refused, same, flat (of gradients: all are zero), open, singular or different."""
 
     label: str
     differences: list[tuple[str, str]] = field(default_factory=list)
@@ -49,8 +49,8 @@ def one(seed: int, ways: tuple[str, ...], gradients: bool) -> Outcome:
         found = list(_differ(gradients, tally)(program, list(ways) or ways_of(seed, gradients), known_of(seed)))
     except Refused:
         return Outcome("refused")
-    if all(difference.is_open for difference in found):
-        return Outcome("open" if found else "flat" if tally["flat programs"] else "same", tally=tally)
+    if all(difference.excuse for difference in found):
+        return Outcome(found[0].excuse if found else "flat" if tally["flat programs"] else "same", tally=tally)
     return Outcome("different", [(difference.way, str(difference)) for difference in found], program.source(), tally)
 
 
@@ -118,12 +118,14 @@ def main() -> int:
         if outcome.label == "different":
             short = 0 if options.no_shrink else 60 if options.gradients else 240
             print("\n" + report(seed, outcome, options.gradients, short), flush=True)
+        if outcome.label == "singular":
+            print(f"program {seed} stands where there is no derivative", flush=True)
         if sum(counts.values()) % 100 == 0:
             print(f"{seed}: {dict(counts)} {dict(tally) or ''}, {time.monotonic() - start:.0f} s", flush=True)
     print(
         f"{counts['same']} programs ran without a difference, {counts['different']} with one, {counts['refused']} were of no use, "
         f"{counts['open']} met a dimension that only the run knows to be 1"
-        + f", {counts['flat']} had gradients of zero and no difference; {dict(tally)}" * options.gradients
+        + f", {counts['flat']} had gradients of zero and no difference, {counts['singular']} no gradient; {dict(tally)}" * options.gradients
         + f"; {time.monotonic() - start:.0f} s"
     )
     return 1 if counts["different"] else 0

@@ -43,7 +43,7 @@ def _kind(text: str) -> str:
 
 def _difference(program: Program, way: str, known: Callable[[], bool], differ: Differences) -> str | None:
     try:
-        return next((str(found) for found in differ(program, [way], known) if not found.is_open), None)
+        return next((str(found) for found in differ(program, [way], known) if not found.excuse), None)
     except (Refused, Exception):
         return None
 

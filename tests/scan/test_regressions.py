@@ -161,3 +161,10 @@ def test_a_slice_of_a_shared_variable_whose_length_the_step_fixes(mode):
     for power in (1, 2, 4):
         expected = (np.arange(5.0) + 1) * power - expected[:-3:2]
     np.testing.assert_array_equal(shared.get_value(), expected)
+
+
+def test_a_missing_n_steps_is_said_before_the_step_is_traced():
+    with pytest.raises(ValueError, match="n_steps"):
+        ns.scan(lambda x, total: total + x, outputs_info=0.0)
+    with pytest.raises(ValueError, match="n_steps"):
+        ns.scan(lambda x, total: total + x)(outputs_info=0.0)

@@ -1,0 +1,106 @@
+"""States of a loop that lie evenly apart, as many as there is room for: what a loop keeps that does not know how long it will be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.loops import Apply, Expr, Index, Literal, Template, add, choice, compare, mul
+from ..ir.node import Node, constant
+from ..types import TensorType
+from .algebra import broadcast_to, call, concatenate, counted, dims_of, expand, indexed, on_axis, taken, total, where
+from .card import apply, register
+from .history import HISTORY
+from .lowering import Indices, Operands, Pass, Passes
+from .schedule import THINNED_STRIDE, thinned_stride
+from .sized import HOLE, SizedCard, filled, not_negative, run_numbers
+
+
+def _evaluate(initial: Any, result: Any, *numbers: Any, slots: Any, depth: int, has_axis: bool) -> Any:
+    slots = int(filled(slots, iter(numbers)))
+    history = np.concatenate([(initial[:depth] if has_axis else initial[np.newaxis]).astype(result.dtype), result])
+    places = range(0, len(result), thinned_stride(len(result), slots))
+    found = np.zeros((slots, depth, *result.shape[1:]), result.dtype)
+    for k, place in enumerate(places):
+        found[k] = history[place : place + depth]
+    return found[:, 0] if depth == 1 else found
+
+
+def _infer(initial: TensorType, result: TensorType, *holes: TensorType, slots: Any, depth: int, has_axis: bool) -> TensorType:
+    row = initial.shape[1:] if has_axis else initial.shape
+    trailing = tuple(a if b is None else b for a, b in zip(row, result.shape[1:], strict=True))
+    lead = (None if slots == HOLE else int(slots), *((depth,) if depth > 1 else ()))
+    return TensorType(result.dtype, (*lead, *trailing))
+
+
+def _slots(view: Operands) -> Index:
+    found: Index = run_numbers(view, view.attrs["slots"], 2)
+    return found
+
+
+def _dims(view: Operands) -> Indices:
+    depth, slots = view.attrs["depth"], _slots(view)
+    if not isinstance(slots, int):
+        not_negative(view, slots, "thinned")
+    return (slots, *((depth,) if depth > 1 else ()), *view.dims(1)[1:])
+
+
+def _passes(view: Operands) -> Sequence[Pass]:
+    depth, has_axis, dtype = view.attrs["depth"], view.attrs["has_axis"], view.out.dtype
+    steps = view.dims(1)[0]
+    stride = Apply("int64", Template("thinned_stride({0}, {1})"), (steps, _slots(view)))
+
+    def element(index: Indices) -> Expr:
+        k, i, row = index[0], index[1] if depth > 1 else 0, index[2 if depth > 1 else 1 :]
+        place = mul(k, stride)
+        first = view.at(0, (add(place, i), *row) if has_axis else row, dtype)
+        later = view.at(1, (add(add(place, i), -depth), *row), dtype)
+        found = choice(compare("<", add(place, i), depth), first, later, dtype)
+        value = choice(compare("<", place, steps), found, Literal(dtype, 0), dtype)
+        assert isinstance(value, Expr)
+        return value
+
+    return [Pass(_dims(view), lambda index: index, element)]
+
+
+def _vjp(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
+    """The rows between the kept ones get nothing."""
+    initial, result = node.inputs[:2]
+    depth: Any = node.attr("depth")
+    history = apply(HISTORY, initial, result, depth=depth, has_axis=node.attr("has_axis"))
+    steps, *row = dims_of(result)
+    stride = apply(THINNED_STRIDE, steps, dims_of(node)[0])
+    place = counted(steps)
+    is_kept = expand(call("equal", call("remainder", place, stride), 0), range(1, result.type.rank))
+    terms = []
+    for i in range(depth):
+        given = cotangent if depth == 1 else indexed(cotangent, on_axis(i, 1))
+        rows = where(is_kept, taken(given, (call("floor_divide", place, stride),)), 0)
+        before, after = (broadcast_to(constant(0, result.type.dtype), (n, *row)) for n in (i, depth - i))
+        terms.append(concatenate([before, rows, after] if i else [rows, after]))
+    whole = total(terms)
+    assert whole is not None and HISTORY.vjp is not None
+    return (*HISTORY.vjp(history, whole), *(None for _ in node.inputs[2:]))
+
+
+_RUN = (np.arange(21.0) / 7).reshape(7, 3)
+
+THINNED = register(
+    SizedCard(
+        "thinned",
+        _evaluate,
+        _infer,
+        Passes(_dims, _passes),
+        samples=lambda: [
+            ((np.arange(3.0), _RUN), {"slots": 3, "depth": 1, "has_axis": False}),
+            ((np.arange(6.0).reshape(2, 3), _RUN), {"slots": 4, "depth": 2, "has_axis": True}),
+            ((np.arange(3.0), _RUN, np.int64(9)), {"slots": HOLE, "depth": 1, "has_axis": False}),
+        ],
+        vjp=_vjp,
+        linear=(0, 1),
+        holder="slots",
+        arrays=2,
+    )
+)
