@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+COUNTING = ("int_floor_divide", "int_remainder", "binomial_split", "fewest_slots", "thinned_stride")
+"""Those of the next that sizes are computed with."""
+
 SCALARS = (
-    *("sign", "floor_divide", "remainder", "int_floor_divide", "int_remainder", "int_fmod", "int_power", "int_reciprocal"),
+    *("sign", "floor_divide", "remainder", "int_fmod", "int_power", "int_reciprocal"),
     *("left_shift", "right_shift", "heaviside", "float_to_uint64", "logaddexp", "logaddexp2", "softplus"),
-    *("binomial_split", "fewest_slots", "thinned_stride"),
+    *COUNTING,
     *("complex_square", "complex_divide", "complex_reciprocal", "complex_sign", "complex_power"),
     *("complex_sqrt", "complex_exp", "complex_exp2", "complex_expm1", "complex_log", "complex_log2", "complex_log10"),
     *("complex_sin", "complex_cos", "complex_tan", "complex_sinh", "complex_cosh", "complex_tanh"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ..ir.loops import Alias, Alloc, For, Function, If, Index, Let, Return, Stmt, names_in
+from .names import COUNTING
 from .text import expression
 
 LONGER = 1000  # steps more, to see what grows
@@ -93,7 +95,7 @@ def _straight(stmts: Sequence[Stmt]) -> list[Stmt]:
 
 def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt], longer: Set[str] = frozenset()) -> dict[str, Any]:
     """The locals whose value follows from the arguments' shapes and numbers alone. Arguments in `longer` as for LONGER more steps."""
-    known: dict[str, Any] = {"np": np, "math": math, "min": min, "max": max}
+    known: dict[str, Any] = {"np": np, "math": math, "min": min, "max": max, **_helpers()}
     for argument, value in zip(function.arguments, values, strict=False):
         more = LONGER if argument.name in longer else 0
         shape = np.shape(value)
@@ -107,6 +109,14 @@ def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt], lon
         elif isinstance(stmt, Alloc):
             known[stmt.name] = SimpleNamespace(shape=tuple(_number(dim, known) for dim in stmt.shape))
     return known
+
+
+@cache
+def _helpers() -> dict[str, Any]:
+    """The functions of numbers that generated code calls."""
+    from . import scalars
+
+    return {name: getattr(scalars, name).py_func for name in COUNTING}
 
 
 def _number(dim: Index, known: dict[str, Any]) -> int:

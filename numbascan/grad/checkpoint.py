@@ -47,7 +47,7 @@ from ..ops.sized import filled, sized
 from ..ops.thinned import THINNED
 from .mapped import closed_loop
 from .recurrence import Recurrence
-from .schedule import Schedule, as_int, bytes_of, ceil_div, greatest, int_node, least, row_dims, row_like, schedule
+from .schedule import Schedule, as_int, bytes_of, ceil_div, greatest, int_node, least, named, row_dims, row_like, schedule, shifted
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 
@@ -102,18 +102,21 @@ class Checkpointed:
         if self.is_cut:
             start = self._gone_on(start, int_node(0), self.begin)
         stack = [
-            written(broadcast_to(constant(0, one.write.type.dtype), (plan.slots, *self._dims(one))), state, (0,))
-            for one, state in zip(self.recurrences, start, strict=True)
+            broadcast_to(expand(state, (0,)), (plan.slots, *self._dims(one))) for one, state in zip(self.recurrences, start, strict=True)
         ]
         return stack, broadcast_to(self.begin, (plan.slots,)), int_node(0)
 
     def _thinned(self, plan: Schedule, results: Mapping[Node, Node]) -> tuple[list[Node], Node, Node]:
         """The same, filled by the loop while it ran."""
         stack = [
-            sized(THINNED, (one.initial, results[one.reads[0]]), plan.slots, depth=one.depth, has_axis=one.has_axis)
+            named(
+                sized(THINNED, (one.initial, results[one.reads[0]]), (plan.slots, plan.found), depth=one.depth, has_axis=one.has_axis),
+                self._name("checkpoints", one),
+            )
             for one in self.recurrences
         ]
-        stride = apply(THINNED_STRIDE, self.steps, plan.slots)
+        assert plan.found is not None
+        stride = apply(THINNED_STRIDE, self.steps, plan.found)
         return stack, mul(counted(plan.slots), stride), greatest(sub(ceil_div(self.steps, stride), int_node(1)), int_node(0))
 
     def _initial(self, one: Recurrence) -> Node:
@@ -127,6 +130,10 @@ class Checkpointed:
     def _dims(one: Recurrence) -> tuple[Node, ...]:
         """The dimensions of a state as it is stored: a row, or the rows that the taps reach, oldest first."""
         return row_dims(one) if one.depth == 1 else (int_node(one.depth), *row_dims(one))
+
+    @staticmethod
+    def _name(prefix: str, one: Recurrence) -> str:
+        return f"{prefix}_{one.reads[0].name or 'state'}"
 
     # parts of a turn ------------------------------------------------------------------------------------------------
 
@@ -147,7 +154,7 @@ class Checkpointed:
 
     def _pieces(self, begin: Node, count: Node) -> list[Node]:
         """The rows of each sequence that `count` steps from `begin` on read."""
-        return [rows(seq.outer, begin, add(add(begin, count), int_node(seq.span))) for seq in self.spec.seqs]
+        return [rows(seq.outer, begin, shifted(add(begin, count), seq.span)) for seq in self.spec.seqs]
 
     def _non_seqs(self) -> list[Node]:
         return [port.outer for port in self.spec.non_seqs]
@@ -180,9 +187,7 @@ class Checkpointed:
         pieces = self._pieces(begin, count)
         fed = [new_input(node.type, node.name) for node in pieces]
         fixed = [new_input(node.type, node.name) for node in self._non_seqs()]
-        states = [
-            State(state, one.taps, one.reads, one.write, one.depth > 1) for state, one in zip(fresh, self.recurrences, strict=True)
-        ]
+        states = [State(state, one.taps, one.reads, one.write, one.depth > 1) for state, one in zip(fresh, self.recurrences, strict=True)]
         spec = replace(self._part(fed, fixed, count, (BLOCK, True)), states=tuple(states), traces=self.spec.traces)
         results = outputs_of(scan_node(settled(spec)))
         outputs, given = self._given(fresh, results, begin, count, along)
@@ -224,20 +229,21 @@ class Checkpointed:
     # the loop -------------------------------------------------------------------------------------------------------
 
     def _loop(self, outside: Schedule, stack: Sequence[Node], places: Node, top: Node) -> Found:
-        plan = replace(outside, **dict(zip(("slots", "block", "stride"), [new_input(node.type) for node in outside.fields()], strict=False)))
+        reads = {name: new_input(node.type, name) for name, node in outside.fields().items()}
+        plan = replace(outside, **reads)
         n, asked = len(self.recurrences), self._asked()
         end_in, top_in = new_input(int_node(0).type, "end"), new_input(int_node(0).type, "top")
         places_in = new_input(places.type, "places")
-        stack_in = [new_input(node.type, f"checkpoints_{one.reads[0].name or 'state'}") for node, one in zip(stack, self.recurrences, strict=True)]
+        stack_in = [new_input(node.type, self._name("checkpoints", one)) for node, one in zip(stack, self.recurrences, strict=True)]
         firsts = {k: self._last_cotangents(self.recurrences[k]) for k in range(n) if asked[k]}
-        along = {k: new_input(node.type, f"d_{self.recurrences[k].reads[0].name or 'state'}") for k, node in firsts.items()}
+        along = {k: new_input(node.type, self._name("d", self.recurrences[k])) for k, node in firsts.items()}
 
-        position = indexed(places_in, (top_in,))
+        position = named(indexed(places_in, (top_in,)), "position")
         apart = sub(end_in, position)
         is_stored, ahead = plan.turn(apart, sub(sub(plan.slots, int_node(1)), top_in))
         reached = self._gone_on([indexed(node, (top_in,)) for node in stack_in], position, ahead)
-        here = add(position, ahead)
-        count = least(where(is_stored, int_node(0), sub(end_in, here)), plan.block)
+        here = named(add(position, ahead), "here")
+        count = named(least(where(is_stored, int_node(0), sub(end_in, here)), plan.block), "count")
         found = self._undone(reached, here, count, along)
 
         new_end = where(is_stored, end_in, here)
@@ -253,7 +259,7 @@ class Checkpointed:
         spec = LoopSpec(
             n_steps=mul(int_node(2), self.steps),  # each turn stores a state or undoes a block: at most so many
             carries=tuple(carries),
-            non_seqs=tuple(NonSeq(node, read) for node, read in zip(outside.fields(), plan.fields(), strict=True)),
+            non_seqs=tuple(NonSeq(node, reads[name]) for name, node in outside.fields().items()),
             until=call("less_equal", new_end, self.begin),
             name=f"{self.spec.name}_checkpoints",
             notes=((TURNS, plan.kind),),
@@ -280,8 +286,8 @@ class Checkpointed:
         region = _region(value)
         if region is not None:  # zeros but for some rows
             value, start, stop = region
-            return Carry(zeros, read, incremented(read, value, ((add(here, start), add(here, stop), None),)))
-        return Carry(zeros, read, incremented(read, value, ((here, add(add(here, count), int_node(seqs[k].span)), None),)))
+            return Carry(zeros, read, incremented(read, value, ((_sum_of(here, start), _sum_of(here, stop), None),)))
+        return Carry(zeros, read, incremented(read, value, ((here, shifted(add(here, count), seqs[k].span), None),)))
 
 
 def _pushed(read: Node, value: Node, top: Node, is_stored: Node) -> Node:
@@ -289,6 +295,10 @@ def _pushed(read: Node, value: Node, top: Node, is_stored: Node) -> Node:
     n = cast(is_stored, "int64")
     slot = add(top, int_node(1))
     return written(read, rows(expand(value, (0,)), None, n), ((slot, add(slot, n), None),))
+
+
+def _sum_of(here: Node, number: Node | int) -> Node:
+    return shifted(here, number) if isinstance(number, int) else add(here, number)
 
 
 def _region(value: Node) -> tuple[Node, Node | int, Node | int] | None:

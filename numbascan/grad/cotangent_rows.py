@@ -7,7 +7,7 @@ from ..ops.algebra import incremented, indexed, is_zero, total, zeros_like
 
 
 def split_last(cotangent: Node) -> tuple[Node | None, Node | None]:
-    """(rows, last): their sum, with `last` added to the last row, is the cotangent. None for zero.
+    """(rows, last): their sum, with `last` added to the last row, is the cotangent. None where there is nothing, not for both.
 
     A loss on `out[-1]` alone so costs no row per step.
     """
@@ -24,7 +24,7 @@ def split_last(cotangent: Node) -> tuple[Node | None, Node | None]:
             stack += term.inputs
         elif not is_zero(term):
             dense.append(term)
-    return total(dense), total(last)
+    return (total(dense), total(last)) if dense or last else (cotangent, None)
 
 
 def _last_row(node: Node) -> Node | None:

@@ -57,8 +57,7 @@ def scan_cotangents(node: Node, given: Sequence[Node | None], needed: Collection
     spec = loop_spec(node)
     if spec.mit_mots:
         return _through(node, given, needed, reverse)
-    backward = _Backward(spec, given, set(needed), reverse)
-    note = dict(spec.notes).get("checkpoint")
+    backward, note = _Backward(spec, given, set(needed), reverse), dict(spec.notes).get("checkpoint")
     return backward.cotangents() if note is None else backward.checkpointed(note)
 
 

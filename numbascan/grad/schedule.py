@@ -15,7 +15,7 @@ import numpy as np
 from ..checkpoint import Checkpoint
 from ..ir.graph import substitute, toposort
 from ..ir.node import Node, constant, constant_value
-from ..ops.algebra import add, broadcast_to, call, cast, dims_of, mul, sub, where
+from ..ops.algebra import add, broadcast_to, call, cast, dims_of, mul, sub, total, where
 from ..ops.card import Card, apply
 from ..ops.lowering import Contract
 from ..ops.schedule import BINOMIAL_SPLIT, FEWEST_SLOTS, THINNED_STRIDE
@@ -45,17 +45,34 @@ def ceil_div(a: Node, b: Node) -> Node:
     return call("floor_divide", sub(add(a, b), int_node(1)), b)
 
 
+def shifted(a: Node, number: int) -> Node:
+    """`a` plus a fixed number."""
+    return add(a, int_node(number)) if number else a
+
+
+def named(node: Node, name: str) -> Node:
+    """The node itself, under a name for those who read the generated code."""
+    node.name = node.name or name
+    return node
+
+
 @dataclass(frozen=True)
 class Schedule:
-    """slots: states stored at a time. block: steps undone at once, at most. stride: steps between stored states, where that is fixed."""
+    """slots: states stored at a time. block: steps undone at once, at most.
+
+    stride: steps between stored states, where periodic. found: where online, how many states the loop's own run stores at most.
+    """
 
     kind: str
     slots: Node
     block: Node
     stride: Node | None = None
+    found: Node | None = None
 
-    def fields(self) -> tuple[Node, ...]:
-        return (self.slots, self.block) if self.stride is None else (self.slots, self.block, self.stride)
+    def fields(self) -> dict[str, Node]:
+        """Its numbers by name."""
+        numbers = {"slots": self.slots, "block": self.block, "stride": self.stride, "found": self.found}
+        return {name: named(node, name) for name, node in numbers.items() if node is not None}
 
     def turn(self, apart: Node, free: Node) -> tuple[Node, Node]:
         """(whether a state is stored, how far to go before), `apart` steps before the end, with so many free places on the stack."""
@@ -67,7 +84,8 @@ class Schedule:
             behind = sub(blocks, apply(BINOMIAL_SPLIT, blocks, add(free, int_node(1))))
             is_stored = call("logical_and", call("logical_not", is_near), call("greater", free, int_node(0)))
             ahead = sub(apart, mul(behind, self.block))
-        return is_stored, where(is_near, int_node(0), where(is_stored, ahead, sub(apart, self.block)))
+        ahead = where(is_near, int_node(0), where(is_stored, ahead, sub(apart, self.block)))
+        return named(is_stored, "is_stored"), named(ahead, "ahead")
 
 
 def schedule(note: object, steps: Node, at_most: Node, state: Node, row: Node) -> Schedule:
@@ -87,9 +105,11 @@ def schedule(note: object, steps: Node, at_most: Node, state: Node, row: Node) -
         return add(call("floor_divide", sub(memory, mul(slots, state)), row), int_node(2))
 
     if note.schedule == "online":
-        half = greatest(call("floor_divide", states, int_node(2)), int_node(1))
-        slots = least(half, greatest(at_most, int_node(1)))
-        return Schedule("online", slots, least(apply(THINNED_STRIDE, steps, slots), longest(slots)))
+        many = greatest(at_most, int_node(1))
+        found = least(greatest(call("floor_divide", states, int_node(2)), int_node(1)), many)
+        is_whole = call("less_equal", apply(THINNED_STRIDE, many, found), longest(found))  # a segment is one block, whatever the length
+        slots = where(is_whole, found, least(states, many))
+        return Schedule("online", slots, least(apply(THINNED_STRIDE, steps, found), longest(slots)), found=found)
     fewest = apply(FEWEST_SLOTS, steps, memory, state, row)
     is_enough = call("greater", fewest, int_node(0))
     if note.schedule == "periodic":
@@ -108,14 +128,15 @@ def bytes_of(recurrences: Sequence[Recurrence], kept: Sequence[Node], rows: Mapp
 
     kept: values of the step of which a block keeps a row per step. rows: what the step reads, and a value outside of that shape.
     """
-    state, row = int_node(0), int_node(0)
-    for one in recurrences:
-        size = mul(product(row_dims(one)), int_node(np.dtype(one.write.type.dtype).itemsize))
-        row = add(row, size)
-        state = add(state, mul(size, int_node(one.depth)))
-    for value in kept:
-        row = add(row, mul(_elements(value, rows), int_node(np.dtype(value.type.dtype).itemsize)))
-    return greatest(state, int_node(1)), greatest(row, int_node(1))
+    sizes = [mul(product(row_dims(one)), int_node(_itemsize(one.write))) for one in recurrences]
+    states = [size if one.depth == 1 else mul(size, int_node(one.depth)) for one, size in zip(recurrences, sizes, strict=True)]
+    sizes += [mul(_elements(value, rows), int_node(_itemsize(value))) for value in kept]
+    state, row = (greatest(total(terms) or int_node(0), int_node(1)) for terms in (states, sizes))
+    return named(state, "state_bytes"), named(row, "row_bytes")
+
+
+def _itemsize(node: Node) -> int:
+    return int(np.dtype(node.type.dtype).itemsize)
 
 
 def row_dims(one: Recurrence) -> tuple[Node, ...]:
@@ -130,7 +151,7 @@ def row_like(x: Node) -> Node:
 
 
 def product(dims: Sequence[Node]) -> Node:
-    return reduce(mul, map(as_int, dims), int_node(1))
+    return reduce(mul, map(as_int, dims)) if dims else int_node(1)
 
 
 def _elements(node: Node, rows: Mapping[Node, Node]) -> Node:

@@ -12,7 +12,7 @@ from ..types import TensorType
 from .card import Card, register
 from .lowering import Elementwise
 
-TURNS = "turns"  # the note of a loop over blocks, with its schedule; its first non-sequences are slots, block and, if periodic, stride
+TURNS = "turns"  # the note of a loop over blocks, with its schedule, whose numbers are its first non-sequences
 BLOCK = "block"  # the note of a loop whose n_steps is the least of a number and what it can be at most
 
 
@@ -78,19 +78,20 @@ def thinned_stride(steps: int, slots: int) -> int:
     return stride
 
 
-def steps_again(kind: str, steps: int, slots: int, block: int, stride: int = 0) -> int:
+def steps_again(kind: str, steps: int, slots: int, block: int, number: int = 0) -> int:
     """How many forward steps undoing `steps` takes, `block` of them at once, with `slots` states stored at a time.
 
-    Besides these, each backward step computes what it needs of the forward one. `stride`: steps between stored states, where periodic.
+    Besides these, each backward step computes what it needs of the forward one. `number`: where periodic, the steps between stored
+    states; online, how many states the loop's own run stores at most.
 
-    >>> [steps_again("binomial", 10, 3, 1), steps_again("periodic", 100, 10, 10, 10), steps_again("online", 100, 5, 32)]
-    [15, 180, 96]
+    >>> [steps_again("binomial", 10, 3, 1), steps_again("periodic", 100, 10, 10, 10), steps_again("online", 100, 5, 2, 2)]
+    [15, 180, 252]
     """
     if kind == "online":
-        apart = thinned_stride(steps, slots)
+        apart = thinned_stride(steps, number)
         starts = range(0, steps, apart)
         return sum(_steps_again(min(apart, steps - start), slots - k, block) for k, start in enumerate(starts))
-    return _steps_again(steps, slots, block, stride)
+    return _steps_again(steps, slots, block, number)
 
 
 def _steps_again(steps: int, slots: int, block: int, stride: int = 0) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Apply, Expr, Index, Literal, Template, add, choice, compare, mul
+from ..ir.loops import Apply, Expr, Index, Literal, Template, add, both, choice, compare, mul
 from ..ir.node import Node, constant
 from ..types import TensorType
 from .algebra import broadcast_to, call, concatenate, counted, dims_of, expand, indexed, on_axis, taken, total, where
@@ -15,14 +15,19 @@ from .card import apply, register
 from .history import HISTORY
 from .lowering import Indices, Operands, Pass, Passes
 from .schedule import THINNED_STRIDE, thinned_stride
-from .sized import HOLE, SizedCard, filled, not_negative, run_numbers
+from .sized import HOLE, SizedCard, filled, run_numbers
+
+
+_NO_ROOM = "thinned: there must be room for a state, and no more than there are places; {0} of {1}"
 
 
 def _evaluate(initial: Any, result: Any, *numbers: Any, slots: Any, depth: int, has_axis: bool) -> Any:
-    slots = int(filled(slots, iter(numbers)))
+    n_rows, most = map(int, filled(slots, iter(numbers)))
+    if not 1 <= most <= n_rows:
+        raise ValueError(_NO_ROOM.format(most, n_rows))
     history = np.concatenate([(initial[:depth] if has_axis else initial[np.newaxis]).astype(result.dtype), result])
-    places = range(0, len(result), thinned_stride(len(result), slots))
-    found = np.zeros((slots, depth, *result.shape[1:]), result.dtype)
+    places = range(0, len(result), thinned_stride(len(result), most))
+    found = np.zeros((n_rows, depth, *result.shape[1:]), result.dtype)
     for k, place in enumerate(places):
         found[k] = history[place : place + depth]
     return found[:, 0] if depth == 1 else found
@@ -31,26 +36,25 @@ def _evaluate(initial: Any, result: Any, *numbers: Any, slots: Any, depth: int, 
 def _infer(initial: TensorType, result: TensorType, *holes: TensorType, slots: Any, depth: int, has_axis: bool) -> TensorType:
     row = initial.shape[1:] if has_axis else initial.shape
     trailing = tuple(a if b is None else b for a, b in zip(row, result.shape[1:], strict=True))
-    lead = (None if slots == HOLE else int(slots), *((depth,) if depth > 1 else ()))
+    lead = (None if slots[0] == HOLE else int(slots[0]), *((depth,) if depth > 1 else ()))
     return TensorType(result.dtype, (*lead, *trailing))
 
 
-def _slots(view: Operands) -> Index:
-    found: Index = run_numbers(view, view.attrs["slots"], 2)
-    return found
+def _slots(view: Operands) -> tuple[Index, Index]:
+    n_rows, most = run_numbers(view, view.attrs["slots"], 2)
+    return n_rows, most
 
 
 def _dims(view: Operands) -> Indices:
-    depth, slots = view.attrs["depth"], _slots(view)
-    if not isinstance(slots, int):
-        not_negative(view, slots, "thinned")
-    return (slots, *((depth,) if depth > 1 else ()), *view.dims(1)[1:])
+    depth, (n_rows, most) = view.attrs["depth"], _slots(view)
+    view.check(both(compare(">=", most, 1), compare("<=", most, n_rows)), "ValueError", _NO_ROOM, most, n_rows)
+    return (n_rows, *((depth,) if depth > 1 else ()), *view.dims(1)[1:])
 
 
 def _passes(view: Operands) -> Sequence[Pass]:
     depth, has_axis, dtype = view.attrs["depth"], view.attrs["has_axis"], view.out.dtype
     steps = view.dims(1)[0]
-    stride = Apply("int64", Template("thinned_stride({0}, {1})"), (steps, _slots(view)))
+    stride = Apply("int64", Template("thinned_stride({0}, {1})"), (steps, _slots(view)[1]))
 
     def element(index: Indices) -> Expr:
         k, i, row = index[0], index[1] if depth > 1 else 0, index[2 if depth > 1 else 1 :]
@@ -71,7 +75,8 @@ def _vjp(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
     depth: Any = node.attr("depth")
     history = apply(HISTORY, initial, result, depth=depth, has_axis=node.attr("has_axis"))
     steps, *row = dims_of(result)
-    stride = apply(THINNED_STRIDE, steps, dims_of(node)[0])
+    _, most = filled(node.attr("slots"), iter(node.inputs[2:]))
+    stride = apply(THINNED_STRIDE, steps, most if isinstance(most, Node) else constant(most, "int64"))
     place = counted(steps)
     is_kept = expand(call("equal", call("remainder", place, stride), 0), range(1, result.type.rank))
     terms = []
@@ -81,7 +86,8 @@ def _vjp(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
         before, after = (broadcast_to(constant(0, result.type.dtype), (n, *row)) for n in (i, depth - i))
         terms.append(concatenate([before, rows, after] if i else [rows, after]))
     whole = total(terms)
-    assert whole is not None and HISTORY.vjp is not None
+    assert whole is not None
+    assert HISTORY.vjp is not None
     return (*HISTORY.vjp(history, whole), *(None for _ in node.inputs[2:]))
 
 
@@ -94,9 +100,9 @@ THINNED = register(
         _infer,
         Passes(_dims, _passes),
         samples=lambda: [
-            ((np.arange(3.0), _RUN), {"slots": 3, "depth": 1, "has_axis": False}),
-            ((np.arange(6.0).reshape(2, 3), _RUN), {"slots": 4, "depth": 2, "has_axis": True}),
-            ((np.arange(3.0), _RUN, np.int64(9)), {"slots": HOLE, "depth": 1, "has_axis": False}),
+            ((np.arange(3.0), _RUN), {"slots": (3, 3), "depth": 1, "has_axis": False}),
+            ((np.arange(6.0).reshape(2, 3), _RUN), {"slots": (5, 4), "depth": 2, "has_axis": True}),
+            ((np.arange(3.0), _RUN, np.int64(9), np.int64(7)), {"slots": (HOLE, HOLE), "depth": 1, "has_axis": False}),
         ],
         vjp=_vjp,
         linear=(0, 1),

@@ -22,7 +22,7 @@ def steps_run_again(graph: Graph, values: Sequence[Any]) -> int:
         kind = dict(spec.notes).get(TURNS)
         if kind is not None:
             assert isinstance(kind, str)
-            asked = [spec.n_steps, *(port.outer for port in spec.non_seqs[: 3 if kind == "periodic" else 2])]
+            asked = [spec.n_steps, *(port.outer for port in spec.non_seqs[: 2 if kind == "binomial" else 3])]
             turns, *numbers = map(int, interpret(Graph(graph.inputs, rebuild_with(asked, _at_most)), values))
             total += steps_again(kind, turns // 2, *numbers)
     return total

@@ -15,6 +15,7 @@ from .place import is_small
 from .save_mem import Every, Last, LastRows, Path, Request, is_loop_rows
 from .scope import Scope, cast, nest, scalar_name
 from .storage import LocalState, NextRow, RingState, Rows, RowState, StateStore, Waiting, is_kept
+from .thinning import Thinning
 from .values import Computed, Indices, InLocals, InMemory, Value, indices_of
 from .write import copied
 
@@ -32,6 +33,7 @@ class Result:
     store: StateStore | None = None
     dims: Indices = ()  # of a row, once the step is made
     sinks: dict[Request, Rows] = field(default_factory=dict)
+    thinned: dict[Request, Thinning] = field(default_factory=dict)
 
     def kinds(self) -> set[Request]:
         return set(self.wanted.values())
@@ -52,6 +54,9 @@ class Step:
         scope = Scope(self.outer.kernel, outputs, {}, self._targets())
         self.scope = scope
         scope.env.update(self._arguments())
+        for result in self.results:
+            for thinning in result.thinned.values():
+                thinning.keep(scope, self.t)
         late = [result.write for result in self.results if isinstance(result.store, RowState)]
         scope.run(last=late)
         # `run` leaves small results as expressions: they are read before any state changes

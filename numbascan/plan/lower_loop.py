@@ -13,13 +13,15 @@ from ..ir import messages
 from ..ir.loops import Expr, Index, Literal, add, compare
 from ..ir.node import Node, constant_value, outputs_of
 from ..ir.ports import LoopSpec, State, loop_spec
+from ..ops.schedule import BLOCK
 from ..types import TensorType
 from .inplace import may_update_in_place
 from .loop_step import Result, Step
 from .place import is_small
-from .save_mem import All, Every, Last, LastRows, Path, Request, requests
+from .save_mem import All, Every, Last, LastRows, Path, Request, Thinned, requests
 from .scope import Scope, cast
 from .storage import LocalState, PathState, RingState, Rows, RowState, StateStore, Tail, every_count, write_initial
+from .thinning import Thinning
 from .values import Computed, InMemory, Value
 from .write import copied
 
@@ -37,11 +39,13 @@ class _Loop:
         self.spec: LoopSpec = loop_spec(node)
         self.wanted = requests(node, scope.readers, scope.outputs)
         self.n_steps: Index = 0
+        self.room: Index = 0
         self.steps: Index = 0
         self._fitting: set[Index] = set()
 
     def make(self) -> list[Value]:
         self.n_steps = self._counted()
+        self.room = self._most_steps()
         self._check_sequences()
         results = self._results()
         buffers = [self._buffer(port.outer, port.outer.name or "cotangent") for port in self.spec.mit_mots]
@@ -67,6 +71,16 @@ class _Loop:
         if not self._fitting and not _is_clamped(self.spec.n_steps):
             self.builder.check(compare(">=", n_steps, 0), "ValueError", messages.negative_steps(self.spec), n_steps)
         return n_steps
+
+    def _most_steps(self) -> Index:
+        """The rows to take memory for: of a block inside a loop as many as any block has, so that the memory is taken outside."""
+        if (BLOCK, True) not in self.spec.notes or self.spec.n_steps.op.name != "minimum" or isinstance(self.n_steps, int):
+            return self.n_steps
+        for parent in self.spec.n_steps.inputs:
+            most = cast(self.scope.value(parent).at(()), "int64")
+            if self.builder.home_of(most).depth < self.builder.home_of(self.n_steps).depth:
+                return int(most.value.real) if isinstance(most, Literal) else self.builder.let("most", most)
+        return self.n_steps
 
     def _lengths(self, node: Node) -> set[Index]:
         """The numbers of rows of which n_steps is the least: then it is neither negative nor too large. Empty if it is not such a least."""
@@ -128,10 +142,17 @@ class _Loop:
         if size is not None and is_small(state.write) and size * state.depth <= LOCALS_ROWS:
             return LocalState(self.builder, state, initial, result.name)
         if Path() in result.kinds() or (All() in result.kinds() and self._given(result) is None):
-            return PathState(self.builder, state, initial, result.name, self.n_steps)
+            return PathState(self.builder, state, initial, result.name, self.room)
         if may_update_in_place(self.spec, state):
-            return RowState(self.builder, state, initial, result.name)
+            return RowState(self.builder, state, initial, result.name, self._taken_over(state.initial))
         return RingState(self.builder, state, initial, result.name)
+
+    def _taken_over(self, initial: Node) -> str | None:
+        """The memory of states that the loop before has kept, where nobody else reads them."""
+        if initial.op.name != "thinned" or self.scope.readers.get(initial) != [self.node]:
+            return None
+        value = self.scope.value(initial)
+        return value.array if isinstance(value, InMemory) and not value.lead else None
 
     def _given(self, result: Result) -> InMemory | None:
         """The caller's array for a result that is wanted whole."""
@@ -142,7 +163,7 @@ class _Loop:
         row = result.write.type
         for request in result.kinds():
             if isinstance(request, Path) and result.store is not None and not isinstance(result.store, PathState):
-                rows = Rows(self.builder, f"{result.name}_path", row, add(self.n_steps, result.store.state.depth), 0)
+                rows = Rows(self.builder, f"{result.name}_path", row, add(self.room, result.store.state.depth), 0)
                 array = rows.place(result.store.dims).array
                 write_initial(result.store, array)
                 result.sinks[request] = rows
@@ -150,7 +171,7 @@ class _Loop:
                 continue  # rows of the path
             elif isinstance(request, All) and not (isinstance(result.store, PathState) and self._given(result) is None):
                 given = self._given(result)
-                rows = Rows(self.builder, f"{result.name}_rows" if result.store else result.name, row, self.n_steps, 0)
+                rows = Rows(self.builder, f"{result.name}_rows" if result.store else result.name, row, self.room, 0)
                 if given is not None:
                     rows.array, rows.dims = given.array, given.dims[1:]
                     message = f"scan {self.spec.name!r}: out= has {{0}} rows for {result.name}, the loop makes {{1}}"
@@ -161,6 +182,9 @@ class _Loop:
             elif isinstance(request, Every):
                 count = every_count(self.n_steps, request.start, request.k)
                 result.sinks[request] = Rows(self.builder, f"{result.name}_kept", row, count, 0)
+            elif isinstance(request, Thinned) and result.store is not None:
+                name = next(node.name for node, wanted in result.wanted.items() if wanted == request)
+                result.thinned[request] = Thinning(self.scope, result.store, request.n_rows, request.most, name or f"{result.name}_kept")
             elif isinstance(request, Last) and result.store is None:
                 result.sinks[request] = Rows(self.builder, f"{result.name}_last", row, 1, 0)
 
@@ -174,6 +198,7 @@ class _Loop:
     @staticmethod
     def _changing(results: Sequence[Result], buffers: Sequence[InMemory]) -> list[str]:
         names = [name for result in results if result.store is not None for name in result.store.changing()]
+        names += [name for result in results for thinning in result.thinned.values() for name in thinning.changing()]
         return [*names, *(buffer.array for buffer in buffers)]
 
     # after the loop -------------------------------------------------------------------------------------------------
@@ -183,7 +208,7 @@ class _Loop:
         shape = self.node.types[result.position]
         whole: Value = Computed(shape, (self.steps, *result.dims), _nothing_left)
         for node, request in result.wanted.items():
-            value = self._rows(result, request, shape)
+            value = result.thinned[request].value(node.type) if isinstance(request, Thinned) else self._rows(result, request, shape)
             if node is self._output(result.position):
                 whole = value
             else:

@@ -1,8 +1,8 @@
 """ScanSaveMem: which rows of each result any reader can see.
 
 A result of which only the end, or every k-th row, is read costs memory for those rows alone. What the readers may be:
-`out[-1]` (Last), `out[-k:]` (Tail), `out[s::k]` (Every), the rows from the initial ones on, as gradients read them (Path), anything
-else (All).
+`out[-1]` (Last), `out[-k:]` (Tail), `out[s::k]` (Every), the rows from the initial ones on, as gradients read them (Path), states evenly
+apart, as many as there is room for (Thinned), anything else (All).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..ir.graph import Graph, substitute, toposort
 from ..ir.node import ITEM, Node
 from ..ir.ports import SCAN, loop_spec
-from ..ops.sized import HOLE, SizedCard, sized
+from ..ops.sized import HOLE, SizedCard, filled, sized
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,15 @@ class Path:
     """Every row of a state, and its initial rows before them."""
 
 
-Request = All | Last | LastRows | Every | Path
+@dataclass(frozen=True)
+class Thinned:
+    """A state at every 2**m-th step, with the least m at which these are no more than `most`; room for `n_rows`."""
+
+    n_rows: Node | int
+    most: Node | int
+
+
+Request = All | Last | LastRows | Every | Path | Thinned
 
 
 def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[dict[Node, Request]]:
@@ -58,7 +66,7 @@ def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequen
         for reader in readers[source]:
             if reader is source or reader.op.name == "dim":  # noted as an output; asks for no row
                 continue
-            request = Path() if is_history(reader) else row_request(reader)
+            request = _state_request(reader, node) or row_request(reader)
             found[position][source if isinstance(request, All) else reader] = request
     return found
 
@@ -88,9 +96,29 @@ def row_request(reader: Node) -> Request:
     return Every(start or 0, step or 1)
 
 
+def _state_request(reader: Node, loop: Node) -> Request | None:
+    """What a node that stands for rows of a state and its initial ones asks for; None for another node."""
+    if is_history(reader):
+        return Path()
+    if not is_thinned(reader):
+        return None
+    request = Thinned(*filled(reader.attr("slots"), iter(reader.inputs[2:])))
+    return request if loop not in toposort(reader.inputs[2:]) else None
+
+
 def is_history(node: Node) -> bool:
     """Is the node the rows of a loop's state from its initial ones on?"""
-    if node.op.name != "history" or not _is_loop_result(node.inputs[1]):
+    return node.op.name == "history" and _is_of_state(node)
+
+
+def is_thinned(node: Node) -> bool:
+    """Is the node states of a loop that lie evenly apart?"""
+    return node.op.name == "thinned" and _is_of_state(node)
+
+
+def _is_of_state(node: Node) -> bool:
+    """Are the operands a loop's state, its initial rows first?"""
+    if not _is_loop_result(node.inputs[1]):
         return False
     source = node.inputs[1]
     loop, index = (source.inputs[0], source.attr("index")) if source.op is ITEM else (source, 0)
@@ -110,13 +138,15 @@ def is_row_read(node: Node) -> bool:
 
 def is_loop_rows(node: Node) -> bool:
     """Does the node stand for some rows of a loop's result, which the loop itself keeps?"""
-    return is_history(node) or (is_row_read(node) and _is_loop_result(node.inputs[0]))
+    return is_history(node) or is_thinned(node) or (is_row_read(node) and _is_loop_result(node.inputs[0]))
 
 
 def may_end_early(node: Node) -> bool:
     """Is the number of rows of a loop's result (or of some of its rows) for `until` to say?"""
     if is_history(node):
         node = node.inputs[1]
+    elif is_thinned(node):
+        return False
     elif is_loop_rows(node):
         if row_request(node) == Last():
             return False

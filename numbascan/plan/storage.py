@@ -187,11 +187,13 @@ class RingState(StateStore):
 
 
 class RowState(StateStore):
-    """One row, updated in place."""
+    """One row, updated in place; `array`: where the initial value lies already, if that memory may be taken over."""
 
-    def __init__(self, builder: Builder, state: State, initial: Value, name: str) -> None:
+    def __init__(self, builder: Builder, state: State, initial: Value, name: str, array: str | None = None) -> None:
         super().__init__(builder, state, initial, name)
-        self.array = builder.alloc(name, self.dims, self.type.dtype)
+        self.array = array or builder.alloc(name, self.dims, self.type.dtype)
+        if array is not None:
+            return
         nest(builder, self.dims, lambda index: builder.emit(Store(self.array, index, self.initial_row(0, index))))
 
     def changing(self) -> list[str]:

@@ -1,0 +1,363 @@
+"""Checkpoints change what a gradient stores and how often it runs a step, never its value."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+import numbascan.tensor as nt
+from numbascan.oracle import interpret
+from numbascan.ops.schedule import extra_steps, fewest_slots, steps_again, thinned_stride
+
+SCHEDULES = ["binomial", "periodic", "online"]
+STATE = 8  # bytes of a scalar float64 state
+
+
+def states(count, schedule="binomial"):
+    """Memory for so many scalar states."""
+    return ns.Checkpoint(STATE * count, schedule)
+
+
+CHECKPOINTS = [1, 3, 50, "auto", *(states(count, schedule) for schedule in SCHEDULES for count in (1, 2, 3, 6, 40))]
+FEW = [1, 4, states(3), states(9, "periodic"), states(5, "online"), states(100, "online")]
+
+
+def text(checkpoint):
+    return f"{checkpoint.schedule}-{checkpoint.memory}" if isinstance(checkpoint, ns.Checkpoint) else str(checkpoint)
+
+
+def rows(step, *args, **kwargs):
+    return ns.scan(step, *args, return_updates=False, **kwargs)
+
+
+def gradients(program, n_wrt, mode="python"):
+    """(value, gradients with respect to the first arguments) of a program: (checkpoint) -> a function of arrays."""
+    return lambda checkpoint: ns.jit(ns.value_and_grad(program(checkpoint), tuple(range(n_wrt))), mode=mode)
+
+
+def same(found, expected, rtol=1e-12):
+    """The value exactly, the gradients up to rounding."""
+    np.testing.assert_array_equal(found[0], expected[0])
+    for one, other in zip(found[1], expected[1], strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
+
+
+# programs: each is (checkpoint) -> cost, how many arguments it is differentiated by, and arguments for n steps ---------------------------
+
+RNG = np.random.default_rng(7)
+W = RNG.normal(size=(9, 9)) / 3
+
+
+def noise(*shape):
+    return RNG.normal(size=shape)
+
+
+def leaky(checkpoint):
+    return lambda w, xs, v0: rows(lambda x, v, w: np.tanh(w * v + x), xs, v0, w, checkpoint=checkpoint)[1:].sum() + v0 * w
+
+
+def last_row_or_none(checkpoint):
+    def cost(w, xs, v0):
+        path = rows(lambda x, v, w: np.tanh(w * v + x), xs, v0, w, checkpoint=checkpoint)
+        return path[-1:].sum() + 0.5 * np.sum(path[::2] ** 2)
+
+    return cost
+
+
+def taps(checkpoint):
+    def cost(w, xs, first):
+        def step(before, here, later, third, one, w):
+            return np.sin(third) * w + 0.3 * one * here + before * later
+
+        sequence = {"input": xs, "taps": [-1, 0, 2]}
+        return np.sum(rows(step, sequence, {"initial": first, "taps": [-3, -1]}, w, checkpoint=checkpoint) ** 2)
+
+    return cost
+
+
+def several(checkpoint):
+    def cost(w, xs, a0, b0):
+        def step(x, before, a, b, w):
+            return a * w + np.cos(b), b + 0.1 * before * a, a * b * x
+
+        outputs = [{"initial": a0, "taps": [-2, -1]}, b0, None]
+        a, b, c = rows(step, xs, outputs, w, checkpoint=checkpoint)
+        return a.sum() + np.sum(b[-2:] ** 2) + np.sum(c * a)
+
+    return cost
+
+
+def vectors(checkpoint):
+    def cost(matrix, xs, v0):
+        path = rows(lambda x, v, matrix: np.tanh(matrix @ v + x), xs, v0, matrix, checkpoint=checkpoint)
+        return np.sum(path[-1:]) + np.sum(path**2)
+
+    return cost
+
+
+def integers(checkpoint):
+    def cost(w, xs):
+        _, path = rows(lambda x, k, v, w: (k + 2, v * w + x * k), xs, [np.int64(1), 0.5], w, checkpoint=checkpoint)
+        return path.sum()
+
+    return cost
+
+
+def backwards(checkpoint):
+    def cost(xs, v0):
+        return rows(lambda x, y, v: v * 0.9 + np.sin(x * y), {"input": xs, "taps": [0, 1]}, v0, go_backwards=True, checkpoint=checkpoint)[-1:].sum()
+
+    return cost
+
+
+def until(checkpoint):
+    def cost(w, xs, v0, limit):
+        def step(x, v, w, limit):
+            new = v * w + x * x
+            return (new, np.sqrt(new)), ns.until(new > limit)
+
+        path, roots = rows(step, xs, [v0, None], [w, limit], checkpoint=checkpoint)
+        return path[-1:].sum() + np.sum(roots * path)
+
+    return cost
+
+
+def nested(checkpoint):
+    def cost(w, xs, v0):
+        def step(row, v, w):
+            return rows(lambda x, u, w: np.tanh(u * w + x), row, v, w, checkpoint=checkpoint)[-1]
+
+        return np.sum(rows(step, xs, v0, w, checkpoint=checkpoint) ** 2)
+
+    return cost
+
+
+def everywhere(checkpoint):
+    """One variable is sequence, initial value and non-sequence."""
+    return lambda x: rows(lambda a, v, x: v * np.mean(x) + a * x, x, x, x, checkpoint=checkpoint).sum()
+
+
+def without_states(checkpoint):
+    return lambda w, xs: np.sum(rows(lambda x, w: np.exp(w * x), xs, None, w, checkpoint=checkpoint))
+
+
+def untouched_state(checkpoint):
+    """A state on which no input has an influence, and one whose rows nobody reads."""
+
+    def cost(w, xs):
+        def step(x, free, unread, v, w):
+            return free * 0.5, unread + w * x, v + free * w * x
+
+        return rows(step, xs, [1.0, 0.0, 0.0], w, checkpoint=checkpoint)[2].sum()
+
+    return cost
+
+
+PROGRAMS = {
+    "leaky": (leaky, 3, lambda n: (0.7, noise(n), 0.3)),
+    "last_row": (last_row_or_none, 3, lambda n: (0.7, noise(n), 0.3)),
+    "taps": (taps, 3, lambda n: (0.7, noise(n + 3), noise(3))),
+    "several": (several, 4, lambda n: (0.7, noise(n), noise(2), 0.3)),
+    "vectors": (vectors, 3, lambda n: (W, noise(n, 9), noise(9))),
+    "integers": (integers, 2, lambda n: (0.7, noise(n))),
+    "backwards": (backwards, 2, lambda n: (noise(n + 1), 0.3)),
+    "until": (until, 3, lambda n: (0.9, noise(n + 4), 0.3, 0.05 * n)),
+    "nested": (nested, 3, lambda n: (0.7, noise(n, 4), 0.3)),
+    "everywhere": (everywhere, 1, lambda n: (noise(n),)),
+    "without_states": (without_states, 2, lambda n: (0.7, noise(n))),
+    "untouched_state": (untouched_state, 2, lambda n: (0.7, noise(n))),
+}
+LENGTHS = [0, 1, 2, 3, 4, 5, 11]
+
+
+@pytest.mark.parametrize("checkpoint", CHECKPOINTS, ids=text)
+def test_no_length_and_no_memory_changes_a_gradient(checkpoint):
+    program, n_wrt, values = PROGRAMS["last_row"]
+    plain, checkpointed = gradients(program, n_wrt)(None), gradients(program, n_wrt)(checkpoint)
+    for n in (*LENGTHS, 24, 50):
+        given = values(n)
+        same(checkpointed(*given), plain(*given))
+
+
+@pytest.mark.parametrize("checkpoint", FEW, ids=text)
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "last_row"])
+def test_no_kind_of_loop_is_excepted(name, checkpoint):
+    program, n_wrt, values = PROGRAMS[name]
+    plain, checkpointed = gradients(program, n_wrt)(None), gradients(program, n_wrt)(checkpoint)
+    for n in LENGTHS:
+        given = values(n)
+        same(checkpointed(*given), plain(*given))
+
+
+@pytest.mark.parametrize("truncated", [1, 3, 4, 20])
+@pytest.mark.parametrize("checkpoint", [2, states(2), states(6, "online")], ids=text)
+def test_truncate_gradient(checkpoint, truncated):
+    def program(checkpoint):
+        def cost(w, xs, first, limit):
+            def step(x, third, one, w, limit):
+                new = np.sin(third) * w + one * x
+                return new, ns.until(new > limit)
+
+            start = {"initial": first, "taps": [-3, -1]}
+            path = rows(step, xs, start, [w, limit], truncate_gradient=truncated, checkpoint=checkpoint)
+            return path[-1:].sum() + np.sum(path**2)
+
+        return cost
+
+    plain, checkpointed = gradients(program, 3)(None), gradients(program, 3)(checkpoint)
+    for n in (1, 3, 4, 9):
+        for limit in (0.8, 100.0):
+            given = 0.7, noise(n), noise(3), limit
+            same(checkpointed(*given), plain(*given))
+
+
+@pytest.mark.parametrize("checkpoint", FEW, ids=text)
+def test_the_initial_value_of_a_shared_variable_has_its_gradient(checkpoint):
+    x, w = nt.dvector("x"), nt.dscalar("w")
+
+    def compiled(checkpoint):
+        total, level = ns.shared(0.4, name="total"), ns.shared(np.array([0.3, -0.2]), name="level")
+
+        def step(x, v, w):
+            return v * w + total + level.sum(), {total: total * w + x, level: np.tanh(level * v)}
+
+        path, updates = ns.scan(step, x, 0.1, w, checkpoint=checkpoint)
+        cost = np.sum(path) + updates[total] * path[-1:].sum() + np.sum(updates[level])
+        return ns.function([x, w], [cost, *ns.grad(cost, [x, w, total, level])], mode="python")
+
+    plain, checkpointed = compiled(None), compiled(checkpoint)
+    for n in (1, 2, 5, 10):
+        given = noise(n), 0.8
+        for one, other in zip(checkpointed(*given), plain(*given), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("checkpoint", FEW, ids=text)
+def test_single_precision_stays_single(checkpoint):
+    values = np.float32(0.7), noise(7).astype("float32"), np.float32(0.3)
+    plain, checkpointed = gradients(leaky, 3)(None)(*values), gradients(leaky, 3)(checkpoint)(*values)
+    assert all(one.dtype == "float32" for one in checkpointed[1])
+    same(checkpointed, plain, rtol=1e-5)
+
+
+@pytest.mark.parametrize("checkpoint", [2, states(2), states(7, "periodic"), states(4, "online")], ids=text)
+def test_second_derivatives_through_a_loop_with_checkpoints(checkpoint):
+    def hessian(checkpoint):
+        def cost(z):
+            start = {"initial": z[:2], "taps": [-2, -1]}
+            path = rows(lambda x, a, b, z: np.sin(a * z[2]) + b * x, z, start, z, checkpoint=checkpoint)
+            return path[-1] + np.sum(path**2)
+
+        return ns.jit(ns.hessian(cost), mode="python")(np.array([0.3, -0.4, 0.9, 0.2, 0.6]))
+
+    np.testing.assert_allclose(hessian(checkpoint), hessian(None), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("checkpoint", FEW, ids=text)
+def test_forward_mode_along_a_gradient_with_checkpoints(checkpoint):
+    def along(checkpoint):
+        def moved(w, xs):
+            return ns.jvp(ns.grad(leaky(checkpoint), (0, 1)), (w, xs, 0.3), (1.0, np.ones_like(xs), 0.0))[1]
+
+        return ns.jit(moved, mode="python")(0.7, np.linspace(-1, 1, 8))
+
+    for one, other in zip(along(checkpoint), along(None), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
+
+
+def test_a_value_does_not_change():
+    given = 0.7, noise(9), 0.3
+    expected = ns.jit(leaky(None), mode="python")(*given)
+    for checkpoint in CHECKPOINTS:
+        assert ns.jit(leaky(checkpoint), mode="python")(*given) == expected
+
+
+# scan_checkpoints -------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 8, 100])
+@pytest.mark.parametrize("is_padded", [True, False])
+def test_scan_checkpoints_has_the_gradient_of_the_rows_it_returns(k, is_padded):
+    def step(before, here, third, one, w):
+        return np.sin(third) * w + before * one * here, here * w
+
+    def with_checkpoints(w, xs, first):
+        start = [{"initial": first, "taps": [-3, -1]}, None]
+        (kept, others), _ = ns.scan_checkpoints(step, {"input": xs, "taps": [-1, 0]}, start, w, save_every_N=k, padding=is_padded)
+        return np.sum(kept**2) + others.sum()
+
+    def without(w, xs, first):
+        start = [{"initial": first, "taps": [-3, -1]}, None]
+        path, others = rows(step, {"input": xs, "taps": [-1, 0]}, start, w)
+        n = path.shape[0]
+        chosen = path[k - 1 :: k], others[k - 1 :: k]
+        if is_padded and n % k:
+            chosen = tuple(np.concatenate([rows, whole[-1:]]) for rows, whole in zip(chosen, (path, others), strict=True))
+        return np.sum(chosen[0] ** 2) + chosen[1].sum()
+
+    for n in (1, 5, 8, 12):
+        given = 0.8, noise(n + 1), noise(3)
+        found, expected = (ns.jit(ns.value_and_grad(f, (0, 1, 2), disconnected_inputs="ignore"), mode="python")(*given) for f in (with_checkpoints, without))
+        same(found, expected)
+
+
+# how many steps are run again -------------------------------------------------------------------------------------------------------------
+
+OPTIMUM = [(10, 3, 15), (100, 5, 316), (1000, 10, 3636), (10**6, 100, 3_817_896)]
+
+
+@pytest.mark.parametrize("n, count, expected", OPTIMUM)
+def test_the_number_of_steps_run_again_is_told_before_anything_runs(n, count, expected):
+    gradient = ns.grad(leaky(states(count)), (0, 2))
+    gradient.lower(0.7, np.zeros(n), 0.3)
+    memory = gradient.memory()
+    assert memory.steps_again == expected == extra_steps(n, count)
+    assert memory.checkpoints <= STATE * count
+
+
+def run_steps(program, given, monkeypatch):
+    """How often a program runs steps of each loop in mode="python", by the loop's name; and how often its backward loop is run."""
+    steps, runs = Counter(), Counter()
+    step, run = interpret.Loop.step, interpret.Loop.run
+
+    def counted(self, t):
+        steps[self.spec.name] += 1
+        return step(self, t)
+
+    def counted_run(self):
+        runs[self.spec.name] += self.n_steps > 0
+        return run(self)
+
+    monkeypatch.setattr(interpret.Loop, "step", counted)
+    monkeypatch.setattr(interpret.Loop, "run", counted_run)
+    program(*given)
+    monkeypatch.undo()
+    return steps, runs
+
+
+def named(checkpoint):
+    return lambda w, xs, v0: rows(lambda x, v, w: np.tanh(w * v + x), xs, v0, w, checkpoint=checkpoint, name="loop")[-1]
+
+
+@pytest.mark.parametrize("n, count, expected", OPTIMUM[:2])
+def test_no_more_steps_are_run(n, count, expected, monkeypatch):
+    gradient = ns.jit(ns.grad(named(states(count)), (0, 1)), mode="python")
+    steps, runs = run_steps(gradient, (0.7, np.linspace(-1, 1, n), 0.3), monkeypatch)
+    assert steps["loop_gradient"] == n
+    assert steps["loop"] - runs["loop_gradient"] == expected  # each run of the backward loop computes a last step for itself
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("count", [1, 2, 4, 9, 16, 60])
+def test_what_is_told_is_what_is_run(schedule, count, monkeypatch):
+    n = 45
+    gradient = ns.grad(named(states(count, schedule)), (0, 1))
+    given = 0.7, np.linspace(-1, 1, n), 0.3
+    told = gradient.lower(*given).memory().steps_again
+    steps, runs = run_steps(ns.jit(ns.grad(named(states(count, schedule)), (0, 1)), mode="python"), given, monkeypatch)
+    first = n if schedule == "online" else 0  # the loop's own run, which the gradient alone does not need otherwise
+    assert steps["loop"] - runs["loop_gradient"] - first == told
+    if schedule == "binomial":
+        assert told == extra_steps(n, count)

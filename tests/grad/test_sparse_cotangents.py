@@ -1,0 +1,109 @@
+"""Cotangents of parts of a value make one array: side by side where the parts cut one axis and cannot overlap, else added up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+import numbascan.tensor as nt
+
+RNG = np.random.default_rng(11)
+WIDE, NARROW, LONG = RNG.normal(size=(3, 80)), RNG.normal(size=(5, 7)), RNG.normal(size=40)
+
+
+def weighted(*parts: Any) -> Any:
+    """A sum to which every element of every part adds in its own way."""
+    return sum((k + 1) * (np.sin(part) * part).sum() for k, part in enumerate(parts))
+
+
+def gates(z: Any) -> Any:
+    i, f, g, o = (z[:, k * 20 : (k + 1) * 20] for k in range(4))
+    return (nt.sigmoid(i) * np.tanh(g) + nt.sigmoid(f) * np.tanh(o)).sum()
+
+
+JOINED: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "gates": (gates, WIDE),
+    "gates in another order": (lambda z: weighted(z[:, 40:], z[:, :15], z[:, 15:40]), WIDE),
+    "gaps before, between and after": (lambda z: weighted(z[:, 3:9], z[:, 11:30]), WIDE),
+    "slices that end with the axis, whatever its length": (lambda z: weighted(z[:, 2:70], z[:, 70:90], z[:, 95:99], z[:, 99:]), WIDE),
+    "the first axis": (lambda z: weighted(z[4:20], z[25:]), LONG),
+    "bounds from the end of a known axis": (lambda z: weighted(z[:, :-4], z[:, -3:-1]), NARROW),
+    "single places and slices of a known axis": (lambda z: weighted(z[:, 1], z[:, 3:5], z[:, -1]), NARROW),
+    "all places of a vector": (lambda z: weighted(*(z[k] for k in range(12))), LONG[:12]),
+    "an empty slice between": (lambda z: weighted(z[2:5], z[5:5], z[6:]), LONG),
+    "the middle axis": (lambda z: weighted(z[:, 1:3], z[:, 4:]), RNG.normal(size=(2, 20, 18))),
+}
+
+ADDED: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "slices that overlap": (lambda z: weighted(z[:, :30], z[:, 20:]), WIDE),
+    "slices that may overlap": (lambda z: weighted(z[:30], z[-15:]), LONG),
+    "slices that overlap in one place of two axes": (lambda z: weighted(z[:4, :5], z[3:, 4:]), NARROW),
+    "blocks of two axes": (lambda z: weighted(z[:3, :5], z[3:, 5:]), NARROW),
+    "steps": (lambda z: weighted(z[::2], z[1::2]), LONG),
+    "places of an axis of any length": (lambda z: weighted(z[0], z[1:]), LONG),
+    "a part and the whole": (lambda z: weighted(z[:10], z[10:], z), LONG),
+    "a new axis": (lambda z: weighted(z[None, :10], z[10:]), LONG),
+    "a slice inside another": (lambda z: weighted(z[:20], z[5:5], z[20:]), LONG),
+}
+
+
+def text_of_right_gradient(f: Callable[[Any], Any], x: Any) -> str:
+    """The text of the gradient, whose numbers are those of the interpreter, and rise as f does along a random direction."""
+    gradient, value = ns.grad(f), ns.jit(f, mode="python")
+    found, along = gradient(x), RNG.normal(size=x.shape)
+    np.testing.assert_allclose(found, ns.jit(lambda x: ns.grad(f)(x), mode="python")(x), rtol=1e-12, atol=1e-12)
+    narrow, wide = ((value(x + h * along) - value(x - h * along)) / (2 * h) for h in (1e-3, 2e-3))
+    np.testing.assert_allclose((found * along).sum(), (4 * narrow - wide) / 3, rtol=1e-8)
+    return gradient.source()
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_parts_of_one_axis_are_written_side_by_side(name: str) -> None:
+    text = text_of_right_gradient(*JOINED[name])
+    assert "subtensor" not in text
+    assert text.count("concatenate = np.empty") <= 1  # a short vector lives in locals
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_parts_that_may_overlap_are_added_up(name: str) -> None:
+    assert "concatenate" not in text_of_right_gradient(*ADDED[name])
+
+
+def test_joined_parts_have_derivatives_themselves() -> None:
+    def bent(z: Any) -> Any:
+        return (ns.grad(gates)(z) ** 2).sum() + ns.jvp(gates, (z,), (z,))[1]
+
+    text_of_right_gradient(bent, WIDE)
+
+
+@pytest.mark.parametrize("length", [5, 20, 33, 60, 99])
+def test_slices_of_one_text_fit_every_length(length: int) -> None:
+    gradient = ns.grad(lambda z: weighted(z[10:30], z[30:60], z[70:80]))
+    z = RNG.normal(size=length)
+    expected = np.zeros(length)
+    for k, part in enumerate((slice(10, 30), slice(30, 60), slice(70, 80))):
+        expected[part] = (k + 1) * (np.sin(z[part]) + z[part] * np.cos(z[part]))
+    np.testing.assert_allclose(gradient(z), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_values_of_a_users_rule_may_broadcast_to_their_part() -> None:
+    @ns.custom_vjp
+    def first(z: Any) -> Any:
+        return z[:10].sum()
+
+    first.defvjp(lambda z: (first(z), z), lambda z, g: (nt.set_subtensor(np.zeros_like(z)[:10], g),))
+    np.testing.assert_allclose(ns.grad(lambda z: first(z) + z[10:].sum())(LONG), np.ones(40))
+
+
+def test_values_that_do_not_fill_their_part_are_refused() -> None:
+    @ns.custom_vjp
+    def first(z: Any) -> Any:
+        return z[:10].sum()
+
+    first.defvjp(lambda z: (first(z), z), lambda z, g: (nt.set_subtensor(np.zeros_like(z)[:10], g * z[:9]),))
+    with pytest.raises(ValueError, match="has length 9 along axis 0; it must have 10"):
+        ns.grad(lambda z: first(z) + z[10:].sum())(LONG)
