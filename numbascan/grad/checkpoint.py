@@ -100,7 +100,7 @@ class Checkpointed:
         """The stack, the places of its states among the steps, and its top: the state before the first step that is undone."""
         start = [self._initial(one) for one in self.recurrences]
         if self.is_cut:
-            start = self._gone_on(start, int_node(0), self.begin)
+            start = self._gone_on(start, int_node(0), self.begin, (TURNS, "ahead"))
         stack = [
             broadcast_to(expand(state, (0,)), (plan.slots, *self._dims(one))) for one, state in zip(self.recurrences, start, strict=True)
         ]
@@ -159,9 +159,9 @@ class Checkpointed:
     def _non_seqs(self) -> list[Node]:
         return [port.outer for port in self.spec.non_seqs]
 
-    def _gone_on(self, start: Sequence[Node], begin: Node, count: Node) -> list[Node]:
+    def _gone_on(self, start: Sequence[Node], begin: Node, count: Node, *notes: tuple[str, object]) -> list[Node]:
         """The states `count` steps after `begin`."""
-        spec = self._part(self._pieces(begin, count), self._non_seqs(), count)
+        spec = self._part(self._pieces(begin, count), self._non_seqs(), count, *notes)
         single = [(one, state) for one, state in zip(self.recurrences, start, strict=True) if one.depth == 1]
         several = [(one, state) for one, state in zip(self.recurrences, start, strict=True) if one.depth > 1]
         spec = replace(

@@ -167,11 +167,11 @@ class _Backward:
 
     def checkpointed(self, note: object) -> list[Node | None]:
         """The same, with few of the states stored."""
-        wanted, step = self._dependent_reads(), list(self._step().values())
+        wanted, step = self._dependent_reads(), self._step()
         result: list[Node | None] = [None] * len(self.spec.outer_inputs())
         if not step:
             return result
-        kept = kept_values(step, self._writes(), self.spec.inner_inputs(), self._stored_writes(step))
+        kept = self._kept_besides(step)
         carried = self.recurrences[len(self.spec.states) :]
         self.stored, self.used = [], {one.reads[0] for one in carried} if needs_rows(note) else set()
         self._forward([])
@@ -184,6 +184,15 @@ class _Backward:
         for k, place in enumerate((*seqs, *non_seqs), len(self.recurrences)):
             result[place] = found.get(k)
         return result
+
+    def _kept_besides(self, step: dict[Node, Node]) -> list[Node]:
+        """What the backward loop of a block keeps of each step besides states, as values of the forward step."""
+        values = list(step.values())
+        kept = kept_values(values, self._writes(), self.spec.inner_inputs(), self._stored_writes(values))
+        products = [product for port in self.spec.non_seqs if port.read in step for product in split_products(step[port.read])[1]]
+        factors = dict.fromkeys(factor for product in products for factor in (product.a, product.b))
+        writes = self._writes()
+        return [*kept, *substitute(list(factors), {above: writes[k] for k, above in self.above.items()})]
 
     def _stored_writes(self, values: Sequence[Node]) -> list[Node]:
         """What the forward step wrote into states whose rows are read again anyway: it need not be computed again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..errors import ScanTypeError
@@ -10,6 +11,8 @@ from .graph import substitute
 from .messages import changed_type
 from .node import Node, new_input
 from .ports import LoopSpec, row_of
+
+Agreed = Callable[[int | None, int | None], int | None]
 
 
 def respecialised(spec: LoopSpec, inputs: tuple[Node, ...]) -> LoopSpec:
@@ -24,12 +27,25 @@ def respecialised(spec: LoopSpec, inputs: tuple[Node, ...]) -> LoopSpec:
 
 
 def settled(spec: LoopSpec) -> LoopSpec:
-    """`spec` with those dimensions of its states unknown that the step does not keep, and those known that every step gives."""
-    widened = _widened(spec)
-    while widened is not None:
-        spec = _on_types(spec, widened)
-        widened = _widened(spec)
+    """`spec` with those dimensions of its states unknown that the step does not keep, and those known that every step gives.
+
+    First all that is known of initial values or of steps counts, then what the steps do not confirm is dropped: each of the two can only
+    go on in one direction, so both end.
+    """
+    for agreed in (_either, _both):
+        types = _state_types(spec, agreed)
+        while types is not None:
+            spec = _on_types(spec, types)
+            types = _state_types(spec, agreed)
     return spec
+
+
+def _either(before: int | None, after: int | None) -> int | None:
+    return after if before is None else before
+
+
+def _both(before: int | None, after: int | None) -> int | None:
+    return before if before == after else None
 
 
 def _on_types(spec: LoopSpec, reads: list[TensorType]) -> LoopSpec:
@@ -49,15 +65,15 @@ def _read_types(spec: LoopSpec) -> list[TensorType]:
     return types + [port.outer.type for port in spec.non_seqs]
 
 
-def _widened(spec: LoopSpec) -> list[TensorType] | None:
-    """Types of the reads with the dimensions of what a step makes of them; None where these are the same."""
+def _state_types(spec: LoopSpec, agreed: Agreed) -> list[TensorType] | None:
+    """Types of the reads with the dimensions that they and what a step makes of them agree on; None where these are the same."""
     types = [node.type for node in spec.inner_inputs()]
     position = sum(len(seq.reads) for seq in spec.seqs) + sum(len(mit_mot.reads) for mit_mot in spec.mit_mots)
     changed = False
     recurrent = [(state.reads, state.write) for state in spec.states] + [((carry.read,), carry.write) for carry in spec.carries]
     for k, (reads, write) in enumerate(recurrent):
         for offset, read in enumerate(reads):
-            kept = _kept(read.type, write.type)
+            kept = _kept(read.type, write.type, agreed)
             if kept is None:
                 raise ScanTypeError(changed_type(spec, k, read))
             changed |= kept != read.type
@@ -66,11 +82,11 @@ def _widened(spec: LoopSpec) -> list[TensorType] | None:
     return types if changed else None
 
 
-def _kept(read: TensorType, write: TensorType) -> TensorType | None:
-    """`read` without the dimensions that `write` does not keep, with those that it fixes; None where the two cannot be one type."""
+def _kept(read: TensorType, write: TensorType, agreed: Agreed) -> TensorType | None:
+    """`read` with the dimensions that the two agree on; None where they cannot be one type."""
     if read.dtype != write.dtype or read.rank != write.rank:
         return None
     pairs = list(zip(read.shape, write.shape, strict=True))
     if any(before is not None and after is not None and before != after for before, after in pairs):
         return None
-    return replace(read, shape=write.shape)
+    return replace(read, shape=tuple(agreed(before, after) for before, after in pairs))

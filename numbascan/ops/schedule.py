@@ -12,7 +12,8 @@ from ..types import TensorType
 from .card import Card, register
 from .lowering import Elementwise
 
-TURNS = "turns"  # the note of a loop over blocks, with its schedule, whose numbers are its first non-sequences
+TURNS = "turns"  # the note of a loop over blocks, with its schedule, whose numbers are its first non-sequences; "ahead": of a run before it
+NUMBERS = {"binomial": 2, "periodic": 3, "online": 3, "ahead": 0}
 BLOCK = "block"  # the note of a loop whose n_steps is the least of a number and what it can be at most
 
 

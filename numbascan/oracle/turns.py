@@ -8,7 +8,7 @@ from typing import Any
 from ..ir.graph import Graph, rebuild_with, toposort
 from ..ir.node import ITEM, Node
 from ..ir.ports import SCAN, loop_spec
-from ..ops.schedule import TURNS, steps_again
+from ..ops.schedule import NUMBERS, TURNS, steps_again
 from .interpret import interpret
 
 
@@ -16,15 +16,12 @@ def steps_run_again(graph: Graph, values: Sequence[Any]) -> int:
     """The forward steps beyond the first run of each loop; for a loop that may end early, as many as there are if it does not."""
     total = 0
     for node in toposort(graph.outputs):
-        if node.op is not SCAN:
-            continue
-        spec = loop_spec(node)
-        kind = dict(spec.notes).get(TURNS)
-        if kind is not None:
-            assert isinstance(kind, str)
-            asked = [spec.n_steps, *(port.outer for port in spec.non_seqs[: 2 if kind == "binomial" else 3])]
-            turns, *numbers = map(int, interpret(Graph(graph.inputs, rebuild_with(asked, _at_most)), values))
-            total += steps_again(kind, turns // 2, *numbers)
+        kind = dict(loop_spec(node).notes).get(TURNS) if node.op is SCAN else None
+        if isinstance(kind, str):
+            spec = loop_spec(node)
+            asked = [spec.n_steps, *(port.outer for port in spec.non_seqs[: NUMBERS[kind]])]
+            steps, *numbers = map(int, interpret(Graph(graph.inputs, rebuild_with(asked, _at_most)), values))
+            total += steps_again(kind, steps // 2, *numbers) if numbers else steps
     return total
 
 

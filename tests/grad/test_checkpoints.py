@@ -9,6 +9,7 @@ import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.oracle import interpret
 from numbascan.ops.schedule import extra_steps, fewest_slots, steps_again, thinned_stride
+from numbascan.oracle.turns import steps_run_again
 
 SCHEDULES = ["binomial", "periodic", "online"]
 STATE = 8  # bytes of a scalar float64 state
@@ -349,15 +350,154 @@ def test_no_more_steps_are_run(n, count, expected, monkeypatch):
     assert steps["loop"] - runs["loop_gradient"] == expected  # each run of the backward loop computes a last step for itself
 
 
+def graph_of_gradient(checkpoint, **options):
+    """A gradient as a function in mode="python": of w, a sequence and an initial value."""
+    w, xs, v0 = nt.dscalar("w"), nt.dvector("xs"), nt.dscalar("v0")
+    path = rows(lambda x, v, w: np.tanh(w * v + x), xs, v0, w, checkpoint=checkpoint, name="loop", **options)
+    return ns.function([w, xs, v0], ns.grad(path[-1], [w, xs]), mode="python")
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("count", [1, 2, 4, 9, 16, 60])
+@pytest.mark.parametrize("count", [1, 2, 4, 9, 16, 44, 45, 60])
 def test_what_is_told_is_what_is_run(schedule, count, monkeypatch):
     n = 45
-    gradient = ns.grad(named(states(count, schedule)), (0, 1))
-    given = 0.7, np.linspace(-1, 1, n), 0.3
-    told = gradient.lower(*given).memory().steps_again
-    steps, runs = run_steps(ns.jit(ns.grad(named(states(count, schedule)), (0, 1)), mode="python"), given, monkeypatch)
+    gradient, given = graph_of_gradient(states(count, schedule)), (0.7, np.linspace(-1, 1, n), 0.3)
+    told = steps_run_again(gradient.graph, given)
+    steps, runs = run_steps(gradient, given, monkeypatch)
     first = n if schedule == "online" else 0  # the loop's own run, which the gradient alone does not need otherwise
     assert steps["loop"] - runs["loop_gradient"] - first == told
     if schedule == "binomial":
         assert told == extra_steps(n, count)
+    if schedule == "online":  # the states at hand after the loop's run spare steps
+        assert told <= extra_steps(n, count)
+
+
+@pytest.mark.parametrize("checkpoint", [5, states(4), states(9, "online")], ids=text)
+def test_steps_before_those_that_truncate_gradient_leaves_are_told_too(checkpoint, monkeypatch):
+    gradient, given = graph_of_gradient(checkpoint, truncate_gradient=10), (0.7, np.linspace(-1, 1, 30), 0.3)
+    steps, runs = run_steps(gradient, given, monkeypatch)
+    assert steps["loop_gradient"] == 10
+    assert steps["loop"] - runs["loop_gradient"] == steps_run_again(gradient.graph, given)
+
+
+def test_every_kth_state_costs_less_than_two_runs(monkeypatch):
+    gradient, given = graph_of_gradient(10), (0.7, np.linspace(-1, 1, 95), 0.3)
+    steps, runs = run_steps(gradient, given, monkeypatch)
+    assert runs["loop_gradient"] == 10
+    assert steps["loop"] - 10 == steps_run_again(gradient.graph, given) == 90 + 95 - 10  # to the last state, then within each block
+
+
+def test_the_numbers_of_steps_are_the_least_there_are():
+    """The blocks of the schedule against the formula, for every number of steps and of states."""
+    for steps in range(1, 70):
+        for count in range(1, steps + 3):
+            slots = fewest_slots(steps, count, 1, 1)
+            block = count - slots + 2 if slots else 1
+            assert steps_again("binomial", steps, slots or count, min(block, steps)) == extra_steps(steps, count)
+
+
+def test_the_least_number_of_steps_is_that_of_the_recursion():
+    """Griewank & Walther's formula against trying every place for the next state."""
+    best = {(1, s): 0 for s in range(1, 8)}
+    for n in range(2, 40):
+        best[n, 1] = n * (n - 1) // 2
+        for s in range(2, 8):
+            best[n, s] = min(ahead + best[n - ahead, s - 1] + best[ahead, s] for ahead in range(1, n))
+    assert {key: extra_steps(*key) for key in best} == best
+
+
+# memory -----------------------------------------------------------------------------------------------------------------------------------
+
+
+def told(checkpoint, n, width):
+    """What a gradient over vectors says that it stores, before it runs."""
+
+    def cost(w, xs, v0):
+        return np.sum(rows(lambda x, v, w: np.tanh(w * v + x), xs, v0, w, checkpoint=checkpoint)[-1])
+
+    gradient = ns.grad(cost, (0, 2))
+    return gradient.lower(0.7, np.zeros((n, width)), np.zeros(width)).memory()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_no_more_is_stored_than_was_given(schedule):
+    width, count = 20, 40
+    row = STATE * width
+    small, large = (told(ns.Checkpoint(row * count, schedule), n, width) for n in (1000, 5000))
+    given, places = row * count, STATE * count
+    for memory in (small, large):
+        assert row < memory.checkpoints <= given
+        assert memory.trace + memory.checkpoints + memory.work <= given + places + 12 * row  # a dozen rows of work, as without checkpoints
+    assert large.per_step == 0
+
+
+def test_all_states_are_stored_where_they_fit():
+    memory = told("auto", 1000, 20)
+    assert memory.per_step == STATE * 20
+    assert memory.checkpoints == STATE * 20  # the first state; the others are one block
+    assert memory.steps_again == 999
+
+
+def test_of_a_large_block_size_no_more_is_taken_than_the_loop_is_long():
+    memory = told(10**9, 30, 20)
+    assert memory.total < 10**5
+
+
+# compiled ---------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name, checkpoint",
+    [
+        ("vectors", ns.Checkpoint(9 * STATE * 4)),
+        ("several", 3),
+        ("taps", ns.Checkpoint(3 * STATE * 4, "online")),
+        ("until", ns.Checkpoint(STATE * 3, "online")),
+        ("until", states(7, "periodic")),
+        ("nested", states(2)),
+        ("everywhere", ns.Checkpoint(1, "online")),
+    ],
+    ids=str,
+)
+def test_compiled_code_gives_the_same(name, checkpoint):
+    program, n_wrt, values = PROGRAMS[name]
+    plain, compiled = gradients(program, n_wrt)(None), gradients(program, n_wrt, mode=None)(checkpoint)
+    for n in (1, 4, 37):
+        given = values(n)
+        expected, found = plain(*given), compiled(*given)
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
+        for one, other in zip(found[1], expected[1], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
+
+
+def test_memory_is_taken_before_the_turns():
+    gradient = ns.grad(named(states(3, "online")), (0, 1))
+    gradient.lower(0.7, np.zeros(50), 0.3)
+    before, turns = gradient.source().split("is_stored = ", 1)
+    assert "checkpoints_v = np.empty(slots)" in before
+    assert "np.empty" not in turns
+
+
+# errors -----------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("memory, count", [("512MB", 512 * 10**6), ("2 GiB", 2**31), ("1.5kB", 1500), ("1e3", 1000), (77, 77), ("64B", 64)])
+def test_memory_is_bytes_or_a_text_with_a_unit(memory, count):
+    assert ns.Checkpoint(memory).bytes == count
+
+
+@pytest.mark.parametrize("memory", [0, -5, "0MB", "much", "5 apples", "", None, True, float("nan"), float("inf"), [1]])
+def test_memory_that_is_no_number_of_bytes(memory):
+    with pytest.raises(ValueError, match=r"ns\.Checkpoint: memory is .*(write bytes as a number|give a positive number)"):
+        ns.Checkpoint(memory)
+
+
+def test_a_schedule_that_there_is_not():
+    with pytest.raises(ValueError, match=r"ns\.Checkpoint: schedule is 'linear'; it must be one of 'binomial', 'periodic', 'online'"):
+        ns.Checkpoint("1MB", schedule="linear")
+
+
+@pytest.mark.parametrize("checkpoint", [0, -1, 2.5, True, "512MB", "all", [3]])
+def test_a_checkpoint_that_is_none(checkpoint):
+    with pytest.raises(ValueError, match=r"scan 'step': checkpoint is .*; give None, an int of 1 or more, 'auto', or ns\.Checkpoint"):
+        rows(lambda v: v, None, 1.0, n_steps=3, checkpoint=checkpoint, name="step")

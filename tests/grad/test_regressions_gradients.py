@@ -26,3 +26,11 @@ def test_a_slice_that_turns_out_to_have_one_element_has_the_gradient_of_what_it_
     cost = (np.broadcast_to(x, (2, 3)) * x[:1:-1]).sum()
     found = ns.function([x], ns.grad(cost, x), mode=mode)([1.0, 2.0, 3.0])
     assert found.tolist() == [6.0, 6.0, 18.0]  # 2 (x0 + x1 + x2) x2
+
+
+def test_dimensions_of_states_settle_where_steps_turn_or_exchange_them() -> None:
+    a, b, c = nt.tensor("float64", (None, 2), name="a"), nt.tensor("float64", (2,), name="b"), nt.dvector("c")
+    rows = ns.scan(lambda a, b, c: (a.T, c, b), outputs_info=[a, b, c], n_steps=3, return_updates=False)
+    assert [row.type.shape[1:] for row in rows] == [(2, 2), (2,), (2,)]
+    found = ns.function([a, b, c], rows)([[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0], [7.0, 8.0])
+    assert [value[-1].tolist() for value in found] == [[[1.0, 3.0], [2.0, 4.0]], [7.0, 8.0], [5.0, 6.0]]

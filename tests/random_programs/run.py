@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAMS_PER_PROCESS, BATCH = 120, 40
+LONGEST = 600  # seconds: a program that takes longer hangs
 
 if __name__ in ("__main__", "__mp_main__"):  # as a script, and in its processes: the helpers are the package around it
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -146,10 +148,17 @@ def _outcomes(options: Any) -> Any:
 
 
 def _guarded(seed: int, ways: tuple[str, ...], gradients: bool) -> Outcome:
+    def ended(*_: Any) -> None:
+        raise TimeoutError(f"no result after {LONGEST} seconds")
+
+    signal.signal(signal.SIGALRM, ended)
+    signal.alarm(LONGEST)
     try:
         return one(seed, ways, gradients)
     except Exception:
         return Outcome("different", [("generator", traceback.format_exc())])
+    finally:
+        signal.alarm(0)
 
 
 if __name__ == "__main__":

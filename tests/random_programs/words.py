@@ -8,6 +8,7 @@ import numpy as np
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan.ir.node import CONSTANT
 
 
 def numbers(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
@@ -46,5 +47,6 @@ def ifelse(condition: Any, a: Any, b: Any) -> Any:
 
 
 def slope(x: Any) -> Any:
-    """The derivative of tanh at each element of x: of a variable, or (a number may be a constant) of a function."""
-    return ns.grad(np.sum(np.tanh(x)), x) if x.ndim else ns.grad(np.tanh)(x)
+    """The derivative of tanh at each element of x; a constant's tanh is a constant, so that of a function there."""
+    is_constant = nt.as_tensor_variable(x).node.op is CONSTANT
+    return ns.grad(lambda y: np.sum(np.tanh(y)))(x) if is_constant else ns.grad(np.sum(np.tanh(x)), x)
