@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
 
 SCHEDULES = ("binomial", "periodic", "online")
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -14,11 +16,11 @@ class Checkpoint:
     """What a gradient of a loop may store, and how it goes about it.
 
     Arguments:
-        memory: for the states that are stored: a number of bytes, or a text such as "512MB" or "2GiB". All states are stored while they
-            fit.
+        memory: for the states that are stored, and for what a block of steps keeps besides: a number of bytes, or a text such as "512MB"
+            or "2GiB". All states are stored while they fit; one is stored in any case.
         schedule: "binomial" (the least number of extra forward steps, Griewank & Walther 2000), "periodic" (every k-th state, then all
-            states of one segment at a time), or "online" (states are stored while the loop runs for the first time, before its length is
-            known, and thinned out as they get too many).
+            states of one segment at a time), or "online" (states are stored while the loop itself runs, before its length is known, and
+            thinned out as they get too many: best with `until`, and where the value is asked for as well).
 
     Raises ValueError for a memory that is no positive number of bytes, and for another schedule.
 
@@ -43,6 +45,6 @@ class Checkpoint:
             if found is None or found[2].upper() not in _UNITS:
                 raise ValueError(f"ns.Checkpoint: memory is {self.memory!r}; write bytes as a number, or a text such as '512MB' or '2GiB'")
             return int(float(found[1]) * _UNITS[found[2].upper()])
-        if isinstance(self.memory, bool) or not isinstance(self.memory, (int, float)) or self.memory != self.memory:
+        if isinstance(self.memory, bool) or not isinstance(self.memory, Real) or not isfinite(self.memory):
             raise ValueError(f"ns.Checkpoint: memory is {self.memory!r}; write bytes as a number, or a text such as '512MB'")
         return int(self.memory)

@@ -230,7 +230,7 @@ class Checkpointed:
 
     def _loop(self, outside: Schedule, stack: Sequence[Node], places: Node, top: Node) -> Found:
         reads = {name: new_input(node.type, name) for name, node in outside.fields().items()}
-        plan = replace(outside, **reads)
+        plan = outside.on(reads)
         n, asked = len(self.recurrences), self._asked()
         end_in, top_in = new_input(int_node(0).type, "end"), new_input(int_node(0).type, "top")
         places_in = new_input(places.type, "places")

@@ -10,7 +10,7 @@ A tap of 1 alone makes a single row that every step replaces.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.graph import substitute, toposort
@@ -20,6 +20,8 @@ from ..ir.respecialise import settled
 from ..ops.algebra import broadcast_to, concatenate, dims_of, incremented, is_zero, rows, sub, total
 from ..ops.control import inlined, with_bodies
 from ..ops.sized import HOLE
+
+Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 
 
 def without_mit_mots(outputs: Sequence[Node], keep: Collection[Node] = ()) -> tuple[Node, ...]:
@@ -45,6 +47,19 @@ def unbuffered(node: Node) -> tuple[dict[Node, Node], tuple[Node, ...]]:
     outer = {parent: new_input(parent.type, parent.name) for parent in node.inputs}
     loop = node.op.rebuild(node, tuple(outer[parent] for parent in node.inputs))
     return outer, without_mit_mots(outputs_of(loop))
+
+
+def buffered_cotangents(node: Node, given: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
+    """The cotangents of the outer inputs of a loop with buffers, through the equal loop without."""
+    outer, results = unbuffered(node)
+    pairs = [(out, value) for out, value in zip(results, given, strict=True) if value is not None]
+    places = {node.inputs[k]: k for k in sorted(needed, reverse=True)}  # of an input that stands at several, the first
+    found = reverse([out for out, _ in pairs], [value for _, value in pairs], [outer[parent] for parent in places])
+    back = {fresh: parent for parent, fresh in outer.items()}
+    result: list[Node | None] = [None] * len(node.inputs)
+    for k, value in zip(places.values(), found, strict=True):
+        result[k] = None if value is None else substitute([value], back)[0]
+    return result
 
 
 def _of_loop(node: Node, loops: dict[Node, _Plain]) -> Node | None:

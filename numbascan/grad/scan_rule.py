@@ -44,7 +44,7 @@ from ..ops.history import HISTORY
 from .checkpoint import Checkpointed, needs_rows
 from .cotangent_rows import split_last
 from .kept import kept_values
-from .mit_mots import unbuffered
+from .mit_mots import buffered_cotangents
 from .products import Product, split_products
 from .recurrence import Recurrence
 from .reverse import reaching
@@ -56,22 +56,9 @@ def scan_cotangents(node: Node, given: Sequence[Node | None], needed: Collection
     """The cotangents of a loop's outer inputs (those in `needed`) from those of its results."""
     spec = loop_spec(node)
     if spec.mit_mots:
-        return _through(node, given, needed, reverse)
+        return buffered_cotangents(node, given, needed, reverse)
     backward, note = _Backward(spec, given, set(needed), reverse), dict(spec.notes).get("checkpoint")
     return backward.cotangents() if note is None else backward.checkpointed(note)
-
-
-def _through(node: Node, given: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
-    """The same for a loop with buffers, through the equal loop without."""
-    outer, results = unbuffered(node)
-    pairs = [(out, value) for out, value in zip(results, given, strict=True) if value is not None]
-    places = {node.inputs[k]: k for k in sorted(needed, reverse=True)}  # of an input that stands at several, the first
-    found = reverse([out for out, _ in pairs], [value for _, value in pairs], [outer[parent] for parent in places])
-    back = {fresh: parent for parent, fresh in outer.items()}
-    result: list[Node | None] = [None] * len(node.inputs)
-    for k, value in zip(places.values(), found, strict=True):
-        result[k] = None if value is None else substitute([value], back)[0]
-    return result
 
 
 class _Backward:

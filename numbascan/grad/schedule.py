@@ -24,6 +24,7 @@ from .recurrence import Recurrence
 
 
 def int_node(value: int) -> Node:
+    """A number as a node."""
     return constant(value, "int64")
 
 
@@ -34,14 +35,17 @@ def as_int(value: Node) -> Node:
 
 
 def least(a: Node, b: Node) -> Node:
+    """The smaller of two numbers."""
     return call("minimum", a, b)
 
 
 def greatest(a: Node, b: Node) -> Node:
+    """The larger of two numbers."""
     return call("maximum", a, b)
 
 
 def ceil_div(a: Node, b: Node) -> Node:
+    """a / b, rounded up."""
     return call("floor_divide", sub(add(a, b), int_node(1)), b)
 
 
@@ -74,6 +78,10 @@ class Schedule:
         numbers = {"slots": self.slots, "block": self.block, "stride": self.stride, "found": self.found}
         return {name: named(node, name) for name, node in numbers.items() if node is not None}
 
+    def on(self, numbers: Mapping[str, Node]) -> Schedule:
+        """The same with other nodes for its numbers."""
+        return Schedule(self.kind, numbers["slots"], numbers["block"], numbers.get("stride"), numbers.get("found"))
+
     def turn(self, apart: Node, free: Node) -> tuple[Node, Node]:
         """(whether a state is stored, how far to go before), `apart` steps before the end, with so many free places on the stack."""
         is_near = call("less_equal", apart, self.block)
@@ -97,7 +105,7 @@ def schedule(note: object, steps: Node, at_most: Node, state: Node, row: Node) -
     if isinstance(note, int):
         return Schedule("periodic", ceil_div(some, int_node(note)), least(int_node(note), some), int_node(note))
     assert isinstance(note, Checkpoint)
-    memory = greatest(int_node(note.bytes), state)
+    memory = greatest(int_node(min(note.bytes, 2**62)), state)
     states = call("floor_divide", memory, state)
 
     def longest(slots: Node) -> Node:
@@ -151,6 +159,7 @@ def row_like(x: Node) -> Node:
 
 
 def product(dims: Sequence[Node]) -> Node:
+    """The product of dimensions."""
     return reduce(mul, map(as_int, dims)) if dims else int_node(1)
 
 

@@ -17,7 +17,6 @@ from .lowering import Indices, Operands, Pass, Passes
 from .schedule import THINNED_STRIDE, thinned_stride
 from .sized import HOLE, SizedCard, filled, run_numbers
 
-
 _NO_ROOM = "thinned: there must be room for a state, and no more than there are places; {0} of {1}"
 
 

@@ -34,7 +34,7 @@ def named(scope: Scope, value: InMemory) -> str:
     """The name of an array that is exactly `value`: of the rows that a loop was given room for, those that ran."""
     n_lead = len(value.lead)
     extents = _extents(scope, value.array)
-    is_whole = value.offset == 0 and (extents is None or _same(scope, extents[n_lead], value.dims[0]))
+    is_whole = value.offset == 0 and (extents is None or not value.dims or _same(scope, extents[n_lead], value.dims[0]))
     if is_whole and not value.lead:
         return value.array
     places = [f"{{{k}}}" for k in range(n_lead)]
@@ -60,8 +60,8 @@ def _behind_views(scope: Scope, node: Node) -> tuple[Node, bool]:
 
 def _view(scope: Scope, node: Node) -> ViewLowering | None:
     """How a node that is another way to read its operand finds the place there; None where it is a value of its own."""
-    is_view = isinstance(node.op, Card) and isinstance(node.op.lower, ViewLowering) and node not in scope.targets
-    return node.op.lower if is_view else None  # type: ignore[attr-defined,no-any-return]
+    kind = node.op.lower if isinstance(node.op, Card) and node not in scope.targets else None
+    return kind if isinstance(kind, ViewLowering) else None
 
 
 def _found(scope: Scope, node: Node, is_turned: bool) -> InMemory | None:
@@ -96,11 +96,13 @@ def _is_probe(name: str) -> bool:
 
 def _extents(scope: Scope, array: str) -> Indices | None:
     """The shape of an array that was taken or given; None of other views."""
-    kernel = scope.kernel
     if array in scope.builder.shapes:
         return scope.builder.shapes[array]
-    inputs = (kernel.scope.value(node) for argument, node in zip(kernel.arguments, kernel.graph.inputs, strict=False) if argument.name == array)
-    return next((value.dims for value in inputs), None)
+    kernel = scope.kernel
+    for argument, node in zip(kernel.arguments, kernel.graph.inputs, strict=False):  # what follows the inputs is of the results' shapes
+        if argument.name == array:
+            return kernel.scope.value(node).dims
+    return None
 
 
 def _same(scope: Scope, a: Index, b: Index) -> bool:

@@ -16,6 +16,7 @@ from ..ir.loops import COMPARE, NOT, Alias, Alloc, Apply, Expr, Fail, For, If, I
 
 if TYPE_CHECKING:
     from ..ir.node import Node
+    from .scope import Scope
 
 RESERVED = {"np", "math", "numba", "range", "min", "max", "abs", "int", "float", "bool", "complex", "round", "divmod", "pow", "len"}
 
@@ -26,10 +27,10 @@ class Block:
     def __init__(self, parent: Block | None, is_branch: bool = False) -> None:
         self.parent, self.is_branch = parent, is_branch
         self.stmts: list[Stmt] = []
-        self.memo: dict[tuple[Node, tuple[Index, ...]], Expr] = {}
+        self.memo: dict[tuple[Scope, Node, tuple[Index, ...]], Expr] = {}
         self.depth: int = 0 if parent is None else parent.depth + 1
 
-    def lookup(self, key: tuple[Node, tuple[Index, ...]]) -> Expr | None:
+    def lookup(self, key: tuple[Scope, Node, tuple[Index, ...]]) -> Expr | None:
         """An element that this block or one around it already holds in a local."""
         block: Block | None = self
         while block is not None:

@@ -66,7 +66,7 @@ def _maps_elements(spec: LoopSpec, state: State) -> bool:
     behind = _computed_in(write, places)
     others = {one for port in spec.states for one in port.reads} | {carry.read for carry in spec.carries}
     reads_other_state = not (others - {read}).isdisjoint(parent for node in behind for parent in node.inputs)
-    is_alone = all(reader in behind for reader in readers[read])
+    is_alone = all(reader in behind for reader in readers.get(read, ()))
     return is_alone and not reads_other_state and _reads_aligned(write, read, places)
 
 

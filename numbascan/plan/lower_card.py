@@ -135,7 +135,7 @@ def _remembered(scope: Scope, node: Node, element: Callable[[Indices], Expr]) ->
     builder = scope.builder
 
     def remembered(index: Indices) -> Expr:
-        key = (node, index)
+        key = (scope, node, index)  # a step within a step may hold the same node, of other values
         known = builder.block.lookup(key)
         if known is None:
             known = element(index)

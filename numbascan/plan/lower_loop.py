@@ -232,6 +232,7 @@ class _Loop:
             return result.sinks[request].place(result.sinks[request].dims)
         if isinstance(request, LastRows):
             return Tail(result.sinks[request], request.k).value(self.steps, shape)
+        assert isinstance(request, Every)
         return result.sinks[request].all_rows(every_count(self.steps, request.start, request.k), shape)
 
     def _path(self, result: Result, shape: TensorType, first: int) -> InMemory:

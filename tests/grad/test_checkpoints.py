@@ -7,8 +7,8 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan.ops.schedule import extra_steps, fewest_slots, steps_again
 from numbascan.oracle import interpret
-from numbascan.ops.schedule import extra_steps, fewest_slots, steps_again, thinned_stride
 from numbascan.oracle.turns import steps_run_again
 
 SCHEDULES = ["binomial", "periodic", "online"]
@@ -108,7 +108,9 @@ def integers(checkpoint):
 
 def backwards(checkpoint):
     def cost(xs, v0):
-        return rows(lambda x, y, v: v * 0.9 + np.sin(x * y), {"input": xs, "taps": [0, 1]}, v0, go_backwards=True, checkpoint=checkpoint)[-1:].sum()
+        return rows(lambda x, y, v: v * 0.9 + np.sin(x * y), {"input": xs, "taps": [0, 1]}, v0, go_backwards=True, checkpoint=checkpoint)[
+            -1:
+        ].sum()
 
     return cost
 
@@ -300,7 +302,10 @@ def test_scan_checkpoints_has_the_gradient_of_the_rows_it_returns(k, is_padded):
 
     for n in (1, 5, 8, 12):
         given = 0.8, noise(n + 1), noise(3)
-        found, expected = (ns.jit(ns.value_and_grad(f, (0, 1, 2), disconnected_inputs="ignore"), mode="python")(*given) for f in (with_checkpoints, without))
+        found, expected = (
+            ns.jit(ns.value_and_grad(f, (0, 1, 2), disconnected_inputs="ignore"), mode="python")(*given)
+            for f in (with_checkpoints, without)
+        )
         same(found, expected)
 
 
@@ -481,7 +486,9 @@ def test_memory_is_taken_before_the_turns():
 # errors -----------------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("memory, count", [("512MB", 512 * 10**6), ("2 GiB", 2**31), ("1.5kB", 1500), ("1e3", 1000), (77, 77), ("64B", 64)])
+@pytest.mark.parametrize(
+    "memory, count", [("512MB", 512 * 10**6), ("2 GiB", 2**31), ("1.5kB", 1500), ("1e3", 1000), (77, 77), (np.int64(5), 5), ("64B", 64)]
+)
 def test_memory_is_bytes_or_a_text_with_a_unit(memory, count):
     assert ns.Checkpoint(memory).bytes == count
 
@@ -501,3 +508,8 @@ def test_a_schedule_that_there_is_not():
 def test_a_checkpoint_that_is_none(checkpoint):
     with pytest.raises(ValueError, match=r"scan 'step': checkpoint is .*; give None, an int of 1 or more, 'auto', or ns\.Checkpoint"):
         rows(lambda v: v, None, 1.0, n_steps=3, checkpoint=checkpoint, name="step")
+
+
+def test_more_memory_than_there_can_be():
+    given = 0.7, noise(5), 0.3
+    same(gradients(leaky, 3)(ns.Checkpoint("1e30TB"))(*given), gradients(leaky, 3)(None)(*given))

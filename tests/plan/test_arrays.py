@@ -76,7 +76,9 @@ def same_in_both_modes(f: Callable[..., Any], *arguments: Any) -> str:
     return compiled.source()
 
 
-@pytest.mark.parametrize("product", [lambda o: o.T @ o[:, 0], lambda o: o.T @ o, lambda o: o[1:].T @ o[:-1]], ids=["vector", "matrix", "parts"])
+@pytest.mark.parametrize(
+    "product", [lambda o: o.T @ o[:, 0], lambda o: o.T @ o, lambda o: o[1:].T @ o[:-1]], ids=["vector", "matrix", "parts"]
+)
 def test_of_a_loop_that_ended_early_the_rows_that_ran_are_multiplied(product: Callable[..., Any]) -> None:
     def total(x: Any) -> Any:
         def step(u: Any, s: Any) -> Any:

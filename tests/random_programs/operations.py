@@ -299,7 +299,10 @@ def reduction(g: Maker, a: Expr) -> Expr:
     options = [part for part in (axis, "keepdims=True" if g.chance(0.2) else "") if part]
     is_function = g.chance(0.6) or (g.is_double and name == "std")  # where there is no derivative, costs.Watched sees it
     form = f"np.{name}({', '.join(['{0}', *options])})" if is_function else f"{{0}}.{name}({', '.join(options)})"
-    return g.call(form, a, exact=is_exact)
+    found = g.call(form, a, exact=is_exact)
+    if g.is_double and name == "std" and (np.asarray(found.value) == 0).any():
+        raise g.refusal
+    return found
 
 
 def place_of_extreme(g: Maker, a: Expr) -> Expr:

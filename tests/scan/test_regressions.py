@@ -168,3 +168,11 @@ def test_a_missing_n_steps_is_said_before_the_step_is_traced():
         ns.scan(lambda x, total: total + x, outputs_info=0.0)
     with pytest.raises(ValueError, match="n_steps"):
         ns.scan(lambda x, total: total + x)(outputs_info=0.0)
+
+
+def test_a_wide_state_that_its_own_step_does_not_read():
+    x, start = np.arange(8.0).reshape(4, 2), np.ones((3, 9))
+    step = ns.scan(lambda x, y: np.broadcast_to(x.sum(), (3, 9)) * 2.0)
+    out = np.empty((4, 3, 9))
+    step(sequences=x, outputs_info=start, out=out)
+    np.testing.assert_array_equal(out, np.broadcast_to(2 * x.sum(axis=1)[:, None, None], (4, 3, 9)))

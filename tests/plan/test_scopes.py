@@ -1,0 +1,36 @@
+"""What is computed for one step stays with it."""
+
+import numpy as np
+
+import numbascan as ns
+import numbascan.tensor as nt
+
+
+def test_an_element_read_in_a_step_and_in_the_step_within_it_is_two_elements():
+    """Both steps call the vector `v` and read its last element more than once, so that it has a local in each."""
+
+    def nested(xss, first):
+        def outer(xs, v):
+            scale = np.sin(v[-1]) + v[-1] ** 2
+            inner = ns.scan(lambda x, v: (np.cos(v[-1]) + v[-1] ** 3) * x + v / 7, xs, scale * v, return_updates=False)
+            return inner[-1]
+
+        return ns.scan(outer, xss, first, return_updates=False)
+
+    rng = np.random.default_rng(0)
+    xss, v = rng.normal(size=(3, 2)), rng.normal(size=30)
+    found = ns.jit(nested)(xss, v)
+    for xs, row in zip(xss, found, strict=True):
+        v = (np.sin(v[-1]) + v[-1] ** 2) * v
+        for x in xs:
+            v = (np.cos(v[-1]) + v[-1] ** 3) * x + v / 7
+        np.testing.assert_allclose(row, v, rtol=1e-13)
+
+
+def test_a_routine_is_given_the_rows_of_the_steps_that_ran():
+    x = nt.dscalar("x")
+    path = ns.scan(lambda v: (-1.5 * v, ns.until(v > 30)), None, x, n_steps=50, return_updates=False)
+    results = [np.sort(path), np.argsort(path), np.searchsorted(abs(path), x + 20)]
+    compiled, plain = (ns.function([x], results, mode=mode)(1.0) for mode in (None, "python"))
+    for one, expected in zip(compiled, plain, strict=True):
+        np.testing.assert_array_equal(one, expected)
