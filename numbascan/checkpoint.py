@@ -45,6 +45,7 @@ class Checkpoint:
             if found is None or found[2].upper() not in _UNITS:
                 raise ValueError(f"ns.Checkpoint: memory is {self.memory!r}; write bytes as a number, or a text such as '512MB' or '2GiB'")
             return int(float(found[1]) * _UNITS[found[2].upper()])
-        if isinstance(self.memory, bool) or not isinstance(self.memory, Real) or not isfinite(self.memory):
-            raise ValueError(f"ns.Checkpoint: memory is {self.memory!r}; write bytes as a number, or a text such as '512MB'")
-        return int(self.memory)
+        given: object = self.memory  # whatever a user wrote there
+        if isinstance(given, bool) or not isinstance(given, Real) or not isfinite(given):
+            raise ValueError(f"ns.Checkpoint: memory is {given!r}; write bytes as a number, or a text such as '512MB'")
+        return int(float(given))

@@ -42,12 +42,13 @@ from ..ops.algebra import (
 )
 from ..ops.card import apply
 from ..ops.history import HISTORY
+from ..ops.rows import window
 from ..ops.schedule import BLOCK, THINNED_STRIDE, TURNS
 from ..ops.sized import filled, sized
 from ..ops.thinned import THINNED
 from .mapped import closed_loop
 from .recurrence import Recurrence
-from .schedule import Schedule, as_int, bytes_of, ceil_div, greatest, int_node, least, named, row_dims, row_like, schedule, shifted
+from .schedule import ROOT, Schedule, as_int, bytes_of, ceil_div, greatest, int_node, least, named, row_dims, row_like, schedule, shifted
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 
@@ -154,7 +155,7 @@ class Checkpointed:
 
     def _pieces(self, begin: Node, count: Node) -> list[Node]:
         """The rows of each sequence that `count` steps from `begin` on read."""
-        return [rows(seq.outer, begin, shifted(add(begin, count), seq.span)) for seq in self.spec.seqs]
+        return [window(seq.outer, begin, shifted(count, seq.span)) for seq in self.spec.seqs]
 
     def _non_seqs(self) -> list[Node]:
         return [port.outer for port in self.spec.non_seqs]
@@ -184,8 +185,8 @@ class Checkpointed:
         along: cotangents of the states behind its last step.
         """
         fresh = [new_input(node.type, node.name) for node in start]
-        pieces = self._pieces(begin, count)
-        fed = [new_input(node.type, node.name) for node in pieces]
+        whole = [new_input(seq.outer.type, seq.outer.name) for seq in self.spec.seqs]
+        fed = [window(x, begin, shifted(count, seq.span)) for x, seq in zip(whole, self.spec.seqs, strict=True)]
         fixed = [new_input(node.type, node.name) for node in self._non_seqs()]
         states = [State(state, one.taps, one.reads, one.write, one.depth > 1) for state, one in zip(fresh, self.recurrences, strict=True)]
         spec = replace(self._part(fed, fixed, count, (BLOCK, True)), states=tuple(states), traces=self.spec.traces)
@@ -194,7 +195,7 @@ class Checkpointed:
         wrt = [*fresh, *fed, *fixed]
         asked = [node for node, is_asked in zip(wrt, self._asked(), strict=True) if is_asked]
         values = dict(zip(asked, self.reverse(outputs, given, asked), strict=True))
-        back = dict(zip(wrt, [*start, *pieces, *self._non_seqs()], strict=True))
+        back = dict(zip([*fresh, *whole, *fixed], [*start, *(seq.outer for seq in self.spec.seqs), *self._non_seqs()], strict=True))
         found = [values.get(node) for node in wrt]
         return [None if value is None else substitute([value], back)[0] for value in found]
 
@@ -203,11 +204,11 @@ class Checkpointed:
     ) -> tuple[list[Node], list[Node]]:
         """The results of a block that have cotangents, and these."""
         outputs, given = [], []
-        n, end = len(self.recurrences), add(begin, count)
+        n = len(self.recurrences)
         above = [one.rows for one in self.recurrences] + list(self.above)
         for k, result in enumerate(results):
             value = above[k]
-            piece = None if value is None else rows(value, begin, end)
+            piece = None if value is None else window(value, begin, count)
             last = along.get(k)
             if last is not None and self.recurrences[k].depth == 1:  # taken apart again by the rule: right for a block of no steps too
                 piece = incremented(zeros_like(result) if piece is None else piece, last, (-1,))
@@ -229,7 +230,7 @@ class Checkpointed:
     # the loop -------------------------------------------------------------------------------------------------------
 
     def _loop(self, outside: Schedule, stack: Sequence[Node], places: Node, top: Node) -> Found:
-        reads = {name: new_input(node.type, name) for name, node in outside.fields().items()}
+        reads = {name: new_input(node.type, f"{TURNS}_{name}") for name, node in outside.fields().items()}
         plan = outside.on(reads)
         n, asked = len(self.recurrences), self._asked()
         end_in, top_in = new_input(int_node(0).type, "end"), new_input(int_node(0).type, "top")
@@ -262,7 +263,7 @@ class Checkpointed:
             non_seqs=tuple(NonSeq(node, reads[name]) for name, node in outside.fields().items()),
             until=call("less_equal", new_end, self.begin),
             name=f"{self.spec.name}_checkpoints",
-            notes=((TURNS, plan.kind),),
+            notes=((TURNS, plan.kind), ("checkpoint", ROOT)),
         )
         return dict(zip(order, outputs_of(closed_loop(spec))[fixed:], strict=True))
 

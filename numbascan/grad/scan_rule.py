@@ -41,6 +41,7 @@ from ..ops.algebra import (
 )
 from ..ops.card import apply
 from ..ops.history import HISTORY
+from ..ops.rows import is_window
 from .checkpoint import Checkpointed, needs_rows
 from .cotangent_rows import split_last
 from .kept import kept_values
@@ -48,6 +49,7 @@ from .mit_mots import buffered_cotangents
 from .products import Product, split_products
 from .recurrence import Recurrence
 from .reverse import reaching
+from .schedule import shifted
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 
@@ -323,13 +325,12 @@ class _Backward:
 
     def _used_rows(self, seq: Seq) -> Node:
         """The rows of a sequence that the loop's steps have read."""
-        if self._reads_whole(seq):
-            return seq.outer
-        return rows(seq.outer, None, call("add", self.ran, constant(seq.span, "int64")))
+        count = shifted(self.ran, seq.span)
+        return seq.outer if self._reads_whole(seq) or is_window(seq.outer, count) else rows(seq.outer, None, count)
 
     def _reads_whole(self, seq: Seq) -> bool:
         """Is the number of steps that of the sequence's rows, for sure?"""
-        return seq.span == 0 and same_dims(seq.outer, (self.ran, *dims_of(seq.outer)[1:]))
+        return seq.span == 0 and (is_window(seq.outer, self.ran) or same_dims(seq.outer, (self.ran, *dims_of(seq.outer)[1:])))
 
     # what comes out -------------------------------------------------------------------------------------------------
 

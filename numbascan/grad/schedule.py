@@ -22,6 +22,8 @@ from ..ops.schedule import BINOMIAL_SPLIT, FEWEST_SLOTS, THINNED_STRIDE
 from ..ops.shape import DIM
 from .recurrence import Recurrence
 
+ROOT = "root"  # the schedule of a loop that undoes another under checkpoints, should it be undone itself: a stack at every √n-th turn
+
 
 def int_node(value: int) -> Node:
     """A number as a node."""
@@ -102,6 +104,9 @@ def schedule(note: object, steps: Node, at_most: Node, state: Node, row: Node) -
     at_most: how many steps there could have been. state, row: bytes of a stored state, and of a step in a block.
     """
     some = greatest(steps, int_node(1))
+    if note == ROOT:
+        root = cast(call("ceil", call("sqrt", cast(some, "float64"))), "int64")
+        return Schedule(ROOT, ceil_div(some, root), root, root)
     if isinstance(note, int):
         return Schedule("periodic", ceil_div(some, int_node(note)), least(int_node(note), some), int_node(note))
     assert isinstance(note, Checkpoint)

@@ -1,4 +1,4 @@
-"""Rows that must be there: what a loop checks before it starts, as an op for what is written without a loop."""
+"""Rows that must be there: what a loop checks before it starts, as an op for what is written without a loop; and rows from one on."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import compare
+from ..ir.loops import Expr, add, both, compare
+from ..ir.node import Node, constant_value
 from ..types import TensorType
+from .algebra import add as plus
+from .algebra import incremented, zeros_like
 from .card import Card, register
 from .lowering import Indices, Operands, View
+from .sized import HOLE, SizedCard, filled, run_numbers, sized
 
 
 def _evaluate(x: Any, needed: int, message: str) -> Any:
@@ -43,3 +47,62 @@ AT_LEAST_ROWS = register(
         vjp=lambda node, cotangent: (cotangent,),
     )
 )
+
+
+_OUTSIDE = "rows {0} to {0} + {1} of {2} are asked for"
+
+
+def _window(x: Any, *numbers: Any, place: Any) -> Any:
+    start, count = map(int, filled(place, iter(numbers)))
+    if start < 0 or count < 0 or start + count > len(x):
+        raise IndexError(_OUTSIDE.format(start, count, len(x)))
+    return x[start : start + count]
+
+
+def _window_dims(view: Operands) -> Indices:
+    start, count = run_numbers(view, view.attrs["place"], 1)
+    n, *others = view.dims(0)
+    is_there = both(
+        *(compare(">=", number, 0) for number in (start, count) if isinstance(number, Expr)), compare("<=", add(start, count), n)
+    )
+    view.check(is_there, "IndexError", _OUTSIDE, start, count, n)
+    return (count, *others)
+
+
+def _window_index(view: Operands, index: Indices) -> Indices:
+    return (add(index[0], run_numbers(view, view.attrs["place"], 1)[0]), *index[1:])
+
+
+def _window_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
+    start, count = filled(node.attr("place"), iter(node.inputs[1:]))
+    stop = start + count if isinstance(start, int) and isinstance(count, int) else plus(start, count)
+    return incremented(zeros_like(node.inputs[0]), cotangent, ((start, stop, None),)), *(None for _ in node.inputs[1:])
+
+
+_X = np.arange(18.0).reshape(6, 3) / 7
+
+WINDOW = register(
+    SizedCard(
+        "window",  # x[start : start + count], all of which is there: no bound is cut to what is
+        _window,
+        lambda x, *holes, place: x.with_shape((None if place[1] == HOLE else place[1], *x.shape[1:])).strong(),
+        View(_window_dims, _window_index),
+        samples=lambda: [((_X,), {"place": (2, 3)}), ((_X, np.int64(1), np.int64(0)), {"place": (HOLE, HOLE)})],
+        linear=(0,),
+        vjp=_window_back,
+        holder="place",
+    )
+)
+
+
+def window(x: Node, start: Node, count: Node) -> Node:
+    """`x[start : start + count]`, which must be there."""
+    return sized(WINDOW, (x,), (start, count))
+
+
+def is_window(x: Node, count: Node) -> bool:
+    """Is it so many rows of something, for sure?"""
+    if x.op is not WINDOW:
+        return False
+    found = filled(x.attr("place"), iter(x.inputs[1:]))[1]
+    return found is count or (isinstance(found, int) and constant_value(count) is not None and int(constant_value(count)) == found)  # type: ignore[arg-type]

@@ -12,8 +12,8 @@ from ..types import TensorType
 from .card import Card, register
 from .lowering import Elementwise
 
-TURNS = "turns"  # the note of a loop over blocks, with its schedule, whose numbers are its first non-sequences; "ahead": of a run before it
-NUMBERS = {"binomial": 2, "periodic": 3, "online": 3, "ahead": 0}
+TURNS = "turns"  # the note of a loop over blocks, with its schedule; "ahead": of a run of steps before it
+NUMBERS = {"binomial": ("slots", "block"), "periodic": ("block", "stride"), "online": ("slots", "block", "found"), "ahead": ()}
 BLOCK = "block"  # the note of a loop whose n_steps is the least of a number and what it can be at most
 
 
@@ -79,20 +79,21 @@ def thinned_stride(steps: int, slots: int) -> int:
     return stride
 
 
-def steps_again(kind: str, steps: int, slots: int, block: int, number: int = 0) -> int:
-    """How many forward steps undoing `steps` takes, `block` of them at once, with `slots` states stored at a time.
+def steps_again(steps: int, slots: int | None = None, block: int = 1, stride: int = 0, found: int = 0) -> int:
+    """How many forward steps undoing `steps` takes, `block` of them at once, with `slots` states stored at a time (None: any number).
 
-    Besides these, each backward step computes what it needs of the forward one. `number`: where periodic, the steps between stored
-    states; online, how many states the loop's own run stores at most.
+    Besides these, each backward step computes what it needs of the forward one. `stride`: steps between stored states, where periodic.
+    `found`: how many states the loop's own run has stored at most, where online.
 
-    >>> [steps_again("binomial", 10, 3, 1), steps_again("periodic", 100, 10, 10, 10), steps_again("online", 100, 5, 2, 2)]
+    >>> [steps_again(10, slots=3), steps_again(100, block=10, stride=10), steps_again(100, slots=5, block=2, found=2)]
     [15, 180, 252]
     """
-    if kind == "online":
-        apart = thinned_stride(steps, number)
+    slots = steps if slots is None else slots
+    if found:
+        apart = thinned_stride(steps, found)
         starts = range(0, steps, apart)
         return sum(_steps_again(min(apart, steps - start), slots - k, block) for k, start in enumerate(starts))
-    return _steps_again(steps, slots, block, number)
+    return _steps_again(steps, slots, block, stride)
 
 
 def _steps_again(steps: int, slots: int, block: int, stride: int = 0) -> int:

@@ -13,15 +13,22 @@ from .interpret import interpret
 
 
 def steps_run_again(graph: Graph, values: Sequence[Any]) -> int:
-    """The forward steps beyond the first run of each loop; for a loop that may end early, as many as there are if it does not."""
+    """The forward steps beyond the first run of each loop; for a loop that may end early, as many as there are if it does not.
+
+    Not handled: loops within steps, and what a derivative of a gradient runs again of the gradient.
+    """
     total = 0
     for node in toposort(graph.outputs):
         kind = dict(loop_spec(node).notes).get(TURNS) if node.op is SCAN else None
-        if isinstance(kind, str):
+        if kind in NUMBERS:
             spec = loop_spec(node)
-            asked = [spec.n_steps, *(port.outer for port in spec.non_seqs[: NUMBERS[kind]])]
+            outer = {port.read.name: port.outer for port in spec.non_seqs}
+            names = NUMBERS[kind]
+            if any(f"{TURNS}_{name}" not in outer for name in names):
+                continue  # the derivative of such a loop
+            asked = [spec.n_steps, *(outer[f"{TURNS}_{name}"] for name in names)]
             steps, *numbers = map(int, interpret(Graph(graph.inputs, rebuild_with(asked, _at_most)), values))
-            total += steps_again(kind, steps // 2, *numbers) if numbers else steps
+            total += steps_again(steps // 2, **dict(zip(names, numbers, strict=True))) if names else steps
     return total
 
 

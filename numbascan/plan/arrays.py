@@ -34,15 +34,17 @@ def named(scope: Scope, value: InMemory) -> str:
     """The name of an array that is exactly `value`: of the rows that a loop was given room for, those that ran."""
     n_lead = len(value.lead)
     extents = _extents(scope, value.array)
-    is_whole = value.offset == 0 and (extents is None or not value.dims or _same(scope, extents[n_lead], value.dims[0]))
-    if is_whole and not value.lead:
+    places, numbers = [f"{{{k}}}" for k in range(n_lead)], list(value.lead)
+    stop = add(value.offset, value.dims[0]) if value.dims else 0
+    is_end = extents is None or not value.dims or _same(scope, extents[n_lead], stop)
+    is_part = value.offset != 0 or not is_end
+    if is_part:
+        places.append(f"{{{n_lead}}}:" if is_end else f"{{{n_lead}}}:{{{n_lead + 1}}}")
+        numbers += [value.offset] if is_end else [value.offset, stop]
+    if not places:
         return value.array
-    places = [f"{{{k}}}" for k in range(n_lead)]
-    if is_whole:
-        return scope.builder.alias(f"{value.array}_row", f"{value.array}[{', '.join(places)}]", *value.lead, arrays=(value.array,))
-    text = f"{value.array}[{', '.join([*places, f'{{{n_lead}}}:{{{n_lead + 1}}}'])}]"
-    bounds = (value.offset, add(value.offset, value.dims[0]))
-    return scope.builder.alias(f"{value.array}_rows", text, *value.lead, *bounds, arrays=(value.array,))
+    text = f"{value.array}[{', '.join(places)}]"
+    return scope.builder.alias(f"{value.array}_{'rows' if is_part else 'row'}", text, *numbers, arrays=(value.array,))
 
 
 def _behind_views(scope: Scope, node: Node) -> tuple[Node, bool]:
@@ -95,14 +97,12 @@ def _is_probe(name: str) -> bool:
 
 
 def _extents(scope: Scope, array: str) -> Indices | None:
-    """The shape of an array that was taken or given; None of other views."""
+    """The shape of an array that was taken or given; None of one that was made to be a value as it is."""
+    kernel = scope.kernel
     if array in scope.builder.shapes:
         return scope.builder.shapes[array]
-    kernel = scope.kernel
-    for argument, node in zip(kernel.arguments, kernel.graph.inputs, strict=False):  # what follows the inputs is of the results' shapes
-        if argument.name == array:
-            return kernel.scope.value(node).dims
-    return None
+    arguments = (*map(kernel.scope.value, kernel.graph.inputs), *kernel.given.values())
+    return next((value.dims for value in arguments if isinstance(value, InMemory) and value.array == array), None)
 
 
 def _same(scope: Scope, a: Index, b: Index) -> bool:

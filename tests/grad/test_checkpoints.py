@@ -309,13 +309,19 @@ def test_scan_checkpoints_has_the_gradient_of_the_rows_it_returns(k, is_padded):
         same(found, expected)
 
 
+@pytest.fixture
+def text_alone(monkeypatch):
+    """Functions are lowered to text, which is not compiled: it tells their memory."""
+    monkeypatch.setattr("numbascan.compile.load", lambda text, name: None)
+
+
 # how many steps are run again -------------------------------------------------------------------------------------------------------------
 
 OPTIMUM = [(10, 3, 15), (100, 5, 316), (1000, 10, 3636), (10**6, 100, 3_817_896)]
 
 
 @pytest.mark.parametrize("n, count, expected", OPTIMUM)
-def test_the_number_of_steps_run_again_is_told_before_anything_runs(n, count, expected):
+def test_the_number_of_steps_run_again_is_told_before_anything_runs(n, count, expected, text_alone):
     gradient = ns.grad(leaky(states(count)), (0, 2))
     gradient.lower(0.7, np.zeros(n), 0.3)
     memory = gradient.memory()
@@ -398,7 +404,7 @@ def test_the_numbers_of_steps_are_the_least_there_are():
         for count in range(1, steps + 3):
             slots = fewest_slots(steps, count, 1, 1)
             block = count - slots + 2 if slots else 1
-            assert steps_again("binomial", steps, slots or count, min(block, steps)) == extra_steps(steps, count)
+            assert steps_again(steps, slots or count, min(block, steps)) == extra_steps(steps, count)
 
 
 def test_the_least_number_of_steps_is_that_of_the_recursion():
@@ -424,8 +430,19 @@ def told(checkpoint, n, width):
     return gradient.lower(0.7, np.zeros((n, width)), np.zeros(width)).memory()
 
 
+def told_of_a_network(checkpoint, n, inputs, hidden):
+    """The same of a network with weights, whose products a backward pass keeps."""
+
+    def cost(weights, recurrent, xs):
+        path = rows(lambda x, h, w, u: np.tanh(w @ x + u @ h), xs, np.zeros(hidden), [weights, recurrent], checkpoint=checkpoint)
+        return np.sum(path[-1] ** 2)
+
+    gradient = ns.grad(cost, (0, 1))
+    return gradient.lower(np.zeros((hidden, inputs)), np.zeros((hidden, hidden)), np.zeros((n, inputs))).memory()
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_no_more_is_stored_than_was_given(schedule):
+def test_no_more_is_stored_than_was_given(schedule, text_alone):
     width, count = 20, 40
     row = STATE * width
     small, large = (told(ns.Checkpoint(row * count, schedule), n, width) for n in (1000, 5000))
@@ -436,14 +453,24 @@ def test_no_more_is_stored_than_was_given(schedule):
     assert large.per_step == 0
 
 
-def test_all_states_are_stored_where_they_fit():
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_what_a_block_keeps_besides_states_counts_as_well(schedule, text_alone):
+    n, inputs, hidden = 5000, 30, 40
+    fixed = told_of_a_network(ns.Checkpoint(1), n, inputs, hidden)
+    for given in (10**5, 10**6):
+        memory = told_of_a_network(ns.Checkpoint(given, schedule), n, inputs, hidden)
+        assert 0.5 * given < memory.total - fixed.total < 1.1 * given
+    assert told_of_a_network(None, n, inputs, hidden).trace > 5 * 10**6
+
+
+def test_all_states_are_stored_where_they_fit(text_alone):
     memory = told("auto", 1000, 20)
     assert memory.per_step == STATE * 20
     assert memory.checkpoints == STATE * 20  # the first state; the others are one block
     assert memory.steps_again == 999
 
 
-def test_of_a_large_block_size_no_more_is_taken_than_the_loop_is_long():
+def test_of_a_large_block_size_no_more_is_taken_than_the_loop_is_long(text_alone):
     memory = told(10**9, 30, 20)
     assert memory.total < 10**5
 
@@ -475,7 +502,7 @@ def test_compiled_code_gives_the_same(name, checkpoint):
             np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
 
 
-def test_memory_is_taken_before_the_turns():
+def test_memory_is_taken_before_the_turns(text_alone):
     gradient = ns.grad(named(states(3, "online")), (0, 1))
     gradient.lower(0.7, np.zeros(50), 0.3)
     before, turns = gradient.source().split("is_stored = ", 1)

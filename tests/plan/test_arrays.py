@@ -92,6 +92,11 @@ def test_of_a_loop_that_ended_early_the_rows_that_ran_are_multiplied(product: Ca
     assert "np.dot" in same_in_both_modes(total, x)
 
 
+def test_rows_of_a_row_end_where_they_should_if_every_length_is_known() -> None:
+    text = same_in_both_modes(lambda x, y: x[1, 2:5] @ y, RNG.normal(size=(4, 16, 12)), RNG.normal(size=(12, 40)))
+    assert "x[1, 2:5]" in text
+
+
 def test_a_step_may_multiply_a_state_by_itself() -> None:
     def powers(a: Any) -> Any:
         def step(x: Any, y: Any) -> Any:

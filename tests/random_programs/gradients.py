@@ -180,17 +180,16 @@ class Check:
         weights = [nt.tensor("float64", shape=result.type.shape, name=f"w{k}") for k, result in enumerate(graph.results)]
         pushed = graph.push([graph.cost, *graph.results], v)
         pulled = ns.Lop(graph.results, list(graph.wrt.values()), weights, disconnected_inputs="ignore")
-        outputs = [*pushed, *graph.gradient(graph.cost), *pulled]
+        outputs = [graph.cost, *pushed, *graph.gradient(graph.cost), *pulled]
         direction = self.direction(1)
         rng = np.random.default_rng(self.seed)
         w = [random_like(term.base.real, rng) for term in self.plain.cost.terms]
         n = len(graph.wrt)
         found = graph.function(outputs, mode, [*v, *weights])(self.values, *direction.values(), *w)
-        moved_cost, moved_results, gradient, back = found[0], found[1 : -2 * n], found[-2 * n : -n], found[-n:]
+        cost, moved_cost, moved_results, gradient, back = found[0], found[1], found[2 : -2 * n], found[-2 * n : -n], found[-n:]
         self.tally["forward"] += 1
-        yield from _alike(
-            way, "<gradient, v> and the forward derivative of the cost", [*_terms(gradient, direction.values())], [moved_cost]
-        )
+        yield from self._compared(way, cost, dict(zip(graph.wrt, gradient, strict=True)), self.probes)
+        yield from _alike(way, "<gradient, v> and the cost's forward derivative", [*_terms(gradient, direction.values())], [moved_cost])
         yield from _alike(way, "<J'w, v> and <w, Jv>", [*_terms(back, direction.values())], [*_terms(w, moved_results)])
 
     # second order -------------------------------------------------------------------------------------------------------
@@ -295,9 +294,11 @@ def gradient_differences(program: Program, ways: list[str], known: Known, tally:
     check = Check(program, known, Counter() if tally is None else tally)
     is_truncated = "truncate_gradient" in program.options  # of reverse mode alone: the others have no such thing
     for way in ways:
-        kind = way.split()[0]
+        kind, *mode = way.split()
         if is_truncated and kind in ("forward", "second"):
-            continue
+            kind = "reverse"
+            if " ".join([kind, *mode]) in ways:
+                continue
         for difference in _found(check, kind, way):
             difference.excuse = "open" if check.is_open else "singular" if "nan" in str(difference) and check.plain.is_singular else ""
             yield difference
