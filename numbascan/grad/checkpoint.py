@@ -150,8 +150,12 @@ class Checkpointed:
             non_seqs=tuple(replace(port, outer=outer) for port, outer in zip(self.spec.non_seqs, non_seqs, strict=True)),
             until=None,
             truncate_gradient=-1,
-            notes=(*(note for note in self.spec.notes if note[0] != "checkpoint"), *notes),
+            notes=(*self._notes(), *notes),
         )
+
+    def _notes(self) -> list[tuple[str, object]]:
+        """What is noted of the loop, but for its checkpoints and what its own turns are."""
+        return [note for note in self.spec.notes if note[0] not in ("checkpoint", TURNS, BLOCK)]
 
     def _pieces(self, begin: Node, count: Node) -> list[Node]:
         """The rows of each sequence that `count` steps from `begin` on read."""
@@ -263,7 +267,7 @@ class Checkpointed:
             non_seqs=tuple(NonSeq(node, reads[name]) for name, node in outside.fields().items()),
             until=call("less_equal", new_end, self.begin),
             name=f"{self.spec.name}_checkpoints",
-            notes=((TURNS, plan.kind), ("checkpoint", ROOT)),
+            notes=(*self._notes(), (TURNS, plan.kind), ("checkpoint", ROOT)),
         )
         return dict(zip(order, outputs_of(closed_loop(spec))[fixed:], strict=True))
 

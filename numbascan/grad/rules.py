@@ -127,8 +127,7 @@ def _both(mask: Node | None, gate: Node) -> Node:
 
 def _scaled(value: Node, partial: Node | float) -> Node:
     if isinstance(partial, Node):
-        is_seed = is_one(value) and value.type.dtype == partial.type.dtype
-        return broadcast_to(partial, dims_of(value)) if is_seed else mul(value, partial)
+        return partial if is_one(value) and value.type.dtype == partial.type.dtype else mul(value, partial)
     if partial == 0:
         return zeros_like(value)
     return value if partial == 1 else neg(value) if partial == -1 else mul(value, partial)
