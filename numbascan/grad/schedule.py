@@ -169,18 +169,12 @@ def product(dims: Sequence[Node]) -> Node:
 
 
 def _elements(node: Node, rows: Mapping[Node, Node]) -> Node:
-    """How many elements a value of the step has; where only the value itself would tell, as many as the greatest it is made of."""
-    found = _dims(node, rows)
-    if found is not None:
-        return product(found)
-    behind = [_dims(part, rows) for part in toposort([node], stop=rows) if len(part.types) == 1]
-    return reduce(greatest, dict.fromkeys(product(dims) for dims in behind if dims is not None))
-
-
-def _dims(node: Node, rows: Mapping[Node, Node]) -> list[Node] | None:
+    """How many elements a value of the step has; where its operands alone tell, as many as the greatest of them."""
     dims = [_dim(node, axis, rows) for axis in range(node.type.rank)]
     there = [dim for dim in dims if dim is not None]
-    return there if len(there) == len(dims) else None
+    if len(there) == len(dims):
+        return product(there)
+    return reduce(greatest, [_elements(parent, rows) for parent in node.inputs])
 
 
 def _dim(node: Node, axis: int, rows: Mapping[Node, Node]) -> Node | None:
