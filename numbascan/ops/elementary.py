@@ -47,7 +47,7 @@ LN2, LN10 = math.log(2.0), math.log(10.0)
 
 EXP = _function(np.exp, lambda out, x: out, "math.exp", "complex_exp")
 EXPM1 = _function(np.expm1, lambda out, x: add(out, 1), "math.expm1", "complex_expm1")
-EXP2 = _function(np.exp2, lambda out, x: mul(LN2, out), "np.exp2", "complex_exp2")
+EXP2 = _function(np.exp2, lambda out, x: mul(LN2, out), "math.exp2", "complex_exp2")
 LOG = _function(np.log, lambda out, x: div(1, x), "math.log", "complex_log", (0.3, 3.1))
 LOG1P = _function(np.log1p, lambda out, x: div(1, add(1, x)), "math.log1p", "np.log1p", (-0.7, 3.1))
 LOG2 = _function(np.log2, lambda out, x: div(1 / LN2, x), "math.log2", "complex_log2", (0.3, 3.1))

@@ -9,9 +9,14 @@ from ops.harness import Compiled, assert_close, cards_on, elementwise_cards, har
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan.compile import Program
 from numbascan.emit.text import expression
+from numbascan.ir.graph import close
 from numbascan.ir.loops import AND, OR, Apply, Name
-from numbascan.ops.card import CARDS, evaluate
+from numbascan.ir.node import new_input
+from numbascan.modes import Mode
+from numbascan.ops.card import CARDS, apply, evaluate
+from numbascan.oracle.interpret import interpret
 from numbascan.types import SUPPORTED_DTYPES, TensorType
 
 UFUNC_CARDS = [card for card in elementwise_cards() if card.keys and isinstance(card.keys[0], np.ufunc)]
@@ -351,3 +356,18 @@ def test_nan_to_num_clip_isclose_divmod_and_modf_are_numpys():
         expected = [one(x, k, z) for one in build]
     assert_same(both_modes(lambda *inputs: [one(*inputs) for one in build], x, k, z), expected)
     assert np.nan_to_num(nt.fvector("x")).dtype == "float32"
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_function_may_use_an_op_in_both_precisions(n):
+    """Numba declares some functions of its library once per module, whatever the precision."""
+    cards = [card for card in cards_on(["float64"] * n) if card in cards_on(["float32"] * n)]
+    single, double = (np.array([0.3, 0.6, 0.9], dtype) for dtype in ("float32", "float64"))
+
+    x, y = (new_input(TensorType(dtype, (3,))) for dtype in ("float32", "float64"))
+    graph = close((x, y), [apply(card, *[operand] * n) for card in cards for operand in (x, y)])
+    found = Program(graph, Mode())((single, double))
+    with np.errstate(all="ignore"):
+        expected = interpret(graph, (single, double))
+    for card, one, other in zip(np.repeat(cards, 2), found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5 if one.dtype == np.float32 else 1e-11, err_msg=card.name)
