@@ -146,6 +146,8 @@ class Builder:
         """A view of `arrays`; `text` is what makes it, with {0}, {1}, … for `args`."""
         block = self._hoisted(*args, *(Name("array", array) for array in arrays))
         name = self.fresh(hint, "row", block)
+        if arrays:  # the elements of a view have their values where those of the array have
+            self.written[name] = max((self.written.get(array, self.home.get(array, self.root)) for array in arrays), key=lambda at: at.depth)
         block.stmts.append(Alias(name, Template(text), args))
         return name
 

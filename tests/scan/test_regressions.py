@@ -176,3 +176,18 @@ def test_a_wide_state_that_its_own_step_does_not_read():
     out = np.empty((4, 3, 9))
     step(sequences=x, outputs_info=start, out=out)
     np.testing.assert_array_equal(out, np.broadcast_to(2 * x.sum(axis=1)[:, None, None], (4, 3, 9)))
+
+
+def test_a_number_taken_from_reshaped_work_of_the_step_is_read_in_every_step():
+    """The array seen in another shape was taken to have its values before the loop."""
+
+    @ns.scan
+    def step(y):
+        return np.ravel(np.sort(y, axis=-1))[-5] + y / 3
+
+    start = np.random.default_rng(4).normal(size=(7, 30))
+    rows, row = [], start
+    for _ in range(4):
+        row = np.ravel(np.sort(row, axis=-1))[-5] + row / 3
+        rows.append(row)
+    np.testing.assert_allclose(step(outputs_info=start, n_steps=4), rows, rtol=1e-14)
