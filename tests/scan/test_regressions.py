@@ -183,11 +183,13 @@ def test_a_number_taken_from_reshaped_work_of_the_step_is_read_in_every_step():
 
     @ns.scan
     def step(y):
-        return np.ravel(np.sort(y, axis=-1))[-5] + y / 3
+        low = np.ravel(np.sort(y, axis=-1))[-5]
+        return np.maximum(np.prod(low), low / 2) + y / 3
 
     start = np.random.default_rng(4).normal(size=(7, 30))
     rows, row = [], start
     for _ in range(4):
-        row = np.ravel(np.sort(row, axis=-1))[-5] + row / 3
+        low = np.ravel(np.sort(row, axis=-1))[-5]
+        row = np.maximum(low, low / 2) + row / 3
         rows.append(row)
     np.testing.assert_allclose(step(outputs_info=start, n_steps=4), rows, rtol=1e-14)
