@@ -54,6 +54,14 @@ def _line(write: Node) -> str:
     return f" (step result at {write.origin[0]}, line {write.origin[1]})" if write.origin else ""
 
 
+def ragged_rows(scan: str, result: str, axis: int) -> str:
+    """Numbers: dimension of the first row, of a later one."""
+    return (
+        f"scan {scan!r}: {result} has length {{0}} along axis {axis} in the first step and {{1}} in a later one; all rows of a result must "
+        "have one shape: pad them, or reduce them inside the step"
+    )
+
+
 def changed_shape(spec: LoopSpec, position: int, axis: int) -> str:
     """Numbers: dimension on entry, dimension of the step's result."""
     read, write = recurrent(spec)[position]

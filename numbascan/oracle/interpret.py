@@ -143,8 +143,15 @@ class Loop:
             rows = history[state.depth :] if state.has_axis else history[1:]
             stacked.append(np.stack(rows) if rows else np.empty((0, *np.shape(history[-1])), state.write.type.dtype))
         for k, (trace, rows) in enumerate(zip(self.spec.traces, self.traces, strict=True)):
+            self._check_rows(trace.write.name or "out", rows)
             stacked.append(np.stack(rows) if rows else np.empty((0, *self._trailing(k)), trace.write.type.dtype))
         return stacked
+
+    def _check_rows(self, name: str, rows: Sequence[Any]) -> None:
+        for row in rows:
+            for axis, (first, later) in enumerate(zip(np.shape(rows[0]), np.shape(row), strict=True)):
+                if first != later:
+                    raise ValueError(messages.ragged_rows(self.spec.name, name, axis).format(first, later))
 
     def _trailing(self, k: int) -> tuple[int, ...]:
         """The shape of a row that was never computed: known, or found by a step on ones."""

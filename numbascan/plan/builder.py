@@ -135,19 +135,30 @@ class Builder:
 
     def alloc(self, hint: str | None, shape: tuple[Index, ...], dtype: str, fill: Index | None = None) -> str:
         """An array, taken before the loops that do not change its shape."""
-        block = self._hoisted(*shape)
-        name = self.fresh(hint, "row", block)
+        name = self.fresh(hint, "row")
+        self.alloc_as(name, shape, dtype, fill)
+        return name
+
+    def alloc_as(self, name: str, shape: tuple[Index, ...], dtype: str, fill: Index | None = None) -> None:
+        """The same under a name that is taken already."""
+        block = self.home[name] = self._hoisted(*shape)
         self.written[name] = self.block
         self.shapes[name] = shape
         block.stmts.append(Alloc(name, shape, dtype, fill))
-        return name
+
+    def is_known(self, *exprs: Index) -> bool:
+        """Is all that `exprs` read defined in the current block or around it?"""
+        open_blocks = self._open_blocks()
+        return all(self.home.get(name, self.root) in open_blocks for expr in exprs for name, _ in names_in(expr))
 
     def alias(self, hint: str | None, text: str, *args: Index, arrays: tuple[str, ...] = ()) -> str:
         """A view of `arrays`; `text` is what makes it, with {0}, {1}, … for `args`."""
         block = self._hoisted(*args, *(Name("array", array) for array in arrays))
         name = self.fresh(hint, "row", block)
         if arrays:  # the elements of a view have their values where those of the array have
-            self.written[name] = max((self.written.get(array, self.home.get(array, self.root)) for array in arrays), key=lambda at: at.depth)
+            self.written[name] = max(
+                (self.written.get(array, self.home.get(array, self.root)) for array in arrays), key=lambda at: at.depth
+            )
         block.stmts.append(Alias(name, Template(text), args))
         return name
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from ..ir.loops import If, Index, Length, Let, Name
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..ir.loops import Alloc, If, Length, Let, Name, Stmt
 from ..ir.node import Node
 from ..ops.control import branches
 from ..types import TensorType
 from .scope import Scope, cast
-from .values import InLocals, InMemory, Value
+from .values import Indices, InLocals, InMemory, Value
 from .write import copied
 
 
@@ -17,32 +20,50 @@ def lower(scope: Scope, node: Node) -> list[Value]:
     condition = cast(scope.value(node.inputs[0]).at(()), "bool")
     operands = [scope.value(parent) for parent in node.inputs[1:]]
     names = [builder.fresh(output.name or "chosen") for output in branches(node)[0].outputs]
-    sides = []
+    sides, made = [], []
     for graph in branches(node):
         with builder.branch() as side:
             inner = Scope(scope.kernel, graph.outputs, dict(zip(graph.inputs, operands, strict=True)))
             inner.run()
-            for name, type_, output in zip(names, node.types, graph.outputs, strict=True):
-                _bind(inner, name, type_, inner.value(output))
+            made.append([_bind(inner, *one, inner.value(output)) for *one, output in zip(names, node.types, graph.outputs, strict=True)])
         sides.append(side)
+    results = [_result(scope, *one, made_so) for *one, made_so in zip(names, node.types, zip(*made, strict=True), strict=True)]
     builder.emit(If(condition, *sides))
-    return [_result(scope, name, type_) for name, type_ in zip(names, node.types, strict=True)]
+    return results
 
 
-def _bind(scope: Scope, name: str, type_: TensorType, value: Value) -> None:
-    """Gives `name` the branch's value: a number, or an array of the branch's shape."""
-    from ..ir.loops import Alloc
+@dataclass(frozen=True)
+class _Made:
+    """A result of one side: its dimensions, and the statement before which its memory must be there."""
 
+    dims: Indices
+    side: list[Stmt]
+    before: Stmt | None
+
+
+def _bind(scope: Scope, name: str, type_: TensorType, value: Value) -> _Made:
+    """Gives `name` the branch's value: a number, or the elements of an array."""
+    side = scope.builder.block.stmts
     if not type_.rank:
         scope.builder.emit(Let(name, cast(value.at(()), type_.dtype)))
-        return
-    scope.builder.emit(Alloc(name, value.dims, type_.dtype))
+        return _Made((), side, None)
+    count = len(side)
     copied(scope, value, InMemory(type_, value.dims, name))
+    return _Made(value.dims, side, side[count] if count < len(side) else None)
 
 
-def _result(scope: Scope, name: str, type_: TensorType) -> Value:
-    scope.builder.written[name] = scope.builder.block
+def _result(scope: Scope, name: str, type_: TensorType, made: Sequence[_Made]) -> Value:
+    """The result, in memory taken before the choice if both sides have one shape that is known there, else by each side."""
+    builder = scope.builder
+    builder.written[name] = builder.block
     if not type_.rank:
-        return InLocals(type_, (), {(): Name(type_.dtype, name)}, scope.builder, scope.builder.block)
-    dims: tuple[Index, ...] = tuple(Length("int64", name, k) if dim is None else dim for k, dim in enumerate(type_.shape))
+        return InLocals(type_, (), {(): Name(type_.dtype, name)}, builder, builder.block)
+    dims = made[0].dims
+    if all(one.dims == dims for one in made) and builder.is_known(*dims):
+        builder.alloc_as(name, dims, type_.dtype)
+        return InMemory(type_, dims, name)
+    for one in made:
+        place = len(one.side) if one.before is None else next(k for k, stmt in enumerate(one.side) if stmt is one.before)
+        one.side.insert(place, Alloc(name, one.dims, type_.dtype))
+    dims = tuple(Length("int64", name, k) if dim is None else dim for k, dim in enumerate(type_.shape))
     return InMemory(type_, dims, name)

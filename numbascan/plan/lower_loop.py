@@ -160,10 +160,10 @@ class _Loop:
 
     def _sinks(self, result: Result) -> None:
         """Rows of memory for what is wanted of a result, where its storage does not hold it anyway."""
-        row = result.write.type
+        row, owner = result.write.type, (self.spec.name, result.name)
         for request in result.kinds():
             if isinstance(request, Path) and result.store is not None and not isinstance(result.store, PathState):
-                rows = Rows(self.builder, f"{result.name}_path", row, add(self.room, result.store.state.depth), 0)
+                rows = Rows(self.builder, f"{result.name}_path", row, add(self.room, result.store.state.depth), 0, owner)
                 array = rows.place(result.store.dims).array
                 write_initial(result.store, array)
                 result.sinks[request] = rows
@@ -171,22 +171,22 @@ class _Loop:
                 continue  # rows of the path
             elif isinstance(request, All) and not (isinstance(result.store, PathState) and self._given(result) is None):
                 given = self._given(result)
-                rows = Rows(self.builder, f"{result.name}_rows" if result.store else result.name, row, self.room, 0)
+                rows = Rows(self.builder, f"{result.name}_rows" if result.store else result.name, row, self.room, 0, owner)
                 if given is not None:
                     rows.array, rows.dims = given.array, given.dims[1:]
                     message = f"scan {self.spec.name!r}: out= has {{0}} rows for {result.name}, the loop makes {{1}}"
                     self.builder.same(given.dims[0], self.n_steps, "ValueError", message)
                 result.sinks[request] = rows
             elif isinstance(request, LastRows):
-                result.sinks[request] = Rows(self.builder, f"{result.name}_tail", row, request.k, 0)
+                result.sinks[request] = Rows(self.builder, f"{result.name}_tail", row, request.k, 0, owner)
             elif isinstance(request, Every):
                 count = every_count(self.n_steps, request.start, request.k)
-                result.sinks[request] = Rows(self.builder, f"{result.name}_kept", row, count, 0)
+                result.sinks[request] = Rows(self.builder, f"{result.name}_kept", row, count, 0, owner)
             elif isinstance(request, Thinned) and result.store is not None:
                 name = next(node.name for node, wanted in result.wanted.items() if wanted == request)
                 result.thinned[request] = Thinning(self.scope, result.store, request.n_rows, request.most, name or f"{result.name}_kept")
             elif isinstance(request, Last) and result.store is None:
-                result.sinks[request] = Rows(self.builder, f"{result.name}_last", row, 1, 0)
+                result.sinks[request] = Rows(self.builder, f"{result.name}_last", row, 1, 0, owner)
 
     def _buffer(self, outer: Node, name: str) -> InMemory:
         """A copy of a mit_mot's buffer, to be read and written by the steps."""

@@ -9,13 +9,34 @@ row      one row, updated where it stands (see inplace.py)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..ir.loops import Expr, Index, Name, Store, add, both, compare, floor_div, greatest, least, mod, sub
+from ..ir import messages
+from ..ir.loops import (
+    Alloc,
+    Expr,
+    Fail,
+    If,
+    Index,
+    Length,
+    Let,
+    Literal,
+    Name,
+    Stmt,
+    Store,
+    add,
+    both,
+    compare,
+    floor_div,
+    greatest,
+    least,
+    mod,
+    sub,
+)
 from ..ir.ports import State
 from ..types import TensorType
-from .builder import Block, Builder
+from .builder import Block, Builder, negated
 from .scope import cast, nest
 from .values import Computed, Indices, InLocals, InMemory, Value, indices_of
 
@@ -35,17 +56,39 @@ class Rows:
     type: TensorType  # of one row
     count: Index
     where: Index
+    owner: tuple[str, str] = ("scan", "out")  # loop and result, as errors call them
     array: str | None = None  # set once taken, or given by the caller
     dims: Indices = ()
+    home: Block = field(init=False)  # around the loop
+
+    def __post_init__(self) -> None:
+        self.home = self.builder.block
 
     def place(self, dims: Indices) -> InMemory:
         """The row of this step; takes the memory if that is not done."""
-        if self.array is None:
+        if self.array is None and self.builder.home_of(*dims).depth > self.home.depth:
+            self._take_late(dims)
+        elif self.array is None:
             self.array, self.dims = self.builder.alloc(self.hint, (self.count, *dims), self.type.dtype), dims
         for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True), 1):
             if there != made:
                 self.builder.same(there, made, "ValueError", f"out=: dimension {axis} of {self.hint} is {{0}}, the result has {{1}}")
         return InMemory(self.type, dims, self.array, (self.where,))
+
+    def _take_late(self, dims: Indices) -> None:
+        """Takes the memory in the first step, which alone tells how long a row is; later ones must be as long."""
+        builder = self.builder
+        first = tuple(dim if builder.home_of(dim).depth <= self.home.depth else 0 for dim in dims)
+        name = self.array = builder.fresh(self.hint, "row", self.home)
+        taken = builder.fresh(f"{name}_is_taken", "is_taken", self.home)
+        self.home.stmts += [Alloc(name, (self.count, *first), self.type.dtype), Let(taken, Literal("bool", False))]
+        self.dims = tuple(Length("int64", name, axis) for axis in range(1, 1 + len(dims)))
+        builder.shapes[name], builder.written[name] = (self.count, *self.dims), builder.block
+        take: list[Stmt] = [Alloc(name, (self.count, *dims), self.type.dtype), Let(taken, Literal("bool", True), is_new=False)]
+        builder.emit(If(negated(Name("bool", taken)), take))
+        for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True)):
+            message = messages.ragged_rows(*self.owner, axis)
+            builder.emit(If(compare("!=", made, there), [Fail("ValueError", message, (there, made))]))
 
     def all_rows(self, rows: Index, shape: TensorType) -> InMemory:
         """The rows written, as one value."""
