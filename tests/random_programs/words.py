@@ -43,8 +43,9 @@ def inc(x: Any, index: Any, value: Any) -> Any:
 
 
 def ifelse(condition: Any, a: Any, b: Any) -> Any:
-    """a where the condition holds, else b."""
-    return nt.ifelse(condition, a, b)
+    """a where the condition holds, else b; in one dtype, which an initial value without one may take from them only later."""
+    dtype = np.result_type(*(nt.as_tensor_variable(branch).dtype for branch in (a, b)))
+    return nt.ifelse(condition, *(nt.as_tensor_variable(branch).astype(dtype) for branch in (a, b)))
 
 
 def slope(x: Any) -> Any:
