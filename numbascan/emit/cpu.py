@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from ..ir.loops import Argument, Call, Fail, For, Function, If, Stmt
-from .names import SCALARS, SPECIAL
+from ..ir.loops import Argument, Call, Fail, Function, walk
+from .names import MEMORY, SCALARS, SPECIAL, VECMATH
 from .text import statements
 
-RESERVED = (*SCALARS, *SPECIAL, "njit", "types", "linalg", "sorting")  # what the module's text uses besides Python's own names
+RESERVED = (*SCALARS, *SPECIAL, *VECMATH, *MEMORY, "njit", "types", "linalg", "sorting")  # what the text uses besides Python's names
 _LOCATION = re.compile(r" \([^()]*, line \d+\)")
+_CALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\(")  # exp(x), not np.exp(x)
 _NUMBA_NAMES = {"bool": "boolean"}
 
 
@@ -64,7 +65,7 @@ def error_texts(function: Function) -> dict[str, str]:
 
 def _named_messages(function: Function) -> dict[str, str]:
     """A name for each text of an error, so that the function stays readable."""
-    texts = dict.fromkeys(stmt.message for stmt in _walk(function.body) if isinstance(stmt, Fail))
+    texts = dict.fromkeys(stmt.message for stmt in walk(function.body) if isinstance(stmt, Fail))
     return {text: f"ERROR_{k}" for k, text in enumerate(texts, 1)}
 
 
@@ -72,23 +73,12 @@ def _imports(function: Function, body: str) -> list[str]:
     lines = ["import math", ""] if "math." in body else []
     lines += ["import numpy as np"] if "np." in body else []
     lines += ["from numba import njit, types"]
-    words = set(re.findall(r"[A-Za-z_]\w*", body))
-    for module, names in (("scalars", SCALARS), ("special", SPECIAL)):
-        used = sorted(words.intersection(names))
+    called = set(_CALLED.findall(body))
+    for module, names in (("memory", MEMORY), ("scalars", SCALARS), ("special", SPECIAL), ("vecmath", VECMATH)):
+        used = sorted(called.intersection(names))
         if used:
             lines.append(f"from numbascan.emit.{module} import {', '.join(used)}")
-    routines = {stmt.routine for stmt in _walk(function.body) if isinstance(stmt, Call) and not stmt.routine.startswith("np.")}
+    routines = {stmt.routine for stmt in walk(function.body) if isinstance(stmt, Call) and not stmt.routine.startswith("np.")}
     modules = sorted({routine.split(".")[0] for routine in routines})
     lines += [f"from numbascan.emit.routines import {', '.join(modules)}"] if modules else []
     return lines
-
-
-def _walk(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
-    """Every statement of a block, inner ones too."""
-    for stmt in stmts:
-        yield stmt
-        if isinstance(stmt, For):
-            yield from _walk(stmt.body)
-        elif isinstance(stmt, If):
-            yield from _walk(stmt.then)
-            yield from _walk(stmt.otherwise)

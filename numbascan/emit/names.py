@@ -7,7 +7,7 @@ COUNTING = ("int_floor_divide", "int_remainder", "binomial_split", "fewest_slots
 
 SCALARS = (
     *("sign", "floor_divide", "remainder", "int_fmod", "int_power", "int_reciprocal"),
-    *("left_shift", "right_shift", "heaviside", "float_to_uint64", "logaddexp", "logaddexp2", "softplus"),
+    *("left_shift", "right_shift", "heaviside", "float_to_uint64"),
     *COUNTING,
     *("complex_square", "complex_divide", "complex_reciprocal", "complex_sign", "complex_power"),
     *("complex_sqrt", "complex_exp", "complex_exp2", "complex_expm1", "complex_log", "complex_log2", "complex_log10"),
@@ -15,6 +15,16 @@ SCALARS = (
     *("complex_arcsin", "complex_arccos", "complex_arcsinh", "complex_arccosh"),
 )
 """In `numbascan.emit.scalars`: plain arithmetic and math.*, for njit and cuda.jit."""
+
+VECMATH = (
+    *("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "pow", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "hypot"),
+    *("sigmoid", "softplus", "logaddexp", "logaddexp2", "add_any_order"),
+)
+"""In `numbascan.emit.vecmath`: vectorised in loops that can be."""
+
+MEMORY = ("small_array", "lanes")
+"""In `numbascan.emit.memory`."""
 
 SPECIAL = ("digamma", "polygamma", "erfinv", "betaln")
 """In `numbascan.emit.special`: SciPy's machine code, for the CPU."""

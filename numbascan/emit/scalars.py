@@ -38,9 +38,6 @@ from .complexes import (  # noqa: F401 - generated code imports every name from 
 
 _scalar = njit(error_model="numpy")  # division by zero gives what IEEE arithmetic gives
 
-LN2 = math.log(2.0)
-LOG2E = 1.0 / LN2
-
 
 @_scalar
 def sign(x: Any) -> Any:
@@ -192,31 +189,3 @@ def heaviside(x: Any, middle: Any) -> Any:
     if x > 0:
         return type(x)(1)
     return middle if x == 0 else x
-
-
-@_scalar
-def logaddexp(x: Any, y: Any) -> Any:
-    """log(exp(x) + exp(y)) without overflow."""
-    if x == y:  # two infinities of one sign, too
-        return x + type(x)(LN2)
-    gap = x - y
-    if gap > 0:
-        return x + math.log1p(math.exp(-gap))
-    return y + math.log1p(math.exp(gap)) if gap <= 0 else gap
-
-
-@_scalar
-def logaddexp2(x: Any, y: Any) -> Any:
-    """log2(2**x + 2**y) without overflow."""
-    if x == y:
-        return x + type(x)(1)
-    gap = x - y
-    if gap > 0:
-        return x + type(x)(LOG2E) * math.log1p(math.exp2(-gap))
-    return y + type(x)(LOG2E) * math.log1p(math.exp2(gap)) if gap <= 0 else gap
-
-
-@_scalar
-def softplus(x: Any) -> Any:
-    """log(1 + exp(x)) without overflow."""
-    return x + math.log1p(math.exp(-x)) if x > 0 else math.log1p(math.exp(x))

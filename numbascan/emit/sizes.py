@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Alias, Alloc, For, Function, If, Index, Let, Return, Stmt, names_in
+from ..ir.loops import Alias, Alloc, For, Function, Index, Let, Return, Stmt, names_in, walk
 from .names import COUNTING
 from .text import expression
 
@@ -46,7 +46,7 @@ class Memory:
 
 def memory_of(function: Function, values: Sequence[Any], steps_again: int = 0) -> Memory:
     """The bytes of a call of `function` with `values` (arrays, numbers); `steps_again` as for Memory."""
-    stmts = _straight(function.body)
+    stmts = list(walk(function.body))
     lengths = _lengths(function, stmts)
     arrays = [stmt for stmt in stmts if isinstance(stmt, Alloc)]
     known, longer = _known(function, values, stmts), _known(function, values, stmts, lengths)
@@ -77,20 +77,8 @@ def _lengths(function: Function, stmts: Sequence[Stmt]) -> set[str]:
 
 def steps_of(function: Function, values: Sequence[Any]) -> int:
     """How many steps the outermost loops of a call make at most."""
-    known = _known(function, values, list(_straight(function.body)))
+    known = _known(function, values, list(walk(function.body)))
     return sum(_number(loop.stop, known) for loop in function.body if isinstance(loop, For) and loop.name.startswith("t"))
-
-
-def _straight(stmts: Sequence[Stmt]) -> list[Stmt]:
-    """Statements with those inside loops and branches, in order."""
-    found: list[Stmt] = []
-    for stmt in stmts:
-        found.append(stmt)
-        if isinstance(stmt, For):
-            found += _straight(stmt.body)
-        elif isinstance(stmt, If):
-            found += _straight(stmt.then) + _straight(stmt.otherwise)
-    return found
 
 
 def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt], longer: Set[str] = frozenset()) -> dict[str, Any]:

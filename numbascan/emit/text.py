@@ -117,7 +117,7 @@ def statements(stmts: Iterable[Stmt], messages: Mapping[str, str], depth: int = 
 
 def _range(loop: For) -> str:
     if loop.start == 0 and loop.step == 1:
-        return expression(loop.stop)
+        return f"lanes({expression(loop.stop)})" if loop.kind == "simd" else expression(loop.stop)
     bounds = f"{expression(loop.start)}, {expression(loop.stop)}"
     return bounds if loop.step == 1 else f"{bounds}, {loop.step}"
 
@@ -138,9 +138,7 @@ def _simple(stmt: Stmt, messages: Mapping[str, str]) -> str:
         target = expression(Load("", stmt.array, stmt.index))
         return f"{target} {stmt.combine}= {expression(stmt.value)}"
     if isinstance(stmt, Alloc):
-        shape = ", ".join(expression(dim) for dim in stmt.shape)
-        kind = "" if stmt.dtype == "float64" else f", np.{'bool_' if stmt.dtype == 'bool' else stmt.dtype}"
-        return f"{stmt.name} = np.empty({shape if len(stmt.shape) == 1 else f'({shape})'}{kind})"
+        return f"{stmt.name} = {_array(stmt)}"
     if isinstance(stmt, Alias):
         return f"{stmt.name} = {filled(stmt.text, stmt.args)}"
     if isinstance(stmt, Fail):
@@ -154,6 +152,15 @@ def _simple(stmt: Stmt, messages: Mapping[str, str]) -> str:
         return f"# {stmt.text}"
     assert isinstance(stmt, Break)
     return "break"
+
+
+def _array(stmt: Alloc) -> str:
+    """What takes the memory of an array."""
+    dtype = f"np.{'bool_' if stmt.dtype == 'bool' else stmt.dtype}"
+    shape = ", ".join(expression(dim) for dim in stmt.shape)
+    if stmt.on_stack:
+        return f"small_array(({shape}{',' * (len(stmt.shape) == 1)}), {dtype})"
+    return f"np.empty({shape if len(stmt.shape) == 1 else f'({shape})'}{'' if stmt.dtype == 'float64' else f', {dtype}'})"
 
 
 def _assignment(stmt: Let) -> str:

@@ -17,7 +17,7 @@ from ..ir.graph import substitute, toposort
 from ..ir.node import ITEM, Node, constant, constant_value, new_input, outputs_of
 from ..ir.ports import SCAN, Carry, LoopSpec, MitMot, Seq, State, Trace, loop_spec, row_of, scan_node
 from ..ir.respecialise import settled
-from ..ops.algebra import broadcast_to, concatenate, dims_of, incremented, is_zero, rows, sub, total
+from ..ops.algebra import broadcast_to, concatenate, dims_of, incremented, is_zero, rows, sub, terms_of, total
 from ..ops.control import inlined, with_bodies
 from ..ops.sized import HOLE
 
@@ -123,7 +123,11 @@ class _Plain:
             traces=(*spec.traces, *map(Trace, self.now)),
             carries=(*spec.carries, *self.carries),
         )
-        self.loop = scan_node(settled(new.with_inner(new.inner_inputs(), substitute(new.inner_outputs(), reads))))
+        new = new.with_inner(new.inner_inputs(), substitute(new.inner_outputs(), reads))
+        moving = {*(read for state in new.states for read in state.reads), *(carry.read for carry in new.carries)}
+        own = new.states[len(spec.states) :], new.carries[len(spec.carries) :]
+        later = {port.write: _waiting_least(port.write, moving) for ports in own for port in ports}
+        self.loop = scan_node(settled(new.with_inner(new.inner_inputs(), [later.get(node, node) for node in new.inner_outputs()])))
         self.results = outputs_of(self.loop)
 
     def _read(self, port: MitMot, parts: _Parts) -> Node:
@@ -183,6 +187,15 @@ class _Plain:
         rest = sub(depth, constant(n, "int64", weak=True))
         zero = broadcast_to(constant(0, found.type.dtype), (rest, *dims_of(found)[1:]))
         return found if zero.type.shape[0] == 0 else concatenate([found, zero])
+
+
+def _waiting_least(write: Node, moving: Collection[Node]) -> Node:
+    """A sum of cotangents with the terms in front that no step before enters: the next step then waits for one addition."""
+    early: list[Node] = []
+    late: list[Node] = []
+    for term in terms_of(write):
+        (late if any(node in moving for node in toposort([term])) else early).append(term)
+    return total([*early, *late]) or write
 
 
 def _state(port: MitMot, tap: int, first: Node | None, read: Node, addend: Node) -> State | Carry:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..ir.node import Node
-from ..ops.algebra import call
+from ..ops.algebra import call, terms_of
 from ..ops.card import Card
 from ..ops.lowering import Contract
 from ..ops.reshape import reshaped
@@ -44,12 +44,8 @@ def split_products(contribution: Node) -> tuple[list[Node], list[Product]]:
     """(other terms, products) whose sum is what a step contributes."""
     others: list[Node] = []
     products: list[Product] = []
-    stack = [contribution]
-    while stack:
-        node = stack.pop()
-        if node.op.name == "add" and all(parent.type == node.type for parent in node.inputs):
-            stack += reversed(node.inputs)
-        elif _is_outer(node):
+    for node in terms_of(contribution):
+        if _is_outer(node):
             labels = node.attr("labels")
             assert isinstance(labels, tuple)
             products.append(Product(node.inputs[0], node.inputs[1], labels))

@@ -279,7 +279,7 @@ class _Backward:
                 zeros = zeros_like(port.outer)
                 read = new_input(zeros.type, f"d_{port.outer.name or 'non_seq'}")
                 self.sum_of[port.read] = len(self.sums)
-                self.sums.append(Carry(zeros, read, add(read, rest)))
+                self.sums.append(Carry(zeros, read, call("accumulate", read, rest)))
 
     def _traced(self, value: Node) -> int:
         """The number of the trace that keeps a value of every step."""

@@ -6,7 +6,7 @@ parentheses only where Python needs them. Index arithmetic folds at once: sums a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Union
@@ -67,6 +67,10 @@ class Apply(Expr):
     template: Template
     args: tuple[Index, ...]
 
+
+# A sum over many terms, in whatever order is fast: the SIMD unit adds them in several accumulators.
+ACCUMULATE = Template("add_any_order({0}, {1})")
+IN_ORDER = Template("{0} + {1}", PLUS, (PLUS, TIMES))
 
 Index = Union[Expr, int]  # noqa: UP007 - evaluated at run time by Load's and Apply's annotations
 
@@ -139,6 +143,14 @@ def mul(a: Index, b: Index) -> Index:
     if b == 0 or len(terms) <= 1 or b == -1:
         return _joined({term: factor * b for term, factor in terms.items() if b}, number * b)
     return _times(a, b)
+
+
+def slope_and_rest(a: Index, name: Expr) -> tuple[int, Index] | None:
+    """(factor, rest) with a = factor * name + rest; None where `name` enters in another way."""
+    terms, number = _linear(a)
+    factor = terms.pop(name, 0)
+    rest = _joined(terms, number)
+    return None if any(Name(name.dtype, read) == name for read, _ in names_in(rest)) else (factor, rest)
 
 
 def floor_div(a: Index, b: Index) -> Index:
@@ -250,12 +262,12 @@ class Store(Stmt):
 
 @dataclass(slots=True)
 class Alloc(Stmt):
-    """An array taken from the heap, not initialised; `fill` writes one value everywhere."""
+    """An array, not initialised; `on_stack`: of a fixed shape, small, and not returned."""
 
     name: str
     shape: tuple[Index, ...]
     dtype: str
-    fill: Index | None = None
+    on_stack: bool = False
 
 
 @dataclass(slots=True)
@@ -341,3 +353,14 @@ class Function:
     name: str
     arguments: tuple[Argument, ...]
     body: list[Stmt]
+
+
+def walk(stmts: Iterable[Stmt]) -> Iterator[Stmt]:
+    """Every statement of a block, inner ones behind the loop or condition that holds them."""
+    for stmt in stmts:
+        yield stmt
+        if isinstance(stmt, For):
+            yield from walk(stmt.body)
+        elif isinstance(stmt, If):
+            yield from walk(stmt.then)
+            yield from walk(stmt.otherwise)

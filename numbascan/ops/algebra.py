@@ -93,6 +93,13 @@ def total(terms: Sequence[Node | None]) -> Node | None:
     return reduce(add, there) if there else None
 
 
+def terms_of(node: Node) -> list[Node]:
+    """The terms, from left to right, of a sum of values of one type."""
+    if node.op.name != "add" or any(parent.type != node.type for parent in node.inputs):
+        return [node]
+    return [term for parent in node.inputs for term in terms_of(parent)]
+
+
 # shapes -------------------------------------------------------------------------------------------------------------
 
 

@@ -45,49 +45,49 @@ def _one_minus_square(x: Node) -> Node:
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
 
-EXP = _function(np.exp, lambda out, x: out, "math.exp", "complex_exp")
-EXPM1 = _function(np.expm1, lambda out, x: add(out, 1), "math.expm1", "complex_expm1")
-EXP2 = _function(np.exp2, lambda out, x: mul(LN2, out), "math.exp2", "complex_exp2")
-LOG = _function(np.log, lambda out, x: div(1, x), "math.log", "complex_log", (0.3, 3.1))
-LOG1P = _function(np.log1p, lambda out, x: div(1, add(1, x)), "math.log1p", "np.log1p", (-0.7, 3.1))
-LOG2 = _function(np.log2, lambda out, x: div(1 / LN2, x), "math.log2", "complex_log2", (0.3, 3.1))
-LOG10 = _function(np.log10, lambda out, x: div(1 / LN10, x), "math.log10", "complex_log10", (0.3, 3.1))
+EXP = _function(np.exp, lambda out, x: out, "exp", "complex_exp")
+EXPM1 = _function(np.expm1, lambda out, x: add(out, 1), "expm1", "complex_expm1")
+EXP2 = _function(np.exp2, lambda out, x: mul(LN2, out), "exp2", "complex_exp2")
+LOG = _function(np.log, lambda out, x: div(1, x), "log", "complex_log", (0.3, 3.1))
+LOG1P = _function(np.log1p, lambda out, x: div(1, add(1, x)), "log1p", "np.log1p", (-0.7, 3.1))
+LOG2 = _function(np.log2, lambda out, x: div(1 / LN2, x), "log2", "complex_log2", (0.3, 3.1))
+LOG10 = _function(np.log10, lambda out, x: div(1 / LN10, x), "log10", "complex_log10", (0.3, 3.1))
 
-SIN = _function(np.sin, lambda out, x: op("cos", x), "math.sin", "complex_sin")
-COS = _function(np.cos, lambda out, x: neg(op("sin", x)), "math.cos", "complex_cos")
-TAN = _function(np.tan, lambda out, x: add(1, square(out)), "math.tan", "complex_tan", (-1.2, 1.3))
+SIN = _function(np.sin, lambda out, x: op("cos", x), "sin", "complex_sin")
+COS = _function(np.cos, lambda out, x: neg(op("sin", x)), "cos", "complex_cos")
+TAN = _function(np.tan, lambda out, x: add(1, square(out)), "tan", "complex_tan", (-1.2, 1.3))
 ARCSIN = _function(
     np.arcsin,
     _inverse(lambda x: op("sqrt", _one_minus_square(x)), lambda out: op("cos", out)),
-    "math.asin",
+    "asin",
     "complex_arcsin",
     (-0.8, 0.9),
 )
 ARCCOS = _function(
     np.arccos,
     _inverse(lambda x: neg(op("sqrt", _one_minus_square(x))), lambda out: neg(op("sin", out))),
-    "math.acos",
+    "acos",
     "complex_arccos",
     (-0.8, 0.9),
 )
-ARCTAN = _function(np.arctan, lambda out, x: div(1, add(1, square(x))), "math.atan", "np.arctan")
-SINH = _function(np.sinh, lambda out, x: op("cosh", x), "math.sinh", "complex_sinh")
-COSH = _function(np.cosh, lambda out, x: op("sinh", x), "math.cosh", "complex_cosh")
-TANH = _function(np.tanh, lambda out, x: sub(1, square(out)), "math.tanh", "complex_tanh")
+ARCTAN = _function(np.arctan, lambda out, x: div(1, add(1, square(x))), "atan", "np.arctan")
+SINH = _function(np.sinh, lambda out, x: op("cosh", x), "sinh", "complex_sinh")
+COSH = _function(np.cosh, lambda out, x: op("sinh", x), "cosh", "complex_cosh")
+TANH = _function(np.tanh, lambda out, x: sub(1, square(out)), "tanh", "complex_tanh")
 ARCSINH = _function(
     np.arcsinh,
     _inverse(lambda x: op("hypot", 1.0, x), lambda out: op("cosh", out)),  # x**2 may overflow
-    "math.asinh",
+    "asinh",
     "complex_arcsinh",
 )
 ARCCOSH = _function(
     np.arccosh,
     _inverse(lambda x: mul(op("sqrt", sub(x, 1)), op("sqrt", add(x, 1))), lambda out: op("sinh", out)),  # x**2 may overflow
-    "math.acosh",
+    "acosh",
     "complex_arccosh",
     (1.2, 3.3),
 )
-ARCTANH = _function(np.arctanh, lambda out, x: div(1, _one_minus_square(x)), "math.atanh", "np.arctanh", (-0.8, 0.9))
+ARCTANH = _function(np.arctanh, lambda out, x: div(1, _one_minus_square(x)), "atanh", "np.arctanh", (-0.8, 0.9))
 
 
 def _arctan2_partials(out: Node, y: Node, x: Node) -> tuple[Node, Node]:
@@ -96,7 +96,7 @@ def _arctan2_partials(out: Node, y: Node, x: Node) -> tuple[Node, Node]:
     return div(div(x, r), r), neg(div(div(y, r), r))
 
 
-ARCTAN2 = elementwise("arctan2", np.arctan2, call("math.atan2({0}, {1})"), domains=((0.3, 1.9), (-1.7, 2.1)), partials=_arctan2_partials)
+ARCTAN2 = elementwise("arctan2", np.arctan2, call("atan2({0}, {1})"), domains=((0.3, 1.9), (-1.7, 2.1)), partials=_arctan2_partials)
 DEG2RAD = _function(np.deg2rad, lambda out, x: math.pi / 180, "math.radians", "", (-300.0, 400.0), np.radians)
 RAD2DEG = _function(np.rad2deg, lambda out, x: 180 / math.pi, "math.degrees", "", (-1.7, 2.1), np.degrees)
 

@@ -64,7 +64,7 @@ IDENTITY = Template("{0}", ATOM, (ATOM,))
 
 
 def call(text: str) -> Template:
-    """A call: `call("math.exp({0})")` binds as an atom and takes anything."""
+    """A call: `call("exp({0})")` binds as an atom and takes anything."""
     return Template(text)
 
 
@@ -225,7 +225,7 @@ POW = elementwise(
     np.power,
     by_kind(
         iu=call("int_power({0}, {1})"),  # a negative exponent raises ValueError, as in NumPy
-        f=Template("{0}**{1}", POWER, (ATOM, UNARY)),
+        f=call("pow({0}, {1})"),
         c=call("complex_power({0}, {1})"),
     ),
     domains=((0.4, 2.3), (-1.3, 2.6)),
@@ -296,7 +296,7 @@ SQRT = elementwise(
     domains=((0.2, 3.1),),
     partials=lambda out, x: (div(0.5, out),),
 )
-CBRT = elementwise("cbrt", np.cbrt, call("np.cbrt({0})"), domains=((0.2, 3.1),), partials=lambda out, x: (div(1 / 3, square(out)),))
+CBRT = elementwise("cbrt", np.cbrt, call("cbrt({0})"), domains=((0.2, 3.1),), partials=lambda out, x: (div(1 / 3, square(out)),))
 
 
 def _reciprocal(x: Any) -> Any:
@@ -323,7 +323,7 @@ RECIPROCAL = loop_card(
 HYPOT = elementwise(
     "hypot",
     np.hypot,
-    call("math.hypot({0}, {1})"),
+    call("hypot({0}, {1})"),
     domains=((-1.7, 2.1), (0.3, 1.9)),
     partials=lambda out, x, y: (div(x, out), div(y, out)),
 )

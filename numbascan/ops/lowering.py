@@ -102,6 +102,11 @@ class Passes:
     inside: Callable[[Operands], Pass] | None = None
 
 
+def only(accumulators: tuple[Expr, ...]) -> Expr:
+    """The one accumulator of a fold as its result."""
+    return accumulators[0]
+
+
 @dataclass(frozen=True)
 class Fold:
     """A reduction over attribute `axis` (a tuple of axes >= 0) with attribute `keepdims`.

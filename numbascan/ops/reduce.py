@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import AND, BIT_OR, CHOICE, OR, PLUS, TIMES, UNARY, Apply, Expr, Index, Literal, Template
+from ..ir.loops import ACCUMULATE, AND, BIT_OR, CHOICE, IN_ORDER, OR, TIMES, UNARY, Apply, Expr, Index, Literal, Template
 from ..ir.node import Node
 from ..types import Shape, TensorType
 from .algebra import broadcast_to, call, cast, dims_of, div, expand, flip_axis, from_last, full_like, mul, to_last, where
 from .card import Card, register
 from .compare import GREATER, LESS, MAXIMUM, MINIMUM
-from .lowering import Elementwise, Fold
+from .elementwise import by_kind, loop_card, points, ufunc_loop
+from .lowering import Elementwise, Fold, only
 from .recurrence import one_later, recurrence_back
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.array([3.5, -1.25, 4.0, 0.5, -9.0, 2.75] * 4)[:24].reshape(2, 3, 4) * np.linspace(0.5, 1.5, 24).reshape(2, 3, 4)
 
-_SUM = Template("{0} + {1}", PLUS, (PLUS, TIMES))
 _PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY))
 _AND = Template("{0} and {1}", AND, (AND, AND + 1))
 _OR = Template("{0} or {1}", OR, (OR, OR + 1))
@@ -61,10 +61,6 @@ def _binary(template: Template) -> Callable[..., tuple[Expr, ...]]:
         return (Apply(accumulators[0].dtype, template, (accumulators[0], element)),)
 
     return step
-
-
-def _only(accumulators: tuple[Expr, ...]) -> Expr:
-    return accumulators[0]
 
 
 def _fold(name: str, function: Callable[..., Any], result: Callable[[str], str], lower: Fold, **facets: Any) -> Card:
@@ -124,16 +120,32 @@ def _product_tangent(node: Node, tangent: Node) -> Node:
     return _summed_like(node, mul(tangent, _other_factors(node)))
 
 
-SUM = _fold("sum", np.sum, widened, Fold(_sum_loop, _starting(0), _binary(_SUM), _only), linear=(0,), vjp=_spread)
+ADD_TO_SUM = loop_card(
+    "accumulate",
+    np.add,
+    ufunc_loop(np.add),
+    by_kind(b=_OR, iuc=IN_ORDER, f=ACCUMULATE),
+    samples=points((-1.7, 2.1), (0.3, 1.9), with_complex=True),
+    partials=lambda out, total, x: (1, 1),
+)
+"""A term added to a sum over the steps of a loop, whose order is free."""
+
+
+def _add_to_sum(accumulators: tuple[Expr, ...], element: Expr, position: Index) -> tuple[Expr, ...]:
+    dtype = accumulators[0].dtype
+    return (Apply(dtype, ACCUMULATE if dtype.startswith("float") else IN_ORDER, (accumulators[0], element)),)
+
+
+SUM = _fold("sum", np.sum, widened, Fold(_sum_loop, _starting(0), _add_to_sum, only), linear=(0,), vjp=_spread)
 PROD = _fold(
-    *("prod", np.prod, widened, Fold(lambda x: (widened(x.dtype),), _starting(1), _binary(_PRODUCT), _only)),
+    *("prod", np.prod, widened, Fold(lambda x: (widened(x.dtype),), _starting(1), _binary(_PRODUCT), only)),
     vjp=_product_back,
     jvp=_product_tangent,
 )
 
 
 def _truth(name: str, function: Callable[..., Any], start: bool, template: Template) -> Card:
-    lower = Fold(lambda x: ("bool",), lambda dtype: (Literal("bool", start),), _binary(template), _only)
+    lower = Fold(lambda x: ("bool",), lambda dtype: (Literal("bool", start),), _binary(template), only)
     return _fold(name, function, lambda dtype: "bool", lower, no_gradient="the result is a truth value")
 
 
@@ -175,7 +187,7 @@ def _extreme(name: str, function: Callable[..., Any], first: Callable[[str], Any
         (best,) = accumulators
         return (Apply(best.dtype, _code(better, best.dtype), (best, element)),)
 
-    lower = Fold(lambda x: (x.dtype,), lambda dtype: (Literal(dtype, first(dtype)),), step, _only, allow_empty=False)
+    lower = Fold(lambda x: (x.dtype,), lambda dtype: (Literal(dtype, first(dtype)),), step, only, allow_empty=False)
     return _fold(name, function, _same, lower, vjp=_shared_out, jvp=_mean_of_best)
 
 
@@ -244,7 +256,7 @@ def _running(name: str, function: Callable[..., Any], first: int, template: Temp
     def infer(x: TensorType, axis: tuple[int, ...]) -> TensorType:
         return TensorType(widened(x.dtype), x.shape)
 
-    lower = Fold(lambda x: (widened(x.dtype),), _starting(first), _binary(template), _only, cumulative=True)
+    lower = Fold(lambda x: (widened(x.dtype),), _starting(first), _binary(template), only, cumulative=True)
     return register(Card(name, evaluate, infer, lower, samples=_running_samples, **facets))
 
 
@@ -272,5 +284,5 @@ def _factors_tangent(node: Node, tangent: Node) -> Node:
     return from_last(call("recurrence", to_last(node.inputs[0], axis), change), axis)
 
 
-CUMSUM = _running("cumsum", np.cumsum, 0, _SUM, linear=(0,), vjp=_summed_behind)
+CUMSUM = _running("cumsum", np.cumsum, 0, IN_ORDER, linear=(0,), vjp=_summed_behind)
 CUMPROD = _running("cumprod", np.cumprod, 1, _PRODUCT, vjp=_factors_back, jvp=_factors_tangent)

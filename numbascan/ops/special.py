@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import TIMES, UNARY, Template
 from ..ir.node import Node
 from ..types import TensorType
 from .algebra import add, mul, neg, square, sub
 from .algebra import call as op
 from .card import Card
-from .elementwise import Code, Partials, by_kind, call, loop_card, points, undefined
+from .elementwise import Code, Partials, call, loop_card, points, undefined
 
 
 def _scipy(name: str) -> Callable[..., Any]:
@@ -74,19 +73,10 @@ def _gaussian(factor: float, x: Node) -> Node:
 
 TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
 
-SIGMOID = _special(
-    "sigmoid",
-    _scipy("expit"),
-    by_kind(
-        float32=Template("np.float32(1.0) / (np.float32(1.0) + math.exp(-{0}))", TIMES, (UNARY,)),
-        f=Template("1.0 / (1.0 + math.exp(-{0}))", TIMES, (UNARY,)),
-    ),
-    lambda out, x: (mul(out, sub(1, out)),),
-    (-1.7, 2.1),
-)
+SIGMOID = _special("sigmoid", _scipy("expit"), call("sigmoid({0})"), lambda out, x: (mul(out, sub(1, out)),), (-1.7, 2.1))
 SOFTPLUS = _special("softplus", _softplus, call("softplus({0})"), lambda out, x: (op("sigmoid", x),), (-1.7, 2.1))
-ERF = _special("erf", _scipy("erf"), call("math.erf({0})"), lambda out, x: (_gaussian(TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
-ERFC = _special("erfc", _scipy("erfc"), call("math.erfc({0})"), lambda out, x: (_gaussian(-TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
+ERF = _special("erf", _scipy("erf"), call("erf({0})"), lambda out, x: (_gaussian(TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
+ERFC = _special("erfc", _scipy("erfc"), call("erfc({0})"), lambda out, x: (_gaussian(-TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
 ERFINV = _special(
     "erfinv", _scipy("erfinv"), call("erfinv({0})"), lambda out, x: (mul(1 / TWO_BY_ROOT_PI, op("exp", square(out))),), (-0.8, 0.9)
 )

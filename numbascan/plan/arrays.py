@@ -9,6 +9,7 @@ from ..ir.loops import Expr, Index, Load, Name, add, names_in, sub
 from ..ir.node import Node
 from ..ops.card import Card
 from ..ops.lowering import View as ViewLowering
+from .save_mem import is_loop_rows
 from .scope import Scope, View
 from .values import Indices, InMemory
 
@@ -62,7 +63,8 @@ def _behind_views(scope: Scope, node: Node) -> tuple[Node, bool]:
 
 def _view(scope: Scope, node: Node) -> ViewLowering | None:
     """How a node that is another way to read its operand finds the place there; None where it is a value of its own."""
-    kind = node.op.lower if isinstance(node.op, Card) and node not in scope.targets else None
+    is_own = node in scope.targets or is_loop_rows(node)  # rows that a loop has kept are all that it has kept
+    kind = node.op.lower if isinstance(node.op, Card) and not is_own else None
     return kind if isinstance(kind, ViewLowering) else None
 
 

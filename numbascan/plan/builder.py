@@ -133,18 +133,18 @@ class Builder:
             block = block.parent
         return block
 
-    def alloc(self, hint: str | None, shape: tuple[Index, ...], dtype: str, fill: Index | None = None) -> str:
+    def alloc(self, hint: str | None, shape: tuple[Index, ...], dtype: str) -> str:
         """An array, taken before the loops that do not change its shape."""
         name = self.fresh(hint, "row")
-        self.alloc_as(name, shape, dtype, fill)
+        self.alloc_as(name, shape, dtype)
         return name
 
-    def alloc_as(self, name: str, shape: tuple[Index, ...], dtype: str, fill: Index | None = None) -> None:
+    def alloc_as(self, name: str, shape: tuple[Index, ...], dtype: str) -> None:
         """The same under a name that is taken already."""
         block = self.home[name] = self._hoisted(*shape)
         self.written[name] = self.block
         self.shapes[name] = shape
-        block.stmts.append(Alloc(name, shape, dtype, fill))
+        block.stmts.append(Alloc(name, shape, dtype))
 
     def is_known(self, *exprs: Index) -> bool:
         """Is all that `exprs` read defined in the current block or around it?"""

@@ -3,7 +3,7 @@
     # before: for i in …: a[i] = f(i)          # after: for i in …: a[i] = f(i)
     #         for i in …: b[i] = g(a[i])       #                    b[i] = g(a[i])
 
-Allowed where whatever one loop writes, the other touches at the very same index.
+Allowed where whatever one loop writes, the other touches at the very same index, and both are nested as deeply.
 Not handled: loops with calls or views inside, accumulators that the second loop reads, shifted ranges.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..ir.loops import Apply, For, If, Index, Let, Load, Name, Stmt, Store, names_in
+from ..ir.loops import Apply, For, If, Index, Let, Load, Name, Stmt, Store, names_in, walk
 
 Places = dict[str, set[tuple[Index, ...]]]
 
@@ -20,13 +20,11 @@ def fuse(stmts: Sequence[Stmt]) -> list[Stmt]:
     """The block with neighbouring loops merged, inside out."""
     result: list[Stmt] = []
     for stmt in stmts:
-        before = result[-1] if result else None
-        if isinstance(stmt, For) and isinstance(before, For):
-            merged = _merged(before, stmt)
-            if merged is not None:
-                result[-1] = merged
-                continue
-        result.append(stmt)
+        merged = _with_one_before(result, stmt) if isinstance(stmt, For) else None
+        if merged is None:
+            result.append(stmt)
+        else:
+            result[-len(merged) :] = merged
     for stmt in result:
         if isinstance(stmt, For):
             stmt.body = fuse(stmt.body)
@@ -35,9 +33,53 @@ def fuse(stmts: Sequence[Stmt]) -> list[Stmt]:
     return result
 
 
+def _with_one_before(before: Sequence[Stmt], loop: For) -> list[Stmt] | None:
+    """What the last statements become with `loop` merged into one of them: the last, or the last but one if these two may change places."""
+    last = before[-1] if before else None
+    if not isinstance(last, For):
+        return None
+    merged = _merged(last, loop)
+    if merged is not None:
+        return [merged]
+    other = before[-2] if len(before) > 1 else None
+    if not isinstance(other, For) or not _may_change_places(other, last):
+        return None
+    merged = _merged(other, loop)
+    return None if merged is None else [last, merged]
+
+
+def _may_change_places(first: For, second: For) -> bool:
+    """Does neither loop touch what the other writes?"""
+    if not _is_plain(first.body) or not _is_plain(second.body):
+        return False
+    arrays = [(set(_stores([loop])), set(_touches([loop]))) for loop in (first, second)]
+    (written, touched), (others_written, others_touched) = arrays
+    scalars = [_assigned(loop.body) for loop in (first, second)]
+    reads = [{name for stmt in walk(loop.body) for name in _read_by(stmt)} for loop in (first, second)]
+    return not (written & others_touched or others_written & touched or scalars[0] & (scalars[1] | reads[1]) or scalars[1] & reads[0])
+
+
+def _read_by(stmt: Stmt) -> set[str]:
+    parts: tuple[Index, ...] = ()
+    if isinstance(stmt, Let):
+        parts = (stmt.value,)
+    elif isinstance(stmt, Store):
+        parts = (stmt.value, *stmt.index)
+    elif isinstance(stmt, For):
+        parts = (stmt.start, stmt.stop)
+    return {name for part in parts for name, is_element in names_in(part) if not is_element}
+
+
+def _depth(loop: For) -> int:
+    """How many loops deep."""
+    return 1 + max((_depth(stmt) for stmt in loop.body if isinstance(stmt, For)), default=0)
+
+
 def _merged(first: For, second: For) -> For | None:
     """One loop for two, None where that would change a value."""
     if (first.start, first.stop, first.step, first.kind) != (second.start, second.stop, second.step, second.kind):
+        return None
+    if _depth(first) != _depth(second):  # the inner loop would find no partner any more
         return None
     if _counts_with(second.body, first.name):  # its loops inside would hide the index that it is to have
         return None
@@ -54,7 +96,7 @@ def _is_plain(stmts: Sequence[Stmt]) -> bool:
 
 def _counts_with(stmts: Sequence[Stmt], name: str) -> bool:
     """Does a loop inside a block have this index?"""
-    return any(isinstance(stmt, For) and stmt.name == name for stmt in _walk(stmts))
+    return any(isinstance(stmt, For) and stmt.name == name for stmt in walk(stmts))
 
 
 def _may_interleave(first: For, second: Sequence[Stmt]) -> bool:
@@ -82,17 +124,17 @@ def _at_one_place(counter: str, written: set[tuple[Index, ...]], touched: set[tu
 
 def _outer_scalars(stmts: Sequence[Stmt]) -> set[str]:
     """Scalars that a block gives new values without having made them."""
-    made = {stmt.name for stmt in _walk(stmts) if isinstance(stmt, Let) and stmt.is_new}
-    return {stmt.name for stmt in _walk(stmts) if isinstance(stmt, Let) and not stmt.is_new} - made
+    made = {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let) and stmt.is_new}
+    return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let) and not stmt.is_new} - made
 
 
 def _assigned(stmts: Sequence[Stmt]) -> set[str]:
-    return {stmt.name for stmt in _walk(stmts) if isinstance(stmt, Let)}
+    return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let)}
 
 
 def _stores(stmts: Sequence[Stmt]) -> Places:
     found: Places = {}
-    for stmt in _walk(stmts):
+    for stmt in walk(stmts):
         if isinstance(stmt, Store):
             found.setdefault(stmt.array, set()).add(stmt.index)
     return found
@@ -101,7 +143,7 @@ def _stores(stmts: Sequence[Stmt]) -> Places:
 def _touches(stmts: Sequence[Stmt]) -> Places:
     """Where each array is read or written."""
     found = _stores(stmts)
-    for stmt in _walk(stmts):
+    for stmt in walk(stmts):
         parts: list[Index] = []
         if isinstance(stmt, Let):
             parts = [stmt.value]
@@ -122,13 +164,6 @@ def _loads(expr: Index) -> Iterator[Load]:
     elif isinstance(expr, Apply):
         for part in expr.args:
             yield from _loads(part)
-
-
-def _walk(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
-    for stmt in stmts:
-        yield stmt
-        if isinstance(stmt, For):
-            yield from _walk(stmt.body)
 
 
 def _renamed(stmt: Stmt, old: str, new: str) -> Stmt:

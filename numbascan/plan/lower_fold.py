@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from ..ir.loops import Expr, Index, Name, add, compare, mul
 from ..ir.node import Node
-from ..ops.lowering import Fold
+from ..ops.lowering import Fold, only
 from .place import Place
 from .scope import Scope, cast, nest, scalar_name
 from .values import Indices, InLocals, InMemory, Value, indices_of
-from .write import destinations, fixed_dims, in_locals, store
+from .write import copied, destinations, fixed_dims, in_locals, store
 
 
 def lower(scope: Scope, node: Node, kind: Fold) -> Value:
@@ -38,6 +38,9 @@ def lower(scope: Scope, node: Node, kind: Fold) -> Value:
             return InLocals(node.type, (), {(): _named(scope, node, elements[()])}, scope.builder, scope.builder.block)
         return in_locals(scope, node, elements)
     places = destinations(scope, node, dims)
+    if _goes_row_by_row(node, kind, operand, axes):
+        _row_by_row(scope, node, kind, operand, kept, places)
+        return places[0]
 
     def body(index: Indices) -> None:
         expr = element(index)
@@ -46,6 +49,31 @@ def lower(scope: Scope, node: Node, kind: Fold) -> Value:
 
     nest(scope.builder, dims, body)
     return places[0]
+
+
+def _goes_row_by_row(node: Node, kind: Fold, operand: Value, axes: Sequence[int]) -> bool:
+    """Are whole rows reduced, element by element, into a result of the very dtype in which that is done?"""
+    dtypes = kind.loop(operand.type)
+    return bool(axes) and len(operand.dims) - 1 not in axes and dtypes == (node.type.dtype,) and kind.finish is only
+
+
+def _row_by_row(scope: Scope, node: Node, kind: Fold, operand: Value, kept: Sequence[int], places: Sequence[InMemory]) -> None:
+    """The result grows with every row of the operand: memory is read in its order, and the SIMD unit takes a row."""
+    place, dtype = places[0], node.type.dtype
+    (start,) = kind.start(dtype)
+    keepdims = bool(node.attr("keepdims"))
+
+    def at(index: Indices) -> Indices:
+        return tuple(index[axis] if axis in kept else 0 for axis in range(len(index)) if keepdims or axis in kept)
+
+    def grown(index: Indices) -> None:
+        (new,) = kind.step((place.at(at(index)),), cast(operand.at(index), dtype), 0)
+        scope.builder.emit(store(place, at(index), cast(new, dtype)))
+
+    nest(scope.builder, place.dims, lambda index: scope.builder.emit(store(place, index, cast(start, dtype))))
+    nest(scope.builder, operand.dims, grown)
+    for other in places[1:]:
+        copied(scope, place, other)
 
 
 def _named(scope: Scope, node: Node, expr: Expr) -> Expr:

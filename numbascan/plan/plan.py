@@ -12,10 +12,13 @@ from ..ir.graph import Graph
 from ..ir.loops import Argument, Expr, Function, Index, Length, Load, Name, Return, Stmt, Store, add, compare
 from ..ir.node import Node, constant_value
 from ..types import TensorType
+from .blocks import in_blocks
 from .builder import Builder
 from .fuse import fuse
 from .save_mem import may_end_early
 from .scope import Scope, cast, nest
+from .simd import for_simd
+from .stack import on_stack
 from .values import Computed, Indices, InLocals, InMemory, Value
 from .write import copied
 
@@ -175,5 +178,5 @@ def plan(graph: Graph, name: str, given: Sequence[bool] | None = None, check_fin
     """
     kernel = Kernel(graph, given or [False] * len(graph.outputs), check_finite, (name, *reserved))
     kernel.scope.run()
-    body = kernel.finish()
-    return Plan(Function(name, tuple(kernel.arguments), fuse(body)), kernel.constants)
+    body = on_stack(for_simd(in_blocks(fuse(kernel.finish()), kernel.builder)))
+    return Plan(Function(name, tuple(kernel.arguments), body), kernel.constants)

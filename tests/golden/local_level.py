@@ -1,7 +1,6 @@
-import math
-
 import numpy as np
 from numba import njit, types
+from numbascan.emit.vecmath import log
 
 float64_1d = types.Array(types.float64, 1, "C", readonly=True)
 
@@ -19,7 +18,7 @@ def local_level(flow, level, variance, noise, drift):
         spread = predicted + noise
         gain = predicted / spread
         error = flow[t] - level_2
-        term[t] = -0.5 * (math.log(spread) + error * error / spread)
+        term[t] = -0.5 * (log(spread) + error * error / spread)
         level_2 += gain * error
         variance_2 = predicted * (1.0 - gain)
         level_rows[t] = level_2

@@ -1,22 +1,31 @@
-import math
-
 import numpy as np
 from numba import njit, types
+from numbascan.emit.vecmath import tanh
 
 float64_2d = types.Array(types.float64, 2, "C", readonly=True)
 float64_1d = types.Array(types.float64, 1, "C", readonly=True)
-ERROR_1 = "ERROR_1: scan 'network': sequence 0 (u_tm4) has {0} rows, but n_steps={2} with taps [-4, 0] needs {1}; give a longer sequence or a smaller n_steps"
-ERROR_2 = 'ERROR_2: matrix product: lengths {0} and {1} of the summed axes differ'
-ERROR_3 = 'ERROR_3: add: operands do not broadcast: dimension 0 is {0} in one and {1} in another'
-ERROR_4 = "ERROR_4: scan 'network': the step changes the shape of output 0 (x_tm3): dimension 0 is {0} on entry and {1} in its result; an initial value and the step's result must have one shape"
-ERROR_5 = "ERROR_5: scan 'network': the step changes the shape of output 1 (y_tm1): dimension 0 is {0} on entry and {1} in its result; an initial value and the step's result must have one shape"
+ERROR_1 = "ERROR_1: scan 'network': n_steps is {0}; it must be 0 or more"
+ERROR_2 = "ERROR_2: scan 'network': sequence 0 (u_tm4) has {0} rows, but n_steps={2} with taps [-4, 0] needs {1}; give a longer sequence or a smaller n_steps"
+ERROR_3 = 'ERROR_3: matrix product: lengths {0} and {1} of the summed axes differ'
+ERROR_4 = 'ERROR_4: add: operands do not broadcast: dimension 0 is {0} in one and {1} in another'
+ERROR_5 = "ERROR_5: scan 'network': the step changes the shape of output 0 (x_tm3): dimension 0 is {0} on entry and {1} in its result; an initial value and the step's result must have one shape"
+ERROR_6 = "ERROR_6: scan 'network': the step changes the shape of output 1 (y_tm1): dimension 0 is {0} on entry and {1} in its result; an initial value and the step's result must have one shape"
 
 
 @njit((float64_2d, float64_2d, float64_1d, float64_2d, float64_2d, float64_2d, float64_2d), cache=True, error_model="numpy", nogil=True)
 def network(u_tm4, x_tm3, y_tm1, W, W_in, W_back, W_out):
     n_steps = max(u_tm4.shape[0] - 4, 0)
+    if n_steps < 0:
+        raise ValueError(ERROR_1, n_steps)
     if u_tm4.shape[0] < n_steps + 4:
-        raise ValueError(ERROR_1, u_tm4.shape[0], n_steps + 4, n_steps)
+        raise ValueError(ERROR_2, u_tm4.shape[0], n_steps + 4, n_steps)
+    if u_tm4.shape[1] != W_in.shape[0]:
+        raise ValueError(ERROR_3, u_tm4.shape[1], W_in.shape[0])
+    contract = np.empty((n_steps + 4, W_in.shape[1]))
+    u_tm4_rows = u_tm4[0:n_steps + 4]
+    np.dot(u_tm4_rows, W_in, contract)
+    if u_tm4.shape[0] < n_steps + 4:
+        raise ValueError(ERROR_2, u_tm4.shape[0], n_steps + 4, n_steps)
     x_tm3_path = np.empty((n_steps + 3, x_tm3.shape[1]))
     for i in range(x_tm3.shape[1]):
         x_tm3_path[0, i] = x_tm3[0, i]
@@ -28,36 +37,28 @@ def network(u_tm4, x_tm3, y_tm1, W, W_in, W_back, W_out):
     for i in range(y_tm1.shape[0]):
         y_tm1_path[0, i] = y_tm1[i]
     if x_tm3.shape[1] != W.shape[0]:
-        raise ValueError(ERROR_2, x_tm3.shape[1], W.shape[0])
-    contract = np.empty(W.shape[1])
-    if u_tm4.shape[1] != W_in.shape[0]:
-        raise ValueError(ERROR_2, u_tm4.shape[1], W_in.shape[0])
-    contract_2 = np.empty(W_in.shape[1])
+        raise ValueError(ERROR_3, x_tm3.shape[1], W.shape[0])
+    contract_2 = np.empty(W.shape[1])
     if W.shape[1] != W_in.shape[1]:
-        raise ValueError(ERROR_3, W.shape[1], W_in.shape[1])
-    contract_3 = np.empty(W_in.shape[1])
+        raise ValueError(ERROR_4, W.shape[1], W_in.shape[1])
     if y_tm1.shape[0] != W_back.shape[0]:
-        raise ValueError(ERROR_2, y_tm1.shape[0], W_back.shape[0])
-    contract_4 = np.empty(W_back.shape[1])
+        raise ValueError(ERROR_3, y_tm1.shape[0], W_back.shape[0])
+    contract_3 = np.empty(W_back.shape[1])
     if W_in.shape[1] != W_back.shape[1]:
-        raise ValueError(ERROR_3, W_in.shape[1], W_back.shape[1])
+        raise ValueError(ERROR_4, W_in.shape[1], W_back.shape[1])
     if W.shape[0] != W_back.shape[1]:
-        raise ValueError(ERROR_4, W.shape[0], W_back.shape[1])
+        raise ValueError(ERROR_5, W.shape[0], W_back.shape[1])
     if W_back.shape[1] != W_out.shape[0]:
-        raise ValueError(ERROR_2, W_back.shape[1], W_out.shape[0])
+        raise ValueError(ERROR_3, W_back.shape[1], W_out.shape[0])
     if W_back.shape[0] != W_out.shape[1]:
-        raise ValueError(ERROR_5, W_back.shape[0], W_out.shape[1])
+        raise ValueError(ERROR_6, W_back.shape[0], W_out.shape[1])
     for t in range(n_steps):
         x_tm3_path_row = x_tm3_path[t + 2]
-        np.dot(W.T, x_tm3_path_row, contract)
-        u_tm4_row = u_tm4[t + 4]
-        np.dot(W_in.T, u_tm4_row, contract_2)
-        u_tm4_row_2 = u_tm4[t]
-        np.dot(W_in.T, u_tm4_row_2, contract_3)
+        np.dot(W.T, x_tm3_path_row, contract_2)
         y_tm1_path_row = y_tm1_path[t]
-        np.dot(W_back.T, y_tm1_path_row, contract_4)
+        np.dot(W_back.T, y_tm1_path_row, contract_3)
         for i in range(W.shape[1]):
-            x_tm3_path[t + 3, i] = math.tanh(contract[i] + contract_2[i] + contract_3[i] + contract_4[i])
+            x_tm3_path[t + 3, i] = tanh(contract_2[i] + contract[t + 4, i] + contract[t, i] + contract_3[i])
         x_tm3_path_row_2 = x_tm3_path[t]
         y_tm1_path_row_2 = y_tm1_path[t + 1]
         np.dot(W_out.T, x_tm3_path_row_2, y_tm1_path_row_2)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numba
 import numpy as np
 
-from numbascan.emit import scalars, special
-from numbascan.emit.names import SCALARS, SPECIAL
+from numbascan.emit import scalars, special, vecmath
+from numbascan.emit.names import SCALARS, SPECIAL, VECMATH
 from numbascan.emit.text import expression
 from numbascan.ir.loops import Apply, Name
 from numbascan.ops.card import CARDS, Card
@@ -87,7 +87,8 @@ class Compiled:
             lines.append(f"        out{k}[i] = v{k}")
         self.text = "\n".join(lines)
         space = {"np": np, "math": math}
-        space.update({name: getattr(scalars, name) for name in SCALARS}, **{name: getattr(special, name) for name in SPECIAL})
+        for module, helpers in ((scalars, SCALARS), (special, SPECIAL), (vecmath, VECMATH)):
+            space.update({name: getattr(module, name) for name in helpers})
         exec(self.text, space)
         self.kernel = numba.njit(error_model="numpy")(space["kernel"])
 

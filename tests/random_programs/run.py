@@ -90,6 +90,8 @@ def report(seed: int, outcome: Outcome, gradients: bool, seconds: float = 240.0)
     if outcome.differences[0][0] == "generator":
         return "\n".join(lines)
     program = draw_program(RandomChooser(seed), gradients)
+    if not seconds:
+        return "\n".join([*lines, _shown(program) if gradients else program.source()])
     smaller, text = shrunk(program, outcome.differences[0][0], lambda: known_of(seed), seconds, _differ(gradients, Counter()))
     return "\n".join([*lines, f"  made short: {text}", _shown(smaller) if gradients else smaller.source()])
 
