@@ -281,7 +281,7 @@ class Alias(Stmt):
 
 @dataclass(slots=True)
 class For(Stmt):
-    """`for name in range(start, stop, step)`. `kind`: sequential, simd, thread, reduction."""
+    """`for name in range(start, stop, step)`. `kind`: sequential; time, over the steps of a scan; simd, whose passes wait for nothing."""
 
     name: str
     start: Index

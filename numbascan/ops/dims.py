@@ -103,6 +103,12 @@ def _same_dim(node: Node, axis: int) -> list[tuple[Node, int]]:
         return [(node.inputs[0], axis)]
     if card.name == "history" and axis:
         return [(node.inputs[1], axis)]
+    if card.name in ("step_rows", "window") and axis:
+        return [(node.inputs[0], axis)]
+    if card.name == "contract":
+        labels: Any = node.attr("labels")
+        pairs = zip(node.inputs, labels[:2], strict=True)
+        return [(parent, names.index(labels[2][axis])) for parent, names in pairs if labels[2][axis] in names]
     if card.name == "index":
         return _through_index(node, axis)
     if card.name in ("broadcast_to", "sum_to"):
@@ -126,13 +132,13 @@ def _kept_axis(node: Node, axis: int) -> int:
 
 
 def _through_index(node: Node, axis: int) -> list[tuple[Node, int]]:
-    """Behind `x[:, …]` the dimension is that of x."""
+    """Behind `x[:, …]` and `x[::-1, …]` the dimension is that of x."""
     spec: Any = node.attr("spec")
     result, source = 0, 0
     for entry in for_all_axes(spec, node.inputs[0].type.rank):
         is_shown = isinstance(entry, tuple) or entry == "newaxis"
         if is_shown and result == axis:
-            return [(node.inputs[0], source)] if entry == FULL else []
+            return [(node.inputs[0], source)] if entry in (FULL, (None, None, -1)) else []
         result += is_shown
         source += entry != "newaxis"
     return []

@@ -100,25 +100,29 @@ def window(x: Node, start: Node, count: Node) -> Node:
     return sized(WINDOW, (x,), (start, count))
 
 
-def _step_rows(x: Any, *numbers: Any, place: Any, negative: str, short: str) -> Any:
+def _step_rows(x: Any, *numbers: Any, place: Any, errors: tuple[str, str]) -> Any:
     start, extra, span, n_steps = map(int, filled(place, iter(numbers)))
-    if n_steps < 0:
-        raise ValueError(negative.format(n_steps))
-    if len(x) < n_steps + span:
-        raise ValueError(short.format(len(x), n_steps + span, n_steps))
+    if errors and n_steps < 0:
+        raise ValueError(errors[0].format(n_steps))
+    if errors and len(x) < n_steps + span:
+        raise ValueError(errors[1].format(len(x), n_steps + span, n_steps))
     return x[start : start + n_steps + extra]
 
 
 def _step_rows_dims(view: Operands) -> Indices:
     n, *others = view.dims(0)
     _, extra, span, n_steps = run_numbers(view, view.attrs["place"], 1)
-    if not isinstance(n_steps, Length):
-        view.check(compare(">=", n_steps, 0), "ValueError", view.attrs["negative"], n_steps)
-    view.check(compare(">=", n, add(n_steps, span)), "ValueError", view.attrs["short"], n, add(n_steps, span), n_steps)
+    if view.attrs["errors"]:
+        negative, short = view.attrs["errors"]
+        if isinstance(n_steps, Expr) and not isinstance(n_steps, Length):
+            view.check(compare(">=", n_steps, 0), "ValueError", negative, n_steps)
+        needed = add(n_steps, span)
+        if n != needed:
+            view.check(compare(">=", n, needed), "ValueError", short, n, needed, n_steps)
     return (add(n_steps, extra), *others)
 
 
-def _step_rows_type(x: TensorType, *holes: TensorType, place: Any, negative: str, short: str) -> TensorType:
+def _step_rows_type(x: TensorType, *holes: TensorType, place: Any, errors: tuple[str, str]) -> TensorType:
     return x.with_shape((None if place[3] == HOLE else place[1] + place[3], *x.shape[1:])).strong()
 
 
@@ -128,15 +132,18 @@ def _step_rows_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
     return incremented(zeros_like(node.inputs[0]), cotangent, region), *(None for _ in node.inputs[1:])
 
 
-_MESSAGES = {"negative": "{0} steps", "short": "{0} rows, {1} needed for {2} steps"}
+_ERRORS = ("{0} steps", "{0} rows, {1} needed for {2} steps")
 
 STEP_ROWS = register(
     SizedCard(
-        "step_rows",  # x[start : start + n_steps + extra], where x must have n_steps + span rows
+        "step_rows",  # x[start : start + n_steps + extra], where x must have n_steps + span rows; no errors: where it has them for sure
         _step_rows,
         _step_rows_type,
         View(_step_rows_dims, lambda view, index: (add(index[0], view.attrs["place"][0]), *index[1:])),
-        samples=lambda: [((_X,), {"place": (1, 0, 2, 4), **_MESSAGES}), ((_X, np.int64(3)), {"place": (0, 1, 1, HOLE), **_MESSAGES})],
+        samples=lambda: [
+            ((_X,), {"place": (1, 0, 2, 4), "errors": _ERRORS}),
+            ((_X, np.int64(3)), {"place": (0, 1, 1, HOLE), "errors": ()}),
+        ],
         linear=(0,),
         vjp=_step_rows_back,
         holder="place",

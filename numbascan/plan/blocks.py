@@ -263,7 +263,7 @@ class _Blocked:
             if stmts:
                 loops += [Note(text), For(self.at.name, 0, sub(self.stop, self.first), [self._placed_stmt(stmt) for stmt in stmts])]
         stop = Let(self.stop.name, least(add(self.first, BLOCK), loop.stop))
-        return For(self.first.name, loop.start, loop.stop, [stop, *self._taken(), *loops], step=BLOCK)
+        return For(self.first.name, loop.start, loop.stop, [stop, *self._taken(), *loops], BLOCK, loop.kind)
 
     # places in a block ----------------------------------------------------------------------------------------------
 

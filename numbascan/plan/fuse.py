@@ -77,7 +77,7 @@ def _depth(loop: For) -> int:
 
 def _merged(first: For, second: For) -> For | None:
     """One loop for two, None where that would change a value."""
-    if (first.start, first.stop, first.step, first.kind) != (second.start, second.stop, second.step, second.kind):
+    if (first.start, first.stop, first.step) != (second.start, second.stop, second.step):
         return None
     if _depth(first) != _depth(second):  # the inner loop would find no partner any more
         return None
@@ -86,7 +86,8 @@ def _merged(first: For, second: For) -> For | None:
     body = [_renamed(stmt, second.name, first.name) for stmt in second.body]
     if not _is_plain(first.body) or not _is_plain(body) or not _may_interleave(first, body):
         return None
-    return For(first.name, first.start, first.stop, [*first.body, *body], first.step, first.kind)
+    kind = "time" if "time" in (first.kind, second.kind) else first.kind
+    return For(first.name, first.start, first.stop, [*first.body, *body], first.step, kind)
 
 
 def _is_plain(stmts: Sequence[Stmt]) -> bool:

@@ -33,6 +33,7 @@ class Result:
     store: StateStore | None = None
     dims: Indices = ()  # of a row, once the step is made
     sinks: dict[Request, Rows] = field(default_factory=dict)
+    last: dict[tuple[int, ...], Name] = field(default_factory=dict)  # of a small trace: its elements in the last step
     thinned: dict[Request, Thinning] = field(default_factory=dict)
 
     def kinds(self) -> set[Request]:
@@ -236,6 +237,8 @@ class Step:
                 moves += result.store.moves(elements)
             elif isinstance(result.store, RingState):
                 moves += result.store.moves()
+            if elements is not None:
+                moves += [(name, elements[index]) for index, name in result.last.items()]
         assign_all(self.builder, moves)
 
 

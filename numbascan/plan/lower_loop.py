@@ -22,7 +22,7 @@ from .save_mem import All, Every, Last, LastRows, Path, Request, Thinned, reques
 from .scope import Scope, cast
 from .storage import LocalState, PathState, RingState, Rows, RowState, StateStore, Tail, every_count, write_initial
 from .thinning import Thinning
-from .values import Computed, InMemory, Value
+from .values import Computed, InLocals, InMemory, Value, indices_of
 from .write import copied
 
 LOCALS_ROWS = 16  # elements over all lags that are rotated through locals
@@ -52,7 +52,7 @@ class _Loop:
         steps = self.builder.variable("steps", self.n_steps, "int64") if self.spec.until is not None else None
         self.steps = self.n_steps if steps is None else steps
         outer_block = self.builder.block
-        with self.builder.loop("t", self.n_steps, always=True) as t:
+        with self.builder.loop("t", self.n_steps, kind="time", always=True) as t:
             homes = self.builder.steps_within(self._changing(results, buffers), self.builder.block)
             Step(self.scope, self.spec, t, results, buffers, steps).make()
         self.builder.home.update(homes)
@@ -185,6 +185,11 @@ class _Loop:
             elif isinstance(request, Thinned) and result.store is not None:
                 name = next(node.name for node, wanted in result.wanted.items() if wanted == request)
                 result.thinned[request] = Thinning(self.scope, result.store, request.n_rows, request.most, name or f"{result.name}_kept")
+            elif isinstance(request, Last) and result.store is None and is_small(result.write):
+                zero = Literal(row.dtype, False if row.dtype == "bool" else 0)
+                for index in indices_of(row.shape):
+                    label = "_".join((f"{result.name}_last", *map(str, index)))
+                    result.last[index] = self.builder.variable(label, zero, row.dtype)
             elif isinstance(request, Last) and result.store is None:
                 result.sinks[request] = Rows(self.builder, f"{result.name}_last", row, 1, 0, owner)
 
@@ -198,6 +203,7 @@ class _Loop:
     @staticmethod
     def _changing(results: Sequence[Result], buffers: Sequence[InMemory]) -> list[str]:
         names = [name for result in results if result.store is not None for name in result.store.changing()]
+        names += [name.name for result in results for name in result.last.values()]
         names += [name for result in results for thinning in result.thinned.values() for name in thinning.changing()]
         return [*names, *(buffer.array for buffer in buffers)]
 
@@ -229,6 +235,9 @@ class _Loop:
                 self.builder.check(compare(">", self.n_steps, 0), "IndexError", message)
             if result.store is not None:
                 return result.store.last(self.steps)
+            if result.last:
+                elements: dict[tuple[int, ...], Expr] = dict(result.last)
+                return InLocals(result.write.type, result.dims, elements, self.builder, self.builder.block, f"{result.name}_last")
             return result.sinks[request].place(result.sinks[request].dims)
         if isinstance(request, LastRows):
             return Tail(result.sinks[request], request.k).value(self.steps, shape)

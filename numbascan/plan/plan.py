@@ -19,6 +19,7 @@ from .save_mem import may_end_early
 from .scope import Scope, cast, nest
 from .simd import for_simd
 from .stack import on_stack
+from .tiles import in_tiles
 from .values import Computed, Indices, InLocals, InMemory, Value
 from .write import copied
 
@@ -178,5 +179,5 @@ def plan(graph: Graph, name: str, given: Sequence[bool] | None = None, check_fin
     """
     kernel = Kernel(graph, given or [False] * len(graph.outputs), check_finite, (name, *reserved))
     kernel.scope.run()
-    body = on_stack(for_simd(in_blocks(fuse(kernel.finish()), kernel.builder)))
+    body = on_stack(for_simd(in_blocks(in_tiles(fuse(kernel.finish()), kernel.builder), kernel.builder)))
     return Plan(Function(name, tuple(kernel.arguments), body), kernel.constants)

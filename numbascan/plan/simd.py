@@ -21,7 +21,7 @@ def for_simd(stmts: Sequence[Stmt], is_pass: bool = False) -> list[Stmt]:
         if isinstance(stmt, For):
             inner = _is_pass(stmt)
             is_short = not isinstance(stmt.stop, int) or stmt.stop < SHORT or stmt.start != 0 or stmt.step != 1
-            found.append(replace(stmt, body=for_simd(stmt.body, inner), kind="simd" if inner and not is_short else stmt.kind))
+            found.append(replace(stmt, body=for_simd(stmt.body, inner), kind="simd" if inner and not is_short and stmt.kind == "sequential" else stmt.kind))
         elif isinstance(stmt, If):
             found.append(If(stmt.condition, for_simd(stmt.then), for_simd(stmt.otherwise)))
         elif isinstance(stmt, Let | Store) and not (is_pass and isinstance(stmt, Let) and is_sum(stmt)):

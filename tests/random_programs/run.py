@@ -14,14 +14,14 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-PROGRAMS_PER_PROCESS, BATCH = 120, 40
+PROGRAMS_PER_PROCESS = 120
 LONGEST = 600  # seconds: a program that takes longer hangs
 
 if __name__ in ("__main__", "__mp_main__"):  # as a script, and in its processes: the helpers are the package around it
@@ -139,14 +139,16 @@ def _outcomes(options: Any) -> Any:
     """The seeds and what came of them, until so many programs ran. A process ends after some programs: compiled code stays in memory."""
     start, ran, seed = time.monotonic(), 0, options.seed
     ways = tuple(options.way)
+    running: dict[Any, int] = {}
     with ProcessPoolExecutor(options.jobs, get_context("spawn"), max_tasks_per_child=PROGRAMS_PER_PROCESS) as pool:
         while ran < options.programs and time.monotonic() - start < options.seconds:
-            batch = range(seed, seed + BATCH * options.jobs)
-            work = pool.map(_guarded, batch, [ways] * len(batch), [options.gradients] * len(batch))
-            for number, outcome in zip(batch, work, strict=True):
+            while len(running) < 2 * options.jobs:
+                running[pool.submit(_guarded, seed, ways, options.gradients)] = seed
+                seed += 1
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                outcome = done.result()
                 ran += outcome.label in ("same", "different")
-                yield number, outcome
-            seed = batch.stop
+                yield running.pop(done), outcome
 
 
 def _guarded(seed: int, ways: tuple[str, ...], gradients: bool) -> Outcome:
