@@ -185,7 +185,8 @@ DIV = elementwise(
     by_kind(f=infix("/", TIMES), c=call("complex_divide({0}, {1})")),
     np.divide,
     domains=((-1.7, 2.1), (0.4, 1.9)),
-    partials=lambda out, x, y: (div(1, y), neg(mul(out, div(1, y)))),
+    # one division: a loop backwards does not have `out`
+    partials=lambda out, x, y: (div(1, y), neg(mul(mul(x, div(1, y)), div(1, y)))),
 )
 
 
