@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ..ir.node import Node
-from ..ir.ports import State
+from ..ir.node import Node, constant, constant_value
+from ..ir.ports import LoopSpec, State
+from ..ops.algebra import call, is_float, zeros_like
 
 
 @dataclass
@@ -27,3 +29,21 @@ class Recurrence:
 
     def as_state(self) -> State:
         return State(self.initial, self.taps, self.reads, self.write, self.has_axis)
+
+
+def with_untouched(
+    spec: LoopSpec, given: Sequence[Node | None], found: Sequence[Node | None], needed: Collection[int]
+) -> list[Node | None]:
+    """With the cotangents of shared variables that every step replaces: a loop of no steps leaves them as they were."""
+    result = list(found)
+    _, _, carries, _ = spec.outer_places()
+    for place, carry, last in zip(carries, spec.carries, given[len(given) - len(spec.carries) :], strict=True):
+        if result[place] is None and last is not None and place in needed and not _runs(spec.n_steps) and is_float(carry.shared.type):
+            result[place] = call("where", call("equal", spec.n_steps, constant(0, "int64")), last, zeros_like(carry.shared))
+    return result
+
+
+def _runs(n_steps: Node) -> bool:
+    """Is there at least one step, for sure?"""
+    count = constant_value(n_steps)
+    return count is not None and int(count) > 0

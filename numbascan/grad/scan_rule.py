@@ -47,7 +47,7 @@ from .cotangent_rows import split_last
 from .kept import kept_values
 from .mit_mots import buffered_cotangents
 from .products import Product, split_products
-from .recurrence import Recurrence
+from .recurrence import Recurrence, with_untouched
 from .reverse import reaching
 from .schedule import shifted
 
@@ -60,7 +60,8 @@ def scan_cotangents(node: Node, given: Sequence[Node | None], needed: Collection
     if spec.mit_mots:
         return buffered_cotangents(node, given, needed, reverse)
     backward, note = _Backward(spec, given, set(needed), reverse), dict(spec.notes).get("checkpoint")
-    return backward.cotangents() if note is None else backward.checkpointed(note)
+    found = backward.cotangents() if note is None else backward.checkpointed(note)
+    return with_untouched(spec, given, found, needed)
 
 
 class _Backward:

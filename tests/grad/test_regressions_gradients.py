@@ -34,3 +34,14 @@ def test_dimensions_of_states_settle_where_steps_turn_or_exchange_them() -> None
     assert [row.type.shape[1:] for row in rows] == [(2, 2), (2,), (2,)]
     found = ns.function([a, b, c], rows)([[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0], [7.0, 8.0])
     assert [value[-1].tolist() for value in found] == [[[1.0, 3.0], [2.0, 4.0]], [7.0, 8.0], [5.0, 6.0]]
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+@pytest.mark.parametrize("checkpoint", [None, 2])
+def test_a_shared_variable_that_every_step_replaces_is_left_alone_by_a_loop_of_no_steps(mode, checkpoint):
+    shared, n = ns.shared(np.array([0.5, -0.25])), nt.lscalar("n")
+    _, updates = ns.scan(lambda y: (0.5 * y, {shared: y[:2] * 3.0}), outputs_info=np.ones(4), n_steps=n, checkpoint=checkpoint)
+    cost = (updates[shared] ** 2).sum()
+    slope = ns.function([n], ns.grad(cost, shared), mode=mode)
+    np.testing.assert_array_equal(slope(0), [1.0, -0.5])
+    np.testing.assert_array_equal(slope(3), [0.0, 0.0])
