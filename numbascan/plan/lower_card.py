@@ -44,19 +44,28 @@ def lower(scope: Scope, node: Node) -> list[Value]:
 
 
 def _other_shape(scope: Scope, node: Node, dims: Indices) -> Value | None:
-    """The same memory in another shape, where finding an element's place would take divisions by numbers that only the run knows."""
+    """The same memory in another shape, where finding an element's place would take divisions by numbers that only the run knows.
+
+    What is computed is put into memory first if products alone read it: they would copy it anyway.
+    """
     value = scope.value(node.inputs[0])
-    if not isinstance(value, InMemory) or node in scope.targets or not dims:
+    if node in scope.targets or not dims:
         return None
     groups = axis_groups(value.dims, dims)
     divisors = [value.dims[axis] for ins, outs in groups if len(ins) > 1 or len(outs) > 1 for axis in ins]
-    if all(isinstance(dim, int) for dim in divisors):
+    if not divisors or (isinstance(value, InMemory) and all(isinstance(dim, int) for dim in divisors)):
+        return None
+    if not isinstance(value, InMemory) and not all(_is_product(reader) for reader in scope.readers.get(node, ())):
         return None
     array = scope.kernel.array_of(scope, value, node.type.dtype)
     places = ", ".join(f"{{{k}}}" for k in range(len(dims)))
     name = scope.builder.alias(f"{array}_flat", f"{array}.reshape(({places}{',' * (len(dims) == 1)}))", *dims, arrays=(array,))
     scope.builder.views.add(name)
     return InMemory(node.type, fixed_dims(scope, node, dims), name)
+
+
+def _is_product(node: Node) -> bool:
+    return isinstance(node.op, Card) and isinstance(node.op.lower, Contract)
 
 
 def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:
