@@ -32,8 +32,9 @@ def small_array(typing: Any, shape: Any, dtype: Any) -> Any:
         memory.align = CACHE_LINE
         array = make_array(array_type)(context, builder)
         strides = [size * math.prod(dims[axis + 1 :]) for axis in range(len(dims))]
-        numbers = [[context.get_constant(types.intp, number) for number in row] for row in (dims, strides)]
-        populate_array(array, builder.bitcast(memory, element.as_pointer()), *numbers, context.get_constant(types.intp, size), None)
+        lengths, steps = ([context.get_constant(types.intp, number) for number in row] for row in (dims, strides))
+        data = builder.bitcast(memory, element.as_pointer())
+        populate_array(array, data, lengths, steps, context.get_constant(types.intp, size), None)
         return array._getvalue()
 
     return array_type(shape, dtype), emit
@@ -52,4 +53,4 @@ def lanes(typing: Any, count: Any) -> Any:
 
 
 if vars(config)["DISABLE_JIT"]:  # NUMBA_DISABLE_JIT=1: Python runs generated code
-    small_array, lanes = np.empty, int
+    small_array, lanes = np.empty, int  # type: ignore[assignment]

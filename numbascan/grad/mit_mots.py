@@ -127,7 +127,7 @@ class _Plain:
         moving = {*(read for state in new.states for read in state.reads), *(carry.read for carry in new.carries)}
         own = new.states[len(spec.states) :], new.carries[len(spec.carries) :]
         later = {port.write: _waiting_least(port.write, moving) for ports in own for port in ports}
-        self.loop = scan_node(settled(new.with_inner(new.inner_inputs(), [later.get(node, node) for node in new.inner_outputs()])))
+        self.loop = scan_node(settled(new.with_inner(new.inner_inputs(), tuple(later.get(node, node) for node in new.inner_outputs()))))
         self.results = outputs_of(self.loop)
 
     def _read(self, port: MitMot, parts: _Parts) -> Node:

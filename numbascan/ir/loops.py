@@ -355,6 +355,14 @@ class Function:
     body: list[Stmt]
 
 
+def parts_of(stmt: Stmt) -> tuple[Index, ...]:
+    """The expressions of a scalar or a store."""
+    if isinstance(stmt, Let):
+        return (stmt.value,)
+    assert isinstance(stmt, Store)
+    return (stmt.value, *stmt.index)
+
+
 def walk(stmts: Iterable[Stmt]) -> Iterator[Stmt]:
     """Every statement of a block, inner ones behind the loop or condition that holds them."""
     for stmt in stmts:

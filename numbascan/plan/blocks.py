@@ -41,6 +41,7 @@ from ..ir.loops import (
     add,
     least,
     names_in,
+    parts_of,
     slope_and_rest,
     sub,
     walk,
@@ -87,17 +88,9 @@ def _is_plain(loop: For, views: set[str]) -> bool:
     steps = sub(loop.stop, loop.start)
     if isinstance(steps, int) and steps < BLOCK:
         return False
-    touched = {name for stmt in loop.body for part in _parts(stmt) for name, is_element in names_in(part) if is_element}
+    touched = {name for stmt in loop.body for part in parts_of(stmt) for name, is_element in names_in(part) if is_element}
     stored = {stmt.array for stmt in loop.body if isinstance(stmt, Store)}
     return not (stored and (touched | stored) & views)
-
-
-def _parts(stmt: Stmt) -> tuple[Index, ...]:
-    """The expressions of a statement of a plain loop."""
-    if isinstance(stmt, Let):
-        return (stmt.value,)
-    assert isinstance(stmt, Store)
-    return (stmt.value, *stmt.index)
 
 
 class _Parts:
@@ -110,7 +103,7 @@ class _Parts:
         self.stored = {stmt.array for stmt in loop.body if isinstance(stmt, Store)}
         self.free: set[str] = set()  # scalars that no state enters
         for name, k in self.lets.items():
-            if self.is_free(*_parts(loop.body[k])):
+            if self.is_free(*parts_of(loop.body[k])):
                 self.free.add(name)
         self.after = self._after()
 
@@ -130,7 +123,7 @@ class _Parts:
         if not isinstance(stmt, Let) or stmt.is_new or not is_sum(stmt):
             return False
         assert isinstance(stmt.value, Apply)
-        others = [part for j, other in enumerate(self.body) if j != k for part in _parts(other)]
+        others = [part for j, other in enumerate(self.body) if j != k for part in parts_of(other)]
         return not any(name == stmt.name for part in (*others, stmt.value.args[1]) for name, _ in names_in(part))
 
     def closure(self, *exprs: Index) -> set[Position]:
@@ -142,49 +135,49 @@ class _Parts:
                 k = self.lets.get(name)
                 if k is not None and k not in found:
                     found.add(k)
-                    stack += _parts(self.body[k])
+                    stack += parts_of(self.body[k])
         return found
 
     def _after(self) -> set[Position]:
         """The stores and sums that no state waits for and that are worth a pass of their own."""
         ends = {k for k, stmt in enumerate(self.body) if isinstance(stmt, Store) or self.sums(k)}
         states = set(self.moves.values()) - ends
-        needed = self.closure(*(part for k in states for part in _parts(self.body[k])))
+        needed = self.closure(*(part for k in states for part in parts_of(self.body[k])))
         return {k for k in ends if self._may_leave(k) and self._gain(k, needed)}
 
     def _may_leave(self, k: Position) -> bool:
         """Only one store may write an array, and nothing reads what the step stores."""
-        parts = [part for j in (k, *self.closure(*_parts(self.body[k]))) for part in _parts(self.body[j])]
+        parts = [part for j in (k, *self.closure(*parts_of(self.body[k]))) for part in parts_of(self.body[j])]
         stmt = self.body[k]
         if isinstance(stmt, Store) and sum(isinstance(other, Store) and other.array == stmt.array for other in self.body) > 1:
             return False
         if any(is_element and name in self.stored for part in parts for name, is_element in names_in(part)):
             return False
-        read = {name for other in self.body for part in _parts(other) for name, is_element in names_in(part) if is_element}
+        read = {name for other in self.body for part in parts_of(other) for name, is_element in names_in(part) if is_element}
         return not isinstance(stmt, Store) or stmt.array not in read
 
     def _gain(self, k: Position, needed: set[Position]) -> bool:
-        own = [k, *(self.closure(*_parts(self.body[k])) - needed)]
-        return any(vector_gain(part) for j in own for part in _parts(self.body[j]))
+        own = [k, *(self.closure(*parts_of(self.body[k])) - needed)]
+        return any(vector_gain(part) for j in own for part in parts_of(self.body[j]))
 
     # what it costs --------------------------------------------------------------------------------------------------
 
     def staying(self) -> list[Position]:
         """The statements of the recurrence: states, the stores that stay, and the scalars that these read."""
         kept = {k for k, stmt in enumerate(self.body) if not (isinstance(stmt, Let) and stmt.is_new)} - self.after
-        return sorted(kept | self.closure(*(part for k in kept for part in _parts(self.body[k]))))
+        return sorted(kept | self.closure(*(part for k in kept for part in parts_of(self.body[k]))))
 
     def leaving(self) -> list[Position]:
         """The statements of the pass after: those that leave, and the scalars that these alone read."""
         staying = {k for k in self.staying() if not self._is_free_at(k)}
         found = set(self.after)
-        stack = [part for k in self.after for part in _parts(self.body[k])]
+        stack = [part for k in self.after for part in parts_of(self.body[k])]
         while stack:
             for name, _ in names_in(stack.pop()):
                 k = self.lets.get(name, -1)
                 if k >= 0 and k not in staying | found:
                     found.add(k)
-                    stack += _parts(self.body[k])
+                    stack += parts_of(self.body[k])
         return sorted(found)
 
     def _is_free_at(self, k: Position) -> bool:
@@ -198,7 +191,7 @@ class _Parts:
             stmt = self.body[k]
             if isinstance(stmt, Let) and stmt.name in self.free:
                 continue  # whoever reads it asks for it
-            for part in _parts(stmt)[:1]:
+            for part in parts_of(stmt)[:1]:
                 self._find_lifted(part, found)
         return found
 
@@ -213,7 +206,7 @@ class _Parts:
                 self._find_lifted(part, found)
 
     def _is_worth_lifting(self, expr: Expr) -> bool:
-        inner = (part for k in self.closure(expr) for part in _parts(self.body[k]))
+        inner = (part for k in self.closure(expr) for part in parts_of(self.body[k]))
         return any(map(vector_gain, (expr, *inner)))
 
     def is_worth_it(self) -> bool:
@@ -225,10 +218,10 @@ class _Parts:
         if not lifted and not self.after:
             return False
         chain = max(latency(self.body, self.lets, set(states), k) for k in states.values())
-        plain = max(chain, scalar_cost(part for stmt in self.body for part in _parts(stmt)))
-        before = [*lifted, *(part for k in self.closure(*lifted) for part in _parts(self.body[k]))]
-        after = [part for k in self.leaving() for part in _parts(self.body[k])]
-        left = scalar_cost(self._left(part, lifted) for k in staying if not self._is_free_at(k) for part in _parts(self.body[k]))
+        plain = max(chain, scalar_cost(part for stmt in self.body for part in parts_of(stmt)))
+        before = [*lifted, *(part for k in self.closure(*lifted) for part in parts_of(self.body[k]))]
+        after = [part for k in self.leaving() for part in parts_of(self.body[k])]
+        left = scalar_cost(self._left(part, lifted) for k in staying if not self._is_free_at(k) for part in parts_of(self.body[k]))
         passes = sum(map(vector_cost, [*before, *after])) + BUFFER * (len(lifted) + len(self.after))
         return max(chain, left) + passes < WORTH * plain
 
@@ -369,8 +362,8 @@ class _Blocked:
                 stmts.append(Store(load.array, load.index, Name(load.dtype, name)))
         for stmt in _live([self._without_lifted(k) for k in parts.staying()]):
             stmts.append(stmt)
-            load = self.saved.get((stmt.name, not stmt.is_new)) if isinstance(stmt, Let) else None
-            if load is not None and isinstance(stmt, Let):
+            if isinstance(stmt, Let) and (stmt.name, not stmt.is_new) in self.saved:
+                load = self.saved[stmt.name, not stmt.is_new]
                 stmts.append(Store(load.array, load.index, Name(load.dtype, stmt.name)))
         return stmts
 
@@ -398,5 +391,5 @@ def _live(stmts: Sequence[Stmt]) -> list[Stmt]:
         if isinstance(stmt, Let) and stmt.is_new and stmt.name not in read:
             continue
         kept.append(stmt)
-        read |= {name for part in _parts(stmt) for name, _ in names_in(part)}
+        read |= {name for part in parts_of(stmt) for name, _ in names_in(part)}
     return kept[::-1]

@@ -25,9 +25,11 @@ def lower(scope: Scope, node: Node) -> list[Value]:
         with builder.branch() as side:
             inner = Scope(scope.kernel, graph.outputs, dict(zip(graph.inputs, operands, strict=True)))
             inner.run()
-            made.append([_bind(inner, *one, inner.value(output)) for *one, output in zip(names, node.types, graph.outputs, strict=True)])
+            outputs = zip(names, node.types, graph.outputs, strict=True)
+            made.append([_bind(inner, name, type_, inner.value(output)) for name, type_, output in outputs])
         sides.append(side)
-    results = [_result(scope, *one, made_so) for *one, made_so in zip(names, node.types, zip(*made, strict=True), strict=True)]
+    found = zip(names, node.types, zip(*made, strict=True), strict=True)
+    results = [_result(scope, name, type_, both) for name, type_, both in found]
     builder.emit(If(condition, *sides))
     return results
 

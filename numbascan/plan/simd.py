@@ -20,8 +20,8 @@ def for_simd(stmts: Sequence[Stmt], is_pass: bool = False) -> list[Stmt]:
     for stmt in stmts:
         if isinstance(stmt, For):
             inner = _is_pass(stmt)
-            is_short = not isinstance(stmt.stop, int) or stmt.stop < SHORT or stmt.start != 0 or stmt.step != 1
-            found.append(replace(stmt, body=for_simd(stmt.body, inner), kind="simd" if inner and not is_short and stmt.kind == "sequential" else stmt.kind))
+            kind = "simd" if inner and stmt.kind == "sequential" and _is_written_out(stmt) else stmt.kind
+            found.append(replace(stmt, body=for_simd(stmt.body, inner), kind=kind))
         elif isinstance(stmt, If):
             found.append(If(stmt.condition, for_simd(stmt.then), for_simd(stmt.otherwise)))
         elif isinstance(stmt, Let | Store) and not (is_pass and isinstance(stmt, Let) and is_sum(stmt)):
@@ -29,6 +29,11 @@ def for_simd(stmts: Sequence[Stmt], is_pass: bool = False) -> list[Stmt]:
         else:
             found.append(stmt)
     return found
+
+
+def _is_written_out(loop: For) -> bool:
+    """Would LLVM write out the passes of a loop that are many enough for SIMD?"""
+    return isinstance(loop.stop, int) and loop.stop >= SHORT and loop.start == 0 and loop.step == 1
 
 
 def _plain(expr: Index) -> Index:

@@ -67,7 +67,7 @@ class Rows:
     def place(self, dims: Indices) -> InMemory:
         """The row of this step; takes the memory if that is not done."""
         if self.array is None and self.builder.home_of(*dims).depth > self.home.depth:
-            self._take_late(dims)
+            self.array = self._taken_late(dims)
         elif self.array is None:
             self.array, self.dims = self.builder.alloc(self.hint, (self.count, *dims), self.type.dtype), dims
         for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True), 1):
@@ -75,11 +75,11 @@ class Rows:
                 self.builder.same(there, made, "ValueError", f"out=: dimension {axis} of {self.hint} is {{0}}, the result has {{1}}")
         return InMemory(self.type, dims, self.array, (self.where,))
 
-    def _take_late(self, dims: Indices) -> None:
-        """Takes the memory in the first step, which alone tells how long a row is; later ones must be as long."""
+    def _taken_late(self, dims: Indices) -> str:
+        """Memory taken in the first step, which alone tells how long a row is; later ones must be as long."""
         builder = self.builder
         first = tuple(dim if builder.home_of(dim).depth <= self.home.depth else 0 for dim in dims)
-        name = self.array = builder.fresh(self.hint, "row", self.home)
+        name = builder.fresh(self.hint, "row", self.home)
         taken = builder.fresh(f"{name}_is_taken", "is_taken", self.home)
         self.home.stmts += [Alloc(name, (self.count, *first), self.type.dtype), Let(taken, Literal("bool", False))]
         self.dims = tuple(Length("int64", name, axis) for axis in range(1, 1 + len(dims)))
@@ -89,6 +89,7 @@ class Rows:
         for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True)):
             message = messages.ragged_rows(*self.owner, axis)
             builder.emit(If(compare("!=", made, there), [Fail("ValueError", message, (there, made))]))
+        return name
 
     def all_rows(self, rows: Index, shape: TensorType) -> InMemory:
         """The rows written, as one value."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..ir.loops import Alias, Alloc, Apply, Expr, For, If, Index, Let, Load, Name, Stmt, Store, add, least, names_in, sub, walk
+from ..ir.loops import Alias, Alloc, Apply, Expr, For, If, Index, Let, Load, Name, Stmt, Store, add, least, names_in, parts_of, sub, walk
 from .builder import Builder
 from .cost import is_sum
 
@@ -49,14 +49,6 @@ def _each(stmts: Sequence[Stmt], builder: Builder, views: set[str], memory: list
     return found
 
 
-def parts_of(stmt: Stmt) -> tuple[Index, ...]:
-    """The expressions of a scalar or a store."""
-    if isinstance(stmt, Let):
-        return (stmt.value,)
-    assert isinstance(stmt, Store)
-    return (stmt.value, *stmt.index)
-
-
 def _read(stmts: Sequence[Stmt]) -> set[str]:
     return {name for stmt in stmts for part in parts_of(stmt) for name, is_element in names_in(part) if not is_element}
 
@@ -77,9 +69,9 @@ class _Lanes:
     def of(cls, loop: For, views: set[str]) -> _Lanes | None:
         """The parts of a loop over lanes; None if it is none, or not one that may go side by side."""
         inner = [stmt for stmt in loop.body if not isinstance(stmt, Let | Store)]
-        if len(inner) != 1 or not isinstance(inner[0], For) or loop.step != 1:
+        time = inner[0] if len(inner) == 1 else None
+        if not isinstance(time, For) or loop.step != 1:
             return None
-        (time,) = inner
         if time.kind != "time" or not all(isinstance(stmt, Let | Store) for stmt in time.body) or any(map(_is_few, (loop, time))):
             return None
         lanes = cls(loop, time)
