@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from .emit.cache import load
+from .emit.ceilings import ceilings
 from .emit.cpu import RESERVED, error_texts, module_text
 from .emit.sizes import Memory, memory_of, steps_of
+from .emit.work import work_of
 from .errors import CudaUnavailableError
 from .grad.mit_mots import plain_graphs
 from .ir.graph import Graph, substitute, toposort
@@ -31,6 +34,8 @@ from .types import TensorType
 
 SPECIALISED_DIM = 16  # a dimension up to this length may be compiled in
 SPECIALISED_KINDS = 8  # so many lengths of one dimension, then it is left to the run
+PLAIN = 0x101  # flags.num: C-contiguous and aligned
+MOST_KEYS = 4096  # lengths stand in keys: a table that grows beyond this is emptied
 
 Axes = tuple[int | None, ...]
 
@@ -43,26 +48,42 @@ class Program:
 
     def __init__(self, graph: Graph, mode: Mode, name: str = "scan", specialise: bool = True, profile: bool = False) -> None:
         self.graph, self.mode, self.name = graph, mode, _identifier(name)
-        self.profile = Profile(name) if profile else None
-        self._last: tuple[Kernel, list[Any]] | None = None
+        self.profile = Profile(name, ceilings=ceilings) if profile else None
+        self._last: tuple[Kernel, Sequence[Any]] | None = None
         self.specialise = specialise
         self._lengths = length_axes(graph)
         self._seen: dict[tuple[int, int], set[int]] = {}
         self._kernels: dict[tuple[tuple[Axes, ...], tuple[bool, ...]], Kernel] = {}
+        self._quick: dict[Any, Kernel] = {}
         self._graphs: dict[tuple[Axes, ...], Graph] = {}  # as interpreted
         self._whole = (False,) * len(graph.outputs)
         self._converters = [_converter(node.type) for node in graph.inputs]
 
     def __call__(self, arguments: Sequence[Any], out: Sequence[Any] | None = None) -> list[Any]:
-        """Runs; `out` gives an array to write each result into (None entries: a new one)."""
+        """As `run`."""
+        return self.run(arguments, out)
+
+    def run(self, arguments: Sequence[Any], out: Sequence[Any] | None = None, key: Any = None) -> list[Any]:
+        """Runs; `out` gives an array to write each result into (None entries: a new one).
+
+        `key`: what decides the kind of the arguments, where the caller knows it; arguments of a kind seen before go straight to the kernel.
+        """
+        if out is None:
+            key = key_of(arguments) if key is None else key
+            known = self._quick.get(key)
+            if known is not None:
+                self._last = known, arguments
+                return known.run(arguments)
         if self.mode.target != "numba":
             return self._interpreted(arguments, out)
         values = [convert(value) for convert, value in zip(self._converters, arguments, strict=True)]
         given = self._whole if out is None else tuple(array is not None for array in out)
         kernel = self.kernel(self._kind(values), given)
         self._last = kernel, values
+        if out is None and key is not None and self.profile is None and all(map(operator.is_, arguments, values)):
+            remember(self._quick, key, kernel)
         arrays = [] if out is None else [array for array in out if array is not None]
-        return kernel(values, arrays) if self.profile is None else self._profiled(kernel, values, arrays, self.profile)
+        return kernel.run(values, arrays) if self.profile is None else self._profiled(kernel, values, arrays, self.profile)
 
     def lower(self, arguments: Sequence[Any] | None = None) -> None:
         """Compiles for arguments like these (default: as the graph declares them), without running."""
@@ -80,19 +101,24 @@ class Program:
         if key not in self._kernels:
             kernel = self._kernels[key] = Kernel(specialised(self.graph, kind), self.mode, self.name, key[1])
             if self.profile is not None:
-                self.profile.generate += kernel.seconds[0]
-                self.profile.compile += kernel.seconds[1]
+                for stage, seconds in kernel.seconds.items():
+                    setattr(self.profile, stage, getattr(self.profile, stage) + seconds)
         return self._kernels[key]
 
     @staticmethod
     def _profiled(kernel: Kernel, values: list[Any], out: Sequence[Any], profile: Profile) -> list[Any]:
         start = perf_counter()
-        results = kernel(values, out)
+        results = kernel.run(values, out)
         seconds = perf_counter() - start
         profile.run += seconds
         profile.calls += 1
-        profile.steps += steps_of(kernel.plan.function, values)
-        profile.kernels[kernel.plan.function.name] = profile.kernels.get(kernel.plan.function.name, 0.0) + seconds
+        function = kernel.plan.function
+        work, memory = work_of(function, [*values, *out, *kernel.plan.constants]), memory_of(function, values)
+        profile.steps += steps_of(function, values)
+        profile.operations += work.operations
+        profile.bytes += sum(np.asarray(value).nbytes for value in values) + memory.results + 2 * (memory.trace + memory.checkpoints)
+        profile.loops = work.loops
+        profile.kernels[function.name] = profile.kernels.get(function.name, 0.0) + seconds
         return results
 
     def memory(self) -> Memory:
@@ -159,26 +185,33 @@ class Kernel:
     """One compiled function: trace → … → plan → text → machine code."""
 
     def __init__(self, graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> None:
-        start = perf_counter()
+        started = perf_counter()
         self.graph = graph
         lean = rewritten(Graph(graph.inputs, plain_graphs(graph.outputs)), mode.without)
+        lean_at = perf_counter()
         self.plan: Plan = plan(split_row_reads(lean), name, given, mode.check_finite, RESERVED)
         self.text = module_text(self.plan.function, mode.fastmath)
         self._error_texts = error_texts(self.plan.function)
         generated = perf_counter()
         self.function: Callable[..., Any] = load(self.text, name)
-        self.seconds = generated - start, perf_counter() - generated
+        self.seconds = {"rewrite": lean_at - started, "generate": generated - lean_at, "compile": perf_counter() - generated}
+        self._constants = [np.require(array, requirements=("C", "A")) for array in self.plan.constants]
         self._dtypes = [np.dtype(node.type.dtype) for node in graph.outputs]
+        self._is_single = len(self._dtypes) == 1
+        self._has_numbers = not all(node.type.rank for node in graph.outputs)
 
-    def __call__(self, values: list[Any], out: Sequence[Any]) -> list[Any]:
+    def run(self, values: Sequence[Any], out: Sequence[Any] = ()) -> list[Any]:
+        """The results. Values are taken as they are: of the dtypes, ranks and fixed dimensions of this kernel, C-contiguous and aligned."""
         try:
-            results = self.function(*values, *out, *self.plan.constants)
+            results = self.function(*values, *out, *self._constants)
         except Exception as error:
             raise readable(error, self._error_texts) from None
-        if len(self._dtypes) == 1:
+        if self._is_single:
             results = (results,)
         elif results is None:
             return []
+        if not self._has_numbers:
+            return list(results)
         return [
             value if isinstance(value, np.ndarray) else np.asarray(value, dtype) for value, dtype in zip(results, self._dtypes, strict=True)
         ]
@@ -190,6 +223,30 @@ def readable(error: Exception, texts: Mapping[str, str]) -> Exception:
         return error
     name, *_ = error.args[0].split(":", 1)
     return type(error)(texts[name].format(*error.args[1:])) if name in texts else error
+
+
+def key_of(values: Sequence[Any]) -> Any:
+    """What decides the kind of arguments that a kernel may take as they are; None where one of them must be looked at more closely."""
+    key: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if kind is np.ndarray:
+            if value.flags.num & PLAIN != PLAIN:
+                return None
+            key.append(value.dtype)
+            key.append(value.shape)
+        elif kind is float or (kind is int and -(2**63) <= value < 2**63):
+            key.append(kind)
+        else:
+            return None
+    return tuple(key)
+
+
+def remember(table: dict[Any, Any], key: Any, value: Any) -> None:
+    """Puts a value into a table of bounded size."""
+    if len(table) >= MOST_KEYS:
+        table.clear()
+    table[key] = value
 
 
 def _converter(type_: TensorType) -> Callable[[Any], Any]:

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
+
+STAGES = ("trace", "rewrite", "generate", "compile", "run")
 
 
 @dataclass
 class Profile:
-    """Seconds by stage, over all calls of one compiled object; and the steps that its loops made.
+    """Seconds by stage, over all calls of one compiled object; the steps that its loops made; and what they computed and moved.
 
-    trace: calling the Python function on symbolic values. generate: from the graph to the text of a kernel. compile: from text to
-    machine code, or from the disk cache. run: inside kernels.
+    trace: calling the Python function on symbolic values. rewrite: graphs from graphs. generate: from the graph to the text of a kernel.
+    compile: from text to machine code, or from the disk cache. run: inside kernels, whose names and seconds are in `kernels`.
+
+    operations: on floating-point and complex numbers, counted from the loops; a function such as exp counts as one. bytes: what the calls
+    had to read and write at the least: arguments, results, and what is stored for each step. Rows that a loop works on stay in the cache
+    and are not counted. loops: the outermost loops of the latest call, each with its line in the source, its passes and its operations.
+
+    Printed, bytes and operations are set against what this machine can do on one core, which is measured then (`ceilings`).
     """
 
     name: str
     trace: float = 0.0
+    rewrite: float = 0.0
     generate: float = 0.0
     compile: float = 0.0
     run: float = 0.0
     calls: int = 0
     steps: int = 0
+    operations: int = 0
+    bytes: int = 0
     kernels: dict[str, float] = field(default_factory=dict)
+    loops: tuple[Any, ...] = ()
+    ceilings: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def steps_per_second(self) -> float:
@@ -28,7 +43,17 @@ class Profile:
         return self.steps / self.run if self.run else 0.0
 
     def __str__(self) -> str:
-        stages = "\n".join(f"  {stage:<10}{getattr(self, stage):>12.6f} s" for stage in ("trace", "generate", "compile", "run"))
-        kernels = "\n".join(f"  kernel {name}: {seconds:.6f} s" for name, seconds in self.kernels.items())
-        text = f"{self.name}: {self.calls} calls, {self.steps:,} steps, {self.steps_per_second:,.0f} steps per second\n{stages}"
-        return f"{text}\n{kernels}" if kernels else text
+        lines = [f"{self.name}: {self.calls} calls, {self.steps:,} steps, {self.steps_per_second:,.0f} steps per second"]
+        lines += [f"  {stage:<10}{getattr(self, stage):>12.6f} s" for stage in STAGES]
+        lines += [f"  kernel {name}: {seconds:.6f} s" for name, seconds in self.kernels.items()]
+        lines += [f"    {loop.line}: {loop.passes:,} passes, {loop.operations:,} operations" for loop in self.loops]
+        if self.run and self.ceilings is not None:
+            most = self.ceilings()
+            lines.append(_share("bytes", self.bytes, self.run, most.bandwidth))
+            lines.append(_share("operations", self.operations, self.run, most.arithmetic))
+        return "\n".join(lines)
+
+
+def _share(what: str, amount: int, seconds: float, most: float) -> str:
+    rate = amount / seconds
+    return f"  {what} {amount:,}: {rate / 1e9:.2f} of {most / 1e9:.1f} billion a second, {rate / most:.0%}"

@@ -6,6 +6,7 @@ NumPy's own functions lead to the same place: `nt.tanh(x)` and `np.tanh(x)` are 
 
 from typing import TYPE_CHECKING, Any
 
+from .front import random as random
 from .front.arranging import *
 from .front.averages import *
 from .front.control import ifelse as ifelse

@@ -1,14 +1,16 @@
-"""Generated modules on disk: real files, imported as usual, their machine code cached beside them by Numba.
+"""Generated modules on disk: real files, their machine code beside them.
 
 The folder is private to the user (it holds code): made with mode 0700, its owner checked. A file is written under another name and
 moved into place, so that several processes may write at once; a damaged entry is made again.
+
+Machine code is read without Numba where that is possible (`object_code.py`); else the module is imported as any other, and Numba, which
+has a cache of its own there, compiles it or finds it.
 """
 
 from __future__ import annotations
 
+import gc
 import hashlib
-import importlib
-import importlib.util
 import os
 import stat
 import sys
@@ -20,10 +22,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numba
-from numba.core.base import BaseContext
+from . import object_code
 
-CACHE_LINE = 64  # bytes
+MADE_BETWEEN_COLLECTIONS = 1_000_000  # objects; about 100 MB
+
 _compiling = threading.RLock()
 
 _loaded: dict[str, Callable[..., Any]] = {}
@@ -77,87 +79,73 @@ def clear() -> int:
 
 
 def load(text: str, name: str) -> Callable[..., Any]:
-    """The function `name` of a generated module, compiled; from memory or disk where the same text was compiled before."""
-    digest = hashlib.sha256(f"{_helpers_digest()}\n{numba.__version__}\n{text}".encode()).hexdigest()[:20]
+    """The function `name` of a generated module, compiled; from memory or disk where the same text was compiled before.
+
+    It takes its arguments as they were declared: other dtypes, ranks or layouts than those are not found out.
+    """
+    digest = hashlib.sha256(f"{_environment()}\n{text}".encode()).hexdigest()[:20]
     with _compiling:
         if digest not in _loaded:
-            _loaded[digest] = _made(text, name, cache_folder() / f"{name}_{digest}.py")
+            _loaded[digest] = _stored_or_made(text, name, cache_folder() / f"{name}_{digest}.py")
         return _loaded[digest]
 
 
-def _made(text: str, name: str, path: Path) -> Callable[..., Any]:
-    _write(path, text)
+def _stored_or_made(text: str, name: str, path: Path) -> Callable[..., Any]:
+    _write(path, text.encode())
     try:
-        return _imported(path, name)
+        return object_code.load(path) or _made(path, name)
     except Exception:  # whatever a damaged entry breaks: made again once; a real fault comes again
         _remove_compiled(path)
-        return _imported(path, name)
+        return _made(path, name)
 
 
-def _imported(path: Path, name: str) -> Callable[..., Any]:
-    spec = importlib.util.spec_from_file_location(f"numbascan_generated.{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # Numba looks the function's module up when it saves machine code
-    _load_numba_arrays()
-    with _rows_on_cache_lines():
-        spec.loader.exec_module(module)
-    function: Callable[..., Any] = getattr(module, name)
-    return function
+def _made(path: Path, name: str) -> Callable[..., Any]:
+    """The function as Numba compiles it, its machine code stored."""
+    with _few_collections():
+        from . import build
 
-
-@cache
-def _load_numba_arrays() -> None:
-    """Loads Numba's array functions without SciPy behind them: they ask for it only to know that BLAS is there, and it is (a dependency).
-
-    Saves about 0.15 s of the first call of a process. Code that calls BLAS still imports it, where it is called.
-    """
-    from numba.np import linalg
-
-    before = linalg.ensure_blas
-    linalg.ensure_blas = lambda: None
-    try:
-        importlib.import_module("numba.np.arraymath")
-    finally:
-        linalg.ensure_blas = before
+        function = build.imported(path, name)
+    entry = object_code.entry_of(function)
+    if entry is not None:
+        _write(object_code.file_of(path), object_code.packed(entry))
+    return build.entry_point(function)
 
 
 @contextmanager
-def _rows_on_cache_lines() -> Iterator[None]:
-    """Code compiled inside takes its arrays at multiples of 64 bytes; Numba's own 32 split every second AVX-512 store in two.
-
-    Measured on a row of 1,000 numbers updated in place: 97 ns a pass aligned, 160 ns where the heap happened to give 32 bytes.
-    """
-    before = BaseContext.get_preferred_array_alignment
-    setattr(BaseContext, "get_preferred_array_alignment", lambda self, dtype: CACHE_LINE)  # noqa: B010 - mypy: methods are fixed
+def _few_collections() -> Iterator[None]:
+    """Inside, garbage is collected seldom: the collector would look again and again through all that Numba makes, 10 % of the time."""
+    before = gc.get_threshold()
     try:
+        if before[0]:  # 0: the user has switched it off
+            gc.set_threshold(max(before[0], MADE_BETWEEN_COLLECTIONS), *before[1:])
         yield
     finally:
-        setattr(BaseContext, "get_preferred_array_alignment", before)  # noqa: B010 - mypy: methods are fixed
+        gc.set_threshold(*before)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: bytes) -> None:
     """Writes the file unless it stands there already: a new time stamp would void the machine code beside it."""
     try:
-        if path.read_text(encoding="utf-8") == text:
+        if path.read_bytes() == content:
             return
-    except (OSError, UnicodeDecodeError):
+    except OSError:
         pass
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
     os.replace(temporary, path)
 
 
 def _remove_compiled(path: Path) -> None:
+    object_code.file_of(path).unlink(missing_ok=True)
     for compiled in (path.parent / "__pycache__").glob(f"{path.stem}*"):
         compiled.unlink(missing_ok=True)
 
 
 @cache
-def _helpers_digest() -> str:
-    """Changes when a helper that generated code calls does: Numba would not notice."""
-    here = Path(__file__).parent
-    files = [here / "scalars.py", here / "special.py", *sorted((here / "routines").glob("*.py"))]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()
+def _environment() -> str:
+    """Changes when what compiles does: Numba and its settings, the processor, or a helper that generated code calls."""
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    helpers = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_"))
+    return "\n".join([helpers, *settings, *object_code.platform()])

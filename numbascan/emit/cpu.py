@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 
 from ..ir.loops import Argument, Call, Fail, Function, walk
-from .names import MEMORY, SCALARS, SPECIAL, VECMATH
+from .names import MEMORY, RANDOM, SCALARS, SPECIAL, VECMATH
 from .text import statements
 
-RESERVED = (*SCALARS, *SPECIAL, *VECMATH, *MEMORY, "njit", "types", "linalg", "sorting")  # what the text uses besides Python's names
+RESERVED = (*SCALARS, *SPECIAL, *VECMATH, *MEMORY, *RANDOM, "njit", "types", "linalg", "sorting", "draws")
+"""What the text uses besides Python's names."""
 _LOCATION = re.compile(r" \([^()]*, line \d+\)")
 _CALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\(")  # exp(x), not np.exp(x)
 _NUMBA_NAMES = {"bool": "boolean"}
@@ -74,7 +75,7 @@ def _imports(function: Function, body: str) -> list[str]:
     lines += ["import numpy as np"] if "np." in body else []
     lines += ["from numba import njit, types"]
     called = set(_CALLED.findall(body))
-    for module, names in (("memory", MEMORY), ("scalars", SCALARS), ("special", SPECIAL), ("vecmath", VECMATH)):
+    for module, names in (("memory", MEMORY), ("random", RANDOM), ("scalars", SCALARS), ("special", SPECIAL), ("vecmath", VECMATH)):
         used = sorted(called.intersection(names))
         if used:
             lines.append(f"from numbascan.emit.{module} import {', '.join(used)}")

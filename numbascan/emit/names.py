@@ -28,3 +28,6 @@ MEMORY = ("small_array", "lanes")
 
 SPECIAL = ("digamma", "polygamma", "erfinv", "betaln")
 """In `numbascan.emit.special`: SciPy's machine code, for the CPU."""
+
+RANDOM = ("random_bits", "random_normal", "uniform_of", "single_uniform_of", "exponential_of", "exact_log", "exact_exp", "exact_log1p")
+"""In `numbascan.emit.random`: random numbers, and functions whose last bit is the same everywhere."""

@@ -83,7 +83,7 @@ def steps_of(function: Function, values: Sequence[Any]) -> int:
 
 def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt], longer: Set[str] = frozenset()) -> dict[str, Any]:
     """The locals whose value follows from the arguments' shapes and numbers alone. Arguments in `longer` as for LONGER more steps."""
-    known: dict[str, Any] = {"np": np, "math": math, "min": min, "max": max, **_helpers()}
+    known = known_functions()
     for argument, value in zip(function.arguments, values, strict=False):
         more = LONGER if argument.name in longer else 0
         shape = np.shape(value)
@@ -97,6 +97,11 @@ def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt], lon
         elif isinstance(stmt, Alloc):
             known[stmt.name] = SimpleNamespace(shape=tuple(_number(dim, known) for dim in stmt.shape))
     return known
+
+
+def known_functions() -> dict[str, Any]:
+    """What sizes are computed with, by name."""
+    return {"np": np, "math": math, "min": min, "max": max, **_helpers()}
 
 
 @cache

@@ -96,7 +96,7 @@ def run_now(fn: Callable[..., Any], arguments: Arguments, steps: int | None, opt
     compiled = cache.find(fn, arguments, steps is not None, options)
     if compiled.symbolic or compiled.shared:
         return None
-    outputs = compiled(arguments.leaves if steps is None else [steps, *arguments.leaves])
+    outputs = compiled.run(arguments.leaves if steps is None else [steps, *arguments.leaves])
     return ((outputs, OrderedUpdates()),) if options.return_updates else (outputs,)
 
 
@@ -124,6 +124,7 @@ class ScanFunction:
         self._options = make_options(fn, self._keywords)
         self._cache = Cache()
         self._quick = QuickTable()
+        self._tables: dict[Options, QuickTable] = {}  # of calls with options of their own
 
     @property
     def name(self) -> str:
@@ -145,18 +146,18 @@ class ScanFunction:
         if self._arguments:
             sequences, outputs_info, non_sequences, n_steps = self._filled(sequences, outputs_info, non_sequences, n_steps)
         chosen = self._options if not options else self._chosen(options)
-        quick = quick_call(sequences, outputs_info, non_sequences) if n_steps is None or (type(n_steps) is int and n_steps >= 0) else None
+        quick = quick_call(sequences, outputs_info, non_sequences, n_steps)
         if quick is None:
             return self._call(Arguments(sequences, outputs_info, non_sequences, chosen.name), n_steps, chosen, out, options)
-        key, leaves = (chosen, n_steps is None, quick[0]), quick[1]
-        known = self._quick.get(key)
-        if known is not None and known.is_current():
-            self._cache.latest = known
-            values = leaves if n_steps is None else [n_steps, *leaves]
-            return known.run(values) if out is None else known(values, out)
+        key, values = quick
+        table = self._quick if not options else self._tables.setdefault(chosen, QuickTable())  # to hash options takes time
+        known = table.get(key)
+        if known is not None and known[0].is_current():
+            self._cache.latest = known[0]
+            return known[0].run(values, out, known[1])
         arguments = Arguments(sequences, outputs_info, non_sequences, chosen.name)
         result = self._call(arguments, n_steps, chosen, out, options)
-        self._quick.add(key, self._latest(), leaves, arguments.leaves)
+        table.add(key, self._latest(), values if n_steps is None else values[1:], arguments.leaves)
         return result
 
     def _filled(self, *given: Any) -> list[Any]:
@@ -172,7 +173,7 @@ class ScanFunction:
         if not (arguments.is_symbolic() or isinstance(steps, Variable)):
             compiled = self._cache.find(self.__wrapped__, arguments, steps is not None, chosen)
             if not compiled.symbolic:
-                return compiled(arguments.leaves if steps is None else [steps, *arguments.leaves], out)
+                return compiled.run(arguments.leaves if steps is None else [steps, *arguments.leaves], out)
         if out is not None:
             raise TypeError(f"scan {chosen.name!r}: out= takes the results of a run, but this call is symbolic; leave it out")
         return self._in_graph(arguments, steps, chosen, options.get("return_updates", self._keywords.get("return_updates")))

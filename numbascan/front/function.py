@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from ..compile import key_of, remember
 from ..errors import MissingInputError, UnusedInputError
 from ..ir.graph import Graph, close, free_inputs, substitute, toposort
 from ..ir.node import CONSTANT, Node, constant, constant_value
 from ..modes import Mode, as_mode
 from ..types import TensorType
 from .arguments import fit
-from .runner import Runner
+from .runner import Runner, assembled
 from .shared import SharedVariable, shared_of
-from .tree import LEAF, Structure, flatten, unflatten
+from .tree import Structure, flatten
 from .variable import METHODS, Variable, as_variable
 
 Pairs = Mapping[Variable, Any] | Iterable[tuple[Variable, Any]] | None
@@ -105,13 +107,21 @@ class Function:
         self.recipe = recipe
         self.name, self.graph = recipe.name, recipe.graph
         self._runner = Runner(recipe.graph, recipe.mode, recipe.name, recipe.shared, recipe.targets, profile=recipe.profile)
+        self._assembled = assembled(recipe.structure)
         types = [node.type for node in recipe.graph.inputs[: len(recipe.labels)]]
+        self._known: dict[Any, None] = {}  # keys of arguments that need no conversion
         self._specs = [(np.dtype(type_.dtype), type_.rank, all(dim is None for dim in type_.shape), type_) for type_ in types]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        results = self._runner(self._values(args, kwargs))
-        structure = self.recipe.structure
-        return results[0] if structure is LEAF else unflatten(structure, results)
+        key = None if kwargs else key_of(args)
+        if key is not None and key in self._known:
+            results = self._runner.run(args, None, key)
+        else:
+            values = self._values(args, kwargs)
+            if key is not None and all(map(operator.is_, args, values)):
+                remember(self._known, key, None)
+            results = self._runner.run(values)
+        return self._assembled(results)
 
     def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments, checked and cast."""

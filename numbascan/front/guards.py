@@ -61,7 +61,7 @@ class Guards:
         for container, held in self.containers:
             if _inside(container) != held:
                 return False
-        return all(_bytes(array) == content for array, content in self.arrays)
+        return not self.arrays or all(_bytes(array) == content for array, content in self.arrays)
 
     def holds_array(self, array: np.ndarray) -> bool:
         """Whether `array`, or what it is a view of, was found outside the function: later calls must see it change."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from ..modes import Mode
 from ..ops.card import Card
 from ..ops.lowering import View
 from .shared import Container, SharedVariable
+from .tree import LEAF, Structure, unflatten
 
 
 class Runner:
@@ -40,13 +43,17 @@ class Runner:
         copied = _aliases(graph) if mode.target == "numba" else [True] * len(graph.outputs)  # NumPy's results may be views
         self._outputs = [(np.dtype(node.type.dtype), copy) for node, copy in zip(graph.outputs, copied, strict=True)]
         self._n_results = len(graph.outputs) - len(self._targets)
+        self._is_plain = not any(copied for _, copied in self._outputs) and all(node.type.rank for node in graph.outputs)
 
-    def __call__(self, values: list[Any], out: list[np.ndarray] | None = None) -> list[np.ndarray]:
-        """The results for one value per argument, checked before; `out` has an array for each to be written into."""
+    def run(self, values: Sequence[Any], out: list[np.ndarray] | None = None, key: Any = None) -> list[np.ndarray]:
+        """The results for one value per argument, checked before; `out` has an array for each to be written into.
+
+        `key`: what decides the kind of the values, where that is known.
+        """
         if not self._locks:
-            return self._run(values, out)
+            return self._run(values, out, key)
         with _Held(self._locks):
-            values = values + [container.value for container in self._shared]
+            values = [*values, *(container.value for container in self._shared)]
             if self._targets:
                 results = self._run(values, out)
                 for container, value in zip(self._targets, results[self._n_results :], strict=True):
@@ -58,22 +65,18 @@ class Runner:
         """Compiles for arguments like these, without running."""
         self.program.lower(values + [container.value for container in self._shared])
 
-    def direct(self) -> Any:
-        """The kernel itself, for values that are as it takes them; None where there is something to do before or after it."""
-        program = self.program
-        if self._locks or program.mode.target != "numba" or program.profile is not None or any(copied for _, copied in self._outputs):
-            return None
-        return program.kernel(tuple(node.type.shape for node in program.graph.inputs))
-
-    def _run(self, values: list[Any], out: list[np.ndarray] | None) -> list[np.ndarray]:
+    def _run(self, values: Sequence[Any], out: list[np.ndarray] | None, key: Any = None) -> list[np.ndarray]:
         if out is not None:
             return self._into(values, out)
+        results = self.program.run(values, None, key)
+        if self._is_plain:
+            return results
         return [
             value if type(value) is np.ndarray and not copied else np.array(value, dtype)
-            for value, (dtype, copied) in zip(self.program(values), self._outputs, strict=True)
+            for value, (dtype, copied) in zip(results, self._outputs, strict=True)
         ]
 
-    def _into(self, values: list[Any], out: list[np.ndarray]) -> list[np.ndarray]:
+    def _into(self, values: Sequence[Any], out: list[np.ndarray]) -> list[np.ndarray]:
         """Results in the caller's arrays: whole, or their first rows where a loop ended early."""
         raw = self.program(values, [array if array.ndim else None for array in out] + [None] * len(self._targets))
         for value, array in zip(raw, out, strict=False):
@@ -84,6 +87,16 @@ class Runner:
         ]
         new = zip(raw[len(out) :], self._outputs[len(out) :], strict=True)
         return [*written, *(np.array(value, dtype) for value, (dtype, _) in new)]
+
+
+def assembled(structure: Structure) -> Callable[[list[Any]], Any]:
+    """What puts results into a nest. Most are one array, or a tuple or list of arrays: these without going through the structure."""
+    if structure is LEAF:
+        return operator.itemgetter(0)
+    if not isinstance(structure, str) and structure[0] in (tuple, list) and all(child is LEAF for child in structure[2]):
+        kind: type[Any] = structure[0]
+        return kind
+    return functools.partial(unflatten, structure)
 
 
 class _Held:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,14 +13,29 @@ from ..ir.graph import substitute
 from ..ir.node import Node, new_input
 from ..ir.ports import row_of
 from ..types import TensorType
+from .draw_scopes import Counter, step_draws
+from .guards import Guards
 from .scan_checks import check_initial_axis, check_number, check_state
 from .scan_inputs import Arguments, Taps
 from .scan_returns import Returned, parse_returned
-from .tracing import TraceResult, describe, in_mode, in_step, trace
+from .tracing import TraceResult, describe, in_mode, in_step, is_tracing, trace
 from .tree import Structure, n_leaves, paths, unflatten
 from .variable import Variable, as_variable
 
+if TYPE_CHECKING:
+    from .draws import Stream
+
 ATTEMPTS = 8  # traces until the types of numbers as initial values stand; two suffice unless the step's rank grows
+
+
+class _Never(Guards):
+    """Guards of a trace that holds for no other call."""
+
+    def __init__(self) -> None:
+        pass
+
+    def hold(self) -> bool:
+        return False
 
 
 @dataclass(slots=True)
@@ -57,6 +72,7 @@ class TracedStep:
     returned: Returned
     trace: TraceResult
     mark: int
+    draws: dict[Stream, Counter]
 
 
 class StepTracer:
@@ -83,14 +99,16 @@ class StepTracer:
         arrays: dict[Node, np.ndarray] = {}  # one input for an array in all traces: an initial value may have its shape from an earlier one
         for _ in range(ATTEMPTS):
             arguments = self._fresh_arguments()
-            with in_mode(self.options.trace_mode()), in_step(self.fn, self.scan):
+            with in_mode(self.options.trace_mode()), in_step(self.fn, self.scan), step_draws() as draws:
                 traced = trace(self.fn, arguments, bind=bind, placeholders=self._placeholders(bind), arrays=arrays)
             marks.append(traced.mark)
             returned = parse_returned(traced.value, self.outs, self.where)
             if not self._numbers_changed(returned):
                 self._check_states(returned)
+                if bind and draws.counters and is_tracing():  # not for real: what becomes of the draws is another call's affair
+                    traced = replace(traced, guards=_Never())
                 non_seqs = tuple(variable.node for _, variables in self.nons for variable in variables)
-                return TracedStep(tuple(self.seqs), tuple(self.states), non_seqs, returned, traced, marks[0])
+                return TracedStep(tuple(self.seqs), tuple(self.states), non_seqs, returned, traced, marks[0], draws.counters)
         raise TypeError(
             f"{self.where} gives an output another type at each trace, and its initial value is a number that follows; "
             "give an array of the dtype and shape of the result"

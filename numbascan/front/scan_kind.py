@@ -13,14 +13,13 @@ from ..ir.graph import Graph, close
 from ..ir.node import CONSTANT, Node, new_input
 from ..modes import Mode
 from ..types import TensorType, show_shape
-from .kinds import prepared
-from .runner import Runner
+from .runner import Runner, assembled
 from .scan_build import StepTracer
 from .scan_inputs import Arguments
 from .scan_loop import LoopMaker, Results
 from .scan_options import Options
 from .shared import shared_of
-from .tree import LEAF, Structure, describe, flatten, paths, unflatten
+from .tree import Structure, describe, flatten, paths, unflatten
 from .variable import Variable
 
 _STEPS = TensorType("int64")
@@ -72,36 +71,22 @@ class CompiledScan:
     def _finish(self, results: Results, inputs: list[Node], options: Options) -> None:
         leaves: list[Any] = []
         self.structure: Structure = flatten(nested_outputs(results, options), leaves)
+        self._assembled = assembled(self.structure)
         updates = results.updates
         wanted = [leaf.node for leaf in leaves] + [variable.node for variable in updates.values()]
         self.graph: Graph = close([*inputs, *(variable.node for variable in self.shared)], wanted)
         self.runner = Runner(self.graph, options.mode or Mode(), options.name, self.shared, tuple(updates), False, bool(options.profile))
         self.out_types = [leaf.type for leaf in leaves]
         self.options = options
-        self._direct: Callable[..., Any] | None = None
 
-    def __call__(self, values: list[Any], out: Any = None) -> Any:
-        """The outputs, as a nest of arrays, for one value per leaf."""
+    def run(self, values: list[Any], out: Any = None, key: Any = None) -> Any:
+        """The outputs, as a nest of arrays, for one value per leaf. `key`: what decides their kind, where that is known."""
         if out is None:
-            results = self.runner([*values, *self.arrays])
-            if self._direct is None:
-                self._direct = self._kernel()
+            results = self.runner.run([*values, *self.arrays] if self.arrays else values, None, key)
         else:
             arrays = self.checked_out(out)
-            results = self.runner([_apart(value, arrays) for value in (*values, *self.arrays)], arrays)
-        return results[0] if self.structure is LEAF else unflatten(self.structure, results)
-
-    def _kernel(self) -> Callable[..., Any] | None:
-        """The compiled code itself, where nothing is left to be done around it."""
-        return self.runner.direct() if all(prepared(array, "") is array for array in self.arrays) else None
-
-    def run(self, values: list[Any]) -> Any:
-        """As a call, with values that are known to be as the kernel takes them."""
-        direct = self._direct
-        if direct is None:
-            return self(values)
-        results = direct([*values, *self.arrays], ())
-        return results[0] if self.structure is LEAF else unflatten(self.structure, results)
+            results = self.runner.run([_apart(value, arrays) for value in (*values, *self.arrays)], arrays)
+        return self._assembled(results)
 
     def prepare(self, values: list[Any]) -> None:
         """Compiles, without running."""
@@ -153,6 +138,8 @@ def _check_out(label: str, array: Any, type_: TensorType) -> None:
         raise ValueError(
             f"{label} has shape {array.shape}, but the result has shape {show_shape(type_.shape)}; give an array of that shape"
         )
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        raise ValueError(f"{label} is not C-contiguous, or not aligned; give an array of its own, as np.empty(shape, {type_.dtype!r})")
 
 
 def _name_inputs(tracer: StepTracer, arguments: Arguments, inputs: list[Node]) -> None:

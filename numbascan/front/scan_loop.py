@@ -17,10 +17,11 @@ from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace, scan_node
 from ..ir.respecialise import settled
 from ..ops.card import user_line
 from ..ops.rows import AT_LEAST_ROWS
+from .draw_scopes import LoopDraws, loop_draws
 from .scan_build import Group, TracedStep
 from .scan_checks import check_carry
 from .shared import SharedVariable
-from .tracing import close_over
+from .tracing import close_over, is_tracing
 from .tree import Structure
 from .variable import METHODS, Variable, as_variable, op
 
@@ -47,7 +48,21 @@ class LoopMaker:
         self.reads = [read for group in (*step.seqs, *recurrent) for leaf in group.leaves for read in leaf.reads]
         self.carries = [(shared, self._carry(shared, write)) for shared, write in step.returned.updates]
         self.explicit = [node for node in dict.fromkeys(step.non_seqs) if node.op is not CONSTANT or node.type.size != 1]
-        self.captured = self._captured()
+        self.outside = self._captured()
+        self.is_immediate = step.trace.guards is not None
+        self.draws: list[LoopDraws] = []
+
+    @property
+    def captured(self) -> list[Node]:
+        """What the step uses besides its arguments, the states of streams that it draws from included, if the call is to carry them.
+
+        While a function is traced nothing is drawn for real: then a draw counts as something that has no value yet.
+        """
+        if not self.is_immediate:
+            return self.outside
+        waits = is_tracing()
+        sources = [counter.first.node if waits else stream.state.node for stream, counter in self.step.draws.items()]
+        return list(dict.fromkeys([*self.outside, *sources]))
 
     # ports ----------------------------------------------------------------------------------------------------------
 
@@ -77,19 +92,24 @@ class LoopMaker:
         """What the step uses besides its arguments. MissingInputError where `strict` forbids it."""
         carried = [shared.node for shared, _ in self.carries]
         if self.options.strict:
-            bound = [*self.reads, *self.explicit, *carried, *self.step.trace.arrays]
+            bound = [*self.reads, *self._draw_reads(), *self.explicit, *carried, *self.step.trace.arrays]
             missing = free_inputs(self._writes(), bound)
             if missing:
                 names = ", ".join(node.name or str(node.type) for node in missing)
                 raise MissingInputError(
                     f"{self.scan}: strict=True, but the step uses {names} without being given it; add it to non_sequences"
                 )
-        return close_over([*self.reads, *self.explicit], self._writes(), self.step.mark, changing=carried)
+        return close_over([*self.reads, *self._draw_reads(), *self.explicit], self._writes(), self.step.mark, changing=carried)
+
+    def _draw_reads(self) -> list[Node]:
+        counters = self.step.draws.values()
+        return [read.node for counter in counters for read in (counter.first, *counter.key)]
 
     def spec(self, n_steps: Node) -> LoopSpec:
         """The ports around the step."""
+        self.draws = [loop_draws(stream, counter, self.is_immediate) for stream, counter in self.step.draws.items()]
         carried = {shared.node: new_input(shared.type, shared.name) for shared, _ in self.carries}
-        outer = [node for node in (*self.explicit, *self.captured) if node not in carried]
+        outer = [node for node in (*self.explicit, *self.outside) if node not in carried]
         non_seqs = tuple(NonSeq(node, new_input(node.type, node.name)) for node in outer)
         inside = {port.outer: port.read for port in non_seqs} | carried
         writes = iter(substitute(self._writes(), inside))
@@ -100,13 +120,15 @@ class LoopMaker:
             else:
                 states += [State(leaf.outer, group.taps, leaf.reads, next(writes), group.has_axis) for leaf in group.leaves]
         carries = tuple(Carry(shared.node, carried[shared.node], next(writes)) for shared, _ in self.carries)
+        if self.draws and self.step.returned.until is not None and not (states or traces):
+            traces.append(Trace(self.draws[0].counter.first.node))  # its length is the number of steps that ran
         return LoopSpec(
             n_steps=n_steps,
-            seqs=self.seqs,
+            seqs=(*self.seqs, *(draw.number_port(n_steps) for draw in self.draws)),
             states=tuple(states),
             traces=tuple(traces),
             carries=carries,
-            non_seqs=non_seqs,
+            non_seqs=(*non_seqs, *(port for draw in self.draws for port in draw.key_ports())),
             until=next(writes, None),
             name=self.options.name,
             truncate_gradient=self.options.truncate_gradient,
@@ -162,6 +184,9 @@ class LoopMaker:
         for result, write in zip((*states, *traces), written, strict=True):
             result.name = result.name or write.name
         updates = {shared: Variable(next(results)) for shared, _ in self.carries}
+        ran = Variable(n_steps) if spec.until is None else Variable([*states, *traces][0]).shape[0] if self.draws else 0
+        for draw in self.draws:
+            updates.update(draw.after(ran))
         rows = {True: iter(states), False: iter(traces)}
         outputs = [
             (structure, [Variable(next(rows[group is not None])) for _ in nodes])
@@ -178,9 +203,14 @@ class LoopMaker:
             first.update((read, rows[seq.before + tap].node) for tap, read in zip(seq.taps, seq.reads, strict=True))
         for state in spec.states:
             first.update(_first_rows(spec, state))
+        for draw in self.draws:
+            first.update(draw.first_step())
         writes = iter(map(Variable, substitute(self._writes(), first)))
         outputs = [(structure, [_stacked(next(writes)) for _ in nodes]) for structure, nodes in self.step.returned.outputs]
-        return Results(outputs, {shared: next(writes) for shared, _ in self.carries}, None)
+        updates = {shared: next(writes) for shared, _ in self.carries}
+        for draw in self.draws:
+            updates.update(draw.after(1))
+        return Results(outputs, updates, None)
 
 
 def _first_rows(spec: LoopSpec, state: State) -> dict[Node, Node]:

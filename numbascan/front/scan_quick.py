@@ -9,53 +9,55 @@ from typing import Any
 
 import numpy as np
 
+from ..compile import PLAIN, remember
 from .scan_kind import CompiledScan
 
-PLAIN = 0x101  # flags.num: C-contiguous and aligned
-MOST_KEYS = 4096  # large dimensions stand in the keys: a table that grows beyond this is emptied
 
-
-def quick_call(sequences: Any, outputs_info: Any, non_sequences: Any) -> tuple[Any, list[Any]] | None:
-    """A key that decides the kind, and the leaves in order; None where the long way must be taken."""
-    leaves: list[Any] = []
-    rows = None if sequences is None else _read(sequences, leaves, 1)
-    states = None if outputs_info is None else _read(outputs_info, leaves, 0)
-    others = None if non_sequences is None else _read(non_sequences, leaves, 0)
-    if rows is False or states is False or others is False:
+def quick_call(sequences: Any, outputs_info: Any, non_sequences: Any, n_steps: Any) -> tuple[Any, list[Any]] | None:
+    """A key that decides the kind, and the values that compiled code takes, in order; None where the long way must be taken."""
+    keys: list[Any] = [n_steps is None, sequences is None]
+    values: list[Any] = []
+    if n_steps is not None:
+        if type(n_steps) is not int or n_steps < 0:
+            return None
+        values.append(n_steps)
+    if sequences is not None and not _read(sequences, keys, values, True):
         return None
-    return (rows, states, others), leaves
+    keys.append(outputs_info is None)
+    if outputs_info is not None and not _read(outputs_info, keys, values, False):
+        return None
+    keys.append(non_sequences is None)
+    if non_sequences is not None and not _read(non_sequences, keys, values, False):
+        return None
+    return tuple(keys), values
 
 
-def _read(value: Any, leaves: list[Any], drop: int) -> Any:
-    """The key of one array or number, or of a flat list of these; False for anything else."""
-    keys: list[Any] = []
-    for item in value if type(value) is tuple or type(value) is list else (value,):
+def _read(given: Any, keys: list[Any], values: list[Any], are_rows: bool) -> bool:
+    """Adds the key and the values of one array or number, or of a flat list of these; False for anything else."""
+    for item in given if type(given) is tuple or type(given) is list else (given,):
         kind = type(item)
         if kind is np.ndarray:
             shape = item.shape
             if not shape or item.flags.num & PLAIN != PLAIN:
                 return False
             keys.append(item.dtype)
-            keys.append(shape[1:] if drop else shape)
+            keys.append(shape[1:] if are_rows and shape[0] != 1 else shape)
         elif kind is float or (kind is int and -(2**63) <= item < 2**63):
             keys.append(kind)
         else:
             return False
-        leaves.append(item)
-    return tuple(keys)
+        values.append(item)
+    return True
 
 
 class QuickTable:
-    """Compiled code by the keys of `quick_call`."""
+    """Compiled code by the keys of `quick_call`, and a short key in place of each: a long one takes 0.2 us to look up."""
 
     def __init__(self) -> None:
-        self._known: dict[Any, CompiledScan] = {}
+        self._known: dict[Any, tuple[CompiledScan, object]] = {}
         self.get = self._known.get
 
     def add(self, key: Any, compiled: CompiledScan, given: list[Any], prepared: list[Any]) -> None:
         """Remembers the kind, if its arguments were taken as they stand."""
-        if compiled.symbolic or len(given) != len(prepared) or any(a is not b for a, b in zip(given, prepared, strict=True)):
-            return
-        if len(self._known) >= MOST_KEYS:
-            self._known.clear()
-        self._known[key] = compiled
+        if not compiled.symbolic and len(given) == len(prepared) and all(a is b for a, b in zip(given, prepared, strict=True)):
+            remember(self._known, key, (compiled, object()))

@@ -7,10 +7,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from ..grad.mit_mots import plain_graphs
 from ..ir.dot import dot
 from ..ir.graph import Graph, free_inputs
 from ..ir.show import GraphText
 from ..ir.show import show as graph_text
+from ..rewrite.pipeline import rewritten as rewritten_graph
 from .tree import flatten
 from .variable import Variable
 
@@ -31,10 +33,11 @@ def graph_of(x: Any) -> Graph:
     return Graph(tuple(free_inputs(outputs)), outputs)
 
 
-def show(x: Any) -> GraphText:
+def show(x: Any, rewritten: bool = False) -> GraphText:
     """The graph of a variable, of several, or of a compiled function as text: one line per value, the steps of loops indented.
 
-    The text shows itself at a prompt; elsewhere print it. Raises TypeError for what has no graph.
+    The text shows itself at a prompt; elsewhere print it. Raises TypeError for what has no graph. `rewritten`: as it is when loops are made
+    of it, for dimensions as the graph declares them: after all rewrites, and with states in the place of buffers of cotangents.
 
     >>> import numbascan as ns, numbascan.tensor as nt
     >>> x = nt.dvector("x")
@@ -44,7 +47,8 @@ def show(x: Any) -> GraphText:
     v1: float64[?] = add(v0, 1)
     return v1
     """
-    return graph_text(graph_of(x))
+    graph = graph_of(x)
+    return graph_text(rewritten_graph(Graph(graph.inputs, plain_graphs(graph.outputs))) if rewritten else graph)
 
 
 def draw(x: Any, path: str | Path) -> Path:

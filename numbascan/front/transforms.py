@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compile import key_of, remember
 from ..errors import TracerBoolError, TracerError
 from ..ir.graph import Graph, close, free_inputs
 from ..ir.node import Node, new_input
@@ -20,7 +22,7 @@ from ..modes import Mode, as_mode
 from ..types import TensorType
 from .guards import Guards
 from .kinds import Kinds, prepared, quick_key, sequence_axes, small_type, without
-from .runner import Runner
+from .runner import Runner, assembled
 from .shared import SharedVariable, shared_of
 from .tracing import in_mode, refuse_leaked, trace
 from .tree import Structure, flatten, paths, unflatten
@@ -75,10 +77,13 @@ class Compiled:
         nodes = [*traced.inputs, *traced.arrays, *(variable.node for variable in traced.shared)]
         self.graph = close(nodes, traced.outputs)
         self.runner = Runner(self.graph, mode, name, traced.shared, specialise=False, profile=profile)
-        self.arrays, self.structure, self.guards = list(traced.arrays.values()), traced.structure, traced.guards
+        self.arrays, self.guards = list(traced.arrays.values()), traced.guards
+        self._assembled = assembled(traced.structure)
 
-    def __call__(self, values: list[Any]) -> Any:
-        return unflatten(self.structure, self.runner(values + self.arrays))
+    def run(self, values: Sequence[Any], key: Any = None) -> Any:
+        """The results. `key`: what decides the kind of the values, where that is known."""
+        results = self.runner.run([*values, *self.arrays] if self.arrays else values, None, key)
+        return self._assembled(results)
 
     def prepare(self, values: list[Any]) -> None:
         """Compiles without running."""
@@ -87,15 +92,6 @@ class Compiled:
     def is_current(self) -> bool:
         """Whether what the function read from outside is as it was."""
         return self.guards is None or self.guards.hold()
-
-
-_PLAIN = frozenset((np.ndarray, float, int))
-
-
-@functools.cache
-def _flat(count: int) -> Structure:
-    """The structure of `count` plain arguments and no keywords."""
-    return flatten(((0,) * count, {}), [])
 
 
 class Jitted:
@@ -108,20 +104,27 @@ class Jitted:
         self.__wrapped__ = f
         self._kinds = Kinds()
         self._quick: dict[Any, Compiled] = {}
+        self._known: dict[Any, Compiled] = {}  # by the keys of `key_of`, for plain arguments that need no conversion
         self._compiled: dict[Any, Compiled] = {}
         self._latest: Compiled | None = None
         self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and _PLAIN.issuperset(map(type, args)):  # a short way for the most common call
-            structure, leaves = _flat(len(args)), list(args)
-        else:
-            leaves = []
-            structure = flatten((args, kwargs), leaves)
-            if any(isinstance(leaf, Variable) for leaf in leaves):
-                return self.__wrapped__(*args, **kwargs)
+        key = None if kwargs else key_of(args)
+        known = self._known.get(key)
+        if known is not None and known.is_current():
+            self._latest = known
+            return known.run(args, key)
+        leaves: list[Any] = []
+        structure = flatten((args, kwargs), leaves)
+        if any(isinstance(leaf, Variable) for leaf in leaves):
+            return self.__wrapped__(*args, **kwargs)
         values, compiled = self._find(structure, leaves)
-        return self.__wrapped__(*args, **kwargs) if compiled is None else compiled(values)
+        if compiled is None:
+            return self.__wrapped__(*args, **kwargs)
+        if key is not None and all(map(operator.is_, args, values)):
+            remember(self._known, key, compiled)
+        return compiled.run(values, key)
 
     def _find(self, structure: Structure, leaves: list[Any]) -> tuple[list[Any], Compiled | None]:
         """The arguments as compiled code takes them, and the code; None where the function uses variables without a value."""

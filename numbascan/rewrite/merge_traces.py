@@ -11,20 +11,15 @@ from dataclasses import replace
 from ..ir.graph import toposort
 from ..ir.node import Node, outputs_of
 from ..ir.ports import SCAN, LoopSpec, Trace, loop_spec, scan_node
-from ..ops.control import with_bodies
 from .replace import with_results
 
 
 def merge_traces(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with such loops merged, inside the bodies of loops and choices too."""
-    return _merged(with_bodies(outputs, merge_traces))
-
-
-def _merged(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    """`outputs` with such loops merged."""
     while True:
         group = _group(outputs)
         if group is None:
-            return outputs
+            return tuple(outputs)
         outputs = _replaced(outputs, group)
 
 

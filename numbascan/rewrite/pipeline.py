@@ -4,17 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from ..ir.graph import Graph
+from ..ir.bodies import bodies
+from ..ir.graph import Graph, toposort
 from ..ir.node import Node
+from ..ir.ports import SCAN
+from ..ops.control import IF_ELSE, with_bodies
+from .merge_inouts import merge_inouts
+from .merge_scans import merge_scans
 from .merge_traces import merge_traces
+from .one_step import one_step
+from .push_out_dot import push_out_dot
+from .push_out_non_seq import push_out_non_seq
+from .push_out_output import push_out_output
+from .push_out_seq import push_out_seq
+from .remove_unused import remove_unused
 from .sum_in_loop import sum_in_loop
 
-PASSES: tuple[Callable[[Sequence[Node]], tuple[Node, ...]], ...] = (merge_traces, sum_in_loop)
+Pass = Callable[[Sequence[Node]], tuple[Node, ...]]
+
+PASSES: tuple[Pass, ...] = (
+    one_step,
+    merge_traces,
+    merge_scans,
+    merge_inouts,
+    remove_unused,
+    push_out_non_seq,
+    push_out_seq,
+    sum_in_loop,
+    push_out_dot,
+    push_out_output,
+    remove_unused,
+)
 
 
 def rewritten(graph: Graph, without: Collection[str] = ()) -> Graph:
     """An equal graph that costs less."""
-    outputs = graph.outputs
-    for rewrite in PASSES:
-        outputs = outputs if rewrite.__name__ in without else rewrite(outputs)
-    return Graph(graph.inputs, outputs)
+    return Graph(graph.inputs, _rewritten(graph.outputs, [rewrite for rewrite in PASSES if rewrite.__name__ not in without]))
+
+
+def _rewritten(outputs: tuple[Node, ...], passes: Sequence[Pass]) -> tuple[Node, ...]:
+    """`outputs` after all passes, the bodies of loops and choices first: what leaves an inner loop may leave the next one, too."""
+    if any(_has_loops(body.outputs) for node in toposort(outputs) for body in bodies(node)):
+        outputs = with_bodies(outputs, lambda inner: _rewritten(tuple(inner), passes))
+    if _has_loops(outputs):
+        for rewrite in passes:
+            outputs = rewrite(outputs)
+    return outputs
+
+
+def _has_loops(outputs: Sequence[Node]) -> bool:
+    """Are there loops, or choices between loops?"""
+    return any(node.op is SCAN or node.op is IF_ELSE for node in toposort(outputs))

@@ -12,8 +12,7 @@ from ..ir.graph import toposort, users
 from ..ir.node import ITEM, Node, constant, new_input, outputs_of
 from ..ir.ports import SCAN, Carry, LoopSpec, loop_spec, scan_node
 from ..ir.respecialise import settled
-from ..ops.algebra import add, axes_sum, broadcast_to, cast, expand
-from ..ops.control import with_bodies
+from ..ops.algebra import axes_sum, broadcast_to, call, cast, expand
 from .replace import with_results
 
 _ADDED_IN = {"float32": "float64", "complex64": "complex128"}  # as the sum of an array does it
@@ -30,8 +29,8 @@ class _Found:
 
 
 def sum_in_loop(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """`outputs` with such sums taken in the loop, inside the bodies of loops and choices too."""
-    plain = with_bodies(outputs, sum_in_loop)
+    """`outputs` with such sums taken in the loop."""
+    plain = tuple(outputs)
     while True:
         readers = users(plain)
         loop, sums = next(((node, sums) for node in toposort(plain) if (sums := _sums(node, readers, plain))), (None, []))
@@ -97,4 +96,4 @@ def _carry(spec: LoopSpec, write: Node, one: _Found) -> Carry:
     shape = [dim for axis, dim in enumerate(one.node.type.shape) if not (one.keepdims and (axis == 0 or axis - 1 in one.axes))]
     zeros = broadcast_to(constant(0, dtype), [dim or 0 for dim in shape])
     read = new_input(zeros.type, one.node.name or "total")
-    return Carry(zeros, read, add(read, row))
+    return Carry(zeros, read, call("accumulate", read, row))

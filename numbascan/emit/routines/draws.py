@@ -1,0 +1,66 @@
+"""Whole draws, for njit: the four words of each Philox block in turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.core import config
+
+from ...ops import draw_methods
+from ..random import normal_pair, philox
+
+TILE = 64  # words between Philox, which SIMD does not take, and what it takes; they stay in the first cache
+
+
+@njit
+def words_into(result: Any, k0: Any, k1: Any, number: Any, count: Any = 0) -> None:
+    """Fills `result` with the words of a draw."""
+    n = len(result)
+    zero = np.uint64(0)
+    for block in range(n >> 2):
+        x0, x1, x2, x3 = philox(k0, k1, np.uint64(block + 1), zero, number, zero)
+        result[4 * block] = x0
+        result[4 * block + 1] = x1
+        result[4 * block + 2] = x2
+        result[4 * block + 3] = x3
+    if n & 3:
+        last = philox(k0, k1, np.uint64((n >> 2) + 1), zero, number, zero)
+        for k in range(n & 3):
+            result[(n & ~3) + k] = last[k]
+
+
+@njit
+def normals_into(result: Any, k0: Any, k1: Any, number: Any, count: Any = 0) -> None:
+    """Fills `result` with the normal numbers of a draw."""
+    n = len(result)
+    zero = np.uint64(0)
+    word, other = np.empty(TILE, np.uint64), np.empty(TILE, np.uint64)
+    one, two = np.empty(TILE), np.empty(TILE)
+    for start in range(0, n, 2 * TILE):
+        pairs = min(TILE, (n - start + 1) >> 1)
+        for j in range(0, pairs, 2):
+            x0, x1, x2, x3 = philox(k0, k1, np.uint64((start >> 2) + (j >> 1) + 1), zero, number, zero)
+            word[j] = x0
+            other[j] = x1
+            word[j + 1] = x2
+            other[j + 1] = x3
+        for j in range(TILE):  # all of them, in SIMD: what the last block leaves over is thrown away
+            one[j], two[j] = normal_pair(word[j], other[j])
+        for j in range(pairs):
+            result[start + 2 * j] = one[j]
+            if start + 2 * j + 1 < n:
+                result[start + 2 * j + 1] = two[j]
+
+
+def _words_in_python(result: Any, k0: Any, k1: Any, number: Any, count: Any = 0) -> None:
+    result[:] = draw_methods.words(k0, k1, number, len(result))
+
+
+def _normals_in_python(result: Any, k0: Any, k1: Any, number: Any, count: Any = 0) -> None:
+    result[:] = draw_methods.normals(k0, k1, number, len(result))
+
+
+if vars(config)["DISABLE_JIT"]:  # NUMBA_DISABLE_JIT=1: Python runs generated code
+    words_into, normals_into = _words_in_python, _normals_in_python

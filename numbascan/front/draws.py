@@ -1,0 +1,159 @@
+"""A stream's states, and its base draws: words, uniform, normal and exponential numbers, which distributions are made from."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import free_inputs
+from ..ops.card import Card
+from ..ops.random import EXPONENTIAL_OF, FEW, RANDOM_BITS, RANDOM_NORMAL, RANDOM_NORMALS, RANDOM_WORDS, SINGLE_UNIFORM_OF, UNIFORM_OF, whole_draw
+from .draw_scopes import Key, take
+from .shape import broadcast_sizes, broadcast_to, reshape
+from .shared import SharedVariable, shared, shared_of
+from .sizes import count_of, sizes_of, value_of
+from .variable import Variable, as_variable, at_line, op
+
+Shape = tuple[Any, ...]  # ints, and traced integers where only the run knows
+FLOATS = ("float32", "float64")
+
+
+class Stream:
+    """A key and the states of draws that go on from call to call.
+
+    A state is a shared variable of three words: the key, which is the seed and a number of the stream, and the number of the next draw.
+    """
+
+    def __init__(self, seed: int | None = None, name: str | None = None) -> None:
+        self.name = name or "random"
+        self._seed = _seed_of(seed)
+        self.state = self._state(0)
+        self.states = [self.state]
+        self.pending: dict[SharedVariable, Variable] = {}
+
+    def _state(self, stream: int) -> SharedVariable:
+        label = f"{self.name}_state{stream}" if stream else f"{self.name}_state"
+        return shared(np.array([self._seed, stream, 0], dtype=np.uint64), label)
+
+    def new_state(self) -> SharedVariable:
+        """The state of one more place in a graph that draws. It counts as a stream of its own, so that no two places share a draw."""
+        self.states.append(self._state(len(self.states)))
+        return self.states[-1]
+
+    def seed(self, seed: int | None = None) -> None:
+        """Sets all states to the beginning, under a new seed."""
+        self._seed = _seed_of(seed)
+        for number, state in enumerate(self.states):
+            state.set_value(np.array([self._seed, number, 0], dtype=np.uint64))
+
+    def updates(self) -> dict[SharedVariable, Variable]:
+        """The advance of all places that have drawn so far, for `ns.function(..., updates=stream.updates())`.
+
+        A scan whose number of steps is itself a variable is not among them: its own updates, which `ns.scan` returns, say it.
+        """
+        return {
+            state: new for state, new in self.pending.items() if all(shared_of(node) is not None for node in free_inputs([new.node]))
+        }
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: seed {self._seed}>"
+
+    # base draws -----------------------------------------------------------------------------------------------------
+
+    def _words(self, shape: Shape) -> Variable:
+        """Random words of 64 bits."""
+        return self._made(shape, lambda key, number, places: op(RANDOM_BITS, *key, number, np.uint64(0), places), RANDOM_WORDS)
+
+    def _uniforms(self, shape: Shape, dtype: str) -> Variable:
+        """Numbers in [0, 1)."""
+        if dtype == "float64":
+            return op(UNIFORM_OF, self._words(shape))
+        return _as(op(SINGLE_UNIFORM_OF, self._words(shape)), dtype)
+
+    def _normals(self, shape: Shape) -> Variable:
+        """Normal numbers of mean 0 and variance 1."""
+        return self._made(shape, lambda key, number, places: op(RANDOM_NORMAL, *key, number, places), RANDOM_NORMALS)
+
+    def _exponentials(self, shape: Shape) -> Variable:
+        """Exponential numbers of mean 1."""
+        return op(EXPONENTIAL_OF, self._words(shape))
+
+    def _made(self, shape: Shape, one_by_one: Callable[[Key, Variable, Any], Variable], card: Card) -> Variable:
+        """A draw of a shape: element by element where there are few, else as a whole."""
+        key, number = take(self)
+        if all(isinstance(length, int) for length in shape) and count_of(shape) <= FEW:
+            return one_by_one(key, number, np.arange(count_of(shape), dtype=np.uint64).reshape(shape))
+        count = count_of(shape)
+        drawn = whole_draw(card, (key[0].node, key[1].node), number.node, count if isinstance(count, int) else as_variable(count).node)
+        return reshape(Variable(drawn), shape)
+
+    def _by_element(self, card: Card, shape: Shape, *parameters: Variable) -> Variable:
+        """A draw whose elements each have as many words as they need."""
+        key, number = take(self)
+        return op(card, *key, number, self._places(shape), *parameters)
+
+    def _places(self, shape: Shape) -> Any:
+        """The position of each element of a draw."""
+        from .creation import arange
+
+        if all(isinstance(length, int) for length in shape) and count_of(shape) <= FEW:
+            return np.arange(count_of(shape), dtype=np.uint64).reshape(shape)
+        return reshape(arange(count_of(shape)), shape)
+
+
+def _seed_of(seed: Any) -> int:
+    if seed is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise TypeError(f"the seed of a RandomStream is {seed!r}; give an int, or None for one of the system's") from None
+    if not 0 <= number < 2**64:
+        raise ValueError(f"the seed of a RandomStream is {number}; it must be at least 0 and below 2**64")
+    return number
+
+
+# arguments ----------------------------------------------------------------------------------------------------------
+
+
+def shaped(size: Any, parameters: Sequence[Any], what: str) -> tuple[Shape, list[Variable]]:
+    """The shape of a draw, and its parameters broadcast to it. ValueError where they do not fit into `size`."""
+    variables = [as_variable(parameter) for parameter in parameters]
+    if size is None:
+        shape = broadcast_sizes(variables)
+    else:
+        shape = tuple(value_of(length) for length in sizes_of(size, f"{what}: size"))
+        if any(isinstance(length, int) and length < 0 for length in shape):
+            raise ValueError(f"{what}: size is {size}{at_line()}; no length can be negative")
+        if any(variable.ndim > len(shape) for variable in variables):
+            raise ValueError(f"{what}: size has {len(shape)} axes, fewer than a parameter{at_line()}; give a size that the parameters fit into")
+    return shape, [broadcast_to(variable, shape) if variable.ndim else variable for variable in variables]
+
+
+def float_dtype(dtype: Any, parameters: Sequence[Any], what: str) -> str:
+    """The dtype of a draw of real numbers: as asked, else single if all parameters that say anything are single, else double."""
+    if dtype is None:
+        said = {variable.type.dtype for variable in map(as_variable, parameters) if not variable.type.weak}
+        return "float32" if said == {"float32"} else "float64"
+    name = np.dtype(dtype).name
+    if name not in FLOATS:
+        raise TypeError(f"{what}: dtype is {name}{at_line()}; it must be float32 or float64")
+    return name
+
+
+def check_known(what: str, rule: str, holds: Callable[[Any], Any], **parameters: Any) -> None:
+    """ValueError for a parameter that is known to be out of range."""
+    from ..ir.node import constant_value
+
+    for name, parameter in parameters.items():
+        known = constant_value(as_variable(parameter).node)
+        if known is not None and not np.all(holds(known)):
+            raise ValueError(f"{what}: {name} is {parameter!r}{at_line()}; it must be {rule}")
+
+
+def _as(x: Variable, dtype: str) -> Variable:
+    cast: Variable = x if x.type.dtype == dtype else x.astype(dtype)
+    return cast

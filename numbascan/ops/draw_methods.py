@@ -1,0 +1,193 @@
+"""How random numbers are made: Philox4x64-10, and what becomes of its words, each written once for NumPy's arrays and for compiled code.
+
+The functions of METHODS are arithmetic without branches. Here they work on arrays; `emit/random.py` compiles their very text for numbers,
+with other functions under the names of PRIMITIVES. They use +, -, *, /, sqrt and floor alone, whose results IEEE 754 fixes to the last bit:
+so every draw is the same bits in every mode, in SIMD code or not. Logarithms and exponentials are therefore made here, not taken from libm.
+
+Philox: Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
+"""
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+U = np.uint64
+
+# primitives: NumPy's ------------------------------------------------------------------------------------------------
+
+_HALF, _LOW = U(32), U(0xFFFFFFFF)
+
+
+def multiply_wide(a, b):
+    """The upper and the lower 64 bits of a product of 64-bit words."""
+    a_low, a_high, b_low, b_high = a & _LOW, a >> _HALF, b & _LOW, b >> _HALF
+    middle = a_high * b_low + (a_low * b_low >> _HALF)
+    return a_high * b_high + (middle >> _HALF) + ((middle & _LOW) + a_low * b_high >> _HALF), a * b
+
+
+def select(condition, a, b):
+    """a where the condition holds, else b."""
+    return np.where(condition, a, b)
+
+
+def bits_of(x):
+    """The 64 bits of a double."""
+    return np.asarray(x, np.float64).view(np.uint64)
+
+
+def double_of(bits):
+    """The double of 64 bits."""
+    return np.asarray(bits, np.uint64).view(np.float64)
+
+
+PRIMITIVES = ("multiply_wide", "select", "bits_of", "double_of")
+
+# words --------------------------------------------------------------------------------------------------------------
+
+_M0, _M1 = U(0xD2E7470EE14C6C93), U(0xCA5A826395121157)
+_W0, _W1 = U(0x9E3779B97F4A7C15), U(0xBB67AE8584CAA73B)
+
+
+def philox(k0, k1, c0, c1, c2, c3):
+    """The four words of a counter, under a key of two words."""
+    for _ in range(10):
+        high0, low0 = multiply_wide(_M0, c0)
+        high1, low1 = multiply_wide(_M1, c2)
+        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
+        k0, k1 = k0 + _W0, k1 + _W1
+    return c0, c1, c2, c3
+
+
+def random_bits(k0, k1, number, tag, position):
+    """Word `position` of a draw: as NumPy's Philox gives them one after the other for this key and the counter (0, 0, number, tag)."""
+    x0, x1, x2, x3 = philox(k0, k1, (position >> U(2)) + U(1), U(0) * position, number, tag)
+    place = position & U(3)
+    return select(place < U(2), select(place == U(0), x0, x1), select(place == U(2), x2, x3))
+
+
+# from words to numbers ----------------------------------------------------------------------------------------------
+
+
+def uniform_of(word):
+    """A double in [0, 1), as NumPy makes it: a multiple of 2**-53."""
+    return np.float64(word >> U(11)) * 1.1102230246251565e-16
+
+
+def single_uniform_of(word):
+    """A number in [0, 1) that single precision holds: a multiple of 2**-24."""
+    return np.float64(word >> U(40)) * 5.960464477539063e-08
+
+
+def uniform_open(word):
+    """A double in (0, 1), never either end: the middles of 2**52 equal parts."""
+    return (np.float64(word >> U(12)) + 0.5) * 2.220446049250313e-16
+
+
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the former has 32 bits: whole numbers times it are exact
+_ROOT_HALF, _FRACTION = U(0x3FE6A09E667F3BCD), U(0xFFFFFFFFFFFFF)
+_ONE_LESS_ROOT_HALF = U(0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
+
+
+def exact_log(x):
+    """The logarithm: x = 2**e m with m in [sqrt(1/2), sqrt(2)), log(m) = 2 atanh(f / (2 + f)) by its power series, f = m - 1.
+
+    The first term left out is below 2**-55 of the sum. Within 2 ulp; x subnormal: as 0.
+    """
+    moved = bits_of(x) + _ONE_LESS_ROOT_HALF
+    e = np.float64(moved >> U(52)) - 1023.0
+    f = double_of((moved & _FRACTION) + _ROOT_HALF) - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    series = z * (1 / 15 + z * (1 / 17 + z * (1 / 19 + z * (1 / 21))))
+    series = z * (1 / 3 + z * (1 / 5 + z * (1 / 7 + z * (1 / 9 + z * (1 / 11 + z * (1 / 13 + series))))))
+    value = e * _LN2_HIGH + (2.0 * s + (2.0 * s * series + e * _LN2_LOW))
+    value = select(x < 2.2250738585072014e-308, -np.inf, value)
+    return select(x >= 0.0, select(x == np.inf, np.inf, value), np.nan)
+
+
+_TWO_TO_52 = 4503599627370496.0
+
+
+def exact_exp(x):
+    """The exponential: x = k log(2) + r, |r| <= log(2) / 2, exp(r) by its power series. Within 2 ulp, below the normal range 0."""
+    k = np.floor(select((x > -708.0) & (x < 710.0), x, 0.0) * 1.4426950408889634 + 0.5)
+    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+    tail = 1 / 5040 + r * (1 / 40320 + r * (1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r * (1 / 479001600 + r * (1 / 6227020800))))))
+    series = 0.5 + r * (1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (1 / 720 + r * tail))))
+    power = double_of((bits_of(k + (_TWO_TO_52 + 1022.0)) & U(0xFFF)) << U(52))  # 2**(k - 1): 2**1024 is no double
+    value = (1.0 + (r + r * r * series)) * power * 2.0
+    value = select(x <= -708.0, 0.0, select(x >= 709.782712893384, np.inf, value))
+    return select(x == x, value, np.nan)
+
+
+def exact_log1p(x):
+    """log(1 + x), accurate also for small x; W. Kahan's correction of what rounding 1 + x loses."""
+    y = 1.0 + x
+    lost = select((y > 0.0) & (y < np.inf), (x - (y - 1.0)) / y, 0.0)
+    return select(y == 1.0, x, exact_log(y) + lost)
+
+
+def exponential_of(word):
+    """An exponential number of mean 1: the inverse distribution function."""
+    return -exact_log(uniform_open(word))
+
+
+def _turned(quarter, cosine, sine):
+    """The cosine of an angle that so many quarter turns are added to."""
+    value = select(quarter & U(1) == U(0), cosine, sine)
+    return select((quarter == U(1)) | (quarter == U(2)), -value, value)
+
+
+def normal_pair(word, other):
+    """Two independent normal numbers, of mean 0 and variance 1, from two words: Box & Muller (1958).
+
+    The angle is a whole number of quarter turns and t in (-pi/4, pi/4), whose sine and cosine are power series.
+    """
+    radius = np.sqrt(-2.0 * exact_log(uniform_open(word)))
+    quarter = other >> U(62)
+    t = (uniform_open(other << U(2)) - 0.5) * 1.5707963267948966
+    z = t * t
+    cosine = 1 / 40320 - z * (1 / 3628800 - z * (1 / 479001600 - z * (1 / 87178291200 - z * (1 / 20922789888000))))
+    cosine = 1.0 - z * (0.5 - z * (1 / 24 - z * (1 / 720 - z * cosine)))
+    sine = 1 / 362880 - z * (1 / 39916800 - z * (1 / 6227020800 - z * (1 / 1307674368000 - z * (1 / 355687428096000))))
+    sine = t - t * z * (1 / 6 - z * (1 / 120 - z * (1 / 5040 - z * sine)))
+    return radius * _turned(quarter, cosine, sine), radius * _turned((quarter + U(3)) & U(3), cosine, sine)
+
+
+def random_normal(k0, k1, number, position):
+    """Normal number `position` of a draw: words 2j and 2j + 1 give the numbers 2j and 2j + 1."""
+    x0, x1, x2, x3 = philox(k0, k1, (position >> U(2)) + U(1), U(0) * position, number, U(0) * position)
+    is_first = position & U(2) == U(0)
+    one, other = normal_pair(select(is_first, x0, x2), select(is_first, x1, x3))
+    return select(position & U(1) == U(0), one, other)
+
+
+METHODS = (
+    *("philox", "random_bits", "uniform_of", "single_uniform_of", "uniform_open", "exact_log", "exact_exp", "exact_log1p", "exponential_of"),
+    *("_turned", "normal_pair", "random_normal"),
+)
+LONG = ("random_bits", "random_normal")  # with Philox in them, which SIMD does not take
+
+
+# whole draws, for the oracle ----------------------------------------------------------------------------------------
+
+
+def words(k0: Any, k1: Any, number: Any, count: int) -> np.ndarray:
+    """The first `count` words of a draw."""
+    blocks = np.arange(1, -(-count // 4) + 1, dtype=U)
+    with np.errstate(over="ignore"):
+        made = philox(U(k0), U(k1), blocks, U(0) * blocks, U(number), U(0))
+    return np.stack(np.broadcast_arrays(*made), axis=-1).reshape(-1)[:count]
+
+
+def normals(k0: Any, k1: Any, number: Any, count: int) -> np.ndarray:
+    """The first `count` normal numbers of a draw."""
+    made = words(k0, k1, number, count + count % 2)
+    return np.stack(normal_pair(made[::2], made[1::2]), axis=-1).reshape(-1)[:count]
+
+
+assert math.isclose(_LN2_HIGH + _LN2_LOW, math.log(2.0), rel_tol=1e-16)

@@ -1,0 +1,189 @@
+"""Draws: random numbers as functions of a key, the number of the draw and the position in it. No state, so nothing is special about them.
+
+Elements one by one where there are few; long draws by routines that use all four words of each Philox block. Both give the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ir.loops import PLUS, TIMES, Apply, Expr, Index, Template
+from ..ir.node import Node, constant_value
+from ..types import TensorType
+from . import draw_methods
+from .algebra import add, div
+from .card import Card, apply, register
+from .elementwise import call, loop_card
+from .lowering import Generate, Indices, Library, Operands
+from .shape import known_shape
+from .sized import HOLE, SizedCard, filled, not_negative, run_numbers
+
+Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
+NO_GRADIENT = "a random number moves with nothing; write it as a function of a base draw (loc + scale * z), which is taken as a constant"
+FEW = 8  # elements up to which a draw is made element by element, in locals
+_KEY = (np.uint64(0x452821E638D01377), np.uint64(0xBE5466CF34E90C6C))
+
+
+def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method as an oracle: words overflow as they should."""
+
+    def evaluate(*values: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return method(*values)
+
+    return evaluate
+
+
+def _drawn(name: str, words: int, result: str, samples: Callable[[], Samples]) -> Card:
+    """The card of a method that takes so many words."""
+    loop = (*("uint64",) * words, result)
+    arguments = ", ".join(f"{{{k}}}" for k in range(words))
+    method = _quiet(getattr(draw_methods, name))
+    return loop_card(name, method, lambda *types: loop, call(f"{name}({arguments})"), samples=samples, no_gradient=NO_GRADIENT)
+
+
+def _words() -> np.ndarray:
+    return draw_methods.words(*_KEY, 3, 12).reshape(3, 4)
+
+
+_POSITIONS = np.arange(6, dtype="uint64").reshape(2, 3)
+
+RANDOM_BITS = _drawn("random_bits", 5, "uint64", lambda: [((*_KEY, np.uint64(7), np.uint64(tag), _POSITIONS), {}) for tag in (0, 1)])
+RANDOM_NORMAL = _drawn("random_normal", 4, "float64", lambda: [((*_KEY, np.uint64(7), _POSITIONS), {})])
+UNIFORM_OF = _drawn("uniform_of", 1, "float64", lambda: [((_words(),), {})])
+SINGLE_UNIFORM_OF = _drawn("single_uniform_of", 1, "float64", lambda: [((_words(),), {})])
+EXPONENTIAL_OF = _drawn("exponential_of", 1, "float64", lambda: [((_words(),), {})])
+
+
+# functions whose last bit is the same everywhere --------------------------------------------------------------------
+
+
+def _exact(name: str, partial: Callable[[Node, Node], Any], *points: float) -> Card:
+    """The card of a function of a double. libm's own differ from one to another in the last bit, and a draw must not."""
+    method = _quiet(getattr(draw_methods, name))
+    samples: Samples = [((np.array(points),), {})]
+    return loop_card(
+        name,
+        method,
+        lambda *types: ("float64", "float64"),
+        call(f"{name}({{0}})"),
+        samples=lambda: samples,
+        partials=lambda out, x: (partial(out, x),),
+    )
+
+
+EXACT_EXP = _exact("exact_exp", lambda out, x: out, -3.1, -0.2, 0.7, 5.3)
+EXACT_LOG = _exact("exact_log", lambda out, x: div(1, x), 0.02, 0.7, 1.3, 55.1)
+EXACT_LOG1P = _exact("exact_log1p", lambda out, x: div(1, add(1, x)), -0.9, -0.01, 0.3, 4.1)
+
+
+# whole draws --------------------------------------------------------------------------------------------------------
+
+
+class _OpenDraw(Card):
+    """A draw of as many elements as its last operand says. Where that is known it is the draw of a fixed length."""
+
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        count = constant_value(inputs[3])
+        if count is None:
+            return apply(self, *inputs)
+        fixed = FIXED[self]
+        return apply(fixed, *inputs[:3], count=int(count))
+
+
+FIXED: dict[Card, Card] = {}
+OPEN: dict[Card, Card] = {}
+
+
+def _counted_dims(view: Operands) -> tuple[Indices, ...]:
+    count = view.scalar(3)
+    not_negative(view, count, "the size of a draw")
+    return ((count,),)
+
+
+def _whole_draw(name: str, dtype: str) -> Card:
+    """Registers the two cards of a whole draw, by a routine of `emit/routines/draws.py`. Operands: key, number, and the open length."""
+    method = getattr(draw_methods, name)
+
+    def evaluate(k0: Any, k1: Any, number: Any, size: Any = None, count: int | None = None) -> Any:
+        length = int(size) if count is None else count
+        if length < 0:
+            raise ValueError(f"the size of a draw: negative dimensions are not allowed, one is {length}")
+        return method(k0, k1, number, length)
+
+    def lowering(operands: int, dims: Callable[[Operands], tuple[Indices, ...]]) -> Library:
+        words = ("uint64",) * 3
+        return Library(
+            lambda *types: f"draws.{name}_into",
+            ((0,) * operands, (1,)),
+            dims,
+            dtypes=lambda *types: words if operands == 3 else (*words, "int64"),
+        )
+
+    three = (*_KEY, np.uint64(7))
+    fixed = register(
+        Card(
+            f"random_{name}",
+            evaluate,
+            lambda k0, k1, number, count: TensorType(dtype, (count,)),
+            lowering(3, lambda view: ((view.attrs["count"],),)),
+            samples=lambda: [(three, {"count": count}) for count in (21, 300)],
+            no_gradient=NO_GRADIENT,
+        )
+    )
+    OPEN[fixed] = register(
+        _OpenDraw(
+            f"random_{name}_open",
+            evaluate,
+            lambda k0, k1, number, size: TensorType(dtype, (None,)),
+            lowering(4, _counted_dims),
+            samples=lambda: [((*three, count), {}) for count in (0, 21, 300)],
+            no_gradient=NO_GRADIENT,
+        )
+    )
+    FIXED[OPEN[fixed]] = fixed
+    return fixed
+
+
+RANDOM_WORDS = _whole_draw("words", "uint64")
+RANDOM_NORMALS = _whole_draw("normals", "float64")
+
+
+def whole_draw(card: Card, key: tuple[Node, Node], number: Node, count: Node | int) -> Node:
+    """The first `count` elements of a draw."""
+    if isinstance(count, int):
+        return apply(card, *key, number, count=count)
+    return apply(OPEN[card], *key, number, count)
+
+
+# the numbers of draws in a loop -------------------------------------------------------------------------------------
+
+
+def _numbers_element(view: Operands, index: Indices) -> Expr:
+    first = view.at(0, (), "int64")
+    stride, (step,) = view.attrs["stride"], index
+    return _sum(first, _product(step, stride) if stride != 1 else step)
+
+
+def _sum(a: Expr, b: Index) -> Expr:
+    return Apply("int64", Template("{0} + {1}", PLUS, (PLUS, PLUS + 1)), (a, b))
+
+
+def _product(a: Index, b: int) -> Expr:
+    return Apply("int64", Template("{0} * {1}", TIMES, (TIMES, TIMES + 1)), (a, b))
+
+
+DRAW_NUMBERS = register(
+    SizedCard(
+        "draw_numbers",
+        lambda first, *sizes, shape, stride: first + stride * np.arange(max(int(filled(shape, iter(sizes))[0]), 0)),
+        lambda first, *sizes, shape, stride: TensorType("int64", known_shape(shape)),
+        # the loop whose steps are numbered says what is wrong with a negative number of steps
+        Generate(lambda view: tuple(run_numbers(view, view.attrs["shape"], 1)), _numbers_element),
+        samples=lambda: [((5,), {"shape": (4,), "stride": 1}), ((np.int64(7), 3), {"shape": (HOLE,), "stride": 2})],
+        no_gradient="positions are counted, not computed",
+    )
+)

@@ -1,0 +1,88 @@
+"""ScanMerge: loops that run equally many steps, and of which none waits for the other, become one loop where that pays.
+
+It pays where they have a recurrence in common: the value of a cost and its tangent both run through the states. And where steps work on
+a few numbers: while one recurrence waits for its result the other goes on, and rows that both read are loaded once.
+
+Not handled: loops that may end early; large states, which would drive each other out of the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from ..ir.graph import toposort
+from ..ir.node import Node, outputs_of
+from ..ir.ports import SCAN, LoopSpec, loop_spec, scan_node
+from ..ir.respecialise import settled
+from .merge_inouts import merged_ports, start_of
+from .replace import opened, with_results
+from .split import recurrent
+
+FEW, MOST = 8, 32  # elements of a state that lives in locals; of all results of a step that still fit the registers, more or less
+
+
+def merge_scans(outputs: Sequence[Node]) -> tuple[Node, ...]:
+    """`outputs` with such loops merged."""
+    plain = tuple(outputs)
+    while (found := _first_change(plain)) is not None:
+        plain = with_results(plain, found, {})
+    return plain
+
+
+def _first_change(outputs: Sequence[Node]) -> dict[Node, Sequence[Node]] | None:
+    loops = [node for node in toposort(outputs) if node.op is SCAN]
+    for a, b in combinations(loops, 2):
+        specs = loop_spec(a), loop_spec(b)
+        if _may_merge(*specs) and a not in toposort(b.inputs) and b not in toposort(a.inputs):
+            found = _merged(a, b)
+            if found is not None:
+                return found
+    return None
+
+
+def _may_merge(a: LoopSpec, b: LoopSpec) -> bool:
+    """Have they the same steps, and something in common?"""
+    if a.n_steps is not b.n_steps or a.until is not None or b.until is not None or a.notes != b.notes or a.mit_mots or b.mit_mots:
+        return False
+    return _share(a, b) or _are_small(a, b)
+
+
+def _share(a: LoopSpec, b: LoopSpec) -> bool:
+    """Do recurrences start equal?"""
+    return not {start_of(port) for port in recurrent(a)}.isdisjoint({start_of(port) for port in recurrent(b)})
+
+
+def _are_small(a: LoopSpec, b: LoopSpec) -> bool:
+    """Do both work on a few numbers, and wait for their own results or for the same sequence?"""
+    waits = bool(recurrent(a) and recurrent(b)) or not {seq.outer for seq in a.seqs}.isdisjoint({seq.outer for seq in b.seqs})
+    sizes = [node.type.size or 0 for spec in (a, b) for node in spec.inner_outputs() if node.type.size is not None]
+    are_known = len(sizes) == len(a.inner_outputs()) + len(b.inner_outputs())
+    return waits and are_known and max(sizes) <= FEW and sum(sizes) <= MOST
+
+
+def _merged(a: Node, b: Node) -> dict[Node, Sequence[Node]] | None:
+    """What stands for the results of two loops; None where that does not pay."""
+    one, other = opened(a), opened(b)
+    both = replace(
+        one,
+        seqs=one.seqs + other.seqs,
+        states=one.states + other.states,
+        traces=one.traces + other.traces,
+        carries=one.carries + other.carries,
+        non_seqs=one.non_seqs + other.non_seqs,
+        name=one.name if one.name == other.name else f"{one.name}_{other.name}",
+    )
+    less, places = merged_ports(both)
+    if len(recurrent(less)) == len(recurrent(both)) and not _are_small(one, other):
+        return None
+    node = scan_node(settled(less))
+    node.origin = node.origin or a.origin
+    results = outputs_of(node)
+    found = iter([results[place] for place in places])
+    standing: tuple[list[Node], list[Node]] = ([], [])
+    for kind in ("states", "traces", "carries"):
+        for stands, spec in zip(standing, (one, other), strict=True):
+            stands += [next(found) for _ in getattr(spec, kind)]
+    return {a: standing[0], b: standing[1]}

@@ -1,0 +1,46 @@
+"""one_step_scan: a loop of one step leaves no loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.graph import substitute
+from ..ir.messages import short_initial
+from ..ir.node import Node, constant_value
+from ..ir.ports import LoopSpec, State, loop_spec
+from ..ops.algebra import cast, expand, indexed
+from ..ops.card import apply
+from ..ops.rows import AT_LEAST_ROWS
+from .replace import opened, with_loops
+from .step import rows_read
+
+
+def one_step(outputs: Sequence[Node]) -> tuple[Node, ...]:
+    """`outputs` with the steps of such loops in their place."""
+    return with_loops(outputs, _changed)
+
+
+def _changed(loop: Node) -> Sequence[Node] | None:
+    if constant_value(loop_spec(loop).n_steps) != 1 or loop_spec(loop).mit_mots:
+        return None
+    spec = opened(loop)
+    given = {port.read: port.outer for port in spec.non_seqs}
+    given |= {port.read: cast(port.shared, port.read.type.dtype) for port in spec.carries}
+    for seq in spec.seqs:
+        given |= {read: indexed(rows_read(spec, seq, tap, tap), (0,)) for tap, read in zip(seq.taps, seq.reads, strict=True)}
+    for state in spec.states:
+        given |= _first_rows(spec, state)
+    writes = substitute(spec.inner_outputs(), given)[: len(loop.types)]  # without `until`: there is no other step
+    strong = [cast(write, write.type.dtype) for write in writes]
+    n_rows = len(spec.states) + len(spec.traces)
+    return [*(expand(row, (0,)) for row in strong[:n_rows]), *strong[n_rows:]]
+
+
+def _first_rows(spec: LoopSpec, state: State) -> dict[Node, Node]:
+    """What the first step reads of an initial value."""
+    dtype = state.write.type.dtype
+    if not state.has_axis:
+        return {state.reads[0]: cast(state.initial, dtype)}
+    rows = apply(AT_LEAST_ROWS, state.initial, needed=state.depth, message=short_initial(spec, state))
+    rows.origin = None  # the error is that of the loop, which names no line
+    return {read: cast(indexed(rows, (state.depth + tap,)), dtype) for tap, read in zip(state.taps, state.reads, strict=True)}

@@ -1,0 +1,147 @@
+"""PushOutNonSeqScan: work that is the same at every step is done once, before the loop.
+
+Products, sums, factors, arrays, and functions that take many instructions leave. What fails for some values, such as the inverse of a
+singular matrix, is computed for a unit matrix where the loop has no step.
+
+Not handled: loops and choices in a step; arithmetic on numbers, which `plan/` puts where it belongs; arithmetic that only broadcasts
+vectors to a matrix, since reading the matrix would cost more than making it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ..ir.graph import substitute, toposort, users
+from ..ir.node import ITEM, Node, constant_value, new_input, outputs_of
+from ..ir.ports import LoopSpec, NonSeq, scan_node
+from ..ir.respecialise import settled
+from ..ops.algebra import call, counted, dims_of, expand, where
+from ..ops.card import Card
+from ..ops.lowering import Contract, Elementwise, Fold, Library, Passes, View
+from .replace import opened, with_loops
+from .step import Kind, kinds
+
+CHEAP = frozenset(
+    (
+        *("add", "subtract", "multiply", "true_divide", "negative", "absolute", "sign", "square", "sqrt", "reciprocal", "copysign"),
+        *("less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "maximum", "minimum", "fmax", "fmin", "where"),
+        *("logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "invert"),
+        *("left_shift", "right_shift", "isnan", "isinf", "isfinite", "signbit", "floor", "ceil", "trunc", "rint", "cast", "complex"),
+        *("real", "imag", "conjugate", "common_dim", "accumulate"),
+    )
+)
+"""Elementwise ops of one instruction or two: the compiler takes them out of the loop itself, or they cost no more than to load a number."""
+
+SMALL = 8  # elements up to which an array lives in locals
+
+
+def push_out_non_seq(outputs: Sequence[Node]) -> tuple[Node, ...]:
+    """`outputs` with such work before the loops."""
+    return with_loops(outputs, _changed)
+
+
+def _changed(loop: Node) -> Sequence[Node] | None:
+    spec = opened(loop)
+    found = _leaving(spec)
+    if not found:
+        return None
+    outer = _outside(spec, found)
+    reads = {node: new_input(value.type, node.name) for node, value in zip(found, outer, strict=True)}
+    ports = tuple(NonSeq(value, reads[node]) for node, value in zip(found, outer, strict=True))
+    new = replace(spec, non_seqs=(*spec.non_seqs, *ports))
+    node = scan_node(settled(new.with_inner(new.inner_inputs(), substitute(spec.inner_outputs(), reads))))
+    node.origin = node.origin or loop.origin
+    return outputs_of(node)
+
+
+def _leaving(spec: LoopSpec) -> list[Node]:
+    """The values that leave the step: what other values read of the work that is the same at every step."""
+    kind = kinds(spec)
+    readers = users(spec.inner_outputs())
+    written = set(spec.inner_outputs())
+    ends = [
+        node for node in readers if kind[node] is Kind.FIXED and (node in written or any(kind[one] > Kind.FIXED for one in readers[node]))
+    ]
+    found: dict[Node, None] = {}
+    seen: set[Node] = set()
+    while ends:
+        node = ends.pop()
+        if node in seen or not node.inputs:
+            continue
+        seen.add(node)
+        if _pays(node, readers) and _may_leave(node):
+            found[node] = None
+        else:
+            ends += node.inputs
+    return list(found)
+
+
+def _may_leave(node: Node) -> bool:
+    """Is it made of cards alone?"""
+    return len(node.types) == 1 and all(isinstance(one.op, Card) or one.op is ITEM or not one.inputs for one in toposort([node]))
+
+
+def _pays(node: Node, readers: Mapping[Node, Sequence[Node]]) -> bool:
+    card = node.inputs[0].op if node.op is ITEM else node.op
+    if not isinstance(card, Card):
+        return False
+    if isinstance(card.lower, Contract | Fold | Library | Passes):
+        return True
+    if not isinstance(card.lower, Elementwise) or (not node.type.rank and node.type.kind not in "fc"):
+        return False
+    if card.name not in CHEAP:
+        return True
+    if _only_broadcasts(node):
+        return any(isinstance(one.op, Card) and isinstance(one.op.lower, Contract | Library) for one in readers[node])
+    return _is_costly(node) or node.type.size is None or node.type.size > SMALL
+
+
+def _only_broadcasts(node: Node) -> bool:
+    """Is no operand as large as the result?"""
+    return bool(node.type.rank) and all(parent.type.shape != node.type.shape or _is_generated(parent) for parent in node.inputs)
+
+
+def _is_generated(node: Node) -> bool:
+    """Is it an array that is stored nowhere: a number broadcast, or counted?"""
+    while isinstance(node.op, Card) and isinstance(node.op.lower, View):
+        node = node.inputs[0]
+    return not node.type.rank or node.op.name == "arange"
+
+
+def _is_costly(node: Node) -> bool:
+    """Is there a function of many instructions among what is computed element by element?"""
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if isinstance(one.op, Card) and isinstance(one.op.lower, Elementwise | View):
+            if isinstance(one.op.lower, Elementwise) and one.op.name not in CHEAP:
+                return True
+            stack += one.inputs
+    return False
+
+
+# outside ------------------------------------------------------------------------------------------------------------
+
+
+def _outside(spec: LoopSpec, nodes: Sequence[Node]) -> list[Node]:
+    """The values as computed before the loop."""
+    done: dict[Node, Node] = {port.read: port.outer for port in spec.non_seqs}
+    for node in toposort(nodes, stop=list(done)):
+        if node not in done:
+            inputs = [done[parent] for parent in node.inputs]
+            if inputs and isinstance(node.op, Card) and isinstance(node.op.lower, Library) and node.op.lower.core[0][0] == 2:
+                inputs[0] = _or_unit(inputs[0], spec.n_steps)
+            done[node] = node if tuple(inputs) == node.inputs else node.op.rebuild(node, tuple(inputs))
+            done[node].name = done[node].name or node.name
+    return [done[node] for node in nodes]
+
+
+def _or_unit(matrix: Node, n_steps: Node) -> Node:
+    """The matrix where there is a step to run, else one of the same shape of which every factor and inverse exists."""
+    count = constant_value(n_steps)
+    if count is not None and int(count) > 0:
+        return matrix
+    n, m = (counted(dim) for dim in dims_of(matrix)[-2:])
+    unit = where(call("equal", expand(n, (1,)), expand(m, (0,))), 1, 0)
+    return where(call("greater", n_steps, 0), matrix, unit)

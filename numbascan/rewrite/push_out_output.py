@@ -1,0 +1,132 @@
+"""PushOutScanOutput: products with a matrix that no step changes, for which no earlier value waits, are made after the loop, all at once.
+
+What reads such a product goes into a second loop, recurrences included: a network of two layers becomes two loops with one product of
+matrices between them. A trace that is such a product and of which few rows are read is multiplied for these rows alone.
+
+Not handled: products of matrices with many rows; loops that would need memory for rows where they have none so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from ..ir.graph import toposort, users
+from ..ir.node import Node, outputs_of
+from ..ir.ports import LoopSpec, Trace, scan_node
+from ..ir.respecialise import settled
+from ..ops.algebra import indexed
+from ..ops.spec import FULL
+from .replace import opened, reads_few_rows, with_results
+from .row_products import RowProduct
+from .split import Split, behind, row_writes
+from .step import Kind, extents, fixed_outside, has_op, kinds, may_raise, multiplications
+
+Change = tuple[Sequence[Node], dict[Node, Node]]  # what stands for each result of a loop, and for some nodes that read them
+
+SMALL = 64  # multiplications up to which a product is a few instructions of the step
+FEW_ROWS = 4  # as in push_out_seq
+ASSUMED = 32  # what a dimension that only the run knows is taken for
+CHEAP = 8  # multiplications that cost as much as to store and load a number
+MEMORY = 4  # the rows that are stored besides may be so many times those that there are
+
+
+def push_out_output(outputs: Sequence[Node]) -> tuple[Node, ...]:
+    """`outputs` with such products behind the loops."""
+    plain = tuple(outputs)
+    while (found := _first_change(plain)) is not None:
+        plain = with_results(plain, *found)
+    return plain
+
+
+def _first_change(outputs: Sequence[Node]) -> tuple[dict[Node, Sequence[Node]], dict[Node, Node]] | None:
+    """What replaces the results of a loop, and some of their readers; None where nothing is left to do."""
+    readers = users(outputs)
+    for loop in toposort(outputs):
+        if not has_op(loop, "contract"):
+            continue
+        spec = opened(loop)
+        kind = kinds(spec)
+        products = [product for node in kind if (product := _product(node, kind)) is not None]
+        if products:
+            asked = [_asked(result, readers, outputs) for result in outputs_of(loop)]
+            found = _few_rows(spec, products, asked) or _split(spec, kind, products, asked)
+            if found is not None:
+                return {loop: found[0]}, found[1]
+    return None
+
+
+def _product(node: Node, kind: Mapping[Node, Kind]) -> RowProduct | None:
+    if node.op.name != "contract" or multiplications(node) <= SMALL:
+        return None
+    for place, fixed in ((0, 1), (1, 0)):
+        if kind[node.inputs[fixed]] is Kind.FIXED and kind[node.inputs[place]] is not Kind.FIXED and not may_raise(node.inputs[fixed]):
+            product = RowProduct(node, place)
+            return product if product.is_matrix_product and product.n_rows <= FEW_ROWS else None
+    return None
+
+
+def _asked(result: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[Node] | None:
+    """The nodes that read few rows of a result each; None where some node reads all of them."""
+    found = [reader for reader in dict.fromkeys(readers.get(result, ())) if reader.op.name != "dim"]
+    return None if result in outputs or not all(map(reads_few_rows, found)) else found
+
+
+def _few_rows(spec: LoopSpec, products: Iterable[RowProduct], asked: Sequence[list[Node] | None]) -> Change | None:
+    """A trace of products of which few rows are read: the loop gives these rows of the factor."""
+    inner = users(spec.inner_outputs())
+    for k, trace in enumerate(spec.traces, len(spec.states)):
+        product = next((one for one in products if one.node is trace.write and not inner[one.node]), None)
+        wanted = asked[k]
+        if product is None or not wanted or spec.inner_outputs().count(trace.write) > 1:
+            continue
+        traces = tuple(Trace(product.changing) if one is trace else one for one in spec.traces)
+        results = outputs_of(scan_node(settled(replace(spec, traces=traces))))
+        fixed = fixed_outside(spec, product.fixed)
+        return results, {reader: _of_few(product, results[k], fixed, reader) for reader in wanted}
+    return None
+
+
+def _of_few(product: RowProduct, rows: Node, fixed: Node, reader: Node) -> Node:
+    """What a node reads of the products, from the rows of the factor."""
+    spec = reader.attr("spec")
+    assert isinstance(spec, tuple)
+    first, *rest = spec
+    few = indexed(rows, (first,))
+    if first != -1:
+        return indexed(product.of_rows(few, fixed), (FULL, *rest))
+    row = product.node.op.rebuild(product.node, (few, fixed) if product.place == 0 else (fixed, few))
+    return indexed(row, tuple(rest)) if rest else row
+
+
+def _split(spec: LoopSpec, kind: Mapping[Node, Kind], products: Sequence[RowProduct], asked: Sequence[list[Node] | None]) -> Change | None:
+    """The loop in two parts, with all products between them, or one."""
+    waits = {product: behind(spec, [product.changing]) for product in products}
+    until = set() if spec.until is None else behind(spec, [spec.until])
+    possible = sorted((one for one in products if one.node not in waits[one] | until), key=lambda one: len(waits[one]))
+    together: list[RowProduct] = []
+    for one in possible:
+        if all(one.node not in waits[other] and other.node not in waits[one] for other in together):
+            together.append(one)
+    for group in (together, *([one] for one in together)):
+        if group and _pays(found := Split(spec, kind, group), asked):
+            return found.results(), {}
+    return None
+
+
+def _pays(split: Split, asked: Sequence[list[Node] | None]) -> bool:
+    """Is more saved than what it costs to store rows and to read them again, and is the memory for these rows in proportion?"""
+    spec = split.spec
+    kept = [write for write, readers in zip(row_writes(spec), asked, strict=False) if readers is None]
+    products = [product.node for product in split.products]
+    new = {value for value in (*split.crossing, *(product.changing for product in split.products)) if value not in kept}
+    new |= {product for product in products if product not in kept}
+    there = sum(map(_size, kept)) + sum(_size(seq.reads[0]) for seq in spec.seqs)
+    saved = sum(prod(ASSUMED if dim is None else dim for dim in extents(product)) for product in products)
+    return sum(map(_size, new)) <= MEMORY * there and CHEAP * sum(map(_size, new | set(split.crossing))) <= saved
+
+
+def _size(node: Node) -> int:
+    """Elements of a value, about."""
+    return prod(ASSUMED if dim is None else dim for dim in node.type.shape)

@@ -1,0 +1,148 @@
+"""A loop as two loops: the first makes what the second reads, and waits for nothing of it.
+
+# before: h[t] = f(h[t-1], x[t]); g[t] = k(g[t-1], h[t] @ W)        # after: h[t] = f(h[t-1], x[t])
+#                                                                   #        P = h @ W
+#                                                                   #        g[t] = k(g[t-1], P[t])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..ir.graph import substitute, toposort
+from ..ir.node import Node, new_input, outputs_of
+from ..ir.ports import Carry, LoopSpec, Seq, State, Trace, row_of, scan_node
+from ..ir.respecialise import settled
+from ..ops.algebra import dims_of
+from ..ops.card import Card
+from ..ops.lowering import Elementwise, Generate, View
+from .row_products import RowProduct
+from .step import Kind, fixed_outside
+
+
+def recurrent(spec: LoopSpec) -> list[State | Carry]:
+    """What steps hand on to later ones."""
+    return [*spec.states, *spec.carries]
+
+
+def row_writes(spec: LoopSpec) -> list[Node]:
+    """What a step writes into results that have a row for every step."""
+    return [*(state.write for state in spec.states), *(trace.write for trace in spec.traces)]
+
+
+def reads_of(port: State | Carry) -> tuple[Node, ...]:
+    """What a step is given of it."""
+    return port.reads if isinstance(port, State) else (port.read,)
+
+
+def behind(spec: LoopSpec, nodes: Iterable[Node]) -> set[Node]:
+    """The values of the step that `nodes` wait for, in this step or in those before."""
+    found = set(toposort(nodes))
+    while more := [port.write for port in recurrent(spec) if port.write not in found and not found.isdisjoint(reads_of(port))]:
+        found |= set(toposort(more))
+    return found
+
+
+def after(spec: LoopSpec, nodes: Collection[Node]) -> set[Node]:
+    """The values of the step that wait for `nodes`, these included."""
+    found, order = set(nodes), toposort(spec.inner_outputs())
+    while True:
+        found |= {read for port in recurrent(spec) if port.write in found for read in reads_of(port)}
+        size = len(found)
+        for node in order:
+            if not found.isdisjoint(node.inputs):
+                found.add(node)
+        if len(found) == size:
+            return found
+
+
+@dataclass
+class Split:
+    """A loop that may be split at products of which the second part reads the results alone."""
+
+    spec: LoopSpec
+    kind: Mapping[Node, Kind]
+    products: Sequence[RowProduct]
+    late: set[Node] = field(init=False)
+    crossing: list[Node] = field(init=False)  # values that the first part hands over besides what the products take
+
+    def __post_init__(self) -> None:
+        self.late = after(self.spec, [product.node for product in self.products])
+        self.crossing = self._crossing()
+
+    def _crossing(self) -> list[Node]:
+        outputs = [write for write in self.spec.inner_outputs() if write not in self.late]
+        early = set(toposort([*outputs, *(product.changing for product in self.products)]))
+        carried = {read for port in recurrent(self.spec) for read in reads_of(port)} - self.late
+        stops = {product.node for product in self.products}
+        found: list[Node] = []
+        stack, seen = [write for write in self.spec.inner_outputs() if write in self.late], set(stops)
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if node in carried or (node in early and node not in self.late and not self._is_computed_again(node)):
+                found.append(node)
+            else:
+                stack += node.inputs
+        return found
+
+    def _is_computed_again(self, node: Node) -> bool:
+        """Does a value that both parts read cost less to compute than to store?"""
+        if self.kind[node] is Kind.MOVING:
+            return False
+        cards = [one.op for one in toposort([node]) if one.inputs]
+        return all(isinstance(card, Card) and isinstance(card.lower, Elementwise | View | Generate) for card in cards)
+
+    # the two loops --------------------------------------------------------------------------------------------------
+
+    def results(self) -> list[Node]:
+        """What stands for each result of the loop."""
+        spec, is_late = self.spec, self.late.__contains__
+        handed = list(dict.fromkeys([*(product.changing for product in self.products), *self.crossing]))
+        stored = {state.write for state in spec.states} | {trace.write for trace in spec.traces}
+        first = replace(
+            spec,
+            states=tuple(state for state in spec.states if not is_late(state.write)),
+            traces=(
+                *(trace for trace in spec.traces if not is_late(trace.write)),
+                *(Trace(value) for value in handed if value not in stored),
+            ),
+            carries=tuple(carry for carry in spec.carries if not is_late(carry.write)),
+        )
+        found = outputs_of(scan_node(settled(first)))
+        made = dict(zip(row_writes(first), found, strict=False))
+        products = {product.node: product.of_rows(made[product.changing], fixed_outside(spec, product.fixed)) for product in self.products}
+        rows = {**{value: made[value] for value in self.crossing}, **products}
+        steps = spec.n_steps if spec.until is None else dims_of(next(iter(made.values())))[0]
+        later = self._later(replace(spec, n_steps=steps, until=None), rows)
+        carried = dict(zip([carry.read for carry in first.carries], found[len(first.states) + len(first.traces) :], strict=True))
+        return [
+            *(later.get(write) or made[write] for write in row_writes(spec)),
+            *(later.get(carry.read) or carried[carry.read] for carry in spec.carries),
+        ]
+
+    def _later(self, spec: LoopSpec, rows: Mapping[Node, Node]) -> dict[Node, Node]:
+        """Results of the second loop by what is written, of carries by what is read. A product that is a result needs no loop."""
+        reads = {value: new_input(row_of(outer.type), value.name) for value, outer in rows.items()}
+        second = replace(
+            spec,
+            seqs=(*spec.seqs, *(Seq(outer, (0,), (reads[value],)) for value, outer in rows.items())),
+            states=tuple(state for state in spec.states if state.write in self.late),
+            traces=tuple(trace for trace in spec.traces if trace.write in self.late and trace.write not in rows),
+            carries=tuple(carry for carry in spec.carries if carry.write in self.late),
+        )
+        named = [*row_writes(second), *(carry.read for carry in second.carries)]
+        later = {trace.write: rows[trace.write] for trace in spec.traces if trace.write in rows and trace.write in self.late}
+        if not named:
+            return later
+        new = second.with_inner(second.inner_inputs(), substitute(second.inner_outputs(), reads))
+        used = set(toposort(new.inner_outputs()))
+        new = replace(
+            new,
+            seqs=tuple(seq for seq in new.seqs if not used.isdisjoint(seq.reads)),
+            non_seqs=tuple(port for port in new.non_seqs if port.read in used),
+        )
+        return {**later, **dict(zip(named, outputs_of(scan_node(settled(new))), strict=True))}

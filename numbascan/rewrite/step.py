@@ -1,0 +1,129 @@
+"""What the values of a step depend on, and what they are outside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from enum import IntEnum
+from math import inf, prod
+
+from ..ir.graph import substitute, toposort
+from ..ir.messages import negative_steps, short_sequence
+from ..ir.node import Node
+from ..ir.ports import SCAN, LoopSpec, Seq, Trace, loop_spec, scan_node
+from ..ir.respecialise import settled
+from ..ops.algebra import dims_of, same_dims
+from ..ops.card import Card
+from ..ops.history import HISTORY
+from ..ops.lowering import Library
+from ..ops.rows import STEP_ROWS
+from ..ops.sized import filled, sized
+
+BACKWARDS = ((None, None, -1),)  # the index that reads rows from the last to the first
+
+
+class Kind(IntEnum):
+    """What a value of a step depends on, at most."""
+
+    FIXED = 0  # non-sequences: it is the same at every step
+    ROWS = 1  # these and sequences: no step has to wait for the one before
+    MOVING = 2  # states, too
+
+
+def has_op(node: Node, name: str) -> bool:
+    """Is it a loop with such an op in its step?"""
+    return node.op is SCAN and any(one.op.name == name for one in toposort(loop_spec(node).inner_outputs()))
+
+
+def kinds(spec: LoopSpec) -> dict[Node, Kind]:
+    """The kind of each value of the step, its inputs included."""
+    found = dict.fromkeys(spec.inner_inputs(), Kind.MOVING)
+    found |= {port.read: Kind.FIXED for port in spec.non_seqs}
+    found |= {read: Kind.ROWS for port in spec.seqs for read in port.reads}
+    for node in toposort(spec.inner_outputs(), stop=list(found)):
+        if node not in found:
+            found[node] = max((found[parent] for parent in node.inputs), default=Kind.FIXED)
+    return found
+
+
+def fixed_outside(spec: LoopSpec, node: Node) -> Node:
+    """A FIXED value of the step, as a value of the graph around the loop."""
+    return substitute([node], {port.read: port.outer for port in spec.non_seqs})[0]
+
+
+def rows_outside(spec: LoopSpec, node: Node) -> Node:
+    """A value of kind ROWS at all steps, as a value of the graph around the loop. The loop must not end early."""
+    for seq in spec.seqs:
+        for tap, read in zip(seq.taps, seq.reads, strict=True):
+            if read is node:
+                return rows_read(spec, seq, tap, tap)
+    used = set(toposort([node]))
+    seqs = [_of_taps(spec, seq, reads) for seq in spec.seqs if (reads := [read for read in seq.reads if read in used])]
+    loop = LoopSpec(
+        n_steps=spec.n_steps,
+        seqs=tuple(seqs),
+        traces=(Trace(node),),
+        non_seqs=tuple(port for port in spec.non_seqs if port.read in used),
+        name=spec.name,
+    )
+    return scan_node(settled(loop))
+
+
+def rows_read(spec: LoopSpec, seq: Seq, first: int, last: int) -> Node:
+    """The rows of a sequence from that of tap `first` at the first step to that of tap `last` at the last one.
+
+    Too few of them are the same error as in the loop.
+    """
+    start = seq.before + first
+    if start == 0 and first == last and has_rows(seq.outer, spec.n_steps):
+        return seq.outer
+    place = (start, last - first, seq.span, spec.n_steps)
+    errors = () if is_long_enough(spec, seq) else (negative_steps(spec), short_sequence(spec, seq))
+    found = sized(STEP_ROWS, (seq.outer,), place, errors=errors)
+    found.origin = None  # its errors are those of the loop, which name no line
+    return found
+
+
+def has_rows(x: Node, count: Node) -> bool:
+    """Has `x` that many rows for sure?"""
+    if x.op is STEP_ROWS:
+        _, extra, _, n_steps = filled(x.attr("place"), iter(x.inputs[1:]))
+        return extra == 0 and n_steps is count
+    return same_dims(x, (count, *dims_of(x)[1:]))
+
+
+def is_long_enough(spec: LoopSpec, seq: Seq) -> bool:
+    """Has a sequence the rows that the steps read, for sure?"""
+    if seq.span == 0:
+        return has_rows(seq.outer, spec.n_steps) or dims_of(seq.outer)[0] in _least_of(spec.n_steps)
+    outer = seq.outer
+    while outer.op.name == "index" and outer.attr("spec") == BACKWARDS:
+        outer = outer.inputs[0]
+    return outer.op is HISTORY and outer.attr("depth") == seq.span and has_rows(outer.inputs[1], spec.n_steps)
+
+
+def _least_of(node: Node) -> list[Node]:
+    """The numbers of which this one is the least."""
+    return [one for parent in node.inputs for one in _least_of(parent)] if node.op.name == "minimum" else [node]
+
+
+def _of_taps(spec: LoopSpec, seq: Seq, reads: Sequence[Node]) -> Seq:
+    """The sequence with some of its taps."""
+    taps = [tap for tap, read in zip(seq.taps, seq.reads, strict=True) if read in reads]
+    return Seq(rows_read(spec, seq, min(taps), max(taps)), tuple(tap - min(taps) for tap in taps), tuple(reads))
+
+
+def extents(node: Node) -> Collection[int | None]:
+    """The lengths of the labels of a contraction."""
+    (a, b), labels = node.inputs, node.attr("labels")
+    assert isinstance(labels, tuple)
+    return dict(zip(labels[0] + labels[1], a.type.shape + b.type.shape, strict=True)).values()
+
+
+def multiplications(node: Node) -> float:
+    """How many a contraction takes; infinitely many where a dimension is open."""
+    return prod(inf if dim is None else dim for dim in extents(node))
+
+
+def may_raise(node: Node) -> bool:
+    """Might a value fail that a loop of no steps never computes? Checks of dimensions are made before a loop in any case."""
+    return any(one.inputs and (not isinstance(one.op, Card) or isinstance(one.op.lower, Library)) for one in toposort([node]))

@@ -1,0 +1,50 @@
+"""Profiles: what is counted is what the loops do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+from numbascan.emit.ceilings import Ceilings
+
+
+def test_operations_and_bytes_of_a_recurrence() -> None:
+    logistic = ns.scan(lambda x: x - 0.1 * x * x, profile=True, name="logistic")
+    for _ in range(2):
+        logistic(outputs_info=2.0, n_steps=1000)
+    profile = logistic.profile
+    (loop,) = profile.loops
+    assert (profile.calls, profile.steps, profile.operations) == (2, 2000, 2 * 3000)
+    assert (loop.line, loop.passes, loop.operations) == ("for t in range(n_steps)", 1000, 3000)
+    assert profile.bytes == 2 * (8 * 1000 + 2 * 8)  # the rows, and two numbers that come in
+
+
+def test_a_product_of_matrices_counts_two_for_each_multiplication() -> None:
+    W, h = np.eye(40), np.ones(40)
+    step = ns.scan(lambda h, W: h @ W, profile=True)
+    step(outputs_info=h, non_sequences=W, n_steps=7)
+    assert step.profile.operations == 7 * 2 * 40 * 40
+
+
+def test_every_stage_has_its_time() -> None:
+    @ns.jit(profile=True)
+    def total(x):
+        return np.exp(x).sum()
+
+    total(np.ones(30))
+    profile = total.profile
+    assert all(getattr(profile, stage) > 0 for stage in ("trace", "rewrite", "generate", "compile", "run"))
+    assert profile.kernels == {"total": profile.run}
+
+
+def test_print_sets_them_against_what_the_machine_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    f: Any = ns.scan(lambda x, s: s + x, profile=True)
+    f(np.ones(500), 0.0)
+    profile = f.profile
+    profile.run, profile.ceilings = 1e-6, lambda: Ceilings(bandwidth=profile.bytes * 2e6, arithmetic=1e9)
+    text = str(profile)
+    assert f"bytes {profile.bytes:,}: {profile.bytes / 1e3:.2f} of {profile.bytes / 500:.1f} billion a second, 50%" in text
+    assert "operations 500: 0.50 of 1.0 billion a second, 50%" in text
