@@ -16,7 +16,7 @@ from ..ir.graph import substitute, toposort, users
 from ..ir.node import ITEM, Node, constant_value, new_input, outputs_of
 from ..ir.ports import LoopSpec, NonSeq, scan_node
 from ..ir.respecialise import settled
-from ..ops.algebra import call, counted, dims_of, expand, where
+from ..ops.algebra import call, cast, counted, dims_of, expand, where
 from ..ops.card import Card
 from ..ops.lowering import Contract, Elementwise, Fold, Library, Passes, View
 from .replace import opened, with_loops
@@ -144,4 +144,4 @@ def _or_unit(matrix: Node, n_steps: Node) -> Node:
         return matrix
     n, m = (counted(dim) for dim in dims_of(matrix)[-2:])
     unit = where(call("equal", expand(n, (1,)), expand(m, (0,))), 1, 0)
-    return where(call("greater", n_steps, 0), matrix, unit)
+    return where(call("greater", n_steps, 0), matrix, cast(unit, matrix.type.dtype))

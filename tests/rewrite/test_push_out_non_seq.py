@@ -109,3 +109,11 @@ def test_values_stay():
 
 def test_gradients_stay():
     assert_same(ns.grad(f, (0, 1, 2, 3)).__wrapped__, *ARGUMENTS, rewrite=push_out_non_seq, compiled=False, rtol=1e-10)
+
+
+def test_what_fails_for_some_values_leaves_in_its_own_precision():
+    a = (np.eye(3) + 0.1).astype("float32")
+    step = ns.scan(lambda x, y, a: np.linalg.inv(a))
+    found = step(sequences=np.ones((4, 3), "float32"), outputs_info=0.0, non_sequences=a)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found[-1], np.linalg.inv(a), rtol=1e-5)
