@@ -33,8 +33,10 @@ def as_updates(pairs: list[tuple[Any, Any]]) -> Any:
 
 
 def put(x: Any, index: Any, value: Any) -> Any:
-    """x with some elements replaced."""
-    return nt.set_subtensor(nt.as_tensor_variable(x)[index], value)
+    """x with some elements replaced; by floats of a state that starts as an integer without a dtype, too."""
+    array, values = nt.as_tensor_variable(x), nt.as_tensor_variable(value)
+    is_later = array.dtype.kind in "iu" and values.dtype.kind == "f"
+    return nt.set_subtensor(array[index], values.astype(array.dtype) if is_later else value)
 
 
 def inc(x: Any, index: Any, value: Any) -> Any:
@@ -44,8 +46,11 @@ def inc(x: Any, index: Any, value: Any) -> Any:
 
 def ifelse(condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b; in one dtype, which an initial value without one may take from them only later."""
-    dtype = np.result_type(*(nt.as_tensor_variable(branch).dtype for branch in (a, b)))
-    return nt.ifelse(condition, *(nt.as_tensor_variable(branch).astype(dtype) for branch in (a, b)))
+    branches = [nt.as_tensor_variable(branch) for branch in (a, b)]
+    if branches[0].dtype == branches[1].dtype:
+        return nt.ifelse(condition, a, b)
+    dtype = np.result_type(*(branch.dtype for branch in branches))
+    return nt.ifelse(condition, *(branch.astype(dtype) for branch in branches))
 
 
 def slope(x: Any) -> Any:
