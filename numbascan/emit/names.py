@@ -29,5 +29,9 @@ MEMORY = ("small_array", "lanes")
 SPECIAL = ("digamma", "polygamma", "erfinv", "betaln")
 """In `numbascan.emit.special`: SciPy's machine code, for the CPU."""
 
-RANDOM = ("random_bits", "random_normal", "uniform_of", "single_uniform_of", "exponential_of", "exact_log", "exact_exp", "exact_log1p")
+RANDOM = (
+    *("random_bits", "random_normal", "uniform_of", "single_uniform_of", "exponential_of", "exact_log", "exact_exp", "exact_log1p"),
+    *("cauchy_of", "laplace_of", "logistic_of"),
+    *("random_gamma", "random_log_gamma", "random_poisson", "random_binomial", "random_below", "geometric_of"),
+)
 """In `numbascan.emit.random`: random numbers, and functions whose last bit is the same everywhere."""

@@ -1,11 +1,11 @@
 """Random numbers for generated code: the functions of `ops/draw_methods.py`, compiled for numbers. Importing this imports Numba.
 
-They are compiled as they stand there, in strict arithmetic whatever the mode of the code that calls them: a draw is the same bits everywhere.
+They are compiled as they stand there, in strict arithmetic whatever the mode of the code that calls them: a draw is the same everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -15,7 +15,7 @@ from numba import njit, types
 from numba.core import config
 from numba.extending import intrinsic
 
-from ..ops import draw_methods
+from ..ops import draw_methods, rejection
 from .names import RANDOM
 
 _JIT = not vars(config)["DISABLE_JIT"]  # NUMBA_DISABLE_JIT=1: Python runs generated code
@@ -69,14 +69,57 @@ _PRIMITIVES = {
 assert set(_PRIMITIVES) == set(draw_methods.PRIMITIVES)
 
 
-def _compiled() -> dict[str, Any]:
-    """The methods by name, as functions of numbers."""
-    names: dict[str, Any] = {**vars(draw_methods), **_PRIMITIVES}
-    for name in draw_methods.METHODS:
-        # what LLVM leaves as a call keeps SIMD out of the loop around it
-        compiler = njit(error_model="numpy", forceinline=name not in draw_methods.LONG)
-        names[name] = compiler(FunctionType(vars(draw_methods)[name].__code__, names, name))
+def _compiled(modules: Sequence[Any], **options: Any) -> dict[str, Any]:
+    """The methods of modules by name, as functions of numbers."""
+    names: dict[str, Any] = {name: value for module in modules for name, value in vars(module).items()} | _PRIMITIVES
+    for module in modules:
+        for name in module.METHODS:
+            names[name] = njit(error_model="numpy", **options)(FunctionType(vars(module)[name].__code__, names, name))
     return names
+
+
+def _sampler(sampler: rejection.Sampler, methods: Mapping[str, Any]) -> Any:
+    """The function that draws one number."""
+    setup, proposal = methods[sampler.setup], methods[sampler.proposal]
+    test, value, philox = methods[sampler.test], methods[sampler.value], methods["philox"]
+    zero, one, attempts = np.uint64(0), np.uint64(1), rejection.ATTEMPTS
+    nothing = np.dtype(sampler.dtype).type(np.nan if sampler.dtype == "float64" else 0)
+
+    @njit(error_model="numpy")
+    def accepted(k0: Any, k1: Any, number: Any, position: Any, parameters: Any) -> Any:
+        made = setup(parameters)
+        for k in range(1, attempts):
+            x0, x1, x2, x3 = philox(k0, k1, np.uint64(k), position + one, number, zero)
+            at_once, proposed = proposal(x0, x1, x2, x3, made)
+            if at_once or test(x0, x1, x2, x3, made, proposed):
+                return value(x0, x1, x2, x3, made, proposed)
+        return nothing
+
+    draw = accepted if sampler.search is None else _searching(sampler.search, accepted, methods)
+    if sampler.parameters == 1:
+        return njit(error_model="numpy")(lambda k0, k1, number, position, a: draw(k0, k1, number, position, (a,)))
+    return njit(error_model="numpy")(lambda k0, k1, number, position, a, b: draw(k0, k1, number, position, (a, b)))
+
+
+def _searching(search: rejection.Search, accepted: Any, methods: Mapping[str, Any]) -> Any:
+    """Search where the numbers are small, else what rejection accepts."""
+    is_small, start, following, end = (methods[name] for name in (search.is_small, search.start, search.following, search.end))
+    philox, uniform_of, fewest = methods["philox"], methods["uniform_of"], rejection.FEWEST
+    zero, one = np.uint64(0), np.uint64(1)
+
+    @njit(error_model="numpy")
+    def draw(k0: Any, k1: Any, number: Any, position: Any, parameters: Any) -> Any:
+        if not is_small(parameters):
+            return end(accepted(k0, k1, number, position, parameters), parameters)
+        word, _, _, _ = philox(k0, k1, one, position + one, number, zero)
+        u, probability, k = uniform_of(word), start(parameters), 0.0
+        while u >= probability and probability > fewest:
+            u -= probability
+            k += 1.0
+            probability = following(k, probability, parameters)
+        return end(k, parameters)
+
+    return draw
 
 
 def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,7 +133,17 @@ def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-_METHODS = _compiled() if _JIT else {name: _quiet(vars(draw_methods)[name]) for name in draw_methods.METHODS}
+def _functions() -> dict[str, Any]:
+    """The functions that generated code calls, by name."""
+    if not _JIT:
+        methods = {name: _quiet(vars(module)[name]) for module in (draw_methods, rejection) for name in module.METHODS}
+        return methods | {name: _quiet(rejection.sampled(sampler)) for name, sampler in rejection.SAMPLERS.items()}
+    # what LLVM leaves as a call keeps SIMD out of the loop around it; within rejection, which SIMD does not take, a call is less code
+    inlined, called = _compiled([draw_methods], forceinline=True), _compiled([draw_methods, rejection])
+    names = {name: called[name] for name in (*rejection.METHODS, *draw_methods.LONG)}
+    return inlined | names | {name: _sampler(sampler, called) for name, sampler in rejection.SAMPLERS.items()}
 
-philox, normal_pair = _METHODS["philox"], _METHODS["normal_pair"]
-globals().update((name, _METHODS[name]) for name in RANDOM)
+
+_FUNCTIONS = _functions()
+philox, normal_pair = _FUNCTIONS["philox"], _FUNCTIONS["normal_pair"]
+globals().update((name, _FUNCTIONS[name]) for name in RANDOM)

@@ -1,15 +1,15 @@
 """Where a draw gets its key and number from: a state of its own in a graph, the step's counter in a step.
 
-A step that draws k times takes k numbers of the scan's draws at each step: step t has the numbers first + k t, ..., first + k t + k - 1. They are a
+A step that draws k times takes k numbers of the scan's draws: step t has the numbers first + k t, ..., first + k t + k - 1. They are a
 sequence of the loop and no state, so that steps stay independent where nothing else binds them. A scan within a step takes one number
-there, and its own steps draw under a key made from it.
+there, and its own steps draw under a key made from it: how many numbers a step takes is known before it runs.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from ..ir.ports import NonSeq, Seq
 from ..ops.random import DRAW_NUMBERS, RANDOM_BITS
 from ..ops.sized import sized
 from ..types import TensorType
+from .guards import Guards
 from .shared import SharedVariable
 from .tracing import is_tracing
 from .variable import METHODS, Variable, as_variable, at_line, op
@@ -67,6 +68,7 @@ class CallDraws:
     """The draws of a function that is traced for immediate calls. They go on from the stream's own state; `updates` carries it."""
 
     next: dict[Stream, Variable] = field(default_factory=dict)
+    is_part: bool = False
 
     def take(self, stream: Stream) -> tuple[Key, Variable]:
         """Key and number of one draw."""
@@ -89,13 +91,25 @@ class CallDraws:
         return key, self.next.get(stream, first)
 
     def updates(self) -> dict[SharedVariable, Variable]:
-        """The streams' states after the call."""
+        """The streams' states after the call, for whoever runs it."""
         return {stream.state: advanced(stream.state, number) for stream, number in self.next.items()}
+
+
+class DrawGuards(Guards):
+    """Guards of what draws. Made for immediate calls it holds for none in a trace, where nothing may be drawn for good; and vice versa."""
+
+    def __init__(self, guards: Guards) -> None:
+        self.guards, self.in_trace = guards, is_tracing()
+
+    def hold(self) -> bool:
+        """Whether what was traced holds for a call here and now."""
+        return self.in_trace == is_tracing() and self.guards.hold()
 
 
 class _Scopes(threading.local):
     def __init__(self) -> None:
         self.stack: list[StepDraws | CallDraws] = []
+        self.count = 0  # of draws
 
 
 _SCOPES = _Scopes()
@@ -111,13 +125,11 @@ def step_draws() -> Iterator[StepDraws]:
 
 @contextmanager
 def call_draws() -> Iterator[CallDraws]:
-    """While a function is traced for immediate calls. Inside another trace its draws are those of what is traced there."""
-    scope = CallDraws()
-    if is_tracing():
+    """While a function is traced for immediate calls. Inside another trace its draws are those of what is traced there: `is_part`."""
+    scope, before = CallDraws(), _SCOPES.count
+    with nullcontext() if is_tracing() else _within(scope):
         yield scope
-        return
-    with _within(scope):
-        yield scope
+    scope.is_part = is_tracing() and _SCOPES.count > before
 
 
 @contextmanager
@@ -131,6 +143,7 @@ def _within(scope: StepDraws | CallDraws) -> Iterator[None]:
 
 def take(stream: Stream) -> tuple[Key, Variable]:
     """Key and number of one draw, here and now."""
+    _SCOPES.count += 1
     if _SCOPES.stack:
         return _SCOPES.stack[-1].take(stream)
     if is_tracing():
@@ -151,8 +164,8 @@ def parts(state: SharedVariable) -> tuple[Key, Variable]:
 
 def advanced(state: SharedVariable, number: Any) -> Variable:
     """A state's value when `number` is the next draw."""
-    stacked: Variable = np.stack([state[0], state[1], as_variable(number).astype("uint64")])  # type: ignore[call-overload]
-    return stacked
+    stacked: Any = np.stack([state[0], state[1], as_variable(number).astype("uint64")])
+    return as_variable(stacked)
 
 
 def word_of(key: Key, number: Variable, tag: int, position: Any) -> Variable:
@@ -187,6 +200,7 @@ class LoopDraws:
 
 def loop_draws(stream: Stream, counter: Counter, immediate: bool) -> LoopDraws:
     """The draws of a loop that is made here; `immediate`: for calls that carry the stream's own state by themselves."""
+    _SCOPES.count += 1
     if _SCOPES.stack:
         return _SCOPES.stack[-1].loop(stream, counter)
     if is_tracing():

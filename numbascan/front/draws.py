@@ -9,8 +9,20 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import free_inputs
+from ..ir.node import constant_value
 from ..ops.card import Card
-from ..ops.random import EXPONENTIAL_OF, FEW, RANDOM_BITS, RANDOM_NORMAL, RANDOM_NORMALS, RANDOM_WORDS, SINGLE_UNIFORM_OF, UNIFORM_OF, whole_draw
+from ..ops.random import (
+    FEW,
+    IN_RANGE,
+    RANDOM_BITS,
+    RANDOM_NORMAL,
+    RANDOM_NORMALS,
+    RANDOM_WORDS,
+    SINGLE_UNIFORM_OF,
+    UNIFORM_OF,
+    whole_draw,
+)
+from .creation import arange
 from .draw_scopes import Key, take
 from .shape import broadcast_sizes, broadcast_to, reshape
 from .shared import SharedVariable, shared, shared_of
@@ -54,9 +66,7 @@ class Stream:
 
         A scan whose number of steps is itself a variable is not among them: its own updates, which `ns.scan` returns, say it.
         """
-        return {
-            state: new for state, new in self.pending.items() if all(shared_of(node) is not None for node in free_inputs([new.node]))
-        }
+        return {state: new for state, new in self.pending.items() if all(shared_of(node) is not None for node in free_inputs([new.node]))}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: seed {self._seed}>"
@@ -71,15 +81,11 @@ class Stream:
         """Numbers in [0, 1)."""
         if dtype == "float64":
             return op(UNIFORM_OF, self._words(shape))
-        return _as(op(SINGLE_UNIFORM_OF, self._words(shape)), dtype)
+        return as_dtype(op(SINGLE_UNIFORM_OF, self._words(shape)), dtype)
 
     def _normals(self, shape: Shape) -> Variable:
         """Normal numbers of mean 0 and variance 1."""
         return self._made(shape, lambda key, number, places: op(RANDOM_NORMAL, *key, number, places), RANDOM_NORMALS)
-
-    def _exponentials(self, shape: Shape) -> Variable:
-        """Exponential numbers of mean 1."""
-        return op(EXPONENTIAL_OF, self._words(shape))
 
     def _made(self, shape: Shape, one_by_one: Callable[[Key, Variable, Any], Variable], card: Card) -> Variable:
         """A draw of a shape: element by element where there are few, else as a whole."""
@@ -97,8 +103,6 @@ class Stream:
 
     def _places(self, shape: Shape) -> Any:
         """The position of each element of a draw."""
-        from .creation import arange
-
         if all(isinstance(length, int) for length in shape) and count_of(shape) <= FEW:
             return np.arange(count_of(shape), dtype=np.uint64).reshape(shape)
         return reshape(arange(count_of(shape)), shape)
@@ -129,7 +133,9 @@ def shaped(size: Any, parameters: Sequence[Any], what: str) -> tuple[Shape, list
         if any(isinstance(length, int) and length < 0 for length in shape):
             raise ValueError(f"{what}: size is {size}{at_line()}; no length can be negative")
         if any(variable.ndim > len(shape) for variable in variables):
-            raise ValueError(f"{what}: size has {len(shape)} axes, fewer than a parameter{at_line()}; give a size that the parameters fit into")
+            raise ValueError(
+                f"{what}: size has {len(shape)} axes, fewer than a parameter{at_line()}; give a size that the parameters fit into"
+            )
     return shape, [broadcast_to(variable, shape) if variable.ndim else variable for variable in variables]
 
 
@@ -144,16 +150,19 @@ def float_dtype(dtype: Any, parameters: Sequence[Any], what: str) -> str:
     return name
 
 
-def check_known(what: str, rule: str, holds: Callable[[Any], Any], **parameters: Any) -> None:
-    """ValueError for a parameter that is known to be out of range."""
-    from ..ir.node import constant_value
+def checked(what: str, name: str, parameter: Any, rule: str, holds: Callable[[Any], Any]) -> Variable:
+    """A parameter. ValueError where it is out of range: now if that is known, else when it runs."""
+    variable = as_variable(parameter)
+    condition = as_variable(holds(variable)).all()
+    known = constant_value(condition.node)
+    if known is None:
+        return op(IN_RANGE, variable, condition, message=f"{what}: {name} must be {rule}{at_line()}")
+    if not known:
+        raise ValueError(f"{what}: {name} is {constant_value(variable.node)}{at_line()}; it must be {rule}")
+    return variable
 
-    for name, parameter in parameters.items():
-        known = constant_value(as_variable(parameter).node)
-        if known is not None and not np.all(holds(known)):
-            raise ValueError(f"{what}: {name} is {parameter!r}{at_line()}; it must be {rule}")
 
-
-def _as(x: Variable, dtype: str) -> Variable:
-    cast: Variable = x if x.type.dtype == dtype else x.astype(dtype)
+def as_dtype(x: Variable, dtype: Any) -> Variable:
+    """x in a dtype."""
+    cast: Variable = x if x.type.dtype == np.dtype(dtype).name else x.astype(dtype)
     return cast

@@ -13,12 +13,11 @@ from ..ir.graph import substitute
 from ..ir.node import Node, new_input
 from ..ir.ports import row_of
 from ..types import TensorType
-from .draw_scopes import Counter, step_draws
-from .guards import Guards
+from .draw_scopes import Counter, DrawGuards, step_draws
 from .scan_checks import check_initial_axis, check_number, check_state
 from .scan_inputs import Arguments, Taps
 from .scan_returns import Returned, parse_returned
-from .tracing import TraceResult, describe, in_mode, in_step, is_tracing, trace
+from .tracing import TraceResult, describe, in_mode, in_step, trace
 from .tree import Structure, n_leaves, paths, unflatten
 from .variable import Variable, as_variable
 
@@ -26,16 +25,6 @@ if TYPE_CHECKING:
     from .draws import Stream
 
 ATTEMPTS = 8  # traces until the types of numbers as initial values stand; two suffice unless the step's rank grows
-
-
-class _Never(Guards):
-    """Guards of a trace that holds for no other call."""
-
-    def __init__(self) -> None:
-        pass
-
-    def hold(self) -> bool:
-        return False
 
 
 @dataclass(slots=True)
@@ -105,8 +94,8 @@ class StepTracer:
             returned = parse_returned(traced.value, self.outs, self.where)
             if not self._numbers_changed(returned):
                 self._check_states(returned)
-                if bind and draws.counters and is_tracing():  # not for real: what becomes of the draws is another call's affair
-                    traced = replace(traced, guards=_Never())
+                if draws.counters and traced.guards is not None:
+                    traced = replace(traced, guards=DrawGuards(traced.guards))
                 non_seqs = tuple(variable.node for _, variables in self.nons for variable in variables)
                 return TracedStep(tuple(self.seqs), tuple(self.states), non_seqs, returned, traced, marks[0], draws.counters)
         raise TypeError(

@@ -319,7 +319,8 @@ class _Backward:
         result = self.state_rows[one.reads[0]]
         again = (one.write,) if one.write in self.stored and one.write in self.used and one.write not in self.inside else ()
         if self.used.isdisjoint(one.reads):
-            self._add_sequence(flip(result), (0,), again)
+            if again:  # else a state that is written the same has brought it
+                self._add_sequence(flip(result), (0,), again)
             return
         history = apply(HISTORY, one.initial, result, depth=one.depth, has_axis=one.has_axis)
         self._add_sequence(flip(history), (*(-tap for tap in one.taps), *(0 for _ in again)), (*one.reads, *again))

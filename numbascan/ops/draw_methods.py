@@ -116,7 +116,9 @@ def exact_exp(x):
     """The exponential: x = k log(2) + r, |r| <= log(2) / 2, exp(r) by its power series. Within 2 ulp, below the normal range 0."""
     k = np.floor(select((x > -708.0) & (x < 710.0), x, 0.0) * 1.4426950408889634 + 0.5)
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-    tail = 1 / 5040 + r * (1 / 40320 + r * (1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r * (1 / 479001600 + r * (1 / 6227020800))))))
+    tail = 1 / 5040 + r * (
+        1 / 40320 + r * (1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r * (1 / 479001600 + r * (1 / 6227020800)))))
+    )
     series = 0.5 + r * (1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (1 / 720 + r * tail))))
     power = double_of((bits_of(k + (_TWO_TO_52 + 1022.0)) & U(0xFFF)) << U(52))  # 2**(k - 1): 2**1024 is no double
     value = (1.0 + (r + r * r * series)) * power * 2.0
@@ -142,20 +144,41 @@ def _turned(quarter, cosine, sine):
     return select((quarter == U(1)) | (quarter == U(2)), -value, value)
 
 
-def normal_pair(word, other):
-    """Two independent normal numbers, of mean 0 and variance 1, from two words: Box & Muller (1958).
-
-    The angle is a whole number of quarter turns and t in (-pi/4, pi/4), whose sine and cosine are power series.
-    """
-    radius = np.sqrt(-2.0 * exact_log(uniform_open(word)))
-    quarter = other >> U(62)
-    t = (uniform_open(other << U(2)) - 0.5) * 1.5707963267948966
+def cosine_and_sine(word):
+    """A point on the unit circle, anywhere: a number of quarter turns, and from there t in (-pi/4, pi/4), by power series."""
+    quarter = word >> U(62)
+    t = (uniform_open(word << U(2)) - 0.5) * 1.5707963267948966
     z = t * t
     cosine = 1 / 40320 - z * (1 / 3628800 - z * (1 / 479001600 - z * (1 / 87178291200 - z * (1 / 20922789888000))))
     cosine = 1.0 - z * (0.5 - z * (1 / 24 - z * (1 / 720 - z * cosine)))
     sine = 1 / 362880 - z * (1 / 39916800 - z * (1 / 6227020800 - z * (1 / 1307674368000 - z * (1 / 355687428096000))))
     sine = t - t * z * (1 / 6 - z * (1 / 120 - z * (1 / 5040 - z * sine)))
-    return radius * _turned(quarter, cosine, sine), radius * _turned((quarter + U(3)) & U(3), cosine, sine)
+    return _turned(quarter, cosine, sine), _turned((quarter + U(3)) & U(3), cosine, sine)
+
+
+def normal_pair(word, other):
+    """Two independent normal numbers, of mean 0 and variance 1, from two words: Box & Muller (1958)."""
+    radius = np.sqrt(-2.0 * exact_log(uniform_open(word)))
+    cosine, sine = cosine_and_sine(other)
+    return radius * cosine, radius * sine
+
+
+def cauchy_of(word):
+    """A Cauchy number of median 0 and scale 1: the slope of a line through a point of the unit circle."""
+    cosine, sine = cosine_and_sine(word)
+    return sine / cosine
+
+
+def laplace_of(word):
+    """A Laplace number of mean 0 and scale 1: an exponential one, with a sign from the last bit."""
+    size = exponential_of(word)
+    return select(word & U(1) == U(0), size, -size)
+
+
+def logistic_of(word):
+    """A logistic number of mean 0 and scale 1: the inverse distribution function."""
+    u = uniform_open(word)
+    return exact_log(u) - exact_log(1.0 - u)
 
 
 def random_normal(k0, k1, number, position):
@@ -167,8 +190,18 @@ def random_normal(k0, k1, number, position):
 
 
 METHODS = (
-    *("philox", "random_bits", "uniform_of", "single_uniform_of", "uniform_open", "exact_log", "exact_exp", "exact_log1p", "exponential_of"),
-    *("_turned", "normal_pair", "random_normal"),
+    *(
+        "philox",
+        "random_bits",
+        "uniform_of",
+        "single_uniform_of",
+        "uniform_open",
+        "exact_log",
+        "exact_exp",
+        "exact_log1p",
+        "exponential_of",
+    ),
+    *("_turned", "cosine_and_sine", "normal_pair", "cauchy_of", "laplace_of", "logistic_of", "random_normal"),
 )
 LONG = ("random_bits", "random_normal")  # with Philox in them, which SIMD does not take
 

@@ -13,16 +13,17 @@ import numpy as np
 from ..ir.loops import PLUS, TIMES, Apply, Expr, Index, Template
 from ..ir.node import Node, constant_value
 from ..types import TensorType
-from . import draw_methods
+from . import draw_methods, rejection
 from .algebra import add, div
 from .card import Card, apply, register
 from .elementwise import call, loop_card
-from .lowering import Generate, Indices, Library, Operands
+from .lowering import Generate, Indices, Library, Operands, View
 from .shape import known_shape
 from .sized import HOLE, SizedCard, filled, not_negative, run_numbers
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 NO_GRADIENT = "a random number moves with nothing; write it as a function of a base draw (loc + scale * z), which is taken as a constant"
+REJECTED = "a draw that is accepted or refused, or a whole number, does not move smoothly with its parameters"
 FEW = 8  # elements up to which a draw is made element by element, in locals
 _KEY = (np.uint64(0x452821E638D01377), np.uint64(0xBE5466CF34E90C6C))
 
@@ -55,7 +56,38 @@ RANDOM_BITS = _drawn("random_bits", 5, "uint64", lambda: [((*_KEY, np.uint64(7),
 RANDOM_NORMAL = _drawn("random_normal", 4, "float64", lambda: [((*_KEY, np.uint64(7), _POSITIONS), {})])
 UNIFORM_OF = _drawn("uniform_of", 1, "float64", lambda: [((_words(),), {})])
 SINGLE_UNIFORM_OF = _drawn("single_uniform_of", 1, "float64", lambda: [((_words(),), {})])
-EXPONENTIAL_OF = _drawn("exponential_of", 1, "float64", lambda: [((_words(),), {})])
+EXPONENTIAL_OF, CAUCHY_OF, LAPLACE_OF, LOGISTIC_OF = (
+    _drawn(name, 1, "float64", lambda: [((_words(),), {})]) for name in ("exponential_of", "cauchy_of", "laplace_of", "logistic_of")
+)
+
+
+def _sampled(name: str, *parameters: np.ndarray) -> Card:
+    """The card of a sampler: key, number, position, parameters."""
+    sampler = rejection.SAMPLERS[name]
+    loop = (*("uint64",) * 4, *(sampler.dtype,) * (sampler.parameters + 1))
+    arguments = ", ".join(f"{{{k}}}" for k in range(4 + sampler.parameters))
+    method = _quiet(rejection.sampled(sampler))
+    places = np.arange(parameters[0].size, dtype="uint64")
+    samples: Samples = [((*_KEY, np.uint64(7), places, *parameters), {})]
+    return loop_card(
+        name, method, lambda *types: loop, call(f"{name}({arguments})"), samples=lambda: samples, no_gradient=f"{REJECTED} ({name})"
+    )
+
+
+_MEANS = np.array([0.0, 0.3, 1.0, 4.7, 9.9, 10.0, 33.3, 1e3, 1e9, 1e15] * 5)
+RANDOM_GAMMA = _sampled("random_gamma", np.array([0.0, 0.01, 0.7, 1.0, 1.3, 50.0, 1e7] * 5))
+RANDOM_LOG_GAMMA = _sampled("random_log_gamma", np.array([1e-5, 0.01, 0.7, 1.0, 1.3, 50.0, 1e7] * 5))
+RANDOM_POISSON = _sampled("random_poisson", _MEANS)
+RANDOM_BINOMIAL = _sampled("random_binomial", np.array([0.0, 1, 7, 30, 31, 100, 1000, 10**6, 10**12, 5] * 5), np.linspace(0.0, 1.0, 50))
+RANDOM_BELOW = _sampled("random_below", np.array([0, 1, 2, 3, 1000, 2**63, 2**63 + 1, 3 * 2**62] * 4, dtype="uint64"))
+GEOMETRIC_OF = loop_card(
+    "geometric_of",
+    _quiet(rejection.geometric_of),
+    lambda *types: ("uint64", "float64", "float64"),
+    call("geometric_of({0}, {1})"),
+    samples=lambda: [((_words(), np.array([0.01, 0.3, 0.9, 1.0])), {})],
+    no_gradient=REJECTED,
+)
 
 
 # functions whose last bit is the same everywhere --------------------------------------------------------------------
@@ -157,6 +189,34 @@ def whole_draw(card: Card, key: tuple[Node, Node], number: Node, count: Node | i
     if isinstance(count, int):
         return apply(card, *key, number, count=count)
     return apply(OPEN[card], *key, number, count)
+
+
+# parameters ---------------------------------------------------------------------------------------------------------
+
+
+def _in_range(x: Any, holds: Any, message: str) -> Any:
+    if not holds:
+        raise ValueError(message)
+    return x
+
+
+def _dims_in_range(view: Operands) -> Indices:
+    view.check(view.at(1), "ValueError", str(view.attrs["message"]).replace("{", "{{").replace("}", "}}"))
+    return view.dims(0)
+
+
+IN_RANGE = register(
+    Card(
+        "in_range",
+        _in_range,
+        lambda x, holds, message: x.strong(),
+        View(_dims_in_range, lambda view, index: index),
+        samples=lambda: [((np.array([0.5, 2.0]), np.bool_(True)), {"message": "a sample"})],
+        linear=(0,),
+        vjp=lambda node, cotangent: (cotangent, None),
+    )
+)
+"""A parameter, where a condition holds; else ValueError."""
 
 
 # the numbers of draws in a loop -------------------------------------------------------------------------------------

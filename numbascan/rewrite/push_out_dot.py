@@ -9,21 +9,22 @@ products of more than one axis.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from ..ir.graph import toposort, users
 from ..ir.node import Node, outputs_of
-from ..ir.ports import Carry, LoopSpec, State, Trace, scan_node
+from ..ir.ports import SCAN, Carry, LoopSpec, State, Trace, loop_spec, scan_node
 from ..ir.respecialise import settled
-from ..ops.algebra import broadcast_to, call, cast, dims_of, indexed, total
+from ..ops.algebra import broadcast_to, call, cast, dims_of, indexed, mul, total
 from ..ops.reshape import reshaped
+from ..ops.spec import FULL
 from .replace import opened, placed, with_results
 from .split import reads_of, recurrent, row_writes
-from .step import has_op
 
 Change = tuple[dict[Node, Sequence[Node]], dict[Node, Node]]  # what stands for the results of a loop, and for nodes that read them
 
+SUMS = ("add", "accumulate")
 SMALL = 64  # elements up to which a sum stays in the loop: it lies in the cache, and the factors need not be stored
 ASSUMED = 32  # what a dimension that only the run knows is taken for
 MEMORY = 4  # the rows of the factors may take so many times the memory of the rows that there are
@@ -37,26 +38,48 @@ def push_out_dot(outputs: Sequence[Node]) -> tuple[Node, ...]:
     return plain
 
 
+@dataclass(frozen=True)
+class Outer:
+    """A product of every element of `left` with every one of `right`; of matrices, summed over the first axis of both."""
+
+    node: Node
+    left: Node
+    right: Node
+
+    def summed(self, rows: Mapping[Node, Node]) -> Node:
+        """The sum over all steps."""
+        with placed(self.node):
+            left, right = (_flat(rows[factor]) for factor in (self.left, self.right))
+            return call("contract", left, right, labels=((0, 1), (0, 2), (1, 2)))
+
+
+def _flat(rows: Node) -> Node:
+    """The rows of matrices as rows of vectors."""
+    return reshaped(rows, (-1, ("dim", 2))) if rows.type.rank == 3 else rows
+
+
 def _first_change(outputs: Sequence[Node]) -> Change | None:
     """What replaces the results of a loop, and some of their readers; None where nothing is left to do."""
     readers = users(outputs)
     for loop in toposort(outputs):
-        if not has_op(loop, "contract"):
+        if loop.op is not SCAN or not any(port.write.op.name in SUMS for port in recurrent(loop_spec(loop))):
             continue
-        spec = opened(loop)
-        results = outputs_of(loop)
+        spec, results = opened(loop), outputs_of(loop)
         own = [*results[: len(spec.states)], *results[len(results) - len(spec.carries) :]]
         for port, result in zip(recurrent(spec), own, strict=True):
-            ends = None if result in outputs else [one for one in readers.get(result, []) if one.op.name != "dim"]
-            products, others = _terms(spec, port)
-            if products and (isinstance(port, Carry) or (_reads_end(ends) and not port.has_axis)) and _has_room(spec, products):
-                return _replaced(loop, spec, port, products, others, ends or [])
+            ends = [] if result in outputs else [one for one in readers.get(result, []) if one.op.name != "dim"]
+            if isinstance(port, Carry) or _is_end_read(port, ends):
+                products, others = _terms(spec, port)
+                if products and _has_room(spec, products):
+                    return _replaced(loop, spec, port, products, others, ends)
     return None
 
 
-def _reads_end(readers: Sequence[Node] | None) -> bool:
-    """Is the last row all that is read?"""
-    return bool(readers) and all(one.op.name == "index" and len(one.inputs) == 1 and _entries(one)[:1] == (-1,) for one in readers or ())
+def _is_end_read(state: State, readers: Sequence[Node]) -> bool:
+    """Is the last row all that is read of a state that starts with one row?"""
+    if state.has_axis or not readers:
+        return False
+    return all(one.op.name == "index" and len(one.inputs) == 1 and _entries(one)[:1] == (-1,) for one in readers)
 
 
 def _entries(reader: Node) -> tuple[object, ...]:
@@ -65,22 +88,26 @@ def _entries(reader: Node) -> tuple[object, ...]:
     return spec
 
 
-def _terms(spec: LoopSpec, port: State | Carry) -> tuple[list[Node], list[Node]]:
+def _terms(spec: LoopSpec, port: State | Carry) -> tuple[list[Outer], list[Node]]:
     """(outer products, other terms) that a step adds to a sum that it reads for nothing else; nothing where it is no such sum."""
-    (read, *more), readers = reads_of(port), users(spec.inner_outputs())
-    if more or (isinstance(port, State) and port.taps != (-1,)) or spec.inner_outputs().count(port.write) > 1 or port.write is read:
+    (read,), readers = reads_of(port), users(spec.inner_outputs())
+    if spec.inner_outputs().count(port.write) > 1 or port.write is read:
         return [], []
-    products: list[Node] = []
+    products: list[Outer] = []
     others: list[Node] = []
     sums: set[Node] = set()
     stack = [port.write]
     while stack:
         node = stack.pop()
-        if node.op.name in ("add", "accumulate") and all(parent.type == node.type for parent in node.inputs):
+        if node.op.name in SUMS and node.type == port.write.type:
             sums.add(node)
             stack += node.inputs
         elif node is not read:
-            (products if _is_outer(node) else others).append(node)
+            found = _outer(node)
+            if found is None:
+                others.append(node)
+            else:
+                products.append(found)
     node = read
     while node is not port.write:  # each partial sum is read by the next one alone
         if len(readers.get(node, ())) != 1 or readers[node][0] not in sums:
@@ -89,21 +116,43 @@ def _terms(spec: LoopSpec, port: State | Carry) -> tuple[list[Node], list[Node]]
     return ([], []) if readers[port.write] else (products, others)
 
 
-def _is_outer(node: Node) -> bool:
-    """Is it a product that is larger than its factors together, with at most one axis summed, the first of both?"""
-    labels = node.attr("labels") if node.op.name == "contract" else None
-    if not isinstance(labels, tuple) or any(parent.type.dtype != node.type.dtype for parent in node.inputs) or node.type.kind not in "fc":
-        return False
+def _outer(node: Node) -> Outer | None:
+    """The value as an outer product; None where it is none, or no larger than its factors."""
+    found = _contracted(node) if node.op.name == "contract" else _multiplied(node) if node.op.name == "multiply" else None
+    if found is None or node.type.kind not in "fc" or any(one.type.dtype != node.type.dtype for one in (found.left, found.right)):
+        return None
+    return found if _size(node) > max(SMALL, _size(found.left) + _size(found.right)) else None
+
+
+def _contracted(node: Node) -> Outer | None:
+    labels = node.attr("labels")
+    assert isinstance(labels, tuple)
     a, b, out = labels
     summed = [label for label in a if label in b]
-    is_matrix = len(out) == 2 and len(a) == len(b) == 1 + len(summed) and list(a[:-1]) == list(b[:-1]) == summed and len(summed) < 2
-    return is_matrix and _size(node) > max(SMALL, sum(map(_size, node.inputs)))
+    if len(out) != 2 or not len(a) == len(b) == 1 + len(summed) < 3 or not list(a[:-1]) == list(b[:-1]) == summed:
+        return None
+    return Outer(node, *(node.inputs if out[0] == a[-1] else node.inputs[::-1]))
 
 
-def _has_room(spec: LoopSpec, products: Sequence[Node]) -> bool:
+def _multiplied(node: Node) -> Outer | None:
+    """`a[:, None] * b`, and numbers times that."""
+    for x, y in (node.inputs, node.inputs[::-1]):
+        if not y.type.rank:
+            found = _outer(x)
+            return None if found is None or x.type != node.type else Outer(node, mul(found.left, y), found.right)
+        if x.op.name == "index" and x.attr("spec") in _COLUMNS and x.inputs[0].type.rank == 1:
+            row = y.inputs[0] if y.op.name == "index" and y.attr("spec") in _ROWS else y
+            return Outer(node, x.inputs[0], row) if row.type.rank == 1 else None
+    return None
+
+
+_COLUMNS, _ROWS = ((FULL, "newaxis"),), (("newaxis",), ("newaxis", FULL))
+
+
+def _has_room(spec: LoopSpec, products: Sequence[Outer]) -> bool:
     """Is the memory for the rows of the factors in proportion to that of the rows that there are?"""
     there = sum(map(_size, row_writes(spec))) + sum(_size(seq.reads[0]) for seq in spec.seqs)
-    new = {factor for product in products for factor in product.inputs} - set(row_writes(spec))
+    new = {factor for product in products for factor in (product.left, product.right)} - set(row_writes(spec))
     return sum(map(_size, new)) <= MEMORY * there
 
 
@@ -116,12 +165,12 @@ def _size(node: Node) -> int:
 
 
 def _replaced(
-    loop: Node, spec: LoopSpec, port: State | Carry, products: Sequence[Node], others: Sequence[Node], ends: Sequence[Node]
+    loop: Node, spec: LoopSpec, port: State | Carry, products: Sequence[Outer], others: Sequence[Node], ends: Sequence[Node]
 ) -> Change:
     """The loop with the factors traced, and the sum behind it. Other terms are still added in the loop."""
     rest = replace(port, write=_sum([reads_of(port)[0], *others]))
     left = [rest if one is port else one for one in recurrent(spec) if one is not port or others]
-    factors = list(dict.fromkeys(factor for product in products for factor in product.inputs))
+    factors = list(dict.fromkeys(factor for product in products for factor in (product.left, product.right)))
     new = replace(
         spec,
         states=tuple(one for one in left if isinstance(one, State)),
@@ -138,13 +187,16 @@ def _replaced(
     states, traces = results(spec.states), [next(found) for _ in spec.traces]
     rows = {factor: next(found) for factor in factors}
     carried = results(spec.carries)
-    summed = [_summed(product, rows) for product in products]
+    summed = [product.summed(rows) for product in products]
     if isinstance(port, Carry):
         place = spec.carries.index(port)
         carried[place] = _sum([carried[place] if others else cast(port.shared, port.write.type.dtype), *summed])
         return {loop: [*states, *traces, *carried]}, {}
-    result = states[spec.states.index(port)] if others else broadcast_to(port.initial, (spec.n_steps, *dims_of(port.initial)))
-    end = _sum([indexed(cast(result, port.write.type.dtype), (-1,)), *summed])  # an error where there is no step, as before
+    place = spec.states.index(port)
+    if not others:  # the initial value at every step: the same dimensions, and the same error where there is no step
+        steps = spec.n_steps if spec.until is None else dims_of(rows[factors[0]])[0]
+        states[place] = broadcast_to(cast(port.initial, port.write.type.dtype), (steps, *dims_of(port.initial)))
+    end = _sum([indexed(states[place], (-1,)), *summed])
     return {loop: [*states, *traces, *carried]}, {one: indexed(end, rest_) if (rest_ := _entries(one)[1:]) else end for one in ends}
 
 
@@ -152,19 +204,3 @@ def _sum(terms: Sequence[Node]) -> Node:
     found = total(terms)
     assert found is not None
     return found
-
-
-def _summed(product: Node, rows: Mapping[Node, Node]) -> Node:
-    """The sum of a product over all steps."""
-    with placed(product):
-        flat = [_flat(rows[factor], factor.type.rank - 1) for factor in product.inputs]
-        labels = product.attr("labels")
-        assert isinstance(labels, tuple)
-        a, b, out = labels
-        step = 1 + max(*a, *b)
-        return call("contract", *flat, labels=((step, a[-1]), (step, b[-1]), out))
-
-
-def _flat(rows: Node, is_matrix: int) -> Node:
-    """The rows of matrices as rows of vectors."""
-    return reshaped(rows, (-1, ("dim", 2))) if is_matrix else rows

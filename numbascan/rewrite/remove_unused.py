@@ -1,5 +1,5 @@
 """Ports of a loop that nobody needs go: results that nobody reads, with the work for them; inputs that no step reads, or only measures;
-traces of rows that are there already. Constants move into the step, where they fold.
+traces of rows that are there already; carries that no step changes. Constants move into the step, where they fold.
 
 A sequence that is too short stays an error: where only the run can tell, one that nobody reads leaves its length behind.
 
@@ -15,12 +15,12 @@ from ..ir.graph import substitute, toposort, users
 from ..ir.node import ARG, CONSTANT, INPUT, Node, new_input, outputs_of
 from ..ir.ports import SCAN, Carry, LoopSpec, NonSeq, Seq, State, Trace, loop_spec, row_of, scan_node
 from ..ir.respecialise import settled
-from ..ops.algebra import counted, dims_of, rows
+from ..ops.algebra import cast, counted, dims_of, rows
 from ..ops.card import FOLD_LIMIT, apply
 from ..ops.history import HISTORY
 from .replace import opened, reads_few_rows, with_results
 from .split import behind, reads_of
-from .step import is_long_enough, rows_read
+from .step import is_long_enough, n_rows, rows_read
 
 
 def remove_unused(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -40,7 +40,13 @@ def _first_change(outputs: tuple[Node, ...]) -> dict[Node, Sequence[Node]] | Non
         results = outputs_of(loop)
         is_read = [one in readers for one in results]
         may_move = [one in readers and not any(map(reads_few_rows, readers[one])) for one in results]
-        found = _without_constants(loop) or _without_measured(loop) or _without_repeats(loop, may_move) or _without_unread(loop, is_read)
+        found = (
+            _without_constants(loop)
+            or _without_unchanging(loop)
+            or _without_measured(loop)
+            or _without_repeats(loop, may_move)
+            or _without_unread(loop, is_read)
+        )
         if found is not None:
             return {loop: found}
     return None
@@ -65,6 +71,23 @@ def _without_constants(loop: Node) -> Sequence[Node] | None:
 
 def _is_small_constant(node: Node) -> bool:
     return node.op is CONSTANT and (node.type.size or 0) <= FOLD_LIMIT
+
+
+def _without_unchanging(loop: Node) -> Sequence[Node] | None:
+    """Non-sequences in the place of carries that every step leaves as they are."""
+    if all(port.write is not port.read for port in loop_spec(loop).carries):
+        return None
+    spec = opened(loop)
+    fixed = [port for port in spec.carries if port.write is port.read]
+    outer = {port.read: cast(port.shared, port.read.type.dtype) for port in fixed}
+    less = replace(
+        spec,
+        carries=tuple(port for port in spec.carries if port not in fixed),
+        non_seqs=(*spec.non_seqs, *(NonSeq(value, read) for read, value in outer.items())),
+    )
+    found = iter(_results(loop, less) if less.inner_outputs() else ())
+    rows = [next(found) for _ in (*spec.states, *spec.traces)]
+    return [*rows, *(outer[port.read] if port in fixed else next(found) for port in spec.carries)]
 
 
 def _without_measured(loop: Node) -> Sequence[Node] | None:
@@ -176,5 +199,5 @@ def _length_alone(seq: Seq) -> Seq:
     """A sequence of the same length that takes no memory, for one that is computed."""
     if seq.outer.op in (INPUT, ARG) or seq.outer.op.name == "arange":
         return seq
-    outer = counted(dims_of(seq.outer)[0])
+    outer = counted(n_rows(seq.outer))
     return Seq(outer, seq.taps, tuple(new_input(row_of(outer.type)) for _ in seq.reads))

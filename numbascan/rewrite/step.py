@@ -8,10 +8,10 @@ from math import inf, prod
 
 from ..ir.graph import substitute, toposort
 from ..ir.messages import negative_steps, short_sequence
-from ..ir.node import Node
+from ..ir.node import ITEM, Node, constant
 from ..ir.ports import SCAN, LoopSpec, Seq, Trace, loop_spec, scan_node
 from ..ir.respecialise import settled
-from ..ops.algebra import dims_of, same_dims
+from ..ops.algebra import add, dims_of, same_dims
 from ..ops.card import Card
 from ..ops.history import HISTORY
 from ..ops.lowering import Library
@@ -88,7 +88,32 @@ def has_rows(x: Node, count: Node) -> bool:
     if x.op is STEP_ROWS:
         _, extra, _, n_steps = filled(x.attr("place"), iter(x.inputs[1:]))
         return extra == 0 and n_steps is count
-    return same_dims(x, (count, *dims_of(x)[1:]))
+    loop = _loop_counted(dims_of(x)[0])
+    return same_dims(x, (count, *dims_of(x)[1:])) or (loop is not None and loop is _loop_counted(count))
+
+
+def n_rows(x: Node) -> Node:
+    """The number of rows of a sequence, asked of a loop where rows of a state were put together for it."""
+    while x.op.name == "index" and x.attr("spec") == BACKWARDS:
+        x = x.inputs[0]
+    if x.op is not HISTORY:
+        return dims_of(x)[0]
+    depth = x.attr("depth")
+    assert isinstance(depth, int)
+    return add(dims_of(x.inputs[1])[0], constant(depth, "int64"))
+
+
+def _loop_counted(count: Node) -> Node | None:
+    """The loop of which a number is the number of steps that it ran; all its results have as many rows."""
+    if count.op.name != "dim" or count.attr("axis") != 0:
+        return None
+    rows = count.inputs[0]
+    loop, index = (rows.inputs[0], rows.attr("index")) if rows.op is ITEM else (rows, 0)
+    if loop.op is not SCAN:
+        return None
+    spec = loop_spec(loop)
+    assert isinstance(index, int)
+    return loop if index < len(spec.states) + len(spec.traces) and not spec.mit_mots else None
 
 
 def is_long_enough(spec: LoopSpec, seq: Seq) -> bool:

@@ -45,6 +45,20 @@ def test_states_that_are_equal_at_every_step_become_one():
     assert found.outputs[0] is found.outputs[1] is not found.outputs[2]
 
 
+def test_states_that_are_written_the_same_have_gradients():
+    def f(x, k):
+        a, b = ns.scan(lambda x, a, b: [np.tanh(x + a + b)] * 2, x, [k, 2 * k], return_updates=False)
+        return (a * b).sum()
+
+    def g(x, k):
+        once = ns.scan(lambda x, a: np.tanh(x + 2 * a), x, 1.5 * k, return_updates=False)
+        return (once * once).sum()
+
+    x = np.linspace(0, 1, 5)
+    for a, b in zip(ns.grad(f, (0, 1))(x, 0.3), ns.grad(g, (0, 1))(x, 0.3), strict=True):
+        np.testing.assert_allclose(a, b)
+
+
 def test_states_that_only_start_equal_stay_apart():
     graph = graph_of([x], ns.scan(lambda x, a, b: (a * x + b, b * x - a), x, [nt.constant(1.0)] * 2, return_updates=False))
     assert after(merge_inouts, graph) == graph

@@ -63,4 +63,4 @@ def _normals_in_python(result: Any, k0: Any, k1: Any, number: Any, count: Any = 
 
 
 if vars(config)["DISABLE_JIT"]:  # NUMBA_DISABLE_JIT=1: Python runs generated code
-    words_into, normals_into = _words_in_python, _normals_in_python
+    globals().update(words_into=_words_in_python, normals_into=_normals_in_python)

@@ -1,0 +1,143 @@
+"""Distributions over whole numbers and over choices: the part of `RandomStream` that has no derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ops.random import EXPONENTIAL_OF, GEOMETRIC_OF, RANDOM_BELOW, RANDOM_BINOMIAL, RANDOM_GAMMA, RANDOM_POISSON
+from .creation import arange
+from .draw_scopes import take
+from .draws import Stream, as_dtype, checked, shaped
+from .scan import scan
+from .shape import moveaxis, reshape, specify_shape
+from .sizes import count_of
+from .variable import Variable, as_variable, at_line, op
+
+MOST = 2.0**53  # whole numbers up to here are doubles
+
+
+def _is_probability(x: Any) -> Any:
+    return (x >= 0) & (x <= 1)
+
+
+class Counts(Stream):
+    """Draws of whole numbers."""
+
+    def bernoulli(self, p: Any = 0.5, size: Any = None, dtype: Any = "int64") -> Variable:
+        """1 with probability `p`, else 0."""
+        p = checked("bernoulli", "p", p, "from 0 to 1", _is_probability)
+        shape, (p,) = shaped(size, (p,), "bernoulli")
+        return as_dtype(self._uniforms(shape, "float64") < p, dtype)
+
+    def binomial(self, n: Any = 1, p: Any = 0.5, size: Any = None, dtype: Any = "int64") -> Variable:
+        """How many of `n` trials of probability `p` succeed: Hoermann's BTRS (1993), search where n p or n (1 - p) is below 10.
+
+        One trial, known as such, is `bernoulli`.
+        """
+        if isinstance(n, (int, np.integer)) and n == 1:
+            return self.bernoulli(p, size, dtype)
+        p = checked("binomial", "p", p, "from 0 to 1", _is_probability)
+        n = checked("binomial", "n", n, "from 0 to 2**53", lambda x: (x >= 0) & (x <= MOST))
+        shape, (n, p) = shaped(size, (n, p), "binomial")
+        return as_dtype(self._by_element(RANDOM_BINOMIAL, shape, n, p), dtype)
+
+    def poisson(self, lam: Any = 1.0, size: Any = None, dtype: Any = "int64") -> Variable:
+        """Poisson numbers of mean `lam`: Hoermann's PTRS (1993), search below 10."""
+        lam = checked("poisson", "lam", lam, "from 0 to 2**53", lambda x: (x >= 0) & (x <= MOST))
+        shape, (lam,) = shaped(size, (lam,), "poisson")
+        return as_dtype(self._by_element(RANDOM_POISSON, shape, lam), dtype)
+
+    def negative_binomial(self, n: Any, p: Any, size: Any = None, dtype: Any = "int64") -> Variable:
+        """How many trials of probability `p` fail before `n` succeed: Poisson numbers whose means are gamma numbers."""
+        n = checked("negative_binomial", "n", n, "above 0, and finite", lambda x: (x > 0) & (x < np.inf))
+        p = checked("negative_binomial", "p", p, "above 0, and at most 1", lambda x: (x > 0) & (x <= 1))
+        shape, (n, p) = shaped(size, (n, p), "negative_binomial")
+        mean = self._by_element(RANDOM_GAMMA, shape, n) * ((1.0 - p) / p)
+        return as_dtype(self._by_element(RANDOM_POISSON, shape, mean), dtype)
+
+    nbinom = negative_binomial
+
+    def geometric(self, p: Any, size: Any = None, dtype: Any = "int64") -> Variable:
+        """How many trials of probability `p` it takes until one succeeds: the inverse distribution function."""
+        p = checked("geometric", "p", p, "above 0, and at most 1", lambda x: (x > 0) & (x <= 1))
+        shape, (p,) = shaped(size, (p,), "geometric")
+        return as_dtype(op(GEOMETRIC_OF, self._words(shape), p), dtype)
+
+    def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = "int64", endpoint: bool = False) -> Variable:
+        """Whole numbers from `low` up to, not including, `high` (one argument is `high`), all equally likely: Lemire (2019).
+
+        endpoint: `high` is among them.
+        """
+        low, high = (0, low) if high is None else (low, high)
+        low, high = (as_dtype(as_variable(bound), "int64") for bound in (low, high))
+        last = high if endpoint else high - 1
+        rule = f"{'at least' if endpoint else 'above'} low"
+        span = checked("integers", "high", last, rule, lambda last: last >= low) - low
+        shape, (low, span) = shaped(size, (low, span), "integers")
+        return as_dtype(low + as_dtype(self._by_element(RANDOM_BELOW, shape, as_dtype(span, "uint64") + np.uint64(1)), "int64"), dtype)
+
+    randint = integers
+
+    def categorical(self, p: Any, size: Any = None, dtype: Any = "int64") -> Variable:
+        """Positions along the last axis of `p`, each as likely as its entry says, relative to their sum."""
+        weights = checked("categorical", "p", p, "at least 0, and finite", lambda x: (x >= 0) & (x < np.inf))
+        if not weights.ndim:
+            raise ValueError(f"categorical: p is a scalar{at_line()}; it needs a last axis of probabilities")
+        sums = np.cumsum(as_dtype(weights, "float64"), axis=-1)
+        total = checked("categorical", "the sum of p", sums[..., -1], "above 0", lambda x: x > 0)
+        shape, (total,) = shaped(size, (total,), "categorical")
+        u = self._uniforms(shape, "float64") * total
+        last = as_variable(weights.shape[-1]) - 1
+        found: Any = np.searchsorted(sums, u, side="right") if weights.ndim == 1 else (sums <= u[..., None]).sum(axis=-1)
+        return as_dtype(np.minimum(found, last), dtype)
+
+    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Variable:
+        """Rows of an array `a`, or numbers below an int `a`: with replacement or without, with probabilities `p` or all alike.
+
+        Without replacement those rows come first whose clocks ring first: exponential waiting times of rate p (Efraimidis & Spirakis 2006).
+        """
+        rows = as_variable(a)
+        n = rows.shape[0] if rows.ndim else a
+        if replace:
+            size = () if size is None else size
+            places = self.integers(0, n, size) if p is None else self.categorical(specify_shape(as_variable(p), (n,)), size)
+        else:
+            shape, _ = shaped(() if size is None else size, (), "choice")
+            places = reshape(self._order(n, p)[: count_of(shape)], shape)
+        return rows[places] if rows.ndim else places
+
+    def _order(self, n: Any, p: Any) -> Variable:
+        """The numbers below n in random order; those of high p come early."""
+        if p is None:
+            keys = self._words((n,))
+        else:
+            keys = op(EXPONENTIAL_OF, self._words((n,))) / as_variable(p)
+        order: Any = np.argsort(keys)
+        return as_variable(order)
+
+    def permutation(self, x: Any) -> Variable:
+        """The rows of an array in random order, or the numbers below an int: the order of random words of 64 bits."""
+        rows = as_variable(x)
+        return rows[self._order(rows.shape[0], None)] if rows.ndim else self._order(x, None)
+
+    def multinomial(self, n: Any, p: Any, size: Any = None, dtype: Any = "int64") -> Variable:
+        """How `n` trials fall on the places along the last axis of `p`: one binomial number after the other, of those that are left."""
+        weights = as_dtype(checked("multinomial", "p", p, "at least 0, and finite", lambda x: (x >= 0) & (x < np.inf)), "float64")
+        n = as_dtype(checked("multinomial", "n", n, "from 0 to 2**53", lambda x: (x >= 0) & (x <= MOST)), "float64")
+        columns = moveaxis(weights, -1, 0)
+        sums: Any = np.cumsum(columns[::-1], axis=0)[::-1]
+        rest = checked("multinomial", "the sum of p", sums, "above 0", lambda x: x[0] > 0)
+        shape, (n, *_) = shaped(size, (n, weights[..., 0]), "multinomial")
+        key, number = take(self)
+        count = count_of(shape)
+        places = reshape(arange(count), shape)
+
+        def step(share: Variable, k: Variable, left: Variable) -> Any:
+            found = op(RANDOM_BINOMIAL, *key, number, places + k * count, left, share)
+            return left - found, found
+
+        shares = np.where(rest > 0, columns / np.where(rest > 0, rest, 1.0), 0.0)
+        (_, found), _ = scan(step, sequences=[shares, arange(columns.shape[0])], outputs_info=[n + 0.0 * places, None], name="multinomial")
+        return as_dtype(moveaxis(found, 0, -1), dtype)

@@ -1,0 +1,357 @@
+"""Distributions whose draws take as many words as it takes: rejection, and search through a distribution function.
+
+As in `draw_methods.py`, whose words and functions these are: arithmetic without branches, for arrays here, compiled for numbers in
+`emit/random.py`. Each element has a sequence of words of its own, the counter's second word being its position plus one: no element's draw
+depends on another's. Parameters come as a tuple of doubles, their ranges are checked before.
+"""
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .draw_methods import (
+    U,
+    exact_exp,
+    exact_log,
+    exact_log1p,
+    exponential_of,
+    multiply_wide,
+    normal_pair,
+    philox,
+    select,
+    uniform_of,
+    uniform_open,
+)
+
+ATTEMPTS = 1000  # at worst one in two is accepted; NaN never is, and NaN is what it gives
+
+# gamma: Marsaglia & Tsang, ACM Transactions on Mathematical Software 26 (2000) 363-372 --------------------------------
+
+
+def gamma_setup(parameters):
+    """(d, c) of the method for a shape of at least 1, and 1 / shape where it is less: then gamma(a) is gamma(a + 1) U**(1 / a)."""
+    (a,) = parameters
+    d = select(a < 1.0, a + 1.0, a) - 1 / 3
+    return d, 1.0 / np.sqrt(9.0 * d), select(a < 1.0, 1.0 / a, 0.0)
+
+
+def gamma_proposal(x0, x1, x2, x3, made):
+    """A normal number x, (1 + c x)**3, and whether it is taken without a logarithm."""
+    x, _ = normal_pair(x0, x1)
+    v = 1.0 + made[1] * x
+    return (v > 0.0) & (uniform_open(x2) < 1.0 - 0.0331 * (x * x) * (x * x)), (x, v * v * v)
+
+
+def gamma_test(x0, x1, x2, x3, made, proposed):
+    """Whether the number is taken."""
+    d, (x, v) = made[0], proposed
+    return 0.5 * x * x + d - d * v + d * exact_log(v) > -exponential_of(x2)
+
+
+def gamma_value(x0, x1, x2, x3, made, proposed):
+    """The gamma number."""
+    return made[0] * proposed[1] * exact_exp(-exponential_of(x3) * made[2])
+
+
+def log_gamma_value(x0, x1, x2, x3, made, proposed):
+    """The logarithm of the same number: that of a shape near 0 may itself be no double."""
+    return exact_log(made[0]) + exact_log(proposed[1]) - exponential_of(x3) * made[2]
+
+
+# probabilities, accurate also where they are many: C. Loader, "Fast and accurate computation of binomial probabilities" (2000)
+
+
+def stirling_error(k):
+    """log(k!) less Stirling's formula for it, k >= 1: log(sqrt(2 pi k) (k / e)**k)."""
+    small = select(k < 16.0, k, 1.0)
+    factorial = select(small > 1.0, small, 1.0)
+    for j in range(1, 15):
+        factorial = factorial * select(small - j > 1.0, small - j, 1.0)
+    direct = exact_log(factorial) - (small + 0.5) * exact_log(small) + small - 0.9189385332046728
+    r = 1.0 / k
+    z = r * r
+    series = r * (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z * (1 / 1188 - z * (691 / 360360))))))
+    return select(k < 16.0, direct, series)
+
+
+def deviance(k, mean):
+    """k log(k / mean) + mean - k, k > 0, without loss where k is near the mean."""
+    difference = k - mean
+    v = difference / (k + mean)
+    z = v * v
+    tail = 1 / 9 + z * (1 / 11 + z * (1 / 13 + z * (1 / 15 + z * (1 / 17 + z * (1 / 19 + z * (1 / 21))))))
+    near = difference * v + 2.0 * k * v * z * (1 / 3 + z * (1 / 5 + z * (1 / 7 + z * tail)))
+    return select(np.abs(v) < 0.1, near, k * exact_log(k / mean) + mean - k)
+
+
+def poisson_log_probability(k, mean):
+    """log(mean**k exp(-mean) / k!)"""
+    above = select(k > 0.0, k, 1.0)
+    value = -stirling_error(above) - deviance(above, mean) - 0.5 * exact_log(6.283185307179586 * above)
+    return select(k > 0.0, value, -mean)
+
+
+def binomial_log_probability(k, n, p, q):
+    """log(n! / (k! (n - k)!) p**k q**(n - k)), 0 < p < 1"""
+    inside = (k > 0.0) & (k < n)
+    a = select(inside, k, 1.0)
+    m = select(inside, n, 2.0)
+    b = m - a
+    value = stirling_error(m) - stirling_error(a) - stirling_error(b) - deviance(a, m * p) - deviance(b, m * q)
+    value = value + 0.5 * exact_log(m / (6.283185307179586 * a * b))
+    return select(inside, value, n * select(k > 0.0, exact_log(p), exact_log1p(-p)))
+
+
+# Poisson and binomial: transformed rejection, W. Hoermann, Insurance: Mathematics and Economics 12 (1993) 39-45 and Journal of Statistical
+# Computation and Simulation 46 (1993) 101-110; where the mean is below 10, search from 0 on
+
+FEWEST = 1e-20  # a probability at which the search ends: what is left of it is rounding
+
+
+def poisson_is_small(parameters):
+    """Whether to search."""
+    (mean,) = parameters
+    return mean < 10.0
+
+
+def poisson_start(parameters):
+    """The probability of 0."""
+    (mean,) = parameters
+    return exact_exp(-mean)
+
+
+def poisson_next(k, probability, parameters):
+    """The probability of k, from that of k - 1."""
+    (mean,) = parameters
+    return probability * (mean / k)
+
+
+def poisson_end(k, parameters):
+    """What the place means: itself."""
+    return k
+
+
+def poisson_setup(parameters):
+    """The mean, and the constants a, b, 1 / alpha, v_r of the method."""
+    (mean,) = parameters
+    mean = select(mean < 10.0, 10.0, mean)
+    b = 0.931 + 2.53 * np.sqrt(mean)
+    return mean, -0.059 + 0.02483 * b, b, 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2.0)
+
+
+def poisson_proposal(x0, x1, x2, x3, made):
+    """A number, and how near the middle it is."""
+    mean, a, b, _, v_r = made
+    u = uniform_open(x0) - 0.5
+    us = 0.5 - np.abs(u)
+    return (us >= 0.07) & (uniform_open(x1) <= v_r), (np.floor((2.0 * a / us + b) * u + mean + 0.43), us)
+
+
+def poisson_test(x0, x1, x2, x3, made, proposed):
+    """Whether the number is taken."""
+    mean, a, b, inverse_alpha, _ = made
+    k, us = proposed
+    v = uniform_open(x1)
+    bound = exact_log(v * inverse_alpha / (a / (us * us) + b))
+    is_inside = (k >= 0.0) & ((us >= 0.013) | (v <= us))
+    return is_inside & (bound <= poisson_log_probability(select(k >= 0.0, k, 0.0), mean))
+
+
+def count_value(x0, x1, x2, x3, made, proposed):
+    """The number itself."""
+    return proposed[0]
+
+
+def _smaller(p):
+    """The probability of what is rarer, success or failure."""
+    return select(p > 0.5, 1.0 - p, p)
+
+
+def binomial_is_small(parameters):
+    """Whether to search."""
+    n, p = parameters
+    return n * _smaller(p) < 10.0
+
+
+def binomial_start(parameters):
+    """The probability of 0."""
+    n, p = parameters
+    return exact_exp(n * exact_log1p(-_smaller(p)))
+
+
+def binomial_next(k, probability, parameters):
+    """The probability of k, from that of k - 1."""
+    n, p = parameters
+    p = _smaller(p)
+    return probability * ((n - k + 1.0) * p / (k * (1.0 - p)))
+
+
+def binomial_end(k, parameters):
+    """The other way round where p was above 1/2."""
+    n, p = parameters
+    k = select(k > n, n, k)
+    return select(p > 0.5, n - k, k)
+
+
+def binomial_setup(parameters):
+    """The parameters, and the constants a, b, alpha, v_r of the method."""
+    n, p = parameters
+    is_small = n * _smaller(p) < 10.0
+    n, p = select(is_small, 20.0, n), select(is_small, 0.5, _smaller(p))
+    spread = np.sqrt(n * p * (1.0 - p))
+    b = 1.15 + 2.53 * spread
+    return n, p, -0.0873 + 0.0248 * b + 0.01 * p, b, (2.83 + 5.1 / b) * spread, 0.92 - 4.2 / b
+
+
+def binomial_proposal(x0, x1, x2, x3, made):
+    """A number, and how near the middle it is."""
+    n, p, a, b, _, v_r = made
+    u = uniform_open(x0) - 0.5
+    us = 0.5 - np.abs(u)
+    k = np.floor((2.0 * a / us + b) * u + n * p + 0.5)
+    return (k >= 0.0) & (k <= n) & (us >= 0.07) & (uniform_open(x1) <= v_r), (k, us)
+
+
+def binomial_test(x0, x1, x2, x3, made, proposed):
+    """Whether the number is taken."""
+    n, p, a, b, alpha, _ = made
+    k, us = proposed
+    q = 1.0 - p
+    bound = exact_log(uniform_open(x1) * alpha / (a / (us * us) + b))
+    is_inside = (k >= 0.0) & (k <= n)
+    mode = binomial_log_probability(np.floor((n + 1.0) * p), n, p, q)
+    return is_inside & (bound <= binomial_log_probability(select(is_inside, k, 0.0), n, p, q) - mode)
+
+
+# whole numbers below a bound: D. Lemire, ACM Transactions on Modeling and Computer Simulation 29 (2019) 3
+
+
+def below_setup(parameters):
+    """The bound (0 for 2**64), and the low words that are refused."""
+    (bound,) = parameters
+    divisor = select(bound == U(0), U(1), bound)
+    return bound, (~divisor + U(1)) % divisor
+
+
+def below_proposal(x0, x1, x2, x3, made):
+    """The upper word of a product, refused where the lower one says that it would come once too often."""
+    bound, refused = made
+    high, low = multiply_wide(x0, bound)
+    return low >= refused, (high, low)
+
+
+def below_test(x0, x1, x2, x3, made, proposed):
+    """Every word is below 2**64."""
+    return made[0] == U(0)
+
+
+def below_value(x0, x1, x2, x3, made, proposed):
+    """The number."""
+    return select(made[0] == U(0), x0, proposed[0])
+
+
+# by inversion -------------------------------------------------------------------------------------------------------
+
+
+def geometric_of(word, p):
+    """How many trials of probability p it takes until one succeeds."""
+    tries = np.floor(exponential_of(word) / -exact_log1p(-p)) + 1.0
+    return select(tries < 9.2e18, tries, 9.2e18)
+
+
+# samplers -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Search:
+    """Search through a distribution from 0 on, where `is_small`: the first probability, the next ones, what the place means."""
+
+    is_small: str
+    start: str
+    following: str
+    end: str
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """How an element is drawn, by names of functions here: what is made of the parameters; what is proposed, and whether it is taken at
+    once; else whether it passes a test; its value. `dtype`: of the parameters and the result."""
+
+    parameters: int
+    setup: str
+    proposal: str
+    test: str
+    value: str
+    search: Search | None = None
+    dtype: str = "float64"
+
+
+_POISSON = Search("poisson_is_small", "poisson_start", "poisson_next", "poisson_end")
+_BINOMIAL = Search("binomial_is_small", "binomial_start", "binomial_next", "binomial_end")
+SAMPLERS = {
+    "random_gamma": Sampler(1, "gamma_setup", "gamma_proposal", "gamma_test", "gamma_value"),
+    "random_log_gamma": Sampler(1, "gamma_setup", "gamma_proposal", "gamma_test", "log_gamma_value"),
+    "random_poisson": Sampler(1, "poisson_setup", "poisson_proposal", "poisson_test", "count_value", _POISSON),
+    "random_binomial": Sampler(2, "binomial_setup", "binomial_proposal", "binomial_test", "count_value", _BINOMIAL),
+    "random_below": Sampler(1, "below_setup", "below_proposal", "below_test", "below_value", dtype="uint64"),
+}
+
+METHODS = (
+    *("gamma_setup", "gamma_proposal", "gamma_test", "gamma_value", "log_gamma_value", "stirling_error", "deviance"),
+    *("poisson_log_probability", "binomial_log_probability", "poisson_is_small", "poisson_start", "poisson_next", "poisson_end"),
+    *("poisson_setup", "poisson_proposal", "poisson_test", "count_value", "_smaller"),
+    *("binomial_is_small", "binomial_start", "binomial_next", "binomial_end", "binomial_setup", "binomial_proposal", "binomial_test"),
+    *("below_setup", "below_proposal", "below_test", "below_value", "geometric_of"),
+)
+
+
+def sampled(sampler: Sampler) -> Callable[..., np.ndarray]:
+    """A sampler for arrays, which the oracle calls: elements that are refused go on to their next words."""
+    names = globals()
+    setup, proposal, test, value = (names[name] for name in (sampler.setup, sampler.proposal, sampler.test, sampler.value))
+
+    def draw(k0: Any, k1: Any, number: Any, position: Any, *parameters: Any) -> np.ndarray:
+        arrays = np.broadcast_arrays(k0, k1, number, position, *parameters)
+        shape = arrays[0].shape
+        k0, k1, number, position, *parameters = (array.reshape(-1) for array in arrays)  # type: ignore[assignment]
+        made = np.broadcast_arrays(*setup(tuple(parameters)))
+        result = np.full(position.shape, np.nan).astype(sampler.dtype)
+        left = np.arange(result.size)
+        if sampler.search is not None:
+            left = _searched(sampler.search, (k0, k1, number, position), tuple(parameters), result)
+        for k in range(1, ATTEMPTS):
+            if not left.size:
+                break
+            words = philox(k0[left], k1[left], np.full(left.shape, k, U), position[left] + U(1), number[left], np.zeros(left.shape, U))
+            given = tuple(part[left] for part in made)
+            accepted, proposed = proposal(*words, given)
+            accepted = accepted | test(*words, given, proposed)
+            result[left[accepted]] = value(*words, given, proposed)[accepted]
+            left = left[~accepted]
+        if sampler.search is not None:
+            big = ~names[sampler.search.is_small](tuple(parameters))
+            result[big] = names[sampler.search.end](result, tuple(parameters))[big]
+        return result.reshape(shape)
+
+    return draw
+
+
+def _searched(search: Search, place: tuple[Any, ...], parameters: tuple[Any, ...], result: np.ndarray) -> np.ndarray:
+    """Fills `result` where search finds it; the elements that are left."""
+    names = globals()
+    is_small = names[search.is_small](parameters)
+    chosen = np.flatnonzero(is_small)
+    given = tuple(parameter[chosen] for parameter in parameters)
+    k0, k1, number, position = (part[chosen] for part in place)
+    word, *_ = philox(k0, k1, np.full(chosen.shape, 1, U), position + U(1), number, np.zeros(chosen.shape, U))
+    u, probability, k = uniform_of(word), names[search.start](given), np.zeros(chosen.shape)
+    while (goes := (u >= probability) & (probability > FEWEST)).any():
+        u, k = np.where(goes, u - probability, u), np.where(goes, k + 1.0, k)
+        probability = np.where(goes, names[search.following](np.where(k > 0.0, k, 1.0), probability, given), probability)
+    result[chosen] = names[search.end](k, given)
+    return np.flatnonzero(~is_small)
