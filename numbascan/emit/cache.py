@@ -145,7 +145,9 @@ def _remove_compiled(path: Path) -> None:
 @cache
 def _environment() -> str:
     """Changes when what compiles does: Numba and its settings, the processor, or a helper that generated code calls."""
-    files = sorted(Path(__file__).parent.rglob("*.py"))
+    here = Path(__file__).parent
+    methods = [here.parent / "ops" / f"{name}.py" for name in ("draw_methods", "rejection")]  # the text of draws is compiled from there
+    files = [*sorted(here.rglob("*.py")), *methods]
     helpers = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_"))
     return "\n".join([helpers, *settings, *object_code.platform()])

@@ -16,7 +16,7 @@ CACHE_LINE = 64  # bytes
 
 
 @intrinsic(prefer_literal=True)
-def small_array(typing: Any, shape: Any, dtype: Any) -> Any:
+def _small_array(typing: Any, shape: Any, dtype: Any) -> Any:
     """An array of a fixed shape that lives as long as the function runs; not initialised.
 
     Nothing else can point into it, which LLVM knows: loops over it need no checks for overlap, and small ones become registers.
@@ -41,7 +41,7 @@ def small_array(typing: Any, shape: Any, dtype: Any) -> Any:
 
 
 @intrinsic
-def lanes(typing: Any, count: Any) -> Any:
+def _lanes(typing: Any, count: Any) -> Any:
     """`count`, without LLVM's knowing it: it writes out short loops of a known number of passes before it looks for SIMD."""
 
     def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
@@ -52,5 +52,7 @@ def lanes(typing: Any, count: Any) -> Any:
     return types.int64(count), emit
 
 
-if vars(config)["DISABLE_JIT"]:  # NUMBA_DISABLE_JIT=1: Python runs generated code
-    small_array, lanes = np.empty, int  # type: ignore[assignment]
+# NUMBA_DISABLE_JIT=1: Python runs generated code
+_in_python = bool(vars(config)["DISABLE_JIT"])
+small_array: Any = np.empty if _in_python else _small_array
+lanes: Any = int if _in_python else _lanes

@@ -89,7 +89,7 @@ def literal(expr: Literal) -> tuple[str, int]:
             return text, UNARY if text.startswith("-") else ATOM
         return f"np.{dtype}({text})", ATOM
     number_text = str(int(value.real))
-    if dtype == "int64":
+    if dtype == "int64" and int(value.real) > -(2**63):  # which Numba takes as unsigned
         return number_text, UNARY if number_text.startswith("-") else ATOM
     return f"np.{dtype}({number_text})", ATOM
 

@@ -203,7 +203,6 @@ METHODS = (
     ),
     *("_turned", "cosine_and_sine", "normal_pair", "cauchy_of", "laplace_of", "logistic_of", "random_normal"),
 )
-LONG = ("random_bits", "random_normal")  # with Philox in them, which SIMD does not take
 
 
 # whole draws, for the oracle ----------------------------------------------------------------------------------------

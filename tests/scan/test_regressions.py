@@ -193,3 +193,10 @@ def test_a_number_taken_from_reshaped_work_of_the_step_is_read_in_every_step():
         row = np.maximum(low, low / 2) + row / 3
         rows.append(row)
     np.testing.assert_allclose(step(outputs_info=start, n_steps=4), rows, rtol=1e-14)
+
+
+def test_the_least_integer_stays_signed():
+    """Numba takes -2**63 as unsigned, and the sum of that and a signed number as a float."""
+    found = ns.jit(lambda k: k + np.int64(-(2**63)))(np.arange(3))
+    np.testing.assert_array_equal(found, np.arange(3) + np.int64(-(2**63)))
+    assert found.dtype == np.int64
