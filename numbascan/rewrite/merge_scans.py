@@ -1,9 +1,9 @@
 """ScanMerge: loops that run equally many steps, and of which none waits for the other, become one loop where that pays.
 
-It pays where they have a recurrence in common: the value of a cost and its tangent both run through the states. And where steps work on
-a few numbers: while one recurrence waits for its result the other goes on, and rows that both read are loaded once.
+It pays where they have a recurrence in common: the value of a cost, its gradient and its tangent all run through the same states. And
+where steps work on a few numbers: while one recurrence waits for its result the other goes on, and rows that both read are loaded once.
 
-Not handled: loops that may end early; large states, which would drive each other out of the cache.
+Not handled: loops that may end early, unless by the same condition; large states, which would drive each other out of the cache.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import combinations
 
 from ..ir.graph import toposort
 from ..ir.node import Node, outputs_of
-from ..ir.ports import SCAN, LoopSpec, loop_spec, scan_node
+from ..ir.ports import SCAN, LoopSpec, Trace, loop_spec, scan_node
 from ..ir.respecialise import settled
 from .merge_inouts import merged_ports, start_of
 from .replace import opened, with_results
@@ -44,7 +44,7 @@ def _first_change(outputs: Sequence[Node]) -> dict[Node, Sequence[Node]] | None:
 
 def _may_merge(a: LoopSpec, b: LoopSpec) -> bool:
     """Have they the same steps, and something in common?"""
-    if a.n_steps is not b.n_steps or a.until is not None or b.until is not None or a.notes != b.notes or a.mit_mots or b.mit_mots:
+    if a.n_steps is not b.n_steps or (a.until is None) != (b.until is None) or a.notes != b.notes or a.mit_mots or b.mit_mots:
         return False
     return _share(a, b) or _are_small(a, b)
 
@@ -63,13 +63,13 @@ def _are_small(a: LoopSpec, b: LoopSpec) -> bool:
 
 
 def _merged(a: Node, b: Node) -> dict[Node, Sequence[Node]] | None:
-    """What stands for the results of two loops; None where that does not pay."""
+    """What stands for the results of two loops; None where that does not pay, or where one may end before the other."""
     one, other = opened(a), opened(b)
     both = replace(
         one,
         seqs=one.seqs + other.seqs,
         states=one.states + other.states,
-        traces=one.traces + other.traces,
+        traces=(*one.traces, *other.traces, *(() if other.until is None else (Trace(other.until),))),
         carries=one.carries + other.carries,
         non_seqs=one.non_seqs + other.non_seqs,
         name=one.name if one.name == other.name else f"{one.name}_{other.name}",
@@ -77,12 +77,14 @@ def _merged(a: Node, b: Node) -> dict[Node, Sequence[Node]] | None:
     less, places = merged_ports(both)
     if len(recurrent(less)) == len(recurrent(both)) and not _are_small(one, other):
         return None
+    if less.until is not None and less.traces[places[len(both.states) + len(both.traces) - 1] - len(less.states)].write is not less.until:
+        return None
     node = scan_node(settled(less))
     node.origin = node.origin or a.origin
     results = outputs_of(node)
-    found = iter([results[place] for place in places])
-    standing: tuple[list[Node], list[Node]] = ([], [])
-    for kind in ("states", "traces", "carries"):
-        for stands, spec in zip(standing, (one, other), strict=True):
-            stands += [next(found) for _ in getattr(spec, kind)]
-    return {a: standing[0], b: standing[1]}
+    found = [results[place] for place in places]
+    states, traces, carried = found[: len(both.states)], found[len(both.states) :], found[len(found) - len(both.carries) :]
+    return {
+        a: [*states[: len(one.states)], *traces[: len(one.traces)], *carried[: len(one.carries)]],
+        b: [*states[len(one.states) :], *traces[len(one.traces) :][: len(other.traces)], *carried[len(one.carries) :]],
+    }

@@ -11,7 +11,6 @@ from ..ir.ports import SCAN
 from ..ops.control import IF_ELSE, with_bodies
 from .merge_inouts import merge_inouts
 from .merge_scans import merge_scans
-from .merge_traces import merge_traces
 from .one_step import one_step
 from .push_out_dot import push_out_dot
 from .push_out_non_seq import push_out_non_seq
@@ -24,7 +23,6 @@ Pass = Callable[[Sequence[Node]], tuple[Node, ...]]
 
 PASSES: tuple[Pass, ...] = (
     one_step,
-    merge_traces,
     merge_scans,
     merge_inouts,
     remove_unused,

@@ -48,7 +48,7 @@ def _first_change(outputs: Sequence[Node]) -> tuple[dict[Node, Sequence[Node]], 
             continue
         spec = opened(loop)
         kind = kinds(spec)
-        products = [product for node in kind if (product := _product(node, kind)) is not None]
+        products = [product for node in kind if (product := _product(node, kind, spec.until is not None)) is not None]
         if products:
             asked = [_asked(result, readers, outputs) for result in outputs_of(loop)]
             found = _few_rows(spec, products, asked) or _split(spec, kind, products, asked)
@@ -57,11 +57,12 @@ def _first_change(outputs: Sequence[Node]) -> tuple[dict[Node, Sequence[Node]], 
     return None
 
 
-def _product(node: Node, kind: Mapping[Node, Kind]) -> RowProduct | None:
+def _product(node: Node, kind: Mapping[Node, Kind], ends_early: bool) -> RowProduct | None:
     if node.op.name != "contract" or multiplications(node) <= SMALL:
         return None
     for place, fixed in ((0, 1), (1, 0)):
-        if kind[node.inputs[fixed]] is Kind.FIXED and kind[node.inputs[place]] is not Kind.FIXED and not may_raise(node.inputs[fixed]):
+        changes = kind[node.inputs[place]] is Kind.MOVING or (ends_early and kind[node.inputs[place]] is Kind.ROWS)  # see push_out_seq
+        if changes and kind[node.inputs[fixed]] is Kind.FIXED and not may_raise(node.inputs[fixed]):
             product = RowProduct(node, place)
             return product if product.is_matrix_product and product.n_rows <= FEW_ROWS else None
     return None

@@ -75,19 +75,40 @@ def _is_small_constant(node: Node) -> bool:
 
 def _without_unchanging(loop: Node) -> Sequence[Node] | None:
     """Non-sequences in the place of carries that every step leaves as they are."""
-    if all(port.write is not port.read for port in loop_spec(loop).carries):
+    if not any(map(_is_unchanging, loop_spec(loop).carries)):
         return None
     spec = opened(loop)
-    fixed = [port for port in spec.carries if port.write is port.read]
-    outer = {port.read: cast(port.shared, port.read.type.dtype) for port in fixed}
-    less = replace(
-        spec,
-        carries=tuple(port for port in spec.carries if port not in fixed),
-        non_seqs=(*spec.non_seqs, *(NonSeq(value, read) for read, value in outer.items())),
-    )
-    found = iter(_results(loop, less) if less.inner_outputs() else ())
+    outer = {port.read: value for port in spec.carries if _is_unchanging(port) and (value := _written_once(spec, port)) is not None}
+    if not outer:
+        return None
+    ports = {read: NonSeq(value, new_input(value.type, read.name)) for read, value in outer.items()}
+    left = tuple(port for port in spec.carries if port.read not in outer)
+    less = replace(spec, carries=left, non_seqs=(*spec.non_seqs, *ports.values()))
+    step = substitute(less.inner_outputs(), {read: port.read for read, port in ports.items()})
+    found = iter(_results(loop, less.with_inner(less.inner_inputs(), step)) if step else ())
     rows = [next(found) for _ in (*spec.states, *spec.traces)]
-    return [*rows, *(outer[port.read] if port in fixed else next(found) for port in spec.carries)]
+    return [*rows, *(outer[port.read] if port.read in outer else next(found) for port in spec.carries)]
+
+
+def _is_unchanging(port: Carry) -> bool:
+    """Is a carry written as it was read, but for checks of its dimensions?"""
+    node = port.write
+    while node.op.name in ("broadcast_to", "sum_to") and node.type.shape == node.inputs[0].type.shape:
+        node = node.inputs[0]
+    return node is port.read
+
+
+def _written_once(spec: LoopSpec, port: Carry) -> Node | None:
+    """What the first step writes, from values around the loop; None where its dimensions are asked of something that changes."""
+    given = {one.read: one.outer for one in spec.non_seqs} | {port.read: cast(port.shared, port.read.type.dtype)}
+    sequences = {read: seq.outer for seq in spec.seqs for read in seq.reads}
+    for node in toposort([port.write]):
+        if node.op.name == "dim" and node.inputs[0] in sequences:
+            axis = node.attr("axis")
+            assert isinstance(axis, int)
+            given[node] = dims_of(sequences[node.inputs[0]])[1 + axis]
+    (found,) = substitute([port.write], given)
+    return found if set(spec.inner_inputs()).isdisjoint(toposort([found])) else None
 
 
 def _without_measured(loop: Node) -> Sequence[Node] | None:

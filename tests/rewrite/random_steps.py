@@ -53,7 +53,7 @@ def _scan(chance: random.Random, given: dict[str, Any], n_rows: int) -> Any:
         sequences=seqs,
         outputs_info=infos,
         non_sequences=[given[name] for name in FIXED],
-        n_steps=chance.choice((n_rows, 1, n_rows - 1, None)),
+        n_steps=n_rows if chance.random() < 0.6 else chance.choice((1, n_rows - 1, None)),
         go_backwards=chance.random() < 0.2,
         return_updates=False,
         return_list=True,

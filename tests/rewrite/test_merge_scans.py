@@ -91,6 +91,32 @@ def test_a_loop_that_runs_through_the_states_of_another_one_takes_it_up():
     assert ops_in(loop).count("contract") == 2
 
 
+def test_loops_of_one_recurrence_become_one():
+    states = ns.scan(lambda s: s * k, outputs_info=1.0, n_steps=4, return_updates=False)
+    again, squares = ns.scan(lambda s: (s * k, s * s), outputs_info=[1.0, None], n_steps=4, return_updates=False)
+    (loop,) = loops(after(merge_scans, graph_of([k], [states[-1] + again[0], squares])))
+    assert (len(loop.states), len(loop.traces)) == (1, 1)
+
+
+@pytest.mark.parametrize("other, n_loops", [(0.9, 1), (0.8, 2)])
+def test_loops_that_may_end_early_become_one_where_they_end_together(other, n_loops):
+    def rows(end):
+        return ns.scan(lambda s: (np.sin(s) * x, ns.until(s[0] > end)), outputs_info=x, n_steps=4, return_updates=False)
+
+    more, found = ns.scan(lambda s: ([np.sin(s) * x, s], ns.until(s[0] > other)), None, [x, None], n_steps=4, return_updates=False)
+    assert len(loops(after(merge_scans, graph_of([x], [rows(0.9), more, found])))) == n_loops
+
+
+def test_the_forward_loop_of_a_gradient_is_that_of_the_value():
+    def network(h, A):
+        return ns.scan(lambda h, A: np.linalg.inv(A * h) @ h, None, h, A, 5, return_updates=False).sum()  # the inverse is kept
+
+    cost = network(h, A)
+    graph = graph_of([h, A], [cost, ns.grad(cost, A)])
+    assert len(loops(graph)) == 3
+    assert len(loops(after(merge_scans, graph))) == 2
+
+
 @pytest.mark.parametrize(
     "rows",
     {

@@ -67,6 +67,20 @@ def test_constants_move_in_and_fold():
     assert (len(loop.non_seqs), ops_in(loop)) == (0, ["multiply"])
 
 
+@pytest.mark.parametrize("rows", [x, nt.tensor("float64", shape=(None, 3), name="x")])
+def test_carries_that_no_step_changes_are_non_sequences(rows):
+    def cost(rows):
+        def step(x, total):
+            return total + np.sin(x)
+
+        return (ns.scan(step, rows, rows[0], return_updates=False)[-1] ** 2).sum()
+
+    graph = graph_of([rows], [ns.grad(cost(rows), rows)])
+    assert len(loops(graph)[-1].carries) == 1
+    found = loops(after(remove_unused, graph))[-1]
+    assert (len(found.carries), found.states) == (0, ())
+
+
 def test_traces_of_rows_that_are_there_are_these_rows():
     def step(before, now, h_tm2, h):
         return h + now, before, h_tm2, h + now
