@@ -38,13 +38,14 @@ class Op(Protocol):
 class Node:
     """One computation: an Op on input nodes, with fixed attributes. Make it with `make`."""
 
-    __slots__ = ("__weakref__", "attrs", "inputs", "name", "op", "origin", "serial", "types")
+    __slots__ = ("__weakref__", "attrs", "inputs", "latest", "name", "op", "origin", "serial", "types")
 
     op: Op
     inputs: tuple[Node, ...]
     attrs: Attrs
     types: tuple[TensorType, ...]
     serial: int
+    latest: int  # the serial, or a later number: when the same node was last made
     name: str | None
     origin: Origin | None
 
@@ -83,16 +84,18 @@ def make(
     if found is not None:
         if found.name is None:
             found.name = name
+        found.latest = next(_serials)
         return found
     node = Node()
     node.op, node.inputs, node.types, node.attrs = op, tuple(inputs), tuple(types), attrs
-    node.serial, node.name, node.origin = next(_serials), name, origin
+    node.serial = node.latest = next(_serials)
+    node.name, node.origin = name, origin
     _interned[key] = node
     return node
 
 
 def next_serial() -> int:
-    """A serial that every node made later exceeds: `node.serial < mark` tells which nodes were there before."""
+    """A number that every node made later exceeds: `node.latest < mark` tells which nodes were made before, and not since."""
     return next(_serials)
 
 

@@ -12,6 +12,7 @@ from ..ops.lowering import View as ViewLowering
 from ..ops.reshape import axis_groups
 from . import lower_contract, lower_fold, lower_library
 from .place import Place
+from .save_mem import is_loop_rows
 from .scope import Scope, View, cast, nest, scalar_name
 from .values import Computed, Indices, InMemory, Value, indices_of
 from .write import destinations, filled, fixed_dims, hint, in_locals, store
@@ -164,12 +165,22 @@ def _passes(scope: Scope, node: Node, kind: Passes) -> Value:
         elements = _written_in_locals(passes)
         if elements is not None:
             return in_locals(scope, node, {index: elements[index] for index in indices_of(node.type.shape)})
-    places = destinations(scope, node, dims)
+    places = _taken_over(scope, node, kind) or destinations(scope, node, dims)
     if kind.inside is not None and len(places) == 1 and _is_there(scope.value(node.inputs[0]), places[0]):
         passes = [kind.inside(view)]
     for one in passes:
         _run_pass(scope, one, places)
     return places[0]
+
+
+def _taken_over(scope: Scope, node: Node, kind: Passes) -> list[InMemory]:
+    """The memory of operand 0, where that was taken for it here and nothing else reads it: then only what changes is written."""
+    before = node.inputs[0]
+    value = scope.value(before)
+    is_own = isinstance(before.op, Card) and not isinstance(before.op.lower, ViewLowering) and not is_loop_rows(before)
+    if kind.inside is None or not is_own or node in scope.targets or before in scope.targets or scope.reads(before) > 1:
+        return []
+    return [value] if isinstance(value, InMemory) and value.array in scope.builder.shapes else []
 
 
 def _is_there(value: Value, place: InMemory) -> bool:

@@ -143,6 +143,8 @@ def is_loop_rows(node: Node) -> bool:
 
 def may_end_early(node: Node) -> bool:
     """Is the number of rows of a loop's result (or of some of its rows) for `until` to say?"""
+    if node.op.name == "index" and is_history(node.inputs[0]):  # rows of an earlier tap
+        node = node.inputs[0]
     if is_history(node):
         node = node.inputs[1]
     elif is_thinned(node):

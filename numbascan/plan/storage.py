@@ -59,6 +59,7 @@ class Rows:
     owner: tuple[str, str] = ("scan", "out")  # loop and result, as errors call them
     array: str | None = None  # set once taken, or given by the caller
     dims: Indices = ()
+    late: bool = False  # taken in the first step
     home: Block = field(init=False)  # around the loop
 
     def __post_init__(self) -> None:
@@ -66,12 +67,15 @@ class Rows:
 
     def place(self, dims: Indices) -> InMemory:
         """The row of this step; takes the memory if that is not done."""
+        dims = tuple(self.builder.representative(dim) for dim in dims)
         if self.array is None and self.builder.home_of(*dims).depth > self.home.depth:
             self.array = self._taken_late(dims)
         elif self.array is None:
             self.array, self.dims = self.builder.alloc(self.hint, (self.count, *dims), self.type.dtype), dims
+        if self.late:
+            self._check_late(dims)
         for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True), 1):
-            if there != made:
+            if there != made and not self.late:
                 self.builder.same(there, made, "ValueError", f"out=: dimension {axis} of {self.hint} is {{0}}, the result has {{1}}")
         return InMemory(self.type, dims, self.array, (self.where,))
 
@@ -86,10 +90,15 @@ class Rows:
         builder.shapes[name], builder.written[name] = (self.count, *self.dims), builder.block
         take: list[Stmt] = [Alloc(name, (self.count, *dims), self.type.dtype), Let(taken, Literal("bool", True), is_new=False)]
         builder.emit(If(negated(Name("bool", taken)), take))
-        for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True)):
-            message = messages.ragged_rows(*self.owner, axis)
-            builder.emit(If(compare("!=", made, there), [Fail("ValueError", message, (there, made))]))
+        self.late = True
         return name
+
+    def _check_late(self, dims: Indices) -> None:
+        """Checks where the row is written: what the array is like is not known before."""
+        for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True)):
+            if there != made:
+                message = messages.ragged_rows(*self.owner, axis)
+                self.builder.emit(If(compare("!=", made, there), [Fail("ValueError", message, (there, made))]))
 
     def all_rows(self, rows: Index, shape: TensorType) -> InMemory:
         """The rows written, as one value."""

@@ -200,3 +200,42 @@ def test_the_least_integer_stays_signed():
     found = ns.jit(lambda k: k + np.int64(-(2**63)))(np.arange(3))
     np.testing.assert_array_equal(found, np.arange(3) + np.int64(-(2**63)))
     assert found.dtype == np.int64
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_earlier_tap_is_an_output_of_a_loop_that_ends_early_into_given_arrays(mode: Any) -> None:
+    step = ns.scan(lambda before, now: ((now + 1, before), ns.until(now > 4)), mode=mode)
+    out = [np.zeros(9), np.zeros(9)]
+    found = step(outputs_info=[{"initial": np.arange(2.0), "taps": [-2, -1]}, None], n_steps=9, out=out)
+    for rows, expected in zip(found, ([2, 3, 4, 5, 6], [0, 1, 2, 3, 4]), strict=True):
+        np.testing.assert_array_equal(rows, expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_values_of_constants_that_an_earlier_trace_has_made_are_not_symbolic(mode: Any) -> None:
+    turns = np.linspace(-1, 1, 49).reshape(7, 7)
+
+    def step(y: Any) -> Any:
+        flat = turns.reshape(-1)
+        return y + nt.ifelse(flat.max() < 0.5, flat, -flat)[1]
+
+    before = ns.scan(step, mode=mode)
+    expected = before(outputs_info=0.5, n_steps=3)
+    found = ns.scan(step, mode=mode)(outputs_info=0.5, n_steps=3, out=np.zeros(3))
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_rows_of_a_choice_that_must_be_as_long_as_a_sequence_are_taken_before_the_loop() -> None:
+    y, long = np.random.default_rng(8).normal(size=(2, 6))
+
+    def rows(x: Any, start: Any) -> Any:
+        def step(x: Any, y: Any) -> Any:
+            chosen = np.expand_dims(nt.ifelse(y[0] > 0, y, long), 0)
+            return np.where(chosen > 0.2, chosen, x), x
+
+        return ns.scan(step, sequences=x, outputs_info=[None, start], n_steps=4, return_updates=False)
+
+    x = np.random.default_rng(9).normal(size=(4, 6))
+    for found, expected in zip(ns.jit(rows)(x, y), ns.jit(rows, mode="python")(x, y), strict=True):
+        np.testing.assert_array_equal(found, expected)
