@@ -103,7 +103,7 @@ def _extents(scope: Scope, array: str) -> Indices | None:
     kernel = scope.kernel
     if array in scope.builder.shapes:
         return scope.builder.shapes[array]
-    arguments = (*map(kernel.scope.value, kernel.graph.inputs), *kernel.given.values())
+    arguments = (*map(kernel.scope.value, kernel.graph.inputs), *kernel.places)
     return next((value.dims for value in arguments if isinstance(value, InMemory) and value.array == array), None)
 
 

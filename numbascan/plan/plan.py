@@ -43,12 +43,14 @@ class Kernel:
         self.constants: list[npt.NDArray[np.generic]] = []
         self._constant_names: dict[Node, InMemory] = {}
         inputs = {node: self._argument(node.type, node.name or "x") for node in graph.inputs}
-        self.given: dict[Node, InMemory] = {}
+        self.places: list[InMemory | None] = [None] * len(graph.outputs)  # the caller's arrays
         for k, (node, is_given) in enumerate(zip(graph.outputs, given, strict=True)):
             if is_given:
                 value = self._argument(node.type, f"out_{k}" if len(graph.outputs) > 1 else "out", is_written=True)
                 assert isinstance(value, InMemory)
-                self.given[node] = value
+                self.places[k] = value
+        wanted = list(zip(graph.outputs, self.places, strict=True))
+        self.given = {node: place for node, place in reversed(wanted) if place is not None}  # the first of equal results
         self.scope = Scope(self, graph.outputs, inputs)
 
     def _argument(self, type_: TensorType, hint: str, is_written: bool = False) -> Value:
@@ -110,19 +112,18 @@ class Kernel:
     def finish(self) -> list[Stmt]:
         """The statements of the whole function, results returned."""
         taken: set[str] = {argument.name for argument in self.arguments}
-        names = [self._returned(node, taken) for node in self.graph.outputs]
+        names = [self._returned(node, place, taken) for node, place in zip(self.graph.outputs, self.places, strict=True)]
         self.builder.emit(Return(tuple(names)))
         return self.builder.root.stmts
 
-    def _returned(self, node: Node, taken: set[str]) -> str:
-        """The name under which one result is returned: an array of its own, or a number."""
+    def _returned(self, node: Node, given: InMemory | None, taken: set[str]) -> str:
+        """The name under which one result is returned: an array of its own, or a number. `given`: the caller's array for it."""
         value = self.scope.value(node)
         if not node.type.rank:
             expr = value.at(())
             if isinstance(expr, Name):
                 return expr.name
             return self.builder.variable(node.name or "result", expr, node.type.dtype).name
-        given = self.given.get(node)
         if given is not None:
             return self._into(node, value, given)
         if isinstance(value, InMemory) and not value.lead and value.array not in taken | self.builder.views:

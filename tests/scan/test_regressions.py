@@ -239,3 +239,13 @@ def test_rows_of_a_choice_that_must_be_as_long_as_a_sequence_are_taken_before_th
     x = np.random.default_rng(9).normal(size=(4, 6))
     for found, expected in zip(ns.jit(rows)(x, y), ns.jit(rows, mode="python")(x, y), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_results_that_are_equal_are_written_into_an_array_each(mode: Any) -> None:
+    step = ns.scan(lambda x, y: (y, x * 2, y), mode=mode)
+    out = [np.full(3, 9.0) for _ in range(3)]
+    found = step(outputs_info=[1.0, 0.5, None], n_steps=3, out=out)
+    for given, rows, expected in zip(out, found, ([0.5, 2, 1], [2, 1, 4], [0.5, 2, 1]), strict=True):
+        assert rows is given or np.shares_memory(rows, given)
+        np.testing.assert_array_equal(rows, expected)
