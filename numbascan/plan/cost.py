@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ..ir.loops import ACCUMULATE, Apply, Index, Let, Load, Name, Stmt, Template
 
 BUFFER = 1.0  # cycles for writing and reading one number of a block
+MOVE = 3.0  # cycles for moving one number from the results of a tile of lanes to the row of its lane
 
 
 @dataclass(frozen=True)

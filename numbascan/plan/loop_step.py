@@ -12,7 +12,7 @@ from ..ir.ports import LoopSpec, Seq
 from ..ops.card import Card
 from .builder import Builder, negated
 from .place import is_small
-from .save_mem import Every, Last, LastRows, Path, Request, is_loop_rows
+from .save_mem import All, Every, Last, LastRows, Path, Request, is_loop_rows
 from .scope import Scope, cast, nest, scalar_name
 from .storage import LocalState, NextRow, RingState, Rows, RowState, StateStore, Waiting, is_kept
 from .thinning import Thinning
@@ -54,6 +54,7 @@ class Step:
         outputs = spec.inner_outputs()
         scope = Scope(self.outer.kernel, outputs, {}, self._targets())
         self.scope = scope
+        scope.rows_around = self._rows_around()
         scope.env.update(self._arguments())
         for result in self.results:
             for thinning in result.thinned.values():
@@ -129,6 +130,14 @@ class Step:
             if places:
                 targets.setdefault(result.write, []).extend(places)
         return targets
+
+    def _rows_around(self) -> dict[Node, Waiting]:
+        """Results of inner loops that are wanted as rows of this one, and nothing else."""
+        found: dict[Node, Waiting] = {}
+        for result in self.results:
+            if result.store is None and [*result.sinks] == [All()] and not is_small(result.write):
+                found.setdefault(result.write, result.sinks[All()])
+        return found
 
     def _changed_shape(self, result: Result) -> Callable[[int], str]:
         """The message, by axis, for a step that changes the shape of a state."""
@@ -221,7 +230,7 @@ class Step:
                 with builder.branch() as kept:
                     copied(self.scope, source, place)
                 builder.emit(If(is_kept(self.t, request.start, request.k), kept))
-            elif not is_done:
+            elif not is_done and self.scope.placed.get(write) is not rows:
                 copied(self.scope, source, place)
         target = None if result.store is None else result.store.target(self.t)
         if target is not None and not is_done:

@@ -158,6 +158,16 @@ class _Loop:
         """The caller's array for a result that is wanted whole."""
         return self.scope.kernel.given.get(self._output(result.position)) if self.scope is self.scope.kernel.scope else None
 
+    def _row_around(self, result: Result) -> InMemory | None:
+        """The row of the loop around that is to hold this result, where its shape is known before the first step."""
+        node = self._output(result.position)
+        row = tuple(dim for dim in result.write.type.shape if dim is not None)
+        waiting = self.scope.rows_around.get(node)
+        if waiting is None or self.spec.until is not None or self.room != self.n_steps or len(row) < result.write.type.rank:
+            return None
+        self.scope.placed[node] = waiting
+        return waiting.place((self.n_steps, *row))
+
     def _sinks(self, result: Result) -> None:
         """Rows of memory for what is wanted of a result, where its storage does not hold it anyway."""
         row, owner = result.write.type, (self.spec.name, result.name)
@@ -176,6 +186,8 @@ class _Loop:
                     rows.array, rows.dims = given.array, given.dims[1:]
                     message = f"scan {self.spec.name!r}: out= has {{0}} rows for {result.name}, the loop makes {{1}}"
                     self.builder.same(given.dims[0], self.n_steps, "ValueError", message)
+                elif (around := self._row_around(result)) is not None:
+                    rows.array, rows.dims, rows.lead = around.array, around.dims[1:], around.lead
                 result.sinks[request] = rows
             elif isinstance(request, LastRows):
                 result.sinks[request] = Rows(self.builder, f"{result.name}_tail", row, request.k, 0, owner)

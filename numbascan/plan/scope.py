@@ -64,6 +64,8 @@ class Scope:
         self.env: dict[Node, Value] = dict(env)
         self.several: dict[Node, list[Value]] = {}
         self.targets = dict(targets or {})
+        self.rows_around: dict[Node, Waiting] = {}  # results of inner loops, and the row of the loop around that is to hold them
+        self.placed: dict[Node, Waiting] = {}  # those of them that inner loops have written there
 
     def run(self, last: Sequence[Node] = ()) -> None:
         """Makes every value; `last` (results that may overwrite what others read) after all the rest."""

@@ -49,7 +49,7 @@ class Waiting(Protocol):
 
 @dataclass
 class Rows:
-    """Memory for rows of one result. `count` rows; a step writes row `where`."""
+    """Memory for rows of one result. `count` rows; a step writes row `where`. `lead`: where they lie in an array of more axes."""
 
     builder: Builder
     hint: str
@@ -59,6 +59,7 @@ class Rows:
     owner: tuple[str, str] = ("scan", "out")  # loop and result, as errors call them
     array: str | None = None  # set once taken, or given by the caller
     dims: Indices = ()
+    lead: Indices = ()
     late: bool = False  # taken in the first step
     home: Block = field(init=False)  # around the loop
 
@@ -77,7 +78,7 @@ class Rows:
         for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True), 1):
             if there != made and not self.late:
                 self.builder.same(there, made, "ValueError", f"out=: dimension {axis} of {self.hint} is {{0}}, the result has {{1}}")
-        return InMemory(self.type, dims, self.array, (self.where,))
+        return InMemory(self.type, dims, self.array, (*self.lead, self.where))
 
     def _taken_late(self, dims: Indices) -> str:
         """Memory taken in the first step, which alone tells how long a row is; later ones must be as long."""
@@ -103,7 +104,7 @@ class Rows:
     def all_rows(self, rows: Index, shape: TensorType) -> InMemory:
         """The rows written, as one value."""
         assert self.array is not None
-        return InMemory(shape, (rows, *self.dims), self.array)
+        return InMemory(shape, (rows, *self.dims), self.array, self.lead)
 
 
 @dataclass

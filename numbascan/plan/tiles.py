@@ -10,9 +10,9 @@
     #                                            #            for s in range(i1 - i0):
     #                                            #                out[i0 + s] = y_lanes[s]
 
-The states of a tile live in small rows on the stack (Lorenz, Runge-Kutta, 10,000 lanes: 16 -> 1.8 ns a step of a lane).
-Not handled: lanes of different lengths, steps with loops or conditions inside, states in memory, rows of all steps, lanes that read
-what others write.
+The states of a tile live in small rows on the stack (Lorenz, Runge-Kutta, 10,000 lanes: 16 -> 1.8 ns a step of a lane). What the steps
+store, in rows of their lanes far from each other, is kept for some steps, and then moved lane by lane.
+Not handled: lanes of different lengths, steps with loops or conditions inside, states in memory, lanes that read what others write.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from dataclasses import replace
 
 from ..ir.loops import Alias, Alloc, Apply, Expr, For, If, Index, Let, Load, Name, Stmt, Store, add, least, names_in, parts_of, sub, walk
 from .builder import Builder
-from .cost import is_sum
+from .cost import MOVE, is_sum, latency, scalar_cost, vector_cost
 
 TILE = 64  # lanes: eight of the widest registers, which hides the latency of what a step does
 FEW = 16  # lanes, or steps, below which nothing is gained
+STEPS = 8  # whose results are kept: a cache line of a lane's row
 
 
 def in_tiles(stmts: Sequence[Stmt], builder: Builder) -> list[Stmt]:
@@ -75,7 +76,18 @@ class _Lanes:
         if time.kind != "time" or not all(isinstance(stmt, Let | Store) for stmt in time.body) or any(map(_is_few, (loop, time))):
             return None
         lanes = cls(loop, time)
-        return lanes if lanes.moved and lanes._is_free_of_others(views) and lanes._is_one_length() else None
+        may = lanes.moved and lanes._is_free_of_others(views) and lanes._is_one_length()
+        return lanes if may and lanes._pays() else None
+
+    def _pays(self) -> bool:
+        """Does a step take longer by itself than side by side with others, its results moved?"""
+        body = self.time.body
+        moved = sum(isinstance(stmt, Store) for stmt in body)
+        lets = {stmt.name: k for k, stmt in enumerate(body) if isinstance(stmt, Let) and stmt.is_new}
+        states = [k for k, stmt in enumerate(body) if isinstance(stmt, Let) and not stmt.is_new]
+        values = [stmt.value for stmt in body if isinstance(stmt, Let | Store)]
+        alone = max(scalar_cost(values), *(latency(body, lets, set(self.moved), k) for k in states))
+        return not moved or alone > sum(map(vector_cost, values)) + MOVE * moved
 
     def _is_one_length(self) -> bool:
         """Is the number of steps the same for all lanes?"""
@@ -115,12 +127,37 @@ class _Lanes:
             memory.append(Alloc(row, (TILE,), dtype))
             self.rows[name] = Load(dtype, row, (self.at,))
         count = sub(stop, first)
-        one = For(self.at.name, 0, count, self._all(self.time.body, self.moved))
-        steps = For(self.time.name, self.time.start, self.time.stop, [one], kind="time")
-        passes: list[Stmt] = [For(self.at.name, 0, count, self._all(self.before, self.kept)), steps]
+        passes: list[Stmt] = [For(self.at.name, 0, count, self._all(self.before, self.kept)), self._steps(builder, count, memory)]
         if self.after:
             passes.append(For(self.at.name, 0, count, self._all(self.after, ())))
         return For(first.name, loop.start, loop.stop, [Let(stop.name, least(add(first, TILE), loop.stop)), *passes], TILE, loop.kind)
+
+    def _steps(self, builder: Builder, count: Index, memory: list[Stmt]) -> For:
+        """The loop over time, for all lanes of a tile; over a few steps at a time where they store something."""
+        time = self.time
+        stores = [stmt for stmt in time.body if isinstance(stmt, Store)]
+        if not stores:
+            return For(time.name, time.start, time.stop, [For(self.at.name, 0, count, self._all(time.body, self.moved))], kind="time")
+        first, stop = (Name("int64", builder.fresh(f"{time.name}_{word}", block=builder.root)) for word in ("from", "to"))
+        t = Name("int64", time.name)
+        step: list[Stmt] = []
+        moves: list[Stmt] = []
+        for stmt in time.body:
+            if not isinstance(stmt, Store):
+                step.append(stmt)
+                continue
+            dtype = stmt.value.dtype if isinstance(stmt.value, Expr) else "int64"
+            kept = builder.fresh(f"{stmt.array}_kept", block=builder.root)
+            memory.append(Alloc(kept, (STEPS, TILE), dtype))
+            place = (sub(t, first), self.at)
+            step.append(Store(kept, place, stmt.value))
+            moves.append(self._placed(replace(stmt, value=Load(dtype, kept, place))))
+        passes: list[Stmt] = [
+            Let(stop.name, least(add(first, STEPS), time.stop)),
+            For(time.name, first, stop, [For(self.at.name, 0, count, self._all(step, self.moved))], kind="time"),
+            For(self.at.name, 0, count, [For(time.name, first, stop, moves)]),
+        ]
+        return For(first.name, time.start, time.stop, passes, STEPS)
 
     def _all(self, stmts: Sequence[Stmt], stored: Sequence[str]) -> list[Stmt]:
         """The statements for one lane of a tile: scalars read from its rows, and those in `stored` written there in the end."""

@@ -37,7 +37,8 @@ def test_every_number_of_lanes(program, n):
     plain = ns.jit(program, mode="python")(*arguments)
     for found, expected in zip(compiled(*arguments), plain, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
-    assert ("_lanes[s]" in compiled.source()) == (program is ends)  # rows of all steps are written one lane after the other
+    assert "_lanes[s" in compiled.source()
+    assert ("_kept[" in compiled.source()) == (program is rows)  # results of a few steps, before they are moved to the rows of lanes
 
 
 def test_gradients_with_respect_to_what_lanes_share_and_own():
@@ -95,3 +96,28 @@ def test_lanes_of_different_lengths_go_one_after_the_other():
     expected = [STARTS[k, 0] * 0.9**n + 1 - 0.9**n for k, n in enumerate(steps)]
     np.testing.assert_allclose(compiled(STARTS[:40], steps), expected, rtol=1e-12)
     assert "_lanes" not in compiled.source()
+
+
+def test_cheap_steps_that_store_their_results_go_one_lane_after_the_other():
+    def lane(start):
+        return ns.scan(lambda y: (0.5 * y, y + 1), outputs_info=[start, None], n_steps=40, return_updates=False)
+
+    compiled = ns.jit(ns.vmap(lane))
+    halves, more = compiled(SPEEDS)
+    np.testing.assert_array_equal(halves, SPEEDS[:, None] * 0.5 ** np.arange(1, 41))
+    np.testing.assert_array_equal(more, SPEEDS[:, None] * 0.5 ** np.arange(40) + 1)
+    assert "_kept[" not in compiled.source()
+
+
+def test_an_inner_loop_writes_its_rows_where_the_outer_one_keeps_them():
+    def table(start, n):
+        def row(s):
+            inner = ns.scan(lambda y, s: s * y + 1, outputs_info=1.0, non_sequences=s, n_steps=n, return_updates=False)
+            return s * 0.5, inner, inner.sum(), inner
+
+        return ns.scan(row, outputs_info=[start, None, None, None], n_steps=5, return_updates=False)
+
+    for n in (0, 1, 30):
+        compiled = ns.jit(table)
+        for found, expected in zip(compiled(0.9, n), ns.jit(table, mode="python")(0.9, n), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-13)
