@@ -16,15 +16,10 @@ from .shape import atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel, resha
 from .sizes import as_arrays, axis_of, dim, fixed_int, refuse, shape_of, size_of
 from .variable import Variable, as_variable, at_line, implements, op
 
-_PYTHON = {"i": 0, "f": 0.0, "c": 0j}  # a Python number of a kind, for promotion
-
 
 def common_dtype(arrays: Sequence[Variable]) -> str:
-    """NumPy's common dtype; Python numbers give way to arrays."""
-    types = [x.type for x in arrays]
-    if all(type_.weak for type_ in types):
-        return dtype_name(np.result_type(*(type_.dtype for type_ in types)))
-    return dtype_name(np.result_type(*(_PYTHON[type_.kind] if type_.weak else np.dtype(type_.dtype) for type_ in types)))
+    """NumPy's common dtype. As there, a number of Python that becomes part of an array counts as float64, int64 or complex128."""
+    return dtype_name(np.result_type(*(x.type.dtype for x in arrays)))
 
 
 def _joined(arrays: Sequence[Variable], axis: int, dtype: Any, name: str) -> Variable:

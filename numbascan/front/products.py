@@ -14,7 +14,8 @@ import numpy as np
 from ..ops.contract import CONTRACT
 from ..types import show_shape
 from . import reductions
-from .joining import stack
+from .joining import common_dtype, stack
+from .math import cast
 from .shape import moveaxis, ravel, reshape, transpose
 from .ufuncs import FUNCTIONS
 from .variable import Variable, as_variable, at_line, implements, op
@@ -113,11 +114,17 @@ def dot(a: Any, b: Any, out: None = None) -> Variable:
     no_out("dot", out)
     x, y = as_variable(a), as_variable(b)
     if not x.ndim or not y.ndim:
-        return x * y
+        return _scaled(x, y)
     x_labels = [*(("a", k) for k in range(x.ndim - 1)), "sum"]
     y_labels: list[Hashable] = [("b", k) for k in range(y.ndim)]
     y_labels[max(y.ndim - 2, 0)] = "sum"
     return contraction("dot", x, x_labels, y, y_labels, [label for label in (*x_labels, *y_labels) if label != "sum"])
+
+
+def _scaled(x: Variable, y: Variable) -> Variable:
+    """x * y, of which Python numbers count as arrays: NumPy's products make arrays of them."""
+    dtype = common_dtype([x, y])
+    return cast(x, dtype) * cast(y, dtype)
 
 
 def _stacked(name: str, x1: Any, x2: Any, first: Labels, second: Labels) -> Variable:
@@ -190,7 +197,7 @@ def inner(a: Any, b: Any) -> Variable:
     """The sum of products over the last axes of `a` and `b`; a scalar multiplies."""
     x, y = as_variable(a), as_variable(b)
     if not x.ndim or not y.ndim:
-        return x * y
+        return _scaled(x, y)
     first, second = [("a", k) for k in range(x.ndim - 1)], [("b", k) for k in range(y.ndim - 1)]
     return contraction("inner", x, [*first, "sum"], y, [*second, "sum"], [*first, *second])
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import MissingInputError
-from ..ir.graph import Graph, close
+from ..ir.graph import Graph, close, free_inputs
 from ..ir.node import CONSTANT, Node, new_input
 from ..modes import Mode
 from ..types import TensorType, show_shape
@@ -58,7 +58,8 @@ class CompiledScan:
         known = {*inputs, *traced.trace.arrays}
         shared = [variable for node in maker.captured if (variable := shared_of(node)) is not None]
         shared += [variable for variable, _ in maker.carries]
-        self.symbolic = [node for node in maker.captured if node not in known and node.op is not CONSTANT and shared_of(node) is None]
+        known |= {node for node in maker.captured if node.op is CONSTANT or shared_of(node) is not None}
+        self.symbolic = [node for node in maker.captured if node not in known and not _is_made_here(node, known, maker.step.mark)]
         self.shared = shared
         if self.symbolic:
             return
@@ -115,6 +116,11 @@ class CompiledScan:
         if any(np.shares_memory(array, other) for k, array in enumerate(arrays) for other in arrays[:k]):
             raise ValueError(f"{where} holds arrays that share memory, so one result would overwrite the other; give each output its own")
         return arrays
+
+
+def _is_made_here(node: Node, known: Collection[Node], mark: int) -> bool:
+    """Has the step made a node that was there before: a value of constants, or of arrays that an earlier trace has captured?"""
+    return node.latest >= mark and not free_inputs([node], known)
 
 
 def _nodes(variables: Sequence[Variable]) -> list[Node]:

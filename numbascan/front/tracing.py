@@ -33,7 +33,7 @@ from .variable import CAPTURE, Variable
 class TraceResult:
     """What a traced function gave.
 
-    value: what it returned. mark: every node whose `latest` is smaller comes from outside. arrays: inputs made for the arrays that it
+    value: what it returned. mark: every node with a smaller serial was there before. arrays: inputs made for the arrays that it
     captured (with `bind=True` only): whoever calls the graph hands these arrays over. guards: what else it read from outside.
     """
 
@@ -67,7 +67,7 @@ def is_tracing() -> bool:
 
 
 def current_mark() -> int:
-    """The mark of the innermost trace: nodes whose `latest` is smaller lie outside it. 0 outside every trace."""
+    """The mark of the innermost trace: nodes with a smaller serial lie outside it. 0 outside every trace."""
     return _CONTEXT.marks[-1] if _CONTEXT.marks else 0
 
 
@@ -292,4 +292,4 @@ def depending(outputs: Sequence[Node], sources: Sequence[Node]) -> set[Node]:
 
 def _is_outer(node: Node, mark: int) -> bool:
     # an item is one output of its node: where the node is from outside, so is the item, made late or not
-    return node.op is INPUT or node.latest < mark or (node.op is ITEM and node.inputs[0].latest < mark)
+    return node.op is INPUT or node.serial < mark or (node.op is ITEM and node.inputs[0].serial < mark)

@@ -95,7 +95,7 @@ def make(
 
 
 def next_serial() -> int:
-    """A number that every node made later exceeds: `node.latest < mark` tells which nodes were made before, and not since."""
+    """A number that every node made later exceeds: with a smaller `serial` a node was there before, with a smaller `latest` not made since."""
     return next(_serials)
 
 

@@ -249,3 +249,19 @@ def test_results_that_are_equal_are_written_into_an_array_each(mode: Any) -> Non
     for given, rows, expected in zip(out, found, ([0.5, 2, 1], [2, 1, 4], [0.5, 2, 1]), strict=True):
         assert rows is given or np.shares_memory(rows, given)
         np.testing.assert_array_equal(rows, expected)
+
+
+@pytest.mark.parametrize(
+    "joined",
+    [
+        lambda x: np.hstack([x, 1.3]),
+        lambda x: np.stack([x[0], 1.3]),
+        lambda x: np.array([x[0], 2]),
+        lambda x: np.dot(x, 2.0),
+        lambda x: np.inner(3, x),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_python_numbers_that_become_arrays_have_the_dtype_of_arrays(joined: Any, dtype: str) -> None:
+    x = np.arange(3).astype(dtype)
+    np.testing.assert_array_equal(ns.jit(joined)(x), joined(x), strict=True)
