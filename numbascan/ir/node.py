@@ -95,7 +95,7 @@ def make(
 
 
 def next_serial() -> int:
-    """A number that every node made later exceeds: with a smaller `serial` a node was there before, with a smaller `latest` not made since."""
+    """A number that later nodes exceed: one with a smaller `serial` was there before, one with a smaller `latest` was not made since."""
     return next(_serials)
 
 
