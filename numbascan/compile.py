@@ -190,7 +190,7 @@ class Kernel:
         lean = rewritten(Graph(graph.inputs, plain_graphs(graph.outputs)), mode.without)
         lean_at = perf_counter()
         self.plan: Plan = plan(split_row_reads(lean), name, given, mode.check_finite, RESERVED)
-        self.text = module_text(self.plan.function, mode.fastmath)
+        self.text = module_text(self.plan.function, mode.fastmath, mode.threads)
         self._error_texts = error_texts(self.plan.function)
         generated = perf_counter()
         self.function: Callable[..., Any] = load(self.text, name)

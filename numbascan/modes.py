@@ -14,7 +14,7 @@ class Mode:
 
     target: "numba" (compiled, CPU), "python" (NumPy, one step at a time), "debug" (both, compared at every step), "cuda".
     fastmath: let the compiler reorder floating-point arithmetic.
-    threads: at most so many threads; None for as many as there are cores. It has no effect yet: everything runs in one thread.
+    threads: at most so many threads for loops over lanes; None for as many as there are cores. Results do not depend on it.
     check_finite: report the first NaN or infinity.
     without: names of rewrites to leave out, of those in docs/rewrites.md.
     """

@@ -3,39 +3,57 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..ir.loops import Argument, Call, Fail, Function, walk
-from .names import MEMORY, RANDOM, SCALARS, SPECIAL, VECMATH
+from .names import MEMORY, RANDOM, SCALARS, SPECIAL, THREADS, VECMATH
+from .parts import Part, parts_of
 from .text import statements
 
-RESERVED = (*SCALARS, *SPECIAL, *VECMATH, *MEMORY, *RANDOM, "njit", "types", "linalg", "sorting", "draws")
+RESERVED = (*SCALARS, *SPECIAL, *VECMATH, *MEMORY, *RANDOM, *THREADS, "njit", "types", "linalg", "sorting", "draws", "first", "last")
 """What the text uses besides Python's names."""
 _LOCATION = re.compile(r" \([^()]*, line \d+\)")
 _CALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\(")  # exp(x), not np.exp(x)
 _NUMBA_NAMES = {"bool": "boolean"}
 
 
-def module_text(function: Function, fastmath: bool = False) -> str:
-    """The whole module: imports, messages, signature, function. All it needs is written in it, but for named helpers of numbascan."""
+def module_text(function: Function, fastmath: bool = False, threads: int | None = None) -> str:
+    """The whole module: imports, messages, signature, function. All it needs is written in it, but for named helpers of numbascan.
+
+    Loops over lanes run in so many threads, None for as many as there are processors.
+    """
     messages = _named_messages(function)
-    body = "\n".join(statements(function.body, messages))
+    parts = parts_of(function, fastmath)  # for one thread, too: the same machine code gives the same bits
+    body = "\n".join(_body(function, parts, messages, threads or 0))
+    functions = [line for part in parts for line in (*part.function(messages), "", "")]
     options = ["cache=True", 'error_model="numpy"', "nogil=True", *(["fastmath=True"] if fastmath else [])]
     types = [_type_name(argument) for argument in function.arguments]
     signature = f"({types[0]},)" if len(types) == 1 else f"({', '.join(types)})"
     lines = [
-        *_imports(function, body),
+        *_imports(function, "\n".join([*functions, body])),
         "",
         *_array_types(function.arguments),
         *(f"{name} = {name + ': ' + _LOCATION.sub('', message)!r}" for message, name in messages.items()),
         "",
         "",
+        *functions,
         f"@njit({signature}, {', '.join(options)})",
         f"def {function.name}({', '.join(argument.name for argument in function.arguments)}):",
         body,
         "",
     ]
     return "\n".join(lines)
+
+
+def _body(function: Function, parts: Sequence[Part], messages: Mapping[str, str], threads: int) -> Iterator[str]:
+    """The lines of the function, calls in the place of its parts."""
+    own = {id(stmt) for part in parts for stmt in part.own}
+    loops = {id(part.loop): part for part in parts}
+    for stmt in function.body:
+        if id(stmt) in loops:
+            yield from loops[id(stmt)].call(threads)
+        elif id(stmt) not in own:
+            yield from statements([stmt], messages)
 
 
 def _scalar_type(dtype: str) -> str:
@@ -75,7 +93,8 @@ def _imports(function: Function, body: str) -> list[str]:
     lines += ["import numpy as np"] if "np." in body else []
     lines += ["from numba import njit, types"]
     called = set(_CALLED.findall(body))
-    for module, names in (("memory", MEMORY), ("random", RANDOM), ("scalars", SCALARS), ("special", SPECIAL), ("vecmath", VECMATH)):
+    helpers = {"memory": MEMORY, "random": RANDOM, "scalars": SCALARS, "special": SPECIAL, "threads": THREADS, "vecmath": VECMATH}
+    for module, names in helpers.items():
         used = sorted(called.intersection(names))
         if used:
             lines.append(f"from numbascan.emit.{module} import {', '.join(used)}")

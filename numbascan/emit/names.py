@@ -26,6 +26,9 @@ VECMATH = (
 MEMORY = ("small_array", "lanes")
 """In `numbascan.emit.memory`."""
 
+THREADS = ("in_threads",)
+"""In `numbascan.emit.threads`."""
+
 SPECIAL = ("digamma", "polygamma", "erfinv", "betaln")
 """In `numbascan.emit.special`: SciPy's machine code, for the CPU."""
 

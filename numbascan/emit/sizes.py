@@ -68,7 +68,7 @@ def _bytes(array: Alloc, known: dict[str, Any]) -> int:
 
 def _lengths(function: Function, stmts: Sequence[Stmt]) -> set[str]:
     """The arguments that decide how many steps the outermost loops make."""
-    names = {name for loop in function.body if isinstance(loop, For) and loop.kind == "time" for name, _ in names_in(loop.stop)}
+    names = {name for loop in function.body if isinstance(loop, For) and loop.kind in ("time", "lanes") for name, _ in names_in(loop.stop)}
     for stmt in reversed(stmts):
         if isinstance(stmt, Let) and stmt.name in names:
             names |= {name for name, _ in names_in(stmt.value)}
@@ -78,7 +78,7 @@ def _lengths(function: Function, stmts: Sequence[Stmt]) -> set[str]:
 def steps_of(function: Function, values: Sequence[Any]) -> int:
     """How many steps the outermost loops of a call make at most."""
     known = _known(function, values, list(walk(function.body)))
-    return sum(_number(loop.stop, known) for loop in function.body if isinstance(loop, For) and loop.kind == "time")
+    return sum(_number(loop.stop, known) for loop in function.body if isinstance(loop, For) and loop.kind in ("time", "lanes"))
 
 
 def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt], longer: Set[str] = frozenset()) -> dict[str, Any]:

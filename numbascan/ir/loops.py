@@ -281,7 +281,11 @@ class Alias(Stmt):
 
 @dataclass(slots=True)
 class For(Stmt):
-    """`for name in range(start, stop, step)`. `kind`: sequential; time, over the steps of a scan; simd, whose passes wait for nothing."""
+    """`for name in range(start, stop, step)`.
+
+    kind: sequential; time, over the steps of a scan; lanes, over steps none of which waits for another, memory taken outside for each of
+    them but shared with none; simd, short passes that wait for nothing.
+    """
 
     name: str
     start: Index

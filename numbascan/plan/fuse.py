@@ -86,7 +86,8 @@ def _merged(first: For, second: For) -> For | None:
     body = [_renamed(stmt, second.name, first.name) for stmt in second.body]
     if not _is_plain(first.body) or not _is_plain(body) or not _may_interleave(first, body):
         return None
-    kind = "time" if "time" in (first.kind, second.kind) else first.kind
+    kinds = {first.kind, second.kind}
+    kind = first.kind if len(kinds) == 1 else "time" if "time" in kinds else "sequential"
     return For(first.name, first.start, first.stop, [*first.body, *body], first.step, kind)
 
 

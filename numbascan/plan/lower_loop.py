@@ -52,12 +52,18 @@ class _Loop:
         steps = self.builder.variable("steps", self.n_steps, "int64") if self.spec.until is not None else None
         self.steps = self.n_steps if steps is None else steps
         outer_block = self.builder.block
-        with self.builder.loop("t", self.n_steps, kind="time", always=True) as t:
+        with self.builder.loop("t", self.n_steps, kind="lanes" if self._is_free(results) else "time", always=True) as t:
             homes = self.builder.steps_within(self._changing(results, buffers), self.builder.block)
             Step(self.scope, self.spec, t, results, buffers, steps).make()
         self.builder.home.update(homes)
         self.builder.written.update(dict.fromkeys(homes, outer_block))
         return [*buffers, *(self._finished(result) for result in results)]
+
+    def _is_free(self, results: Sequence[Result]) -> bool:
+        """Does no step wait for another one? Then they may run in any order."""
+        spec = self.spec
+        waits = spec.states or spec.carries or spec.mit_mots or spec.until is not None
+        return not waits and all(isinstance(request, All | Every) for result in results for request in result.kinds())
 
     # before the loop ------------------------------------------------------------------------------------------------
 

@@ -157,7 +157,7 @@ class _Lanes:
             For(time.name, first, stop, [For(self.at.name, 0, count, self._all(step, self.moved))], kind="time"),
             For(self.at.name, 0, count, [For(time.name, first, stop, moves)]),
         ]
-        return For(first.name, time.start, time.stop, passes, STEPS)
+        return For(first.name, time.start, time.stop, passes, STEPS, "time")
 
     def _all(self, stmts: Sequence[Stmt], stored: Sequence[str]) -> list[Stmt]:
         """The statements for one lane of a tile: scalars read from its rows, and those in `stored` written there in the end."""

@@ -1,5 +1,7 @@
 """Sums over the steps are taken while the loop runs: rows of which only the sum is read are not stored.
 
+Lanes, steps that hold a loop and wait for no other step, keep one number each, and these are added after the loop: lanes run in any order.
+
 Not handled: sums of what is computed from rows, and rows of a shape that only the run knows.
 """
 
@@ -10,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..ir.graph import toposort, users
 from ..ir.node import ITEM, Node, constant, new_input, outputs_of
-from ..ir.ports import SCAN, Carry, LoopSpec, loop_spec, scan_node
+from ..ir.ports import SCAN, Carry, LoopSpec, Trace, loop_spec, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import axes_sum, broadcast_to, call, cast, expand
 from .replace import with_results
@@ -50,8 +52,16 @@ def _sums(loop: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[
         is_rows = len(spec.mit_mots) <= index < len(spec.mit_mots) + len(spec.states) + len(spec.traces)
         asked = list(dict.fromkeys(readers[item]))
         if is_rows and asked and item not in outputs and all(map(_is_sum_of_rows, asked)):
-            found += [_as_found(node, index) for node in asked]
+            sums = [_as_found(node, index) for node in asked]
+            found += sums if not _has_lanes(loop) else [one for one in sums if one.axes and len(sums) == 1]
     return found
+
+
+def _has_lanes(loop: Node) -> bool:
+    """Has every step a loop of its own, and waits for no other step?"""
+    spec = loop_spec(loop)
+    waits = spec.states or spec.carries or spec.mit_mots or spec.until is not None
+    return not waits and any(node.op is SCAN for node in toposort(spec.inner_outputs()))
 
 
 def _index(item: Node) -> int:
@@ -72,6 +82,22 @@ def _as_found(node: Node, index: int) -> _Found:
 
 
 def _replaced(outputs: Sequence[Node], loop: Node, sums: Sequence[_Found]) -> tuple[Node, ...]:
+    return _with_sums_of_lanes(outputs, loop, sums) if _has_lanes(loop) else _with_carries(outputs, loop, sums)
+
+
+def _with_sums_of_lanes(outputs: Sequence[Node], loop: Node, sums: Sequence[_Found]) -> tuple[Node, ...]:
+    """`outputs` with rows that are summed in their lane, and these sums added behind the loop."""
+    spec = loop_spec(loop)
+    traces = list(spec.traces)
+    for one in sums:
+        traces[one.index] = Trace(axes_sum(cast(traces[one.index].write, _added_in(one)), one.axes))
+    new = replace(spec, traces=tuple(traces))
+    results = outputs_of(scan_node(settled(new.with_inner(new.inner_inputs(), sum_in_loop(new.inner_outputs())))))
+    others = {one.node: _total(axes_sum(results[one.index], (0,)), one) for one in sums}
+    return with_results(outputs, {loop: results}, others)
+
+
+def _with_carries(outputs: Sequence[Node], loop: Node, sums: Sequence[_Found]) -> tuple[Node, ...]:
     spec = loop_spec(loop)
     first, n_states = len(spec.mit_mots), len(spec.states)
     writes = [*(state.write for state in spec.states), *(trace.write for trace in spec.traces)]
@@ -84,14 +110,22 @@ def _replaced(outputs: Sequence[Node], loop: Node, sums: Sequence[_Found]) -> tu
     old += [next(rows) for _ in spec.carries]
     others: dict[Node, Node] = {}
     for one, total in zip(sums, rows, strict=True):
-        axes = (0, *(axis + 1 for axis in one.axes)) if one.keepdims else ()
-        others[one.node] = expand(cast(total, one.node.type.dtype), axes)
+        others[one.node] = _total(total, one)
     return with_results(outputs, {loop: old}, others)
+
+
+def _total(total: Node, one: _Found) -> Node:
+    axes = (0, *(axis + 1 for axis in one.axes)) if one.keepdims else ()
+    return expand(cast(total, one.node.type.dtype), axes)
+
+
+def _added_in(one: _Found) -> str:
+    return _ADDED_IN.get(one.node.type.dtype, one.node.type.dtype)
 
 
 def _carry(spec: LoopSpec, write: Node, one: _Found) -> Carry:
     """A sum that grows with every step."""
-    dtype = _ADDED_IN.get(one.node.type.dtype, one.node.type.dtype)
+    dtype = _added_in(one)
     row = axes_sum(cast(write, dtype), one.axes)
     shape = [dim for axis, dim in enumerate(one.node.type.shape) if not (one.keepdims and (axis == 0 or axis - 1 in one.axes))]
     zeros = broadcast_to(constant(0, dtype), [dim or 0 for dim in shape])

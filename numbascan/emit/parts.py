@@ -1,0 +1,95 @@
+"""Loops over lanes whose passes may run in several threads become functions of their own.
+
+    # before: rows = np.empty(100)                  # after: def f_lanes(first, last, x, out):
+    #         for i in range(n):                    #            rows = np.empty(100)
+    #             …                                 #            for i in range(first, last):
+    #                                               #                …
+    #                                               #        if not in_threads(f_lanes, 0, n, 1, 100, 0, (x, out)):
+    #                                               #            f_lanes(0, n, x, out)
+
+Only loops over time inside are worth a thread. Memory that nothing but the loop uses is taken by each thread for itself. An error in a
+thread leaves all to one thread, which meets the first error first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..ir.loops import Alias, Alloc, For, Function, Index, Let, Name, Stmt, names_in, sub, walk
+from .text import expression, statements
+
+OFTEN = 16  # steps of an inner loop of which only the passes know how many there are
+_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some passes of a loop as a function."""
+
+    name: str
+    loop: For
+    own: Sequence[Alloc]
+    reads: Sequence[str]
+
+    fastmath: bool
+
+    def function(self, messages: Mapping[str, str]) -> list[str]:
+        """The lines of its definition."""
+        head = f"def {self.name}({', '.join(('first', 'last', *self.reads))}):"
+        fastmath = ", fastmath=True" if self.fastmath else ""
+        return [f'@njit(error_model="numpy", nogil=True{fastmath})', head, *statements([*self.own, _any_passes(self.loop)], messages)]
+
+    def call(self, most: int) -> list[str]:
+        """The lines that stand for the loop; in at most so many threads, 0 for as many as there are processors."""
+        start, stop = expression(self.loop.start), expression(self.loop.stop)
+        values = f"({', '.join(self.reads)}{',' * (len(self.reads) == 1)})"
+        given = f"{self.name}, {start}, {stop}, {self.loop.step}, {expression(self._steps())}, {most}, {values}"
+        return [f"    if not in_threads({given}):", f"        {self.name}({', '.join((start, stop, *self.reads))})"]
+
+    def _steps(self) -> Index:
+        """The steps in a pass."""
+        time = next(stmt for stmt in walk(self.loop.body) if isinstance(stmt, For) and stmt.kind == "time")
+        steps = sub(time.stop, time.start)
+        inside = _made(self.loop.body) | {stmt.name for stmt in walk([self.loop]) if isinstance(stmt, For)}
+        return OFTEN if inside.intersection(name for name, _ in names_in(steps)) else steps
+
+
+def parts_of(function: Function, fastmath: bool) -> list[Part]:
+    """The loops of a function that are to be shared out."""
+    found: list[Part] = []
+    for stmt in function.body:
+        if isinstance(stmt, For) and stmt.kind == "lanes" and any(isinstance(one, For) and one.kind == "time" for one in walk(stmt.body)):
+            part = _part(function, stmt, f"{function.name}_lanes" + f"_{len(found) + 1}" * bool(found), fastmath)
+            found += [part] if part else []
+    return found
+
+
+def _part(function: Function, loop: For, name: str, fastmath: bool) -> Part | None:
+    """The loop as a function; None where its passes have more in common than what they read and the arrays they write to."""
+    others = [stmt for stmt in function.body if stmt is not loop]
+    own = [stmt for stmt in others if isinstance(stmt, Alloc) and stmt.name not in _words([one for one in others if one is not stmt])]
+    around = [stmt for stmt in others if stmt not in own]
+    changed = {stmt.name for stmt in walk([loop]) if isinstance(stmt, Let) and not stmt.is_new}
+    if changed - _made(loop.body) or _made(loop.body) & set(_words(around)):
+        return None
+    known = _made(around) | {argument.name for argument in function.arguments}
+    return Part(name, loop, own, [word for word in _words([*own, _any_passes(loop)]) if word in known], fastmath)
+
+
+def _any_passes(loop: For) -> For:
+    """The loop over whichever passes a call is given."""
+    return replace(loop, start=Name("int64", "first"), stop=Name("int64", "last"))
+
+
+def _made(stmts: Sequence[Stmt]) -> set[str]:
+    """The locals that statements make."""
+    return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Alloc | Alias) or (isinstance(stmt, Let) and stmt.is_new)}
+
+
+def _words(stmts: Sequence[Stmt]) -> dict[str, None]:
+    """The words in the text of statements, each once, in order."""
+    lines = statements(stmts, defaultdict(str))
+    return dict.fromkeys(word for line in lines for word in _WORD.findall(line))

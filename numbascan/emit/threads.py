@@ -1,0 +1,150 @@
+"""Passes of a loop in several threads. Importing this imports Numba.
+
+Threads are started for a call and end with it: nothing is left behind that a fork, or another library's threads, could meet. To start
+one takes 20 µs, so that work is shared out where it takes several times that. They take passes from a common counter, some at a time.
+
+Only on Linux; elsewhere nothing is shared out.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, config
+from numba.extending import intrinsic
+
+SHARE = 32_768  # steps of lanes that are worth a thread: 50 µs and more
+TAKES = 8  # how often each thread comes for more passes
+MOST = 64  # threads
+MASK = 1024  # processors that the system's answer has room for
+_long, _int, _byte = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+_pointer = _byte.as_pointer()
+
+
+@intrinsic
+def _in_threads(typing: Any, part: Any, start: Any, stop: Any, step: Any, work: Any, most: Any, arguments: Any) -> Any:
+    """Calls part(first, last, *arguments) for ranges that make up range(start, stop, step), in as many threads as there are processors.
+
+    work: steps in a pass. most: threads at most, 0 for no limit. False where nothing was done, since it is too little for threads, or
+    where a call has failed: then the caller calls `part` itself, which fails as it would have done without threads.
+    """
+    signature = types.boolean(part, types.int64, types.int64, types.int64, types.int64, types.int64, arguments)
+    kinds = (types.int64, types.int64, *arguments.types)
+    part.dispatcher.get_call_template(kinds, {})  # compiles it
+
+    def emit(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
+        if sys.platform != "linux":
+            return cgutils.false_bit
+        _, start, stop, step, work, most, values = args
+        done = cgutils.alloca_once_value(builder, cgutils.false_bit)
+        steps = builder.mul(builder.sub(stop, start), work)
+        with cgutils.if_unlikely(builder, builder.icmp_signed(">=", steps, _long(2 * SHARE))):
+            threads = _least(builder, _processors(builder), builder.sdiv(steps, _long(SHARE)), _long(MOST))
+            limit = builder.select(builder.icmp_signed(">", most, _long(0)), most, threads)
+            threads = _least(builder, threads, limit)
+            with builder.if_then(builder.icmp_signed(">", threads, _long(1))):
+                share = builder.sdiv(builder.sub(stop, start), builder.mul(threads, builder.mul(_long(TAKES), step)))
+                grain = builder.mul(step, builder.add(share, _long(1)))
+                job = _Job(context, builder, part.dispatcher.overloads[kinds], kinds)
+                builder.store(job.shared_out(start, stop, grain, cgutils.unpack_tuple(builder, values), threads), done)
+        return builder.load(done)
+
+    return signature, emit
+
+
+def _least(builder: ir.IRBuilder, first: Any, *others: Any) -> Any:
+    for other in others:
+        first = builder.select(builder.icmp_signed("<", other, first), other, first)
+    return first
+
+
+def _processors(builder: ir.IRBuilder) -> Any:
+    """How many processors this process may use."""
+    mask = cgutils.alloca_once(builder, ir.ArrayType(_long, MASK // 64))
+    builder.store(ir.Constant(mask.type.pointee, None), mask)
+    ask = _declared(builder, "sched_getaffinity", _int, [_int, _long, _pointer])
+    builder.call(ask, [_int(0), _long(MASK // 8), builder.bitcast(mask, _pointer)])
+    count = _declared(builder, "llvm.ctpop.i64", _long, [_long])
+    total = _long(0)
+    for k in range(MASK // 64):
+        total = builder.add(total, builder.call(count, [builder.load(cgutils.gep(builder, mask, 0, k))]))
+    return total
+
+
+def _declared(builder: ir.IRBuilder, name: str, returned: Any, taken: Any) -> Any:
+    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(returned, taken), name)
+
+
+class _Job:
+    """What threads share: the next pass that nobody has taken, whether a call failed, the last pass, passes to take, and the arguments."""
+
+    NEXT, FAILED, STOP, GRAIN, ARGUMENTS = range(5)
+
+    def __init__(self, context: Any, builder: ir.IRBuilder, compiled: Any, kinds: Any) -> None:
+        self.context, self.builder, self.compiled, self.kinds = context, builder, compiled, kinds
+        self.type = ir.LiteralStructType([_long] * 4 + [context.get_value_type(kind) for kind in kinds[2:]])
+        context.add_linking_libs([compiled.library])
+
+    def shared_out(self, start: Any, stop: Any, grain: Any, arguments: Any, threads: Any) -> Any:
+        """Starts threads, works with them, waits for them. True if no call failed."""
+        builder = self.builder
+        job = cgutils.alloca_once(builder, self.type)
+        for k, value in enumerate((start, _long(0), stop, grain, *arguments)):
+            builder.store(value, cgutils.gep_inbounds(builder, job, 0, k))
+        worker, shared = self._worker(), builder.bitcast(job, _pointer)
+        ids = cgutils.alloca_once(builder, ir.ArrayType(_long, MOST))
+        started = cgutils.alloca_once_value(builder, _long(0))
+        create = _declared(builder, "pthread_create", _int, [_pointer, _pointer, worker.type, _pointer])
+        join = _declared(builder, "pthread_join", _int, [_long, _pointer])
+        nothing = ir.Constant(_pointer, None)
+        with cgutils.for_range(builder, builder.sub(threads, _long(1))):
+            count = builder.load(started)
+            place = builder.bitcast(cgutils.gep(builder, ids, 0, count), _pointer)
+            failed = builder.call(create, [place, nothing, worker, shared])  # then there is one thread fewer
+            is_there = builder.zext(builder.icmp_signed("==", failed, _int(0)), _long)
+            builder.store(builder.add(count, is_there), started)
+        builder.call(worker, [shared])
+        with cgutils.for_range(builder, builder.load(started)) as loop:
+            builder.call(join, [builder.load(cgutils.gep(builder, ids, 0, loop.index)), nothing])
+        return builder.icmp_signed("==", builder.load(cgutils.gep_inbounds(builder, job, 0, self.FAILED)), _long(0))
+
+    def _worker(self) -> Any:
+        """The function that threads run: it takes passes until there are none left."""
+        module = self.builder.module
+        function = ir.Function(module, ir.FunctionType(_pointer, [_pointer]), module.get_unique_name("numbascan_thread"))
+        function.linkage = "internal"
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        job = builder.bitcast(function.args[0], self.type.as_pointer())
+
+        def field(k: int) -> Any:
+            return cgutils.gep_inbounds(builder, job, 0, k)
+
+        stop, grain = (builder.load(field(k)) for k in (self.STOP, self.GRAIN))
+        arguments = [builder.load(field(self.ARGUMENTS - 1 + k)) for k in range(1, len(self.kinds) - 1)]
+        again, work, end = (builder.append_basic_block(name) for name in ("again", "work", "end"))
+        builder.branch(again)
+        builder.position_at_end(again)
+        first = builder.atomic_rmw("add", field(self.NEXT), grain, "monotonic")
+        builder.cbranch(builder.icmp_signed("<", first, stop), work, end)
+        builder.position_at_end(work)
+        last = _least(builder, builder.add(first, grain), stop)
+        callee = self.context.declare_function(module, self.compiled.fndesc)
+        returned = self.compiled.signature.return_type
+        status, _ = self.context.call_conv.call_function(builder, callee, returned, self.kinds, [first, last, *arguments])
+        with cgutils.if_unlikely(builder, status.is_error):
+            builder.atomic_rmw("or", field(self.FAILED), _long(1), "monotonic")
+        builder.branch(again)
+        builder.position_at_end(end)
+        builder.ret(ir.Constant(_pointer, None))
+        return function
+
+
+def _one_thread(*_: Any) -> bool:
+    return False
+
+
+# NUMBA_DISABLE_JIT=1: Python runs generated code
+in_threads: Any = _one_thread if bool(vars(config)["DISABLE_JIT"]) else _in_threads
