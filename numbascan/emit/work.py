@@ -41,7 +41,8 @@ def work_of(function: Function, values: Sequence[Any]) -> Work:
     loops: list[Loop] = []
     total = 0
     for stmt in function.body:
-        operations = counter.statement(stmt)
+        with np.errstate(all="ignore"):  # rows that are not there yet are taken for zeros
+            operations = counter.statement(stmt)
         total += operations
         if isinstance(stmt, For) and operations:
             (line, *_) = statements([For(stmt.name, stmt.start, stmt.stop, [], stmt.step)], {}, 0)

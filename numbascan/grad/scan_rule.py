@@ -42,6 +42,7 @@ from ..ops.algebra import (
 from ..ops.card import apply
 from ..ops.history import HISTORY
 from ..ops.rows import is_window
+from .chains import in_cheap_order
 from .checkpoint import Checkpointed, needs_rows
 from .cotangent_rows import split_last
 from .kept import kept_values
@@ -146,6 +147,7 @@ class _Backward:
             return [None] * len(self.spec.outer_inputs())
         self.stored = self._stored_writes(list(step.values()))
         kept = kept_values(list(step.values()), self._writes(), self.spec.inner_inputs(), self.stored)
+        step = dict(zip(step, in_cheap_order(step.values(), [*kept, *self.stored]), strict=True))
         self.used = set(toposort(step.values(), stop=[*kept, *self.stored]))
         self._forward(kept)
         self._recurrence_ports(step)
@@ -202,8 +204,7 @@ class _Backward:
         converted = [one for k, one in enumerate(carried) if self._is_used(one) or (must_count and k == 0)]
         left = [carry for carry in spec.carries if all(carry.read is not one.reads[0] for one in converted)]
         states = (*spec.states, *(one.as_state() for one in converted))
-        traces = (*spec.traces, *(Trace(value) for value in kept))
-        loop = scan_node(settled(replace(spec, states=states, traces=traces, carries=tuple(left))))
+        loop = scan_node(settled(replace(spec, states=states, traces=(*spec.traces, *map(Trace, kept)), carries=tuple(left))))
         results = outputs_of(loop)
         self.state_rows = dict(zip((state.reads[0] for state in states), results, strict=False))
         self.kept_rows = dict(zip(kept, results[len(states) + len(spec.traces) :], strict=False))

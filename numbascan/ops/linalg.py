@@ -1,7 +1,7 @@
 """Linear algebra on matrices in the last two axes: systems, inverses, determinants, factors, eigenvalues, exponentials.
 
-Values and errors are those of NumPy and SciPy; compiled code calls the routines of `numbascan.emit.routines`; derivatives are in
-linalg_rules.py.
+Values and errors are those of NumPy and SciPy; compiled code calls the routines of `numbascan.emit.routines`, or holds the scalar
+statements of linalg_small.py; derivatives are in linalg_rules.py.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import numpy as np
 
 from ..ir.loops import least
 from ..types import Shape, TensorType, show_shape
+from . import linalg_small as small
 from .card import Card, at_line, register
 from .linalg_rules import RULES
-from .lowering import Indices, Library, Operands
+from .lowering import Indices, Library, Operands, Written
 from .sized import must_equal
 
 KNOWN_ROWS = 8  # up to so many rows there is a routine for each number of rows (SMALL in emit/routines/small.py)
@@ -206,7 +207,14 @@ def _rectangles() -> Samples:
 
 
 def _system(
-    name: str, card: str, core: int, evaluate: Callable[..., Any], routine: str, samples: Callable[[], Samples], **facets: Any
+    name: str,
+    card: str,
+    core: int,
+    evaluate: Callable[..., Any],
+    routine: str,
+    samples: Callable[[], Samples],
+    written: Written,
+    **facets: Any,
 ) -> Card:
     """The card of `a @ x = b` for a right-hand side with `core` axes of its own."""
 
@@ -216,7 +224,7 @@ def _system(
         shape = (*_joined(name, a, b, core), rows, *b.shape[b.rank - core + 1 :])
         return TensorType(float_dtype(a, b), shape)
 
-    lower = Library(_routine(routine), ((2, core), (core,)), _system_dims(name, core), dtypes=_dtypes, **facets)
+    lower = Library(_routine(routine), ((2, core), (core,)), _system_dims(name, core), dtypes=_dtypes, written=written, **facets)
     vjp, jvp = RULES[card]
     return register(Card(card, evaluate, infer, lower, samples=samples, vjp=vjp, jvp=jvp))
 
@@ -225,14 +233,18 @@ def _triangle_statics(attrs: dict[str, Any]) -> tuple[Any, ...]:
     return attrs["lower"], attrs["trans"], attrs["unit"]
 
 
-SOLVE = _system("solve", "solve", 2, _by_numpy("solve", np.linalg.solve), "linalg.solve_into", lambda: _systems(2))
-SOLVE_VECTOR = _system("solve", "solve_vector", 1, _by_numpy("solve", _solve_vector), "linalg.solve_vector_into", lambda: _systems(1))
+SOLVE = _system("solve", "solve", 2, _by_numpy("solve", np.linalg.solve), "linalg.solve_into", lambda: _systems(2), small.SOLVE)
+SOLVE_VECTOR = _system(
+    "solve", "solve_vector", 1, _by_numpy("solve", _solve_vector), "linalg.solve_vector_into", lambda: _systems(1), small.SOLVE
+)
 TRIANGULAR = _system(
     *("solve_triangular", "solve_triangular", 2, _triangular, "triangles.triangular_into", lambda: _triangles(2)),
+    small.TRIANGULAR,
     statics=_triangle_statics,
 )
 TRIANGULAR_VECTOR = _system(
     *("solve_triangular", "solve_triangular_vector", 1, _triangular, "triangles.triangular_vector_into", lambda: _triangles(1)),
+    small.TRIANGULAR,
     statics=_triangle_statics,
 )
 
@@ -244,6 +256,7 @@ def _matrix_card(
     results: tuple[tuple[int, bool], ...],
     samples: Callable[[], Samples],
     statics: Callable[[dict[str, Any]], tuple[Any, ...]] = lambda attrs: (),
+    written: Written | None = None,
 ) -> Card:
     """The card of a function of square matrices. `results`: how many of the last two axes each lacks, and whether it is real."""
 
@@ -254,15 +267,19 @@ def _matrix_card(
         return tuple(types) if len(types) > 1 else types[0]
 
     drops = [drop for drop, _ in results]
-    lower = Library(routine, ((2,), tuple(2 - drop for drop in drops)), _of_square(name, *drops), statics, _dtypes)
+    lower = Library(routine, ((2,), tuple(2 - drop for drop in drops)), _of_square(name, *drops), statics, _dtypes, written)
     vjp, jvp = RULES[name]
     return register(Card(name, _by_numpy(name, evaluate), infer, lower, samples=samples, vjp=vjp, jvp=jvp))
 
 
-INV = _matrix_card("inv", np.linalg.inv, _routine("linalg.inv_into"), ((0, False),), _single)
-DET = _matrix_card("det", np.linalg.det, _routine("linalg.det_into"), ((2, False),), _single)
-SLOGDET = _matrix_card("slogdet", np.linalg.slogdet, _routine("linalg.slogdet_into"), ((2, False), (2, True)), _single)
-CHOLESKY = _matrix_card("cholesky", np.linalg.cholesky, _routine("triangles.cholesky_into"), ((0, False),), _definite)
+INV = _matrix_card("inv", np.linalg.inv, _routine("linalg.inv_into"), ((0, False),), _single, written=small.INV)
+DET = _matrix_card("det", np.linalg.det, _routine("linalg.det_into"), ((2, False),), _single, written=small.DET)
+SLOGDET = _matrix_card(
+    "slogdet", np.linalg.slogdet, _routine("linalg.slogdet_into"), ((2, False), (2, True)), _single, written=small.SLOGDET
+)
+CHOLESKY = _matrix_card(
+    "cholesky", np.linalg.cholesky, _routine("triangles.cholesky_into"), ((0, False),), _definite, written=small.CHOLESKY
+)
 EXPM = _matrix_card(
     *("expm", _expm, lambda a: "spectral.expm_single_into" if float_dtype(a) in ("float32", "complex64") else "spectral.expm_into"),
     *(((0, False),), _single),

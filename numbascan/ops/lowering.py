@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Union
 
-from ..ir.loops import Expr, Index, Template
+from ..ir.loops import Expr, Index, Name, Template
 from ..types import TensorType
 
 Indices = tuple[Index, ...]
@@ -133,6 +133,48 @@ class Contract:
     """
 
 
+class Steps(Protocol):
+    """Statements on scalars in the making, where a routine is written out."""
+
+    def let(self, hint: str, value: Expr) -> Expr:
+        """A local that holds `value`."""
+        ...
+
+    def variable(self, hint: str, value: Expr) -> Name:
+        """A local of its own, which may be given other values."""
+        ...
+
+    def assign(self, name: Name, value: Expr) -> None:
+        """Gives a variable another value."""
+        ...
+
+    def exchange(self, condition: Expr, pairs: Sequence[tuple[Name, Name]]) -> None:
+        """The two variables of each pair change their values where `condition` holds."""
+        ...
+
+
+Matrix = Sequence[Sequence[Expr]]  # rows of elements
+Column = Sequence[Expr]
+Elements = dict[tuple[int, ...], Expr]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A routine on a real matrix of at most `rows` rows as scalar statements.
+
+    `prepared(steps, matrix, attrs)` is done once for all that reads the matrix. With what that gave, `refused` says whether to raise
+    LinAlgError with `message`, `columns` makes the columns of the solution of a system from those of the right-hand side, and `results`
+    the elements of each result of a function of the matrix alone.
+    """
+
+    rows: int
+    prepared: Callable[[Steps, Matrix, dict[str, Any]], Any]
+    refused: Callable[[Any], Expr] | None = None
+    message: str = ""
+    columns: Callable[[Steps, Any, Sequence[Column]], Sequence[Column]] | None = None
+    results: Callable[[Steps, Any], Sequence[Elements]] | None = None
+
+
 @dataclass(frozen=True)
 class Library:
     """A routine on whole C-contiguous arrays: `routine(results…, operands…, *statics)`, from `numbascan.emit.routines`.
@@ -146,6 +188,7 @@ class Library:
     dims: Callable[[Operands], tuple[Indices, ...]]  # one tuple per result
     statics: Callable[[dict[str, Any]], tuple[Any, ...]] = lambda attrs: ()
     dtypes: Callable[..., tuple[str, ...]] | None = None  # of the operands as handed over; default: as they are
+    written: Written | None = None  # instead of the call, for real matrices of few rows
 
 
 Lowering = Union[Elementwise, View, Generate, Passes, Fold, Contract, Library]  # noqa: UP007

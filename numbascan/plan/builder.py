@@ -12,13 +12,40 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..ir.loops import COMPARE, NOT, Alias, Alloc, Apply, Expr, Fail, For, If, Index, Let, Literal, Name, Stmt, Template, compare, names_in
+from ..ir.loops import (
+    COMPARE,
+    NOT,
+    Alias,
+    Alloc,
+    Apply,
+    Expr,
+    Fail,
+    For,
+    If,
+    Index,
+    Length,
+    Let,
+    Literal,
+    Name,
+    Stmt,
+    Template,
+    compare,
+    names_in,
+)
 
 if TYPE_CHECKING:
     from ..ir.node import Node
     from .scope import Scope
 
 RESERVED = {"np", "math", "numba", "range", "min", "max", "abs", "int", "float", "bool", "complex", "round", "divmod", "pow", "len"}
+
+_OF_COUNTS = {
+    "{0} + {1}",
+    "{0} * {1}",
+    "min({0}, {1})",
+    "max({0}, {1})",
+    "{1} if {0} == 1 else {0}",
+}  # not negative if the operands are not
 
 
 class Block:
@@ -28,6 +55,7 @@ class Block:
         self.parent, self.is_branch = parent, is_branch
         self.stmts: list[Stmt] = []
         self.memo: dict[tuple[Scope, Node, tuple[Index, ...]], Expr] = {}
+        self.checked: set[Expr] = set()  # what holds from here on
         self.depth: int = 0 if parent is None else parent.depth + 1
 
     def lookup(self, key: tuple[Scope, Node, tuple[Index, ...]]) -> Expr | None:
@@ -54,6 +82,8 @@ class Builder:
         self.counters: set[str] = set()  # names of loop indices; only other loops may use them again
         self.used = {*RESERVED, *taken}
         self.equal: dict[Index, Index] = {}
+        self.fixed: dict[str, Index] = {}  # locals that get one value, and what it is
+        self.moving: set[str] = set()  # those that may get others
 
     # names ----------------------------------------------------------------------------------------------------------
 
@@ -113,12 +143,14 @@ class Builder:
             return Literal(dtype, value)
         block = self._hoisted(value, keep_branch=True) if hoist else self.block
         name = self.fresh(hint, "v", block)
+        self.fixed[name] = value
         block.stmts.append(Let(name, value))
         return Name(value.dtype, name)
 
     def variable(self, hint: str | None, value: Index, dtype: str) -> Name:
         """A local of the current block that will be given other values later."""
         name = self.fresh(hint)
+        self.moving.add(name)
         self.emit(Let(name, value))
         return Name(dtype, name)
 
@@ -163,11 +195,33 @@ class Builder:
         return name
 
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
-        """Fails at run time unless `condition` holds; made as early as its operands are known."""
-        if condition == Literal("bool", True):
-            return
+        """Fails at run time unless `condition` holds; made as early as its operands are known, and once."""
         block = self._hoisted(condition, *numbers, keep_branch=True)
+        if condition == Literal("bool", True) or self._is_count(condition) or self._is_checked(condition, block):
+            return
+        if not any(is_element or name in self.moving or name in self.shapes for name, is_element in names_in(condition)):
+            block.checked.add(condition)
         block.stmts.append(If(negated(condition), [Fail(error, message, numbers)]))
+
+    def _is_checked(self, condition: Expr, block: Block | None) -> bool:
+        """Does a block, or one around it, fail already unless the condition holds?"""
+        while block is not None and condition not in block.checked:
+            block = block.parent
+        return block is not None
+
+    def _is_count(self, condition: Expr) -> bool:
+        """Does a condition ask whether something is 0 or more that is made of lengths alone?"""
+        is_asked = isinstance(condition, Apply) and condition.template.text == "{0} >= {1}" and condition.args[1] == 0
+        return is_asked and isinstance(condition, Apply) and self._is_not_negative(condition.args[0])
+
+    def _is_not_negative(self, number: Index) -> bool:
+        if isinstance(number, int):
+            return number >= 0
+        if isinstance(number, Name):
+            return number.name in self.fixed and self._is_not_negative(self.fixed[number.name])
+        if isinstance(number, Apply) and number.template.text in _OF_COUNTS:
+            return all(map(self._is_not_negative, number.args))
+        return isinstance(number, Length)
 
     def same(self, a: Index, b: Index, error: str, message: str) -> None:
         """Both dimensions must be equal: seen now, checked before, or checked at run time."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.loops import Apply, Expr, Index, Literal, Template
+from ..ir.loops import Apply, Expr, Index, Literal, Load, Name, Template
 from ..ir.node import Node
 from .arrays import named, oriented
-from .place import Place
+from .place import Place, is_small
 from .scope import Scope, cast, nest
 from .values import Indices, InLocals, InMemory, Value, indices_of
 from .write import copied, destinations, fixed_dims, in_locals, store
@@ -70,10 +70,26 @@ class _Contraction:
         from ..ops.lowering import Elementwise
 
         first, second = self.node.inputs
-        x = cast(self.scope.value(first).at(tuple(where[label] for label in self.a)), self.dtype)
-        y = cast(self.scope.value(second).at(tuple(where[label] for label in self.b)), self.dtype)
+        x = self._element(first, tuple(where[label] for label in self.a))
+        y = self._element(second, tuple(where[label] for label in self.b))
         assert isinstance(MUL.lower, Elementwise)
         return Apply(self.dtype, MUL.lower.code(self.dtype, self.dtype), (x, y))
+
+    def _element(self, operand: Node, index: Indices) -> Expr:
+        """An element of an operand; of a small argument it is read once, before the loop: a read takes 2 ms to compile."""
+        element: Expr = self.scope.value(operand).at(index)
+        if isinstance(element, Load) and is_small(operand) and self._is_argument(element):
+            same = (Name(element.dtype, name) for name, value in self.builder.fixed.items() if value == element)
+            label = "_".join((element.array, *map(str, element.index)))
+            element = next(filter(self.builder.is_known, same), None) or self.builder.let(label, element)
+        return cast(element, self.dtype)
+
+    def _is_argument(self, element: Load) -> bool:
+        """Is it an element, at a known place, of an array that a step was given and does not change?"""
+        kernel = self.scope.kernel
+        given = (kernel.scope.value(argument) for argument in kernel.graph.inputs)
+        is_given = any(isinstance(value, InMemory) and value.array == element.array for value in given)
+        return is_given and self.builder.block is not self.builder.root and all(isinstance(place, int) for place in element.index)
 
     def total(self, x: Expr, y: Expr) -> Expr:
         from ..ops.elementwise import ADD
@@ -115,8 +131,6 @@ class _Contraction:
         return Literal(self.dtype, False if self.dtype == "bool" else 0 if self.dtype[0] in "iu" else 0.0)
 
     def _accumulate(self, accumulator: Expr, where: dict[int, Index]) -> None:
-        from ..ir.loops import Name
-
         assert isinstance(accumulator, Name)
 
         def body(index: Indices) -> None:

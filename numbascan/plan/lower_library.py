@@ -6,6 +6,7 @@ from ..ir.loops import Alias, Call, Index, Template
 from ..ir.node import Node
 from ..ops.lowering import Library
 from ..types import TensorType
+from . import lower_small
 from .scope import Scope, View, cast, nest
 from .values import Computed, Indices, InLocals, InMemory, Value
 from .write import copied
@@ -13,6 +14,9 @@ from .write import copied
 
 def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
     """The values of a routine's results."""
+    written = lower_small.lower(scope, node, kind)
+    if written is not None:
+        return written
     view = View(scope, node)
     operand_ranks, result_ranks = kind.core
     types = tuple(parent.type for parent in node.inputs)

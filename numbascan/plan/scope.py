@@ -63,6 +63,7 @@ class Scope:
         self.places = placements(outputs, users(outputs))
         self.env: dict[Node, Value] = dict(env)
         self.several: dict[Node, list[Value]] = {}
+        self.prepared: dict[object, object] = {}  # what `lower_small` has made of matrices
         self.targets = dict(targets or {})
         self.rows_around: dict[Node, Waiting] = {}  # results of inner loops, and the row of the loop around that is to hold them
         self.placed: dict[Node, Waiting] = {}  # those of them that inner loops have written there

@@ -24,8 +24,6 @@ def network(u_tm4, x_tm3, y_tm1, W, W_in, W_back, W_out):
     contract = np.empty((n_steps + 4, W_in.shape[1]))
     u_tm4_rows = u_tm4[0:n_steps + 4]
     np.dot(u_tm4_rows, W_in, contract)
-    if u_tm4.shape[0] < n_steps + 4:
-        raise ValueError(ERROR_2, u_tm4.shape[0], n_steps + 4, n_steps)
     x_tm3_path = np.empty((n_steps + 3, x_tm3.shape[1]))
     for i in range(x_tm3.shape[1]):
         x_tm3_path[0, i] = x_tm3[0, i]

@@ -34,3 +34,31 @@ def test_a_routine_is_given_the_rows_of_the_steps_that_ran():
     compiled, plain = (ns.function([x], results, mode=mode)(1.0) for mode in (None, "python"))
     for one, expected in zip(compiled, plain, strict=True):
         np.testing.assert_array_equal(one, expected)
+
+
+def test_small_arguments_are_read_once_before_the_loop():
+    def f(h, x, A):
+        return ns.scan(lambda x, h, A: A @ x * (h @ x), outputs_info=x, non_sequences=[h, A], n_steps=3, return_updates=False)
+
+    h, x, A = np.array([0.5, -0.25]), np.ones(2), np.array([[0.5, 1.0], [-1.0, 0.25]])
+    compiled = ns.jit(f)
+    wanted = x
+    for row in compiled(h, x, A):
+        wanted = A @ wanted * (h @ wanted)
+        np.testing.assert_allclose(row, wanted)
+    before, _, step = compiled.source().partition("for t in")
+    assert (before.count("h[0]"), step.count("h[0]"), step.count("A[")) == (1, 0, 0)
+
+
+def test_small_arguments_read_in_a_choice_are_read_again_behind_it():
+    def f(h, x, n):
+        def step(x, h):
+            return nt.ifelse(x[0] > 1, lambda: x * (h @ x), lambda: x + h @ x) + h @ h
+
+        return ns.scan(step, outputs_info=x, non_sequences=h, n_steps=n, return_updates=False)
+
+    h, x = np.array([0.5, -0.25]), np.ones(2)
+    wanted = x
+    for row in ns.jit(f)(h, x, 30):
+        wanted = (wanted * (h @ wanted) if wanted[0] > 1 else wanted + h @ wanted) + h @ h
+        np.testing.assert_allclose(row, wanted)
