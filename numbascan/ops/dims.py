@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.graph import substitute, toposort
 from ..ir.loops import BIT_OR, CHOICE, OR, Template
 from ..ir.node import ITEM, Node, constant
 from ..ir.ports import SCAN, LoopSpec, loop_spec
@@ -40,10 +41,10 @@ def dim_node(node: Node, axis: int) -> Node:
     while stack:
         node, axis = stack.pop()
         known = node.type.shape[axis]
-        steps = _steps_of(node) if known is None and axis == 0 else None
-        behind = _same_dim(node, axis) if known is None and steps is None else []
-        if steps is not None:
-            sources[steps] = None
+        elsewhere = (_of_row(node, axis - 1) if axis else _steps_of(node)) if known is None else None
+        behind = _same_dim(node, axis) if known is None and elsewhere is None else []
+        if elsewhere is not None:
+            sources[elsewhere] = None
         elif not behind:
             sources[apply(DIM, node, axis=axis) if known is None else constant(known, "int64", weak=True)] = None
         fresh = [place for place in dict.fromkeys(behind) if place not in seen]
@@ -69,6 +70,30 @@ def _steps_of(node: Node) -> Node | None:
         return None
     n_steps = spec.n_steps
     return n_steps if n_steps.type.weak else apply(COMMON_DIM, n_steps, constant(1, "int64", weak=True))
+
+
+def _of_row(node: Node, axis: int) -> Node | None:
+    """A dimension of the rows that a loop has traced, where it can be told around the loop."""
+    found = _loop_of(node)
+    if found is None:
+        return None
+    spec, index = found
+    k = index - len(spec.mit_mots) - len(spec.states)
+    if not 0 <= k < len(spec.traces):
+        return None
+    return told_outside(spec, dim_node(spec.traces[k].write, axis))
+
+
+def told_outside(spec: LoopSpec, dim: Node) -> Node | None:
+    """A dimension that a step knows as a node around the loop; None where it depends on more than shapes and non-sequences."""
+    sequences = {read: seq.outer for seq in spec.seqs for read in seq.reads}
+    given = {port.read: port.outer for port in spec.non_seqs}
+    for asked in toposort([dim]):
+        of: Any = asked.attr("axis") if asked.op is DIM else None
+        if of is not None and asked.inputs[0] in sequences:
+            given[asked] = dim_node(sequences[asked.inputs[0]], of + 1)
+    (outside,) = substitute([dim], given)
+    return outside if set(spec.inner_inputs()).isdisjoint(toposort([outside])) else None
 
 
 def _of_initial(node: Node, axis: int) -> list[tuple[Node, int]]:

@@ -48,6 +48,10 @@ class Operands(Protocol):
         """Raise `error` at run time unless `condition` holds. {0}, {1}, … in the message stand for the numbers."""
         ...
 
+    def same(self, a: Index, b: Index, error: str, message: str) -> None:
+        """Raise `error` at run time unless two dimensions are equal; from here on they count as one."""
+        ...
+
 
 Dims = Callable[[Operands], Indices]
 

@@ -120,8 +120,7 @@ def unravelled(flat: Index, dims: Indices) -> Indices:
 
 def must_equal(view: Operands, a: Index, b: Index, message: str, error: str = "ValueError") -> None:
     """Checks two dimensions; {0} and {1} in the message stand for them."""
-    if a != b:
-        view.check(compare("==", a, b), error, message, a, b)
+    view.same(a, b, error, message)
 
 
 def not_negative(view: Operands, dim: Index, name: str) -> None:

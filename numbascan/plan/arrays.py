@@ -11,12 +11,12 @@ from ..ops.card import Card
 from ..ops.lowering import View as ViewLowering
 from .save_mem import is_loop_rows
 from .scope import Scope, View
-from .values import Indices, InMemory
+from .values import Indices, InMemory, Value
 
 UNCHANGED = {"broadcast_to", "sum_to", "of_shape", "linked", "disconnected_grad", "zero_grad"}
 """Views that check every dimension to be that of their operand where they leave an index as it is."""
 
-PROBES = (Name("int64", "probe 0"), Name("int64", "probe 1"))  # no names of Python: they never meet the user's
+PROBES = tuple(Name("int64", f"probe {k}") for k in range(4))  # no names of Python: they never meet the user's
 
 
 def oriented(scope: Scope, node: Node, dtype: str) -> tuple[str, bool]:
@@ -29,6 +29,12 @@ def oriented(scope: Scope, node: Node, dtype: str) -> tuple[str, bool]:
             if found is not None:
                 return named(scope, found), is_transpose != is_turned
     return scope.kernel.array_of(scope, value, dtype), is_transpose
+
+
+def in_memory(scope: Scope, node: Node) -> Value:
+    """A value as the memory that it reads element by element, in order; the value itself where it computes more than that."""
+    value = scope.value(node)
+    return value if isinstance(value, InMemory) else _found(scope, node, False) or value
 
 
 def named(scope: Scope, value: InMemory) -> str:
@@ -71,6 +77,8 @@ def _view(scope: Scope, node: Node) -> ViewLowering | None:
 def _found(scope: Scope, node: Node, is_turned: bool) -> InMemory | None:
     """The memory that a value (or its transpose) reads element by element, in order; None where it computes more than that."""
     value, rank = scope.value(node), node.type.rank
+    if not 0 < rank <= len(PROBES):
+        return None
     turn = -1 if is_turned else 1
     probes: Indices = PROBES[:rank]
     with scope.builder.branch() as made:

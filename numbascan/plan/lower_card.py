@@ -11,6 +11,7 @@ from ..ops.lowering import Contract, Elementwise, Fold, Generate, Library, Pass,
 from ..ops.lowering import View as ViewLowering
 from ..ops.reshape import axis_groups
 from . import lower_contract, lower_fold, lower_library
+from .arrays import in_memory
 from .place import Place
 from .save_mem import is_loop_rows
 from .scope import Scope, View, cast, nest, scalar_name
@@ -49,7 +50,7 @@ def _other_shape(scope: Scope, node: Node, dims: Indices) -> Value | None:
 
     What is computed is put into memory first if products alone read it: they would copy it anyway.
     """
-    value = scope.value(node.inputs[0])
+    value = in_memory(scope, node.inputs[0])
     if node in scope.targets or not dims:
         return None
     groups = axis_groups(value.dims, dims)

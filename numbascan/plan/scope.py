@@ -153,9 +153,14 @@ class View:
         return cast(element, "int64")
 
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
+        self.scope.builder.check(condition, error, message + self._where(), *numbers)
+
+    def same(self, a: Index, b: Index, error: str, message: str) -> None:
+        self.scope.builder.same(a, b, error, message + self._where())
+
+    def _where(self) -> str:
         origin = self.node.origin
-        where = f" ({origin[0]}, line {origin[1]})" if origin else ""
-        self.scope.builder.check(condition, error, message + where, *numbers)
+        return f" ({origin[0]}, line {origin[1]})" if origin else ""
 
 
 def nest(builder: Builder, dims: Sequence[Index], body: Callable[[Indices], None], letters: str = "ijklmnpq") -> None:

@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 from ..ir.loops import Expr, Index, Load, Store
 from ..ir.node import Node
+from ..ops.card import Card
+from ..ops.lowering import Passes
 from .place import is_small
 from .scope import Scope, cast, nest, scalar_name
+from .storage import Rows
 from .values import Indices, InLocals, InMemory, Value, indices_of
 
 
@@ -61,8 +64,27 @@ def destinations(scope: Scope, node: Node, dims: Indices) -> list[InMemory]:
     waiting = scope.targets.get(node)
     if waiting:
         return [one.place(dims) for one in waiting]
+    row = _row_ahead(scope, node)
+    if row is not None:
+        return [row.place(dims)]
     array = scope.builder.alloc(node.name or node.op.name, dims, node.type.dtype)
     return [InMemory(node.type, dims, array)]
+
+
+def _row_ahead(scope: Scope, node: Node) -> Rows | None:
+    """The row of a result that is this value with parts of it replaced, one after the other, and nothing else reads it."""
+    while node not in scope.targets:
+        readers = scope.readers.get(node, ())
+        if len(readers) != 1 or not _replaces_part(readers[0], node):
+            return None
+        node = readers[0]
+    (row, *others) = scope.targets[node]
+    return row if isinstance(row, Rows) and not others else None
+
+
+def _replaces_part(reader: Node, node: Node) -> bool:
+    kind = reader.op.lower if isinstance(reader.op, Card) else None
+    return isinstance(kind, Passes) and kind.inside is not None and reader.inputs[0] is node
 
 
 def store(place: InMemory, index: Indices, expr: Expr, combine: str = "") -> Store:

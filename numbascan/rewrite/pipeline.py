@@ -12,6 +12,7 @@ from ..ops.control import IF_ELSE, with_bodies
 from .merge_inouts import merge_inouts
 from .merge_scans import merge_scans
 from .one_step import one_step
+from .push_out_checks import push_out_checks
 from .push_out_dot import push_out_dot
 from .push_out_non_seq import push_out_non_seq
 from .push_out_output import push_out_output
@@ -24,6 +25,7 @@ Pass = Callable[[Sequence[Node]], tuple[Node, ...]]
 PASSES: tuple[Pass, ...] = (
     one_step,
     merge_scans,
+    push_out_checks,
     merge_inouts,
     remove_unused,
     push_out_non_seq,

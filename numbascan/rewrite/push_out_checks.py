@@ -1,0 +1,64 @@
+"""Results that a step only checks for their dimensions are traced without the check, which is made of all rows behind the loop.
+
+    # before: traces sum_to(z, n, m)        # after: traces z, of all rows: sum_to(rows, steps, n, m)
+
+Gradients are such results, of one value often: then one trace of it is left (merge_inouts).
+
+Not handled: loops that end early, and dimensions that only the step knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..ir.node import Node, outputs_of
+from ..ir.ports import LoopSpec, Trace, loop_spec, scan_node
+from ..ir.respecialise import settled
+from ..ops.algebra import dims_of, node_of
+from ..ops.dims import told_outside
+from ..ops.sized import SizedCard, filled, sized
+from .replace import with_loops
+
+CHECKS = ("broadcast_to", "sum_to")  # where the type stays what it was: open dimensions that meet are equal
+
+
+def push_out_checks(outputs: Sequence[Node]) -> tuple[Node, ...]:
+    """`outputs` with such checks behind the loops."""
+    return with_loops(outputs, _changed)
+
+
+def _changed(loop: Node) -> Sequence[Node] | None:
+    spec = loop_spec(loop)
+    if spec.until is not None:
+        return None
+    peeled = [_peeled(spec, trace.write) for trace in spec.traces]
+    if not any(checks for _, checks in peeled):
+        return None
+    node = scan_node(settled(replace(spec, traces=tuple(Trace(write) for write, _ in peeled))))
+    node.origin = node.origin or loop.origin
+    results = list(outputs_of(node))
+    for k, (_, checks) in enumerate(peeled, len(spec.mit_mots) + len(spec.states)):
+        for card, dims in checks:
+            results[k] = sized(card, (results[k],), (dims_of(results[k])[0], *dims))
+    return results
+
+
+def _peeled(spec: LoopSpec, write: Node) -> tuple[Node, list[tuple[SizedCard, tuple[Node, ...]]]]:
+    """The value that is checked, and the checks, the innermost first."""
+    checks: list[tuple[SizedCard, tuple[Node, ...]]] = []
+    while (dims := _dims_outside(spec, write)) is not None:
+        assert isinstance(write.op, SizedCard)
+        checks.insert(0, (write.op, dims))
+        write = write.inputs[0]
+    return write, checks
+
+
+def _dims_outside(spec: LoopSpec, write: Node) -> tuple[Node, ...] | None:
+    """The dimensions that a result is checked for, around the loop; None where it is another result, or where only the step knows them."""
+    if write.op.name not in CHECKS or write.type != write.inputs[0].type:
+        return None
+    nest = filled(write.attr("shape"), iter(write.inputs[1:]))
+    found = [told_outside(spec, node_of(dim)) for dim in nest]
+    dims = tuple(dim for dim in found if dim is not None)
+    return dims if len(dims) == len(found) else None
