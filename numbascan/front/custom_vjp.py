@@ -25,6 +25,7 @@ from ..ops.algebra import cast, dims_of, is_float, zeros_like
 from ..ops.card import at_line, user_line
 from ..ops.control import custom_vjp_node
 from ..ops.of_shape import of_shape
+from .draw_scopes import no_draws
 from .tracing import close_over, describe, trace
 from .tree import LEAF, NONE, Structure, flatten, n_leaves, paths, unflatten
 from .tree import describe as describe_structure
@@ -97,7 +98,8 @@ class CustomVjp:
     def _node(self, structure: Structure, operands: list[Node]) -> Any:
         names = self.names(structure)
         inputs = [new_input(node.type, node.name or name) for node, name in zip(operands, names, strict=True)]
-        traced = trace(self.__wrapped__, unflatten(structure, map(Variable, inputs)), placeholders=inputs)
+        with no_draws("a function of ns.custom_vjp"):
+            traced = trace(self.__wrapped__, unflatten(structure, map(Variable, inputs)), placeholders=inputs)
         leaves: list[Any] = []
         returned = flatten(traced.value, leaves)
         results = [as_variable(leaf).node for leaf in leaves]
@@ -207,6 +209,7 @@ class _Rule:
             _RUNNING.functions.pop()
         return close_over([*inputs, *above], [as_variable(leaf).node for leaf in leaves], mark)
 
+    @no_draws("a rule of ns.custom_vjp")
     def _run(self, inputs: Sequence[Node], above: Sequence[Node], results: Sequence[Node]) -> Any:
         """What bwd makes of the cotangents `above` of the results, after fwd on `inputs`."""
         own = [*inputs, *above]

@@ -15,6 +15,7 @@ from ..grad.forward import tangents as moved
 from ..ir.graph import free_inputs, substitute
 from ..ir.node import Node, constant, new_input
 from ..ops.algebra import is_float, zeros_like
+from .draw_scopes import put_outside
 from .gradients import (
     along,
     check_cost,
@@ -27,6 +28,7 @@ from .gradients import (
     linked,
     second_nodes,
 )
+from .runner import Seen
 from .transforms import Jitted, jit
 from .tree import Structure, describe, flatten, paths, unflatten
 from .variable import Variable, as_variable
@@ -95,6 +97,7 @@ def _called(
         given[place] = unflatten(structure, [leaf if node is None else Variable(node) for leaf, node in zip(leaves, group, strict=True)])
     found: list[Any] = []
     returned = flatten(f(*given, **kwargs), found)
+    put_outside(back)
     return _Call([arguments[place % len(args)] for place in places], back, returned, [as_variable(leaf).node for leaf in found])
 
 
@@ -301,12 +304,16 @@ class _Vjp(Transformed):
         self.__signature__ = inspect.signature(self.__call__)  # else that of f would give names to what this is called with
 
     def __call__(self, args: tuple[Any, ...], given: Any) -> Any:
-        made = _called(self.__wrapped__, range(len(args)), args, {}, self.what, mixed=True)
-        values = _leaves_like(given, made.returned, "ns.vjp: the function returns {0}, the cotangent is {1}; give the same nest")
-        pairs = [(node, value) for node, value in zip(made.leaves, values, strict=True) if is_float(node.type)]
-        outputs = [node for node, _ in pairs]
-        seeds = [along(value, node, "ns.vjp: a cotangent") for node, value in pairs]
-        return tuple(made.nests(gradients(outputs, seeds, made.wrt, self.what, (), "ignore", made.links)))
+        return _pulled(_called(self.__wrapped__, range(len(args)), args, {}, self.what, mixed=True), given)
+
+
+def _pulled(made: _Call, given: Any) -> tuple[Any, ...]:
+    """The cotangents of a call's arguments."""
+    values = _leaves_like(given, made.returned, "ns.vjp: the function returns {0}, the cotangent is {1}; give the same nest")
+    pairs = [(node, value) for node, value in zip(made.leaves, values, strict=True) if is_float(node.type)]
+    outputs = [node for node, _ in pairs]
+    seeds = [along(value, node, "ns.vjp: a cotangent") for node, value in pairs]
+    return tuple(made.nests(gradients(outputs, seeds, made.wrt, _Vjp.what, (), "ignore", made.links)))
 
 
 def _leaves_like(value: Any, wanted: Structure, message: str) -> list[Any]:
@@ -321,7 +328,8 @@ def _leaves_like(value: Any, wanted: Structure, message: str) -> list[Any]:
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """`f(*args)`, and a function that takes cotangents of the results to a tuple of cotangents of the arguments.
 
-    The cotangents are nested and shaped as the results. Integer arguments get None, an argument that plays no part zeros.
+    The cotangents are nested and shaped as the results. Integer arguments get None, an argument that plays no part zeros. Both see the
+    same random draws and values of shared variables: those of the call.
 
     Raises ValueError for cotangents that do not fit, NullGradientError.
 
@@ -330,9 +338,19 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     >>> pull(np.array([10.0, 100.0]))
     (array([ 20., 400.]),)
     """
+    value, pull, _ = recorded_vjp(f, args)
+    return value, pull
+
+
+def recorded_vjp(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Seen]:
+    """What `vjp` gives, and the values of shared variables that it comes from."""
     pull = transform(_Vjp, f)
-    value = f(*args) if isinstance(f, Jitted) else jit(f)(*args)
-    return value, lambda cotangent: pull(args, cotangent)
+    run = (f if isinstance(f, Jitted) else jit(f)).recorded(*args)
+    if run is None:  # part of a graph: one call of f is both the value and what is differentiated
+        made = _called(f, range(len(args)), args, {}, _Vjp.what, mixed=True)
+        return unflatten(made.returned, made.outside(made.leaves)), lambda cotangent: _pulled(made, cotangent), {}
+    value, seen = run
+    return value, lambda cotangent: pull.replayed(seen, args, cotangent), seen
 
 
 class _Jvp(Transformed):
@@ -374,3 +392,8 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
         raise TypeError("ns.jvp: args and tangents must be tuples of the same length, one tangent for each argument")
     result: tuple[Any, Any] = transform(_Jvp, f)(tuple(args), tuple(tangents))
     return result
+
+
+def replayed_jvp(f: Callable[..., Any], seen: Seen, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+    """What `jvp` gives, from values of shared variables that were seen before."""
+    return transform(_Jvp, f).replayed(seen, args, tangents)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..ir.graph import substitute
 from ..ir.node import Node, new_input
 from ..ir.ports import NonSeq, Seq
 from ..ops.random import DRAW_NUMBERS, RANDOM_BITS
@@ -39,6 +40,11 @@ class Counter:
     key: Key
     first: Variable
     count: int = 0
+
+    @property
+    def reads(self) -> list[Node]:
+        """What the step reads."""
+        return [self.first.node, *(word.node for word in self.key)]
 
 
 @dataclass(eq=False)
@@ -65,7 +71,10 @@ class StepDraws:
 
 @dataclass(eq=False)
 class CallDraws:
-    """The draws of a function that is traced for immediate calls. They go on from the stream's own state; `updates` carries it."""
+    """The draws of a function that is traced for immediate calls. They go on from the stream's own state; `updates` carries it.
+
+    is_part: the function is called in another trace, so that what it draws must be drawn by what is traced there.
+    """
 
     next: dict[Stream, Variable] = field(default_factory=dict)
     is_part: bool = False
@@ -95,6 +104,22 @@ class CallDraws:
         return {stream.state: advanced(stream.state, number) for stream, number in self.next.items()}
 
 
+@dataclass(frozen=True)
+class NoDraws:
+    """A function that may be run several times for one call, so that what it drew would be different numbers each time."""
+
+    what: str
+
+    def take(self, stream: Stream) -> tuple[Key, Variable]:
+        """TypeError."""
+        raise TypeError(f"{stream.name} draws in {self.what}{at_line()}; draw outside it, and pass the numbers as an argument")
+
+    def loop(self, stream: Stream, counter: Counter) -> LoopDraws:
+        """TypeError."""
+        self.take(stream)
+        raise AssertionError
+
+
 class DrawGuards(Guards):
     """Guards of what draws. Made for immediate calls it holds for none in a trace, where nothing may be drawn for good; and vice versa."""
 
@@ -108,8 +133,7 @@ class DrawGuards(Guards):
 
 class _Scopes(threading.local):
     def __init__(self) -> None:
-        self.stack: list[StepDraws | CallDraws] = []
-        self.count = 0  # of draws
+        self.stack: list[StepDraws | CallDraws | NoDraws] = []
 
 
 _SCOPES = _Scopes()
@@ -125,15 +149,29 @@ def step_draws() -> Iterator[StepDraws]:
 
 @contextmanager
 def call_draws() -> Iterator[CallDraws]:
-    """While a function is traced for immediate calls. Inside another trace its draws are those of what is traced there: `is_part`."""
-    scope, before = CallDraws(), _SCOPES.count
-    with nullcontext() if is_tracing() else _within(scope):
+    """While a function is traced for immediate calls. Where another trace runs nothing that it draws counts: it is called once more."""
+    scope = CallDraws()
+    with _within(scope):
         yield scope
-    scope.is_part = is_tracing() and _SCOPES.count > before
+    scope.is_part = is_tracing() and bool(scope.next)
 
 
 @contextmanager
-def _within(scope: StepDraws | CallDraws) -> Iterator[None]:
+def no_draws(what: str) -> Iterator[None]:
+    """While a function is run that must not draw."""
+    with _within(NoDraws(what)):
+        yield
+
+
+def put_outside(back: dict[Node, Node]) -> None:
+    """After a call of a function on inputs of its own: how far it got in its streams, in terms of what was given for them."""
+    scope = _SCOPES.stack[-1] if _SCOPES.stack else None
+    if isinstance(scope, CallDraws):
+        scope.next = {stream: Variable(substitute([number.node], back)[0]) for stream, number in scope.next.items()}
+
+
+@contextmanager
+def _within(scope: StepDraws | CallDraws | NoDraws) -> Iterator[None]:
     _SCOPES.stack.append(scope)
     try:
         yield
@@ -143,14 +181,8 @@ def _within(scope: StepDraws | CallDraws) -> Iterator[None]:
 
 def take(stream: Stream) -> tuple[Key, Variable]:
     """Key and number of one draw, here and now."""
-    _SCOPES.count += 1
     if _SCOPES.stack:
         return _SCOPES.stack[-1].take(stream)
-    if is_tracing():
-        raise TypeError(
-            f"{stream.name} draws in a function that ns.jit, ns.grad or the like traces{at_line()}, which carries no updates; "
-            "draw in the step of a scan, or make the graph with symbolic variables and compile it with ns.function(..., updates=...)"
-        )
     state = stream.new_state()
     key, number = parts(state)
     stream.pending[state] = advanced(state, number + 1)
@@ -200,11 +232,8 @@ class LoopDraws:
 
 def loop_draws(stream: Stream, counter: Counter, immediate: bool) -> LoopDraws:
     """The draws of a loop that is made here; `immediate`: for calls that carry the stream's own state by themselves."""
-    _SCOPES.count += 1
     if _SCOPES.stack:
         return _SCOPES.stack[-1].loop(stream, counter)
-    if is_tracing():
-        take(stream)  # raises
     state = stream.state if immediate else stream.new_state()
     key, first = parts(state)
 

@@ -27,6 +27,7 @@ from .draw_scopes import Key, take
 from .shape import broadcast_sizes, broadcast_to, reshape
 from .shared import SharedVariable, shared, shared_of
 from .sizes import count_of, sizes_of, value_of
+from .tracing import is_tracing
 from .variable import Variable, as_variable, at_line, op
 
 Shape = tuple[Any, ...]  # ints, and traced integers where only the run knows
@@ -40,6 +41,8 @@ class Stream:
     """
 
     def __init__(self, seed: int | None = None, name: str | None = None) -> None:
+        if is_tracing():
+            raise TypeError(f"a RandomStream is made in a function that is traced{at_line()}: it would be made once; make it outside")
         self.name = name or "random"
         self._seed = _seed_of(seed)
         self.state = self._state(0)

@@ -23,7 +23,7 @@ class RandomStream(Counts):
     Argument: seed, an int from 0 to 2**64 - 1; None: one that the system gives.
 
     A method makes one more draw. In a graph its state is carried on by the updates that `ns.scan` returns, or `stream.updates()`; without
-    them a function repeats its draws. A ScanFunction carries it on by itself.
+    them a function repeats its draws. A ScanFunction, and a function that `ns.jit`, `ns.grad` or `ns.vmap` made, carries it on by itself.
 
     `size`: the shape, an int or a sequence of ints, which may be traced; None: that of the parameters, which broadcast. `dtype`: float64,
     or float32 if asked for, or if all parameters are float32; int64 for whole numbers.

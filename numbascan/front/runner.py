@@ -19,6 +19,8 @@ from ..ops.lowering import View
 from .shared import Container, SharedVariable
 from .tree import LEAF, Structure, unflatten
 
+Seen = dict[Container, np.ndarray]
+
 
 class Runner:
     """Runs a graph whose inputs are the arguments, then `shared`, and whose outputs are the results, then the new values of `targets`.
@@ -60,6 +62,16 @@ class Runner:
                     container.value = value
                 return results[: self._n_results]
         return self._run(values, out)
+
+    def recorded(self, values: Sequence[Any]) -> tuple[list[np.ndarray], Seen]:
+        """What `run` gives, and the values of shared variables that it started from."""
+        with _Held(self._locks):
+            seen = {container: container.value for container in self._shared}
+            return self.run(values), seen
+
+    def replayed(self, values: Sequence[Any], seen: Seen) -> list[np.ndarray]:
+        """The results for values of shared variables that were seen before. Nothing is stored."""
+        return self._run([*values, *(seen.get(container, container.value) for container in self._shared)], None)[: self._n_results]
 
     def prepare(self, values: list[Any]) -> None:
         """Compiles for arguments like these, without running."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ir.graph import substitute
-from ..ir.node import Node, new_input
+from ..ir.node import Node, constant, new_input
 from ..ir.ports import row_of
 from ..types import TensorType
 from .draw_scopes import Counter, DrawGuards, step_draws
@@ -92,7 +92,7 @@ class StepTracer:
                 traced = trace(self.fn, arguments, bind=bind, placeholders=self._placeholders(bind), arrays=arrays)
             marks.append(traced.mark)
             returned = parse_returned(traced.value, self.outs, self.where)
-            if not self._numbers_changed(returned):
+            if not self._numbers_changed(returned, draws.counters):
                 self._check_states(returned)
                 if draws.counters and traced.guards is not None:
                     traced = replace(traced, guards=DrawGuards(traced.guards))
@@ -185,16 +185,16 @@ class StepTracer:
                 for leaf, write in zip(group.leaves, writes, strict=True):
                     yield group, leaf, write
 
-    def _numbers_changed(self, returned: Returned) -> bool:
+    def _numbers_changed(self, returned: Returned, draws: dict[Stream, Counter]) -> bool:
         """Gives initial values that are numbers the type of the step's result; whether that was news."""
         numbers = [(leaf, write) for _, leaf, write in self._recurrent(returned) if leaf.number is not None]
         news = [(leaf, write) for leaf, write in numbers if leaf.row not in (write.type, write.type.strong())]
-        changes = [(leaf, write.type.strong(), self._number_as(leaf, write)) for leaf, write in news]
+        changes = [(leaf, write.type.strong(), self._number_as(leaf, write, draws)) for leaf, write in news]
         for leaf, row, outer in changes:
             leaf.row, leaf.outer = row, outer
         return bool(changes)
 
-    def _number_as(self, leaf: Leaf, write: Node) -> Node:
+    def _number_as(self, leaf: Leaf, write: Node, draws: dict[Stream, Counter]) -> Node:
         """The number with dtype and shape of `write`, in the graph around the loop."""
         assert leaf.number is not None
         check_number(leaf.number, write, leaf.reads[0].name, f"{self.scan}: {leaf.label}")
@@ -206,7 +206,8 @@ class StepTracer:
             return cast.node
         if write.type.size is not None:
             return broadcast(cast, write.type.shape).node
-        (row,) = substitute((write,), self._rows_outside())
+        numbers = {read: constant(0, read.type.dtype) for draw in draws.values() for read in draw.reads}
+        (row,) = substitute((write,), self._rows_outside() | numbers)
         return broadcast(cast, Variable(row).shape).node
 
     def _rows_outside(self) -> dict[Node, Node]:

@@ -102,8 +102,7 @@ class LoopMaker:
         return close_over([*self.reads, *self._draw_reads(), *self.explicit], self._writes(), self.step.mark, changing=carried)
 
     def _draw_reads(self) -> list[Node]:
-        counters = self.step.draws.values()
-        return [read.node for counter in counters for read in (counter.first, *counter.key)]
+        return [read for counter in self.step.draws.values() for read in counter.reads]
 
     def spec(self, n_steps: Node) -> LoopSpec:
         """The ports around the step."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +74,7 @@ def parse_returned(value: Any, outs: tuple[OutKey, ...] | None, where: str) -> R
         )
     structures = [None] * len(items) if outs is None else [structure for structure, _, _ in outs]
     outputs = tuple(_leaves(item, structure, k, where) for k, (item, structure) in enumerate(zip(items, structures, strict=True)))
-    return Returned(outputs, tuple(_pair(pair, where) for pair in updates), condition, is_list)
+    return Returned(outputs, tuple(_read_updates(updates, where)), condition, is_list)
 
 
 def _count(items: Sequence[Any], what: str) -> str:
@@ -145,9 +145,13 @@ def _pairs(updates: Any) -> list[tuple[Any, Any]]:
     return pairs
 
 
-def _pair(pair: tuple[Any, Any], where: str) -> tuple[SharedVariable, Node]:
-    shared, value = pair
-    return shared, _node(value, f"{where}: the update of {shared.name or shared}")
+def _read_updates(pairs: list[tuple[Any, Any]], where: str) -> Iterator[tuple[SharedVariable, Node]]:
+    seen: set[Node] = set()
+    for shared, value in pairs:
+        if shared.node in seen:
+            raise ValueError(f"{where} gives {shared.name or shared} two new values; give one")
+        seen.add(shared.node)
+        yield shared, _node(value, f"{where}: the update of {shared.name or shared}")
 
 
 def _outputs(value: Any, outs: tuple[OutKey, ...] | None, where: str) -> tuple[list[Any], bool]:

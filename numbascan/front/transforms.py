@@ -16,13 +16,14 @@ import numpy as np
 
 from ..compile import key_of, remember
 from ..errors import TracerBoolError, TracerError
-from ..ir.graph import Graph, close, free_inputs
-from ..ir.node import Node, new_input
+from ..ir.graph import Graph, close, free_inputs, substitute
+from ..ir.node import Node, constant, new_input
 from ..modes import Mode, as_mode
 from ..types import TensorType
+from .draw_scopes import DrawGuards, call_draws
 from .guards import Guards
 from .kinds import Kinds, prepared, quick_key, sequence_axes, small_type, without
-from .runner import Runner, assembled
+from .runner import Runner, Seen, assembled
 from .shared import SharedVariable, shared_of
 from .tracing import in_mode, refuse_leaked, trace
 from .tree import Structure, flatten, paths, unflatten
@@ -65,6 +66,7 @@ class Traced:
     arrays: dict[Node, np.ndarray]
     shared: tuple[SharedVariable, ...]
     outputs: tuple[Node, ...]
+    updates: dict[SharedVariable, Node]  # the states of the random streams that it draws from
     structure: Structure
     guards: Guards | None
     is_symbolic: bool  # it uses variables whose values nobody knows here
@@ -75,8 +77,8 @@ class Compiled:
 
     def __init__(self, traced: Traced, mode: Mode, name: str, profile: bool) -> None:
         nodes = [*traced.inputs, *traced.arrays, *(variable.node for variable in traced.shared)]
-        self.graph = close(nodes, traced.outputs)
-        self.runner = Runner(self.graph, mode, name, traced.shared, specialise=False, profile=profile)
+        self.graph = close(nodes, [*traced.outputs, *traced.updates.values()])
+        self.runner = Runner(self.graph, mode, name, traced.shared, tuple(traced.updates), specialise=False, profile=profile)
         self.arrays, self.guards = list(traced.arrays.values()), traced.guards
         self._assembled = assembled(traced.structure)
 
@@ -84,6 +86,15 @@ class Compiled:
         """The results. `key`: what decides the kind of the values, where that is known."""
         results = self.runner.run([*values, *self.arrays] if self.arrays else values, None, key)
         return self._assembled(results)
+
+    def recorded(self, values: Sequence[Any]) -> tuple[Any, Seen]:
+        """The results, and the values of shared variables that they come from."""
+        results, seen = self.runner.recorded([*values, *self.arrays])
+        return self._assembled(results), seen
+
+    def replayed(self, values: Sequence[Any], seen: Seen) -> Any:
+        """The results for such values of shared variables, which stay as they are."""
+        return self._assembled(self.runner.replayed([*values, *self.arrays], seen))
 
     def prepare(self, values: list[Any]) -> None:
         """Compiles without running."""
@@ -125,6 +136,28 @@ class Jitted:
         if key is not None and all(map(operator.is_, args, values)):
             remember(self._known, key, compiled)
         return compiled.run(values, key)
+
+    def recorded(self, *args: Any) -> tuple[Any, Seen] | None:
+        """What a call gives, and the values of shared variables that it comes from; None where that has no value here."""
+        values, compiled = self._found(args)
+        return None if compiled is None else compiled.recorded(values)
+
+    def replayed(self, seen: Seen, *args: Any) -> Any:
+        """What a call gives from values of shared variables that were seen before, and so from the same draws. It stores none."""
+        values, compiled = self._found(args)
+        if compiled is not None:
+            return compiled.replayed(values, seen)
+        leaves: list[Any] = []
+        with call_draws() as draws:
+            structure = flatten(self.__wrapped__(*args), leaves)
+        states = [stream.state for stream in draws.next]
+        known = {state.node: constant(seen[state.container]) for state in states if state.container in seen}
+        return unflatten(structure, map(Variable, substitute([as_variable(leaf).node for leaf in leaves], known)))
+
+    def _found(self, args: Sequence[Any]) -> tuple[list[Any], Compiled | None]:
+        leaves: list[Any] = []
+        structure = flatten((args, {}), leaves)
+        return ([], None) if any(isinstance(leaf, Variable) for leaf in leaves) else self._find(structure, leaves)
 
     def _find(self, structure: Structure, leaves: list[Any]) -> tuple[list[Any], Compiled | None]:
         """The arguments as compiled code takes them, and the code; None where the function uses variables without a value."""
@@ -206,15 +239,17 @@ class Jitted:
         names = self._names(structure)
         inputs = tuple(new_input(type_, name) for type_, name in zip(types, names, strict=True))
         args, kwargs = unflatten(structure, map(Variable, inputs))
-        with in_mode(self.mode):
+        with in_mode(self.mode), call_draws() as draws:
             result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs)
         leaves: list[Any] = []
         returned = flatten(result.value, leaves)
         outputs = tuple(as_variable(leaf).node for leaf in leaves)
-        free = free_inputs(outputs, bound=(*inputs, *result.arrays))
+        updates = {state: value.node for state, value in draws.updates().items()}
+        free = free_inputs([*outputs, *updates.values()], bound=(*inputs, *result.arrays))
         refuse_leaked(free, self.name)
         shared = [variable for variable in map(shared_of, free) if variable is not None]
-        return Traced(inputs, result.arrays, tuple(shared), outputs, returned, result.guards, len(shared) < len(free))
+        guards = DrawGuards(result.guards) if updates and result.guards is not None else result.guards
+        return Traced(inputs, result.arrays, tuple(shared), outputs, updates, returned, guards, draws.is_part or len(shared) < len(free))
 
     # what was compiled ----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import GradientError, MissingInputError, NullGradientError
-from .derivatives import jvp, vjp
+from .derivatives import recorded_vjp, replayed_jvp
 from .transforms import Jitted, jit
 from .tree import flatten, unflatten
 from .variable import Variable
@@ -32,7 +32,7 @@ def verify_grad(
 
     The results of `fun` are summed with random weights. The gradient of that sum by reverse mode is held against central differences,
     element by element of every argument; forward mode along a random direction is held against reverse mode. Forward mode is left out
-    where it meets a function that ns.custom_vjp made.
+    where it meets a function that ns.custom_vjp made. A function that draws random numbers has the same draws in all of these.
 
     Arguments:
         fun: a function of arrays, one for each element of `point`, which gives an array or a nest of arrays.
@@ -80,7 +80,7 @@ class _Projected:
         self.active = [k for k, value in enumerate(arguments) if value.dtype.kind in "fc"]
         if not self.active:
             raise NullGradientError(f"ns.verify_grad: no argument of {fun.name} is a float, so there is no derivative; give 3.0 for 3")
-        value, self.pull = vjp(fun, *arguments)
+        value, self.pull, self.seen = recorded_vjp(fun, tuple(arguments))
         leaves: list[Any] = []
         self.structure = flatten(value, leaves)
         if any(isinstance(leaf, Variable) for leaf in leaves):
@@ -138,13 +138,14 @@ class _Projected:
 
     def _at(self, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
         leaves: list[Any] = []
-        flatten(self.fun(*arguments), leaves)
+        flatten(self.fun.replayed(self.seen, *arguments), leaves)
         return [np.asarray(leaf) for leaf in leaves]
 
     def check_forward(self, gradients: dict[int, np.ndarray], rtol: float) -> None:
         """GradientError unless forward mode agrees with reverse mode."""
         try:
-            _, moved = jvp(self.fun, self.arguments, [self.directions.get(k) for k in range(len(self.arguments))])
+            directions = tuple(self.directions.get(k) for k in range(len(self.arguments)))
+            _, moved = replayed_jvp(self.fun, self.seen, tuple(self.arguments), directions)
         except NullGradientError:  # reverse mode has one: a rule of ns.custom_vjp
             return
         leaves: list[Any] = []

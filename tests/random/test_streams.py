@@ -203,6 +203,20 @@ def test_a_number_as_initial_value_takes_no_draw_twice(srng):
     np.testing.assert_array_equal(ns.function([], path)(), ns.function([], expected)())
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_number_as_initial_value_takes_the_shape_of_a_draw_that_only_the_run_knows(srng, mode):
+    start = nt.dvector("start")
+    step = lambda x, y: (x * 0.5, y + srng.normal(x, 1.0))  # noqa: E731 - the shape of y is that of the draw
+    (_, path), updates = ns.scan(step, outputs_info=[start, 1], n_steps=3)
+    run = ns.function([start], path, updates=updates, mode=mode)
+    for length in (2, 20):
+        assert run(np.zeros(length)).shape == (3, length)
+    other = nt.random.RandomStream(42)
+    expected, _ = ns.scan(lambda y: y + other.normal(size=2), outputs_info=nt.ones(2), n_steps=3)
+    srng.seed(42)
+    np.testing.assert_array_equal(run(np.zeros(2)), ns.function([], expected)())
+
+
 # loops in loops, lanes ----------------------------------------------------------------------------------------------
 
 

@@ -106,14 +106,20 @@ class Run:
         self.names: dict[str, Any] = {
             "np": np,
             "ns": ns,
-            **{word: getattr(words, word) for word in ("as_updates", "ifelse", "inc", "numbers", "put")},
+            **{word: getattr(words, word) for word in ("as_updates", "ifelse", "inc", "numbers", "put", "stream")},
         }
         exec(compile(program.setup(), "<program>", "exec"), self.names)
         self.step, self.arguments, self.options = (self.names[key] for key in ("step", "arguments", "options"))
         self.mode, self.program = mode, program
+        self.stream: Any = self.names.get("srng")
 
     def shared(self) -> dict[str, Any]:
         return {name: value.get_value() for name, value in self.names.items() if isinstance(value, ns.SharedVariable)}
+
+    def final(self) -> dict[str, Any]:
+        """What a call left behind: the shared variables, and how many numbers the stream has drawn."""
+        drawn = {} if self.stream is None else {"srng": max(state.get_value()[2] for state in self.stream.states)}
+        return {**self.shared(), **drawn}
 
     def called(self) -> list[Any]:
         """As a decorated function."""
@@ -121,8 +127,8 @@ class Run:
         return list(result)
 
     def at_once(self) -> list[Any]:
-        """By an immediate call; programs with shared variables by a decorated one."""
-        if self.shared():
+        """By an immediate call; programs with shared variables or draws by a decorated one."""
+        if self.final():
             return self.called()
         result, _ = ns.scan(self.step, **self.arguments, mode=self.mode, return_list=True, **self.options)
         return list(result)
@@ -174,6 +180,7 @@ class Run:
             arguments["n_steps"] = inputs[-1]
         outputs, updates = ns.scan(self.step, **arguments, return_list=True, **self.options)
         f = ns.function(inputs, read(outputs), updates=updates, mode=self.mode, on_unused_input="ignore")
+        words.aligned(self.stream)
         return list(f(*values))
 
     @staticmethod
@@ -245,7 +252,7 @@ def differences(program: Program, ways: list[str], known: Callable[[], bool] = l
             run = Run(program, "python" if "python" in way else None)
             with quiet():
                 found = _by_way(run, way, want, known)
-            compare(way, found, run.shared(), _read(program, want) if way.startswith("read") else want)
+            compare(way, found, run.final(), _read(program, want) if way.startswith("read") else want)
         except Difference as difference:
             yield difference
         except Exception as error:

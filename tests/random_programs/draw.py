@@ -9,6 +9,7 @@ import numpy as np
 
 from . import reference
 from .generate import MOST_ELEMENTS, Choices, Chooser, Maker, Refused
+from .streams import Stream
 from .trees import Body, Expr, Port, Program
 from .words import numbers
 
@@ -158,6 +159,8 @@ class Drawing(Choices):
             self.leaf(f"C{k}", self.env[f"C{k}"], traced=False)
         if self.gradients and self.chance(0.15):
             self.captured_again()
+        if self.chance(0.3):
+            self.env["srng"] = Stream(7)
         for k in range(self.weighted(((8, 0), (1.5, 1), (0.5, 2)))):
             value = self.array(f"s{k}", self.choice(self.dtypes), self.shape())
             self.arrays[-1] = (f"s{k}", f"ns.shared({self.arrays[-1][1]}, name='s{k}')")

@@ -26,14 +26,17 @@ Known = Callable[[], bool]
 
 
 class Traced:
-    """A program as a graph over variables: its cost, and what that is made of. variable: one for an array of a name and value."""
+    """A program as a graph over variables: its cost, and what that is made of. variable: one for an array of a name and value.
 
-    def __init__(self, program: Program, cost: Cost, variable: Callable[[str, Any], Any], **options: Any) -> None:
+    stream: the one that it draws from, made outside; None: one of its own.
+    """
+
+    def __init__(self, program: Program, cost: Cost, variable: Callable[[str, Any], Any], stream: Any = None, **options: Any) -> None:
         self.program, self.definition = program, cost
         self.names: dict[str, Any] = {
             "np": np,
             "ns": ns,
-            **{word: getattr(words, word) for word in ("as_updates", "ifelse", "inc", "numbers", "put", "slope")},
+            **{word: getattr(words, word) for word in ("as_updates", "ifelse", "inc", "numbers", "put", "slope", "stream")},
         }
         self.inputs: dict[str, Any] = {}
         self.shared: dict[str, Any] = {}
@@ -45,8 +48,11 @@ class Traced:
                 self.names[name] = self.shared[name] = ns.shared(values[name], name=name)
             else:
                 self.names[name] = self.inputs[name] = variable(name, values[name])
+        if stream is not None:
+            self.names["stream"] = lambda seed: stream
         exec(compile(program.definition(), "<program>", "exec"), self.names)
         outputs, updates = self._scan(options)
+        words.aligned(self.names.get("srng"))
         new = {name: updates[variable] for name, variable in self.shared.items() if variable in updates}
         self.results = [nt.as_tensor_variable(value) for value in cost.values(outputs, new)]
         self.cost = nt.as_tensor_variable(cost.of(self.results))
@@ -161,11 +167,12 @@ class Check:
         graph = self.traced()
         if graph.shared:
             return
+        stream = words.stream(7)
         places = tuple(k for k, name in enumerate(graph.inputs) if name in graph.wrt)
 
         def f(*arrays: Any) -> Any:
             given_ = dict(zip(graph.inputs, arrays, strict=True))
-            return Traced(self.program, self.plain.cost, lambda name, value: given_[name]).cost
+            return Traced(self.program, self.plain.cost, lambda name, value: given_[name], stream).cost
 
         values = [self.values[name] for name in graph.inputs]
         cost, found = ns.jit(ns.value_and_grad(f, places, disconnected_inputs="ignore"), mode=mode)(*values)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .streams import drawn
 from .trees import Expr
 
 if TYPE_CHECKING:
@@ -403,6 +404,7 @@ OPERATIONS: tuple[tuple[float, Operation], ...] = (
     (2.5, product),
     (0.8, linear),
     (0.5, created),
+    (2, drawn),
 )
 
 

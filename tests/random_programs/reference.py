@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .streams import Stream
 from .words import numbers
 
 # nests ----------------------------------------------------------------------------------------------------------------
@@ -71,6 +72,22 @@ def shared_values(names: dict[str, Any]) -> Iterator[dict[str, Shared]]:
         yield found
     finally:
         names.update(found)
+
+
+def streams_of(names: dict[str, Any]) -> dict[str, Stream]:
+    """The random streams among `names`."""
+    return {name: value for name, value in names.items() if isinstance(value, Stream)}
+
+
+@contextlib.contextmanager
+def numbered(names: dict[str, Any], t: int) -> Iterator[None]:
+    """While this runs, streams draw the numbers of step t."""
+    streams = streams_of(names).values()
+    for stream in streams:
+        stream.begin(t)
+    yield
+    for stream in streams:
+        stream.end(t)
 
 
 def parse(returned: Any) -> tuple[list[Any], list[tuple[Any, Any]], bool]:
@@ -181,7 +198,9 @@ class Loop:
     def call(self, t: int) -> Step:
         """One step."""
         names = self.fn.__globals__
-        outputs, pairs, stop = parse(self.fn(*self.arguments(t, self.histories)))
+        with numbered(names, t):
+            returned = self.fn(*self.arguments(t, self.histories))
+        outputs, pairs, stop = parse(returned)
         updates = {}
         for old, value in pairs:
             (name,) = [name for name in self.shared if names[name] is old]
@@ -206,6 +225,7 @@ class Loop:
                 self.ran = t + 1
                 if stop:
                     break
+        new.update({name: np.uint64(stream.count * self.ran) for name, stream in streams_of(names).items() if not stream.outside})
         return [stacked(kept, like) for kept, like in zip(rows, example, strict=True)], new
 
     def _check(self, outputs: list[Any]) -> None:
@@ -241,6 +261,8 @@ class Truncated(Loop):
         self.record, self.first = record, first
 
     def call(self, t: int) -> Step:
+        if t == 0:
+            super().call(0)  # says how much a step draws
         return self.record[t] if t < self.first else super().call(t)
 
 
@@ -299,7 +321,14 @@ def run(
 def _inner_scan(fn: Any, **keywords: Any) -> Any:
     """ns.scan inside a step."""
     wants_updates = keywords.pop("return_updates", True)
-    outputs, new = run(fn, **keywords)
+    streams = streams_of(fn.__globals__).values()
+    for stream in streams:
+        stream.enter()
+    try:
+        outputs, new = run(fn, **keywords)
+    finally:
+        for stream in streams:
+            stream.leave()
     assert not new
     found = outputs[0] if len(outputs) == 1 else outputs
     return (found, {}) if wants_updates else found
@@ -349,6 +378,7 @@ def namespace(noise: Noise | None = None) -> dict[str, Any]:
         "np": np,
         "ns": ns,
         "numbers": numbers,
+        "stream": Stream,
         "put": _put,
         "inc": _inc,
         "ifelse": _ifelse,

@@ -130,6 +130,8 @@ class Program:
     def definition(self, noisy: bool = False) -> str:
         """The same, without the arrays."""
         lines = ["", *self.step.lines(noisy), ""]
+        if any("srng." in line for line in lines):
+            lines.insert(0, "srng = stream(7)")
         arguments = [f"{key}={self._items(kind)}" for key, kind in (("sequences", "seq"), ("non_sequences", "non_seq")) if self._has(kind)]
         if self._has("state"):
             arguments.append(f"outputs_info={self._items('state', 'trace')}")
@@ -156,10 +158,12 @@ class Program:
 PRELUDE = """\
 import numpy as np
 import numbascan as ns
-from random_programs.words import as_updates, ifelse, inc, numbers, put
+from random_programs.words import as_updates, ifelse, inc, numbers, put, stream
 """
 
 EPILOGUE = """
 for mode in ("python", None):
+    if "srng" in globals():
+        srng.seed(7)
     print(ns.scan(step, mode=mode, **options)(**arguments))
 """

@@ -27,6 +27,17 @@ def numbers(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
     return np.asarray(found).astype(dtype)[()]
 
 
+def stream(seed: int) -> nt.random.RandomStream:
+    """A stream of random numbers."""
+    return nt.random.RandomStream(seed)
+
+
+def aligned(srng: Any) -> None:
+    """Lets a place in a graph draw what an immediate call draws."""
+    for state in [] if srng is None else srng.states[1:]:
+        state.set_value(srng.state.get_value())
+
+
 def as_updates(pairs: list[tuple[Any, Any]]) -> Any:
     """Updates as a dict."""
     return dict(pairs)
