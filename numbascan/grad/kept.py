@@ -7,15 +7,45 @@ from collections.abc import Collection, Sequence
 from ..ir.graph import toposort
 from ..ir.node import ITEM, Node
 from ..ops.card import Card
-from ..ops.lowering import Contract, Library
+from ..ops.lowering import Contract, Elementwise, Library
 
 KEPT_PRODUCTS = 64  # a contraction of fewer multiplications is computed again: storing and loading its result costs as much
 
 
 def kept_values(backward: Sequence[Node], forward: Sequence[Node], inputs: Collection[Node], stored: Collection[Node]) -> list[Node]:
-    """The contractions and factorisations of the forward step that the backward step reads, but for what is `stored` anyway."""
-    heavy = {node for node in toposort(forward, stop=inputs) if _is_heavy(node)} - set(stored)
-    return [node for node in toposort(backward, stop={*heavy, *stored}) if node in heavy]
+    """The contractions and factorisations of the forward step that the backward step reads, but for what is `stored` anyway.
+
+    Where it needs several of them for their sum alone, or for another value of each element, that value stands for them.
+    """
+    known = toposort(forward, stop=inputs)
+    heavy = {node for node in known if _is_heavy(node)} - set(stored)
+    kept = [node for node in toposort(backward, stop={*heavy, *stored}) if node in heavy]
+    while (join := _join(backward, kept, stored, set(known))) is not None:
+        value, parts = join
+        kept = [*(node for node in kept if node not in parts), value]
+    return kept
+
+
+def _join(
+    backward: Sequence[Node], kept: Sequence[Node], stored: Collection[Node], known: Collection[Node]
+) -> tuple[Node, list[Node]] | None:
+    """A value of the forward step, and those kept ones that the backward step reads for it alone; None where there is none of several."""
+    readers: dict[Node, set[Node]] = {node: {node} if node in backward else set() for node in kept}
+    for node in toposort(backward, stop={*kept, *stored}):
+        for parent in node.inputs if node not in readers else ():
+            if parent in readers:
+                readers[parent].add(node)
+    parts: dict[Node, list[Node]] = {}
+    for node, found in readers.items():
+        if len(found) == 1:
+            parts.setdefault(next(iter(found)), []).append(node)
+    fitting = (pair for pair in parts.items() if len(pair[1]) > 1 and pair[0] in known and _is_as_large(*pair))
+    return next(fitting, None)
+
+
+def _is_as_large(value: Node, parts: Sequence[Node]) -> bool:
+    """Is a value computed element by element, and no larger than one of its parts?"""
+    return isinstance(value.op, Card) and isinstance(value.op.lower, Elementwise) and all(value.type == part.type for part in parts)
 
 
 def _is_heavy(node: Node) -> bool:

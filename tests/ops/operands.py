@@ -7,7 +7,7 @@ import operator
 import numpy as np
 
 from numbascan.emit.text import expression
-from numbascan.ir.loops import Apply, Load, Name, Template
+from numbascan.ir.loops import Apply, Load, Name, Template, compare
 from numbascan.ops.card import evaluate
 from numbascan.ops.lowering import Fold, Generate, Passes, View
 from numbascan.types import TensorType
@@ -46,6 +46,9 @@ class ConcreteOperands:
             raise {"ValueError": ValueError, "IndexError": IndexError, "ZeroDivisionError": ZeroDivisionError}[error](
                 message.format(*map(self.value, numbers))
             )
+
+    def same(self, a, b, error, message):
+        self.check(compare("==", a, b), error, message, a, b)
 
     def value(self, expr):
         with np.errstate(all="ignore"):
