@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..ir.node import Node
-from ..ops.algebra import call, terms_of
+from ..ops.algebra import call, terms_of, unchecked
 from ..ops.card import Card
 from ..ops.lowering import Contract
 from ..ops.reshape import reshaped
@@ -52,6 +52,11 @@ def split_products(contribution: Node) -> tuple[list[Node], list[Product]]:
         else:
             others.append(node)
     return others, products
+
+
+def factors_of(contribution: Node) -> list[Node]:
+    """What the products in a contribution are made of, without checks: several may be made of the same value."""
+    return [unchecked(factor) for product in split_products(contribution)[1] for factor in (product.a, product.b)]
 
 
 def _is_outer(node: Node) -> bool:

@@ -47,7 +47,7 @@ from .checkpoint import Checkpointed, needs_rows
 from .cotangent_rows import split_last
 from .kept import kept_values
 from .mit_mots import buffered_cotangents
-from .products import Product, split_products
+from .products import Product, factors_of, split_products
 from .recurrence import Recurrence, with_untouched
 from .reverse import reaching
 from .schedule import shifted
@@ -181,10 +181,10 @@ class _Backward:
         """What the backward loop of a block keeps of each step besides states, as values of the forward step."""
         values = list(step.values())
         kept = kept_values(values, self._writes(), self.spec.inner_inputs(), self._stored_writes(values))
-        products = [product for port in self.spec.non_seqs if port.read in step for product in split_products(step[port.read])[1]]
-        factors = dict.fromkeys(factor for product in products for factor in (product.a, product.b))
-        writes = self._writes()
-        return [*kept, *substitute(list(factors), {above: writes[k] for k, above in self.above.items()})]
+        factors = dict.fromkeys(factor for port in self.spec.non_seqs if port.read in step for factor in factors_of(step[port.read]))
+        writes, inputs = self._writes(), self.spec.inner_inputs()
+        found = substitute(list(factors), {above: writes[k] for k, above in self.above.items()})
+        return [*kept, *(value for value in found if value not in inputs)]  # rows that the step reads are there anyway
 
     def _stored_writes(self, values: Sequence[Node]) -> list[Node]:
         """What the forward step wrote into states whose rows are read again anyway: it need not be computed again."""

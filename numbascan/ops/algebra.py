@@ -121,6 +121,18 @@ def broadcast_to(x: Node, dims: Sequence[Node | int]) -> Node:
     return sized(BROADCAST_TO, (x,), nodes)
 
 
+def is_check(x: Node) -> bool:
+    """Is `x` its operand, checked for its dimensions? Open dimensions that meet are equal."""
+    return x.op.name in ("broadcast_to", "sum_to") and x.type.shape == x.inputs[0].type.shape
+
+
+def unchecked(x: Node) -> Node:
+    """What `x` is, without checks of its dimensions."""
+    while is_check(x):
+        x = x.inputs[0]
+    return x
+
+
 def same_dims(x: Node, dims: Sequence[Node]) -> bool:
     """Has `x` that shape for sure?"""
     return x.type.rank == len(dims) and all(_is_same(a, b) for a, b in zip(dims_of(x), dims, strict=True))

@@ -15,12 +15,10 @@ from dataclasses import replace
 from ..ir.node import Node, outputs_of
 from ..ir.ports import LoopSpec, Trace, loop_spec, scan_node
 from ..ir.respecialise import settled
-from ..ops.algebra import dims_of, node_of
+from ..ops.algebra import dims_of, is_check, node_of
 from ..ops.dims import told_outside
 from ..ops.sized import SizedCard, filled, sized
 from .replace import with_loops
-
-CHECKS = ("broadcast_to", "sum_to")  # where the type stays what it was: open dimensions that meet are equal
 
 
 def push_out_checks(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -56,7 +54,7 @@ def _peeled(spec: LoopSpec, write: Node) -> tuple[Node, list[tuple[SizedCard, tu
 
 def _dims_outside(spec: LoopSpec, write: Node) -> tuple[Node, ...] | None:
     """The dimensions that a result is checked for, around the loop; None where it is another result, or where only the step knows them."""
-    if write.op.name not in CHECKS or write.type != write.inputs[0].type:
+    if not is_check(write):
         return None
     nest = filled(write.attr("shape"), iter(write.inputs[1:]))
     found = [told_outside(spec, node_of(dim)) for dim in nest]

@@ -15,7 +15,7 @@ from ..ir.graph import substitute, toposort, users
 from ..ir.node import ARG, CONSTANT, INPUT, Node, new_input, outputs_of
 from ..ir.ports import SCAN, Carry, LoopSpec, NonSeq, Seq, State, Trace, loop_spec, row_of, scan_node
 from ..ir.respecialise import settled
-from ..ops.algebra import cast, counted, dims_of, rows
+from ..ops.algebra import cast, counted, dims_of, rows, unchecked
 from ..ops.card import FOLD_LIMIT, apply
 from ..ops.history import HISTORY
 from .replace import opened, reads_few_rows, with_results
@@ -92,10 +92,7 @@ def _without_unchanging(loop: Node) -> Sequence[Node] | None:
 
 def _is_unchanging(port: Carry) -> bool:
     """Is a carry written as it was read, but for checks of its dimensions?"""
-    node = port.write
-    while node.op.name in ("broadcast_to", "sum_to") and node.type.shape == node.inputs[0].type.shape:
-        node = node.inputs[0]
-    return node is port.read
+    return unchecked(port.write) is port.read
 
 
 def _written_once(spec: LoopSpec, port: Carry) -> Node | None:
