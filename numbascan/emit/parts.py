@@ -4,7 +4,7 @@
     #         for i in range(n):                    #            rows = np.empty(100)
     #             …                                 #            for i in range(first, last):
     #                                               #                …
-    #                                               #        if not in_threads(f_lanes, 0, n, 1, 100, 0, (x, out)):
+    #                                               #        if not in_threads(f_lanes, 0, n, 1, 100 * 3, 0, (x, out)):
     #                                               #            f_lanes(0, n, x, out)
 
 Only loops over time inside are worth a thread. Memory that nothing but the loop uses is taken by each thread for itself. An error in a
@@ -18,8 +18,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..ir.loops import Alias, Alloc, For, Function, Index, Let, Name, Stmt, names_in, sub, walk
+from ..ir.loops import Alias, Alloc, For, Function, Index, Let, Name, Stmt, mul, names_in, sub, walk
 from .text import expression, statements
+from .work import operations_in
 
 OFTEN = 16  # steps of an inner loop of which only the passes know how many there are
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
@@ -46,15 +47,16 @@ class Part:
         """The lines that stand for the loop; in at most so many threads, 0 for as many as there are processors."""
         start, stop = expression(self.loop.start), expression(self.loop.stop)
         values = f"({', '.join(self.reads)}{',' * (len(self.reads) == 1)})"
-        given = f"{self.name}, {start}, {stop}, {self.loop.step}, {expression(self._steps())}, {most}, {values}"
+        given = f"{self.name}, {start}, {stop}, {self.loop.step}, {expression(self._work())}, {most}, {values}"
         return [f"    if not in_threads({given}):", f"        {self.name}({', '.join((start, stop, *self.reads))})"]
 
-    def _steps(self) -> Index:
-        """The steps in a pass."""
+    def _work(self) -> Index:
+        """The operations in a pass."""
         time = next(stmt for stmt in walk(self.loop.body) if isinstance(stmt, For) and stmt.kind == "time")
         steps = sub(time.stop, time.start)
         inside = _made(self.loop.body) | {stmt.name for stmt in walk([self.loop]) if isinstance(stmt, For)}
-        return OFTEN if inside.intersection(name for name, _ in names_in(steps)) else steps
+        is_known = inside.isdisjoint(name for name, _ in names_in(steps))
+        return mul(steps if is_known else OFTEN, max(operations_in(time.body), 1))
 
 
 def parts_of(function: Function, fastmath: bool) -> list[Part]:

@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic
 
-SHARE = 32_768  # steps of lanes that are worth a thread: 50 µs and more
+SHARE = 1 << 18  # operations that are worth a thread: 25 µs in the SIMD unit, several times that elsewhere
 TAKES = 8  # how often each thread comes for more passes
 MOST = 64  # threads
 MASK = 1024  # processors that the system's answer has room for
@@ -28,7 +28,7 @@ _pointer = _byte.as_pointer()
 def _in_threads(typing: Any, part: Any, start: Any, stop: Any, step: Any, work: Any, most: Any, arguments: Any) -> Any:
     """Calls part(first, last, *arguments) for ranges that make up range(start, stop, step), in as many threads as there are processors.
 
-    work: steps in a pass. most: threads at most, 0 for no limit. False where nothing was done, since it is too little for threads, or
+    work: operations in a pass. most: threads at most, 0 for no limit. False where nothing was done, since it is too little for threads, or
     where a call has failed: then the caller calls `part` itself, which fails as it would have done without threads.
     """
     signature = types.boolean(part, types.int64, types.int64, types.int64, types.int64, types.int64, arguments)
@@ -40,9 +40,9 @@ def _in_threads(typing: Any, part: Any, start: Any, stop: Any, step: Any, work: 
             return cgutils.false_bit
         _, start, stop, step, work, most, values = args
         done = cgutils.alloca_once_value(builder, cgutils.false_bit)
-        steps = builder.mul(builder.sub(stop, start), work)
-        with cgutils.if_unlikely(builder, builder.icmp_signed(">=", steps, _long(2 * SHARE))):
-            threads = _least(builder, _processors(builder), builder.sdiv(steps, _long(SHARE)), _long(MOST))
+        operations = builder.mul(builder.sub(stop, start), work)
+        with cgutils.if_unlikely(builder, builder.icmp_signed(">=", operations, _long(2 * SHARE))):
+            threads = _least(builder, _processors(builder), builder.sdiv(operations, _long(SHARE)), _long(MOST))
             limit = builder.select(builder.icmp_signed(">", most, _long(0)), most, threads)
             threads = _least(builder, threads, limit)
             with builder.if_then(builder.icmp_signed(">", threads, _long(1))):

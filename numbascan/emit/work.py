@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Alias, Alloc, Apply, Call, Expr, For, Function, If, Index, Let, Load, Stmt, Store
+from ..ir.loops import Alias, Alloc, Apply, Call, Expr, For, Function, If, Index, Let, Load, Stmt, Store, walk
 from .sizes import known_functions
 from .text import expression, filled, statements
+
+ROUTINE = 1000  # operations for which a routine counts
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,14 @@ class _Counter:
             return eval(text, {"__builtins__": {}}, self.names)
         except Exception:
             return None
+
+
+def operations_in(stmts: Sequence[Stmt]) -> int:
+    """Operations in the text of statements, each counted once; a routine for many."""
+    every = list(walk(stmts))
+    return sum(_operations(one.value) for one in every if isinstance(one, Let | Store)) + ROUTINE * sum(
+        isinstance(one, Call) for one in every
+    )
 
 
 def _operations(expr: Index) -> int:

@@ -284,7 +284,7 @@ class For(Stmt):
     """`for name in range(start, stop, step)`.
 
     kind: sequential; time, over the steps of a scan; lanes, over steps none of which waits for another, memory taken outside for each of
-    them but shared with none; simd, short passes that wait for nothing.
+    them but shared with none; simd, short passes that wait for nothing; tile, as many of these as a tile has lanes.
     """
 
     name: str

@@ -15,6 +15,7 @@ from ..types import TensorType
 from .blocks import in_blocks
 from .builder import Builder
 from .fuse import fuse
+from .interchange import interchanged
 from .save_mem import may_end_early
 from .scope import Scope, cast, nest
 from .simd import for_simd
@@ -180,5 +181,5 @@ def plan(graph: Graph, name: str, given: Sequence[bool] | None = None, check_fin
     """
     kernel = Kernel(graph, given or [False] * len(graph.outputs), check_finite, (name, *reserved))
     kernel.scope.run()
-    body = on_stack(for_simd(in_blocks(in_tiles(fuse(kernel.finish()), kernel.builder), kernel.builder)))
+    body = on_stack(for_simd(in_blocks(in_tiles(interchanged(fuse(kernel.finish()), kernel.builder), kernel.builder), kernel.builder)))
     return Plan(Function(name, tuple(kernel.arguments), body), kernel.constants)

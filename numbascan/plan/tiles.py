@@ -20,12 +20,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..ir.loops import Alias, Alloc, Apply, Expr, For, If, Index, Let, Load, Name, Stmt, Store, add, least, names_in, parts_of, sub, walk
+from ..ir.loops import (
+    Alias,
+    Alloc,
+    Apply,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    Name,
+    Stmt,
+    Store,
+    add,
+    floor_div,
+    least,
+    mul,
+    names_in,
+    parts_of,
+    sub,
+    walk,
+)
 from .builder import Builder
 from .cost import MOVE, is_sum, latency, scalar_cost, vector_cost
 
 TILE = 64  # lanes: eight of the widest registers, which hides the latency of what a step does
 FEW = 16  # lanes, or steps, below which nothing is gained
+SHORT = 2.0  # cycles of the SIMD unit per lane
 STEPS = 8  # whose results are kept: a cache line of a lane's row
 
 
@@ -44,7 +66,7 @@ def _each(stmts: Sequence[Stmt], builder: Builder, views: set[str], memory: list
             found.append(If(stmt.condition, _each(stmt.then, builder, views, memory), _each(stmt.otherwise, builder, views, memory)))
         elif isinstance(stmt, For):
             lanes = _Lanes.of(stmt, views)
-            found.append(lanes.tiled(builder, memory) if lanes else replace(stmt, body=_each(stmt.body, builder, views, memory)))
+            found += lanes.tiled(builder, memory) if lanes else [replace(stmt, body=_each(stmt.body, builder, views, memory))]
         else:
             found.append(stmt)
     return found
@@ -105,17 +127,30 @@ class _Lanes:
             return False
         stored = {stmt.array for stmt in every if isinstance(stmt, Store)}
         loaded = {name for stmt in every for part in parts_of(stmt) for name, is_element in names_in(part) if is_element}
+        loaded -= self._taken_and_put_back(every)
         lane = Name("int64", self.loop.name)
         by_lane = all(lane in stmt.index for stmt in every if isinstance(stmt, Store))
         return by_lane and not stored & loaded and not (stored and (stored | loaded) & views)
+
+    def _taken_and_put_back(self, every: Sequence[Stmt]) -> set[str]:
+        """Arrays of which a lane reads one element, at the beginning, and writes it at the end."""
+        found: set[str] = set()
+        for stmt in self.before:
+            if isinstance(stmt, Let) and isinstance(stmt.value, Load):
+                array, place = stmt.value.array, stmt.value.index
+                puts = [other.index for other in every if isinstance(other, Store) and other.array == array]
+                reads = [name for other in every for part in parts_of(other) for name, is_element in names_in(part) if is_element]
+                late = all(other in self.after for other in every if isinstance(other, Store) and other.array == array)
+                found |= {array} if set(puts) == {place} and reads.count(array) == 1 and late else set()
+        return found
 
     @staticmethod
     def _sums(stmt: Let, every: Sequence[Stmt]) -> bool:
         """Does a statement add to a sum, in any order, that nothing else reads?"""
         return is_sum(stmt) and stmt.name not in _read([other for other in every if other is not stmt])
 
-    def tiled(self, builder: Builder, memory: list[Stmt]) -> For:
-        """The loop over tiles."""
+    def tiled(self, builder: Builder, memory: list[Stmt]) -> list[Stmt]:
+        """The loop over tiles; where steps are short one over whole tiles, whose lanes need no counting, and one over the rest."""
         loop = self.loop
         first, stop = (Name("int64", builder.fresh(f"{loop.name}{k}", block=builder.root)) for k in (0, 1))
         self.at = Name("int64", builder.fresh("s", block=builder.root))
@@ -126,18 +161,40 @@ class _Lanes:
             dtype = _dtype(self.own[name])
             memory.append(Alloc(row, (TILE,), dtype))
             self.rows[name] = Load(dtype, row, (self.at,))
-        count = sub(stop, first)
-        passes: list[Stmt] = [For(self.at.name, 0, count, self._all(self.before, self.kept)), self._steps(builder, count, memory)]
-        if self.after:
-            passes.append(For(self.at.name, 0, count, self._all(self.after, ())))
-        return For(first.name, loop.start, loop.stop, [Let(stop.name, least(add(first, TILE), loop.stop)), *passes], TILE, loop.kind)
+        end = Let(stop.name, least(add(first, TILE), loop.stop))
+        if not self._is_short():
+            passes = self._passes(builder, sub(stop, first), memory)
+            return [For(first.name, loop.start, loop.stop, [end, *passes], TILE, loop.kind)]
+        middle = add(loop.start, mul(floor_div(sub(loop.stop, loop.start), TILE), TILE))
+        whole, rest = (self._passes(builder, count, memory) for count in (TILE, sub(stop, first)))
+        return [
+            For(first.name, loop.start, middle, whole, TILE, loop.kind),
+            For(first.name, middle, loop.stop, [end, *rest], TILE, loop.kind),
+        ]
 
-    def _steps(self, builder: Builder, count: Index, memory: list[Stmt]) -> For:
+    def _is_short(self) -> bool:
+        """Is a step of a tile so short that counting its lanes takes as long? Then its states may stay in registers, too."""
+        values = [stmt.value for stmt in self.time.body if isinstance(stmt, Let)]
+        return self.loop.kind == "sequential" and not self._stores() and sum(map(vector_cost, values)) < SHORT
+
+    def _stores(self) -> list[Store]:
+        return [stmt for stmt in self.time.body if isinstance(stmt, Store)]
+
+    def _passes(self, builder: Builder, count: Index, memory: list[Stmt]) -> list[Stmt]:
+        """What is done with so many lanes of a tile."""
+        kind = "tile" if isinstance(count, int) else "sequential"
+        passes: list[Stmt] = [
+            For(self.at.name, 0, count, self._all(self.before, self.kept), kind=kind),
+            self._steps(builder, count, memory, kind),
+        ]
+        return [*passes, For(self.at.name, 0, count, self._all(self.after, ()), kind=kind)] if self.after else passes
+
+    def _steps(self, builder: Builder, count: Index, memory: list[Stmt], kind: str) -> For:
         """The loop over time, for all lanes of a tile; over a few steps at a time where they store something."""
         time = self.time
-        stores = [stmt for stmt in time.body if isinstance(stmt, Store)]
-        if not stores:
-            return For(time.name, time.start, time.stop, [For(self.at.name, 0, count, self._all(time.body, self.moved))], kind="time")
+        if not self._stores():
+            lanes = For(self.at.name, 0, count, self._all(time.body, self.moved), kind=kind)
+            return For(time.name, time.start, time.stop, [lanes], kind="time")
         first, stop = (Name("int64", builder.fresh(f"{time.name}_{word}", block=builder.root)) for word in ("from", "to"))
         t = Name("int64", time.name)
         step: list[Stmt] = []
