@@ -60,12 +60,12 @@ def join(axis: int, *arrays: Any) -> Variable:
 
 @implements(np.stack)
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Variable:
-    """The arrays joined along a new axis. Python numbers among them take the dtype of the others.
+    """The arrays joined along a new axis. Numbers of Python count as float64, int64 or complex128, as in NumPy.
 
     >>> import numbascan.tensor as nt
     >>> x = nt.fscalar("x")
-    >>> nt.stack([x, 1.0])
-    <concatenate: float32[2]>
+    >>> nt.stack([x, x * 2.0]), nt.stack([x, 1.0])
+    (<concatenate: float32[2]>, <concatenate: float64[2]>)
     """
     refuse("np.stack", out=out)
     parts = as_arrays(arrays)

@@ -159,7 +159,7 @@ class _Lanes:
         for name in self.kept:
             row = builder.fresh(f"{name}_lanes", block=builder.root)
             dtype = _dtype(self.own[name])
-            memory.append(Alloc(row, (TILE,), dtype))
+            memory.append(Alloc(row, (self._room(),), dtype))
             self.rows[name] = Load(dtype, row, (self.at,))
         end = Let(stop.name, least(add(first, TILE), loop.stop))
         if not self._is_short():
@@ -167,10 +167,16 @@ class _Lanes:
             return [For(first.name, loop.start, loop.stop, [end, *passes], TILE, loop.kind)]
         middle = add(loop.start, mul(floor_div(sub(loop.stop, loop.start), TILE), TILE))
         whole, rest = (self._passes(builder, count, memory) for count in (TILE, sub(stop, first)))
-        return [
+        loops = [
             For(first.name, loop.start, middle, whole, TILE, loop.kind),
             For(first.name, middle, loop.stop, [end, *rest], TILE, loop.kind),
         ]
+        return [one for one in loops if one.start != one.stop]
+
+    def _room(self) -> int:
+        """The lanes that a tile has at most."""
+        count = sub(self.loop.stop, self.loop.start)
+        return min(count, TILE) if isinstance(count, int) else TILE
 
     def _is_short(self) -> bool:
         """Is a step of a tile so short that counting its lanes takes as long? Then its states may stay in registers, too."""
@@ -205,7 +211,7 @@ class _Lanes:
                 continue
             dtype = stmt.value.dtype if isinstance(stmt.value, Expr) else "int64"
             kept = builder.fresh(f"{stmt.array}_kept", block=builder.root)
-            memory.append(Alloc(kept, (STEPS, TILE), dtype))
+            memory.append(Alloc(kept, (STEPS, self._room()), dtype))
             place = (sub(t, first), self.at)
             step.append(Store(kept, place, stmt.value))
             moves.append(self._placed(replace(stmt, value=Load(dtype, kept, place))))
