@@ -7,8 +7,8 @@
     #                                               #        if not in_threads(f_lanes, 0, n, 1, 100 * 3, 0, (x, out)):
     #                                               #            f_lanes(0, n, x, out)
 
-Only loops over time inside are worth a thread. Memory that nothing but the loop uses is taken by each thread for itself. An error in a
-thread leaves all to one thread, which meets the first error first.
+Only loops over time inside are worth a thread. Memory that nothing but the loop uses, and views of it, each thread has for itself. An
+error in a thread leaves all to one thread, which meets the first error first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..ir.loops import Alias, Alloc, For, Function, Index, Let, Name, Stmt, mul, names_in, sub, walk
+from ..ir.loops import Alias, Alloc, Call, For, Function, Index, Let, Name, Stmt, Store, mul, names_in, sub, walk
 from .text import expression, statements
 from .work import operations_in
 
@@ -32,7 +32,7 @@ class Part:
 
     name: str
     loop: For
-    own: Sequence[Alloc]
+    own: Sequence[Alloc | Alias]
     reads: Sequence[str]
 
     fastmath: bool
@@ -72,13 +72,55 @@ def parts_of(function: Function, fastmath: bool) -> list[Part]:
 def _part(function: Function, loop: For, name: str, fastmath: bool) -> Part | None:
     """The loop as a function; None where its passes have more in common than what they read and the arrays they write to."""
     others = [stmt for stmt in function.body if stmt is not loop]
-    own = [stmt for stmt in others if isinstance(stmt, Alloc) and stmt.name not in _words([one for one in others if one is not stmt])]
+    own = _own(others)
     around = [stmt for stmt in others if stmt not in own]
     changed = {stmt.name for stmt in walk([loop]) if isinstance(stmt, Let) and not stmt.is_new}
-    if changed - _made(loop.body) or _made(loop.body) & set(_words(around)):
+    if changed - _made(loop.body) or _made(loop.body) & set(_words(around)) or not _is_apart(function, loop, own, around):
         return None
     known = _made(around) | {argument.name for argument in function.arguments}
     return Part(name, loop, own, [word for word in _words([*own, _any_passes(loop)]) if word in known], fastmath)
+
+
+def _own(others: Sequence[Stmt]) -> list[Alloc | Alias]:
+    """Memory, and views of it, that nothing but the loop uses."""
+    around = list(others)
+    while True:
+        for stmt in around:
+            if isinstance(stmt, Alloc | Alias) and stmt.name not in _words([other for other in around if other is not stmt]):
+                around.remove(stmt)
+                break
+        else:
+            return [stmt for stmt in others if isinstance(stmt, Alloc | Alias) and stmt not in around]
+
+
+def _is_apart(function: Function, loop: For, own: Sequence[Alloc | Alias], around: Sequence[Stmt]) -> bool:
+    """Does each pass write into arrays from outside at places of its own alone?
+
+    What lies whole before the loop may be read anywhere: arrays given, and those that something else writes. Any other array from outside
+    is taken to be written where a routine, or a view that does not depend on the pass, has it.
+    """
+    whole = {argument.name for argument in function.arguments if not argument.is_written}
+    inside = _made(loop.body) | {stmt.name for stmt in own}
+    arrays = _made(around) | {argument.name for argument in function.arguments}
+    for stmt in walk(function.body[: next(k for k, stmt in enumerate(function.body) if stmt is loop)]):
+        if isinstance(stmt, Store):
+            whole.add(stmt.array)
+        elif isinstance(stmt, Call):
+            whole.update(stmt.args)
+        elif (isinstance(stmt, Alias) and not arrays.intersection(_words([stmt])) - whole - {stmt.name}) or isinstance(stmt, Let):
+            whole.add(stmt.name)
+    for stmt in walk(loop.body):
+        if isinstance(stmt, Store) and stmt.array not in inside and not _depends(stmt.index, loop.name):
+            return False
+        if isinstance(stmt, Alias) and not _depends(stmt.args, loop.name) and arrays.intersection(_words([stmt])) - whole - inside:
+            return False
+        if isinstance(stmt, Call) and arrays.intersection(_words([stmt])) - whole - inside:
+            return False
+    return True
+
+
+def _depends(exprs: Sequence[Index], name: str) -> bool:
+    return any(read == name for expr in exprs for read, _ in names_in(expr))
 
 
 def _any_passes(loop: For) -> For:

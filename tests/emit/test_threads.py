@@ -30,8 +30,23 @@ def through_memory(start, table):
     return firsts
 
 
+def through_another_shape(start, weights):
+    """A work array of the step, and a view of it that a routine reads: each thread needs both for itself."""
+
+    def step(y, weights):
+        table = np.tanh(y[:, None] * np.arange(30.0) / 30)
+        return np.sin(table.reshape(-1) @ weights) + y * 0.5
+
+    return ns.scan(step, outputs_info=start * np.ones(20), non_sequences=weights, n_steps=30, return_updates=False)[-1]
+
+
 TABLE = rng.normal(size=40)
-PROGRAMS = {path: TABLE, side_by_side: TABLE, through_memory: rng.normal(size=(40, 40)) / 5}
+PROGRAMS = {
+    path: TABLE,
+    side_by_side: TABLE,
+    through_memory: rng.normal(size=(40, 40)) / 5,
+    through_another_shape: rng.normal(size=(600, 20)) / 25,
+}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
