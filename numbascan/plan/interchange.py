@@ -100,5 +100,5 @@ def _turned(time: For, places: dict[str, tuple[Place, str]], builder: Builder) -
 def _from_locals(expr: Index, locals_: dict[str, Name]) -> Index:
     """An expression that reads states from locals."""
     if isinstance(expr, Load):
-        return locals_.get(expr.array, expr)
+        return locals_.get(expr.array) or replace(expr, index=tuple(_from_locals(index, locals_) for index in expr.index))
     return replace(expr, args=tuple(_from_locals(arg, locals_) for arg in expr.args)) if isinstance(expr, Apply) else expr
