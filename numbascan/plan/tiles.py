@@ -130,6 +130,8 @@ class _Lanes:
         loaded -= self._taken_and_put_back(every)
         lane = Name("int64", self.loop.name)
         by_lane = all(lane in stmt.index for stmt in every if isinstance(stmt, Store))
+        changing = {stmt.name for stmt in every if isinstance(stmt, Let)}  # a place that they tell is not known when results are moved
+        by_lane = by_lane and not any(changing & {name for index in stmt.index for name, _ in names_in(index)} for stmt in self._stores())
         return by_lane and not stored & loaded and not (stored and (stored | loaded) & views)
 
     def _taken_and_put_back(self, every: Sequence[Stmt]) -> set[str]:
