@@ -229,6 +229,8 @@ class Builder:
         if a == b:
             return
         self.check(compare("==", a, b), error, message, a, b)
+        if not isinstance(b, int) and self.home_of(a).depth < self.home_of(b).depth:
+            a, b = b, a  # what is known in more places stands for both
         if not isinstance(a, int) and not self._in_branch():
             self.equal[a] = b
         elif not isinstance(b, int) and not self._in_branch():
