@@ -100,6 +100,11 @@ class LoopSpec:
     truncate_gradient: int = -1
     notes: tuple[tuple[str, object], ...] = ()
 
+    @property
+    def waits(self) -> bool:
+        """Does a step need to know how an earlier one went?"""
+        return bool(self.states or self.carries or self.mit_mots) or self.until is not None
+
     def inner_inputs(self) -> tuple[Node, ...]:
         return tuple(self._inner_inputs())
 

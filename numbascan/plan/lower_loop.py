@@ -61,9 +61,7 @@ class _Loop:
 
     def _is_free(self, results: Sequence[Result]) -> bool:
         """Does no step wait for another one? Then they may run in any order."""
-        spec = self.spec
-        waits = spec.states or spec.carries or spec.mit_mots or spec.until is not None
-        return not waits and all(isinstance(request, All | Every) for result in results for request in result.kinds())
+        return not self.spec.waits and all(isinstance(request, All | Every) for result in results for request in result.kinds())
 
     # before the loop ------------------------------------------------------------------------------------------------
 

@@ -60,8 +60,7 @@ def _sums(loop: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[
 def _has_lanes(loop: Node) -> bool:
     """Has every step a loop of its own, and waits for no other step?"""
     spec = loop_spec(loop)
-    waits = spec.states or spec.carries or spec.mit_mots or spec.until is not None
-    return not waits and any(node.op is SCAN for node in toposort(spec.inner_outputs()))
+    return not spec.waits and any(node.op is SCAN for node in toposort(spec.inner_outputs()))
 
 
 def _index(item: Node) -> int:
