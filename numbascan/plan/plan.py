@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ir.graph import Graph
-from ..ir.loops import Argument, Expr, Function, Index, Length, Load, Name, Return, Stmt, Store, add, compare
+from ..ir.loops import Argument, Expr, Function, Index, Length, Literal, Load, Name, Return, Stmt, Store, add, compare
 from ..ir.node import Node, constant_value
 from ..types import TensorType
 from .blocks import in_blocks
@@ -106,9 +106,11 @@ class Kernel:
 
     @staticmethod
     def text_of(expr: Expr) -> str:
-        """A scalar as the argument of a routine."""
-        assert isinstance(expr, Name) or hasattr(expr, "value")
-        return expr.name if isinstance(expr, Name) else repr(expr.value)
+        """A scalar as the argument of a routine, which must see its dtype."""
+        if isinstance(expr, Name):
+            return expr.name
+        assert isinstance(expr, Literal)
+        return repr(expr.value) if expr.dtype in ("bool", "int64", "float64", "complex128") else f"np.{expr.dtype}({expr.value!r})"
 
     def finish(self) -> list[Stmt]:
         """The statements of the whole function, results returned."""
@@ -181,5 +183,7 @@ def plan(graph: Graph, name: str, given: Sequence[bool] | None = None, check_fin
     """
     kernel = Kernel(graph, given or [False] * len(graph.outputs), check_finite, (name, *reserved))
     kernel.scope.run()
-    body = on_stack(for_simd(in_blocks(in_tiles(interchanged(fuse(kernel.finish()), kernel.builder), kernel.builder), kernel.builder)))
+    body, builder = fuse(kernel.finish()), kernel.builder
+    body = in_blocks(in_tiles(interchanged(body, builder), builder), builder)
+    body = on_stack(for_simd(body))
     return Plan(Function(name, tuple(kernel.arguments), body), kernel.constants)

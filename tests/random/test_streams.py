@@ -335,3 +335,16 @@ def test_forward_mode_takes_draws_as_constants(srng):
     run = ns.function([x], [path, ns.Rop(path, x, nt.as_tensor_variable(1.0))])
     values, slopes = run(2.0)
     np.testing.assert_allclose(slopes, values / 2)
+
+
+def test_an_initial_number_takes_the_shape_of_a_draw_that_only_the_run_knows(srng):
+    """What the loop learns the shape from is a draw whose key is a number known to the compiler."""
+    high = ns.shared(np.arange(1.0, 6.0), name="high")
+    found = []
+    for mode in ("python", None):
+        srng.seed(7)
+        high.set_value(np.arange(1.0, 6.0))
+        rows = ns.scan(lambda y: ([srng.uniform(-0.2, high)], {high: high * 0.5}), mode=mode)(outputs_info=[1], n_steps=3)
+        found.append(rows)
+    assert found[0].shape == (3, 5)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-14)
