@@ -77,6 +77,7 @@ class Builder:
         self.home: dict[str, Block] = {}  # where a name is defined
         self.written: dict[str, Block] = {}  # where an array's elements have their values; an argument's: everywhere
         self.shapes: dict[str, tuple[Index, ...]] = {}  # of the arrays taken here
+        self.rings: dict[str, tuple[str, ...]] = {}  # of an array with rotating rows, the locals that tell which is how old, newest first
         self.views: set[str] = set()  # arrays whose memory belongs to another one
         self.spills: dict[tuple[int, int], tuple[object, str]] = {}
         self.counters: set[str] = set()  # names of loop indices; only other loops may use them again

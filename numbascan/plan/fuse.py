@@ -9,9 +9,10 @@ Not handled: loops with calls or views inside, accumulators that the second loop
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..ir.loops import Apply, For, If, Index, Let, Load, Name, Stmt, Store, names_in, walk
+from ..ir.mentions import loads_in
 
 Places = dict[str, set[tuple[Index, ...]]]
 
@@ -153,19 +154,9 @@ def _touches(stmts: Sequence[Stmt]) -> Places:
             parts = [stmt.value, *stmt.index]
         elif isinstance(stmt, For):
             parts = [stmt.start, stmt.stop]
-        for load in (load for part in parts for load in _loads(part)):
+        for load in (load for part in parts for load in loads_in(part)):
             found.setdefault(load.array, set()).add(load.index)
     return found
-
-
-def _loads(expr: Index) -> Iterator[Load]:
-    if isinstance(expr, Load):
-        yield expr
-        for part in expr.index:
-            yield from _loads(part)
-    elif isinstance(expr, Apply):
-        for part in expr.args:
-            yield from _loads(part)
 
 
 def _renamed(stmt: Stmt, old: str, new: str) -> Stmt:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.loops import Alias, Apply, Expr, For, If, Index, Let, Load, Name, Stmt, Store, names_in, parts_of, walk
+from ..ir.mentions import loads_in
 from .builder import Builder
 
 Place = tuple[Index, ...]
@@ -64,7 +65,7 @@ def _is_apart(time: For, inner: For, written: dict[str, tuple[Place, str]]) -> b
     bounds = [name for bound in (inner.start, inner.stop, time.start, time.stop) for name, _ in names_in(bound)]
     if {time.name, inner.name, *written} & set(bounds):
         return False
-    loads = [load for stmt in inner.body for part in parts_of(stmt) for load in _loads(part)]
+    loads = [load for stmt in inner.body for part in parts_of(stmt) for load in loads_in(part)]
     return any(load.array in written for load in loads) and all(
         load.array not in written or (load.index, load.dtype) == written[load.array] for load in loads
     )
@@ -72,12 +73,6 @@ def _is_apart(time: For, inner: For, written: dict[str, tuple[Place, str]]) -> b
 
 def _reads(place: Place, name: str) -> bool:
     return any(read == name for index in place for read, _ in names_in(index))
-
-
-def _loads(expr: Index) -> list[Load]:
-    if isinstance(expr, Load):
-        return [expr, *(load for index in expr.index for load in _loads(index))]
-    return [load for arg in expr.args for load in _loads(arg)] if isinstance(expr, Apply) else []
 
 
 def _turned(time: For, places: dict[str, tuple[Place, str]], builder: Builder) -> For:

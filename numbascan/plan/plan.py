@@ -20,6 +20,7 @@ from .save_mem import may_end_early
 from .scope import Scope, cast, nest
 from .simd import for_simd
 from .stack import on_stack
+from .strips import in_strips
 from .tiles import in_tiles
 from .values import Computed, Indices, InLocals, InMemory, Value
 from .write import copied
@@ -185,5 +186,5 @@ def plan(graph: Graph, name: str, given: Sequence[bool] | None = None, check_fin
     kernel.scope.run()
     body, builder = fuse(kernel.finish()), kernel.builder
     body = in_blocks(in_tiles(interchanged(body, builder), builder), builder)
-    body = on_stack(for_simd(body))
+    body = on_stack(for_simd(in_strips(body, builder, kernel.arguments)))
     return Plan(Function(name, tuple(kernel.arguments), body), kernel.constants)

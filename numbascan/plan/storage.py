@@ -222,6 +222,7 @@ class RingState(StateStore):
         write_initial(self, self.array)
         labels = ["now", "before", *(f"tm{lag}" for lag in range(2, depth + 1))]
         self.rows = [builder.variable(f"{name}_{label}", depth - lag, "int64") for lag, label in enumerate(labels)]
+        builder.rings[self.array] = tuple(row.name for row in self.rows)
 
     def changing(self) -> list[str]:
         return [self.array, *(row.name for row in self.rows)]

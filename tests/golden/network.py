@@ -41,7 +41,7 @@ def network(u_tm4, x_tm3, y_tm1, W, W_in, W_back, W_out):
         raise ValueError(ERROR_4, W.shape[1], W_in.shape[1])
     if y_tm1.shape[0] != W_back.shape[0]:
         raise ValueError(ERROR_3, y_tm1.shape[0], W_back.shape[0])
-    contract_3 = np.empty(W_back.shape[1])
+    contract_3 = np.empty((3, W_back.shape[1]))
     if W_in.shape[1] != W_back.shape[1]:
         raise ValueError(ERROR_4, W_in.shape[1], W_back.shape[1])
     if W.shape[0] != W_back.shape[1]:
@@ -50,16 +50,20 @@ def network(u_tm4, x_tm3, y_tm1, W, W_in, W_back, W_out):
         raise ValueError(ERROR_3, W_back.shape[1], W_out.shape[0])
     if W_back.shape[0] != W_out.shape[1]:
         raise ValueError(ERROR_6, W_back.shape[0], W_out.shape[1])
-    for t in range(n_steps):
-        x_tm3_path_row = x_tm3_path[t + 2]
-        np.dot(W.T, x_tm3_path_row, contract_2)
-        y_tm1_path_row = y_tm1_path[t]
-        np.dot(W_back.T, y_tm1_path_row, contract_3)
-        for i in range(W.shape[1]):
-            x_tm3_path[t + 3, i] = tanh(contract_2[i] + contract[t + 4, i] + contract[t, i] + contract_3[i])
-        x_tm3_path_row_2 = x_tm3_path[t]
-        y_tm1_path_row_2 = y_tm1_path[t + 1]
-        np.dot(W_out.T, x_tm3_path_row_2, y_tm1_path_row_2)
+    # 3 steps at a time: products with rows that are known by then
+    for t0 in range(0, n_steps, 3):
+        t1 = min(t0 + 3, n_steps)
+        x_tm3_path_strip = x_tm3_path[t0:t1]
+        y_tm1_path_strip = y_tm1_path[t0 + 1:t1 + 1]
+        np.dot(x_tm3_path_strip, W_out, y_tm1_path_strip)
+        y_tm1_path_strip_2 = y_tm1_path[t0:t1]
+        contract_3_strip = contract_3[:t1 - t0]
+        np.dot(y_tm1_path_strip_2, W_back, contract_3_strip)
+        for t in range(t0, t1):
+            x_tm3_path_row = x_tm3_path[t + 2]
+            np.dot(W.T, x_tm3_path_row, contract_2)
+            for i in range(W.shape[1]):
+                x_tm3_path[t + 3, i] = tanh(contract_2[i] + contract[t + 4, i] + contract[t, i] + contract_3[t - t0, i])
     x_tm3_v2 = x_tm3_path[3:]
     y_tm1_v2 = y_tm1_path[1:]
     return x_tm3_v2, y_tm1_v2

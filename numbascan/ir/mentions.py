@@ -1,0 +1,64 @@
+"""What statements of the loop tree mention."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from .loops import Alias, Alloc, Apply, Call, Fail, For, If, Index, Let, Load, Return, Stmt, Store, names_in, parts_of, walk
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def loads_in(expr: Index) -> Iterator[Load]:
+    """The elements of arrays that an expression reads, also as indices of others."""
+    if isinstance(expr, Load):
+        yield expr
+    for part in expr.index if isinstance(expr, Load) else expr.args if isinstance(expr, Apply) else ():
+        yield from loads_in(part)
+
+
+def expressions(stmt: Stmt) -> tuple[Index, ...]:
+    """The expressions of any statement itself, not of those inside it."""
+    if isinstance(stmt, Let | Store):
+        return parts_of(stmt)
+    if isinstance(stmt, For):
+        return stmt.start, stmt.stop
+    if isinstance(stmt, If):
+        return (stmt.condition,)
+    if isinstance(stmt, Alloc):
+        return stmt.shape
+    if isinstance(stmt, Alias):
+        return stmt.args
+    return stmt.numbers if isinstance(stmt, Fail) else ()
+
+
+def words_in(expr: Index) -> Iterator[str]:
+    """The words in the text of an expression's templates: functions, and arrays that a routine takes."""
+    if isinstance(expr, Apply):
+        yield from _WORD.findall(expr.template.text)
+    parts = expr.args if isinstance(expr, Apply) else expr.index if isinstance(expr, Load) else ()
+    for part in parts:
+        yield from words_in(part)
+
+
+def mentioned(stmts: Iterable[Stmt]) -> set[str]:
+    """Every local and array that statements read, write or make, and those inside them."""
+    found: set[str] = set()
+    for stmt in walk(stmts):
+        for expr in expressions(stmt):
+            found.update(name for name, _ in names_in(expr))
+            found.update(words_in(expr))
+        texts: tuple[str, ...] = ()
+        if isinstance(stmt, Let | Alloc | For):
+            texts = (stmt.name,)
+        elif isinstance(stmt, Store):
+            texts = (stmt.array,)
+        elif isinstance(stmt, Alias):
+            texts = (stmt.name, stmt.text.text)
+        elif isinstance(stmt, Call):
+            texts = stmt.args
+        elif isinstance(stmt, Return):
+            texts = stmt.names
+        found.update(word for text in texts for word in _WORD.findall(text))
+    return found
