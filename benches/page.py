@@ -101,13 +101,17 @@ def text(figures: Figures, chart: str) -> str:
     lines += [f"A call on two small arrays, with next to nothing to do: {calls}.", ""]
     lines += ["### A fresh process, to its first result", ""]
     starts = [
-        [row["name"], row["cache"], *(f"{row['seconds'][c]:.2f}" for c in ("numbascan", "JAX")), f"{row['times_ours']:.2f}"]
+        [row["name"], row["cache"], *map(_seconds, map(row["seconds"].get, ("numbascan", "by hand", "JAX"))), f"{row['times_ours']:.2f}"]
         for row in figures["fresh"]
     ]
-    lines += _table(("seconds", "cache on disk", "numbascan", "JAX", "JAX ÷ ours"), starts, text_columns=2)
+    lines += _table(("seconds", "cache on disk", "numbascan", "by hand", "JAX", "JAX ÷ ours"), starts, text_columns=2)
     lines += ["### Goals", ""]
     lines += _table(("goal", "wanted", "measured", "met"), [_goal(goal) for goal in goals(figures)])
     return "\n".join(lines)
+
+
+def _seconds(seconds: float | None) -> str:
+    return "–" if seconds is None else f"{seconds:.2f}"
 
 
 def _goal(goal: Goal) -> list[str]:

@@ -27,6 +27,7 @@ from timing import BENCHES, fresh, same
 
 MODULES = {"numbascan": "ours", "by hand": "hand", "JAX": "in_jax", "PyTensor": "in_pytensor"}
 FRESH = ("lorenz", "garch-grad", "kalman")
+FRESH_BY = ("numbascan", "by hand", "JAX")  # the loop by hand has no cache
 
 
 class Failure(Exception):
@@ -112,14 +113,13 @@ def fresh_starts(pythons: dict[str, str], rounds: int) -> list[dict[str, Any]]:
             for _ in range(rounds):
                 with tempfile.TemporaryDirectory() as empty:
                     nothing = {"NUMBASCAN_CACHE_DIR": empty, "JAX_ENABLE_COMPILATION_CACHE": "false"}
-                    for cache, environment in (("none", nothing), ("warm", kept)):
-                        for candidate in ("numbascan", "JAX"):
+                    for cache, environment, candidates in (("none", nothing, FRESH_BY), ("warm", kept, ("numbascan", "JAX"))):
+                        for candidate in candidates:
                             took = fresh(pythons[candidate], MODULES[candidate], name, environment)
                             seconds.setdefault((cache, candidate), []).append(took)
             for cache in ("none", "warm"):
-                ours, jax = seconds[cache, "numbascan"], seconds[cache, "JAX"]
-                ratio = statistics.median(its / own for its, own in zip(jax, ours, strict=True))
-                medians = {"numbascan": statistics.median(ours), "JAX": statistics.median(jax)}
+                ratio = statistics.median(its / own for its, own in zip(seconds[cache, "JAX"], seconds[cache, "numbascan"], strict=True))
+                medians = {candidate: statistics.median(took) for (its, candidate), took in seconds.items() if its == cache}
                 rows.append({"name": name, "cache": cache, "seconds": medians, "times_ours": ratio})
     return rows
 

@@ -20,7 +20,20 @@ os.environ["NUMBASCAN_CACHE_DIR"] = str(CACHE)  # one folder for all workers of 
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--without", default="", help="rewrites that every test leaves out where it does not choose itself: names, or all")
     parser.addoption("--update-golden", action="store_true", help="write the generated code that is seen now into tests/golden")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    from numbascan.modes import Mode
+    from numbascan.rewrite.pipeline import PASSES
+
+    names = [rewrite.__name__ for rewrite in PASSES]
+    without = names if config.getoption("--without") == "all" else list(filter(None, config.getoption("--without").split(",")))
+    if not set(without) <= set(names):
+        raise pytest.UsageError(f"--without={','.join(without)}: the rewrites are {', '.join(names)}")
+    (*defaults, _) = Mode.__init__.__defaults__
+    Mode.__init__.__defaults__ = (*defaults, tuple(without))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
