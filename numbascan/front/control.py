@@ -19,10 +19,10 @@ from .tree import flatten, unflatten
 from .variable import Variable, as_variable, at_line
 
 
-def ifelse(condition: Any, a: Any, b: Any) -> Any:
+def ifelse(cond: Any, a: Any, b: Any) -> Any:
     """`a` where the condition holds, else `b`; only the one that is needed is computed.
 
-    Arguments: condition, a scalar; a and b, functions without arguments that give the values, or the values themselves. Both give one
+    Arguments: cond, a scalar; a and b, functions without arguments that give the values, or the values themselves. Both give one
     array or the same nest of arrays, with the same dtypes and ranks; a Python number takes the other's dtype and shape. Of values,
     everything that only one branch needs belongs to that branch.
 
@@ -35,7 +35,7 @@ def ifelse(condition: Any, a: Any, b: Any) -> Any:
     >>> f([1.0, 4.0])
     array([1., 2.])
     """
-    chooser = as_variable(condition)
+    chooser = as_variable(cond)
     if chooser.ndim:
         raise TypeError(
             f"nt.ifelse: the condition has shape {show_shape(chooser.type.shape)}{at_line()}; a scalar is needed: write condition.all() or "

@@ -213,18 +213,20 @@ def _derivative(cls: type[_Derivative], f: Any, argnums: Any, disconnected_input
 
 
 def grad(
-    f: Any,
+    f: Any = None,
     argnums: Any = None,
     consider_constant: Any = None,
     disconnected_inputs: str = "raise",
     known_grads: Mapping[Variable, Any] | None = None,
     *,
     wrt: Any = None,
+    cost: Any = None,
 ) -> Any:
     """The gradient of a scalar: of a function, as a function; of a variable, as a variable.
 
     Arguments:
-        f: a function of arrays, numbers and nests of these that gives one real scalar; or a scalar variable (None with known_grads).
+        f: a function of arrays, numbers and nests of these that gives one real scalar; or a scalar variable, also as the keyword
+            `cost` (None with known_grads).
         argnums: for a function, the number of the positional argument to differentiate (default 0), or a tuple; for a variable, the
             variables to differentiate with respect to: one, or a list (also as the keyword `wrt`).
         consider_constant: variables that nothing is to flow through (for a variable).
@@ -241,6 +243,7 @@ def grad(
     >>> ns.grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
+    f = cost if f is None else f
     if f is None or isinstance(f, Variable):
         return grad_of_variable(f, argnums if wrt is None else wrt, consider_constant, disconnected_inputs, known_grads)
     return _derivative(_Grad, f, 0 if argnums is None else argnums, disconnected_inputs)
@@ -258,23 +261,41 @@ def value_and_grad(f: Callable[..., Any], argnums: Any = 0, *, disconnected_inpu
     return _derivative(_ValueAndGrad, f, argnums, disconnected_inputs)
 
 
-def jacobian(f: Any, argnums: Any = None, consider_constant: Any = None, disconnected_inputs: str = "raise", *, wrt: Any = None) -> Any:
+def jacobian(
+    f: Any = None,
+    argnums: Any = None,
+    consider_constant: Any = None,
+    disconnected_inputs: str = "raise",
+    *,
+    wrt: Any = None,
+    expr: Any = None,
+) -> Any:
     """All first derivatives: of a function, as a function; of a variable with respect to variables, as a variable.
 
     The shape is that of the result, then that of the argument; a nest of results gives a nest. One reverse pass per element of the result,
-    two where it is complex. Arguments and errors as for `ns.grad`; TypeError for complex results of complex arguments.
+    two where it is complex. Arguments and errors as for `ns.grad` (the variable also as the keyword `expr`); TypeError for complex
+    results of complex arguments.
 
     >>> import numbascan as ns, numpy as np
     >>> ns.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
            [0., 4.]])
     """
+    f = expr if f is None else f
     if isinstance(f, Variable):
         return jacobian_of_variable(f, argnums if wrt is None else wrt, consider_constant, disconnected_inputs)
     return _derivative(_Jacobian, f, 0 if argnums is None else argnums, disconnected_inputs)
 
 
-def hessian(f: Any, argnums: Any = None, consider_constant: Any = None, disconnected_inputs: str = "raise", *, wrt: Any = None) -> Any:
+def hessian(
+    f: Any = None,
+    argnums: Any = None,
+    consider_constant: Any = None,
+    disconnected_inputs: str = "raise",
+    *,
+    wrt: Any = None,
+    cost: Any = None,
+) -> Any:
     """All second derivatives of a scalar: of a function, as a function; of a variable with respect to variables, as a variable.
 
     The shape is that of the argument twice. Of a function, nested arguments and several argument numbers give a nest of nests with all
@@ -286,6 +307,7 @@ def hessian(f: Any, argnums: Any = None, consider_constant: Any = None, disconne
     array([[4., 6.],
            [6., 0.]])
     """
+    f = cost if f is None else f
     if isinstance(f, Variable):
         return hessian_of_variable(f, argnums if wrt is None else wrt, consider_constant, disconnected_inputs)
     return _derivative(_Hessian, f, 0 if argnums is None else argnums, disconnected_inputs)

@@ -292,23 +292,23 @@ def hessian_of_variable(cost: Variable, wrt: Any, consider_constant: Any, discon
 # directions ---------------------------------------------------------------------------------------------------------
 
 
-def _directions(nodes: Sequence[Node], eval_points: Any, what: str) -> list[Node]:
-    """eval_points as nodes, one for each of `nodes`."""
-    points = _as_list(eval_points)
+def _directions(nodes: Sequence[Node], v: Any, what: str) -> list[Node]:
+    """The directions `v` as nodes, one for each of `nodes`."""
+    points = _as_list(v)
     if len(points) != len(nodes):
-        raise ValueError(f"{what}: there are {len(points)} eval_points for {len(nodes)} variables{at_line()}; give one for each")
-    return [along(point, node, f"{what}: the eval_point of {shown(node)}") for point, node in zip(points, nodes, strict=True)]
+        raise ValueError(f"{what}: v has {len(points)} directions for {len(nodes)} variables{at_line()}; give one for each")
+    return [along(point, node, f"{what}: the direction (in v) of {shown(node)}") for point, node in zip(points, nodes, strict=True)]
 
 
-def Lop(f: Any, wrt: Any, eval_points: Any, consider_constant: Any = None, disconnected_inputs: str = "raise") -> Any:
-    """eval_points · d f / d wrt: the cotangents of `wrt` when those of `f` are `eval_points`.
+def Lop(f: Any, wrt: Any, v: Any, consider_constant: Any = None, disconnected_inputs: str = "raise") -> Any:
+    """v · d f / d wrt: the cotangents of `wrt` when those of `f` are `v`.
 
-    Arguments: f, a variable or a list; wrt, the same; eval_points, one per variable of `f`, of its shape. consider_constant and
+    Arguments: f, a variable or a list; wrt, the same; v, one per variable of `f`, of its shape. consider_constant and
     disconnected_inputs as for ns.grad.
 
     Returns a variable per variable of `wrt`, a list if `wrt` is one.
 
-    Raises ValueError for eval_points that do not fit, and what ns.grad raises.
+    Raises ValueError for `v` that does not fit, and what ns.grad raises.
 
     >>> import numbascan as ns, numbascan.tensor as nt
     >>> x, v = nt.dvectors("x", "v")
@@ -319,19 +319,19 @@ def Lop(f: Any, wrt: Any, eval_points: Any, consider_constant: Any = None, disco
     outputs = [as_variable(one).node for one in _as_list(f)]
     for output in outputs:
         check_result(output, "ns.Lop")
-    given = _directions(outputs, eval_points, "ns.Lop")
+    given = _directions(outputs, v, "ns.Lop")
     return _packed(gradients(outputs, given, nodes, "ns.Lop", constants, disconnected_inputs), wrt)
 
 
-def Rop(f: Any, wrt: Any, eval_points: Any, disconnected_outputs: str = "raise") -> Any:
-    """d f / d wrt · eval_points: how `f` moves when `wrt` moves along `eval_points`.
+def Rop(f: Any, wrt: Any, v: Any, disconnected_outputs: str = "raise") -> Any:
+    """d f / d wrt · v: how `f` moves when `wrt` moves along `v`.
 
-    Arguments: f, a variable or a list; wrt, the same; eval_points, one per variable of `wrt`, of its shape. disconnected_outputs:
+    Arguments: f, a variable or a list; wrt, the same; v, one per variable of `wrt`, of its shape. disconnected_outputs:
     "raise", or "ignore" for zeros where a variable of `f` does not depend on `wrt`.
 
     Returns a variable per variable of `f`, a list if `f` is one.
 
-    Raises ValueError for eval_points that do not fit, DisconnectedInputError, NullGradientError.
+    Raises ValueError for `v` that does not fit, DisconnectedInputError, NullGradientError.
 
     >>> import numbascan as ns, numbascan.tensor as nt
     >>> x, v = nt.dvectors("x", "v")
@@ -347,6 +347,6 @@ def Rop(f: Any, wrt: Any, eval_points: Any, disconnected_outputs: str = "raise")
         check_result(output, "ns.Rop")
         if not _float_ways([output], DISCONNECTED) & set(nodes):
             raise _disconnected([output], nodes[0], "ns.Rop", "disconnected_outputs")
-    found = tangents(outputs, nodes, _directions(nodes, eval_points, "ns.Rop"))
+    found = tangents(outputs, nodes, _directions(nodes, v, "ns.Rop"))
     plain = [zeros_like(output) if value is None else value for output, value in zip(outputs, found, strict=True)]
     return _packed([linked(value, nodes) for value in plain], f)

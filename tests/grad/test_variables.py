@@ -223,9 +223,9 @@ def test_lop_and_rop_are_transposes_through_a_loop(x):
 
 @pytest.mark.parametrize("operator", [ns.Lop, ns.Rop])
 def test_directions_fit_their_variables(operator, x, y):
-    with pytest.raises(ValueError, match="2 eval_points for 1 variables"):
+    with pytest.raises(ValueError, match="v has 2 directions for 1 variables"):
         operator(x * y, x, [x, x])
-    with pytest.raises(ValueError, match=r"eval_point of .* has shape \(\).*must have \(\?,\)"):
+    with pytest.raises(ValueError, match=r"direction .in v. of .* has shape \(\).*must have \(\?,\)"):
         operator(x * y, x, 1.0)
     with pytest.raises(TypeError, match="is complex, but"):
         operator(x * y, x, x * 1j)
@@ -234,7 +234,7 @@ def test_directions_fit_their_variables(operator, x, y):
         f = ns.function([x, y, v], operator(x * y, x, v), mode=mode)
         np.testing.assert_allclose(f(A, 2.0, A), 2 * A)
         for wrong in (A[:2], A[:1]):  # a length of 1 does not broadcast either
-            with pytest.raises(ValueError, match="eval_point of"):
+            with pytest.raises(ValueError, match=r"direction .in v. of"):
                 f(A, 2.0, wrong)
 
 
@@ -373,3 +373,23 @@ def test_a_shared_variable_that_a_loop_replaces():
     found = value(ns.grad(path[-1], [y, k]), {y: 5.0})
     np.testing.assert_allclose(found, [2 * 3 * 4, 5 * (3 * 4 + 2 * 4 + 2 * 3)])
     np.testing.assert_allclose(value(ns.grad(updates[k], k), {}), 1.0)
+
+
+def test_arguments_have_the_names_of_the_contract():
+    x, v = nt.dvectors("x", "v")
+    numbers = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+    cost = (x**3).sum()
+    found = ns.function(
+        [x, v],
+        [
+            ns.grad(cost=cost, wrt=x),
+            ns.jacobian(expr=x**2, wrt=x),
+            ns.hessian(cost=cost, wrt=x),
+            ns.Lop(f=x**2, wrt=x, v=v),
+            ns.Rop(f=x**2, wrt=x, v=v),
+            nt.ifelse(cond=x[0] > 0, a=x, b=-x),
+        ],
+    )(*numbers)
+    wanted = [[3.0, 12.0], np.diag([2.0, 4.0]), np.diag([6.0, 12.0]), [6.0, 20.0], [6.0, 20.0], [1.0, 2.0]]
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other)
