@@ -33,21 +33,30 @@ def check_initial_axis(variable: Variable, taps: Taps, where: str) -> None:
 
 def check_number(number: Variable, write: Node, argument: str | None, where: str) -> None:
     """ScanTypeError if a number as initial value would lose its meaning in the dtype of the step's result."""
-    value = constant_value(number.node)
     dtype = np.dtype(write.type.dtype)
-    if value is None and number.type.kind == "i" and dtype.kind in "iu":
-        fits = True  # an integer that the run gives is checked by the run
-    elif value is None:
-        fits = _ORDER.index(number.type.kind) <= _ORDER.index(dtype.kind)
-    else:
-        with np.errstate(all="ignore"):
-            fits = (value.dtype.kind in "fc" and dtype.kind == value.dtype.kind) or bool(value.astype(dtype) == value)
-    if not fits:
-        shown = f"the {number.type.dtype} number" if value is None else value.item()
+    if not _holds(dtype, number.node):
         raise ScanTypeError(
-            f"{where}{_argument(argument)} starts as {shown}, which the step's result, {write.type}{_line(write)}, cannot hold; "
-            f"give an initial value of dtype {dtype}, or write result.astype({number.type.dtype!r}) in the step"
+            f"{where}{_argument(argument)} starts as {_number(number.node)}, which the step's result, {write.type}{_line(write)}, cannot "
+            f"hold; give an initial value of dtype {dtype}, or write result.astype({number.type.dtype!r}) in the step"
         )
+
+
+def _holds(dtype: np.dtype[Any], number: Node) -> bool:
+    """Does a number without a dtype of its own keep its meaning in `dtype`?"""
+    value = constant_value(number)
+    if value is None and number.type.kind == "i" and dtype.kind in "iu":
+        return True  # an integer that the run gives is checked by the run
+    if value is None:
+        return _ORDER.index(number.type.kind) <= _ORDER.index(dtype.kind)
+    if value.dtype.kind == "c" and dtype.kind != "c":
+        return False
+    with np.errstate(all="ignore"):
+        return (value.dtype.kind in "fc" and dtype.kind == value.dtype.kind) or bool(np.all(value.astype(dtype) == value))
+
+
+def _number(node: Node) -> object:
+    value = constant_value(node)
+    return f"the {node.type.dtype} number" if value is None else value.item()
 
 
 def check_state(row: TensorType, write: Node, has_axis: bool, argument: str | None, where: str, fn: Callable[..., Any]) -> None:
@@ -67,8 +76,15 @@ def check_state(row: TensorType, write: Node, has_axis: bool, argument: str | No
 
 
 def check_carry(shared: SharedVariable, write: Node, where: str) -> None:
-    """ScanTypeError unless the update of a shared variable has its dtype and rank."""
+    """ScanTypeError unless the update of a shared variable has its dtype and rank, or is a number that this dtype holds."""
     type_, result = shared.type, write.type
+    if result.weak and not result.rank and not type_.rank:
+        if not _holds(np.dtype(type_.dtype), write):
+            raise ScanTypeError(
+                f"{where}: the update of the shared variable {shared.name or repr(shared)} ({type_}) is {_number(write)}{_line(write)}, "
+                f"which {type_.dtype} cannot hold; write update.astype({type_.dtype!r}) if the loss is meant"
+            )
+        return
     if type_.dtype != result.dtype or not _same_shape(type_, result):
         raise ScanTypeError(
             f"{where}: the update of the shared variable {shared.name or repr(shared)} ({type_}) is {result.strong()}{_line(write)}; "

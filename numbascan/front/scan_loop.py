@@ -77,10 +77,8 @@ class LoopMaker:
                     yield Seq(leaf.outer, group.taps, leaf.reads)
 
     def _carry(self, shared: SharedVariable, write: Node) -> Node:
-        if write.type.weak:
-            write = METHODS["astype"](Variable(write), shared.type.dtype).node
         check_carry(shared, write, self.scan)
-        return write
+        return METHODS["astype"](Variable(write), shared.type.dtype).node if write.type.weak else write
 
     def _writes(self) -> list[Node]:
         """Everything that the step computes: outputs, updates, condition."""

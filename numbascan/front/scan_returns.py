@@ -122,8 +122,9 @@ def _split_updates(value: Any, where: str) -> tuple[Any, list[tuple[Any, Any]]]:
             return first, _pairs(second)
         if is_updates(first):
             return second, _pairs(first)
-    if isinstance(value, dict) and any(isinstance(key, Variable) for key in value):
-        raise ValueError(f"{where} returns updates for {list(value)}; the keys must be shared variables, made by ns.shared")
+    for part in value if _is_list(value) else [value]:
+        if isinstance(part, dict) and any(isinstance(key, Variable) for key in part):
+            raise ValueError(f"{where} returns updates for {list(part)}; the keys must be shared variables, made by ns.shared")
     return value, []
 
 

@@ -265,3 +265,17 @@ def test_results_that_are_equal_are_written_into_an_array_each(mode: Any) -> Non
 def test_python_numbers_that_become_arrays_have_the_dtype_of_arrays(joined: Any, dtype: str) -> None:
     x = np.arange(3).astype(dtype)
     np.testing.assert_array_equal(ns.jit(joined)(x), joined(x), strict=True)
+
+
+@pytest.mark.parametrize("start, number", [(10, 0.7), (np.int8(1), 300), (np.float32(1), 1j), (np.bool_(True), 2)])
+def test_a_number_as_update_that_its_shared_variable_cannot_hold_is_refused(start: Any, number: Any) -> None:
+    shared = ns.shared(start, name="counter")
+    with pytest.raises(ns.ScanTypeError, match=r"counter.* cannot hold"):
+        ns.scan(lambda: {shared: number}, n_steps=2)
+    np.testing.assert_array_equal(shared.get_value(), start)
+
+
+def test_an_update_of_what_is_no_shared_variable_is_refused_beside_outputs_too() -> None:
+    v = nt.dvector("v")
+    with pytest.raises(ValueError, match="the keys must be shared variables"):
+        ns.scan(lambda a: (a, {v: a}), np.arange(3.0))
