@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 from llvmlite import binding
-from numba.core import typing
+from numba.core import analysis, cgutils, typing
 from numba.core.base import BaseContext
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.lowering import BaseLower
+from numba.core.lowering import BaseLower, Lower
 from numba.core.pythonapi import PythonAPI
 from numba.core.registry import cpu_target
 from numba.core.types.functions import BaseFunction
 
+from . import plain_locals
 from .object_code import NDARRAY, is_tried
 
 CACHE_LINE = 64  # bytes
@@ -47,7 +48,16 @@ def _shortcuts() -> tuple[Callable[[], Any], ...]:
 
     load_declarations()
     binding.add_symbol(NDARRAY, id(np.ndarray))
-    return _rows_on_cache_lines, _class_of_arrays_by_symbol, _no_entry_for_c, _types_found_once, short_np_empty
+    return (
+        _rows_on_cache_lines,
+        _class_of_arrays_by_symbol,
+        _no_entry_for_c,
+        _types_found_once,
+        _plain_locals,
+        _memory_is_zero_once,
+        _live_map_in_bits,
+        short_np_empty,
+    )
 
 
 def entry_point(dispatcher: Any) -> Callable[..., Any]:
@@ -70,6 +80,24 @@ def _deep_recursion() -> Iterator[None]:
 def _no_entry_for_c() -> Any:
     """Functions compiled inside get no second entry for callers in C: nobody asks for it, and it is 5 % of compiling a short kernel."""
     return _changed(BaseLower, create_cfunc_wrapper=lambda self: None)
+
+
+def _plain_locals() -> Any:
+    """Locals of numbers inside take no care of references, which costs LLVM minutes in a long kernel."""
+    return _changed(Lower, alloca=plain_locals.alloca, storevar=plain_locals.storevar, delvar=plain_locals.delvar)
+
+
+def _memory_is_zero_once() -> Any:
+    """Memory that code compiled inside fills anyway is not filled with zeros when the function starts."""
+    stack = ExitStack()
+    stack.enter_context(_changed(cgutils, alloca_once=plain_locals.alloca_once, alloca_once_value=plain_locals.alloca_once_value))
+    stack.enter_context(_changed(cgutils._StructProxy, __init__=plain_locals.struct_proxy))
+    return stack
+
+
+def _live_map_in_bits() -> Any:
+    """Which locals are alive where is found inside with integers as sets."""
+    return _changed(analysis, compute_live_map=plain_locals.live_map)
 
 
 def _types_found_once() -> Any:

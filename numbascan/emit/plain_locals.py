@@ -1,0 +1,114 @@
+"""Locals of numbers are no more than memory to Numba's lowering: written once for each value, and not at their birth and death.
+
+Numba fills every local that lives in several blocks with zeros when the function starts, reads what it held before it is written, and
+fills it with zeros again when it dies: that keeps counts of references. For numbers nothing comes of it but work for LLVM, which takes
+it out again at a cost that grows with the square of the function's length (2,800 lines: 120 s of 390, now 35 of 290).
+
+Numba's map of what lives where is made here with integers as sets of bits, one for each local; with sets of names it takes a gigabyte for
+such a kernel. Importing this imports Numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core.lowering import Lower
+
+_alloca_once, _struct_proxy = cgutils.alloca_once, cgutils._StructProxy.__init__
+_alloca, _storevar, _delvar = Lower.alloca, Lower.storevar, Lower.delvar
+
+
+def _is_plain(lower: Lower, type_: Any) -> bool:
+    """Does a value of a type count no references?"""
+    return not lower.context.enable_debuginfo and not lower.context.data_model_manager[type_].contains_nrt_meminfo()
+
+
+def alloca(self: Lower, name: str, type_: Any) -> Any:
+    """Memory for a local."""
+    if not _is_plain(self, type_):
+        return _alloca(self, name, type_)
+    with self.builder.goto_entry_block():
+        return self.builder.alloca(self.context.get_value_type(type_), name=name)
+
+
+def storevar(self: Lower, value: ir.Value, name: str, argidx: int | None = None) -> None:
+    """Gives a local a value."""
+    if argidx is not None or name in self._singly_assigned_vars or not _is_plain(self, self.typeof(name)):
+        return _storevar(self, value, name, argidx)
+    place = self.getvar(name)
+    if value.type != place.type.pointee:
+        return _storevar(self, value, name, argidx)  # which says what is wrong
+    self.builder.store(value, place)
+    return None
+
+
+def delvar(self: Lower, name: str) -> None:
+    """Ends the life of a local."""
+    if not _is_plain(self, self.typeof(name)):
+        _delvar(self, name)
+
+
+def alloca_once(builder: ir.IRBuilder, type_: ir.Type, size: Any = None, name: str = "", zfill: bool = False) -> Any:
+    """Memory that holds zeros from the function's start; where it is asked for, from there alone."""
+    if not zfill:
+        return _alloca_once(builder, type_, size, name)
+    count = ir.Constant(cgutils.intp_t, size) if isinstance(size, int) else size
+    with builder.goto_entry_block():
+        place = builder.alloca(type_, size=count, name=name)
+    builder.store(type_(None), place)
+    return place
+
+
+def alloca_once_value(builder: ir.IRBuilder, value: ir.Value, name: str = "", zfill: bool = False) -> Any:
+    """Memory that holds a value from here on."""
+    with builder.goto_entry_block():
+        place = builder.alloca(value.type, name=name)
+    builder.store(value, place)
+    return place
+
+
+def struct_proxy(self: Any, context: Any, builder: ir.IRBuilder, value: ir.Value | None = None, ref: Any = None) -> None:
+    """A struct in memory, which holds a value from here on."""
+    if value is not None and ref is None and type(self)._make_refs is cgutils._StructProxy._make_refs:
+        with builder.goto_entry_block():
+            ref = builder.alloca(value.type)
+    _struct_proxy(self, context, builder, value, ref)
+
+
+def live_map(cfg: Any, blocks: Mapping[int, Any], uses: Mapping[int, set[str]], definitions: Mapping[int, set[str]]) -> dict[int, set[str]]:
+    """The locals that must be alive at the entry of each block: read there or later, and defined on some way there."""
+    names = sorted(set().union(*uses.values(), *definitions.values()))
+    place = {name: k for k, name in enumerate(names)}
+
+    def bits(found: set[str]) -> int:
+        return sum(1 << place[name] for name in found)
+
+    used, defined = ({block: bits(found[block]) for block in blocks} for found in (uses, definitions))
+    order = cfg.topo_order()
+    reaching, before = dict.fromkeys(blocks, 0), None
+    while before != reaching:
+        before = dict(reaching)
+        for block in order:
+            reaching[block] |= used[block] | defined[block]
+            for after, _ in cfg.successors(block):
+                reaching[after] |= reaching[block]
+    alive, before = dict(used), None
+    while before != alive:
+        before = dict(alive)
+        for block in reversed(order):
+            for earlier, _ in cfg.predecessors(block):
+                alive[earlier] |= alive[block] & reaching[earlier] & ~defined[earlier]
+    return {block: {names[k] for k in _ones(found)} for block, found in alive.items()}
+
+
+def _ones(number: int) -> list[int]:
+    """The places of the ones in a number."""
+    text = bin(number)[:1:-1]
+    found, k = [], text.find("1")
+    while k >= 0:
+        found.append(k)
+        k = text.find("1", k + 1)
+    return found

@@ -1,0 +1,58 @@
+"""Numba's map of what is alive where, made with bits, is Numba's own; and kernels do without zeros that nobody reads."""
+
+import numpy as np
+from numba import njit
+from numba.core import analysis, types
+from numba.core.compiler import run_frontend
+from numba.core.postproc import VariableLifetime
+
+import numbascan as ns
+from numbascan.emit import build, plain_locals
+
+
+def walk(x, n, flag):
+    total, last = 0.0, x[0]
+    for i in range(n):
+        if flag:
+            for j in range(i):
+                total += x[j] * last
+                if total > 1e9:
+                    break
+        else:
+            last = x[i] - total
+        while last > 3:
+            last -= 1.0
+    return total + last
+
+
+def test_the_map_is_that_of_numba():
+    lifetime = VariableLifetime(run_frontend(walk).blocks)
+    arguments = lifetime.cfg, lifetime._blocks, lifetime.usedefs.usemap, lifetime.usedefs.defmap
+    wanted = analysis.compute_live_map(*arguments)
+    assert plain_locals.live_map(*arguments) == wanted
+    assert any(wanted.values())
+
+
+def test_a_function_compiled_with_them_gives_the_same():
+    x = np.random.default_rng(0).normal(size=30) * 3
+    with build._plain_locals(), build._memory_is_zero_once(), build._live_map_in_bits():
+        compiled = njit((types.float64[::1], types.int64, types.boolean))(walk)
+    for flag in (True, False):
+        for n in (0, 1, 30):
+            assert compiled(x, n, flag) == walk(x, n, flag)
+
+
+def test_arrays_are_freed_as_before():
+    from numba.core.runtime import rtsys
+
+    @ns.scan
+    def step(y, a):
+        return np.tanh(a @ y) + np.concatenate([y[1:], y[:1]])
+
+    y, a = np.ones(40), np.eye(40) / 3
+    step(outputs_info=y, non_sequences=a, n_steps=20)
+    before = rtsys.get_allocation_stats()
+    for _ in range(5):
+        step(outputs_info=y, non_sequences=a, n_steps=20)
+    after = rtsys.get_allocation_stats()
+    assert after.alloc - before.alloc == after.free - before.free
