@@ -17,6 +17,7 @@ from ..ir.node import CONSTANT, Node, constant, constant_value
 from ..modes import Mode, as_mode
 from ..types import TensorType
 from .arguments import fit
+from .graph_mode import mode_of
 from .runner import Runner, assembled
 from .shared import SharedVariable, shared_of
 from .tree import Structure, flatten
@@ -75,7 +76,7 @@ def function(
         shared=tuple(shared),
         targets=tuple(target for target, _ in changes),
         structure=structure,
-        mode=as_mode(mode),
+        mode=mode_of(wanted, None if mode is None else as_mode(mode), label),
         downcast=allow_input_downcast,
         profile=profile,
     )

@@ -21,6 +21,7 @@ from ..ir.node import Node, constant, new_input
 from ..modes import Mode, as_mode
 from ..types import TensorType
 from .draw_scopes import DrawGuards, call_draws
+from .graph_mode import mode_of
 from .guards import Guards
 from .kinds import Kinds, prepared, quick_key, sequence_axes, small_type, without
 from .runner import Runner, Seen, assembled
@@ -55,7 +56,7 @@ def jit(f: Callable[..., Any] | None = None, *, mode: Mode | str | None = None, 
         return lambda function: jit(function, mode=mode, name=name, profile=profile)
     if not callable(f):
         raise TypeError(f"ns.jit needs a function, not {f!r}")
-    return Jitted(f, as_mode(mode), name, profile)
+    return Jitted(f, None if mode is None else as_mode(mode), name, profile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class Compiled:
 class Jitted:
     """A function of arrays, compiled once per kind of argument. `__wrapped__` is the function itself."""
 
-    def __init__(self, f: Callable[..., Any], mode: Mode, name: str | None = None, profile: bool = False) -> None:
+    def __init__(self, f: Callable[..., Any], mode: Mode | None, name: str | None = None, profile: bool = False) -> None:
         functools.update_wrapper(self, f)
         self.mode, self._profile = mode, profile
         self.name = name or str(getattr(f, "__name__", "function"))
@@ -217,7 +218,8 @@ class Jitted:
         return compiled
 
     def _built(self, traced: Traced, seconds: float) -> Compiled:
-        compiled = Compiled(traced, self.mode, self.name, self._profile)
+        mode = mode_of([*traced.outputs, *traced.updates.values()], self.mode, self.name)
+        compiled = Compiled(traced, mode, self.name, self._profile)
         if compiled.runner.program.profile is not None:
             compiled.runner.program.profile.trace += seconds
         return compiled
@@ -239,7 +241,7 @@ class Jitted:
         names = self._names(structure)
         inputs = tuple(new_input(type_, name) for type_, name in zip(types, names, strict=True))
         args, kwargs = unflatten(structure, map(Variable, inputs))
-        with in_mode(self.mode), call_draws() as draws:
+        with in_mode(self.mode or Mode()), call_draws() as draws:
             result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs)
         leaves: list[Any] = []
         returned = flatten(result.value, leaves)

@@ -224,3 +224,21 @@ def test_a_given_of_another_type_is_refused():
         ns.function([], x, givens={x: nt.fvector("y")})
     with pytest.raises(TypeError, match=r"what is given for x has 0 dimensions"):
         ns.function([], x, givens={x: 1.0})
+
+
+def test_without_a_mode_a_graph_runs_in_that_of_its_scans():
+    v = nt.dvector("v")
+
+    def total(mode, name="total"):
+        return ns.scan(lambda a, s: np.log(s) + a, v, np.float64(-1.0), mode=mode, name=name, return_updates=False)
+
+    checked, other = total(ns.Mode(check_finite=True)), total("debug", "other")
+    with pytest.raises(FloatingPointError, match="step 0"):
+        ns.function([v], checked)(np.ones(3))
+    assert np.isnan(ns.function([v], checked, mode="numba")(np.ones(3))).all()
+    with pytest.raises(ns.CudaUnavailableError):
+        ns.function([v], total("cuda"))(np.ones(3))
+    with pytest.raises(ns.CudaUnavailableError):
+        ns.jit(lambda v: ns.scan(lambda a: a, v, mode="cuda", return_updates=False))(np.ones(3))
+    with pytest.raises(ValueError, match="scan 'total' has mode 'numba' and scan 'other' has mode 'debug'"):
+        ns.function([v], [checked, other])
