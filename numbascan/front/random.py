@@ -9,7 +9,7 @@ import numpy as np
 from ..ir.node import constant_value
 from ..ops.card import Card
 from ..ops.random import CAUCHY_OF, EXACT_EXP, EXACT_LOG, EXPONENTIAL_OF, LAPLACE_OF, LOGISTIC_OF, RANDOM_GAMMA, RANDOM_LOG_GAMMA
-from .draws import as_dtype, checked, float_dtype, shaped
+from .draws import as_dtype, checked, checked_scale, float_dtype, shaped
 from .math import sqrt
 from .random_counts import Counts
 from .variable import Variable, as_variable, op
@@ -47,13 +47,13 @@ class RandomStream(Counts):
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
         """Normal numbers of mean `loc` and standard deviation `scale`, by the method of Box & Muller (1958)."""
-        shape, (loc, scale) = shaped(size, (loc, scale), "normal")
+        shape, (loc, scale) = shaped(size, (loc, checked_scale("normal", scale)), "normal")
         kind = float_dtype(dtype, (loc, scale), "normal")
         return _moved(as_dtype(self._normals(shape), kind), loc, scale, kind)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
         """The exponentials of normal numbers of mean `mean` and standard deviation `sigma`."""
-        shape, (mean, sigma) = shaped(size, (mean, sigma), "lognormal")
+        shape, (mean, sigma) = shaped(size, (mean, checked_scale("lognormal", sigma, "sigma")), "lognormal")
         kind = float_dtype(dtype, (mean, sigma), "lognormal")
         return as_dtype(op(EXACT_EXP, _moved(self._normals(shape), mean, sigma, "float64")), kind)
 
@@ -75,14 +75,14 @@ class RandomStream(Counts):
 
     def _moved_words(self, card: Card, loc: Any, scale: Any, size: Any, dtype: Any, what: str) -> Variable:
         """loc + scale times what `card` makes of words."""
-        shape, (loc, scale) = shaped(size, (loc, scale), what)
+        shape, (loc, scale) = shaped(size, (loc, checked_scale(what, scale)), what)
         kind = float_dtype(dtype, (loc, scale), what)
         return _moved(as_dtype(op(card, self._words(shape)), kind), loc, scale, kind)
 
     def weibull(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
         """Weibull numbers: powers of exponential ones, E**(1 / shape)."""
         shape = checked("weibull", "shape", shape, "above 0", lambda x: x > 0)
-        lengths, (power, factor) = shaped(size, (shape, scale), "weibull")
+        lengths, (power, factor) = shaped(size, (shape, checked_scale("weibull", scale)), "weibull")
         kind = float_dtype(dtype, (shape, scale), "weibull")
         exponential = op(EXPONENTIAL_OF, self._words(lengths))
         return _moved(as_dtype(op(EXACT_EXP, op(EXACT_LOG, exponential) / power), kind), as_variable(0.0), factor, kind)
@@ -92,7 +92,7 @@ class RandomStream(Counts):
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
         """Gamma numbers of mean shape * scale: Marsaglia & Tsang (2000). Differentiable in `scale`."""
         shape = checked("gamma", "shape", shape, "at least 0, and finite", _is_shape)
-        lengths, (a, factor) = shaped(size, (shape, scale), "gamma")
+        lengths, (a, factor) = shaped(size, (shape, checked_scale("gamma", scale)), "gamma")
         kind = float_dtype(dtype, (shape, scale), "gamma")
         return _moved(as_dtype(self._by_element(RANDOM_GAMMA, lengths, a), kind), as_variable(0.0), factor, kind)
 
@@ -105,7 +105,7 @@ class RandomStream(Counts):
     def t(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
         """Student's t: a normal number over the root of a chi-square one by its degrees of freedom. Differentiable in loc and scale."""
         df = checked("t", "df", df, "above 0, and finite", lambda x: (x > 0) & (x < np.inf))
-        lengths, (df, loc, scale) = shaped(size, (df, loc, scale), "t")
+        lengths, (df, loc, scale) = shaped(size, (df, loc, checked_scale("t", scale)), "t")
         kind = float_dtype(dtype, (df, loc, scale), "t")
         half = self._by_element(RANDOM_GAMMA, lengths, df / 2.0)
         return _moved(as_dtype(self._normals(lengths) * sqrt(df / 2.0 / half), kind), loc, scale, kind)

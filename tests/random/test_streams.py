@@ -348,3 +348,19 @@ def test_an_initial_number_takes_the_shape_of_a_draw_that_only_the_run_knows(srn
         found.append(rows)
     assert found[0].shape == (3, 5)
     np.testing.assert_allclose(found[1], found[0], rtol=1e-14)
+
+
+def test_a_negative_scale_that_is_known_is_refused(srng):
+    for draw in (
+        lambda scale: srng.normal(0.0, scale),
+        lambda scale: srng.exponential(scale),
+        lambda scale: srng.laplace(0.0, scale),
+        lambda scale: srng.gamma(2.0, scale),
+        lambda scale: srng.t(3.0, 0.0, scale),
+        lambda scale: srng.weibull(2.0, scale),
+    ):
+        for scale in (-1.0, np.array([1.0, -0.5]), nt.constant(-2.0)):
+            with pytest.raises(ValueError, match=r"scale is .* must be at least 0"):
+                draw(scale)
+    with pytest.raises(ValueError, match="sigma is -1.0"):
+        srng.lognormal(0.0, -1.0)

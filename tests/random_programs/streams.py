@@ -96,10 +96,10 @@ def _moved(base: Any, loc: Any, scale: Any, dtype: str) -> Any:
 # how programs draw ------------------------------------------------------------------------------------------------------
 
 OF_A_SHAPE = ("srng.uniform(size={})", "srng.normal(size={})", "srng.exponential(0.3, size={})", "srng.uniform(-0.7, 0.4, size={})")
-OF_A_VALUE = ("srng.normal({0}, 0.3)", "srng.uniform({0}, 1.7)", "srng.normal(0.1, {0})", "srng.uniform(-0.2, {0})")
-OF_A_FLOAT = ("srng.exponential(0.1 + np.abs({0}))", "srng.exponential(np.tanh({0}))")
+OF_A_VALUE = ("srng.normal({0}, 0.3)", "srng.uniform({0}, 1.7)", "srng.normal(0.1, np.abs({0}))", "srng.uniform(-0.2, {0})")
+OF_A_FLOAT = ("srng.exponential(0.1 + np.abs({0}))", "srng.exponential(np.abs(np.tanh({0})))")
 WHOLE = ("srng.bernoulli(1 / (1 + np.abs({0})))", "srng.bernoulli(0.5 + 0.3 * np.sin({0}))")
-OF_TWO = ("srng.normal({0}, {1})", "srng.uniform({0}, {1})")
+OF_TWO = ("srng.normal({0}, np.abs({1}))", "srng.uniform({0}, {1})")
 
 
 def drawn(g: Maker, a: Expr) -> Expr:
