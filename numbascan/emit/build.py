@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import binding
-from numba.core import analysis, cgutils, typing
+from numba.core import analysis, cgutils, ssa, typing, untyped_passes
 from numba.core.base import BaseContext
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.lowering import BaseLower, Lower
@@ -21,7 +21,7 @@ from numba.core.pythonapi import PythonAPI
 from numba.core.registry import cpu_target
 from numba.core.types.functions import BaseFunction
 
-from . import plain_locals
+from . import long_functions, plain_locals
 from .object_code import NDARRAY, is_tried
 
 CACHE_LINE = 64  # bytes
@@ -55,7 +55,7 @@ def _shortcuts() -> tuple[Callable[[], Any], ...]:
         _types_found_once,
         _plain_locals,
         _memory_is_zero_once,
-        _live_map_in_bits,
+        _no_squares,
         short_np_empty,
     )
 
@@ -95,9 +95,13 @@ def _memory_is_zero_once() -> Any:
     return stack
 
 
-def _live_map_in_bits() -> Any:
-    """Which locals are alive where is found inside with integers as sets."""
-    return _changed(analysis, compute_live_map=plain_locals.live_map)
+def _no_squares() -> Any:
+    """What Numba asks of every local and block inside takes no longer for long functions than for short ones."""
+    stack = ExitStack()
+    stack.enter_context(_changed(analysis, compute_live_map=long_functions.live_map))
+    stack.enter_context(_changed(untyped_passes, fixup_var_define_in_scope=long_functions.define_everywhere))
+    stack.enter_context(_changed(ssa, _run_block_rewrite=long_functions.rewritten_blocks, _run_ssa=long_functions.run_ssa))
+    return stack
 
 
 def _types_found_once() -> Any:

@@ -4,13 +4,11 @@ Numba fills every local that lives in several blocks with zeros when the functio
 fills it with zeros again when it dies: that keeps counts of references. For numbers nothing comes of it but work for LLVM, which takes
 it out again at a cost that grows with the square of the function's length (2,800 lines: 120 s of 390, now 35 of 290).
 
-Numba's map of what lives where is made here with integers as sets of bits, one for each local; with sets of names it takes a gigabyte for
-such a kernel. Importing this imports Numba.
+Importing this imports Numba.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from llvmlite import ir
@@ -76,39 +74,3 @@ def struct_proxy(self: Any, context: Any, builder: ir.IRBuilder, value: ir.Value
         with builder.goto_entry_block():
             ref = builder.alloca(value.type)
     _struct_proxy(self, context, builder, value, ref)
-
-
-def live_map(cfg: Any, blocks: Mapping[int, Any], uses: Mapping[int, set[str]], definitions: Mapping[int, set[str]]) -> dict[int, set[str]]:
-    """The locals that must be alive at the entry of each block: read there or later, and defined on some way there."""
-    names = sorted(set().union(*uses.values(), *definitions.values()))
-    place = {name: k for k, name in enumerate(names)}
-
-    def bits(found: set[str]) -> int:
-        return sum(1 << place[name] for name in found)
-
-    used, defined = ({block: bits(found[block]) for block in blocks} for found in (uses, definitions))
-    order = cfg.topo_order()
-    reaching, before = dict.fromkeys(blocks, 0), None
-    while before != reaching:
-        before = dict(reaching)
-        for block in order:
-            reaching[block] |= used[block] | defined[block]
-            for after, _ in cfg.successors(block):
-                reaching[after] |= reaching[block]
-    alive, before = dict(used), None
-    while before != alive:
-        before = dict(alive)
-        for block in reversed(order):
-            for earlier, _ in cfg.predecessors(block):
-                alive[earlier] |= alive[block] & reaching[earlier] & ~defined[earlier]
-    return {block: {names[k] for k in _ones(found)} for block, found in alive.items()}
-
-
-def _ones(number: int) -> list[int]:
-    """The places of the ones in a number."""
-    text = bin(number)[:1:-1]
-    found, k = [], text.find("1")
-    while k >= 0:
-        found.append(k)
-        k = text.find("1", k + 1)
-    return found

@@ -1,13 +1,13 @@
-"""Numba's map of what is alive where, made with bits, is Numba's own; and kernels do without zeros that nobody reads."""
+"""What changes in Numba while a kernel compiles gives what Numba gives."""
 
 import numpy as np
 from numba import njit
-from numba.core import analysis, types
+from numba.core import analysis, ssa, types
 from numba.core.compiler import run_frontend
 from numba.core.postproc import VariableLifetime
 
 import numbascan as ns
-from numbascan.emit import build, plain_locals
+from numbascan.emit import build, long_functions
 
 
 def walk(x, n, flag):
@@ -29,13 +29,13 @@ def test_the_map_is_that_of_numba():
     lifetime = VariableLifetime(run_frontend(walk).blocks)
     arguments = lifetime.cfg, lifetime._blocks, lifetime.usedefs.usemap, lifetime.usedefs.defmap
     wanted = analysis.compute_live_map(*arguments)
-    assert plain_locals.live_map(*arguments) == wanted
+    assert long_functions.live_map(*arguments) == wanted
     assert any(wanted.values())
 
 
 def test_a_function_compiled_with_them_gives_the_same():
     x = np.random.default_rng(0).normal(size=30) * 3
-    with build._plain_locals(), build._memory_is_zero_once(), build._live_map_in_bits():
+    with build._plain_locals(), build._memory_is_zero_once(), build._no_squares():
         compiled = njit((types.float64[::1], types.int64, types.boolean))(walk)
     for flag in (True, False):
         for n in (0, 1, 30):
@@ -58,3 +58,14 @@ def test_arrays_are_freed_as_before():
     after = rtsys.get_allocation_stats()
     _nrt_python.memsys_disable_stats()
     assert after.alloc - before.alloc == after.free - before.free > 0
+
+
+def test_one_definition_for_each_local_as_numba_finds_them():
+    def text(blocks):
+        return [(label, list(map(str, block.body))) for label, block in blocks.items()]
+
+    wanted = text(ssa._run_ssa(run_frontend(walk).blocks))
+    with build._no_squares():
+        found = text(ssa._run_ssa(run_frontend(walk).blocks))
+    assert found == wanted
+    assert any("phi" in stmt for _, body in wanted for stmt in body)
