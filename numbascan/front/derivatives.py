@@ -7,19 +7,14 @@ import inspect
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ArgumentNumberError
 from ..grad.forward import tangents as moved
-from ..ir.graph import free_inputs, substitute
-from ..ir.node import Node, constant, new_input
+from ..ir.node import Node, constant
 from ..ops.algebra import is_float, zeros_like
-from .draw_scopes import put_outside
+from .called import Call, called, cost_of
 from .gradients import (
     along,
-    check_cost,
-    check_wrt,
     grad_of_variable,
     gradients,
     hessian_of_variable,
@@ -30,92 +25,8 @@ from .gradients import (
 )
 from .runner import Seen
 from .transforms import Jitted, jit
-from .tree import Structure, describe, flatten, paths, unflatten
-from .variable import Variable, as_variable
-
-# one call of a function, taken apart --------------------------------------------------------------------------------
-
-
-@dataclass
-class _Call:
-    """A function called on inputs of its own in place of the arguments that derivatives are taken with respect to.
-
-    arguments: the nest of each such argument, and an input per leaf, None for one that stays as it is. back: inputs -> what was given.
-    returned, leaves: the function's results.
-    """
-
-    arguments: list[tuple[Structure, list[Node | None]]]
-    back: dict[Node, Node]
-    returned: Structure
-    leaves: list[Node]
-
-    @property
-    def wrt(self) -> list[Node]:
-        return [node for _, group in self.arguments for node in group if node is not None]
-
-    @property
-    def links(self) -> list[Node]:
-        """What the results depend on, as far as derivatives with respect to it may be asked for later."""
-        return [node for node in free_inputs(self.leaves) if is_float(node.type)]
-
-    def outside(self, nodes: Sequence[Node]) -> list[Variable]:
-        """Nodes over the inputs as variables over what was given."""
-        return [Variable(node) for node in substitute(nodes, self.back)]
-
-    def nests(self, nodes: Sequence[Node]) -> list[Any]:
-        """A nest per argument, from one node per input."""
-        values = iter(self.outside(nodes))
-        return [unflatten(nest, [None if node is None else next(values) for node in group]) for nest, group in self.arguments]
-
-
-def _called(
-    f: Callable[..., Any], places: Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any], what: str, mixed: bool = False
-) -> _Call:
-    """`mixed`: integers among the leaves stay as they are; else they are refused."""
-    name = f"{what}({getattr(f, '__name__', 'function')})"
-    for place in places:
-        if not -len(args) <= place < len(args):
-            was = "1 positional argument was" if len(args) == 1 else f"{len(args)} positional arguments were"
-            raise ArgumentNumberError(f"{name}: argument number {place} is asked for, but {was} given")
-    labels = _parameters(f, len(args))
-    given, back = list(args), {}
-    arguments: dict[int, tuple[Structure, list[Node | None]]] = {}
-    for place in dict.fromkeys(place % len(args) for place in places):
-        leaves: list[Any] = []
-        structure = flatten(args[place], leaves)
-        group: list[Node | None] = []
-        for leaf, label in zip(leaves, paths(structure, labels[place]), strict=True):
-            node = as_variable(leaf).node
-            fresh = new_input(node.type, label)
-            if mixed and not is_float(node.type):
-                group.append(None)
-                continue
-            check_wrt(fresh, name)
-            back[fresh] = node
-            group.append(fresh)
-        arguments[place] = structure, group
-        given[place] = unflatten(structure, [leaf if node is None else Variable(node) for leaf, node in zip(leaves, group, strict=True)])
-    found: list[Any] = []
-    returned = flatten(f(*given, **kwargs), found)
-    put_outside(back)
-    return _Call([arguments[place % len(args)] for place in places], back, returned, [as_variable(leaf).node for leaf in found])
-
-
-def _parameters(f: Callable[..., Any], count: int) -> list[str]:
-    try:
-        names = list(inspect.signature(f).parameters)
-    except (TypeError, ValueError):  # a builtin
-        names = []
-    return [*names[:count], *(f"arg{k}" for k in range(len(names), count))]
-
-
-def _cost(call: _Call, what: str) -> Node:
-    """The one scalar that a function returned."""
-    if call.returned != "*":
-        raise TypeError(f"{what}: the function must return one scalar, not {describe(call.returned)}; ns.jacobian takes any nest of arrays")
-    check_cost(call.leaves[0], what)
-    return call.leaves[0]
-
+from .tree import Structure, describe, flatten, unflatten
+from .variable import Variable
 
 # what the transforms make -------------------------------------------------------------------------------------------
 
@@ -150,16 +61,16 @@ def transform(cls: type[Transformed], f: Any, **options: Any) -> Jitted:
 class _Derivative(Transformed):
     """A derivative with respect to the arguments that the option `argnums` tells."""
 
-    def made(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Call:
+    def made(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         argnums = self.options["argnums"]
-        return _called(self.__wrapped__, argnums if isinstance(argnums, tuple) else (argnums,), args, kwargs, self.what)
+        return called(self.__wrapped__, argnums if isinstance(argnums, tuple) else (argnums,), args, kwargs, self.what)
 
     def alone(self, nests: Sequence[Any]) -> Any:
         """One result for one argument number, a tuple for a tuple of them."""
         return tuple(nests) if isinstance(self.options["argnums"], tuple) else nests[0]
 
-    def gradients(self, made: _Call) -> list[Node]:
-        cost = _cost(made, self.what)
+    def gradients(self, made: Call) -> list[Node]:
+        cost = cost_of(made, self.what)
         return gradients([cost], [constant(1, cost.type.dtype)], made.wrt, self.what, (), self.options["disconnected_inputs"], made.links)
 
 
@@ -326,10 +237,10 @@ class _Vjp(Transformed):
         self.__signature__ = inspect.signature(self.__call__)  # else that of f would give names to what this is called with
 
     def __call__(self, args: tuple[Any, ...], given: Any) -> Any:
-        return _pulled(_called(self.__wrapped__, range(len(args)), args, {}, self.what, mixed=True), given)
+        return _pulled(called(self.__wrapped__, range(len(args)), args, {}, self.what, mixed=True), given)
 
 
-def _pulled(made: _Call, given: Any) -> tuple[Any, ...]:
+def _pulled(made: Call, given: Any) -> tuple[Any, ...]:
     """The cotangents of a call's arguments."""
     values = _leaves_like(given, made.returned, "ns.vjp: the function returns {0}, the cotangent is {1}; give the same nest")
     pairs = [(node, value) for node, value in zip(made.leaves, values, strict=True) if is_float(node.type)]
@@ -369,7 +280,7 @@ def recorded_vjp(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Cal
     pull = transform(_Vjp, f)
     run = (f if isinstance(f, Jitted) else jit(f)).recorded(*args)
     if run is None:  # part of a graph: one call of f is both the value and what is differentiated
-        made = _called(f, range(len(args)), args, {}, _Vjp.what, mixed=True)
+        made = called(f, range(len(args)), args, {}, _Vjp.what, mixed=True)
         return unflatten(made.returned, made.outside(made.leaves)), lambda cotangent: _pulled(made, cotangent), {}
     value, seen = run
     return value, lambda cotangent: pull.replayed(seen, args, cotangent), seen
@@ -386,7 +297,7 @@ class _Jvp(Transformed):
 
     def __call__(self, args: tuple[Any, ...], given: tuple[Any, ...]) -> Any:
         places = [k for k, tangent in enumerate(given) if tangent is not None]
-        made = _called(self.__wrapped__, places, args, {}, self.what)
+        made = called(self.__wrapped__, places, args, {}, self.what)
         wanted = (tuple, None, tuple(structure for structure, _ in made.arguments))
         values = _leaves_like(
             tuple(given[k] for k in places), wanted, "ns.jvp: the arguments are {0}, the tangents {1}; give the same nests"

@@ -168,7 +168,7 @@ def checked(what: str, name: str, parameter: Any, rule: str, holds: Callable[[An
 def checked_scale(what: str, scale: Any, name: str = "scale") -> Any:
     """A scale. ValueError where it is known and negative; one that only the run knows mirrors the numbers then, and costs no check."""
     known = constant_value(scale.node) if isinstance(scale, Variable) else scale
-    if isinstance(known, (int, float, np.ndarray, np.generic)) and np.any(known < 0):
+    if isinstance(known, (int, float, np.ndarray, np.generic)) and (np.asarray(known) < 0).any():
         raise ValueError(f"{what}: {name} is {known}{at_line()}; it must be at least 0")
     return scale
 
