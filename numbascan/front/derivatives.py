@@ -54,7 +54,7 @@ def transform(cls: type[Transformed], f: Any, **options: Any) -> Jitted:
     """What `cls` makes of `f`, as a function of arrays; run in the mode of `f` if that is jitted."""
     if not callable(f):
         raise TypeError(f"{cls.what} takes a function, not {f!r} ({type(f).__name__})")
-    made: Jitted = jit(cls(f, **options), mode=f.mode if isinstance(f, Jitted) else None)
+    made: Jitted = jit(cls(f, **options), mode=f.given_mode if isinstance(f, Jitted) else None)
     return made
 
 

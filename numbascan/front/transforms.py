@@ -111,7 +111,7 @@ class Jitted:
 
     def __init__(self, f: Callable[..., Any], mode: Mode | None, name: str | None = None, profile: bool = False) -> None:
         functools.update_wrapper(self, f)
-        self.mode, self._profile = mode, profile
+        self.mode, self.given_mode, self._profile = mode or Mode(), mode, profile
         self.name = name or str(getattr(f, "__name__", "function"))
         self.__wrapped__ = f
         self._kinds = Kinds()
@@ -218,7 +218,7 @@ class Jitted:
         return compiled
 
     def _built(self, traced: Traced, seconds: float) -> Compiled:
-        mode = mode_of([*traced.outputs, *traced.updates.values()], self.mode, self.name)
+        mode = mode_of([*traced.outputs, *traced.updates.values()], self.given_mode, self.name)
         compiled = Compiled(traced, mode, self.name, self._profile)
         if compiled.runner.program.profile is not None:
             compiled.runner.program.profile.trace += seconds
@@ -241,7 +241,7 @@ class Jitted:
         names = self._names(structure)
         inputs = tuple(new_input(type_, name) for type_, name in zip(types, names, strict=True))
         args, kwargs = unflatten(structure, map(Variable, inputs))
-        with in_mode(self.mode or Mode()), call_draws() as draws:
+        with in_mode(self.mode), call_draws() as draws:
             result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs)
         leaves: list[Any] = []
         returned = flatten(result.value, leaves)
@@ -294,7 +294,7 @@ class Jitted:
         for part in name.split("."):
             found = getattr(found, part, None)
         # a decorated function is found by its name; the function behind it is not
-        return name if found is self else (Jitted, (self.__wrapped__, self.mode, self.name, self._profile))
+        return name if found is self else (Jitted, (self.__wrapped__, self.given_mode, self.name, self._profile))
 
     def __repr__(self) -> str:
         return f"<jit {self.name}: {len(self._compiled)} kinds of arguments>"
