@@ -14,9 +14,10 @@ from .emit.ceilings import ceilings
 from .emit.cpu import RESERVED, error_texts, module_text
 from .emit.sizes import Memory, memory_of, steps_of
 from .emit.work import work_of
-from .errors import CudaUnavailableError
+from .errors import CudaUnavailableError, ScanTypeError
 from .grad.mit_mots import plain_graphs
 from .ir.graph import Graph, substitute, toposort
+from .ir.messages import ONE_SHAPE
 from .ir.node import ARG, INPUT, Node, arg
 from .ir.ports import SCAN, loop_spec
 from .modes import Mode
@@ -24,6 +25,7 @@ from .ops.card import Card
 from .ops.control import inlined
 from .ops.lowering import Elementwise, View
 from .oracle.debug import debug_run
+from .oracle.finite import finite_run
 from .oracle.interpret import interpret
 from .oracle.turns import steps_run_again
 from .plan.plan import Plan, plan
@@ -169,7 +171,10 @@ class Program:
             raise CudaUnavailableError("mode='cuda': this version generates code for the CPU only; use mode=None")
         graph = self._graph_for(self._kind(arguments))
         if self.mode.target == "debug":
-            results = debug_run(graph, arguments, lambda graph, name: Program(graph, Mode(), name), self.name)
+            compiled = Mode(check_finite=self.mode.check_finite)
+            results = debug_run(graph, arguments, lambda graph, name: Program(graph, compiled, name), self.name)
+        elif self.mode.check_finite:
+            results = finite_run(graph, arguments)
         else:
             results = interpret(graph, arguments)
         for k, array in enumerate(out or ()):
@@ -187,7 +192,8 @@ class Kernel:
     def __init__(self, graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> None:
         started = perf_counter()
         self.graph = graph
-        lean = rewritten(Graph(graph.inputs, plain_graphs(graph.outputs)), mode.without)
+        without = (*mode.without, "one_step") if mode.check_finite else mode.without  # without a loop there is no step to report
+        lean = rewritten(Graph(graph.inputs, plain_graphs(graph.outputs)), without)
         lean_at = perf_counter()
         self.plan: Plan = plan(split_row_reads(lean), name, given, mode.check_finite, RESERVED)
         self.text = module_text(self.plan.function, mode.fastmath, mode.threads)
@@ -222,7 +228,10 @@ def readable(error: Exception, texts: Mapping[str, str]) -> Exception:
     if not error.args or not isinstance(error.args[0], str):
         return error
     name, *_ = error.args[0].split(":", 1)
-    return type(error)(texts[name].format(*error.args[1:])) if name in texts else error
+    if name not in texts:
+        return error
+    kind = ScanTypeError if ONE_SHAPE in texts[name] else type(error)
+    return kind(texts[name].format(*error.args[1:]))
 
 
 def key_of(values: Sequence[Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..ir.node import CONSTANT, Node, constant, constant_value, new_input, outpu
 from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace, scan_node
 from ..ir.respecialise import settled
 from ..ops.card import user_line
-from ..ops.rows import AT_LEAST_ROWS
+from ..ops.rows import AT_LEAST_ROWS, in_shape
 from .draw_scopes import LoopDraws, loop_draws
 from .scan_build import Group, TracedStep
 from .scan_checks import check_carry
@@ -202,12 +203,22 @@ class LoopMaker:
             first.update(_first_rows(spec, state))
         for draw in self.draws:
             first.update(draw.first_step())
-        writes = iter(map(Variable, substitute(self._writes(), first)))
+        writes = self._in_shape(spec, iter(substitute(self._writes(), first)))
         outputs = [(structure, [_stacked(next(writes)) for _ in nodes]) for structure, nodes in self.step.returned.outputs]
         updates = {shared: next(writes) for shared, _ in self.carries}
         for draw in self.draws:
             updates.update(draw.after(1))
         return Results(outputs, updates, None)
+
+    def _in_shape(self, spec: LoopSpec, writes: Iterator[Node]) -> Iterator[Variable]:
+        """What a single step computes: outputs and updates, of recurrent ones only what has the shape of the initial value."""
+        positions = count()  # states, then carries
+        for group, (_, nodes) in zip(self._groups(), self.step.returned.outputs, strict=True):
+            for _ in nodes:
+                write = next(writes)
+                yield Variable(write if group is None else in_shape(spec, next(positions), write))
+        for _ in self.carries:
+            yield Variable(in_shape(spec, next(positions), next(writes)))
 
 
 def _first_rows(spec: LoopSpec, state: State) -> dict[Node, Node]:

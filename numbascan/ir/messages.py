@@ -5,6 +5,8 @@ from __future__ import annotations
 from .node import Node
 from .ports import LoopSpec, Seq, State
 
+ONE_SHAPE = "an initial value and the step's result must have one shape"  # what says it is a ScanTypeError
+
 
 def label(node: Node, kind: str, position: int) -> str:
     """How a message calls a port: by its kind, place and name."""
@@ -38,10 +40,18 @@ def short_initial(spec: LoopSpec, state: State) -> str:
 def changed_type(spec: LoopSpec, position: int, read: Node) -> str:
     """No numbers: the types are known before the run. `read`: what the step reads of output or carry `position`."""
     write = recurrent(spec)[position][1]
-    what = "shape" if read.type.dtype == write.type.dtype else "dtype"
+    return _changed(spec, position, read, "shape" if read.type.dtype == write.type.dtype else "dtype", read.type, write.type)
+
+
+def changed_shape_type(spec: LoopSpec, position: int) -> str:
+    """In place of numbers: the type on entry, that of the step's result. For a step without a loop, whose types come later."""
+    return _changed(spec, position, recurrent(spec)[position][0], "shape", "{0}", "{1}")
+
+
+def _changed(spec: LoopSpec, position: int, read: Node, what: str, before: object, after: object) -> str:
     return (
-        f"scan {spec.name!r}: the step changes the {what} of {label(read, 'output', position)}, which enters it as {read.type} and leaves "
-        f"it as {write.type}{_line(write)}; an initial value and the step's result must have one dtype and one shape"
+        f"scan {spec.name!r}: the step changes the {what} of {label(read, 'output', position)}, which enters it as {before} and leaves it "
+        f"as {after}{_line(recurrent(spec)[position][1])}; an initial value and the step's result must have one dtype and one shape"
     )
 
 
@@ -67,5 +77,24 @@ def changed_shape(spec: LoopSpec, position: int, axis: int) -> str:
     read, write = recurrent(spec)[position]
     return (
         f"scan {spec.name!r}: the step changes the shape of {label(read, 'output', position)}: dimension {axis} is {{0}} on entry "
-        f"and {{1}} in its result{_line(write)}; an initial value and the step's result must have one shape"
+        f"and {{1}} in its result{_line(write)}; {ONE_SHAPE}"
     )
+
+
+def result_names(spec: LoopSpec) -> list[str]:
+    """How messages and generated code call the results of a loop: states, traces, carries."""
+    names = [state.reads[0].name or "state" for state in spec.states] + [trace.write.name or "out" for trace in spec.traces]
+    return names + [carry.read.name or "carry" for carry in spec.carries]
+
+
+def not_finite(spec: LoopSpec, name: str, write: Node) -> str:
+    """Numbers: the step."""
+    where = f" ({write.origin[0]}, line {write.origin[1]})" if write.origin else ""
+    return f"scan {spec.name!r}, step {{0}}: {name}{where} is not finite"
+
+
+def in_lane(text: str, position: int) -> str:
+    """A text of `not_finite` about a loop in a lane, or in lanes in lanes, the outermost first. Number `position`: the lane."""
+    if ", lane {" in text:
+        return text.replace(", lane {", f", lane {{{position}}}, {{", 1)
+    return text.replace("step {0}", f"step {{0}}, lane {{{position}}}", 1)

@@ -6,14 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ScanTypeError
 from ..ir.loops import Expr, Length, add, both, compare
+from ..ir.messages import changed_shape, changed_shape_type
 from ..ir.node import Node, constant_value
+from ..ir.ports import LoopSpec
 from ..types import TensorType
 from .algebra import add as plus
-from .algebra import incremented, zeros_like
+from .algebra import dims_of, incremented, same_dims, zeros_like
 from .card import Card, register
 from .lowering import Indices, Operands, View
-from .sized import HOLE, SizedCard, filled, run_numbers, sized
+from .shape import known_shape
+from .sized import HOLE, SizedCard, filled, must_equal, run_numbers, sized
 
 
 def _evaluate(x: Any, needed: int, message: str) -> Any:
@@ -45,6 +49,67 @@ AT_LEAST_ROWS = register(
         samples=lambda: [((np.arange(6.0).reshape(3, 2) / 7,), {"needed": 3, "message": "{0} rows, {1} needed"})],
         linear=(0,),
         vjp=lambda node, cotangent: (cotangent,),
+    )
+)
+
+
+class _KeptShapeCard(SizedCard):
+    """Once the shapes are known to be one, it is the value itself."""
+
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        return _kept_shape(inputs[0], filled(node.attr("shape"), iter(inputs[1:])), node.attr("texts"))
+
+
+def in_shape(spec: LoopSpec, position: int, write: Node) -> Node:
+    """`write`, what a single step makes of state or carry `position`: of the shape of the initial value, else the loop's error."""
+    n_states = len(spec.states)
+    if position < n_states:
+        state = spec.states[position]
+        entry = dims_of(state.initial)[state.has_axis :]
+    else:
+        entry = dims_of(spec.carries[position - n_states].shared)
+    texts = (changed_shape_type(spec, position), *(changed_shape(spec, position, axis) for axis in range(len(entry))))
+    return _kept_shape(write, entry, texts)
+
+
+def _kept_shape(x: Node, entry: Any, texts: Any) -> Node:
+    if all(isinstance(dim, Node) for dim in entry) and same_dims(x, entry):
+        return x
+    found = sized(KEPT_SHAPE, (x,), entry, texts=texts)
+    found.origin = None  # the texts name the line of the step's result
+    return found
+
+
+def _kept(x: Any, *sizes: Any, shape: Any, texts: tuple[str, ...]) -> Any:
+    for text, before, after in zip(texts[1:], map(int, filled(shape, iter(sizes))), x.shape, strict=True):
+        if before != after:
+            raise ScanTypeError(text.format(before, after))
+    return x
+
+
+def _kept_type(x: TensorType, *sizes: TensorType, shape: Any, texts: tuple[str, ...]) -> TensorType:
+    entry = x.with_shape(known_shape(shape))
+    if any(before != after for before, after in zip(entry.shape, x.shape, strict=True) if before is not None and after is not None):
+        raise ScanTypeError(texts[0].format(entry, x))
+    return x.with_shape(before if after is None else after for before, after in zip(entry.shape, x.shape, strict=True))
+
+
+def _kept_dims(view: Operands) -> Indices:
+    entry = run_numbers(view, view.attrs["shape"], 1)
+    for text, before, after in zip(view.attrs["texts"][1:], entry, view.dims(0), strict=True):
+        must_equal(view, before, after, text)
+    return tuple(dim if known is None else known for known, dim in zip(view.out.shape, entry, strict=True))
+
+
+KEPT_SHAPE = register(
+    _KeptShapeCard(
+        "kept_shape",  # its operand; each text says that a shape changed from {0} to {1}: texts[0] of types, the others of dimensions
+        _kept,
+        _kept_type,
+        View(_kept_dims, lambda view, index: index),
+        samples=lambda: [((np.arange(6.0).reshape(2, 3) - 2.5, 3), {"shape": (2, HOLE), "texts": ("{0} {1}",) * 3})],
+        linear=(0,),
+        vjp=lambda node, cotangent: (cotangent, *(None,) * (len(node.inputs) - 1)),
     )
 )
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import MissingInputError
+from ..errors import MissingInputError, ScanTypeError
 from ..ir import messages
 from ..ir.graph import Graph, toposort
 from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, constant_value
 from ..ir.ports import SCAN, LoopSpec, loop_spec
-from ..ops.card import Card, evaluate
+from ..ops.card import PLACE, Card, evaluate
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, graph_of, py_call
 from ..ops.lowering import Elementwise
 
@@ -57,14 +57,18 @@ def _compute(node: Node, values: Mapping[Node, Any], watch: Watch | None, loop: 
 
 
 def _evaluated(card: Card, node: Node, operands: list[Any]) -> tuple[Any, ...]:
-    """The results of a card. NumPy's complaint about shapes gets the op's name, and its line."""
+    """The results of a card. NumPy's complaint gets the place in the user's code and, about shapes, the op's name."""
+    origin, step = PLACE.origin, PLACE.step
+    PLACE.origin, PLACE.step = node.origin, ""
     try:
         return evaluate(card, node.types, tuple(parent.type for parent in node.inputs), operands, node.params)
-    except ValueError as error:
-        if not isinstance(card.lower, Elementwise):
-            raise
-        where = f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else ""
-        raise ValueError(f"{card.name}: {str(error).strip()}{where}") from error
+    except (ValueError, IndexError, ArithmeticError) as error:
+        text = f"{card.name}: {error}".strip() if type(error) is ValueError and isinstance(card.lower, Elementwise) else str(error).strip()
+        line = f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else ""
+        text += "" if line in text else line
+        raise type(error)(f"{text} in {step}" if step else text) from error
+    finally:
+        PLACE.origin, PLACE.step = origin, step
 
 
 class Loop:
@@ -99,11 +103,15 @@ class Loop:
 
     def run(self) -> Any:
         steps = 0
-        while steps < self.n_steps:
-            stop = self.step(steps)
-            steps += 1
-            if stop:
-                break
+        outer, PLACE.step = PLACE.step, f"the step of scan {self.spec.name!r}"
+        try:
+            while steps < self.n_steps:
+                stop = self.step(steps)
+                steps += 1
+                if stop:
+                    break
+        finally:
+            PLACE.step = outer
         results = [*self.buffers, *self._stacked(), *self.carried]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -127,13 +135,13 @@ class Loop:
             history.append(self._same_shape(k, history[-1], next(written)))
         for rows in self.traces:
             rows.append(next(written))
-        self.carried = [next(written) for _ in self.carried]
+        self.carried = [self._same_shape(k, old, next(written)) for k, old in enumerate(self.carried, len(self.histories))]
         return bool(next(written)) if spec.until is not None else False
 
     def _same_shape(self, position: int, before: Any, after: Any) -> Any:
         for axis, (old, new) in enumerate(zip(np.shape(before), np.shape(after), strict=True)):
             if old != new:
-                raise ValueError(messages.changed_shape(self.spec, position, axis).format(old, new))
+                raise ScanTypeError(messages.changed_shape(self.spec, position, axis).format(old, new))
         return after
 
     def _stacked(self) -> list[Any]:

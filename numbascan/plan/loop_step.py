@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..ir import messages
-from ..ir.loops import Apply, Break, Expr, Fail, If, Index, Let, Name, Template, add, floor_div, mod, names_in, sub
+from ..ir.loops import Apply, Break, Expr, Fail, If, Index, Let, Name, Template, add, floor_div, mod, names_in, sub, walk
 from ..ir.node import Node
 from ..ir.ports import LoopSpec, Seq
 from ..ops.card import Card
@@ -74,6 +74,8 @@ class Step:
             if isinstance(result.store, LocalState):
                 self._store_rows(result, dict(result.store.lags[0]))
         if scope.kernel.check_finite:
+            if not spec.waits:
+                self._tell_lane()
             for result in self.results:
                 self._check_finite(result, scope.value(result.write), new[result.position])
         if stop is not None and self.steps is not None:
@@ -174,13 +176,18 @@ class Step:
         changing = {name for result in self.results if result.store is not None for name in result.store.changing()}
         return any(name in changing for name, _ in names_in(expr))
 
+    def _tell_lane(self) -> None:
+        """Loops inside of one whose steps are lanes say in which lane a result is not finite."""
+        for stmt in walk(self.builder.block.stmts):
+            if isinstance(stmt, Fail) and stmt.error == "FloatingPointError":
+                stmt.message, stmt.numbers = messages.in_lane(stmt.message, len(stmt.numbers)), (*stmt.numbers, self.t)
+
     def _check_finite(self, result: Result, value: Value, elements: Elements | None) -> None:
         """Fails at the first step whose result is not finite."""
         write = result.write
         if write.type.kind not in "fc":
             return
-        where = f" ({write.origin[0]}, line {write.origin[1]})" if write.origin else ""
-        message = f"scan {self.spec.name!r}, step {{0}}: {result.name}{where} is not finite"
+        message = messages.not_finite(self.spec, result.name, write)
         if isinstance(result.store, LocalState):
             value = result.store.last(0)
         elif elements is not None:

@@ -111,20 +111,19 @@ class _Loop:
 
     def _results(self) -> list[Result]:
         spec = self.spec
+        names = iter(messages.result_names(spec))
         offset = len(spec.mit_mots)
         results = []
         for k, state in enumerate(spec.states):
-            result = Result(offset + k, state.write, state.reads[0].name or "state", self.wanted[offset + k])
+            result = Result(offset + k, state.write, next(names), self.wanted[offset + k])
             result.store = self._store(state, result)
             results.append(result)
         offset += len(spec.states)
-        results += [
-            Result(offset + k, trace.write, trace.write.name or "out", self.wanted[offset + k]) for k, trace in enumerate(spec.traces)
-        ]
+        results += [Result(offset + k, trace.write, next(names), self.wanted[offset + k]) for k, trace in enumerate(spec.traces)]
         offset += len(spec.traces)
         for k, carry in enumerate(spec.carries):
             state = State(carry.shared, (-1,), (carry.read,), carry.write)
-            result = Result(offset + k, carry.write, carry.read.name or "carry", {self._output(offset + k): Last()})
+            result = Result(offset + k, carry.write, next(names), {self._output(offset + k): Last()})
             result.store = self._store(state, result)
             results.append(result)
         for result in results:

@@ -10,7 +10,7 @@ from ..ir.node import Node, constant_value
 from ..ir.ports import LoopSpec, State, loop_spec
 from ..ops.algebra import cast, expand, indexed
 from ..ops.card import apply
-from ..ops.rows import AT_LEAST_ROWS
+from ..ops.rows import AT_LEAST_ROWS, in_shape
 from .replace import opened, with_loops
 from .step import rows_read
 
@@ -32,8 +32,10 @@ def _changed(loop: Node) -> Sequence[Node] | None:
         given |= _first_rows(spec, state)
     writes = substitute(spec.inner_outputs(), given)[: len(loop.types)]  # without `until`: there is no other step
     strong = [cast(write, write.type.dtype) for write in writes]
-    n_rows = len(spec.states) + len(spec.traces)
-    return [*(expand(row, (0,)) for row in strong[:n_rows]), *strong[n_rows:]]
+    n_states, n_rows = len(spec.states), len(spec.states) + len(spec.traces)
+    states = [in_shape(spec, k, write) for k, write in enumerate(strong[:n_states])]
+    carries = [in_shape(spec, k, write) for k, write in enumerate(strong[n_rows:], n_states)]
+    return [*(expand(row, (0,)) for row in (*states, *strong[n_states:n_rows])), *carries]
 
 
 def _first_rows(spec: LoopSpec, state: State) -> dict[Node, Node]:
