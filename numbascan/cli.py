@@ -146,6 +146,7 @@ def information() -> list[tuple[str, str]]:
     import llvmlite.binding as llvm
 
     from .emit.cache import cache_folder, entries
+    from .errors import gpu
 
     versions = [(name, _version(name)) for name in ("numbascan", "numpy", "numba", "llvmlite", "scipy")]
     features = llvm.get_host_cpu_features()
@@ -157,7 +158,7 @@ def information() -> list[tuple[str, str]]:
         ("python", f"{platform.python_version()} on {platform.platform()}"),
         ("cpu", f"{llvm.get_host_cpu_name()}: {', '.join(known) or 'no vector unit known'}"),
         ("vector math", _vector_math()),
-        ("gpu", _gpu()),
+        ("gpu", gpu()),
         ("cache", f"{cache_folder()}: {len(files)} modules, {size / 1e6:.1f} MB"),
     ]
 
@@ -171,18 +172,6 @@ def _version(package: str) -> str:
 
 def _vector_math() -> str:
     return "libmvec (glibc)" if ctypes.util.find_library("mvec") else "none: scalar calls"
-
-
-def _gpu() -> str:
-    from numba import cuda
-
-    try:
-        if not cuda.is_available():
-            return "none: no CUDA driver or device"
-        device = cuda.get_current_device()
-        return f"{device.name.decode() if isinstance(device.name, bytes) else device.name}, compute capability {device.compute_capability}"
-    except Exception as error:  # whatever a broken driver raises
-        return f"none: {error}"
 
 
 def _cache(action: str) -> None:

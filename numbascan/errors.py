@@ -48,4 +48,20 @@ class DebugError(ScanError, ArithmeticError):
 
 
 class CudaUnavailableError(ScanError, RuntimeError):
-    """`mode="cuda"` without a CUDA device or driver."""
+    """`mode="cuda"` without a CUDA device or driver. The text ends with what `numbascan info` says about the GPU."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; numbascan info says: gpu {gpu()}"
+
+
+def gpu() -> str:
+    """The GPU that CUDA code would run on, or why there is none."""
+    try:
+        from numba import cuda
+
+        if not cuda.is_available():
+            return "none: no CUDA driver or device"
+        device = cuda.get_current_device()
+        return f"{device.name.decode() if isinstance(device.name, bytes) else device.name}, compute capability {device.compute_capability}"
+    except Exception as error:  # whatever a broken driver raises
+        return f"none: {error}"

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 TARGETS = ("numba", "python", "debug", "cuda")
+REWRITES = (
+    "one_step",
+    "merge_scans",
+    "push_out_checks",
+    "merge_inouts",
+    "remove_unused",
+    "push_out_non_seq",
+    "push_out_seq",
+    "sum_in_loop",
+    "push_out_dot",
+    "push_out_output",
+)
+"""The names that `without` takes: those of rewrite/pipeline.py, which stands above this module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +31,8 @@ class Mode:
     threads: at most so many threads for loops over lanes; None for as many as there are cores. Results do not depend on it.
     check_finite: report the first NaN or infinity.
     without: names of rewrites to leave out, of those in docs/rewrites.md.
+
+    Raises ValueError for a target, a number of threads or a rewrite that there is not, TypeError for threads or names of another type.
     """
 
     target: str = "numba"
@@ -35,9 +51,31 @@ class Mode:
     ) -> None:
         if target not in TARGETS:
             raise ValueError(f"mode {target!r} is not known; use None or one of {', '.join(map(repr, TARGETS))}")
-        for name, value in (("target", target), ("fastmath", fastmath), ("threads", threads), ("check_finite", check_finite)):
+        for name, value in (("target", target), ("fastmath", fastmath), ("check_finite", check_finite)):
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "without", tuple(without))
+        object.__setattr__(self, "threads", _checked_threads(threads))
+        object.__setattr__(self, "without", _checked_rewrites(without))
+
+
+def _checked_threads(threads: object) -> int | None:
+    if threads is None:
+        return None
+    instead = "give an int of 1 or more, or None for as many as there are cores"
+    if isinstance(threads, bool) or not isinstance(threads, Integral):
+        raise TypeError(f"ns.Mode: threads is {threads!r}; {instead}")
+    if int(threads) < 1:
+        raise ValueError(f"ns.Mode: threads is {threads!r}; {instead}")
+    return int(threads)
+
+
+def _checked_rewrites(without: object) -> tuple[str, ...]:
+    if isinstance(without, str) or not isinstance(without, Iterable):
+        raise TypeError(f"ns.Mode: without is {without!r}; give a list of names of rewrites, as without=['sum_in_loop']")
+    names = tuple(without)
+    for name in names:
+        if not isinstance(name, str) or name not in REWRITES:
+            raise ValueError(f"ns.Mode: without holds {name!r}, which is no rewrite; the rewrites are {', '.join(REWRITES)}")
+    return names
 
 
 def as_mode(mode: Mode | str | None) -> Mode:

@@ -252,11 +252,4 @@ def along_axis(x: Variable, where: Variable, axis: int) -> tuple[Any, ...]:
     return tuple(index)
 
 
-@implements(np.compress, np.extract, np.nonzero, np.flatnonzero, np.argwhere, np.unique)
-def _unknown_length(*args: Any, **kwargs: Any) -> Any:
-    raise TypeError(
-        f"how long the result is only its values say{at_line()}, and shapes are fixed by shapes; write np.where(mask, x, other)"
-    )
-
-
 __all__ = ["inc_subtensor", "set_subtensor", "subtensor", "take", "take_along_axis"]

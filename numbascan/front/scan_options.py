@@ -58,7 +58,7 @@ def make_options(fn: Callable[..., Any], given: dict[str, Any]) -> Options:
     values = dict(given)
     name = values["name"] = step_name(fn) if values.get("name") is None else str(values["name"])
     where = f"scan {name!r}"
-    values["mode"] = None if values.get("mode") is None else as_mode(values["mode"])
+    values["mode"] = None if values.get("mode") is None else _mode(values["mode"], where)
     values["truncate_gradient"] = _truncate(values.get("truncate_gradient", -1), where)
     values["keep_last"], values["save_every"] = _kept_rows(values.get("keep_last"), values.get("save_every", 1), where)
     values["checkpoint"] = _checkpoint(values.get("checkpoint"), where)
@@ -66,6 +66,13 @@ def make_options(fn: Callable[..., Any], given: dict[str, Any]) -> Options:
         if key in values:
             values[key] = bool(values[key])
     return Options(**values)
+
+
+def _mode(value: Any, where: str) -> Mode:
+    try:
+        return as_mode(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{where}: {error}") from None
 
 
 def step_name(fn: Callable[..., Any]) -> str:

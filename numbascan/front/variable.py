@@ -103,12 +103,15 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
     # what needs a concrete value ------------------------------------------------------------------------------------
 
+    @property
+    def _seen(self) -> str:
+        """How messages call the value."""
+        return f"{self.name or 'this value'} ({self.type})"
+
     def _known(self, use: str, instead: str, error: Callable[[str], TracerError] = TracerError) -> Any:
         value = constant_value(self.node)
         if value is None:
-            raise error(
-                f"{use} needs a concrete value, but {self.name or 'this value'} ({self.type}) is traced{at_line()}; write {instead}"
-            )
+            raise error(f"{use} needs a concrete value, but {self._seen} is traced{at_line()}; write {instead}")
         return value
 
     def __bool__(self) -> bool:
@@ -139,16 +142,19 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __len__(self) -> int:
         if not self.ndim:
-            raise TypeError("len() of a 0-d value")
+            raise TypeError(f"len() of a 0-d value: {self._seen} has no axis{at_line()}; give it one, as np.stack([x]), or leave len() out")
         length = self.type.shape[0]
         if length is None:
-            raise TracerError(
-                f"len() needs a fixed length, but that of {self.name or 'this value'} ({self.type}) is traced{at_line()}; write x.shape[0]"
-            )
+            raise TracerError(f"len() needs a fixed length, but that of {self._seen} is traced{at_line()}; write x.shape[0]")
         return length
 
     def __iter__(self) -> Iterator[Any]:
-        if self.ndim and self.type.shape[0] is None:
+        if not self.ndim:
+            raise TypeError(
+                f"a Python loop over a 0-d value, or unpacking it: {self._seen} is one number{at_line()}; use it as such, or give an "
+                "array with one more axis"
+            )
+        if self.type.shape[0] is None:
             raise TracerError(
                 f"a Python loop over {self.name or 'a value'} ({self.type}), or unpacking it, needs a fixed length, but that is traced"
                 f"{at_line()}; write array code for all elements at once, ns.scan(step, sequences=x) for one after the other, or give the "
@@ -199,7 +205,7 @@ def _found(func: Any) -> Callable[..., Any]:
     ours = DISPATCH.get(func)
     if ours is None and isinstance(func, np.ufunc) and getattr(np, func.__name__, None) is not func:
         ours = DISPATCH.get(f"scipy.special.{func.__name__}")
-    return ours or refuse(func, DISPATCH)
+    return ours or refuse(func)
 
 
 # from values to nodes and back --------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ import numpy as np
 from .creation import arange
 from .scan import scan
 from .scan_inputs import Arguments
+from .scan_options import step_name
+from .tracing import describe
 from .tree import flatten, unflatten
 from .variable import Variable
 
@@ -35,7 +37,7 @@ def map(
     """
     return scan(
         fn,
-        sequences=_required(sequences, "map"),
+        sequences=_required(sequences, "map", fn, name),
         non_sequences=non_sequences,
         truncate_gradient=truncate_gradient,
         go_backwards=go_backwards,
@@ -66,7 +68,7 @@ def reduce(
     """
     return scan(
         fn,
-        sequences=_required(sequences, "reduce"),
+        sequences=_required(sequences, "reduce", fn, name),
         outputs_info=outputs_info,
         non_sequences=non_sequences,
         go_backwards=go_backwards,
@@ -138,12 +140,21 @@ def filter(
            [0, 5]])
     """
     mask, updates = scan(
-        fn, sequences=_required(sequences, "filter"), non_sequences=non_sequences, go_backwards=go_backwards, mode=mode, name=name
+        fn,
+        sequences=_required(sequences, "filter", fn, name),
+        non_sequences=non_sequences,
+        go_backwards=go_backwards,
+        mode=mode,
+        name=name,
     )
     if not isinstance(mask, (np.ndarray, Variable)) or mask.ndim != 1:
-        raise TypeError(f"ns.filter: the step must return one scalar for each row, but gave {mask!r} over all rows")
+        seen = f"{mask.dtype} of {mask.ndim - 1} dimensions" if isinstance(mask, (np.ndarray, Variable)) else f"{mask!r} over all rows"
+        raise TypeError(
+            f"{_scan(fn, name)}: ns.filter: the step must return one scalar for each row, but {describe(fn)} gave {seen}; "
+            "write condition.all() or condition.any()"
+        )
     mask = mask if mask.dtype == bool else mask != 0
-    arguments = Arguments(sequences, None, None, name or "filter")
+    arguments = Arguments(sequences, None, None, name or step_name(fn))
     leaves = iter(arguments.leaves)
     kept = []
     for structure, taps in arguments.seqs:
@@ -209,10 +220,18 @@ def _end_of_last_block(rows: Any, k: int) -> Any:
     return rows.shape[0] // k * k
 
 
-def _required(sequences: Any, name: str) -> Any:
+def _required(sequences: Any, view: str, fn: Callable[..., Any], name: str | None) -> Any:
     if sequences is None or (isinstance(sequences, (list, tuple)) and not sequences):
-        raise ValueError(f"ns.{name} needs at least one sequence to run over; for a loop of so many steps write ns.scan(step, n_steps=...)")
+        raise ValueError(
+            f"{_scan(fn, name)}: ns.{view} needs at least one sequence to run over, but sequences is {sequences!r}; for a loop of so many "
+            "steps write ns.scan(step, n_steps=...)"
+        )
     return sequences
+
+
+def _scan(fn: Callable[..., Any], name: str | None) -> str:
+    """How messages call the scan."""
+    return f"scan {name or step_name(fn)!r}"
 
 
 __all__ = ["filter", "foldl", "foldr", "map", "reduce", "scan_checkpoints"]

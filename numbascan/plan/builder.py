@@ -85,6 +85,7 @@ class Builder:
         self.equal: dict[Index, Index] = {}
         self.fixed: dict[str, Index] = {}  # locals that get one value, and what it is
         self.moving: set[str] = set()  # those that may get others
+        self.scan = ""  # the name of the innermost loop whose step is made
 
     # names ----------------------------------------------------------------------------------------------------------
 
@@ -269,6 +270,15 @@ class Builder:
             self.used.discard(name)  # the next loop may count with the same letter
         if body.stmts:
             outer.stmts.append(For(name, start, stop, body.stmts, kind=kind))
+
+    @contextmanager
+    def step_of(self, scan: str) -> Iterator[None]:
+        """What is made inside belongs to the step of a loop of that name."""
+        outer, self.scan = self.scan, scan
+        try:
+            yield
+        finally:
+            self.scan = outer
 
     @contextmanager
     def branch(self) -> Iterator[list[Stmt]]:

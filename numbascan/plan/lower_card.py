@@ -14,7 +14,7 @@ from . import lower_contract, lower_fold, lower_library
 from .arrays import in_memory
 from .place import Place
 from .save_mem import is_loop_rows
-from .scope import Scope, View, cast, nest, scalar_name
+from .scope import Scope, View, cast, location, nest, scalar_name
 from .values import Computed, Indices, InMemory, Value, indices_of
 from .write import destinations, filled, fixed_dims, hint, in_locals, store
 
@@ -113,8 +113,7 @@ def broadcast_dims(scope: Scope, node: Node) -> Indices:
                 found = dim
             elif found != dim:
                 message = f"{node.op.name}: operands do not broadcast: dimension {axis} is {{0}} in one and {{1}} in another"
-                where = f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else ""
-                scope.builder.same(found, dim, "ValueError", message + where)
+                scope.builder.same(found, dim, "ValueError", message + location(scope, node))
         dims.append(1 if found is None else found)
     return tuple(dims)
 

@@ -12,7 +12,7 @@ from ..ir.loops import Apply, Expr, Index, Literal, Load, Name, Template
 from ..ir.node import Node
 from .arrays import named, oriented
 from .place import Place, is_small
-from .scope import Scope, cast, nest
+from .scope import Scope, cast, location, nest
 from .values import Indices, InLocals, InMemory, Value, indices_of
 from .write import copied, destinations, fixed_dims, in_locals, store
 
@@ -44,11 +44,10 @@ def lower(scope: Scope, node: Node) -> Value:
 def _extents(scope: Scope, node: Node, operands: Sequence[Labels]) -> dict[int, Index]:
     """The length of each label; both operands must agree on a shared one."""
     extents: dict[int, Index] = {}
-    where = f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else ""
     for parent, labels in zip(node.inputs, operands, strict=True):
         for label, dim in zip(labels, scope.value(parent).dims, strict=True):
             if label in extents and extents[label] != dim:
-                message = f"matrix product: lengths {{0}} and {{1}} of the summed axes differ{where}"
+                message = "matrix product: lengths {0} and {1} of the summed axes differ" + location(scope, node)
                 scope.builder.same(extents[label], dim, "ValueError", message)
             if label not in extents or isinstance(dim, int):
                 extents[label] = dim

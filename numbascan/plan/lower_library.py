@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..ir.loops import Alias, Call, Index, Template
 from ..ir.node import Node
 from ..ops.lowering import Library
 from ..types import TensorType
 from . import lower_small
-from .scope import Scope, View, cast, nest
+from .scope import Scope, View, cast, location, nest
 from .values import Computed, Indices, InLocals, InMemory, Value
 from .write import copied
 
 
 def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
     """The values of a routine's results."""
+    if kind.written is not None and kind.written.message:
+        kind = replace(kind, written=replace(kind.written, message=kind.written.message + location(scope, node)))
     written = lower_small.lower(scope, node, kind)
     if written is not None:
         return written

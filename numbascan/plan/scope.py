@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any  # noqa: TID251 - a card's attributes are 
 from ..ir.graph import toposort, users
 from ..ir.loops import ATOM, Apply, Expr, Index, Literal, Name, Template
 from ..ir.node import CONSTANT, ITEM, Node, constant_value
-from ..ir.ports import SCAN
+from ..ir.ports import SCAN, loop_spec
 from ..ops.card import Card
 from ..ops.control import IF_ELSE
 from ..types import TensorType
@@ -56,6 +56,7 @@ class Scope:
         self, kernel: Kernel, outputs: Sequence[Node], env: Mapping[Node, Value], targets: Mapping[Node, Sequence[Waiting]] | None = None
     ) -> None:
         self.kernel, self.builder = kernel, kernel.builder
+        self.scan = self.builder.scan  # whose step this is; "" outside of loops
         self.outputs = tuple(outputs)
         self.readers = users(outputs)
         for output in outputs:
@@ -88,7 +89,8 @@ class Scope:
             assert isinstance(index, int)
             self.env[node] = self.several[node.inputs[0]][index]
         elif node.op is SCAN:
-            self._keep(node, lower_loop.lower(self, node))
+            with self.builder.step_of(loop_spec(node).name):
+                self._keep(node, lower_loop.lower(self, node))
         elif node.op is IF_ELSE:
             self._keep(node, lower_choice.lower(self, node))
         elif isinstance(node.op, Card):
@@ -153,14 +155,17 @@ class View:
         return cast(element, "int64")
 
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
-        self.scope.builder.check(condition, error, message + self._where(), *numbers)
+        self.scope.builder.check(condition, error, message + location(self.scope, self.node), *numbers)
 
     def same(self, a: Index, b: Index, error: str, message: str) -> None:
-        self.scope.builder.same(a, b, error, message + self._where())
+        self.scope.builder.same(a, b, error, message + location(self.scope, self.node))
 
-    def _where(self) -> str:
-        origin = self.node.origin
-        return f" ({origin[0]}, line {origin[1]})" if origin else ""
+
+def location(scope: Scope, node: Node) -> str:
+    """The end of a check's message: the place in the user's code, and the loop in whose step it stands."""
+    line = f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else ""
+    step = f" in the step of scan {scope.scan!r}" if scope.scan else ""
+    return (line + step).replace("{", "{{").replace("}", "}}")  # numbers are put into the rest
 
 
 def nest(builder: Builder, dims: Sequence[Index], body: Callable[[Indices], None], letters: str = "ijklmnpq") -> None:

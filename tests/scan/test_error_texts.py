@@ -1,0 +1,187 @@
+"""What errors say: the scan, the argument or the op, what was seen, file and line of the step's code, and what to write instead."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+import scipy.special
+
+import numbascan as ns
+import numbascan.tensor as nt
+from numbascan.front.nearest import INSTEAD, OF_UNKNOWN_LENGTH
+from numbascan.front.variable import DISPATCH
+from numbascan.modes import REWRITES
+from numbascan.rewrite.pipeline import PASSES
+
+HERE = r"test_error_texts\.py, line \d+"
+MODES = pytest.mark.parametrize("mode", [None, "python", "debug"])
+X = np.arange(1.0, 7.0).reshape(2, 3)
+
+
+@pytest.mark.parametrize("name", ["unique", "nonzero", "argwhere", "flatnonzero"])
+def test_a_function_whose_result_has_no_known_length_is_named(name):
+    with pytest.raises(TypeError, match=rf"np\.{name}: how long the result is .*{HERE}, in the step {name} of scan 'n'.*write np\."):
+        ns.map(getattr(np, name), X, name="n")
+
+
+def test_a_function_that_takes_a_mask_is_named():
+    with pytest.raises(TypeError, match=rf"np\.extract: how long .*{HERE}.*np\.where"):
+        ns.map(lambda x: np.extract(x > 0, x), X)
+    with pytest.raises(TypeError, match=rf"np\.compress: how long .*{HERE}.*np\.where"):
+        ns.map(lambda x: np.compress(x > 0, x), X)
+
+
+@pytest.mark.parametrize(
+    "function, words",
+    [
+        (np.linalg.svd, "np.linalg.eigh"),
+        (np.linalg.cond, "np.linalg.norm"),
+        (np.linalg.matrix_rank, "np.linalg.eigh"),
+        (np.linalg.matrix_transpose, "np.matrix_transpose"),
+        (np.linalg.pinv, "np.linalg.solve"),
+        (np.linalg.eig, "np.linalg.eigh where the matrix is symmetric"),
+        (np.nanvar, "np.nanmean"),
+        (scipy.special.ndtr, "scipy.special.erfc"),
+        (scipy.special.ndtri, "scipy.special.erfinv"),
+        (scipy.special.airy, "no supported function is near to it"),
+        (np.spacing, "no supported function is near to it"),
+    ],
+)
+def test_only_what_is_near_in_meaning_is_suggested(function, words):
+    with pytest.raises(TypeError, match=rf"{function.__name__} is not supported .*{HERE}\); .*{re.escape(words)}"):
+        function(nt.dmatrix("x"))
+
+
+def test_what_is_suggested_is_supported():
+    supported = {f"{'scipy.special.' if isinstance(key, str) else ''}{getattr(key, '__name__', key)}" for key in DISPATCH}
+    supported |= {key for key in DISPATCH if isinstance(key, str)} | {"newaxis", "inf", "fft", "eye"}
+    for text in (*INSTEAD.values(), *OF_UNKNOWN_LENGTH.values()):
+        for name in re.findall(r"(?:np\.linalg|np|scipy\.special)\.\w+", text):
+            assert name in supported or name.rpartition(".")[2] in supported, text
+
+
+def test_what_is_suggested_for_the_normal_distribution_is_right():
+    x, p = np.linspace(-4, 4, 9), np.linspace(0.05, 0.95, 7)
+    np.testing.assert_allclose(eval(INSTEAD["ndtr"]), scipy.special.ndtr(x), rtol=1e-13)
+    np.testing.assert_allclose(eval(INSTEAD["log_ndtr"]), scipy.special.log_ndtr(x), rtol=1e-13)
+    np.testing.assert_allclose(eval(INSTEAD["ndtri"]), scipy.special.ndtri(p), atol=1e-13)
+    np.testing.assert_allclose(eval(INSTEAD["log_expit"]), scipy.special.log_expit(x), rtol=1e-13)
+    np.testing.assert_allclose(eval(INSTEAD["logit"]), scipy.special.logit(p), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("mode, error", [("foo", ValueError), (7, TypeError)])
+def test_an_unknown_mode_names_the_scan(mode, error):
+    with pytest.raises(error, match=rf"scan 'mysc': mode .*{mode!r}.*'numba', 'python'"):
+        ns.scan(lambda x: x, X, mode=mode, name="mysc")
+
+
+@pytest.mark.parametrize("view", [ns.map, ns.filter])
+def test_a_view_without_a_sequence_names_the_scan(view):
+    with pytest.raises(ValueError, match=rf"scan 'myv': ns\.{view.__name__} needs at least one sequence .* sequences is None.*ns\.scan"):
+        view(lambda: 1, None, name="myv")
+    with pytest.raises(ValueError, match=r"scan 'step': ns\.reduce needs at least one sequence"):
+        ns.reduce(step, [], 0)
+
+
+def step(a):
+    return a
+
+
+def test_a_filter_whose_condition_is_no_scalar_names_the_scan_and_the_step():
+    words = rf"one scalar for each row, but <lambda> \(.*{HERE}\) gave bool of 1 dimensions.*all\(\)"
+    with pytest.raises(TypeError, match=rf"scan 'myv': ns\.filter: the step must return {words}"):
+        ns.filter(lambda row: row > 0, X, name="myv")
+
+
+def test_a_scalar_is_no_sequence():
+    with pytest.raises(TypeError, match=rf"len\(\) of a 0-d value: a \(float64\[\]\) .*{HERE}, in the step <lambda> of scan 's'"):
+        ns.scan(lambda a: len(a), X[0], name="s")
+    for loop in (lambda a: sum(b for b in a), lambda a: list(a), lambda a: [*a]):
+        with pytest.raises(
+            TypeError, match=rf"Python loop over a 0-d value.* a \(float64\[\]\) .*{HERE}, in the step <lambda> of scan 's'"
+        ):
+            ns.scan(loop, X[0], name="s")
+
+
+@pytest.mark.parametrize(
+    "keywords, error, words",
+    [
+        ({"threads": 0}, ValueError, "threads is 0; give an int of 1 or more, or None"),
+        ({"threads": -1}, ValueError, "threads is -1; give an int"),
+        ({"threads": 1.5}, TypeError, r"threads is 1\.5; give an int"),
+        ({"threads": True}, TypeError, "threads is True; give an int"),
+        ({"without": ["foo"]}, ValueError, "without holds 'foo', which is no rewrite; .*one_step, .*push_out_output"),
+        ({"without": "one_step"}, TypeError, "without is 'one_step'; give a list"),
+        ({"without": 3}, TypeError, "without is 3; give a list"),
+    ],
+)
+def test_a_mode_refuses_what_it_cannot_mean(keywords, error, words):
+    with pytest.raises(error, match=rf"ns\.Mode: {words}"):
+        ns.Mode(**keywords)
+
+
+def test_a_mode_takes_what_it_can():
+    assert ns.Mode(threads=np.int64(2)).threads == 2
+    assert ns.Mode(without=REWRITES).without == tuple(dict.fromkeys(rewrite.__name__ for rewrite in PASSES))
+
+
+def test_cuda_says_what_numbascan_info_says():
+    from numbascan.cli import information
+
+    with pytest.raises(ns.CudaUnavailableError) as caught:
+        ns.scan(lambda x: x + 1, X, mode="cuda")
+    gpu = dict(information())["gpu"]
+    assert str(caught.value).endswith(f"numbascan info says: gpu {gpu}")
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+SINGULAR = np.zeros((2, 3, 3))
+RUN_TIME = {
+    "shapes": (lambda a, w: a + w, ValueError, (np.ones((3, 200)), np.ones(300)), "add: operands"),
+    "reshape": (lambda a, n: a.reshape(n, n).sum(), ValueError, (np.ones((3, 20)), 3), r"reshape.*20"),
+    "index": (lambda k, x: x[k], IndexError, (np.array([1, 9]), np.ones(4)), "index 9 is out of bounds for axis 0 with size 4"),
+    "take": (lambda k, x: np.take(x, k).sum(), IndexError, (np.array([[1, 9]]), np.ones(4)), "index 9 is out of bounds"),
+    "integers": (lambda k, n: k + n, OverflowError, (np.ones(3, "int8"), 300), "300 is out of bounds for int8"),
+    "singular": (lambda a, n: np.linalg.inv(a) * n, np.linalg.LinAlgError, (SINGULAR, 1.0), "^inv: Singular matrix"),
+}
+
+
+@MODES
+@pytest.mark.parametrize("kind", RUN_TIME)
+def test_errors_of_a_step_that_runs_name_line_and_scan(kind, mode):
+    function, error, (rows, fixed), words = RUN_TIME[kind]
+    line = rf"{re.escape(function.__code__.co_filename)}, line {function.__code__.co_firstlineno}"
+    with pytest.raises(error, match=rf"{words}.* \({line}\) in the step of scan 'mysc'$"):
+        ns.scan(function, rows, non_sequences=fixed, name="mysc", mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["python", "debug"])
+def test_products_that_do_not_fit_and_large_singular_matrices_name_line_and_scan(mode):
+    with pytest.raises(ValueError, match=rf"lengths 20 and 30 .*{HERE}\) in the step of scan 'mysc'$"):
+        ns.scan(lambda a, w: a @ w, np.ones((3, 20)), non_sequences=np.ones((30, 5)), name="mysc", mode=mode)
+    with pytest.raises(np.linalg.LinAlgError, match=rf"^inv: Singular matrix .*{HERE}\) in the step of scan 'mysc'$"):
+        ns.scan(np.linalg.inv, np.zeros((3, 30, 30)), name="mysc", mode=mode)
+
+
+@MODES
+def test_of_two_loops_the_inner_one_is_named(mode):
+    def rows_and(w, a):
+        return ns.scan(lambda b, w: b + w, a, non_sequences=w, name="inner")[0].sum()
+
+    with pytest.raises(ValueError, match=rf"broadcast.* \(.*{HERE}\) in the step of scan 'inner'$"):
+        ns.scan(lambda a, w: rows_and(w, a), np.ones((3, 4, 20)), non_sequences=np.ones(30), name="outer", mode=mode)
+
+
+@MODES
+def test_errors_behind_a_loop_name_no_scan(mode):
+    x, k = nt.dvector("x"), nt.lscalar("k")
+    f = ns.function([x, k], ns.scan(lambda a: a * 2, x, name="mysc")[0][k], mode=mode)
+    with pytest.raises(IndexError, match=rf"index 9 is out of bounds .*{HERE}\)$"):
+        f(X[0], 9)
+
+
+@MODES
+def test_names_with_braces_are_shown_as_they_are(mode):
+    with pytest.raises(IndexError, match=r"index 9 .* in the step of scan 'a\{0\}b\{'$"):
+        ns.scan(lambda k, x: x[k], np.array([1, 9]), non_sequences=np.ones(4), name="a{0}b{", mode=mode)
