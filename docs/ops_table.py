@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import numbascan.tensor as nt
+from numbascan.front.nearest import OF_UNKNOWN_LENGTH
 from numbascan.front.variable import DISPATCH, METHODS
 
 PAGE = Path(__file__).with_name("ops.md")
@@ -49,17 +50,12 @@ def summary(function: object) -> str:
     return first.replace("|", r"\|").replace("*", r"\*").replace("_", r"\_")
 
 
-def is_refusal(function: object) -> bool:
-    """Whether a function of ours exists only to say what to write instead."""
-    return getattr(function, "__name__", "").startswith("_") and not function.__doc__
-
-
 def rows() -> list[tuple[str, str, str, str]]:
     """NumPy's names, names in numbascan.tensor, method names, summary: one row for each function."""
     ours: dict[int, tuple[object, list[str], list[str], list[str]]] = {}
     for key, function in DISPATCH.items():
         name = numpy_name(key)
-        if isinstance(key, tuple) or name is None or is_refusal(function):
+        if isinstance(key, tuple) or name is None:
             continue
         entry = ours.setdefault(id(function), (function, [], [], []))
         if name not in entry[1]:
@@ -82,7 +78,7 @@ def _code(names: list[str]) -> str:
 def page() -> str:
     """The text of docs/ops.md."""
     methods = sorted(numpy_name(key) for key in DISPATCH if isinstance(key, tuple))
-    refused = sorted(numpy_name(key) for key, function in DISPATCH.items() if is_refusal(function))
+    refused = sorted(map(numpy_name, OF_UNKNOWN_LENGTH))
     head = HEAD.format(methods=_code(methods), refused=_code(refused))
     lines = [head, "| NumPy, SciPy | `nt.` | method | gives |", "|---|---|---|---|"]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows()]) + "\n"
