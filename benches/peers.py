@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from data import CALL, NAMES, n_steps
 from timing import BENCHES, fresh, same
 
 MODULES = {"numbascan": "ours", "by hand": "hand", "JAX": "in_jax", "PyTensor": "in_pytensor"}
+REST = 0.2  # seconds before a turn: the threads of the candidate before wait for more work, busily, for a while
 FRESH = ("lorenz", "garch-grad", "kalman")
 FRESH_BY = ("numbascan", "by hand", "JAX")  # the loop by hand has no cache
 
@@ -83,6 +85,7 @@ def measured(name: str, workers: dict[str, Worker], rounds: int, seconds: float)
     times: dict[str, list[float]] = {candidate: [] for candidate in able}
     for k in range(rounds):
         for candidate in able[k % len(able) :] + able[: k % len(able)]:
+            time.sleep(REST)
             times[candidate].append(workers[candidate].ask(time=seconds)["best"])
     return {
         "name": name,
