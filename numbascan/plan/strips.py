@@ -181,7 +181,8 @@ class _Strips:
 
     def _placed(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, For):
-            return replace(stmt, body=[self._placed(inner) for inner in stmt.body])
+            body = [self._placed(inner) for inner in stmt.body]
+            return replace(stmt, start=self._in(stmt.start), stop=self._in(stmt.stop), body=body)
         if isinstance(stmt, Let):
             return replace(stmt, value=self._in(stmt.value))
         assert isinstance(stmt, Store)
