@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import TracerBoolError, TracerError
 from ..ir.node import Node, constant, constant_value
-from ..ops.card import Card, apply, at_line
+from ..ops.card import Card, apply, at_line, card_named
 from ..types import TensorType
 from .nearest import refuse
 
@@ -136,9 +136,17 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         hint = "nt.take(array, k) for array[k], nt.zeros(k) for np.zeros(k), nt.arange(k) for np.arange(k), ns.scan for range(k)"
         return int(self._known("an index, a size or range()", hint))
 
+    def __abs__(self) -> Any:
+        return self._as_own_kind(np.absolute(self))
+
     def __round__(self, ndigits: int | None = None) -> Any:
         rounded = METHODS["round"](self, ndigits or 0)
-        return rounded if ndigits is not None or self.ndim else rounded.astype("int64")  # as Python does with one number
+        # as Python does with one number
+        return self._as_own_kind(rounded if ndigits is not None or self.ndim else rounded.astype("int64"))
+
+    def _as_own_kind(self, result: Any) -> Any:
+        """What Python computes from one of its numbers is such a number again; NumPy's functions give arrays' elements."""
+        return op(card_named("python_number"), result) if self.type.weak else result
 
     def __len__(self) -> int:
         if not self.ndim:

@@ -262,6 +262,17 @@ FMOD = elementwise(
 )
 NEG = elementwise("negative", np.negative, prefix("-", UNARY), partials=lambda out, x: (-1,))
 ABS = elementwise("absolute", np.absolute, by_kind(bu=IDENTITY, ifc=call("abs({0})")), partials=lambda out, x: (conj(op("sign", x)),))
+NUMBER = register(
+    Card(
+        "python_number",
+        np.asarray,
+        lambda x: TensorType(x.dtype, x.shape, weak=True),
+        Elementwise(lambda x: (x.dtype, x.dtype), lambda *_: IDENTITY),
+        partials=lambda out, x: (1,),
+        samples=points((-1.7, 2.1), with_complex=True),
+    )
+)
+"""A value as one of Python's numbers, which gives way to other dtypes: what abs() and round() make of such numbers."""
 
 
 def _sign_vjp(node: Node, cotangent: Node) -> tuple[Node]:

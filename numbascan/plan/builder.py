@@ -83,6 +83,7 @@ class Builder:
         self.counters: set[str] = set()  # names of loop indices; only other loops may use them again
         self.used = {*RESERVED, *taken}
         self.equal: dict[Index, Index] = {}
+        self.sides: dict[Index, tuple[Index, ...]] = {}  # of a dimension that a choice between branches tells, what each branch makes it
         self.fixed: dict[str, Index] = {}  # locals that get one value, and what it is
         self.moving: set[str] = set()  # those that may get others
         self.scan = ""  # the name of the innermost loop whose step is made

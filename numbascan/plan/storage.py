@@ -8,7 +8,7 @@ row      one row, updated where it stands (see inplace.py)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -83,7 +83,7 @@ class Rows:
     def _taken_late(self, dims: Indices) -> str:
         """Memory taken in the first step, which alone tells how long a row is; later ones must be as long."""
         builder = self.builder
-        first = tuple(dim if builder.home_of(dim).depth <= self.home.depth else 0 for dim in dims)
+        first = tuple(next((side for side in self._sides(dim) if builder.home_of(side).depth <= self.home.depth), 0) for dim in dims)
         name = builder.fresh(self.hint, "row", self.home)
         taken = builder.fresh(f"{name}_is_taken", "is_taken", self.home)
         self.home.stmts += [Alloc(name, (self.count, *first), self.type.dtype), Let(taken, Literal("bool", False))]
@@ -93,6 +93,12 @@ class Rows:
         builder.emit(If(negated(Name("bool", taken)), take))
         self.late = True
         return name
+
+    def _sides(self, dim: Index) -> Iterator[Index]:
+        """What a row's dimension may be where no step tells: itself, or what the branches of a choice make it, the last one first."""
+        yield dim
+        for side in reversed(self.builder.sides.get(dim, ())):
+            yield from self._sides(self.builder.representative(side))
 
     def _check_late(self, dims: Indices) -> None:
         """Checks where the row is written: what the array is like is not known before."""

@@ -150,3 +150,16 @@ def test_dicts_come_back_in_the_order_in_which_the_step_wrote_them():
     np.testing.assert_array_equal([2.0, 4.0], rows["a"])
     x = nt.dscalar("x")
     assert list(ns.function([x], {"z": x, "a": x + 1}, mode="python")(1.5)) == ["z", "a"]
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+@pytest.mark.parametrize("w", [-0.75, -3, 1 - 2j])
+def test_what_python_makes_of_its_numbers_gives_way_to_other_dtypes(mode, w):
+    single = np.array([1.5, -2.25], "float32")
+    functions = [lambda w: abs(w) * single] + [lambda w: round(w) * single, lambda w: round(w, 1) * single] * (not isinstance(w, complex))
+    for function in functions:
+        (rows,) = ns.scan(function, non_sequences=[w], n_steps=1, mode=mode, return_updates=False)
+        assert rows.dtype == "float32"
+        np.testing.assert_array_equal(rows, function(w))
+    (strong,) = ns.scan(lambda w: np.abs(w) * single, non_sequences=[w], n_steps=1, mode=mode, return_updates=False)
+    assert strong.dtype == (np.abs(w) * single).dtype == "float64"

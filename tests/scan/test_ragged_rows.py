@@ -56,6 +56,15 @@ def test_rows_of_a_choice_between_slices_of_two_lengths(mode):
         step(sequences=X)
 
 
+@pytest.mark.parametrize("mode", ["python", None])
+@pytest.mark.parametrize("options", [{}, {"keep_last": 2}], ids=str)
+def test_no_rows_of_a_choice_are_as_long_as_a_branch_makes_them(mode, options):
+    a, b = ns.shared(X[0]), ns.shared(X[1, :10])
+    step = ns.scan(lambda x: 1 + nt.ifelse(x > 0, nt.ifelse(x > 2, a[::2], a[1::2]), b), mode=mode, **options)
+    assert step(sequences=X[0, :0]).shape == (0, 10)
+    assert step(sequences=X[0, :1]).shape == (1, 10)
+
+
 def test_rows_of_a_choice_are_written_into_memory_taken_before_the_loop():
     step = ns.scan(lambda row: nt.ifelse(row[0] > 0, 2 * row, -row))
     np.testing.assert_array_equal(step(sequences=X), np.where(X[:, :1] > 0, 2 * X, -X))
