@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from .loops import Alias, Alloc, Apply, Call, Fail, For, If, Index, Let, Load, Return, Stmt, Store, names_in, parts_of, walk
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
 def loads_in(expr: Index) -> Iterator[Load]:
@@ -16,6 +17,22 @@ def loads_in(expr: Index) -> Iterator[Load]:
         yield expr
     for part in expr.index if isinstance(expr, Load) else expr.args if isinstance(expr, Apply) else ():
         yield from loads_in(part)
+
+
+def memory_of(stmts: Iterable[Stmt]) -> dict[str, str]:
+    """For each view, and each array that has views: one name for the memory that they share."""
+    found: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while found.setdefault(name, name) != name:
+            name = found[name]
+        return name
+
+    for stmt in walk(stmts):
+        if isinstance(stmt, Alias):
+            for array in _NAME.findall(stmt.text.text):
+                found[root(array)] = root(stmt.name)
+    return {name: root(name) for name in list(found)}
 
 
 def expressions(stmt: Stmt) -> tuple[Index, ...]:

@@ -9,51 +9,56 @@ Not handled: loops with calls or views inside, accumulators that the second loop
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..ir.loops import Apply, For, If, Index, Let, Load, Name, Stmt, Store, names_in, walk
-from ..ir.mentions import loads_in
+from ..ir.mentions import loads_in, memory_of
 
-Places = dict[str, set[tuple[Index, ...]]]
+Places = dict[str, set[tuple[Index, ...]]]  # of memory, by name; places in views, and in what has views, begin with the array's name
+Memory = Mapping[str, str]
 
 
 def fuse(stmts: Sequence[Stmt]) -> list[Stmt]:
     """The block with neighbouring loops merged, inside out."""
+    return _fused(stmts, memory_of(stmts))
+
+
+def _fused(stmts: Sequence[Stmt], memory: Memory) -> list[Stmt]:
     result: list[Stmt] = []
     for stmt in stmts:
-        merged = _with_one_before(result, stmt) if isinstance(stmt, For) else None
+        merged = _with_one_before(result, stmt, memory) if isinstance(stmt, For) else None
         if merged is None:
             result.append(stmt)
         else:
             result[-len(merged) :] = merged
     for stmt in result:
         if isinstance(stmt, For):
-            stmt.body = fuse(stmt.body)
+            stmt.body = _fused(stmt.body, memory)
         elif isinstance(stmt, If):
-            stmt.then, stmt.otherwise = fuse(stmt.then), fuse(stmt.otherwise)
+            stmt.then, stmt.otherwise = _fused(stmt.then, memory), _fused(stmt.otherwise, memory)
     return result
 
 
-def _with_one_before(before: Sequence[Stmt], loop: For) -> list[Stmt] | None:
+def _with_one_before(before: Sequence[Stmt], loop: For, memory: Memory) -> list[Stmt] | None:
     """What the last statements become with `loop` merged into one of them: the last, or the last but one if these two may change places."""
     last = before[-1] if before else None
     if not isinstance(last, For):
         return None
-    merged = _merged(last, loop)
+    merged = _merged(last, loop, memory)
     if merged is not None:
         return [merged]
     other = before[-2] if len(before) > 1 else None
-    if not isinstance(other, For) or not _may_change_places(other, last):
+    if not isinstance(other, For) or not _may_change_places(other, last, memory):
         return None
-    merged = _merged(other, loop)
+    merged = _merged(other, loop, memory)
     return None if merged is None else [last, merged]
 
 
-def _may_change_places(first: For, second: For) -> bool:
+def _may_change_places(first: For, second: For, memory: Memory) -> bool:
     """Does neither loop touch what the other writes?"""
     if not _is_plain(first.body) or not _is_plain(second.body):
         return False
-    arrays = [(set(_stores([loop])), set(_touches([loop]))) for loop in (first, second)]
+    arrays = [(set(_stores([loop], memory)), set(_touches([loop], memory))) for loop in (first, second)]
     (written, touched), (others_written, others_touched) = arrays
     scalars = [_assigned(loop.body) for loop in (first, second)]
     reads = [{name for stmt in walk(loop.body) for name in _read_by(stmt)} for loop in (first, second)]
@@ -76,7 +81,7 @@ def _depth(loop: For) -> int:
     return 1 + max((_depth(stmt) for stmt in loop.body if isinstance(stmt, For)), default=0)
 
 
-def _merged(first: For, second: For) -> For | None:
+def _merged(first: For, second: For, memory: Memory) -> For | None:
     """One loop for two, None where that would change a value."""
     if (first.start, first.stop, first.step) != (second.start, second.stop, second.step):
         return None
@@ -85,7 +90,7 @@ def _merged(first: For, second: For) -> For | None:
     if _counts_with(second.body, first.name):  # its loops inside would hide the index that it is to have
         return None
     body = [_renamed(stmt, second.name, first.name) for stmt in second.body]
-    if not _is_plain(first.body) or not _is_plain(body) or not _may_interleave(first, body):
+    if not _is_plain(first.body) or not _is_plain(body) or not _may_interleave(first, body, memory):
         return None
     kinds = {first.kind, second.kind}
     kind = first.kind if len(kinds) == 1 else "time" if "time" in kinds else "sequential"
@@ -102,9 +107,9 @@ def _counts_with(stmts: Sequence[Stmt], name: str) -> bool:
     return any(isinstance(stmt, For) and stmt.name == name for stmt in walk(stmts))
 
 
-def _may_interleave(first: For, second: Sequence[Stmt]) -> bool:
-    written_first, written_second = _stores(first.body), _stores(second)
-    touched_first, touched_second = _touches(first.body), _touches(second)
+def _may_interleave(first: For, second: Sequence[Stmt], memory: Memory) -> bool:
+    written_first, written_second = _stores(first.body, memory), _stores(second, memory)
+    touched_first, touched_second = _touches(first.body, memory), _touches(second, memory)
     for array, places in written_first.items():
         if array in touched_second and not _at_one_place(first.name, places, touched_second[array]):
             return False
@@ -135,17 +140,22 @@ def _assigned(stmts: Sequence[Stmt]) -> set[str]:
     return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let)}
 
 
-def _stores(stmts: Sequence[Stmt]) -> Places:
+def _stores(stmts: Sequence[Stmt], memory: Memory) -> Places:
     found: Places = {}
     for stmt in walk(stmts):
         if isinstance(stmt, Store):
-            found.setdefault(stmt.array, set()).add(stmt.index)
+            _note(found, stmt.array, stmt.index, memory)
     return found
 
 
-def _touches(stmts: Sequence[Stmt]) -> Places:
+def _note(found: Places, array: str, index: tuple[Index, ...], memory: Memory) -> None:
+    place = (Name("view", array), *index) if array in memory else index
+    found.setdefault(memory.get(array, array), set()).add(place)
+
+
+def _touches(stmts: Sequence[Stmt], memory: Memory) -> Places:
     """Where each array is read or written."""
-    found = _stores(stmts)
+    found = _stores(stmts, memory)
     for stmt in walk(stmts):
         parts: list[Index] = []
         if isinstance(stmt, Let):
@@ -155,7 +165,7 @@ def _touches(stmts: Sequence[Stmt]) -> Places:
         elif isinstance(stmt, For):
             parts = [stmt.start, stmt.stop]
         for load in (load for part in parts for load in loads_in(part)):
-            found.setdefault(load.array, set()).add(load.index)
+            _note(found, load.array, load.index, memory)
     return found
 
 

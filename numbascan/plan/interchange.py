@@ -12,36 +12,36 @@ Not handled: states of which rows are kept, steps that do more than one loop ove
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..ir.loops import Alias, Apply, Expr, For, If, Index, Let, Load, Name, Stmt, Store, names_in, parts_of, walk
-from ..ir.mentions import loads_in
+from ..ir.loops import Apply, Expr, For, If, Index, Let, Load, Name, Stmt, Store, names_in, parts_of
+from ..ir.mentions import loads_in, memory_of
 from .builder import Builder
 
 Place = tuple[Index, ...]
+Memory = Mapping[str, str]
 
 
 def interchanged(stmts: Sequence[Stmt], builder: Builder) -> list[Stmt]:
     """The statements with such loops turned inside out."""
-    views = {stmt.name for stmt in walk(stmts) if isinstance(stmt, Alias)}
-    return _each(stmts, builder, views)
+    return _each(stmts, builder, memory_of(stmts))
 
 
-def _each(stmts: Sequence[Stmt], builder: Builder, views: set[str]) -> list[Stmt]:
+def _each(stmts: Sequence[Stmt], builder: Builder, memory: Memory) -> list[Stmt]:
     found: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, If):
-            found.append(If(stmt.condition, _each(stmt.then, builder, views), _each(stmt.otherwise, builder, views)))
+            found.append(If(stmt.condition, _each(stmt.then, builder, memory), _each(stmt.otherwise, builder, memory)))
         elif isinstance(stmt, For):
-            places = _places(stmt, views)
-            found.append(_turned(stmt, places, builder) if places else replace(stmt, body=_each(stmt.body, builder, views)))
+            places = _places(stmt, memory)
+            found.append(_turned(stmt, places, builder) if places else replace(stmt, body=_each(stmt.body, builder, memory)))
         else:
             found.append(stmt)
     return found
 
 
-def _places(time: For, views: set[str]) -> dict[str, tuple[Place, str]]:
+def _places(time: For, memory: Memory) -> dict[str, tuple[Place, str]]:
     """For each array that every step updates, the one place that a pass over its elements reads and writes, and its dtype. Empty if
     the loop may not be turned."""
     (inner, *others) = time.body
@@ -57,7 +57,7 @@ def _places(time: For, views: set[str]) -> dict[str, tuple[Place, str]]:
                 return {}
     element = Name("int64", inner.name)
     own = all(element in place and not _reads(place, time.name) for place, _ in written.values())
-    return written if own and not views & set(written) and _is_apart(time, inner, written) else {}
+    return written if own and memory.keys().isdisjoint(written) and _is_apart(time, inner, written) else {}
 
 
 def _is_apart(time: For, inner: For, written: dict[str, tuple[Place, str]]) -> bool:

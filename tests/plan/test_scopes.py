@@ -62,3 +62,11 @@ def test_small_arguments_read_in_a_choice_are_read_again_behind_it():
     for row in ns.jit(f)(h, x, 30):
         wanted = (wanted * (h @ wanted) if wanted[0] > 1 else wanted + h @ wanted) + h @ h
         np.testing.assert_allclose(row, wanted)
+
+
+def test_a_work_array_is_written_before_a_view_of_it_is_read():
+    x = np.random.default_rng(4).integers(0, 9, size=(7, 30)).astype("uint8")
+    step = ns.scan(lambda row: (np.diff((row & 6).reshape(2, 15), axis=-1) * 0.1, row == 3))
+    differences, is_three = step(sequences=x)
+    np.testing.assert_array_equal(differences, np.diff((x & 6).reshape(7, 2, 15), axis=-1) * 0.1)
+    np.testing.assert_array_equal(is_three, x == 3)
