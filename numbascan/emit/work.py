@@ -12,7 +12,7 @@ from ..ir.loops import Alias, Alloc, Apply, Call, Expr, For, Function, If, Index
 from .sizes import known_functions
 from .text import expression, filled, statements
 
-ROUTINE = 1000  # operations for which a routine counts
+ROUTINE, DRAWN = 1000, 30  # operations for which a routine counts, and a number that is drawn
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,10 @@ class _Counter:
 
 
 def operations_in(stmts: Sequence[Stmt]) -> int:
-    """Operations in the text of statements, each counted once; a routine for many."""
+    """Operations in the text of statements, each counted once; a routine for many, one that draws ahead for those of a number."""
     every = list(walk(stmts))
-    return sum(_operations(one.value) for one in every if isinstance(one, Let | Store)) + ROUTINE * sum(
-        isinstance(one, Call) for one in every
-    )
+    called = [DRAWN if one.routine.endswith("_ahead") else ROUTINE for one in every if isinstance(one, Call)]
+    return sum(_operations(one.value) for one in every if isinstance(one, Let | Store)) + sum(called)
 
 
 def _operations(expr: Index) -> int:

@@ -14,6 +14,7 @@ from ..ops.card import Card
 from ..ops.random import (
     FEW,
     IN_RANGE,
+    ONE_BY_ONE,
     RANDOM_BITS,
     RANDOM_NORMAL,
     RANDOM_NORMALS,
@@ -23,7 +24,7 @@ from ..ops.random import (
     whole_draw,
 )
 from .creation import arange
-from .draw_scopes import Key, take
+from .draw_scopes import take
 from .shape import broadcast_sizes, broadcast_to, reshape
 from .shared import SharedVariable, shared, shared_of
 from .sizes import count_of, sizes_of, value_of
@@ -78,7 +79,7 @@ class Stream:
 
     def _words(self, shape: Shape) -> Variable:
         """Random words of 64 bits."""
-        return self._made(shape, lambda key, number, places: op(RANDOM_BITS, *key, number, np.uint64(0), places), RANDOM_WORDS)
+        return self._made(shape, RANDOM_BITS, RANDOM_WORDS)
 
     def _uniforms(self, shape: Shape, dtype: str) -> Variable:
         """Numbers in [0, 1)."""
@@ -88,15 +89,17 @@ class Stream:
 
     def _normals(self, shape: Shape) -> Variable:
         """Normal numbers of mean 0 and variance 1."""
-        return self._made(shape, lambda key, number, places: op(RANDOM_NORMAL, *key, number, places), RANDOM_NORMALS)
+        return self._made(shape, RANDOM_NORMAL, RANDOM_NORMALS)
 
-    def _made(self, shape: Shape, one_by_one: Callable[[Key, Variable, Any], Variable], card: Card) -> Variable:
-        """A draw of a shape: element by element where there are few, else as a whole."""
+    def _made(self, shape: Shape, one_by_one: Card, whole: Card) -> Variable:
+        """A draw of a shape: element by element where there are few, else as a whole. A single number is one of a long draw."""
         key, number = take(self)
+        if not shape:
+            return op(one_by_one, *key, np.uint64(0), ONE_BY_ONE, number)
         if all(isinstance(length, int) for length in shape) and count_of(shape) <= FEW:
-            return one_by_one(key, number, np.arange(count_of(shape), dtype=np.uint64).reshape(shape))
+            return op(one_by_one, *key, number, np.uint64(0), self._places(shape))
         count = count_of(shape)
-        drawn = whole_draw(card, (key[0].node, key[1].node), number.node, count if isinstance(count, int) else as_variable(count).node)
+        drawn = whole_draw(whole, (key[0].node, key[1].node), number.node, count if isinstance(count, int) else as_variable(count).node)
         return reshape(Variable(drawn), shape)
 
     def _by_element(self, card: Card, shape: Shape, *parameters: Variable) -> Variable:

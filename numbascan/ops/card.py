@@ -40,6 +40,8 @@ class Card:
     jvp          (node, *tangents of the operands, None for zero) -> the tangent of the result, or a tuple of these
     no_gradient  the reason why there is no derivative
 
+    folds: whether it is computed while tracing where all operands are known.
+
     Complex numbers: a cotangent is what the real pairing Re(sum(w * v)) makes it, without conjugation, as in JAX. The gradient of a real
     function of z = x + iy is df/dx - i df/dy; for a holomorphic op the partial is its complex derivative.
     """
@@ -55,6 +57,7 @@ class Card:
     jvp: Callable[..., Any] | None = None
     linear: tuple[int, ...] = ()
     no_gradient: str = ""
+    folds: bool = True
 
     @property
     def has_derivative(self) -> bool:
@@ -123,7 +126,7 @@ def _check_broadcast(card: Card, inputs: tuple[Node, ...]) -> None:
 
 
 def _folded(card: Card, inputs: tuple[Node, ...], types: tuple[TensorType, ...], attrs: dict[str, Any]) -> Node | None:
-    if not inputs or len(types) != 1 or types[0].size is None or types[0].size > FOLD_LIMIT:
+    if not card.folds or not inputs or len(types) != 1 or types[0].size is None or types[0].size > FOLD_LIMIT:
         return None
     values = [constant_value(node) for node in inputs]
     if any(value is None for value in values):

@@ -181,9 +181,9 @@ def logistic_of(word):
     return exact_log(u) - exact_log(1.0 - u)
 
 
-def random_normal(k0, k1, number, position):
+def random_normal(k0, k1, number, tag, position):
     """Normal number `position` of a draw: words 2j and 2j + 1 give the numbers 2j and 2j + 1."""
-    x0, x1, x2, x3 = philox(k0, k1, (position >> U(2)) + U(1), U(0) * position, number, U(0) * position)
+    x0, x1, x2, x3 = philox(k0, k1, (position >> U(2)) + U(1), U(0) * position, number, tag)
     is_first = position & U(2) == U(0)
     one, other = normal_pair(select(is_first, x0, x2), select(is_first, x1, x3))
     return select(position & U(1) == U(0), one, other)

@@ -12,6 +12,7 @@ from ..ir.graph import Graph
 from ..ir.loops import Argument, Expr, Function, Index, Length, Literal, Load, Name, Return, Stmt, Store, add, compare
 from ..ir.node import Node, constant_value
 from ..types import TensorType
+from .ahead import drawn_ahead
 from .blocks import in_blocks
 from .builder import Builder
 from .fuse import fuse
@@ -186,5 +187,6 @@ def plan(graph: Graph, name: str, given: Sequence[bool] | None = None, check_fin
     kernel.scope.run()
     body, builder = fuse(kernel.finish()), kernel.builder
     body = in_blocks(in_tiles(interchanged(body, builder), builder), builder)
-    body = on_stack(for_simd(in_strips(body, builder, kernel.arguments)))
+    body = drawn_ahead(in_strips(body, builder, kernel.arguments), builder)
+    body = on_stack(for_simd(body))
     return Plan(Function(name, tuple(kernel.arguments), body), kernel.constants)

@@ -12,7 +12,9 @@ MODES = ["numba", "python", "debug"]
 
 
 def uniform(number, size=None):
-    """Draw `number` of the stream's own state under the seed 42."""
+    """Draw `number` of the stream's own state under the seed 42. Draws of one number are words of one long draw."""
+    if size is None:
+        return np.random.Generator(np.random.Philox(key=[42, 0], counter=[0, 0, 0, 2])).random(number + 1)[-1]
     return np.random.Generator(np.random.Philox(key=[42, 0], counter=[0, 0, number, 0])).random(size)
 
 

@@ -42,7 +42,7 @@ class Expected:
 OPEN = re.compile(
     r"operands do not broadcast: dimension \d+ is (1 in one|\d+ in one and 1 in another)"
     r"|lengths \d+ and \d+ of the summed axes differ|broadcast_to: axis \d+ of the operand has length 1,"
-    r"|: 1 values along an axis do not fit \d+ places"
+    r"|: 1 values along an axis do not fit \d+ places|: dimension \d+ is 1 on entry and \d+ in its result"
 )
 """A dimension that only the run knows turned out to be 1, and should have broadcast: documented to be an error."""
 

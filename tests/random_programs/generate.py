@@ -216,6 +216,8 @@ class Maker(Choices):
             a = self.call(f"np.{np.dtype(dtype).name.replace('bool', 'bool_')}(1) * {{0}}", a)
         if np.asarray(a.value).dtype == dtype:
             return a
+        if np.dtype(dtype).kind == "b" and found.kind in "fc":  # whether a float is 0 may be a matter of rounding
+            return self.call("({0}.real > 0.0731)" if found.kind == "c" else "({0} > 0.0731)", a, exact=True)
         return self.call(f"{{0}}.astype('{np.dtype(dtype).name}')", a, exact=np.dtype(dtype).kind in "iub")
 
     def _with_shape(self, a: Expr, shape: tuple[int, ...]) -> Expr:

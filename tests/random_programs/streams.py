@@ -42,32 +42,39 @@ class Stream:
 
     # draws ----------------------------------------------------------------------------------------------------------
 
-    def _words(self, count: int) -> Any:
+    def _words(self, shape: tuple[int, ...], together: int = 1) -> Any:
+        """The words of a draw, a multiple of `together`. Draws of one number are the elements of one long draw, four to a block."""
+        number, count = self.number, _count(shape)
         self.number += 1
-        return np.random.Philox(key=self.key, counter=[0, 0, self.number - 1, 0]).random_raw(count)
+        if not shape:
+            block = np.random.Philox(key=self.key, counter=[number // 4, 0, 0, 2]).random_raw(4)
+            first = number % 4 // together * together
+            return block[first : first + together]
+        return np.random.Philox(key=self.key, counter=[0, 0, number, 0]).random_raw(-(-count // together) * together)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         shape, dtype = _shape(size, low, high), _dtype(low, high)
-        words = self._words(_count(shape))
+        words = self._words(shape)
         base = (words >> np.uint64(40)) * 2.0**-24 if dtype == "float32" else (words >> np.uint64(11)) * 2.0**-53
         return _moved(base.reshape(shape), low, high - low, dtype)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """Box & Muller: a radius from each even word; from the odd one an angle, of whole quarter turns and a part of one."""
         shape = _shape(size, loc, scale)
-        words = self._words(_count(shape) + _count(shape) % 2)
+        words = self._words(shape, together=2)
         radius = np.sqrt(-2 * np.log(_open(words[::2])))
         turn = ((words[1::2] >> np.uint64(62)) + (_open(words[1::2] << np.uint64(2)) - 0.5)) * (np.pi / 2)
-        base = np.stack([radius * np.cos(turn), radius * np.sin(turn)], axis=-1).reshape(-1)[: _count(shape)]
+        pairs = np.stack([radius * np.cos(turn), radius * np.sin(turn)], axis=-1).reshape(-1)
+        base = pairs[: _count(shape)] if shape else pairs[(self.number - 1) % 2]
         return _moved(base.reshape(shape), loc, scale, _dtype(loc, scale))
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         shape = _shape(size, scale)
-        return _moved(-np.log(_open(self._words(_count(shape)))).reshape(shape), 0.0, scale, _dtype(scale))
+        return _moved(-np.log(_open(self._words(shape))).reshape(shape), 0.0, scale, _dtype(scale))
 
     def bernoulli(self, p: Any, size: Any = None) -> Any:
         shape = _shape(size, p)
-        words = self._words(_count(shape)).reshape(shape)
+        words = self._words(shape).reshape(shape)
         return ((words >> np.uint64(11)) * 2.0**-53 < p).astype("int64")[()]
 
 

@@ -1,0 +1,100 @@
+"""Draws of one number a step, made for some steps at once, are the numbers that they are one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+import numbascan.tensor as nt
+from numbascan.emit.routines import draws
+from numbascan.ops import draw_methods
+
+KEY = np.uint64(0x452821E638D01377), np.uint64(0xBE5466CF34E90C6C)
+ROUTINES = {"uint64": (draws.words_ahead, draw_methods.random_bits), "float64": (draws.normals_ahead, draw_methods.random_normal)}
+
+
+@pytest.mark.parametrize("dtype", ROUTINES)
+@pytest.mark.parametrize("stride", [1, 2, 3, 4, 7])
+def test_routines_give_the_numbers_of_one_draw(dtype: str, stride: int) -> None:
+    into, method = ROUTINES[dtype]
+    for first in (0, 1, 2, 3, 6, 2**40 + 5):
+        for count in (0, 1, 2, 5, 32, 64, 127, 130, 300):
+            found = np.empty((count, 3), dtype)[:, 1]
+            into(found, *KEY, np.uint64(7), np.uint64(2), np.uint64(first), stride)
+            places = np.uint64(first) + np.uint64(stride) * np.arange(count, dtype="uint64")
+            with np.errstate(over="ignore"):
+                np.testing.assert_array_equal(found, method(*KEY, np.uint64(7), np.uint64(2), places))
+
+
+def walk(srng, x):
+    return ns.scan(lambda x, y: 0.5 * y + x * srng.normal(), x, np.float64(0.3), return_updates=False)
+
+
+def of_two(srng, x):
+    return ns.scan(lambda x, y: 0.5 * y + srng.uniform() * srng.normal(x, 0.1), x, np.float64(0.3), return_updates=False)
+
+
+def single(srng, x):
+    return ns.scan(lambda x: srng.uniform(np.float32(0.2), x.astype("float32")), x, return_updates=False)
+
+
+def mapped(srng, x):
+    return ns.vmap(lambda x: x + srng.normal() + srng.exponential())(x)
+
+
+def lanes(srng, x):
+    def path(x):
+        return ns.scan(lambda y: y * np.exp(0.1 * srng.normal() + 0.01 * srng.uniform()), outputs_info=x, n_steps=37, return_updates=False)
+
+    return ns.vmap(path)(x)
+
+
+def ends(srng, x):
+    lane = lambda x: ns.scan(lambda y: y * np.exp(0.1 * srng.normal()), outputs_info=x, n_steps=101, return_updates=False)[-1]  # noqa: E731
+    return ns.vmap(lane)(x)
+
+
+def with_choice(srng, x):
+    step = lambda x, y: nt.ifelse(x > 0, y + srng.normal(), 0.5 * y) + srng.uniform()  # noqa: E731
+    return ns.scan(step, x, np.float64(0.3), return_updates=False)
+
+
+def until(srng, x):
+    return ns.scan(lambda x: (x + srng.normal(), ns.until(x > 1.9)), x, return_updates=False)
+
+
+def backwards(srng, x):
+    return ns.scan(lambda x, y: 0.5 * y + x * srng.normal(), x, np.float64(0.3), go_backwards=True, return_updates=False)
+
+
+def slope(srng, x):
+    return ns.grad(lambda x: walk(srng, x)[-1])(x)
+
+
+PROGRAMS = [walk, of_two, single, mapped, lanes, ends, with_choice, until, backwards, slope]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_every_length_and_beginning_gives_the_numbers_of_each_mode(program) -> None:
+    streams = [nt.random.RandomStream(5) for _ in range(2)]
+    compiled, plain = (
+        ns.jit(lambda x, srng=srng: program(srng, x), mode=mode) for srng, mode in zip(streams, (None, "python"), strict=True)
+    )
+    for length in (1, 2, 3, 31, 64, 65, 130, 257):
+        x = np.random.default_rng(length).normal(size=length)
+        np.testing.assert_allclose(compiled(x), plain(x), rtol=1e-12)
+        assert streams[0].state.get_value().tolist() == streams[1].state.get_value().tolist()
+
+
+def test_what_is_drawn_ahead() -> None:
+    srng = nt.random.RandomStream(5)
+    texts = {}
+    for program in (walk, of_two, lanes, ends, mapped, with_choice, backwards):
+        f = ns.jit(lambda x, program=program: program(srng, x))
+        f(np.ones(70))
+        texts[program] = f.source()
+    assert [text.count("draws.") for text in texts.values()] == [1, 2, 2, 1, 2, 1, 1]
+    assert "normal_ahead[:" in texts[ends]
+    assert texts[walk].count("random_normal") == 0
+    assert "random_normal(" in texts[with_choice]  # a branch that is not taken draws nothing
