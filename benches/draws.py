@@ -11,6 +11,7 @@ import argparse
 import math
 import statistics
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import numbascan as ns
 import numbascan.tensor as nt
 
 NUMBERS, PATHS, DAYS = 1_000_000, 100_000, 252
+REST = 0.2  # seconds until the threads of the candidate before have come to rest
 START, STRIKE, RATE, VOLATILITY = 105.0, 100.0, 0.05, 0.2
 DRIFT, SPREAD = (RATE - VOLATILITY**2 / 2) / DAYS, VOLATILITY / math.sqrt(DAYS)
 PER_RUN = {"uniform": NUMBERS, "normal": NUMBERS, "paths": PATHS * DAYS, "lanes": PATHS * DAYS}
@@ -91,6 +93,7 @@ def main() -> int:
         seconds: dict[str, list[float]] = {}
         for _ in range(chosen.rounds):
             for candidate, runs in inside.items():
+                time.sleep(REST)
                 price = float(np.mean(runs[name]()))
                 seconds.setdefault(candidate, []).append(timed(runs[name], 0.3))
                 assert name in ("uniform", "normal") or within_three_errors(price), (candidate, name, price)

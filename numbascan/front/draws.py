@@ -12,6 +12,7 @@ from ..ir.graph import free_inputs
 from ..ir.node import constant_value
 from ..ops.card import Card
 from ..ops.random import (
+    DRAW_PLACES,
     FEW,
     IN_RANGE,
     ONE_BY_ONE,
@@ -23,7 +24,7 @@ from ..ops.random import (
     UNIFORM_OF,
     whole_draw,
 )
-from .creation import arange
+from ..ops.sized import sized
 from .draw_scopes import take
 from .shape import broadcast_sizes, broadcast_to, reshape
 from .shared import SharedVariable, shared, shared_of
@@ -32,6 +33,7 @@ from .tracing import is_tracing
 from .variable import Variable, as_variable, at_line, op
 
 Shape = tuple[Any, ...]  # ints, and traced integers where only the run knows
+SHORT = 16  # elements of a row
 FLOATS = ("float32", "float64")
 
 
@@ -92,26 +94,28 @@ class Stream:
         return self._made(shape, RANDOM_NORMAL, RANDOM_NORMALS)
 
     def _made(self, shape: Shape, one_by_one: Card, whole: Card) -> Variable:
-        """A draw of a shape: element by element where there are few, else as a whole. A single number is one of a long draw."""
+        """A draw of a shape. A single number is one of a long draw; rows too short for loops to draw ahead in them are drawn as a whole."""
         key, number = take(self)
         if not shape:
             return op(one_by_one, *key, np.uint64(0), ONE_BY_ONE, number)
-        if all(isinstance(length, int) for length in shape) and count_of(shape) <= FEW:
-            return op(one_by_one, *key, number, np.uint64(0), self._places(shape))
         count = count_of(shape)
-        drawn = whole_draw(whole, (key[0].node, key[1].node), number.node, count if isinstance(count, int) else as_variable(count).node)
-        return reshape(Variable(drawn), shape)
+        if isinstance(count, int) and count > FEW and shape[-1] < SHORT:
+            return reshape(Variable(whole_draw(whole, (key[0].node, key[1].node), number.node, count)), shape)
+        return op(one_by_one, *key, number, np.uint64(0), _places(shape))
 
     def _by_element(self, card: Card, shape: Shape, *parameters: Variable) -> Variable:
         """A draw whose elements each have as many words as they need."""
         key, number = take(self)
-        return op(card, *key, number, self._places(shape), *parameters)
+        return op(card, *key, number, _places(shape), *parameters)
 
-    def _places(self, shape: Shape) -> Any:
-        """The position of each element of a draw."""
-        if all(isinstance(length, int) for length in shape) and count_of(shape) <= FEW:
-            return np.arange(count_of(shape), dtype=np.uint64).reshape(shape)
-        return reshape(arange(count_of(shape)), shape)
+
+def _places(shape: Shape) -> Any:
+    """The position of each element of a draw."""
+    count = count_of(shape)
+    if isinstance(count, int) and count <= FEW:
+        return np.arange(count, dtype=np.uint64).reshape(shape)
+    places = Variable(sized(DRAW_PLACES, (), (count if isinstance(count, int) else as_variable(count).node,)))
+    return places if len(shape) == 1 else reshape(places, shape)
 
 
 def _seed_of(seed: Any) -> int:

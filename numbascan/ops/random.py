@@ -221,6 +221,34 @@ IN_RANGE = register(
 """A parameter, where a condition holds; else ValueError."""
 
 
+def _places_dims(view: Operands) -> Indices:
+    (count,) = run_numbers(view, view.attrs["shape"], 0)
+    not_negative(view, count, "the size of a draw")
+    return (count,)
+
+
+def _places(*sizes: Any, shape: Any) -> np.ndarray:
+    (length,) = (int(size) for size in filled(shape, iter(sizes)))
+    if length < 0:
+        raise ValueError(f"the size of a draw: negative dimensions are not allowed, one is {length}")
+    return np.arange(length)
+
+
+DRAW_PLACES = register(
+    SizedCard(
+        "draw_places",
+        _places,
+        lambda *sizes, shape: TensorType("int64", known_shape(shape)),
+        Generate(_places_dims, lambda view, index: Literal("int64", index[0]) if isinstance(index[0], int) else index[0]),
+        samples=lambda: [((), {"shape": (4,)}), ((3,), {"shape": (HOLE,)})],
+        no_gradient="positions are counted, not computed",
+        arrays=0,
+        folds=False,
+    )
+)
+"""The positions of a draw of one axis."""
+
+
 # the numbers of draws in a loop -------------------------------------------------------------------------------------
 
 
