@@ -7,8 +7,8 @@
     #                                                      #                y = f(y, normal_ahead[t - t0])
 
 A block of Philox, which the SIMD unit does not take, makes four words: one at a time uses each block four times, and its instructions
-keep what is made of the words out of the SIMD unit (a normal number in a step: 20 -> 6 ns). In tiles each lane has a column.
-Not handled: draws in conditions, draws of which the number does not grow with the step.
+keep what is made of the words out of the SIMD unit (a normal number in a step: 21 -> 7 ns). In tiles each lane has a column.
+Not handled: draws in branches of a lazy choice, loops that end early, draws of which neither number nor position grows with the step.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ir.loops import (
-    AND,
-    CHOICE,
-    OR,
     Alias,
     Alloc,
     Apply,
@@ -46,10 +43,11 @@ from ..ir.loops import (
 )
 from ..ir.mentions import expressions, loads_in, memory_of
 from .builder import Builder
+from .tiles import TILE
 
 Places = dict[tuple[int, Apply], Load]  # where a draw is, by the loop that it stands in
 
-STEPS = 64  # drawn at once; in a tile half of them for each lane, which together stay in the first cache
+STEPS = 64  # drawn at once
 FEW = 4  # steps below which nothing is gained
 ROUTINES = {"word": "draws.words_ahead", "normal": "draws.normals_ahead"}
 _DRAW = re.compile(r"random_(bits|normal)\(")
@@ -96,11 +94,13 @@ class _Ahead:
                 found.append(If(stmt.condition, self.each(stmt.then, pieces), self.each(stmt.otherwise, pieces)))
             elif isinstance(stmt, For):
                 draws = list(self._draws(stmt))
-                inner = {**pieces, **_piece(stmt)}
-                found += self._split(stmt, draws, pieces) if draws else [replace(stmt, body=self.each(stmt.body, inner))]
+                found += self._split(stmt, draws, pieces) if draws else [self._inside(stmt, pieces)]
             else:
                 found.append(stmt)
         return found
+
+    def _inside(self, loop: For, pieces: Mapping[Index, int]) -> For:
+        return replace(loop, body=self.each(loop.body, {**pieces, **_piece(loop)}))
 
     def _split(self, loop: For, draws: Sequence[_Draw], pieces: Mapping[Index, int]) -> list[Stmt]:
         """The loop with its draws made ahead: for all passes where these are few, else piece by piece."""
@@ -108,14 +108,13 @@ class _Ahead:
         has_lanes = any(draw.lanes for draw in draws)
         if loop.start == 0 and most is not None and most <= 4 * STEPS and not has_lanes:
             made, places = self._made(draws, Name("int64", loop.name), 0, loop.stop, most)
-            return [*made, _with_numbers(loop, places)]
-        steps = STEPS // 2 if has_lanes else STEPS
+            return [*made, self._inside(_with_numbers(loop, places), pieces)]
         first, stop = (Name("int64", self._fresh(f"{loop.name}{k}")) for k in (0, 1))
-        made, places = self._made(draws, Name("int64", loop.name), first, stop, steps)
+        made, places = self._made(draws, Name("int64", loop.name), first, stop, STEPS)
         kind = "time" if loop.kind == "time" else "sequential"
-        inner = replace(_with_numbers(loop, places), start=first, stop=stop, kind=kind)
-        body = [Let(stop.name, least(add(first, steps), loop.stop)), *made, inner]
-        return [For(first.name, loop.start, loop.stop, body, steps, loop.kind)]
+        inner = replace(self._inside(_with_numbers(loop, places), pieces), start=first, stop=stop, kind=kind)
+        body = [Let(stop.name, least(add(first, STEPS), loop.stop)), *made, inner]
+        return [For(first.name, loop.start, loop.stop, body, STEPS, loop.kind)]
 
     def _made(self, draws: Sequence[_Draw], t: Name, first: Index, stop: Index, steps: int) -> tuple[list[Stmt], Places]:
         """The calls that draw for the steps from `first` to `stop`, and where each number then is."""
@@ -190,10 +189,10 @@ class _Ahead:
         return found | {name for name, memory in self.memory.items() if memory in touched}
 
     def _room(self, operands: Iterable[Index], lanes: For) -> int:
-        """How many lanes there are at most: the operands are in rows of that length. 0 where they are not."""
+        """How many lanes a tile has at most: the operands are in rows of that length. 0 where they are not."""
         lane = (Name("int64", lanes.name),)
         rows = (load.array for expr in operands for load in loads_in(expr) if load.index == lane)
-        return next((self.rooms[array] for array in rows if array in self.rooms), 0)
+        return next((self.rooms[array] for array in rows if self.rooms.get(array, TILE + 1) <= TILE), 0)
 
 
 def _piece(loop: For) -> dict[Index, int]:
@@ -209,13 +208,13 @@ def _piece(loop: For) -> dict[Index, int]:
 
 
 def _found(body: Sequence[Stmt]) -> Iterator[Apply]:
-    """The draws among the expressions of scalars and stores, but for those in a choice, which may not be made."""
+    """The draws among the expressions of scalars and stores."""
     stack = [part for stmt in body if isinstance(stmt, Let | Store) for part in parts_of(stmt)]
     while stack:
         expr = stack.pop()
         if isinstance(expr, Apply) and _DRAW.match(expr.template.text):
             yield expr
-        elif isinstance(expr, Apply) and expr.template.level not in (CHOICE, AND, OR):
+        elif isinstance(expr, Apply):
             stack += expr.args
 
 

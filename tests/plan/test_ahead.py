@@ -72,7 +72,28 @@ def slope(srng, x):
     return ns.grad(lambda x: walk(srng, x)[-1])(x)
 
 
-PROGRAMS = [walk, of_two, single, mapped, lanes, ends, with_choice, until, backwards, slope]
+def chosen(srng, x):
+    step = lambda x, y: np.where(x > 0, 0.5 * y + srng.normal(), srng.uniform(y, 3.0))  # noqa: E731
+    return ns.scan(step, x, np.float64(0.3), return_updates=False)
+
+
+def of_one_and_many(srng, x):
+    def step(x, y):
+        return 0.5 * y + srng.normal() * x + srng.uniform(size=40) * srng.normal(size=(40,)) + srng.normal(size=(3, 40))[::-1].sum(axis=0)
+
+    return ns.scan(step, x, np.zeros(40), return_updates=False)
+
+
+def arrays(srng, x):
+    square, flat = srng.normal(size=(17, 33)), srng.uniform(size=600)
+    return square.T.sum(), (square.T * 2)[3], flat[::-3] + 1, flat.reshape(20, 30).T[1:4], srng.normal(size=x.shape) * x
+
+
+def tree(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+PROGRAMS = [walk, of_two, single, mapped, lanes, ends, with_choice, until, backwards, slope, chosen, of_one_and_many, arrays]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -83,7 +104,8 @@ def test_every_length_and_beginning_gives_the_numbers_of_each_mode(program) -> N
     )
     for length in (1, 2, 3, 31, 64, 65, 130, 257):
         x = np.random.default_rng(length).normal(size=length)
-        np.testing.assert_allclose(compiled(x), plain(x), rtol=1e-12)
+        for one, other in zip(tree(compiled(x)), tree(plain(x)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
         assert streams[0].state.get_value().tolist() == streams[1].state.get_value().tolist()
 
 
