@@ -8,7 +8,7 @@
 
 A block of Philox, which the SIMD unit does not take, makes four words: one at a time uses each block four times, and its instructions
 keep what is made of the words out of the SIMD unit (a normal number in a step: 21 -> 7 ns). In tiles each lane has a column.
-Not handled: draws in branches of a lazy choice, loops that end early, draws of which neither number nor position grows with the step.
+Not handled: draws in branches of a lazy choice, draws of which neither number nor position grows with the step.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ..ir.loops import (
     If,
     Index,
     Let,
+    Literal,
     Load,
     Name,
     Return,
@@ -114,7 +115,13 @@ class _Ahead:
         kind = "time" if loop.kind == "time" else "sequential"
         inner = replace(self._inside(_with_numbers(loop, places), pieces), start=first, stop=stop, kind=kind)
         body = [Let(stop.name, least(add(first, STEPS), loop.stop)), *made, inner]
-        return [For(first.name, loop.start, loop.stop, body, STEPS, loop.kind)]
+        pieces_of_loop = For(first.name, loop.start, loop.stop, body, STEPS, loop.kind)
+        if not _may_end(inner.body):
+            return [pieces_of_loop]
+        ended = self._fresh("ended")
+        inner.body = _telling(inner.body, Let(ended, Literal("bool", True), is_new=False))
+        body.append(If(Name("bool", ended), [Break()]))
+        return [Let(ended, Literal("bool", False)), pieces_of_loop]
 
     def _made(self, draws: Sequence[_Draw], t: Name, first: Index, stop: Index, steps: int) -> tuple[list[Stmt], Places]:
         """The calls that draw for the steps from `first` to `stop`, and where each number then is."""
@@ -158,7 +165,7 @@ class _Ahead:
     def _draws(self, loop: For) -> Iterator[_Draw]:
         """The draws of a loop's passes, and of loops over the lanes of a tile in it, that may be made before."""
         passes = sub(loop.stop, loop.start)
-        if loop.step != 1 or (isinstance(passes, int) and passes < FEW) or any(isinstance(stmt, Break) for stmt in walk(loop.body)):
+        if loop.step != 1 or (isinstance(passes, int) and passes < FEW):
             return
         changed = self._changed(loop)
         yield from self._drawn_in(loop.body, loop, None, changed)
@@ -262,6 +269,22 @@ def _at(expr: Index, t: Name, first: Index) -> Index:
         args = tuple(_at(arg, t, first) for arg in expr.args)
         return add(*args) if expr.template.text == _SUM and expr.dtype == "int64" else replace(expr, args=args)
     return expr
+
+
+def _may_end(stmts: Sequence[Stmt]) -> bool:
+    """May a pass end the loop whose body this is?"""
+    return any(isinstance(stmt, Break) or (isinstance(stmt, If) and _may_end([*stmt.then, *stmt.otherwise])) for stmt in stmts)
+
+
+def _telling(stmts: Sequence[Stmt], tell: Stmt) -> list[Stmt]:
+    """A loop's body with `tell` wherever it ends the loop."""
+    found: list[Stmt] = []
+    for stmt in stmts:
+        if isinstance(stmt, If):
+            found.append(If(stmt.condition, _telling(stmt.then, tell), _telling(stmt.otherwise, tell)))
+        else:
+            found += [tell, stmt] if isinstance(stmt, Break) else [stmt]
+    return found
 
 
 def _without(stmts: Sequence[Stmt], names: set[str]) -> list[Stmt]:

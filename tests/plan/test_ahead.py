@@ -64,6 +64,13 @@ def until(srng, x):
     return ns.scan(lambda x: (x + srng.normal(), ns.until(x > 1.9)), x, return_updates=False)
 
 
+def until_far_away(srng, x):
+    step = lambda y: (y + srng.normal(), ns.until(np.abs(y) > 17))  # noqa: E731
+    rows = ns.scan(step, outputs_info=x[0], n_steps=5000, return_updates=False)
+    inner = lambda x: ns.scan(step, outputs_info=x, n_steps=300, return_updates=False)[-1]  # noqa: E731
+    return rows, ns.vmap(inner)(x)
+
+
 def backwards(srng, x):
     return ns.scan(lambda x, y: 0.5 * y + x * srng.normal(), x, np.float64(0.3), go_backwards=True, return_updates=False)
 
@@ -93,7 +100,22 @@ def tree(result):
     return result if isinstance(result, tuple) else (result,)
 
 
-PROGRAMS = [walk, of_two, single, mapped, lanes, ends, with_choice, until, backwards, slope, chosen, of_one_and_many, arrays]
+PROGRAMS = [
+    walk,
+    of_two,
+    single,
+    mapped,
+    lanes,
+    ends,
+    with_choice,
+    until,
+    until_far_away,
+    backwards,
+    slope,
+    chosen,
+    of_one_and_many,
+    arrays,
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -112,11 +134,11 @@ def test_every_length_and_beginning_gives_the_numbers_of_each_mode(program) -> N
 def test_what_is_drawn_ahead() -> None:
     srng = nt.random.RandomStream(5)
     texts = {}
-    for program in (walk, of_two, lanes, ends, mapped, with_choice, backwards):
+    for program in (walk, of_two, lanes, ends, mapped, with_choice, until, backwards):
         f = ns.jit(lambda x, program=program: program(srng, x))
         f(np.ones(70))
         texts[program] = f.source()
-    assert [text.count("draws.") for text in texts.values()] == [1, 2, 2, 1, 2, 1, 1]
+    assert [text.count("draws.") for text in texts.values()] == [1, 2, 2, 1, 2, 1, 1, 1]
     assert "normal_ahead[:" in texts[ends]
     assert texts[walk].count("random_normal") == 0
     assert "random_normal(" in texts[with_choice]  # a branch that is not taken draws nothing
