@@ -163,7 +163,8 @@ def joined(g: Maker, a: Expr) -> Expr:
         if not all(part.traced for part in parts):
             raise g.refusal
         listed = ", ".join(f"{{{k}}}" for k in range(len(parts)))
-        if g.chance(0.5):
+        is_mixed = len({np.asarray(part.value).dtype for part in parts}) > 1  # np.array then computes with each one's own dtype
+        if g.chance(0.5) or is_mixed:
             return g.call(f"np.stack([{listed}])", *parts, exact=True)
         vector = g.of_shape((len(parts),))
         if not vector.traced:
