@@ -257,6 +257,7 @@ class Builder:
     @contextmanager
     def loop(self, hint: str, stop: Index, start: Index = 0, kind: str = "sequential", always: bool = False) -> Iterator[Index]:
         """Statements made inside run once per index; a loop of one known pass leaves no loop unless `always`."""
+        stop = self.representative(stop)
         if isinstance(start, int) and stop == start + 1 and not always:
             yield start
             return

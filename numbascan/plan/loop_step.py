@@ -49,7 +49,8 @@ class Step:
         self.outer, self.spec, self.builder = outer, spec, outer.builder
         self.t, self.results, self.buffers, self.steps = t, results, buffers, steps
 
-    def make(self) -> None:
+    def make(self, in_place: Sequence[Node]) -> None:
+        """`in_place`: the results that may overwrite the row that they come from, in the order in which they have to."""
         spec = self.spec
         outputs = spec.inner_outputs()
         scope = Scope(self.outer.kernel, outputs, {}, self._targets())
@@ -59,8 +60,8 @@ class Step:
         for result in self.results:
             for thinning in result.thinned.values():
                 thinning.keep(scope, self.t)
-        late = [result.write for result in self.results if isinstance(result.store, RowState)]
-        scope.run(last=late)
+        in_rows = {result.write for result in self.results if isinstance(result.store, RowState)}
+        scope.run(last=[write for write in in_place if write in in_rows])
         # `run` leaves small results as expressions: they are read before any state changes
         self._store_buffers()
         new = {result.position: self._new_row(result) for result in self.results}

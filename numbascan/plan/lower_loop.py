@@ -15,7 +15,7 @@ from ..ir.node import Node, constant_value, outputs_of
 from ..ir.ports import LoopSpec, State, loop_spec
 from ..ops.schedule import BLOCK
 from ..types import TensorType
-from .inplace import may_update_in_place
+from .inplace import updated_in_place
 from .loop_step import Result, Step
 from .place import is_small
 from .save_mem import All, Every, Last, LastRows, Path, Request, Thinned, requests
@@ -42,6 +42,7 @@ class _Loop:
         self.room: Index = 0
         self.steps: Index = 0
         self._fitting: set[Index] = set()
+        self._in_place = updated_in_place(self.spec)
 
     def make(self) -> list[Value]:
         self.n_steps = self._counted()
@@ -54,7 +55,7 @@ class _Loop:
         outer_block = self.builder.block
         with self.builder.loop("t", self.n_steps, kind="lanes" if self._is_free(results) else "time", always=True) as t:
             homes = self.builder.steps_within(self._changing(results, buffers), self.builder.block)
-            Step(self.scope, self.spec, t, results, buffers, steps).make()
+            Step(self.scope, self.spec, t, results, buffers, steps).make(self._in_place)
         self.builder.home.update(homes)
         self.builder.written.update(dict.fromkeys(homes, outer_block))
         return [*buffers, *(self._finished(result) for result in results)]
@@ -146,7 +147,7 @@ class _Loop:
             return LocalState(self.builder, state, initial, result.name)
         if Path() in result.kinds() or (All() in result.kinds() and self._given(result) is None):
             return PathState(self.builder, state, initial, result.name, self.room)
-        if may_update_in_place(self.spec, state):
+        if state.write in self._in_place:
             return RowState(self.builder, state, initial, result.name, self._taken_over(state.initial))
         return RingState(self.builder, state, initial, result.name)
 

@@ -70,10 +70,9 @@ class Scope:
         self.placed: dict[Node, Waiting] = {}  # those of them that inner loops have written there
 
     def run(self, last: Sequence[Node] = ()) -> None:
-        """Makes every value; `last` (results that may overwrite what others read) after all the rest."""
+        """Makes every value; `last` (results that may overwrite what others read, and that nothing reads) after all the rest."""
         order = [node for node in toposort(self.outputs, stop=list(self.env)) if node not in self.env]
-        behind = [node for node in order if node in set(last)]
-        for node in [*(node for node in order if node not in set(last)), *behind]:
+        for node in [*(node for node in order if node not in set(last)), *last]:
             self.make(node)
 
     def make(self, node: Node) -> None:

@@ -63,7 +63,7 @@ def network(u_tm4, x_tm3, y_tm1, W, W_in, W_back, W_out):
         for t in range(t0, t1):
             x_tm3_path_row = x_tm3_path[t + 2]
             np.dot(W.T, x_tm3_path_row, contract_2)
-            for i in range(W.shape[1]):
+            for i in range(W_back.shape[1]):
                 x_tm3_path[t + 3, i] = tanh(contract_2[i] + contract[t + 4, i] + contract[t, i] + contract_3[t - t0, i])
     x_tm3_v2 = x_tm3_path[3:]
     y_tm1_v2 = y_tm1_path[1:]
