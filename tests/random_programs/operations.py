@@ -61,8 +61,9 @@ BINARY_F = (
     *("0.3 * {0} + 0.5 * {1}", "{0} * {1} - {1}", "np.power(np.abs({0}) + 0.2, np.clip({1}, -1, 1))", "np.fmod({0}, 1.1 + np.abs({1}))"),
 )
 EXACT_BINARY_F = (
+    # a sum that is 0 may have either sign, by the order in which it is added up
     *("np.maximum({0}, {1})", "np.minimum({0}, {1})", "{0} > {1} + 0.0137", "{0} < {1} - 0.0219", "np.where({0} > 0.1713, {0}, {1})"),
-    *("np.where({1} < -0.237, {1}, {0})", "np.fmax({0}, {1})", "np.copysign({0}, {1})"),
+    *("np.where({1} < -0.237, {1}, {0})", "np.fmax({0}, {1})", "np.copysign({0}, {1} + 0.0137)"),
 )
 BINARY_I = (
     *("{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} & {1}", "{0} | {1}", "{0} ^ {1}", "{0} // (np.abs({1}) + 1)", "{0} % (np.abs({1}) + 2)"),
