@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.random import EXPONENTIAL_OF, GEOMETRIC_OF, RANDOM_BELOW, RANDOM_BINOMIAL, RANDOM_GAMMA, RANDOM_POISSON
+from ..ops.random import DRAWN_BY, EXPONENTIAL_OF, GEOMETRIC_OF, RANDOM_BELOW, RANDOM_BINOMIAL, RANDOM_GAMMA, RANDOM_POISSON
 from .creation import arange
 from .draw_scopes import take
 from .draws import Stream, as_dtype, checked, shaped
@@ -29,7 +29,7 @@ class Counts(Stream):
         """1 with probability `p`, else 0."""
         p = checked("bernoulli", "p", p, "from 0 to 1", _is_probability)
         shape, (p,) = shaped(size, (p,), "bernoulli")
-        return as_dtype(self._uniforms(shape, "float64") < p, dtype)
+        return as_dtype(self._uniforms(shape, "float64") < op(DRAWN_BY, p), dtype)
 
     def binomial(self, n: Any = 1, p: Any = 0.5, size: Any = None, dtype: Any = "int64") -> Variable:
         """How many of `n` trials of probability `p` succeed: Hoermann's BTRS (1993), search where n p or n (1 - p) is below 10.
@@ -85,7 +85,7 @@ class Counts(Stream):
         weights = checked("categorical", "p", p, "at least 0, and finite", lambda x: (x >= 0) & (x < np.inf))
         if not weights.ndim:
             raise ValueError(f"categorical: p is a scalar{at_line()}; it needs a last axis of probabilities")
-        sums = np.cumsum(as_dtype(weights, "float64"), axis=-1)
+        sums: Any = op(DRAWN_BY, np.cumsum(as_dtype(weights, "float64"), axis=-1))
         total = checked("categorical", "the sum of p", sums[..., -1], "above 0", lambda x: x > 0)
         shape, (total,) = shaped(size, (total,), "categorical")
         u = self._uniforms(shape, "float64") * total
@@ -113,7 +113,7 @@ class Counts(Stream):
         if p is None:
             keys = self._words((n,))
         else:
-            keys = op(EXPONENTIAL_OF, self._words((n,))) / as_variable(p)
+            keys = op(EXPONENTIAL_OF, self._words((n,))) / op(DRAWN_BY, p)
         order: Any = np.argsort(keys)
         return as_variable(order)
 

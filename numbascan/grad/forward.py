@@ -10,6 +10,7 @@ from ..ir.ports import SCAN
 from ..ops.algebra import is_float
 from ..ops.card import Card
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL
+from ..ops.links import DISCONNECTED
 from .choice_rule import choice_tangents
 from .rules import no_derivative, pushed
 
@@ -24,7 +25,8 @@ def tangents(
     moves: dict[Node, tuple[Node | None, ...]] = {
         node: (value,) for node, value in zip(wrt, given, strict=True) if value is not None and is_float(node.type)
     }
-    for node in toposort(outputs, stop=constants):
+    held = [node for node in toposort(outputs, stop=constants) if node.op is DISCONNECTED]
+    for node in toposort(outputs, stop=[*constants, *held]):
         if node in moves or node in constants:
             continue
         if node.op is ITEM:

@@ -6,11 +6,12 @@ from collections.abc import Collection, Sequence
 
 from ..ir.graph import toposort
 from ..ir.node import ITEM, Node
-from ..ir.ports import SCAN
+from ..ir.ports import SCAN, loop_spec
 from ..ops.algebra import is_float
 from ..ops.card import Card
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, rule_of
-from ..ops.links import DISCONNECTED
+from ..ops.links import DISCONNECTED, ZERO_GRAD
+from ..ops.random import REJECTED
 from .mit_mots import without_mit_mots
 from .rules import Cotangent, accumulated, no_derivative, pulled, scalar_mask
 
@@ -56,15 +57,61 @@ def cotangents(outputs: Sequence[Node], given: Sequence[Node], wrt: Sequence[Nod
 
 
 def reaching(order: Sequence[Node], wrt: Collection[Node], constants: Collection[Node] = ()) -> set[Node]:
-    """The nodes to which a way leads from `wrt` on which every value is real or complex. `order`: inputs before users."""
+    """The nodes to which a way leads from `wrt` on which every value is real or complex. `order`: inputs before users.
+
+    And the whole numbers that are drawn with such a value as parameter, with what is computed from them: their derivative was left out
+    silently if they counted as constants.
+    """
     starts, blocked = set(wrt), set(constants)
     active: set[Node] = set()
+    drawn: set[Node] = set()
     for node in order:
-        is_start = node in starts
-        is_behind = node not in blocked and node.op is not DISCONNECTED and any(parent in active for parent in node.inputs)
-        if (is_start or is_behind) and any(map(is_float, node.types)):
+        is_open = node not in blocked and node.op is not DISCONNECTED
+        is_behind = is_open and any(parent in active for parent in node.inputs)
+        if (node in starts or is_behind) and any(map(is_float, node.types)):
+            active.add(node)
+            if isinstance(node.op, Card) and node.op.no_gradient.startswith(REJECTED):
+                drawn.add(node)
+        elif is_open and node.op is not ZERO_GRAD and (any(parent in drawn for parent in node.inputs) or _is_drawn_in_loop(node, active)):
+            drawn.add(node)
             active.add(node)
     return active
+
+
+def _is_drawn_in_loop(node: Node, active: set[Node]) -> bool:
+    """Is a result of a loop, of whole numbers, drawn there with values from outside that are `active`?"""
+    loop, place = (node.inputs[0], node.attr("index")) if node.op is ITEM else (node, 0)
+    assert isinstance(place, int)
+    if loop.op is not SCAN or active.isdisjoint(loop.inputs):
+        return False
+    spec = loop_spec(loop)
+    if spec.mit_mots:
+        return False
+    recurrences = [(state.reads, state.write) for state in spec.states] + [((carry.read,), carry.write) for carry in spec.carries]
+    found = {read for seq in spec.seqs if seq.outer in active for read in seq.reads}
+    found |= {read for state in spec.states if state.initial in active for read in state.reads}
+    found |= {carry.read for carry in spec.carries if carry.shared in active}
+    found |= {port.read for port in spec.non_seqs if port.outer in active}
+    outputs = spec.inner_outputs()
+    order = toposort(outputs)
+    while True:
+        inside = reaching(order, found)
+        more = {read for reads, write in recurrences if write in inside and is_float(write.type) for read in reads} - found
+        if not more:
+            return outputs[place] in inside
+        found |= more
+
+
+def refuse_drawn(writes: Sequence[Node], recurrences: Sequence[tuple[Sequence[Node], Node]]) -> None:
+    """NullGradientError where `writes`, what has cotangents in a loop, come from whole numbers that earlier steps have drawn.
+
+    recurrences: the reads and the new value of each state that depends on what derivatives are asked for.
+    """
+    held = [node for node in toposort(writes) if node.op in (DISCONNECTED, ZERO_GRAD)]
+    behind = set(toposort(writes, stop=held))
+    for reads, write in recurrences:
+        if not is_float(write.type) and not behind.isdisjoint(reads):
+            raise no_derivative(write, REJECTED)
 
 
 def _pull(node: Node, given: Sequence[Cotangent | None], active: set[Node], terms: Terms) -> None:
@@ -72,6 +119,9 @@ def _pull(node: Node, given: Sequence[Cotangent | None], active: set[Node], term
     needed = [k for k, parent in enumerate(node.inputs) if parent in active]
     if not needed or all(one is None for one in given):
         return
+    for k in needed:
+        if not any(map(is_float, node.inputs[k].types)):
+            raise no_derivative(node.inputs[k], REJECTED)
     for k, value in enumerate(_operand_cotangents(node, given, needed)):
         if value is not None and k in needed:
             terms.setdefault(node.inputs[k], []).append(value)

@@ -60,7 +60,7 @@ class _Forward:
         while True:
             moving = {read: None for read in moving if is_float(read.type)}
             active = reaching(order, moving)
-            more = [reads for reads, write, _ in recurrent if write in active and not set(reads) <= set(moving)]
+            more = [reads for reads, write, _ in recurrent if write in active and is_float(write.type) and not set(reads) <= set(moving)]
             if not more:
                 return {read: new_input(read.type, f"d_{read.name or 'x'}") for read in moving}
             for reads in more:

@@ -49,7 +49,7 @@ from .kept import kept_values
 from .mit_mots import buffered_cotangents
 from .products import Product, factors_of, split_products
 from .recurrence import Recurrence, with_untouched
-from .reverse import reaching
+from .reverse import reaching, refuse_drawn
 from .schedule import shifted
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
@@ -110,7 +110,8 @@ class _Backward:
         while True:
             found = {read: None for read in found if is_float(read.type)}
             active = reaching(order, found)
-            more = [one for one in self.recurrences if one.write in active and not set(one.reads) <= set(found)]
+            reals = [one for one in self.recurrences if one.write in active and is_float(one.write.type)]
+            more = [one for one in reals if not set(one.reads) <= set(found)]
             if not more:
                 return found
             for recurrence in more:
@@ -135,10 +136,9 @@ class _Backward:
             # a write that depends on nothing lets nothing through, but the first steps read initial values
             alive = [k for k, one in enumerate(self.recurrences) if k not in above and any(read in found for read in one.reads)]
             if not alive:
+                refuse_drawn([writes[k] for k in above], [(one.reads, one.write) for one in self.recurrences if one.write in active])
                 self.above = above
                 return found
-
-    # the loop -------------------------------------------------------------------------------------------------------
 
     def cotangents(self) -> list[Node | None]:
         """The cotangents of the outer inputs."""

@@ -90,6 +90,17 @@ GEOMETRIC_OF = loop_card(
     samples=lambda: [((_words(), np.array([0.01, 0.3, 0.9, 1.0])), {})],
     no_gradient=REJECTED,
 )
+DRAWN_BY = register(
+    Card(
+        "drawn_by",
+        np.asarray,
+        lambda x: x,
+        View(lambda view: view.dims(0), lambda view, index: index),
+        samples=lambda: [((np.array([0.5, 2.0]),), {})],
+        no_gradient=f"{REJECTED} (a choice by probability)",
+    )
+)
+"""A parameter that draws are compared with: no derivative goes through the result."""
 
 
 # functions whose last bit is the same everywhere --------------------------------------------------------------------
