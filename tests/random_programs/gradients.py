@@ -11,6 +11,7 @@ import numpy as np
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan.ops.random import REJECTED
 
 from . import words
 from .compare import OPEN, Difference, expected, quiet
@@ -307,7 +308,8 @@ def gradient_differences(program: Program, ways: list[str], known: Known, tally:
             if " ".join([kind, *mode]) in ways:
                 continue
         for difference in _found(check, kind, way):
-            difference.excuse = "open" if check.is_open else "singular" if "nan" in str(difference) and check.plain.is_singular else ""
+            is_singular = ("nan" in str(difference) and check.plain.is_singular) or REJECTED in str(difference)
+            difference.excuse = "open" if check.is_open else "singular" if is_singular else ""
             yield difference
 
 
