@@ -27,26 +27,8 @@ class Cost:
 
 
 PLAIN, DIVISION, FUNCTION, CALL = Cost(3.5, 0.6, 0.2), Cost(13, 5, 1.7), Cost(20, 18, 3.5), Cost(20, 20, 20)
-DRAW = Cost(60, 40, 15)  # one by one, or made ahead
 _CALLED = re.compile(r"(?:(\w+)\.)?(\w+)\(")
-_CHEAP = {
-    "float64",
-    "float32",
-    "int64",
-    "uint64",
-    "bool",
-    "uniform_of",
-    "single_uniform_of",
-    "min",
-    "max",
-    "abs",
-    "fabs",
-    "floor",
-    "ceil",
-    "trunc",
-    "rint",
-    "copysign",
-}
+_CHEAP = {"float64", "float32", "int64", "bool", "min", "max", "abs", "fabs", "floor", "ceil", "trunc", "rint", "copysign"}
 _VECTOR = {
     *(
         "exp",
@@ -69,7 +51,6 @@ _VECTOR = {
     ),
     *("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "arctan2"),
     *("erf", "erfc", "sigmoid", "softplus", "logaddexp"),
-    *("exponential_of", "cauchy_of", "laplace_of", "logistic_of", "exact_log", "exact_exp", "exact_log1p"),
 }
 
 
@@ -79,8 +60,6 @@ def _cost(template: Template, dtype: str) -> Cost:
     called = _CALLED.match(template.text)
     if called is None or template is ACCUMULATE or called[2] in _CHEAP:
         return PLAIN
-    if called[2] in ("random_bits", "random_normal"):
-        return DRAW
     if called[2] == "sqrt":
         return DIVISION
     return FUNCTION if called[2] in _VECTOR and dtype.startswith("float") else CALL
@@ -98,7 +77,7 @@ def scalar_cost(exprs: Iterable[Index]) -> float:
         elif isinstance(expr, Load):
             used[PLAIN] += 1
     busy = {cost: count * cost.scalar for cost, count in used.items()}
-    return max(busy.get(PLAIN, 0.0), busy.get(DIVISION, 0.0)) + sum(busy.get(cost, 0.0) for cost in (FUNCTION, CALL, DRAW))
+    return max(busy.get(PLAIN, 0.0), busy.get(DIVISION, 0.0)) + busy.get(FUNCTION, 0.0) + busy.get(CALL, 0.0)
 
 
 def vector_cost(expr: Index) -> float:
@@ -113,7 +92,7 @@ def vector_gain(expr: Index) -> bool:
     if not isinstance(expr, Apply):
         return False
     cost = _cost(expr.template, expr.dtype)
-    return cost in (DIVISION, FUNCTION, DRAW) or any(map(vector_gain, expr.args))
+    return cost in (DIVISION, FUNCTION) or any(map(vector_gain, expr.args))
 
 
 def latency(body: Sequence[Stmt], lets: Mapping[str, int], states: Set[str], k: int) -> float:
