@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.loops import Alias, Alloc, Call, For, If, Index, Let, Name, Stmt, Store, names_in, slope_and_rest, walk
-from ..ir.mentions import expressions, loads_in, mentioned, words_in
+from ..ir.mentions import expressions, loads_in, memory_of, mentioned, words_in
 from .builder import Builder
 
 LONGEST = 64  # steps of a strip
@@ -103,17 +103,18 @@ class Steps:
         if (
             any(len(found) > 1 for found in kinds.values())
             or not self.written <= self.ranks.keys()
-            or any(map(self._reaches, mentioned([self.loop])))
+            or self._meets_a_view()
             or any(taken[array] != 1 or self.allocs[array].shape[0] != len(names) for array, names in self.rings.items())
             or in_calls & self.rings.keys()
             or in_templates & (self.ranks.keys() | self.views.keys())
         ):
             raise Unclear
 
-    def _reaches(self, name: str) -> bool:
-        """Is a name from outside a view of memory that the steps write?"""
-        words = {word for stmt in self.outside if isinstance(stmt, Alias) and stmt.name == name for word in mentioned([stmt])} - {name}
-        return bool(words & self.written) or any(map(self._reaches, words))
+    def _meets_a_view(self) -> bool:
+        """Is memory that the steps write met under another name from outside, too?"""
+        memory = memory_of(self.outside)
+        written = {memory[array] for array in self.written if array in memory}
+        return any(memory.get(name) in written for name in mentioned([self.loop]) - self.written)
 
     # what waits for what --------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Whole draws, for njit: the four words of each Philox block in turn."""
+"""Draws of many numbers, for njit: the words of each Philox block in turn."""
 
 from __future__ import annotations
 
@@ -15,59 +15,27 @@ from ..random import normal_pair, philox
 TILE = 64  # words between Philox, which SIMD does not take, and what it takes; they stay in the first cache
 
 
-@njit
-def words_into(result: Any, k0: Any, k1: Any, number: Any, count: Any = 0) -> None:
-    """Fills `result` with the words of a draw."""
-    n = len(result)
-    zero = np.uint64(0)
-    for block in range(n >> 2):
-        x0, x1, x2, x3 = philox(k0, k1, np.uint64(block + 1), zero, number, zero)
-        result[4 * block] = x0
-        result[4 * block + 1] = x1
-        result[4 * block + 2] = x2
-        result[4 * block + 3] = x3
-    if n & 3:
-        last = philox(k0, k1, np.uint64((n >> 2) + 1), zero, number, zero)
-        for k in range(n & 3):
-            result[(n & ~3) + k] = last[k]
-
-
-@njit
-def normals_into(result: Any, k0: Any, k1: Any, number: Any, count: Any = 0) -> None:
-    """Fills `result` with the normal numbers of a draw."""
-    n = len(result)
-    zero = np.uint64(0)
-    word, other = np.empty(TILE, np.uint64), np.empty(TILE, np.uint64)
-    one, two = np.empty(TILE), np.empty(TILE)
-    for start in range(0, n, 2 * TILE):
-        pairs = min(TILE, (n - start + 1) >> 1)
-        for j in range(0, pairs, 2):
-            x0, x1, x2, x3 = philox(k0, k1, np.uint64((start >> 2) + (j >> 1) + 1), zero, number, zero)
-            word[j] = x0
-            other[j] = x1
-            word[j + 1] = x2
-            other[j + 1] = x3
-        for j in range(TILE):  # all of them, in SIMD: what the last block leaves over is thrown away
-            one[j], two[j] = normal_pair(word[j], other[j])
-        for j in range(pairs):
-            result[start + 2 * j] = one[j]
-            if start + 2 * j + 1 < n:
-                result[start + 2 * j + 1] = two[j]
-
-
 @njit(error_model="numpy")
 def words_ahead(result: Any, k0: Any, k1: Any, number: Any, tag: Any, position: Any, stride: Any) -> None:
     """Fills `result` with the words of a draw from `position` on, every `stride`-th."""
-    two, zero = np.uint64(2), np.uint64(0)
+    two, zero, n = np.uint64(2), np.uint64(0), len(result)
+    before: Any = -np.int64(position) & 3  # up to the next whole block
+    whole = (n - before) & ~3 if stride == 1 and n > before else 0
+    first = ((position + np.uint64(before)) >> two) + np.uint64(1)
+    for k in range(before, before + whole, 4):
+        x0, x1, x2, x3 = philox(k0, k1, first, zero, number, tag)
+        result[k], result[k + 1], result[k + 2], result[k + 3] = x0, x1, x2, x3
+        first += np.uint64(1)
     block = ~(position >> two)
     x0, x1, x2, x3 = zero, zero, zero, zero
-    for k in range(len(result)):
-        if position >> two != block:
-            block = position >> two
+    for i in range(n - whole):
+        k = i if i < before else i + whole
+        at = position + np.uint64(stride) * np.uint64(k)
+        if at >> two != block:
+            block = at >> two
             x0, x1, x2, x3 = philox(k0, k1, block + np.uint64(1), zero, number, tag)
-        place = position & np.uint64(3)
+        place = at & np.uint64(3)
         result[k] = (x0 if place == zero else x1) if place < two else (x2 if place == two else x3)
-        position += np.uint64(stride)
 
 
 @njit(error_model="numpy")
@@ -95,24 +63,27 @@ def normals_ahead(result: Any, k0: Any, k1: Any, number: Any, tag: Any, position
             result[k] = second[j] if (position + step * np.uint64(k)) & one else first[j]
 
 
-def _words_in_python(result: Any, k0: Any, k1: Any, number: Any, count: Any = 0) -> None:
-    result[:] = draw_methods.words(k0, k1, number, len(result))
+@njit
+def words_into(result: Any, k0: Any, k1: Any, number: Any, count: Any = 0) -> None:
+    """Fills `result` with the words of a draw."""
+    words_ahead(result, k0, k1, number, np.uint64(0), np.uint64(0), 1)
 
 
-def _words_ahead_in_python(result: Any, k0: Any, k1: Any, number: Any, tag: Any, position: Any, stride: Any) -> None:
-    places = np.uint64(position) + np.uint64(stride) * np.arange(len(result), dtype=np.uint64)
-    result[:] = draw_methods.random_bits(k0, k1, number, tag, places)
+@njit
+def normals_into(result: Any, k0: Any, k1: Any, number: Any, count: Any = 0) -> None:
+    """Fills `result` with the normal numbers of a draw."""
+    normals_ahead(result, k0, k1, number, np.uint64(0), np.uint64(0), 1)
 
 
-def _normals_ahead_in_python(result: Any, k0: Any, k1: Any, number: Any, tag: Any, position: Any, stride: Any) -> None:
-    places = np.uint64(position) + np.uint64(stride) * np.arange(len(result), dtype=np.uint64)
-    result[:] = draw_methods.random_normal(k0, k1, number, tag, places)
+def _in_python(method: Any) -> Any:
+    """A routine by NumPy's arithmetic: words overflow as they should."""
 
+    def ahead(result: Any, k0: Any, k1: Any, number: Any, tag: Any, position: Any, stride: Any) -> None:
+        with np.errstate(over="ignore"):
+            result[:] = method(k0, k1, number, tag, np.uint64(position) + np.uint64(stride) * np.arange(len(result), dtype=np.uint64))
 
-def _normals_in_python(result: Any, k0: Any, k1: Any, number: Any, count: Any = 0) -> None:
-    result[:] = draw_methods.normals(k0, k1, number, len(result))
+    return ahead
 
 
 if vars(config)["DISABLE_JIT"]:  # NUMBA_DISABLE_JIT=1: Python runs generated code
-    globals().update(words_into=_words_in_python, normals_into=_normals_in_python)
-    globals().update(words_ahead=_words_ahead_in_python, normals_ahead=_normals_ahead_in_python)
+    globals().update(words_ahead=_in_python(draw_methods.random_bits), normals_ahead=_in_python(draw_methods.random_normal))
