@@ -36,6 +36,15 @@ def pytest_configure(config: pytest.Config) -> None:
     Mode.__init__.__defaults__ = (*defaults, tuple(without))
 
 
+@pytest.fixture
+def rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what rewrites achieve: all of them are on, whatever `--without` says."""
+    from numbascan.modes import Mode
+
+    (*defaults, _) = Mode.__init__.__defaults__
+    monkeypatch.setattr(Mode.__init__, "__defaults__", (*defaults, ()))
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):  # the workers have ended
         shutil.rmtree(CACHE, ignore_errors=True)

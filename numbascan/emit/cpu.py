@@ -84,7 +84,7 @@ def error_texts(function: Function) -> dict[str, str]:
 
 def _named_messages(function: Function) -> dict[str, str]:
     """A name for each text of an error, so that the function stays readable."""
-    texts = dict.fromkeys(stmt.message for stmt in walk(function.body) if isinstance(stmt, Fail))
+    texts = dict.fromkeys(stmt.message for stmt in walk(function.body) if isinstance(stmt, Call | Fail) and stmt.message)
     return {text: f"ERROR_{k}" for k, text in enumerate(texts, 1)}
 
 

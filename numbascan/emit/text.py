@@ -111,6 +111,9 @@ def statements(stmts: Iterable[Stmt], messages: Mapping[str, str], depth: int = 
             yield from statements(stmt.body, messages, depth + 1)
         elif isinstance(stmt, If):
             yield from _if(stmt, messages, depth)
+        elif isinstance(stmt, Call) and stmt.message:
+            yield f"{pad}if not {_call(stmt)}:"
+            yield f"{pad}    raise np.linalg.LinAlgError({messages[stmt.message]})"
         else:
             yield pad + _simple(stmt, messages)
 
@@ -145,13 +148,17 @@ def _simple(stmt: Stmt, messages: Mapping[str, str]) -> str:
         numbers = "".join(f", {expression(number)}" for number in stmt.numbers)
         return f"raise {stmt.error}({messages[stmt.message]}{numbers})"
     if isinstance(stmt, Call):
-        return f"{stmt.routine}({', '.join(stmt.args)})"
+        return _call(stmt)
     if isinstance(stmt, Return):
         return f"return {', '.join(stmt.names)}" if stmt.names else "return"
     if isinstance(stmt, Note):
         return f"# {stmt.text}"
     assert isinstance(stmt, Break)
     return "break"
+
+
+def _call(stmt: Call) -> str:
+    return f"{stmt.routine}({', '.join(stmt.args)})"
 
 
 def _array(stmt: Alloc) -> str:

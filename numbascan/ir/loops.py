@@ -320,10 +320,11 @@ class Fail(Stmt):
 
 @dataclass(slots=True)
 class Call(Stmt):
-    """A library routine on whole arrays: results first, then operands, then fixed values."""
+    """A library routine on whole arrays: results first, then operands, then fixed values. With a `message`: False is an error."""
 
     routine: str
     args: tuple[str, ...]
+    message: str = ""
 
 
 @dataclass(slots=True)

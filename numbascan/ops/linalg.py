@@ -224,7 +224,10 @@ def _system(
         shape = (*_joined(name, a, b, core), rows, *b.shape[b.rank - core + 1 :])
         return TensorType(float_dtype(a, b), shape)
 
-    lower = Library(_routine(routine), ((2, core), (core,)), _system_dims(name, core), dtypes=_dtypes, written=written, **facets)
+    shape = ((2, core), (core,))
+    lower = Library(
+        _routine(routine), shape, _system_dims(name, core), dtypes=_dtypes, written=written, message=f"{name}: Singular matrix", **facets
+    )
     vjp, jvp = RULES[card]
     return register(Card(card, evaluate, infer, lower, samples=samples, vjp=vjp, jvp=jvp))
 
@@ -257,6 +260,7 @@ def _matrix_card(
     samples: Callable[[], Samples],
     statics: Callable[[dict[str, Any]], tuple[Any, ...]] = lambda attrs: (),
     written: Written | None = None,
+    fails: str = "",
 ) -> Card:
     """The card of a function of square matrices. `results`: how many of the last two axes each lacks, and whether it is real."""
 
@@ -267,22 +271,26 @@ def _matrix_card(
         return tuple(types) if len(types) > 1 else types[0]
 
     drops = [drop for drop, _ in results]
-    lower = Library(routine, ((2,), tuple(2 - drop for drop in drops)), _of_square(name, *drops), statics, _dtypes, written)
+    message = fails and f"{name}: {fails}"
+    lower = Library(routine, ((2,), tuple(2 - drop for drop in drops)), _of_square(name, *drops), statics, _dtypes, written, message)
     vjp, jvp = RULES[name]
     return register(Card(name, _by_numpy(name, evaluate), infer, lower, samples=samples, vjp=vjp, jvp=jvp))
 
 
-INV = _matrix_card("inv", np.linalg.inv, _routine("linalg.inv_into"), ((0, False),), _single, written=small.INV)
+INV = _matrix_card("inv", np.linalg.inv, _routine("linalg.inv_into"), ((0, False),), _single, written=small.INV, fails="Singular matrix")
 DET = _matrix_card("det", np.linalg.det, _routine("linalg.det_into"), ((2, False),), _single, written=small.DET)
 SLOGDET = _matrix_card(
     "slogdet", np.linalg.slogdet, _routine("linalg.slogdet_into"), ((2, False), (2, True)), _single, written=small.SLOGDET
 )
 CHOLESKY = _matrix_card(
-    "cholesky", np.linalg.cholesky, _routine("triangles.cholesky_into"), ((0, False),), _definite, written=small.CHOLESKY
+    *("cholesky", np.linalg.cholesky, _routine("triangles.cholesky_into"), ((0, False),), _definite),
+    written=small.CHOLESKY,
+    fails="Matrix is not positive definite",
 )
 EXPM = _matrix_card(
     *("expm", _expm, lambda a: "spectral.expm_single_into" if float_dtype(a) in ("float32", "complex64") else "spectral.expm_into"),
     *(((0, False),), _single),
+    fails="Singular matrix",
 )
 EIGH = _matrix_card(
     *(
@@ -293,6 +301,7 @@ EIGH = _matrix_card(
         _triangles_of_hermitian,
     ),
     statics=lambda attrs: (attrs["lower"],),
+    fails="Eigenvalues did not converge",
 )
 EIGVALSH = _matrix_card(
     *(
@@ -303,6 +312,7 @@ EIGVALSH = _matrix_card(
         _triangles_of_hermitian,
     ),
     statics=lambda attrs: (attrs["lower"],),
+    fails="Eigenvalues did not converge",
 )
 
 

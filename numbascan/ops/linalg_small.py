@@ -246,9 +246,9 @@ def _is_singular(factors: Factors) -> Expr:
     return factors.is_singular
 
 
-SOLVE = Written(ROWS, _factors, _is_singular, "solve: Singular matrix", columns=_solved)
-INV = Written(ROWS, _factors, _is_singular, "inv: Singular matrix", results=_inverse)
+SOLVE = Written(ROWS, _factors, _is_singular, columns=_solved)
+INV = Written(ROWS, _factors, _is_singular, results=_inverse)
 DET = Written(ROWS, _factors, results=_determinant)
 SLOGDET = Written(ROWS, _factors, results=_sign_and_log)
-CHOLESKY = Written(ROWS, _roots, _is_not_definite, "cholesky: Matrix is not positive definite", results=_cholesky)
-TRIANGULAR = Written(ROWS, _triangle, _has_zero_on_diagonal, "solve_triangular: Singular matrix", columns=_substituted)
+CHOLESKY = Written(ROWS, _roots, _is_not_definite, results=_cholesky)
+TRIANGULAR = Written(ROWS, _triangle, _has_zero_on_diagonal, columns=_substituted)

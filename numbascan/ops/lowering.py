@@ -166,15 +166,14 @@ Elements = dict[tuple[int, ...], Expr]
 class Written:
     """A routine on a real matrix of at most `rows` rows as scalar statements.
 
-    `prepared(steps, matrix, attrs)` is done once for all that reads the matrix. With what that gave, `refused` says whether to raise
-    LinAlgError with `message`, `columns` makes the columns of the solution of a system from those of the right-hand side, and `results`
-    the elements of each result of a function of the matrix alone.
+    `prepared(steps, matrix, attrs)` is done once for all that reads the matrix. With what that gave, `refused` says whether it
+    cannot be done, `columns` makes the columns of the solution of a system from those of the right-hand side, and `results` the elements
+    of each result of a function of the matrix alone.
     """
 
     rows: int
     prepared: Callable[[Steps, Matrix, dict[str, Any]], Any]
     refused: Callable[[Any], Expr] | None = None
-    message: str = ""
     columns: Callable[[Steps, Any, Sequence[Column]], Sequence[Column]] | None = None
     results: Callable[[Steps, Any], Sequence[Elements]] | None = None
 
@@ -185,6 +184,7 @@ class Library:
 
     `core` gives the rank of each operand, then of each result, that one call handles; leading axes are looped over, and must
     be equal in all operands. A result of core rank 0 is handed over as an array of shape (1,), an operand of core rank 0 as its value.
+    A routine with a `message` gives a bool: False raises LinAlgError with that text.
     """
 
     routine: Callable[..., str]  # of the operand types: the routine's name
@@ -193,6 +193,7 @@ class Library:
     statics: Callable[[dict[str, Any]], tuple[Any, ...]] = lambda attrs: ()
     dtypes: Callable[..., tuple[str, ...]] | None = None  # of the operands as handed over; default: as they are
     written: Written | None = None  # instead of the call, for real matrices of few rows
+    message: str = ""
 
 
 Lowering = Union[Elementwise, View, Generate, Passes, Fold, Contract, Library]  # noqa: UP007

@@ -16,8 +16,8 @@ from .write import copied
 
 def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
     """The values of a routine's results."""
-    if kind.written is not None and kind.written.message:
-        kind = replace(kind, written=replace(kind.written, message=kind.written.message + location(scope, node)))
+    if kind.message:
+        kind = replace(kind, message=kind.message + location(scope, node))
     written = lower_small.lower(scope, node, kind)
     if written is not None:
         return written
@@ -37,7 +37,7 @@ def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
     def call(index: Indices) -> None:
         handed = [_element(scope, operand, index) for operand in operands]
         arrays = [_element(scope, result.array, index) for result in results]
-        scope.builder.emit(Call(routine, (*arrays, *handed, *statics)))
+        scope.builder.emit(Call(routine, (*arrays, *handed, *statics), kind.message))
 
     nest(scope.builder, batch, call, letters="bcdefg")
     return [_seen(scope, node, k, result, result_ranks[k]) for k, result in enumerate(results)]

@@ -109,7 +109,7 @@ class _Small:
             steps = scope.prepared[key] = _Locals(scope.builder)
             steps.prepared = routine.prepared(steps, rows, self.view.attrs)
         if routine.refused is not None:
-            steps.refuse(routine.refused(steps.prepared), routine.message)
+            steps.refuse(routine.refused(steps.prepared), self.kind.message)
         return steps
 
 

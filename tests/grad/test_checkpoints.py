@@ -455,6 +455,7 @@ def test_no_more_is_stored_than_was_given(schedule, text_alone):
     assert large.per_step == 0
 
 
+@pytest.mark.usefixtures("rewritten")
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_what_a_block_keeps_besides_states_counts_as_well(schedule, text_alone):
     n, inputs, hidden = 5000, 30, 40

@@ -176,32 +176,27 @@ def singular(n):
 
 
 @pytest.mark.parametrize("n", [1, 2, 12])
-def test_singular_matrices_raise_linalg_errors_that_name_the_op(n):
+def test_routines_say_that_a_matrix_is_singular(n):
     a, x, b, v = singular(n), np.empty((n, n)), np.ones((n, 2)), np.ones(n)
-    with pytest.raises(np.linalg.LinAlgError, match="inv: Singular matrix"):
-        linalg.inv_into(x, a)
-    with pytest.raises(np.linalg.LinAlgError, match="solve: Singular matrix"):
-        linalg.solve_into(np.empty((n, 2)), a, b)
-    with pytest.raises(np.linalg.LinAlgError, match="solve: Singular matrix"):
-        linalg.solve_vector_into(np.empty(n), a, v)
-    with pytest.raises(np.linalg.LinAlgError, match="cholesky: Matrix is not positive definite"):
-        triangles.cholesky_into(x, -np.eye(n))
-    with pytest.raises(np.linalg.LinAlgError, match="solve_triangular: Singular matrix"):
-        triangles.triangular_vector_into(np.empty(n), np.zeros((n, n)), v, True, 0, False)
+    assert linalg.inv_into(x, a) is False
+    assert linalg.solve_into(np.empty((n, 2)), a, b) is False
+    assert linalg.solve_vector_into(np.empty(n), a, v) is False
+    assert triangles.cholesky_into(x, -np.eye(n)) is False
+    assert triangles.triangular_vector_into(np.empty(n), np.zeros((n, n)), v, True, 0, False) is False
     det = np.empty(1)
     linalg.det_into(det, a)
     assert det[0] == 0
 
 
-def test_a_singular_triangle_of_several_blocks_raises():
+def test_a_singular_triangle_of_several_blocks_is_told():
     a = np.tril(np.ones((70, 70)))
+    x, b = np.empty((70, 2)), np.ones((70, 2))
+    assert triangles.triangular_into(x, a, b, True, 0, False) is True
     a[50, 50] = 0
-    with pytest.raises(np.linalg.LinAlgError, match="solve_triangular"):
-        triangles.triangular_into(np.empty((70, 2)), a, np.ones((70, 2)), True, 0, False)
+    assert triangles.triangular_into(x, a, b, True, 0, False) is False
 
 
-def test_routines_for_known_rows_raise_too():
-    with pytest.raises(np.linalg.LinAlgError, match="solve: Singular matrix"):
-        solve_2(np.empty(2), singular(2), np.ones(2))
-    with pytest.raises(np.linalg.LinAlgError, match="cholesky: Matrix is not positive definite"):
-        cholesky_3(np.empty((3, 3)), -np.eye(3))
+def test_routines_for_known_rows_tell_it_too():
+    assert solve_2(np.empty(2), np.eye(2), np.ones(2)) is True
+    assert solve_2(np.empty(2), singular(2), np.ones(2)) is False
+    assert cholesky_3(np.empty((3, 3)), -np.eye(3)) is False

@@ -69,6 +69,7 @@ def test_loops_that_end_early_are_left_as_they_are():
         np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
+@pytest.mark.usefixtures("rewritten")
 def test_memory_for_blocks_does_not_grow_with_the_number_of_steps():
     found = ns.jit(loss)
     sizes = []

@@ -67,6 +67,7 @@ def network() -> ns.ScanFunction:
     )
 
 
+@pytest.mark.usefixtures("rewritten")
 @pytest.mark.parametrize("make", [lorenz, local_level, heat, powers_of_two, network], ids=lambda make: make.__name__)
 def test_generated_code_reads_as_it_did(make: Callable[[], ns.ScanFunction], request: pytest.FixtureRequest) -> None:
     text = make().source().replace(str(Path(__file__)), "test_golden.py")

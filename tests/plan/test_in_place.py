@@ -133,6 +133,7 @@ def test_three_states_in_a_row_and_in_a_circle():
         np.testing.assert_allclose(got, rows, rtol=1e-13)
 
 
+@pytest.mark.usefixtures("rewritten")
 def test_sums_of_a_gradient_and_what_they_add_share_a_loop():
     f = ns.grad(lambda a: np.sum(ns.scan(lambda y: y * a, outputs_info=np.ones(1000), n_steps=9, return_updates=False)[-1]))
     a = np.linspace(0.9, 1.1, 1000)

@@ -157,11 +157,27 @@ def test_errors_of_a_step_that_runs_name_line_and_scan(kind, mode):
 
 
 @pytest.mark.parametrize("mode", ["python", "debug"])
-def test_products_that_do_not_fit_and_large_singular_matrices_name_line_and_scan(mode):
+def test_products_that_do_not_fit_name_line_and_scan(mode):
     with pytest.raises(ValueError, match=rf"lengths 20 and 30 .*{HERE}\) in the step of scan 'mysc'$"):
         ns.scan(lambda a, w: a @ w, np.ones((3, 20)), non_sequences=np.ones((30, 5)), name="mysc", mode=mode)
-    with pytest.raises(np.linalg.LinAlgError, match=rf"^inv: Singular matrix .*{HERE}\) in the step of scan 'mysc'$"):
-        ns.scan(np.linalg.inv, np.zeros((3, 30, 30)), name="mysc", mode=mode)
+
+
+REFUSED = {
+    "inv: Singular matrix": lambda a: nt.linalg.inv(a),
+    "solve: Singular matrix": lambda a: nt.linalg.solve(a, a) + nt.linalg.solve(a, a[0]),
+    "cholesky: Matrix is not positive definite": lambda a: nt.linalg.cholesky(a),
+    "solve_triangular: Singular matrix": lambda a: nt.linalg.solve_triangular(a, a),
+}
+
+
+@MODES
+@pytest.mark.parametrize("n", [2, 6, 30])
+@pytest.mark.parametrize("words", REFUSED)
+def test_matrices_that_no_routine_can_take_name_line_and_scan(words, n, mode):
+    function = REFUSED[words]
+    line = rf"{re.escape(function.__code__.co_filename)}, line {function.__code__.co_firstlineno}"
+    with pytest.raises(np.linalg.LinAlgError, match=rf"^{words} \({line}\) in the step of scan 'mysc'$"):
+        ns.scan(function, np.stack([np.eye(n), np.zeros((n, n))]), name="mysc", mode=mode)
 
 
 @MODES

@@ -4,8 +4,8 @@ Matrices of up to SMALL rows are handled by plain loops without allocation, larg
 `solve_vector_into` for matrices known to have 3 rows: the compiler writes out its loops (16, 25, 40 ns for 2, 3, 4 rows; LAPACK takes
 280 to 420).
 
-A helper says by its result that a matrix is singular, and only the outermost routine raises: an exception from within keeps
-Numba from removing its atomic counting of references, some 20 ns a call.
+A routine says by its result whether it could do its work (False: a matrix is singular), and the generated code raises, which knows the
+user's line: an exception from within keeps Numba from removing its atomic counting of references, some 20 ns a call.
 """
 
 from __future__ import annotations
@@ -49,33 +49,29 @@ def solve_large(x: Any, a: Any, b: Any) -> bool:
 
 
 @routine
-def solve_into(x: Any, a: Any, b: Any) -> None:
-    """a @ x = b for a matrix b."""
+def solve_into(x: Any, a: Any, b: Any) -> bool:
+    """a @ x = b for a matrix b; False where a is singular."""
     n = len(a)
-    if not (solve_small(n, x, a, b, b.shape[1]) if n <= SMALL else solve_large(x, a, b)):
-        raise np.linalg.LinAlgError("solve: Singular matrix")
+    return solve_small(n, x, a, b, b.shape[1]) if n <= SMALL else solve_large(x, a, b)
 
 
 @routine
-def solve_vector_into(x: Any, a: Any, b: Any) -> None:
-    """a @ x = b for a vector b."""
+def solve_vector_into(x: Any, a: Any, b: Any) -> bool:
+    """a @ x = b for a vector b; False where a is singular."""
     n = len(a)
-    if not (solve_small(n, column(x), a, column(b), 1) if n <= SMALL else solve_large(column(x), a, column(b))):
-        raise np.linalg.LinAlgError("solve: Singular matrix")
+    return solve_small(n, column(x), a, column(b), 1) if n <= SMALL else solve_large(column(x), a, column(b))
 
 
 def _solve_known(n: int) -> Any:
-    def run(x: Any, a: Any, b: Any) -> None:
-        if not solve_small(n, x, a, b, b.shape[1]):
-            raise np.linalg.LinAlgError("solve: Singular matrix")
+    def run(x: Any, a: Any, b: Any) -> bool:
+        return solve_small(n, x, a, b, b.shape[1])
 
     return run
 
 
 def _solve_vector_known(n: int) -> Any:
-    def run(x: Any, a: Any, b: Any) -> None:
-        if not solve_small(n, column(x), a, column(b), 1):
-            raise np.linalg.LinAlgError("solve: Singular matrix")
+    def run(x: Any, a: Any, b: Any) -> bool:
+        return solve_small(n, column(x), a, column(b), 1)
 
     return run
 
@@ -96,17 +92,15 @@ def _inv_large(x: Any, a: Any) -> bool:
 
 
 @routine
-def inv_into(x: Any, a: Any) -> None:
-    """The inverse of a."""
+def inv_into(x: Any, a: Any) -> bool:
+    """The inverse of a; False where it is singular."""
     n = len(a)
-    if not (_inv_small(n, x, a) if n <= SMALL else _inv_large(x, a)):
-        raise np.linalg.LinAlgError("inv: Singular matrix")
+    return _inv_small(n, x, a) if n <= SMALL else _inv_large(x, a)
 
 
 def _inv_known(n: int) -> Any:
-    def run(x: Any, a: Any) -> None:
-        if not _inv_small(n, x, a):
-            raise np.linalg.LinAlgError("inv: Singular matrix")
+    def run(x: Any, a: Any) -> bool:
+        return _inv_small(n, x, a)
 
     return run
 

@@ -18,22 +18,25 @@ from .small import SMALL, copy_matrix, copy_transposed, helper, routine, solve_s
 
 
 @routine
-def eigh_into(values: Any, vectors: Any, a: Any, lower: bool) -> None:
-    """Eigenvalues of a Hermitian matrix, ascending, and its eigenvectors, one per column; reads one triangle of a."""
+def eigh_into(values: Any, vectors: Any, a: Any, lower: bool) -> bool:
+    """Eigenvalues of a Hermitian matrix, ascending, and its eigenvectors, one per column; reads one triangle of a.
+
+    False where they do not converge.
+    """
     work = np.empty(a.shape, a.dtype)
     copy_transposed(work, a)  # in Fortran's order: a
     if len(a) > 0 and heevd(work, values, ord("V"), ord("L") if lower else ord("U")) != 0:
-        raise np.linalg.LinAlgError("eigh: Eigenvalues did not converge")
+        return False
     copy_transposed(vectors, work)
+    return True
 
 
 @routine
-def eigvalsh_into(values: Any, a: Any, lower: bool) -> None:
-    """Eigenvalues of a Hermitian matrix, ascending; reads one triangle of a."""
+def eigvalsh_into(values: Any, a: Any, lower: bool) -> bool:
+    """Eigenvalues of a Hermitian matrix, ascending; reads one triangle of a. False where they do not converge."""
     work = np.empty(a.shape, a.dtype)
     copy_transposed(work, a)
-    if len(a) > 0 and heevd(work, values, ord("N"), ord("L") if lower else ord("U")) != 0:
-        raise np.linalg.LinAlgError("eigvalsh: Eigenvalues did not converge")
+    return len(a) == 0 or heevd(work, values, ord("N"), ord("L") if lower else ord("U")) == 0
 
 
 @routine
@@ -164,14 +167,15 @@ def _expm(x: Any, a: Any, bounds: Any) -> bool:
 
 
 @routine
-def expm_into(x: Any, a: Any) -> None:
-    """The exponential of a in double precision, by scaling, a Pade approximant and squaring; NaN where a is not finite."""
-    if not _expm(x, a, _DOUBLE):
-        raise np.linalg.LinAlgError("expm: Singular matrix")
+def expm_into(x: Any, a: Any) -> bool:
+    """The exponential of a in double precision, by scaling, a Pade approximant and squaring; NaN where a is not finite.
+
+    False where the approximant has none.
+    """
+    return _expm(x, a, _DOUBLE)
 
 
 @routine
-def expm_single_into(x: Any, a: Any) -> None:
+def expm_single_into(x: Any, a: Any) -> bool:
     """The exponential of a in single precision."""
-    if not _expm(x, a, _SINGLE):
-        raise np.linalg.LinAlgError("expm: Singular matrix")
+    return _expm(x, a, _SINGLE)

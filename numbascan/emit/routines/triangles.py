@@ -47,17 +47,15 @@ def _cholesky_large(x: Any, a: Any) -> bool:
 
 
 @routine
-def cholesky_into(x: Any, a: Any) -> None:
-    """The lower triangle x with x @ x^H = a; reads the lower triangle of a."""
+def cholesky_into(x: Any, a: Any) -> bool:
+    """The lower triangle x with x @ x^H = a; reads the lower triangle of a. False where a is not positive definite."""
     n = len(a)
-    if not (_cholesky_small(n, x, a) if n <= SMALL else _cholesky_large(x, a)):
-        raise np.linalg.LinAlgError("cholesky: Matrix is not positive definite")
+    return _cholesky_small(n, x, a) if n <= SMALL else _cholesky_large(x, a)
 
 
 def _cholesky_known(n: int) -> Any:
-    def run(x: Any, a: Any) -> None:
-        if not _cholesky_small(n, x, a):
-            raise np.linalg.LinAlgError("cholesky: Matrix is not positive definite")
+    def run(x: Any, a: Any) -> bool:
+        return _cholesky_small(n, x, a)
 
     return run
 
@@ -131,33 +129,29 @@ def _triangular_large(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: boo
 
 
 @routine
-def triangular_into(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> None:
-    """op(a) @ x = b for a matrix b; only the one triangle of a is read."""
+def triangular_into(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> bool:
+    """op(a) @ x = b for a matrix b; only the one triangle of a is read. False where it is singular."""
     n, m = x.shape
-    if not (_triangular_small(n, x, a, b, m, lower, trans, unit) if n <= BLOCK else _triangular_large(x, a, b, lower, trans, unit)):
-        raise np.linalg.LinAlgError("solve_triangular: Singular matrix")
+    return _triangular_small(n, x, a, b, m, lower, trans, unit) if n <= BLOCK else _triangular_large(x, a, b, lower, trans, unit)
 
 
 @routine
-def triangular_vector_into(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> None:
-    """op(a) @ x = b for a vector b; only the one triangle of a is read."""
+def triangular_vector_into(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> bool:
+    """op(a) @ x = b for a vector b; only the one triangle of a is read. False where it is singular."""
     n, y, c = len(x), column(x), column(b)
-    if not (_triangular_small(n, y, a, c, 1, lower, trans, unit) if n <= BLOCK else _triangular_large(y, a, c, lower, trans, unit)):
-        raise np.linalg.LinAlgError("solve_triangular: Singular matrix")
+    return _triangular_small(n, y, a, c, 1, lower, trans, unit) if n <= BLOCK else _triangular_large(y, a, c, lower, trans, unit)
 
 
 def _triangular_known(n: int) -> Any:
-    def run(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> None:
-        if not _triangular_small(n, x, a, b, b.shape[1], lower, trans, unit):
-            raise np.linalg.LinAlgError("solve_triangular: Singular matrix")
+    def run(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> bool:
+        return _triangular_small(n, x, a, b, b.shape[1], lower, trans, unit)
 
     return run
 
 
 def _triangular_vector_known(n: int) -> Any:
-    def run(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> None:
-        if not _triangular_small(n, column(x), a, column(b), 1, lower, trans, unit):
-            raise np.linalg.LinAlgError("solve_triangular: Singular matrix")
+    def run(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> bool:
+        return _triangular_small(n, column(x), a, column(b), 1, lower, trans, unit)
 
     return run
 
