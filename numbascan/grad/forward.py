@@ -26,7 +26,9 @@ def tangents(
         node: (value,) for node, value in zip(wrt, given, strict=True) if value is not None and is_float(node.type)
     }
     held = [node for node in toposort(outputs, stop=constants) if node.op is DISCONNECTED]
-    for node in toposort(outputs, stop=[*constants, *held]):
+    order = toposort(outputs, stop=[*constants, *held])
+    read = {(node.inputs[0], node.attr("index")) for node in order if node.op is ITEM}
+    for node in order:
         if node in moves or node in constants:
             continue
         if node.op is ITEM:
@@ -38,19 +40,20 @@ def tangents(
             continue
         operands = [moves[parent][0] if parent in moves else None for parent in node.inputs]
         if any(value is not None for value in operands) and any(map(is_float, node.types)):
-            results = _pushed(node, operands)
+            wanted = [len(node.types) == 1 or (node, k) in read for k in range(len(node.types))]
+            results = _pushed(node, operands, wanted)
             if any(value is not None for value in results):
                 moves[node] = tuple(value if is_float(type_) else None for value, type_ in zip(results, node.types, strict=True))
     return [moves[output][0] if output in moves else None for output in outputs]
 
 
-def _pushed(node: Node, operands: Sequence[Node | None]) -> Sequence[Node | None]:
+def _pushed(node: Node, operands: Sequence[Node | None], wanted: Sequence[bool]) -> Sequence[Node | None]:
     if isinstance(node.op, Card):
         return pushed(node, operands)
     if node.op is SCAN:
         from .scan_forward import scan_tangents
 
-        return scan_tangents(node, operands, tangents)
+        return scan_tangents(node, operands, wanted, tangents)
     if node.op is IF_ELSE:
         return choice_tangents(node, operands, tangents)
     if node.op is CUSTOM_VJP:

@@ -107,11 +107,15 @@ def refuse_drawn(writes: Sequence[Node], recurrences: Sequence[tuple[Sequence[No
 
     recurrences: the reads and the new value of each state that depends on what derivatives are asked for.
     """
-    held = [node for node in toposort(writes) if node.op in (DISCONNECTED, ZERO_GRAD)]
-    behind = set(toposort(writes, stop=held))
+    behind = differentiated(writes)
     for reads, write in recurrences:
         if not is_float(write.type) and not behind.isdisjoint(reads):
             raise no_derivative(write, REJECTED)
+
+
+def differentiated(outputs: Sequence[Node]) -> set[Node]:
+    """The values that `outputs` come from, but for those that are taken as constants."""
+    return set(toposort(outputs, stop=[node for node in toposort(outputs) if node.op in (DISCONNECTED, ZERO_GRAD)]))
 
 
 def _pull(node: Node, given: Sequence[Cotangent | None], active: set[Node], terms: Terms) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import compress
 
 from ..ir.graph import substitute, toposort
 from ..ir.node import Node, new_input, outputs_of
@@ -11,27 +12,29 @@ from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace, loop_spec, sc
 from ..ir.respecialise import settled
 from ..ops.algebra import is_float, zeros_like
 from .mit_mots import unbuffered
-from .reverse import reaching
+from .reverse import differentiated, reaching
 
+Recurrence = tuple[tuple[Node, ...], Node, Node | None]  # what a step reads of a state, what it writes, the first tangent
 Forward = Callable[[Sequence[Node], Sequence[Node], Sequence[Node | None]], list[Node | None]]
 
 
-def scan_tangents(node: Node, given: Sequence[Node | None], forward: Forward) -> list[Node | None]:
-    """The tangents of a loop's results from those of its outer inputs."""
+def scan_tangents(node: Node, given: Sequence[Node | None], wanted: Sequence[bool], forward: Forward) -> list[Node | None]:
+    """The tangents of a loop's results from those of its outer inputs; of those that are not `wanted` maybe None."""
     spec = loop_spec(node)
     if not spec.mit_mots:
-        return _Forward(spec, given, forward).tangents()
+        return _Forward(spec, given, wanted, forward).tangents()
     outer, results = unbuffered(node)
     moved = dict(zip(node.inputs, given, strict=True))
-    found = forward(results, list(outer.values()), [moved[parent] for parent in outer])
+    found = iter(forward(list(compress(results, wanted)), list(outer.values()), [moved[parent] for parent in outer]))
     back = {fresh: parent for parent, fresh in outer.items()}
-    return [None if value is None else substitute([value], back)[0] for value in found]
+    values = [next(found) if is_wanted else None for is_wanted in wanted]
+    return [None if value is None else substitute([value], back)[0] for value in values]
 
 
 class _Forward:
     """The loop of values and tangents, in the making."""
 
-    def __init__(self, spec: LoopSpec, given: Sequence[Node | None], forward: Forward) -> None:
+    def __init__(self, spec: LoopSpec, given: Sequence[Node | None], wanted: Sequence[bool], forward: Forward) -> None:
         fresh = tuple(new_input(node.type, node.name) for node in spec.inner_inputs())
         inside = dict(zip(spec.inner_inputs(), fresh, strict=True))
         self.spec = spec = spec.with_inner(fresh, substitute(spec.inner_outputs(), inside))
@@ -41,6 +44,20 @@ class _Forward:
         self.states = [next(values) for _ in spec.states]
         self.carries = [next(values) for _ in spec.carries]
         self.non_seqs = [next(values) for _ in spec.non_seqs]
+        recurrent: list[Recurrence] = [(state.reads, state.write, tangent) for state, tangent in zip(spec.states, self.states, strict=True)]
+        recurrent += [((carry.read,), carry.write, tangent) for carry, tangent in zip(spec.carries, self.carries, strict=True)]
+        self.writes = self._needed(wanted, recurrent)
+        self.recurrent = [one for one in recurrent if one[1] in self.writes]
+
+    def _needed(self, wanted: Sequence[bool], recurrent: Sequence[Recurrence]) -> set[Node]:
+        """What a step writes into results that are wanted, and into states that these come from at some step."""
+        found = set(compress(self.spec.inner_outputs(), wanted))
+        while True:
+            behind = differentiated(list(found))
+            more = {write for reads, write, _ in recurrent if not behind.isdisjoint(reads)} - found
+            if not more:
+                return found
+            found |= more
 
     def _moving(self) -> dict[Node, Node]:
         """An inner input for the tangent of each inner input that moves."""
@@ -50,17 +67,14 @@ class _Forward:
             moving |= dict.fromkeys(seq.reads if tangent is not None else ())
         for port, tangent in zip(spec.non_seqs, self.non_seqs, strict=True):
             moving |= dict.fromkeys((port.read,) if tangent is not None else ())
-        recurrent: list[tuple[tuple[Node, ...], Node, Node | None]] = [
-            (state.reads, state.write, tangent) for state, tangent in zip(spec.states, self.states, strict=True)
-        ]
-        recurrent += [((carry.read,), carry.write, tangent) for carry, tangent in zip(spec.carries, self.carries, strict=True)]
-        for reads, _, tangent in recurrent:
+        for reads, _, tangent in self.recurrent:
             moving |= dict.fromkeys(reads if tangent is not None else ())
-        order = toposort([write for _, write, _ in recurrent])
+        order = toposort([write for _, write, _ in self.recurrent])
         while True:
             moving = {read: None for read in moving if is_float(read.type)}
             active = reaching(order, moving)
-            more = [reads for reads, write, _ in recurrent if write in active and is_float(write.type) and not set(reads) <= set(moving)]
+            moved = [reads for reads, write, _ in self.recurrent if write in active and is_float(write.type)]
+            more = [reads for reads in moved if not set(reads) <= set(moving)]
             if not more:
                 return {read: new_input(read.type, f"d_{read.name or 'x'}") for read in moving}
             for reads in more:
@@ -69,7 +83,7 @@ class _Forward:
     def tangents(self) -> list[Node | None]:
         spec = self.spec
         moving = self._moving()
-        writes = [*(port.write for port in spec.states), *(port.write for port in spec.traces), *(port.write for port in spec.carries)]
+        writes = [write for write in spec.inner_outputs() if write in self.writes]
         along = self.forward(writes, list(moving), list(moving.values()))
         of = dict(zip(writes, along, strict=True))
         seqs = [
@@ -88,7 +102,7 @@ class _Forward:
             for state, tangent in zip(spec.states, self.states, strict=True)
             if state.reads[0] in moving
         ]
-        traces = [Trace(value) for trace in spec.traces if (value := of[trace.write]) is not None]
+        traces = [Trace(value) for trace in spec.traces if (value := of.get(trace.write)) is not None]
         carries = [
             Carry(tangent or zeros_like(carry.shared), moving[carry.read], self._write(carry, of))
             for carry, tangent in zip(spec.carries, self.carries, strict=True)
@@ -126,5 +140,5 @@ class _Forward:
         new_traces = iter(results[start : start + n_traces])
         new_carries = iter(results[start + n_traces + len(spec.carries) :])
         found: list[Node | None] = [next(new_states) if state.reads[0] in moving else None for state in spec.states]
-        found += [next(new_traces) if of[trace.write] is not None else None for trace in spec.traces]
+        found += [next(new_traces) if of.get(trace.write) is not None else None for trace in spec.traces]
         return found + [next(new_carries) if carry.read in moving else None for carry in spec.carries]

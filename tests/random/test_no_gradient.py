@@ -57,6 +57,10 @@ TAKEN = {
     "of a constant": (lambda srng, p: p * srng.poisson(4.0), lambda srng, p: srng.poisson(4.0)),
     "compared": (lambda srng, p: 3 * p + (srng.uniform() < p), lambda srng, p: 3.0),
     "unread": (lambda srng, p: loop(lambda s: (s * p, srng.poisson(p)), [np.float64(1), None])[0][-1], lambda srng, p: 4 * p**3),
+    "counted and held": (
+        lambda srng, p: loop(lambda s, n: (s * p + nt.disconnected_grad(n), n + srng.poisson(0 * p)), [np.float64(1), np.int64(0)])[0][-1],
+        lambda srng, p: 4 * p**3,
+    ),
     "counted beside": (
         lambda srng, p: loop(lambda s, n: (s * p, n + srng.poisson(p)), [np.float64(1), np.int64(0)])[0][-1],
         lambda srng, p: 4 * p**3,
@@ -76,6 +80,7 @@ def test_reverse_and_forward_refuse(name):
 @pytest.mark.parametrize("name", TAKEN)
 def test_what_does_not_come_through_a_draw_counts(name):
     cost, slope = TAKEN[name]
-    one, other = nt.random.RandomStream(1), nt.random.RandomStream(1)
-    found = ns.grad(lambda p: cost(one, p))(0.4)
-    assert found == pytest.approx(ns.jit(lambda p: slope(other, p) * 1.0)(0.4))
+    one, other, third = (nt.random.RandomStream(1) for _ in range(3))
+    expected = ns.jit(lambda p: slope(other, p) * 1.0)(0.4)
+    assert ns.grad(lambda p: cost(one, p))(0.4) == pytest.approx(expected)
+    assert ns.jvp(lambda p: cost(third, p), (0.4,), (1.0,))[1] == pytest.approx(expected)
