@@ -106,7 +106,8 @@ class Maker(Choices):
     def call(self, template: str, *args: Expr, exact: bool = False) -> Expr:
         if any(type(arg.value) is bool for arg in args):  # ~True is -2 in Python
             raise Refused("a Python bool")
-        return Expr(template, args, self.evaluate(template, *args), exact, any(arg.traced for arg in args))
+        traced = any(arg.traced for k, arg in enumerate(args) if f"{{{k}}}" in template)
+        return Expr(template, args, self.evaluate(template, *args), exact, traced)
 
     @staticmethod
     def kind(a: Expr) -> str:
