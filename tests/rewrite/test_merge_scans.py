@@ -151,6 +151,7 @@ def test_values_and_gradients_stay(rewrite):
     assert_same(both, *ARGUMENTS, rewrite=rewrite, compiled=rewrite is merge_scans)
 
 
+@pytest.mark.usefixtures("rewritten")
 def test_an_error_names_both_loops():
     def rows(x, y, n):
         def first(x, s):
