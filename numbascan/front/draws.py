@@ -166,7 +166,7 @@ def checked(what: str, name: str, parameter: Any, rule: str, holds: Callable[[An
     condition = as_variable(holds(variable)).all()
     known = constant_value(condition.node)
     if known is None:
-        return op(IN_RANGE, variable, condition, message=f"{what}: {name} must be {rule}{at_line()}")
+        return op(IN_RANGE, variable, condition, message=f"{what}: {name} must be {rule}")
     if not known:
         raise ValueError(f"{what}: {name} is {constant_value(variable.node)}{at_line()}; it must be {rule}")
     return variable

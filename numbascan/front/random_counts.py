@@ -13,7 +13,7 @@ from .draws import Stream, as_dtype, checked, shaped
 from .scan import scan
 from .shape import moveaxis, reshape, specify_shape
 from .sizes import count_of
-from .variable import Variable, as_variable, at_line, op
+from .variable import Variable, as_variable, at_line, constant_value, op
 
 MOST = 2.0**53  # whole numbers up to here are doubles
 
@@ -96,17 +96,38 @@ class Counts(Stream):
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Variable:
         """Rows of an array `a`, or numbers below an int `a`: with replacement or without, with probabilities `p` or all alike.
 
+        ValueError where `p` does not add up to 1, or where there are fewer rows (of p above 0) than are drawn without replacement.
         Without replacement those rows come first whose clocks ring first: exponential waiting times of rate p (Efraimidis & Spirakis 2006).
         """
         rows = as_variable(a)
         n = rows.shape[0] if rows.ndim else a
-        if replace:
-            size = () if size is None else size
-            places = self.integers(0, n, size) if p is None else self.categorical(specify_shape(as_variable(p), (n,)), size)
+        shape, _ = shaped(() if size is None else size, (), "choice")
+        least = 1 if replace else count_of(shape)
+        if p is None:
+            n = self._of_enough(n, least)
         else:
-            shape, _ = shaped(() if size is None else size, (), "choice")
+            p = self._probabilities(p, n, least)
+        if replace:
+            places = self.integers(0, n, shape) if p is None else self.categorical(p, shape)
+        else:
             places = reshape(self._order(n, p)[: count_of(shape)], shape)
         return rows[places] if rows.ndim else places
+
+    @staticmethod
+    def _of_enough(n: Any, least: Any) -> Any:
+        """The number of rows, if it is large enough for a choice."""
+        rule = f"at least {least}, what is drawn" if isinstance(least, int) else "at least what is drawn"
+        found = checked("choice", "the number of rows", n, rule, lambda n: n >= least)
+        return n if constant_value(found.node) is not None else found
+
+    @staticmethod
+    def _probabilities(p: Any, n: Any, least: Any) -> Variable:
+        """The probabilities of a choice among n rows, of which `least` must be possible. They add up to 1 as NumPy wants it."""
+        p = specify_shape(as_variable(p), (n,))
+        nearly = float(np.sqrt(np.finfo(p.dtype if p.dtype == np.float32 else np.float64).eps))
+        p = checked("choice", "p", p, "at least 0, with the sum 1", lambda x: (x >= 0) & (abs(x.sum() - 1) <= nearly))
+        rule = "above 0 in as many places as are drawn without replacement"
+        return checked("choice", "p", p, rule, lambda x: (x > 0).sum() >= least)
 
     def _order(self, n: Any, p: Any) -> Variable:
         """The numbers below n in random order; those of high p come early."""

@@ -268,9 +268,28 @@ def test_choices_without_replacement():
     assert stats.chisquare(seen, np.array(list(pairs.values())) * 40_000).pvalue > 1e-3
 
 
-def test_more_choices_than_there_are():
-    with pytest.raises(ValueError, match="4"):
-        ns.function([], nt.random.RandomStream(1).choice(3, size=4, replace=False))()
+@pytest.mark.parametrize("mode", ["numba", "python"])
+def test_choices_that_cannot_be_made(mode):
+    s = nt.random.RandomStream(1)
+    a, p = nt.dvector("a"), nt.dvector("p")
+    with pytest.raises(ValueError, match=r"choice: the number of rows is 3 .*; it must be at least 4, what is drawn"):
+        s.choice(3, size=4, replace=False)
+    with pytest.raises(ValueError, match=r"choice: the number of rows is 0 "):
+        s.choice(0)
+    few = ns.function([a], s.choice(a, size=4, replace=False), mode=mode)
+    assert sorted(few(np.arange(4.0))) == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="choice: the number of rows must be at least 4, what is drawn"):
+        few(np.arange(3.0))
+    weighted = ns.function([p], s.choice(4, size=3, replace=False, p=p), mode=mode)
+    assert sorted(weighted(np.array([0.5, 0.2, 0.3, 0]))) == [0, 1, 2]
+    with pytest.raises(ValueError, match="choice: p must be above 0 in as many places as are drawn without replacement"):
+        weighted(np.array([0.5, 0.5, 0, 0]))
+    with pytest.raises(ValueError, match="choice: p must be at least 0, with the sum 1"):
+        weighted(np.array([0.5, 0.5, 0.5, 0]))
+    for wrong in ([0.5, 0.9], [0.1, 0.1], [1.5, -0.5], [np.nan, 1.0]):
+        with pytest.raises(ValueError, match=r"choice: p is .*; it must be at least 0, with the sum 1"):
+            s.choice(2, p=np.array(wrong))
+    assert s.choice(3, size=(), p=np.full(3, 1 / 3, "float32")).ndim == 0
 
 
 def test_choices_by_weight():
