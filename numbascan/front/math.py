@@ -262,7 +262,7 @@ def _greatest(x: Variable, axis: Any) -> Variable:
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
-    """log(sum(exp(x))) along `axis` (all, by default) without overflow; -inf where all are -inf.
+    """log(sum(exp(x))) along `axis` (all, by default) without overflow; -inf where all are -inf, and derivatives of 0 there.
 
     >>> import numbascan.tensor as nt
     >>> nt.logsumexp(nt.dmatrix("x"), axis=1).ndim
@@ -270,7 +270,9 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """
     x = as_variable(x)
     shift = _greatest(x, axis)
-    total = np.log(np.sum(np.exp(x - shift), axis=axis, keepdims=True)) + shift
+    sums: Any = np.sum(np.exp(x - shift), axis=axis, keepdims=True)
+    is_none = sums == 0
+    total = np.log(where(is_none, 1, sums)) + where(is_none, -np.inf, shift)
     return total if keepdims else np.squeeze(total, axis=axis)
 
 

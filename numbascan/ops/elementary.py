@@ -11,7 +11,7 @@ import numpy as np
 from ..ir.loops import ATOM, Template
 from ..ir.node import Node
 from ..types import TensorType
-from .algebra import add, conj, div, mul, neg, square, sub
+from .algebra import add, conj, div, mul, neg, square, sub, where
 from .algebra import call as op
 from .card import Card, register
 from .elementwise import IDENTITY, Code, by_kind, call, elementwise, loop_card, points, ufunc_loop, undefined
@@ -100,17 +100,24 @@ ARCTAN2 = elementwise("arctan2", np.arctan2, call("atan2({0}, {1})"), domains=((
 DEG2RAD = _function(np.deg2rad, lambda out, x: math.pi / 180, "math.radians", "", (-300.0, 400.0), np.radians)
 RAD2DEG = _function(np.rad2deg, lambda out, x: 180 / math.pi, "math.degrees", "", (-1.7, 2.1), np.degrees)
 
+
+def _share(out: Node, x: Node, y: Node, scale: float = 1) -> Node:
+    """The part that x has in the sum of exponentials; 0 where both are -inf."""
+    difference = sub(x, y) if scale == 1 else mul(scale, sub(x, y))
+    return op("sigmoid", where(op("equal", out, -math.inf), -math.inf, difference))
+
+
 LOGADDEXP = elementwise(
     "logaddexp",
     np.logaddexp,
     call("logaddexp({0}, {1})"),
-    partials=lambda out, x, y: (op("sigmoid", sub(x, y)), op("sigmoid", sub(y, x))),
+    partials=lambda out, x, y: (_share(out, x, y), _share(out, y, x)),
 )
 LOGADDEXP2 = elementwise(
     "logaddexp2",
     np.logaddexp2,
     call("logaddexp2({0}, {1})"),
-    partials=lambda out, x, y: (op("sigmoid", mul(LN2, sub(x, y))), op("sigmoid", mul(LN2, sub(y, x)))),
+    partials=lambda out, x, y: (_share(out, x, y, LN2), _share(out, y, x, LN2)),
 )
 
 

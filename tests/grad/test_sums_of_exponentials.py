@@ -59,10 +59,49 @@ def test_log_softmax_has_exact_derivatives(row: str) -> None:
     np.testing.assert_allclose(third, np.zeros((4, 4)), atol=1e-15)
 
 
-def test_where_the_value_is_not_a_number_of_any_use_neither_is_the_gradient() -> None:
+def test_nothing_moves_a_sum_of_nothing() -> None:
+    """Where all are -inf, a derivative of NaN would spoil the sums that it comes into with the weight 0."""
+    for mode in (None, "python"):
+        for way in (ns.grad, ns.hessian):
+            assert (ns.jit(lambda x, way=way: way(nt.logsumexp)(x), mode=mode)(np.full(3, -INF)) == 0).all()
+            assert (ns.jit(lambda x, way=way: way(lambda x: np.logaddexp(x[0], x[1]))(x), mode=mode)(np.full(3, -INF)) == 0).all()
+
+
+def test_states_of_a_hidden_markov_model_that_nothing_reaches_leave_the_gradient_as_it_is() -> None:
+    moves = np.array([[0.7, 0.3, 0], [0, 0.6, 0.4], [0.5, 0, 0.5]])
+    emissions = np.array([[0.5, 0.5], [0.1, 0.9], [0.3, 0.7]])
+    observed = np.array([0, 1, 1, 0, 1])
+
+    def likelihood(log_emissions: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            log_moves, start = np.log(moves), np.log([1.0, 0, 0])
+
+        def forward(k: Any, alpha: Any) -> Any:
+            return nt.logsumexp(alpha[:, None] + log_moves, axis=0) + log_emissions[:, k]
+
+        path = ns.scan(forward, sequences=observed[1:], outputs_info=start + log_emissions[:, 0], return_updates=False)
+        return nt.logsumexp(path[-1])
+
+    def by_hand(log_emissions: Any) -> Any:
+        alpha = np.array([1.0, 0, 0]) * np.exp(log_emissions[:, 0])
+        for k in observed[1:]:
+            alpha = (alpha @ moves) * np.exp(log_emissions[:, k])
+        return np.log(alpha.sum())
+
+    at, shift = np.log(emissions), 1e-6
+    wanted = np.zeros((3, 2))
+    for place in np.ndindex(3, 2):
+        one = np.zeros((3, 2))
+        one[place] = shift
+        wanted[place] = (by_hand(at + one) - by_hand(at - one)) / (2 * shift)
+    value, gradient = ns.value_and_grad(likelihood)(at)
+    assert value == pytest.approx(by_hand(at), rel=1e-13)
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-8)
+
+
+def test_beside_infinity_there_is_no_gradient() -> None:
     gradient = ns.jit(lambda x: ns.grad(nt.logsumexp)(x), mode="python")
     with np.errstate(all="ignore"):
-        assert np.isnan(gradient(np.full(3, -INF))).all()
         np.testing.assert_array_equal(gradient(np.array([INF, 0.0, 1.0])), [np.nan, 0.0, 0.0])
 
 

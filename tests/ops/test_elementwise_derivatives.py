@@ -75,7 +75,7 @@ EDGES: dict[str, tuple[Function, tuple[Any, ...], tuple[Any, ...]]] = {
         (np.array([-INF, INF, 1e10, 800.0, -800.0, 2.0]), np.array([0.0, 0.0, 1e10 - 1, -800.0, 800.0, 2.0])),
         ([0, 1, 1 / (1 + np.exp(-1)), 1, 0, 0.5], [1, 0, 1 / (1 + np.exp(1)), 0, 1, 0.5]),
     ),
-    "logaddexp of equal infinities": (np.logaddexp, (np.array([INF, -INF]), np.array([INF, -INF])), ([NAN, NAN], [NAN, NAN])),
+    "logaddexp of equal infinities": (np.logaddexp, (np.array([INF, -INF]), np.array([INF, -INF])), ([NAN, 0], [NAN, 0])),
     "logaddexp2": (np.logaddexp2, (np.array([3.0, -INF, 2000.0]), np.array([1.0, 0.0, 0.0])), ([0.8, 0, 1], [0.2, 1, 0])),
     "sigmoid": (nt.sigmoid, (np.array([-800.0, 0.0, 800.0]),), ([0, 0.25, 0],)),
     "softplus": (nt.softplus, (np.array([-800.0, 0.0, 800.0]),), ([0, 0.5, 1],)),
