@@ -12,7 +12,7 @@ from functools import reduce
 from math import inf
 from typing import Any
 
-from ..ir.loops import BIT_OR, NOT, PLUS, TIMES, UNARY, Apply, Expr, Literal, Name, Template, both, choice, compare, either
+from ..ir.loops import PLUS, TIMES, UNARY, Apply, Expr, Literal, Name, Template, both, choice, compare, either
 from .elementary import EXP, LOG
 from .elementwise import ABS, SQRT
 from .lowering import Column, Elements, Elementwise, Matrix, Steps, Written
@@ -23,7 +23,6 @@ SUB = Template("{0} - {1}", PLUS, (PLUS, TIMES))
 ADD = Template("{0} + {1}", PLUS, (PLUS, TIMES))
 MUL = Template("{0} * {1}", TIMES, (TIMES, UNARY))
 DIV = Template("{0} / {1}", TIMES, (TIMES, UNARY))
-NOT_POSITIVE = Template("not {0} > 0", NOT, (BIT_OR,))  # true of NaN
 
 
 def _of(template: Template, x: Expr, y: Expr) -> Expr:
@@ -233,7 +232,7 @@ def _roots(steps: Steps, a: Matrix, attrs: dict[str, Any]) -> Roots:
 
 
 def _is_not_definite(roots: Roots) -> Expr:
-    return either(*(Apply("bool", NOT_POSITIVE, (square,)) for square in roots.squares))
+    return either(*(compare("<=", square, 0) for square in roots.squares))
 
 
 def _cholesky(steps: Steps, roots: Roots) -> Sequence[Elements]:

@@ -23,7 +23,7 @@ def _cholesky_small(n: int, x: Any, a: Any) -> bool:
         pivot = a[j, j].real
         for k in range(j):
             pivot -= x[j, k].real * x[j, k].real + x[j, k].imag * x[j, k].imag
-        if not pivot > 0:
+        if pivot <= 0:  # NaN passes, as with LAPACK
             return False
         root = np.sqrt(pivot)
         x[j, j] = root
