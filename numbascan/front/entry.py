@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..types import TensorType, dtype_name
-from .variable import Variable
+from .variable import Variable, refuse_other_arrays
 
 _NUMBERS = (bool, int, float, complex, np.bool_, np.number)
 
@@ -27,12 +27,11 @@ def as_argument(value: Any, label: str) -> Any:
     """`value` as a native, C-contiguous array, a number, or the Variable that it is. `label` begins the messages.
 
     Byte-swapped, strided and read-only arrays come out as NumPy would read them; lists of numbers become arrays.
-    Raises TypeError for objects, strings, masked arrays and unsupported dtypes, ValueError for ragged lists.
+    Raises TypeError for objects, strings, masked arrays, np.matrix and unsupported dtypes, ValueError for ragged lists.
     """
     if isinstance(value, (Variable, *_NUMBERS)):
         return _checked_number(value, label)
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{label} is a masked array, and its mask would be lost; pass value.filled(number)")
+    refuse_other_arrays(value, label)
     if isinstance(value, (str, bytes)) or callable(value):
         raise TypeError(f"{label} is {value!r} ({type(value).__name__}); pass an array or a number")
     try:

@@ -13,7 +13,7 @@ import numpy as np
 from ..ir.node import INPUT, Node, make
 from ..types import TensorType, dtype_name
 from .arguments import fit
-from .variable import Variable
+from .variable import Variable, refuse_other_arrays
 
 
 class Container:
@@ -106,6 +106,7 @@ def shared(value: Any, name: str | None = None, borrow: bool = False) -> SharedV
     """
     if isinstance(value, Variable):
         raise TypeError(f"the value of a shared variable must be an array or a number, not the symbolic {value!r}")
+    refuse_other_arrays(value, f"the value of shared variable {name or ''}".rstrip())
     array = np.asarray(value)
     dtype = dtype_name(array.dtype)
     container = Container(array.astype(dtype, order="C", copy=not borrow))

@@ -132,6 +132,9 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     def __complex__(self) -> complex:
         return complex(self._known("complex()", "x.astype('complex128')"))
 
+    def __format__(self, spec: str) -> str:
+        return format(self._known(f"the format {spec!r}", "the value to a result, and format that") if spec else str(self), spec)
+
     def __index__(self) -> int:
         hint = "nt.take(array, k) for array[k], nt.zeros(k) for np.zeros(k), nt.arange(k) for np.arange(k), ns.scan for range(k)"
         return int(self._known("an index, a size or range()", hint))
@@ -234,10 +237,21 @@ def as_node(value: Any) -> Node:
         return constant(value)
     if isinstance(value, numbers.Number):
         return _number(value)
-    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.dtype == object):
+    if isinstance(value, (list, tuple)) or (type(value) is np.ndarray and value.dtype == object):
         return _nest(value)
+    refuse_other_arrays(value, "an array in the computation")
     array = np.asarray(value)
     return (CAPTURE.array(array) if CAPTURE.array is not None else None) or constant(array)
+
+
+def refuse_other_arrays(value: Any, label: str) -> None:
+    """TypeError for arrays whose operators are not those of an ndarray. `label` begins the message."""
+    if not isinstance(value, np.ndarray) or type(value) is np.ndarray:
+        return
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{label} is a masked array, and its mask would be lost{at_line()}; pass value.filled(number)")
+    if isinstance(value, np.matrix):
+        raise TypeError(f"{label} is a np.matrix, whose * is a product of matrices{at_line()}; pass np.asarray(value), and write @ for *")
 
 
 def _number(value: Any) -> Node:

@@ -106,6 +106,27 @@ def test_masked_arrays_are_refused():
         identity("float64", shape=(None,))(np.ma.masked_array([1.0, 2.0], [True, False]))
 
 
+MASKED, MATRIX = np.ma.masked_array([1.0, 2.0], [True, False]), np.arange(1.0, 5).reshape(2, 2).view(np.matrix)
+OTHER_ARRAYS = {
+    "masked in a step": (lambda: ns.scan(lambda s: s + MASKED, outputs_info=np.ones(2), n_steps=1), "masked array"),
+    "masked first": (lambda: ns.scan(lambda s: MASKED + s, outputs_info=np.ones(2), n_steps=1), "masked array"),
+    "masked in a function": (lambda: ns.jit(lambda x: np.where(MASKED > 1, x, 0))(np.ones(2)), "masked array"),
+    "masked in a list": (lambda: ns.jit(lambda x: np.stack([MASKED, x]))(np.ones(2)), "masked array"),
+    "shared": (lambda: ns.shared(MASKED, name="w"), "value of shared variable w is a masked array"),
+    "a new value": (lambda: ns.shared(np.ones(2), name="w").set_value(MASKED), "masked array"),
+    "a matrix": (lambda: ns.jit(lambda a: a * a)(MATRIX), r"argument a is a np\.matrix"),
+    "a matrix in a step": (lambda: ns.scan(lambda s: MATRIX * s, outputs_info=np.eye(2), n_steps=1), r"np\.matrix"),
+    "a shared matrix": (lambda: ns.shared(MATRIX), r"np\.matrix"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_ARRAYS)
+def test_arrays_with_operators_of_their_own_are_refused_everywhere(name):
+    call, words = OTHER_ARRAYS[name]
+    with pytest.raises((TypeError, ValueError), match=words):
+        call()
+
+
 def test_variables_are_refused():
     with pytest.raises(TypeError, match=r"argument 0 \(x\) is symbolic"):
         identity("float64")(nt.dscalar("y"))
