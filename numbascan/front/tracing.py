@@ -160,20 +160,27 @@ _NO_ARRAY = "setting an array element with a sequence."
 
 def _explained(error: Exception) -> TracerError | None:
     """What NumPy's own words mean where a plain array met a traced value; None for every other error."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith((_NUMPY, "numpy/"))]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((_NUMPY, "numpy/")) and f"{os.sep}scipy{os.sep}" not in frame.filename
+    ]
     line = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     if isinstance(error, IndexError) and str(error).startswith("only integers, slices"):
         return TracerError(
-            f"a NumPy array was indexed with what is no index for it{line}; if that is a traced integer, write nt.take(array, k) or "
-            "nt.as_tensor_variable(array)[k], or pass the array in non_sequences"
+            f"a NumPy array was indexed with what is no index for it{line}; of a traced integer, write nt.take(array, k) or "
+            "nt.as_tensor_variable(array)[k], or pass the array in non_sequences; of a traced mask, np.where(mask, value, array)"
         )
     if isinstance(error, TypeError) and str(error).startswith("expected a sequence of integers or a single integer, got '<"):
         return TracerError(f"a NumPy function was given a traced size{line}; write nt.zeros(k), nt.ones(k) or nt.full(k, value)")
     if isinstance(error, ValueError) and (isinstance(error.__cause__, TracerError) or str(error) == _NO_ARRAY):
         return TracerError(
             f"a traced value was to be put into a NumPy array{line}, which holds numbers only; write np.stack([x, y, ...]), or "
-            "nt.set_subtensor(nt.as_tensor_variable(array)[k], x) for a new array"
+            "nt.set_subtensor(nt.as_tensor_variable(array)[k], x) for a new array, x.astype('float64') for np.float64(x), and "
+            "nt.random.RandomStream for NumPy's random numbers"
         )
+    if isinstance(error, ValueError) and str(error) == "object arrays are not supported":
+        return TracerError(f"a SciPy function was given a traced value{line}; write NumPy's function, or nt's, as nt.solve_triangular")
     return None
 
 

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.special
 
 import numbascan as ns
@@ -201,3 +202,25 @@ def test_errors_behind_a_loop_name_no_scan(mode):
 def test_names_with_braces_are_shown_as_they_are(mode):
     with pytest.raises(IndexError, match=r"index 9 .* in the step of scan 'a\{0\}b\{'$"):
         ns.scan(lambda k, x: x[k], np.array([1, 9]), non_sequences=np.ones(4), name="a{0}b{", mode=mode)
+
+
+def puts_by_a_mask(x):
+    array = np.zeros(2)
+    array[x > 0] = 1
+    return array
+
+
+ELSEWHERE = {
+    "NumPy's random numbers": (lambda x: np.random.default_rng(0).normal(x), rf"{HERE}\).*nt\.random\.RandomStream"),
+    "a number of NumPy": (lambda x: np.float64(x[0]), rf"{HERE}\).*x\.astype\('float64'\)"),
+    "a mask": (puts_by_a_mask, rf"{HERE}\).*np\.where\(mask, value, array\)"),
+    "SciPy": (lambda x: scipy.linalg.solve_triangular(np.eye(2), x), rf"{HERE}\).*nt\.solve_triangular"),
+    "a format": (lambda x: f"{x[0]:.2f}", rf"the format '\.2f' needs a concrete value.*{HERE}"),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_values_that_go_where_they_cannot_name_the_line_and_what_to_write(name):
+    function, words = ELSEWHERE[name]
+    with pytest.raises(TypeError, match=words):
+        ns.jit(function)(np.ones(2))
