@@ -63,9 +63,14 @@ def define_everywhere(blocks: Mapping[int, Any]) -> None:
 def rewritten_blocks(blocks: Mapping[int, Any], states: dict[str, Any], handler: Any) -> dict[int, Any]:
     """The blocks with a local's names changed; those that do not mention it stay as they are."""
     name = states["varname"]
-    return {
-        label: _rewritten({label: block}, states, handler)[label] if name in _names_in(block) else block for label, block in blocks.items()
-    }
+    found = dict(blocks)
+    for label, block in blocks.items():
+        names = _names_in(block)
+        if name in names:
+            changed = _rewritten({label: block}, states, handler)[label]
+            _mentioned[id(changed)] = changed, changed.body, names  # other names of this local are never asked for
+            found[label] = changed
+    return found
 
 
 def run_ssa(blocks: Mapping[int, Any]) -> dict[int, Any]:

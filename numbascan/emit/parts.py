@@ -14,9 +14,10 @@ error in a thread leaves all to one thread, which meets the first error first.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from ..ir.loops import Alias, Alloc, Call, For, Function, Index, Let, Name, Stmt, Store, mul, names_in, sub, walk
 from .text import expression, statements
@@ -83,14 +84,16 @@ def _part(function: Function, loop: For, name: str, fastmath: bool) -> Part | No
 
 def _own(others: Sequence[Stmt]) -> list[Alloc | Alias]:
     """Memory, and views of it, that nothing but the loop uses."""
-    around = list(others)
+    words = {id(stmt): list(_words([stmt])) for stmt in others}
+    mentions = Counter(chain.from_iterable(words.values()))
+    own: dict[int, None] = {}
     while True:
-        for stmt in around:
-            if isinstance(stmt, Alloc | Alias) and stmt.name not in _words([other for other in around if other is not stmt]):
-                around.remove(stmt)
-                break
-        else:
-            return [stmt for stmt in others if isinstance(stmt, Alloc | Alias) and stmt not in around]
+        more = [id(stmt) for stmt in others if isinstance(stmt, Alloc | Alias) and id(stmt) not in own and mentions[stmt.name] == 1]
+        if not more:
+            return [stmt for stmt in others if isinstance(stmt, Alloc | Alias) and id(stmt) in own]
+        own |= dict.fromkeys(more)
+        for place in more:
+            mentions.subtract(words[place])
 
 
 def _is_apart(function: Function, loop: For, own: Sequence[Alloc | Alias], around: Sequence[Stmt]) -> bool:
