@@ -219,6 +219,7 @@ ELSEWHERE = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Calling .* with arguments of dtype=object:DeprecationWarning")  # SciPy 1.18, before it fails
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_values_that_go_where_they_cannot_name_the_line_and_what_to_write(name):
     function, words = ELSEWHERE[name]
