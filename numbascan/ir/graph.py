@@ -78,8 +78,8 @@ def rebuild_with(outputs: Sequence[Node], rule: Callable[[Node], Node | None]) -
         built = node.op.rebuild(node, inputs)
         if built.name is None:
             built.name = node.name
-        if built.origin is None:
-            built.origin = node.origin
+        if built.origin is None or (node.origin is not None and built.op is node.op and built.inputs == inputs):
+            built.origin = node.origin  # of equal nodes from elsewhere, too: messages name the line that was traced last
         done[node] = built
     return tuple(done[node] for node in outputs)
 

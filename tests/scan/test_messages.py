@@ -41,6 +41,24 @@ def test_shapes_that_a_call_of_a_function_fixes_name_op_and_line():
         f(X, X[:2])
 
 
+@pytest.mark.parametrize("mode", ["numba", "python"])
+def test_equal_code_elsewhere_does_not_lend_its_line(mode):
+    """Equal steps are one graph, as long as one of them is held: the line is that of the one that was traced last."""
+    one = lambda k, x: x[k]  # noqa: E731 - one line, to be named
+    other = lambda k, x: x[k]  # noqa: E731
+    for step in (one, other):
+        with pytest.raises(IndexError, match=rf"index 9 .*\({line_of(step)}\)"):
+            ns.scan(step, np.array([1, 9]), non_sequences=np.ones(4), name="s", mode=mode)
+    add = lambda a, b: a + b  # noqa: E731
+    again = lambda a, b: a + b  # noqa: E731
+    functions = []
+    for build in (add, again):
+        a, b = nt.dvectors("a b")
+        functions.append(ns.function([a, b], build(a, b), mode=mode))
+        with pytest.raises(ValueError, match=rf"add: .*broadcast.*\({line_of(build)}\)"):
+            functions[-1](X, X[:2])
+
+
 def test_a_list_of_numbers_is_told_from_an_array():
     with pytest.raises(TypeError, match=r"several sequences.*np\.array\(\[\.\.\.\]\)"):
         ns.scan(lambda x: x, sequences=[1.0, 2.0, 3.0])
