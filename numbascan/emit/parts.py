@@ -86,12 +86,12 @@ def _own(others: Sequence[Stmt]) -> list[Alloc | Alias]:
     """Memory, and views of it, that nothing but the loop uses."""
     words = {id(stmt): list(_words([stmt])) for stmt in others}
     mentions = Counter(chain.from_iterable(words.values()))
-    own: dict[int, None] = {}
+    own: set[int] = set()
     while True:
         more = [id(stmt) for stmt in others if isinstance(stmt, Alloc | Alias) and id(stmt) not in own and mentions[stmt.name] == 1]
         if not more:
             return [stmt for stmt in others if isinstance(stmt, Alloc | Alias) and id(stmt) in own]
-        own |= dict.fromkeys(more)
+        own.update(more)
         for place in more:
             mentions.subtract(words[place])
 
