@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from poison import fill_memory
+
 # The first run of a program compiles it: no deadline per example. All else as Hypothesis has it (on CI: the same examples every time).
 settings.register_profile("compiled", parent=settings(), deadline=None)
 settings.load_profile("compiled")
@@ -21,10 +23,15 @@ os.environ["NUMBASCAN_CACHE_DIR"] = str(CACHE)  # one folder for all workers of 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--without", default="", help="rewrites that every test leaves out where it does not choose itself: names, or all")
+    parser.addoption("--poisoned", action="store_true", help="generated code fills the memory that it takes with NaN, and checks every index")
     parser.addoption("--update-golden", action="store_true", help="write the generated code that is seen now into tests/golden")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--poisoned"):
+        os.environ["NUMBA_BOUNDSCHECK"] = "1"
+        os.environ["NUMBA_CACHE_DIR"] = str(CACHE / "numba")  # helpers of generated code, compiled in the same way
+        fill_memory(pytest.MonkeyPatch())
     from numbascan.modes import Mode
     from numbascan.rewrite.pipeline import PASSES
 
