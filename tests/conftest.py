@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
 from poison import fill_memory
 
 # The first run of a program compiles it: no deadline per example. All else as Hypothesis has it (on CI: the same examples every time).
@@ -23,7 +22,9 @@ os.environ["NUMBASCAN_CACHE_DIR"] = str(CACHE)  # one folder for all workers of 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--without", default="", help="rewrites that every test leaves out where it does not choose itself: names, or all")
-    parser.addoption("--poisoned", action="store_true", help="generated code fills the memory that it takes with NaN, and checks every index")
+    parser.addoption(
+        "--poisoned", action="store_true", help="generated code fills the memory that it takes with NaN, and checks every index"
+    )
     parser.addoption("--update-golden", action="store_true", help="write the generated code that is seen now into tests/golden")
 
 

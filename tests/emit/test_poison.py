@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from poison import fill_memory
 
 from numbascan.emit import cache
-from poison import fill_memory
 
 UNWRITTEN = """import numpy as np
 from numba import njit, types

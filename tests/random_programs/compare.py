@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
@@ -16,7 +16,7 @@ import numpy as np
 import numbascan as ns
 import numbascan.tensor as nt
 
-from . import words
+from . import meetings, words
 from .draw import reference_run
 from .generate import Refused
 from .reference import Noise, leaves, tree_map
@@ -145,16 +145,16 @@ class Run:
     def jitted(self) -> list[Any]:
         """Inside ns.jit, as a function of the arrays."""
         values: list[Any] = []
-        self._replaced(values.append)
+        self.replaced(values.append)
 
         def f(*arrays: Any) -> Any:
             given = iter(arrays)
-            outputs, _ = ns.scan(self.step, **self._replaced(lambda _: next(given)), return_list=True, **self.options)
+            outputs, _ = ns.scan(self.step, **self.replaced(lambda _: next(given)), return_list=True, **self.options)
             return outputs
 
         return list(ns.jit(f, mode=self.mode)(*values)) if not self.shared() else self.called()
 
-    def _replaced(self, replacement: Callable[[Any], Any]) -> dict[str, Any]:
+    def replaced(self, replacement: Callable[[Any], Any]) -> dict[str, Any]:
         """The arguments with something else for each array."""
 
         def leaf(value: Any) -> Any:
@@ -173,7 +173,7 @@ class Run:
             values.append(value)
             return inputs[-1]
 
-        arguments = self._replaced(variable)
+        arguments = self.replaced(variable)
         if "n_steps" in arguments and known():
             inputs.append(nt.lscalar("n_steps"))
             values.append(arguments["n_steps"])
@@ -251,6 +251,9 @@ def differences(program: Program, ways: list[str], known: Callable[[], bool] = l
         try:
             run = Run(program, "python" if "python" in way else None)
             with quiet():
+                if way.startswith("twice"):
+                    _compare_twice(way, run, want)
+                    continue
                 found = _by_way(run, way, want, known)
             compare(way, found, run.final(), _read(program, want) if way.startswith("read") else want)
         except Difference as difference:
@@ -275,7 +278,44 @@ def _nested(margins: list[Any], outputs: list[Any]) -> list[list[Any]]:
     return [[next(given) for _ in leaves(output)] for output in outputs]
 
 
-WAYS = ("python", "called", "at_once", "jit", "out", "out python", "symbolic", "symbolic python", "read", "read python")
+def _compare_twice(way: str, run: Run, want: Expected) -> None:
+    """Two loops of one function, the second or the first of them with fewer steps."""
+    steps = _steps(run.program, want)
+    if run.final() or steps < 2:
+        return
+    fewer = steps - 1 - steps % 2
+    try:
+        want_fewer = expected(meetings.shorter(run.program, fewer))
+    except Refused:
+        return
+    whole, short = meetings.twice(run, steps, fewer, is_first=steps % 3 == 0)
+    compare(way, whole, {}, want)
+    compare(f"{way}, the loop of {fewer} steps", short, {}, want_fewer)
+
+
+def _steps(program: Program, want: Expected) -> int:
+    """The number of steps that a program may run."""
+    if program.n_steps is not None:
+        return program.n_steps
+    probe = replace(program, options={key: value for key, value in program.options.items() if key not in ("keep_last", "save_every")})
+    return len(leaves(reference_run(probe.with_step(until=None))[0])[0])
+
+
+WAYS = (
+    "python",
+    "called",
+    "at_once",
+    "jit",
+    "out",
+    "out python",
+    "symbolic",
+    "symbolic python",
+    "read",
+    "read python",
+    "twice",
+    "twice python",
+    *meetings.WAYS,
+)
 
 
 def _by_way(run: Run, way: str, want: Expected, known: Callable[[], bool]) -> list[Any]:
@@ -285,4 +325,6 @@ def _by_way(run: Run, way: str, want: Expected, known: Callable[[], bool]) -> li
         return run.symbolic(known, lambda outputs: [eval(text, {"out": outputs}) for text in texts])
     if kind == "out":
         return run.into(want.largest)
+    if kind in meetings.WAYS:
+        return meetings.WAYS[kind](run.arguments, run)
     return {"symbolic": lambda: run.symbolic(known), "jit": run.jitted, "at_once": run.at_once}.get(kind, run.called)()

@@ -249,6 +249,19 @@ def traced_index(g: Maker, a: Expr) -> Expr:
     return g.call(g.choice(choices), a, k, exact=True)
 
 
+def cut(g: Maker, a: Expr) -> Expr:
+    """Slices whose lengths only the run knows, two of the same length among them, with the axis added up."""
+    n = g.shape_with_axes(a)[0]
+    i, j = g.scalar("iu"), g.scalar("iu")
+    if not a.traced or g.kind(a) == "b":
+        raise g.refusal
+    low, high = f"{{1}} % {n}", f"{{2}} % {n} + 1"
+    choices = [f"{{0}}[{low}:]", f"{{0}}[:{high}]", f"{{0}}[{low}:{high}]", f"({{0}}[{low}:{high}] * 2)"]
+    choices += [f"({{0}}[{low}:] + {{0}}[:{n} - {low}])", f"({{0}}[{low}:{high}] + {{0}}[{low}:{high}])"]
+    choices += [f"np.cumsum({{0}}[{low}:{high}], axis=0)", f"({{0}}[{low}:] * {{0}}[{low}:])"]
+    return g.call(f"{g.choice(choices)}.sum(axis=0)", a, i, j)
+
+
 def traced_gather(g: Maker, a: Expr) -> Expr:
     shape = g.shape_with_axes(a)
     if not a.traced:
@@ -395,6 +408,7 @@ OPERATIONS: tuple[tuple[float, Operation], ...] = (
     (2.5, index),
     (1, gather),
     (1.2, traced_index),
+    (1, cut),
     (0.5, traced_gather),
     (1.5, put),
     (0.5, put_at),
