@@ -11,7 +11,7 @@ import numpy as np
 
 from .emit.cache import load
 from .emit.ceilings import ceilings
-from .emit.cpu import RESERVED, error_texts, module_text
+from .emit.cpu import FINITE_OR_NOT, RESERVED, error_texts, module_text
 from .emit.sizes import Memory, memory_of, steps_of
 from .emit.work import work_of
 from .errors import CudaUnavailableError, ScanTypeError
@@ -31,7 +31,7 @@ from .oracle.turns import steps_run_again
 from .plan.plan import Plan, plan
 from .plan.save_mem import split_row_reads
 from .profile import Profile
-from .rewrite.pipeline import rewritten
+from .rewrite.pipeline import MOVING, rewritten
 from .types import TensorType
 
 SPECIALISED_DIM = 16  # a dimension up to this length may be compiled in
@@ -174,7 +174,7 @@ class Program:
             compiled = Mode(check_finite=self.mode.check_finite)
             results = debug_run(graph, arguments, lambda graph, name: Program(graph, compiled, name), self.name)
         elif self.mode.check_finite:
-            results = finite_run(graph, arguments)
+            results = finite_run(_plain(graph), arguments)
         else:
             results = interpret(graph, arguments)
         for k, array in enumerate(out or ()):
@@ -192,11 +192,11 @@ class Kernel:
     def __init__(self, graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> None:
         started = perf_counter()
         self.graph = graph
-        without = (*mode.without, "one_step") if mode.check_finite else mode.without  # without a loop there is no step to report
-        lean = rewritten(Graph(graph.inputs, plain_graphs(graph.outputs)), without)
+        lean = rewritten(_plain(graph), (*mode.without, *MOVING) if mode.check_finite else mode.without)
         lean_at = perf_counter()
         self.plan: Plan = plan(split_row_reads(lean), name, given, mode.check_finite, RESERVED)
-        self.text = module_text(self.plan.function, mode.fastmath, mode.threads)
+        fastmath = FINITE_OR_NOT if mode.check_finite else "True"
+        self.text = module_text(self.plan.function, fastmath * mode.fastmath, mode.threads)
         self._error_texts = error_texts(self.plan.function)
         generated = perf_counter()
         self.function: Callable[..., Any] = load(self.text, name)
@@ -221,6 +221,11 @@ class Kernel:
         return [
             value if isinstance(value, np.ndarray) else np.asarray(value, dtype) for value, dtype in zip(results, self._dtypes, strict=True)
         ]
+
+
+def _plain(graph: Graph) -> Graph:
+    """The graph as it is planned, loops without buffers of cotangents."""
+    return Graph(graph.inputs, plain_graphs(graph.outputs))
 
 
 def readable(error: Exception, texts: Mapping[str, str]) -> Exception:

@@ -29,7 +29,7 @@ class Mode:
     target: "numba" (compiled, CPU), "python" (NumPy, one step at a time), "debug" (both, compared at every step), "cuda".
     fastmath: let the compiler reorder floating-point arithmetic.
     threads: at most so many threads for loops over lanes; None for as many as there are cores. Results do not depend on it.
-    check_finite: report the first NaN or infinity.
+    check_finite: report the first NaN or infinity among what steps give: states, outputs, updates.
     without: names of rewrites to leave out, of those in docs/rewrites.md.
 
     Raises ValueError for a target, a number of threads or a rewrite that there is not, TypeError for threads or names of another type.

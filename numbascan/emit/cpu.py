@@ -12,21 +12,23 @@ from .text import statements
 
 RESERVED = (*SCALARS, *SPECIAL, *VECMATH, *MEMORY, *RANDOM, *THREADS, "njit", "types", "linalg", "sorting", "draws", "first", "last")
 """What the text uses besides Python's names."""
+FINITE_OR_NOT = '{"afn", "arcp", "contract", "nsz", "reassoc"}'
+"""Numba's `fastmath` without the promise that nothing is NaN or infinite, on which the compiler takes checks for it away."""
 _LOCATION = re.compile(r" \([^()]*, line \d+\)")
 _CALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\(")  # exp(x), not np.exp(x)
 _NUMBA_NAMES = {"bool": "boolean"}
 
 
-def module_text(function: Function, fastmath: bool = False, threads: int | None = None) -> str:
+def module_text(function: Function, fastmath: str = "", threads: int | None = None) -> str:
     """The whole module: imports, messages, signature, function. All it needs is written in it, but for named helpers of numbascan.
 
-    Loops over lanes run in so many threads, None for as many as there are processors.
+    `fastmath`: Numba's option, if it is to be given. Loops over lanes run in so many threads, None for as many as there are processors.
     """
     messages = _named_messages(function)
-    parts = parts_of(function, fastmath)  # for one thread, too: the same machine code gives the same bits
+    options = ['error_model="numpy"', "nogil=True", *([f"fastmath={fastmath}"] if fastmath else [])]
+    parts = parts_of(function, ", ".join(options))  # for one thread, too: the same machine code gives the same bits
     body = "\n".join(_body(function, parts, messages, threads or 0))
     functions = [line for part in parts for line in (*part.function(messages), "", "")]
-    options = ["cache=True", 'error_model="numpy"', "nogil=True", *(["fastmath=True"] if fastmath else [])]
     types = [_type_name(argument) for argument in function.arguments]
     signature = f"({types[0]},)" if len(types) == 1 else f"({', '.join(types)})"
     lines = [
@@ -37,7 +39,7 @@ def module_text(function: Function, fastmath: bool = False, threads: int | None 
         "",
         "",
         *functions,
-        f"@njit({signature}, {', '.join(options)})",
+        f"@njit({signature}, cache=True, {', '.join(options)})",
         f"def {function.name}({', '.join(argument.name for argument in function.arguments)}):",
         body,
         "",

@@ -36,13 +36,12 @@ class Part:
     own: Sequence[Alloc | Alias]
     reads: Sequence[str]
 
-    fastmath: bool
+    options: str
 
     def function(self, messages: Mapping[str, str]) -> list[str]:
         """The lines of its definition."""
         head = f"def {self.name}({', '.join(('first', 'last', *self.reads))}):"
-        fastmath = ", fastmath=True" if self.fastmath else ""
-        return [f'@njit(error_model="numpy", nogil=True{fastmath})', head, *statements([*self.own, _any_passes(self.loop)], messages)]
+        return [f"@njit({self.options})", head, *statements([*self.own, _any_passes(self.loop)], messages)]
 
     def call(self, most: int) -> list[str]:
         """The lines that stand for the loop; in at most so many threads, 0 for as many as there are processors."""
@@ -60,17 +59,17 @@ class Part:
         return mul(steps if is_known else OFTEN, max(operations_in(time.body), 1))
 
 
-def parts_of(function: Function, fastmath: bool) -> list[Part]:
-    """The loops of a function that are to be shared out."""
+def parts_of(function: Function, options: str) -> list[Part]:
+    """The loops of a function that are to be shared out; `options`: of the decorator of each."""
     found: list[Part] = []
     for stmt in function.body:
         if isinstance(stmt, For) and stmt.kind == "lanes" and any(isinstance(one, For) and one.kind == "time" for one in walk(stmt.body)):
-            part = _part(function, stmt, f"{function.name}_lanes" + f"_{len(found) + 1}" * bool(found), fastmath)
+            part = _part(function, stmt, f"{function.name}_lanes" + f"_{len(found) + 1}" * bool(found), options)
             found += [part] if part else []
     return found
 
 
-def _part(function: Function, loop: For, name: str, fastmath: bool) -> Part | None:
+def _part(function: Function, loop: For, name: str, options: str) -> Part | None:
     """The loop as a function; None where its passes have more in common than what they read and the arrays they write to."""
     others = [stmt for stmt in function.body if stmt is not loop]
     own = _own(others)
@@ -79,7 +78,7 @@ def _part(function: Function, loop: For, name: str, fastmath: bool) -> Part | No
     if changed - _made(loop.body) or _made(loop.body) & set(_words(around)) or not _is_apart(function, loop, own, around):
         return None
     known = _made(around) | {argument.name for argument in function.arguments}
-    return Part(name, loop, own, [word for word in _words([*own, _any_passes(loop)]) if word in known], fastmath)
+    return Part(name, loop, own, [word for word in _words([*own, _any_passes(loop)]) if word in known], options)
 
 
 def _own(others: Sequence[Stmt]) -> list[Alloc | Alias]:

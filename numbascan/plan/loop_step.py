@@ -67,6 +67,11 @@ class Step:
         new = {result.position: self._new_row(result) for result in self.results}
         stop = None if spec.until is None else self._condition(spec.until)
         self._check_shapes()
+        if scope.kernel.check_finite:  # while states are as the step read them
+            if not spec.waits:
+                self._tell_lane()
+            for result in self.results:
+                self._check_finite(result, new[result.position])
         for result in self.results:
             if not isinstance(result.store, LocalState):
                 self._store_rows(result, new[result.position])
@@ -74,11 +79,6 @@ class Step:
         for result in self.results:
             if isinstance(result.store, LocalState):
                 self._store_rows(result, dict(result.store.lags[0]))
-        if scope.kernel.check_finite:
-            if not spec.waits:
-                self._tell_lane()
-            for result in self.results:
-                self._check_finite(result, scope.value(result.write), new[result.position])
         if stop is not None and self.steps is not None:
             self.builder.emit(If(stop, [Let(self.steps.name, add(self.t, 1), is_new=False), Break()]))
 
@@ -164,8 +164,11 @@ class Step:
         """The elements of a small row, each in a form that later writes cannot change; None for a row in memory."""
         if not is_small(result.write):
             return None
-        value = self.scope.value(result.write)
-        return {index: cast(value.at(index), result.write.type.dtype) for index in indices_of(result.write.type.shape)}
+        value, type_ = self.scope.value(result.write), result.write.type
+        elements = {index: cast(value.at(index), type_.dtype) for index in indices_of(type_.shape)}
+        if not self._is_checked(result):
+            return elements
+        return {index: self.builder.let(result.name, element, hoist=False) for index, element in elements.items()}  # read twice
 
     def _condition(self, until: Node) -> Expr:
         condition = cast(self.scope.value(until).at(()), "bool")
@@ -183,27 +186,26 @@ class Step:
             if isinstance(stmt, Fail) and stmt.error == "FloatingPointError":
                 stmt.message, stmt.numbers = messages.in_lane(stmt.message, len(stmt.numbers)), (*stmt.numbers, self.t)
 
-    def _check_finite(self, result: Result, value: Value, elements: Elements | None) -> None:
-        """Fails at the first step whose result is not finite."""
-        write = result.write
-        if write.type.kind not in "fc":
-            return
-        message = messages.not_finite(self.spec, result.name, write)
-        if isinstance(result.store, LocalState):
-            value = result.store.last(0)
-        elif elements is not None:
-            value = InLocals(value.type, value.dims, elements, self.builder, self.builder.block)
-        template = Template("math.isfinite({0})" if write.type.kind == "f" else "np.isfinite({0})")
+    def _is_checked(self, result: Result) -> bool:
+        return self.scope.kernel.check_finite and result.write.type.kind in "fc"
 
-        def check(index: Indices) -> None:
-            finite = Apply("bool", template, (value.at(index),))
+    def _check_finite(self, result: Result, elements: Elements | None) -> None:
+        """Fails at the first step whose result is not finite."""
+        if not self._is_checked(result):
+            return
+        message = messages.not_finite(self.spec, result.name, result.write)
+        template = Template("math.isfinite({0})" if result.write.type.kind == "f" else "np.isfinite({0})")
+
+        def check(element: Expr) -> None:
+            finite = Apply("bool", template, (element,))
             self.builder.emit(If(negated(finite), [Fail("FloatingPointError", message, (self.t,))]))
 
         if elements is not None:
-            for index in indices_of(write.type.shape):
-                check(index)
+            for element in elements.values():
+                check(element)
         else:
-            nest(self.builder, value.dims, check)
+            row = self.scope.value(result.write)
+            nest(self.builder, row.dims, lambda index: check(row.at(index)))
 
     def _store_buffers(self) -> None:
         """Writes of mit_mots: all are computed before the first is stored."""

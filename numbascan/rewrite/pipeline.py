@@ -36,6 +36,9 @@ PASSES: tuple[Pass, ...] = (
     remove_unused,
 )
 
+MOVING = tuple(dict.fromkeys(rewrite.__name__ for rewrite in PASSES if rewrite is not push_out_non_seq))
+"""Those after which steps may have other results, or have them in other loops: `check_finite` reports those that were written."""
+
 
 def rewritten(graph: Graph, without: Collection[str] = ()) -> Graph:
     """An equal graph that costs less."""

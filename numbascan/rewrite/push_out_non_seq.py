@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute, toposort, users
-from ..ir.node import ITEM, Node, constant_value, new_input, outputs_of
+from ..ir.node import INPUT, ITEM, Node, constant_value, new_input, outputs_of
 from ..ir.ports import LoopSpec, NonSeq, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import call, cast, counted, dims_of, expand, where
-from ..ops.card import Card
+from ..ops.card import Card, apply
+from ..ops.links import DISCONNECTED
 from ..ops.lowering import Contract, Elementwise, Fold, Library, Passes, View
-from .replace import opened, with_loops
+from .replace import opened, placed, with_loops
 from .step import Kind, kinds
 
 CHEAP = frozenset(
@@ -50,9 +51,20 @@ def _changed(loop: Node) -> Sequence[Node] | None:
     reads = {node: new_input(value.type, node.name) for node, value in zip(found, outer, strict=True)}
     ports = tuple(NonSeq(value, reads[node]) for node, value in zip(found, outer, strict=True))
     new = replace(spec, non_seqs=(*spec.non_seqs, *ports))
-    node = scan_node(settled(new.with_inner(new.inner_inputs(), substitute(spec.inner_outputs(), reads))))
+    writes = tuple(map(_with_line, spec.inner_outputs(), substitute(spec.inner_outputs(), reads)))
+    node = scan_node(settled(new.with_inner(new.inner_inputs(), writes)))
     node.origin = node.origin or loop.origin
     return outputs_of(node)
+
+
+def _with_line(write: Node, inner: Node) -> Node:
+    """What stands for a result, with the line of the user's code, which messages name; what a step only reads has none."""
+    if inner.op is not INPUT or inner is write:
+        return inner
+    with placed(write):
+        result = apply(DISCONNECTED, inner)
+    result.name = write.name
+    return result
 
 
 def _leaving(spec: LoopSpec) -> list[Node]:
