@@ -55,7 +55,8 @@ class Block:
         self.parent, self.is_branch = parent, is_branch
         self.stmts: list[Stmt] = []
         self.memo: dict[tuple[Scope, Node, tuple[Index, ...]], Expr] = {}
-        self.checked: set[Expr] = set()  # what holds from here on
+        self.checked: set[Expr] = set()  # what holds from here to the end of the block
+        self.equal: dict[Index, Index] = {}  # dimensions that were checked to be another one, to the end of the block
         self.depth: int = 0 if parent is None else parent.depth + 1
 
     def lookup(self, key: tuple[Scope, Node, tuple[Index, ...]]) -> Expr | None:
@@ -82,10 +83,9 @@ class Builder:
         self.spills: dict[tuple[int, int], tuple[object, str]] = {}
         self.counters: set[str] = set()  # names of loop indices; only other loops may use them again
         self.used = {*RESERVED, *taken}
-        self.equal: dict[Index, Index] = {}
         self.sides: dict[Index, tuple[Index, ...]] = {}  # of a dimension that a choice between branches tells, what each branch makes it
         self.fixed: dict[str, Index] = {}  # locals that get one value, and what it is
-        self.moving: set[str] = set()  # those that may get others
+        self.moving: set[str] = set()  # those that may still get others
         self.scan = ""  # the name of the innermost loop whose step is made
 
     # names ----------------------------------------------------------------------------------------------------------
@@ -144,11 +144,23 @@ class Builder:
             return value
         if isinstance(value, int):
             return Literal(dtype, value)
-        block = self._hoisted(value, keep_branch=True) if hoist else self.block
+        return self._held(hint, value, self._hoisted(value, keep_branch=True) if hoist else self.block)
+
+    def _held(self, hint: str | None, value: Expr, block: Block) -> Name:
         name = self.fresh(hint, "v", block)
         self.fixed[name] = value
         block.stmts.append(Let(name, value))
         return Name(value.dtype, name)
+
+    def settled(self, hint: str, number: Index) -> Index:
+        """A number that stays what it is now: itself, or a local where it reads elements or a local that may get other values."""
+        if isinstance(number, int) or self._is_lasting(number):
+            return number
+        return self._held(hint, number, self._hoisted(number, keep_branch=True))
+
+    def _is_lasting(self, *exprs: Index) -> bool:
+        """Does what is known of `exprs` hold as long as the block does in which all that they read is defined?"""
+        return not any(is_element or name in self.moving for expr in exprs for name, is_element in names_in(expr))
 
     def variable(self, hint: str | None, value: Index, dtype: str) -> Name:
         """A local of the current block that will be given other values later."""
@@ -159,6 +171,10 @@ class Builder:
 
     def assign(self, name: Name, value: Index) -> None:
         self.emit(Let(name.name, value, is_new=False))
+
+    def stay(self, names: Iterable[str]) -> None:
+        """Says that variables have their last values: the loop that changed them has ended."""
+        self.moving.difference_update(names)
 
     def _hoisted(self, *exprs: Index, keep_branch: bool = False) -> Block:
         """The home of `exprs`, or the nearest block around the current one that is no further out than a branch allows."""
@@ -202,7 +218,7 @@ class Builder:
         block = self._hoisted(condition, *numbers, keep_branch=True)
         if condition == Literal("bool", True) or self._is_count(condition) or self._is_checked(condition, block):
             return
-        if not any(is_element or name in self.moving or name in self.shapes for name, is_element in names_in(condition)):
+        if self._is_lasting(condition):
             block.checked.add(condition)
         block.stmts.append(If(negated(condition), [Fail(error, message, numbers)]))
 
@@ -227,30 +243,26 @@ class Builder:
         return isinstance(number, Length)
 
     def same(self, a: Index, b: Index, error: str, message: str) -> None:
-        """Both dimensions must be equal: seen now, checked before, or checked at run time."""
+        """Both dimensions must be equal: seen now, checked before, or checked at run time. They are one until the check's block ends."""
         a, b = self.representative(a), self.representative(b)
         if a == b:
             return
         self.check(compare("==", a, b), error, message, a, b)
-        if not isinstance(b, int) and self.home_of(a).depth < self.home_of(b).depth:
+        block = self._hoisted(a, b, keep_branch=True)
+        if isinstance(a, int) or (not isinstance(b, int) and self.home_of(a).depth < self.home_of(b).depth):
             a, b = b, a  # what is known in more places stands for both
-        if not isinstance(a, int) and not self._in_branch():
-            self.equal[a] = b
-        elif not isinstance(b, int) and not self._in_branch():
-            self.equal[b] = a
+        if not isinstance(a, int) and self._is_lasting(a, b):
+            block.equal[a] = b
 
     def representative(self, a: Index) -> Index:
-        while a in self.equal:
-            a = self.equal[a]
-        return a
-
-    def _in_branch(self) -> bool:
+        """What stands, here, for a dimension and all that are equal to it."""
         block: Block | None = self.block
         while block is not None:
-            if block.is_branch:
-                return True
-            block = block.parent
-        return False
+            if a in block.equal:
+                a, block = block.equal[a], self.block
+            else:
+                block = block.parent
+        return a
 
     # nesting --------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from ..ir.ports import LoopSpec, Seq
 from ..ops.card import Card
 from .builder import Builder, negated
 from .place import is_small
-from .save_mem import All, Every, Last, LastRows, Path, Request, is_loop_rows
+from .save_mem import All, Every, Last, LastRows, Lengths, Path, Request, is_loop_rows
 from .scope import Scope, cast, nest, scalar_name
 from .storage import LocalState, NextRow, RingState, Rows, RowState, StateStore, Waiting, is_kept
 from .thinning import Thinning
@@ -129,7 +129,7 @@ class Step:
                 place = result.store.target(self.t)
                 if place is not None:
                     places.append(NextRow(self.builder, place, self._changed_shape(result)))
-            places += [rows for request, rows in result.sinks.items() if not isinstance(request, Every)]
+            places += [rows for request, rows in result.sinks.items() if not isinstance(request, Every | Lengths)]
             if places:
                 targets.setdefault(result.write, []).extend(places)
         return targets
@@ -240,7 +240,7 @@ class Step:
                 with builder.branch() as kept:
                     copied(self.scope, source, place)
                 builder.emit(If(is_kept(self.t, request.start, request.k), kept))
-            elif not is_done and self.scope.placed.get(write) is not rows:
+            elif not is_done and not isinstance(request, Lengths) and self.scope.placed.get(write) is not rows:
                 copied(self.scope, source, place)
         target = None if result.store is None else result.store.target(self.t)
         if target is not None and not is_done:

@@ -68,5 +68,5 @@ def _result(scope: Scope, name: str, type_: TensorType, made: Sequence[_Made]) -
         place = len(one.side) if one.before is None else next(k for k, stmt in enumerate(one.side) if stmt is one.before)
         one.side.insert(place, Alloc(name, one.dims, type_.dtype))
     dims = tuple(Length("int64", name, k) if dim is None else dim for k, dim in enumerate(type_.shape))
-    builder.sides.update({dim: tuple(one.dims[k] for one in made) for k, dim in enumerate(dims)})
+    builder.sides.update({dim: tuple(one.dims[k] for one in made) for k, dim in enumerate(dims) if not isinstance(dim, int)})
     return InMemory(type_, dims, name)

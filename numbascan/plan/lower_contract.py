@@ -137,6 +137,7 @@ class _Contraction:
             self.builder.assign(accumulator, cast(self.total(accumulator, term), self.dtype))
 
         nest(self.builder, [self.extents[label] for label in self.summed], body, letters="klmnpq")
+        self.builder.stay([accumulator.name])
 
     def by_loops(self, dims: Indices, place: InMemory) -> None:
         """Loops in axpy order where that is contiguous, else a sum per element."""

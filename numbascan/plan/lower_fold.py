@@ -103,6 +103,7 @@ def _reduced(scope: Scope, node: Node, kind: Fold, operand: Value, axes: Sequenc
         _advance(scope, accumulators, kind.step(accumulators, element, position))
 
     nest(builder, [operand.dims[axis] for axis in axes], body, letters="klmnpqij" if fixed else "ijklmnpq")
+    builder.stay(accumulator.name for accumulator in accumulators)
     return cast(kind.finish(accumulators), node.type.dtype)
 
 

@@ -18,7 +18,7 @@ from ..types import TensorType
 from .inplace import updated_in_place
 from .loop_step import Result, Step
 from .place import is_small
-from .save_mem import All, Every, Last, LastRows, Path, Request, Thinned, requests
+from .save_mem import All, Every, Last, LastRows, Lengths, Path, Request, Thinned, requests
 from .scope import Scope, cast
 from .storage import LocalState, PathState, RingState, Rows, RowState, StateStore, Tail, every_count, write_initial
 from .thinning import Thinning
@@ -58,11 +58,12 @@ class _Loop:
             Step(self.scope, self.spec, t, results, buffers, steps).make(self._in_place)
         self.builder.home.update(homes)
         self.builder.written.update(dict.fromkeys(homes, outer_block))
+        self.builder.stay([*homes, "" if steps is None else steps.name])
         return [*buffers, *(self._finished(result) for result in results)]
 
     def _is_free(self, results: Sequence[Result]) -> bool:
         """Does no step wait for another one? Then they may run in any order."""
-        return not self.spec.waits and all(isinstance(request, All | Every) for result in results for request in result.kinds())
+        return not self.spec.waits and all(isinstance(request, All | Every | Lengths) for result in results for request in result.kinds())
 
     # before the loop ------------------------------------------------------------------------------------------------
 
@@ -71,7 +72,7 @@ class _Loop:
         element = self.scope.value(self.spec.n_steps).at(())
         if isinstance(element, Literal):
             return int(element.value.real)
-        n_steps = self.builder.let("n_steps", cast(element, "int64"))
+        n_steps = self.builder.settled("n_steps", self.builder.let("n_steps", cast(element, "int64")))
         self._fitting = self._lengths(self.spec.n_steps)
         if not self._fitting and not _is_clamped(self.spec.n_steps):
             self.builder.check(compare(">=", n_steps, 0), "ValueError", messages.negative_steps(self.spec), n_steps)
@@ -193,6 +194,8 @@ class _Loop:
                 elif (around := self._row_around(result)) is not None:
                     rows.array, rows.dims, rows.lead = around.array, around.dims[1:], around.lead
                 result.sinks[request] = rows
+            elif isinstance(request, Lengths) and result.store is None:
+                result.sinks[request] = Rows(self.builder, f"{result.name}_lengths", row, 0, 0, owner)
             elif isinstance(request, LastRows):
                 result.sinks[request] = Rows(self.builder, f"{result.name}_tail", row, request.k, 0, owner)
             elif isinstance(request, Every):
@@ -255,6 +258,9 @@ class _Loop:
                 elements: dict[tuple[int, ...], Expr] = dict(result.last)
                 return InLocals(result.write.type, result.dims, elements, self.builder, self.builder.block, f"{result.name}_last")
             return result.sinks[request].place(result.sinks[request].dims)
+        if isinstance(request, Lengths):
+            dims = result.sinks[request].dims if result.store is None else result.store.dims
+            return Computed(shape, (self.steps, *dims), _nothing_left)
         if isinstance(request, LastRows):
             return Tail(result.sinks[request], request.k).value(self.steps, shape)
         assert isinstance(request, Every)

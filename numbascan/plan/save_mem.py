@@ -2,7 +2,7 @@
 
 A result of which only the end, or every k-th row, is read costs memory for those rows alone. What the readers may be:
 `out[-1]` (Last), `out[-k:]` (Tail), `out[s::k]` (Every), the rows from the initial ones on, as gradients read them (Path), states evenly
-apart, as many as there is room for (Thinned), anything else (All).
+apart, as many as there is room for (Thinned), no row, only how long they are (Lengths), anything else (All).
 """
 
 from __future__ import annotations
@@ -54,7 +54,12 @@ class Thinned:
     most: Node | int
 
 
-Request = All | Last | LastRows | Every | Path | Thinned
+@dataclass(frozen=True)
+class Lengths:
+    """No row, but how long the rows are: all must have one length."""
+
+
+Request = All | Last | LastRows | Every | Path | Thinned | Lengths
 
 
 def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[dict[Node, Request]]:
@@ -64,7 +69,11 @@ def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequen
         if source in outputs:
             found[position][source] = All()
         for reader in readers[source]:
-            if reader is source or reader.op.name == "dim":  # noted as an output; asks for no row
+            if reader is source:  # noted as an output
+                continue
+            if reader.op.name == "dim":
+                if reader.attr("axis") != 0:
+                    found[position].setdefault(source, Lengths())
                 continue
             request = _state_request(reader, node) or row_request(reader)
             found[position][source if isinstance(request, All) else reader] = request

@@ -79,4 +79,7 @@ def _number(scope: Scope, node: Node | int) -> Index:
     for part in toposort([node], stop=list(scope.env)):
         scope.make(part)
     element = scope.value(node).at(())
-    return int(element.value.real) if isinstance(element, Literal) else scope.builder.let(node.name or "slots", cast(element, "int64"))
+    if isinstance(element, Literal):
+        return int(element.value.real)
+    name = node.name or "slots"
+    return scope.builder.settled(name, scope.builder.let(name, cast(element, "int64")))

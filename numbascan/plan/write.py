@@ -15,12 +15,12 @@ from .values import Indices, InLocals, InMemory, Value, indices_of
 
 
 def fixed_dims(scope: Scope, node: Node, dims: Indices) -> Indices:
-    """`dims` with what the type knows put in: a fixed number beats an expression, which must agree at run time."""
+    """`dims` with what the type knows put in: a fixed number beats an expression, which must agree at run time. They stay what they are."""
     result: list[Index] = []
     for axis, (known, found) in enumerate(zip(node.type.shape, dims, strict=True)):
         if known is not None and not isinstance(found, int):
             scope.builder.same(found, known, "ValueError", f"{node.op.name}: dimension {axis} is {{0}}, expected {{1}}")
-        result.append(found if known is None else known)
+        result.append(scope.builder.settled("length", found) if known is None else known)
     return tuple(result)
 
 
