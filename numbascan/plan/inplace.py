@@ -1,100 +1,84 @@
 """ScanInplaceOptimizer: where a state may be updated in its own row.
 
-A new row may overwrite the old one element by element if every element depends on the old row at its own place alone, and nothing
-that is computed later reads the old row. The same holds for a row of which a step replaces a part, such as a stack of checkpoints. Not
-handled: states with several taps, rows that another state takes over.
+A step overwrites rows last of all, when everything else that it reads and stores has been computed. So a new row may overwrite the old
+one where nothing in the step reads the new row, and what is computed while rows are overwritten meets the old row before that:
+
+- its own loop reads the old row at the index that it writes alone, or replaces a part of it (as in a stack of checkpoints) unread;
+- the loops that overwrite other rows, and read this one, come first.
+
+Not handled: states with several taps, rows that another state takes over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 
-from ..ir.graph import users
+from ..ir.graph import toposort, users
 from ..ir.node import Node
 from ..ir.ports import LoopSpec, State
 from ..ops.card import Card
 from ..ops.lowering import Elementwise, Generate, Passes, View
-from .place import Place, is_small, placements
+from .place import Place, placements
 
-Readers = Mapping[Node, Sequence[Node]]
+Places = Mapping[Node, Place]
+Reads = Mapping[State, Set[Node]]  # what the loop that writes a state's new row reads
 
 
-def updated_in_place(spec: LoopSpec) -> list[Node]:
-    """The results of a step that may overwrite the row that they come from, if nobody keeps rows, in the order in which a step has to.
-
-    A row may be read for other such results, which then come before: each in a loop of its own, or in one loop at the same element.
-    """
+def updated_in_place(spec: LoopSpec, candidates: Set[Node]) -> list[Node]:
+    """Those of the `candidates`, new rows of which nobody keeps old ones, that overwrite the old row, in the order in which a step has to
+    make them: after all the rest."""
     outputs = spec.inner_outputs()
     readers = users(outputs)
     places = placements(outputs, readers)
     ports = [*spec.states, *(State(carry.shared, (-1,), (carry.read,), carry.write) for carry in spec.carries)]
-    parts = [port for port in ports if _replaces_part(outputs, port, readers, places)]
-    behind = {port: _computed_in(port.write, places) for port in ports if _maps_elements(outputs, port, readers, places)}
-    of_parts = {port.reads[0] for port in parts}
-    reads = {port: {parent for node in nodes for parent in node.inputs} for port, nodes in behind.items()}
-    left = [port for port in behind if of_parts.isdisjoint(reads[port])]
-    while True:
-        known = {port: set().union(*(behind[one] for one in left if one is port or not is_small(one.write))) for port in left}
-        kept = [port for port in left if known[port].issuperset(readers.get(port.reads[0], ()))]
-        if len(kept) == len(left):
-            ordered = _ordered(left, reads)
-            if len(ordered) == len(left):
-                return [port.write for port in (*parts, *ordered)]
-            kept = ordered + [port for port in left if port not in ordered][1:]  # rows that are each read for the other: one stays
-        left = kept
+    reads: dict[State, Set[Node]] = {}
+    for port in ports:
+        is_last = port.write in candidates and port.taps == (-1,) and outputs.count(port.write) == 1 and not readers[port.write]
+        if is_last and (_maps_elements(port, places) or _replaces_part(port, places)):
+            reads[port] = {parent for node in _computed_in(port.write, places) for parent in node.inputs}
+    return [port.write for port in _ordered(reads)]
 
 
-def _ordered(ports: Sequence[State], reads: Mapping[State, Set[Node]]) -> list[State]:
-    """Ports, each behind those for which its row is read, as far as they do not go in a circle."""
-    found: list[State] = []
-    while True:
-        left = [port for port in ports if port not in found]
-        ready = [port for port in left if not any(port.reads[0] in reads[other] for other in left if other is not port)]
-        if not ready:
-            return found
-        found += ready
+def _ordered(reads: Reads) -> list[State]:
+    """States, each behind those for which its row is read; of rows that are each read for the other one is left out."""
+    left, found = dict(reads), []
+    while left:
+        port, behind = next(iter(left)), []
+        while port not in behind and (reader := _reader(port, left)) is not None:
+            behind.append(port)
+            port = reader
+        if port not in behind:
+            found.append(port)
+        del left[port]
+    return found
 
 
-def _replaces_part(outputs: Sequence[Node], state: State, readers: Readers, places: Mapping[Node, Place]) -> bool:
-    """Does a step write into a part of the row, when all that reads the old row has been computed?"""
+def _reader(port: State, reads: Reads) -> State | None:
+    """Another state for which the row of `port` is read."""
+    return next((other for other, nodes in reads.items() if other is not port and port.reads[0] in nodes), None)
+
+
+def _replaces_part(state: State, places: Places) -> bool:
+    """Does a step write into a part of the row, for which it reads nothing else of it?"""
     write, read = state.write, state.reads[0]
     is_part = isinstance(write.op, Card) and isinstance(write.op.lower, Passes) and write.op.lower.inside is not None
-    if not is_part or state.taps != (-1,) or write.inputs[0] is not read or outputs.count(write) != 1 or read in outputs:
-        return False
-    if readers[write]:
-        return False
-    stack, seen = [read], {read}
-    while stack:
-        node = stack.pop()
-        for reader in readers[node]:
-            if reader is write:
-                if node is not read or write.inputs.count(read) > 1:
-                    return False
-            elif _is_read_later(reader, places) and reader not in seen:
-                if reader in outputs:
-                    return False
-                seen.add(reader)
-                stack.append(reader)
-    return True
+    inputs = [parent for node in _computed_in(write, places) for parent in node.inputs]
+    return is_part and write.inputs[0] is read and inputs.count(read) == 1
 
 
-def _is_read_later(node: Node, places: Mapping[Node, Place]) -> bool:
+def _is_read_later(node: Node, places: Places) -> bool:
     """Is a value computed only where it is read, and not at once?"""
     is_view = isinstance(node.op, Card) and isinstance(node.op.lower, View | Generate)
     return is_view or places.get(node) is Place.INLINE
 
 
-def _maps_elements(outputs: Sequence[Node], state: State, readers: Readers, places: Mapping[Node, Place]) -> bool:
+def _maps_elements(state: State, places: Places) -> bool:
     """Does every element of the new row depend on the old one at its own place alone?"""
     read, write = state.reads[0], state.write
-    if state.taps != (-1,) or write is read or outputs.count(write) != 1 or read in outputs:
-        return False
-    if not isinstance(write.op, Card) or not isinstance(write.op.lower, Elementwise):
-        return False
-    return not readers[write] and _reads_aligned(write, read, places)
+    return isinstance(write.op, Card) and isinstance(write.op.lower, Elementwise) and _reads_aligned(write, read, places)
 
 
-def _computed_in(write: Node, places: Mapping[Node, Place]) -> set[Node]:
+def _computed_in(write: Node, places: Places) -> set[Node]:
     """The nodes that are computed in the loop that writes `write`."""
     found, stack = {write}, [write]
     while stack:
@@ -105,7 +89,7 @@ def _computed_in(write: Node, places: Mapping[Node, Place]) -> set[Node]:
     return found
 
 
-def _reads_aligned(write: Node, read: Node, places: Mapping[Node, Place]) -> bool:
+def _reads_aligned(write: Node, read: Node, places: Places) -> bool:
     """Do the values computed inside the write's loop read the state at the loop's own index alone?"""
     stack, seen = [write], {write}
     while stack:
@@ -124,6 +108,4 @@ def _reads_aligned(write: Node, read: Node, places: Mapping[Node, Place]) -> boo
 
 
 def _depends(node: Node, read: Node) -> bool:
-    from ..ir.graph import toposort
-
     return read in toposort([node])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..ir import messages
@@ -14,7 +14,7 @@ from .builder import Builder, negated
 from .place import is_small
 from .save_mem import All, Every, Last, LastRows, Lengths, Path, Request, is_loop_rows
 from .scope import Scope, cast, nest, scalar_name
-from .storage import LocalState, NextRow, RingState, Rows, RowState, StateStore, Waiting, is_kept
+from .storage import LocalState, NextRow, RingState, Rows, StateStore, Waiting, is_kept
 from .thinning import Thinning
 from .values import Computed, Indices, InLocals, InMemory, Value, indices_of
 from .write import copied
@@ -50,8 +50,9 @@ class Step:
         self.t, self.results, self.buffers, self.steps = t, results, buffers, steps
 
     def make(self, in_place: Sequence[Node]) -> None:
-        """`in_place`: the results that may overwrite the row that they come from, in the order in which they have to."""
+        """`in_place`: the results that overwrite the row that they come from, in the order in which they have to; all else comes before."""
         spec = self.spec
+        self.overwrites = bool(in_place or self.buffers)  # memory that the step has read
         outputs = spec.inner_outputs()
         scope = Scope(self.outer.kernel, outputs, {}, self._targets())
         self.scope = scope
@@ -60,21 +61,16 @@ class Step:
         for result in self.results:
             for thinning in result.thinned.values():
                 thinning.keep(scope, self.t)
-        in_rows = {result.write for result in self.results if isinstance(result.store, RowState)}
-        scope.run(last=[write for write in in_place if write in in_rows])
-        # `run` leaves small results as expressions: they are read before any state changes
-        self._store_buffers()
+        scope.run(last=in_place)
         new = {result.position: self._new_row(result) for result in self.results}
         stop = None if spec.until is None else self._condition(spec.until)
-        self._check_shapes()
-        if scope.kernel.check_finite:  # while states are as the step read them
-            if not spec.waits:
-                self._tell_lane()
-            for result in self.results:
-                self._check_finite(result, new[result.position])
-        for result in self.results:
-            if not isinstance(result.store, LocalState):
-                self._store_rows(result, new[result.position])
+        if scope.kernel.check_finite and not spec.waits:
+            self._tell_lane()
+        self._store_all([result for result in self.results if result.write not in in_place], new)
+        self._store_buffers()
+        for write in in_place:
+            scope.make(write)
+        self._store_all([result for result in self.results if result.write in in_place], new)
         self._rotate(new)
         for result in self.results:
             if isinstance(result.store, LocalState):
@@ -166,9 +162,13 @@ class Step:
             return None
         value, type_ = self.scope.value(result.write), result.write.type
         elements = {index: cast(value.at(index), type_.dtype) for index in indices_of(type_.shape)}
-        if not self._is_checked(result):
-            return elements
-        return {index: self.builder.let(result.name, element, hoist=False) for index, element in elements.items()}  # read twice
+        if self._is_checked(result):
+            return {index: self.builder.let(result.name, element, hoist=False) for index, element in elements.items()}  # read twice
+        return {index: self._held(element, f"{result.name}_next") for index, element in elements.items()} if self.overwrites else elements
+
+    def _held(self, expr: Expr, hint: str) -> Expr:
+        """What an expression reads of memory before the step overwrites any."""
+        return self.builder.let(hint, expr, hoist=False) if any(is_element for _, is_element in names_in(expr)) else expr
 
     def _condition(self, until: Node) -> Expr:
         condition = cast(self.scope.value(until).at(()), "bool")
@@ -221,12 +221,17 @@ class Step:
         for value, place in kept:
             copied(self.scope, value, place)
 
-    def _check_shapes(self) -> None:
-        """A state's new row has the shape of the old one."""
-        for result in self.results:
+    def _store_all(self, results: Sequence[Result], new: Mapping[int, Elements | None]) -> None:
+        """Stores that no loop of the body has done, once new rows are seen to have the shape of the old ones, and to be finite."""
+        for result in results:
             if result.store is not None:
                 row = InMemory(result.write.type, result.store.dims, "")
                 NextRow(self.builder, row, self._changed_shape(result)).place(self.scope.value(result.write).dims)
+        for result in results:  # while states are as the step read them
+            self._check_finite(result, new[result.position])
+        for result in results:
+            if not isinstance(result.store, LocalState):
+                self._store_rows(result, new[result.position])
 
     def _store_rows(self, result: Result, elements: Elements | None) -> None:
         """Stores that no loop of the body has done: small rows, rows that a card did not make, every k-th row."""

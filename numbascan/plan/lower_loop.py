@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ..ir import messages
 from ..ir.loops import Expr, Index, Literal, add, compare
 from ..ir.node import Node, constant_value, outputs_of
-from ..ir.ports import LoopSpec, State, loop_spec
+from ..ir.ports import LoopSpec, State, Trace, loop_spec
 from ..ops.schedule import BLOCK
 from ..types import TensorType
 from .inplace import updated_in_place
@@ -42,7 +42,7 @@ class _Loop:
         self.room: Index = 0
         self.steps: Index = 0
         self._fitting: set[Index] = set()
-        self._in_place = updated_in_place(self.spec)
+        self._in_place: list[Node] = []
 
     def make(self) -> list[Value]:
         self.n_steps = self._counted()
@@ -115,19 +115,16 @@ class _Loop:
         spec = self.spec
         names = iter(messages.result_names(spec))
         offset = len(spec.mit_mots)
-        results = []
-        for k, state in enumerate(spec.states):
-            result = Result(offset + k, state.write, next(names), self.wanted[offset + k])
-            result.store = self._store(state, result)
-            results.append(result)
-        offset += len(spec.states)
-        results += [Result(offset + k, trace.write, next(names), self.wanted[offset + k]) for k, trace in enumerate(spec.traces)]
-        offset += len(spec.traces)
-        for k, carry in enumerate(spec.carries):
-            state = State(carry.shared, (-1,), (carry.read,), carry.write)
-            result = Result(offset + k, carry.write, next(names), {self._output(offset + k): Last()})
-            result.store = self._store(state, result)
-            results.append(result)
+        carries = [State(carry.shared, (-1,), (carry.read,), carry.write) for carry in spec.carries]
+        ports: list[State | Trace] = [*spec.states, *spec.traces, *carries]
+        results = [Result(k, port.write, next(names), self.wanted[k]) for k, port in enumerate(ports, offset)]
+        for result in results[len(results) - len(carries) :]:
+            result.wanted = {self._output(result.position): Last()}
+        stored = [(port, result) for port, result in zip(ports, results, strict=True) if isinstance(port, State)]
+        rows = {port.write for port, result in stored if not _fits_locals(port) and not self._is_path(result)}
+        self._in_place = updated_in_place(spec, rows)
+        for port, result in stored:
+            result.store = self._store(port, result)
         for result in results:
             self._sinks(result)
         return results
@@ -143,14 +140,17 @@ class _Loop:
         for axis, (there, made) in enumerate(zip(initial.dims[state.has_axis :], state.write.type.shape, strict=True)):
             if made is not None and there != made:  # the initial value has the shape that every step gives
                 self.builder.same(there, made, "ValueError", messages.changed_shape(self.spec, position, axis))
-        size = state.write.type.size
-        if size is not None and is_small(state.write) and size * state.depth <= LOCALS_ROWS:
+        if _fits_locals(state):
             return LocalState(self.builder, state, initial, result.name)
-        if Path() in result.kinds() or (All() in result.kinds() and self._given(result) is None):
+        if self._is_path(result):
             return PathState(self.builder, state, initial, result.name, self.room)
         if state.write in self._in_place:
             return RowState(self.builder, state, initial, result.name, self._taken_over(state.initial))
         return RingState(self.builder, state, initial, result.name)
+
+    def _is_path(self, result: Result) -> bool:
+        """Are all rows of a state kept, in memory of its own?"""
+        return Path() in result.kinds() or (All() in result.kinds() and self._given(result) is None)
 
     def _taken_over(self, initial: Node) -> str | None:
         """The memory of states that the loop before has kept, where nobody else reads them."""
@@ -274,6 +274,12 @@ class _Loop:
         assert array is not None
         dims = (add(self.steps, store.state.depth - first), *store.dims)
         return InMemory(TensorType(shape.dtype, (None, *shape.shape[1:])), dims, array, offset=first)
+
+
+def _fits_locals(state: State) -> bool:
+    """Are the rows that a state looks back at few numbers?"""
+    size = state.write.type.size
+    return size is not None and is_small(state.write) and size * state.depth <= LOCALS_ROWS
 
 
 def _is_clamped(node: Node) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any  # noqa: TID251 - a card's attributes are of any type
 
 from ..ir.graph import toposort, users
@@ -69,11 +69,11 @@ class Scope:
         self.rows_around: dict[Node, Waiting] = {}  # results of inner loops, and the row of the loop around that is to hold them
         self.placed: dict[Node, Waiting] = {}  # those of them that inner loops have written there
 
-    def run(self, last: Sequence[Node] = ()) -> None:
-        """Makes every value; `last` (results that may overwrite what others read, and that nothing reads) after all the rest."""
-        order = [node for node in toposort(self.outputs, stop=list(self.env)) if node not in self.env]
-        for node in [*(node for node in order if node not in set(last)), *last]:
-            self.make(node)
+    def run(self, last: Collection[Node] = ()) -> None:
+        """Makes every value but those that come `last`, which nothing reads."""
+        for node in toposort(self.outputs, stop=list(self.env)):
+            if node not in last:
+                self.make(node)
 
     def make(self, node: Node) -> None:
         """Makes the value of one node."""

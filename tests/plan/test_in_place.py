@@ -139,3 +139,79 @@ def test_sums_of_a_gradient_and_what_they_add_share_a_loop():
     a = np.linspace(0.9, 1.1, 1000)
     np.testing.assert_allclose(f(a), 9 * a**8, rtol=1e-13)
     assert "_rows" not in f.source()
+
+
+def halved(a, b, s):
+    return 0.5 * a, b + a[0], s + a[0]
+
+
+def few_numbers(a, b, s):
+    return 0.5 * a, b + s, np.maximum(s, a[1]) - b[2]
+
+
+def stops(a, b, s):
+    return (0.5 * a, b + a[0], s + 1.0), ns.until(a[0] < 0.3)
+
+
+def parts_of_each_other(a, b, s):
+    i = nt.cast(s, "int64")
+    return put(a, i, b[i + 1]), put(b, i + 1, a[i]), s + 1.0
+
+
+def parts_one_for_the_other(a, b, s):
+    i = nt.cast(s, "int64")
+    return put(a, i, b[i] + 1), put(b, i, 2 * b[0] * a[i]), s + 1.0
+
+
+def sums_of_parts_of_each_other(a, b, s):
+    return nt.inc_subtensor(a[2:5], b[2:5]), nt.inc_subtensor(b[1:4], a[2:5]), s + a[3]
+
+
+def handed_on(a, b, s):
+    return 0.5 * a, a, s + b[0]
+
+
+def exchanged(a, b, s):
+    return b, a, s + a[0]
+
+
+NUMBERS = [halved, few_numbers, stops, parts_of_each_other, parts_one_for_the_other, sums_of_parts_of_each_other, handed_on, exchanged]
+
+
+@pytest.mark.parametrize("step", NUMBERS, ids=lambda step: step.__name__)
+def test_what_else_reads_a_row_reads_it_before(step):
+    start = [np.arange(1.0, N + 1), np.linspace(-1, 1, N), 0.0]
+    whole = ns.scan(step, mode="python")(outputs_info=start, n_steps=5)
+    last = ns.scan(step, keep_last=1)(outputs_info=start, n_steps=5)
+    room = [np.empty((5, *np.shape(row))) for row in start]
+    into = ns.scan(step)(outputs_info=start, n_steps=5, out=room)
+    for expected, kept, rows in zip(whole, last, into, strict=True):
+        np.testing.assert_array_equal(kept, expected[-1])
+        np.testing.assert_array_equal(rows, expected)
+
+
+@pytest.mark.parametrize("step", NUMBERS, ids=lambda step: step.__name__)
+@pytest.mark.parametrize("is_seen", [False, True])
+def test_what_else_reads_a_shared_row_reads_it_before(step, is_seen):
+    results = []
+    for mode in (None, "python"):
+        a, b, s = (ns.shared(value) for value in (np.arange(1.0, N + 1), np.linspace(-1, 1, N), 0.0))
+
+        def one(a=a, b=b, s=s):
+            found = step(a, b, s)
+            (*new, ends) = found if step is stops else (found, None)
+            updates = dict(zip((a, b, s), new[0], strict=True))
+            seen = [a[1], b[::-1], s * 2.0] if is_seen else [s * 2.0, s * 3.0]
+            return (seen, updates) if ends is None else (seen, updates, ends)
+
+        rows = ns.scan(one, mode=mode, keep_last=1)(n_steps=5)
+        results.append([*rows, a.get_value(), b.get_value(), s.get_value()])
+    for got, right in zip(*results, strict=True):
+        np.testing.assert_array_equal(got, right)
+
+
+@pytest.mark.usefixtures("rewritten")
+def test_numbers_that_are_read_later_leave_a_row_in_its_place():
+    f = ns.scan(halved, keep_last=1)
+    f(outputs_info=[np.ones(N), np.ones(N), 0.0], n_steps=3)
+    assert "_rows" not in f.source()
