@@ -11,13 +11,14 @@ import numpy as np
 
 from .emit.cache import load
 from .emit.ceilings import ceilings
-from .emit.cpu import FINITE_OR_NOT, RESERVED, error_texts, module_text
+from .emit.cpu import FINITE_OR_NOT, RESERVED, beginnings, error_texts, module_text
 from .emit.sizes import Memory, memory_of, steps_of
 from .emit.work import work_of
 from .errors import CudaUnavailableError, ScanTypeError
 from .grad.mit_mots import plain_graphs
 from .ir.graph import Graph, substitute, toposort
 from .ir.messages import ONE_SHAPE
+from .ir.names import identifier
 from .ir.node import ARG, INPUT, Node, arg
 from .ir.ports import SCAN, loop_spec
 from .modes import Mode
@@ -28,6 +29,7 @@ from .oracle.debug import debug_run
 from .oracle.finite import finite_run
 from .oracle.interpret import interpret
 from .oracle.turns import steps_run_again
+from .plan.builder import RESERVED as OF_PYTHON
 from .plan.plan import Plan, plan
 from .plan.save_mem import split_row_reads
 from .profile import Profile
@@ -194,7 +196,7 @@ class Kernel:
         self.graph = graph
         lean = rewritten(_plain(graph), (*mode.without, *MOVING) if mode.check_finite else mode.without)
         lean_at = perf_counter()
-        self.plan: Plan = plan(split_row_reads(lean), name, given, mode.check_finite, RESERVED)
+        self.plan: Plan = plan(split_row_reads(lean), name, given, mode.check_finite, RESERVED, beginnings(name))
         fastmath = FINITE_OR_NOT if mode.check_finite else "True"
         self.text = module_text(self.plan.function, fastmath * mode.fastmath, mode.threads)
         self._error_texts = error_texts(self.plan.function)
@@ -310,6 +312,6 @@ def _rows_behind(node: Node) -> set[Node]:
 
 
 def _identifier(name: str) -> str:
-    """`name` as a name for a function."""
-    cleaned = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
-    return cleaned if cleaned.isidentifier() else f"scan_{cleaned}".rstrip("_")
+    """`name` as a name for a function: none that its text uses."""
+    found = identifier(name, "scan")
+    return f"scan_{found}" if found in {*RESERVED, *OF_PYTHON} or found.startswith(beginnings(found)) else found

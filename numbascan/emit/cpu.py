@@ -6,16 +6,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..ir.loops import Argument, Call, Fail, Function, walk
-from .names import MEMORY, RANDOM, SCALARS, SPECIAL, THREADS, VECMATH
+from ..ir.names import WORD
+from .names import MEMORY, RANDOM, ROUTINES, SCALARS, SPECIAL, THREADS, VECMATH
 from .parts import Part, parts_of
 from .text import statements
 
-RESERVED = (*SCALARS, *SPECIAL, *VECMATH, *MEMORY, *RANDOM, *THREADS, "njit", "types", "linalg", "sorting", "draws", "first", "last")
+RESERVED = (*SCALARS, *SPECIAL, *VECMATH, *MEMORY, *RANDOM, *THREADS, *ROUTINES, "njit", "types", "first", "last")
 """What the text uses besides Python's names."""
 FINITE_OR_NOT = '{"afn", "arcp", "contract", "nsz", "reassoc"}'
 """Numba's `fastmath` without the promise that nothing is NaN or infinite, on which the compiler takes checks for it away."""
 _LOCATION = re.compile(r" \([^()]*, line \d+\)")
-_CALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\(")  # exp(x), not np.exp(x)
+_CALLED = re.compile(rf"(?<![\w.])({WORD})\(")  # exp(x), not np.exp(x)
 _NUMBA_NAMES = {"bool": "boolean"}
 
 
@@ -45,6 +46,11 @@ def module_text(function: Function, fastmath: str = "", threads: int | None = No
         "",
     ]
     return "\n".join(lines)
+
+
+def beginnings(name: str) -> tuple[str, ...]:
+    """How names begin that the text makes up: of messages, and of parts of the function `name`."""
+    return "ERROR_", f"{name}_lanes"
 
 
 def _body(function: Function, parts: Sequence[Part], messages: Mapping[str, str], threads: int) -> Iterator[str]:

@@ -29,6 +29,9 @@ MEMORY = ("small_array", "lanes")
 THREADS = ("in_threads",)
 """In `numbascan.emit.threads`."""
 
+ROUTINES = ("draws", "lapack", "linalg", "recurrences", "small", "sorting", "spectral", "triangles")
+"""Modules in `numbascan.emit.routines`."""
+
 SPECIAL = ("digamma", "polygamma", "erfinv", "betaln")
 """In `numbascan.emit.special`: SciPy's machine code, for the CPU."""
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 
@@ -148,6 +149,7 @@ class Function:
         given = dict(enumerate(args))
         for key, value in kwargs.items():
             places = [k for k, label in enumerate(labels) if label == key]
+            places = places or [k for k, label in enumerate(labels) if label and normalize("NFKC", label) == key]  # as Python writes names
             if len(places) != 1:
                 seen = "no input" if not places else f"{len(places)} inputs"
                 raise TypeError(f"{self.name}: {seen} called {key!r}; the inputs are ({self._signature()})")

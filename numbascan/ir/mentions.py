@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from .loops import Alias, Alloc, Apply, Call, Fail, For, If, Index, Let, Load, Return, Stmt, Store, names_in, parts_of, walk
+from .names import WORD
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_WORD = re.compile(WORD)
+_NAME = re.compile(rf"(?<![\w.]){WORD}")
 
 
 def loads_in(expr: Index) -> Iterator[Load]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from .names import verbatim
 from .node import Node
 from .ports import LoopSpec, Seq, State
 
 ONE_SHAPE = "an initial value and the step's result must have one shape"  # what says it is a ScanTypeError
 
 
+def title(scan: str) -> str:
+    """How a message calls a loop."""
+    return verbatim(f"scan {scan!r}")
+
+
 def label(node: Node, kind: str, position: int) -> str:
     """How a message calls a port: by its kind, place and name."""
-    return f"{kind} {position}" + (f" ({node.name})" if node.name else "")
+    return f"{kind} {position}" + (f" ({verbatim(node.name)})" if node.name else "")
 
 
 def negative_steps(spec: LoopSpec) -> str:
     """Numbers: n_steps."""
-    return f"scan {spec.name!r}: n_steps is {{0}}; it must be 0 or more"
+    return f"{title(spec.name)}: n_steps is {{0}}; it must be 0 or more"
 
 
 def short_sequence(spec: LoopSpec, seq: Seq) -> str:
@@ -23,7 +29,7 @@ def short_sequence(spec: LoopSpec, seq: Seq) -> str:
     position = spec.seqs.index(seq)
     taps = f" with taps {list(seq.taps)}" if seq.taps != (0,) else ""
     return (
-        f"scan {spec.name!r}: {label(seq.outer, 'sequence', position)} has {{0}} rows, but n_steps={{2}}{taps} needs {{1}}; "
+        f"{title(spec.name)}: {label(seq.outer, 'sequence', position)} has {{0}} rows, but n_steps={{2}}{taps} needs {{1}}; "
         "give a longer sequence or a smaller n_steps"
     )
 
@@ -32,7 +38,7 @@ def short_initial(spec: LoopSpec, state: State) -> str:
     """Numbers: rows there are."""
     position = spec.states.index(state)
     return (
-        f"scan {spec.name!r}: the initial value of {label(state.reads[0], 'output', position)} has {{0}} rows along its leading axis, "
+        f"{title(spec.name)}: the initial value of {label(state.reads[0], 'output', position)} has {{0}} rows along its leading axis, "
         f"but taps {list(state.taps)} need {state.depth}"
     )
 
@@ -50,7 +56,7 @@ def changed_shape_type(spec: LoopSpec, position: int) -> str:
 
 def _changed(spec: LoopSpec, position: int, read: Node, what: str, before: object, after: object) -> str:
     return (
-        f"scan {spec.name!r}: the step changes the {what} of {label(read, 'output', position)}, which enters it as {before} and leaves it "
+        f"{title(spec.name)}: the step changes the {what} of {label(read, 'output', position)}, which enters it as {before} and leaves it "
         f"as {after}{_line(recurrent(spec)[position][1])}; an initial value and the step's result must have one dtype and one shape"
     )
 
@@ -61,14 +67,14 @@ def recurrent(spec: LoopSpec) -> list[tuple[Node, Node]]:
 
 
 def _line(write: Node) -> str:
-    return f" (step result at {write.origin[0]}, line {write.origin[1]})" if write.origin else ""
+    return verbatim(f" (step result at {write.origin[0]}, line {write.origin[1]})") if write.origin else ""
 
 
 def ragged_rows(scan: str, result: str, axis: int) -> str:
     """Numbers: dimension of the first row, of a later one."""
     return (
-        f"scan {scan!r}: {result} has length {{0}} along axis {axis} in the first step and {{1}} in a later one; all rows of a result must "
-        "have one shape: pad them, or reduce them inside the step"
+        f"{title(scan)}: {verbatim(result)} has length {{0}} along axis {axis} in the first step and {{1}} in a later one; "
+        "all rows of a result must have one shape: pad them, or reduce them inside the step"
     )
 
 
@@ -76,7 +82,7 @@ def changed_shape(spec: LoopSpec, position: int, axis: int) -> str:
     """Numbers: dimension on entry, dimension of the step's result."""
     read, write = recurrent(spec)[position]
     return (
-        f"scan {spec.name!r}: the step changes the shape of {label(read, 'output', position)}: dimension {axis} is {{0}} on entry "
+        f"{title(spec.name)}: the step changes the shape of {label(read, 'output', position)}: dimension {axis} is {{0}} on entry "
         f"and {{1}} in its result{_line(write)}; {ONE_SHAPE}"
     )
 
@@ -89,12 +95,11 @@ def result_names(spec: LoopSpec) -> list[str]:
 
 def not_finite(spec: LoopSpec, name: str, write: Node) -> str:
     """Numbers: the step."""
-    where = f" ({write.origin[0]}, line {write.origin[1]})" if write.origin else ""
-    return f"scan {spec.name!r}, step {{0}}: {name}{where} is not finite"
+    where = verbatim(f" ({write.origin[0]}, line {write.origin[1]})") if write.origin else ""
+    return f"{title(spec.name)}, step {{0}}: {verbatim(name)}{where} is not finite"
 
 
 def in_lane(text: str, position: int) -> str:
     """A text of `not_finite` about a loop in a lane, or in lanes in lanes, the outermost first. Number `position`: the lane."""
-    if ", lane {" in text:
-        return text.replace(", lane {", f", lane {{{position}}}, {{", 1)
-    return text.replace("step {0}", f"step {{0}}, lane {{{position}}}", 1)
+    before = "step {0}, lane " if position > 1 else "step {0}"
+    return text.replace(before, f"{before}{{{position}}}, " if position > 1 else f"{before}, lane {{{position}}}", 1)

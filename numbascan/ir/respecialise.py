@@ -75,7 +75,7 @@ def _state_types(spec: LoopSpec, agreed: Agreed) -> list[TensorType] | None:
         for offset, read in enumerate(reads):
             kept = _kept(read.type, write.type, agreed)
             if kept is None:
-                raise ScanTypeError(changed_type(spec, k, read))
+                raise ScanTypeError(changed_type(spec, k, read).format())
             changed |= kept != read.type
             types[position + offset] = kept
         position += len(reads)

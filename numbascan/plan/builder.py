@@ -6,8 +6,7 @@ scalars that no step changes are computed once.
 
 from __future__ import annotations
 
-import keyword
-import re
+import builtins
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -32,12 +31,14 @@ from ..ir.loops import (
     compare,
     names_in,
 )
+from ..ir.names import identifier
 
 if TYPE_CHECKING:
     from ..ir.node import Node
     from .scope import Scope
 
 RESERVED = {"np", "math", "numba", "range", "min", "max", "abs", "int", "float", "bool", "complex", "round", "divmod", "pow", "len"}
+RESERVED |= {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
 
 _OF_COUNTS = {
     "{0} + {1}",
@@ -72,7 +73,8 @@ class Block:
 class Builder:
     """The function in the making."""
 
-    def __init__(self, taken: tuple[str, ...] = ()) -> None:
+    def __init__(self, taken: tuple[str, ...] = (), beginnings: tuple[str, ...] = ()) -> None:
+        """`taken`: names that others use; `beginnings`: of the names that they may make up."""
         self.root = Block(None)
         self.block = self.root
         self.home: dict[str, Block] = {}  # where a name is defined
@@ -83,6 +85,7 @@ class Builder:
         self.spills: dict[tuple[int, int], tuple[object, str]] = {}
         self.counters: set[str] = set()  # names of loop indices; only other loops may use them again
         self.used = {*RESERVED, *taken}
+        self.beginnings = beginnings
         self.sides: dict[Index, tuple[Index, ...]] = {}  # of a dimension that a choice between branches tells, what each branch makes it
         self.fixed: dict[str, Index] = {}  # locals that get one value, and what it is
         self.moving: set[str] = set()  # those that may still get others
@@ -92,8 +95,8 @@ class Builder:
 
     def fresh(self, hint: str | None, fallback: str = "v", block: Block | None = None, is_counter: bool = False) -> str:
         """A name that is not taken, as near to `hint` as possible, defined in `block` (default: the current one)."""
-        base = re.sub(r"\W", "_", hint or fallback).strip("_") or fallback
-        if base[0].isdigit() or keyword.iskeyword(base):
+        base = identifier(hint or fallback, fallback)
+        while base.startswith(self.beginnings):
             base = f"{fallback}_{base}"
         name, count = base, 1
         while name in self.used or (name in self.counters and not is_counter):

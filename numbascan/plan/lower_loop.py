@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from ..ir import messages
 from ..ir.loops import Expr, Index, Literal, add, compare
+from ..ir.names import verbatim
 from ..ir.node import Node, constant_value, outputs_of
 from ..ir.ports import LoopSpec, State, Trace, loop_spec
 from ..ops.schedule import BLOCK
@@ -189,7 +190,7 @@ class _Loop:
                 rows = Rows(self.builder, f"{result.name}_rows" if result.store else result.name, row, self.room, 0, owner)
                 if given is not None:
                     rows.array, rows.dims = given.array, given.dims[1:]
-                    message = f"scan {self.spec.name!r}: out= has {{0}} rows for {result.name}, the loop makes {{1}}"
+                    message = f"{messages.title(self.spec.name)}: out= has {{0}} rows for {verbatim(result.name)}, the loop makes {{1}}"
                     self.builder.same(given.dims[0], self.n_steps, "ValueError", message)
                 elif (around := self._row_around(result)) is not None:
                     rows.array, rows.dims, rows.lead = around.array, around.dims[1:], around.lead
@@ -250,7 +251,9 @@ class _Loop:
         if isinstance(request, Last):
             is_carry = result.position >= len(self.spec.mit_mots) + len(self.spec.states) + len(self.spec.traces)
             if not is_carry:
-                message = f"scan {self.spec.name!r}: the last row of {result.name} was asked for, but the loop ran 0 steps"
+                message = (
+                    f"{messages.title(self.spec.name)}: the last row of {verbatim(result.name)} was asked for, but the loop ran 0 steps"
+                )
                 self.builder.check(compare(">", self.n_steps, 0), "IndexError", message)
             if result.store is not None:
                 return result.store.last(self.steps)

@@ -38,9 +38,11 @@ class Plan:
 class Kernel:
     """The function in the making, and what every scope of it shares."""
 
-    def __init__(self, graph: Graph, given: Sequence[bool], check_finite: bool = False, reserved: Sequence[str] = ()) -> None:
+    def __init__(
+        self, graph: Graph, given: Sequence[bool], check_finite: bool = False, reserved: Sequence[str] = (), beginnings: Sequence[str] = ()
+    ) -> None:
         self.check_finite = check_finite
-        self.builder = Builder(tuple(reserved))
+        self.builder = Builder(tuple(reserved), tuple(beginnings))
         self.graph = graph
         self.arguments: list[Argument] = []
         self.constants: list[npt.NDArray[np.generic]] = []
@@ -177,13 +179,20 @@ def _store(place: InMemory, index: Indices, expr: Expr) -> Store:
     return Store(load.array, load.index, expr)
 
 
-def plan(graph: Graph, name: str, given: Sequence[bool] | None = None, check_finite: bool = False, reserved: Sequence[str] = ()) -> Plan:
+def plan(
+    graph: Graph,
+    name: str,
+    given: Sequence[bool] | None = None,
+    check_finite: bool = False,
+    reserved: Sequence[str] = (),
+    beginnings: Sequence[str] = (),
+) -> Plan:
     """The loops of a closed graph.
 
     `given`: which results are written into arrays of the caller, handed over after the inputs. `check_finite`: every step fails whose
-    result is not finite. `reserved`: names that the text around the function uses.
+    result is not finite. `reserved`: names that the text around the function uses; `beginnings`: of names that it makes up.
     """
-    kernel = Kernel(graph, given or [False] * len(graph.outputs), check_finite, (name, *reserved))
+    kernel = Kernel(graph, given or [False] * len(graph.outputs), check_finite, (name, *reserved), beginnings)
     kernel.scope.run()
     body, builder = fuse(kernel.finish()), kernel.builder
     body = in_blocks(in_tiles(interchanged(body, builder), builder), builder)

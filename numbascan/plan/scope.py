@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any  # noqa: TID251 - a card's attributes are 
 
 from ..ir.graph import toposort, users
 from ..ir.loops import ATOM, Apply, Expr, Index, Literal, Name, Template
+from ..ir.names import verbatim
 from ..ir.node import CONSTANT, ITEM, Node, constant_value
 from ..ir.ports import SCAN, loop_spec
 from ..ops.card import Card
@@ -164,7 +165,7 @@ def location(scope: Scope, node: Node) -> str:
     """The end of a check's message: the place in the user's code, and the loop in whose step it stands."""
     line = f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else ""
     step = f" in the step of scan {scope.scan!r}" if scope.scan else ""
-    return (line + step).replace("{", "{{").replace("}", "}}")  # numbers are put into the rest
+    return verbatim(line + step)
 
 
 def nest(builder: Builder, dims: Sequence[Index], body: Callable[[Indices], None], letters: str = "ijklmnpq") -> None:

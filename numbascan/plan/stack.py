@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..ir.loops import Alias, Alloc, For, If, Return, Stmt, walk
+from ..ir.names import WORD
 
 SMALL, ALL = 4096, 65536  # bytes of one row, and of all rows of a function
 
@@ -38,7 +39,7 @@ def _returned(every: Sequence[Stmt]) -> set[str]:
     names = {name for stmt in every if isinstance(stmt, Return) for name in stmt.names}
     for stmt in reversed(every):
         if isinstance(stmt, Alias) and stmt.name in names:
-            names |= set(re.findall(r"[A-Za-z_]\w*", stmt.text.text))
+            names |= set(re.findall(WORD, stmt.text.text))
     return names
 
 

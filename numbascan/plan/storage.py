@@ -34,6 +34,7 @@ from ..ir.loops import (
     mod,
     sub,
 )
+from ..ir.names import verbatim
 from ..ir.ports import State
 from ..types import TensorType
 from .builder import Block, Builder, negated
@@ -77,7 +78,9 @@ class Rows:
             self._check_late(dims)
         for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True), 1):
             if there != made and not self.late:
-                self.builder.same(there, made, "ValueError", f"out=: dimension {axis} of {self.hint} is {{0}}, the result has {{1}}")
+                self.builder.same(
+                    there, made, "ValueError", f"out=: dimension {axis} of {verbatim(self.hint)} is {{0}}, the result has {{1}}"
+                )
         return InMemory(self.type, dims, self.array, (*self.lead, self.where))
 
     def _taken_late(self, dims: Indices) -> str:
