@@ -241,9 +241,23 @@ def readable(error: Exception, texts: Mapping[str, str]) -> Exception:
     return kind(texts[name].format(*error.args[1:]))
 
 
-def key_of(values: Sequence[Any]) -> Any:
-    """What decides the kind of arguments that a kernel may take as they are; None where one of them must be looked at more closely."""
+def key_of(values: Sequence[Any], rows: Sequence[Any] = ()) -> Any:
+    """What decides the kernel of arguments that it may take as they are; None where one of them must be looked at more closely.
+
+    Kernels trust it, so that every table of kinds is looked up by this: of an array the dtype, byte order included, and all dimensions,
+    and with them the rank; of a number its class. Only arrays that are C-contiguous and aligned have a key.
+    `rows`: sequences of a loop, to stand before the values. Their lengths are fixed in no kernel, unless they are 1.
+    """
     key: list[Any] = []
+    for value in rows:
+        if type(value) is not np.ndarray or value.flags.num & PLAIN != PLAIN:
+            return None
+        shape = value.shape
+        if not shape:
+            return None
+        key.append(value.dtype)
+        key.append(shape[0] == 1)
+        key.append(shape[1:])
     for value in values:
         kind = type(value)
         if kind is np.ndarray:

@@ -1,4 +1,5 @@
-"""What all tests share: compiled code in a folder of this run alone, and the flag that writes golden files anew."""
+"""What all tests share: compiled code in a folder of this run alone, the flag that writes golden files anew, and kernels that look at what
+they are given."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import kernel_arguments
 import pytest
 from hypothesis import settings
 from poison import fill_memory
@@ -42,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--without={','.join(without)}: the rewrites are {', '.join(names)}")
     (*defaults, _) = Mode.__init__.__defaults__
     Mode.__init__.__defaults__ = (*defaults, tuple(without))
+    kernel_arguments.hold()
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ class Cache:
     """The compiled kinds of one step. It does not hold the step itself, so that a step that nobody holds can go."""
 
     def __init__(self) -> None:
-        self.latest: CompiledScan | None = None
+        self.latest: CompiledScan | None = None  # for those who look at it; calls go by keys alone
         self._quick: dict[Any, CompiledScan] = {}
         self._compiled: dict[Any, CompiledScan] = {}
         self._kinds = Kinds()
@@ -148,7 +148,7 @@ class ScanFunction:
         chosen = self._options if not options else self._chosen(options)
         quick = quick_call(sequences, outputs_info, non_sequences, n_steps)
         if quick is None:
-            return self._call(Arguments(sequences, outputs_info, non_sequences, chosen.name), n_steps, chosen, out, options)
+            return self._call(Arguments(sequences, outputs_info, non_sequences, chosen.name), n_steps, chosen, out, options)[0]
         key, values = quick
         table = self._quick if not options else self._tables.setdefault(chosen, QuickTable())  # to hash options takes time
         known = table.get(key)
@@ -156,8 +156,9 @@ class ScanFunction:
             self._cache.latest = known[0]
             return known[0].run(values, out, known[1])
         arguments = Arguments(sequences, outputs_info, non_sequences, chosen.name)
-        result = self._call(arguments, n_steps, chosen, out, options)
-        table.add(key, self._latest(), values if n_steps is None else values[1:], arguments.leaves)
+        result, compiled = self._call(arguments, n_steps, chosen, out, options)
+        if compiled is not None:
+            table.add(key, compiled, values if n_steps is None else values[1:], arguments.leaves)
         return result
 
     def _filled(self, *given: Any) -> list[Any]:
@@ -167,16 +168,18 @@ class ScanFunction:
     def _chosen(self, options: dict[str, Any]) -> Options:
         return make_options(self.__wrapped__, {**self._keywords, **options})
 
-    def _call(self, arguments: Arguments, n_steps: Any, chosen: Options, out: Any, options: dict[str, Any]) -> Any:
-        """The long way: arguments of any form, symbolic ones too."""
+    def _call(
+        self, arguments: Arguments, n_steps: Any, chosen: Options, out: Any, options: dict[str, Any]
+    ) -> tuple[Any, CompiledScan | None]:
+        """The long way: arguments of any form, symbolic ones too. The result, and the kind that gave it if it was run."""
         steps = read_n_steps(n_steps, arguments, chosen.name)
         if not (arguments.is_symbolic() or isinstance(steps, Variable)):
             compiled = self._cache.find(self.__wrapped__, arguments, steps is not None, chosen)
             if not compiled.symbolic:
-                return compiled.run(arguments.leaves if steps is None else [steps, *arguments.leaves], out)
+                return compiled.run(arguments.leaves if steps is None else [steps, *arguments.leaves], out), compiled
         if out is not None:
             raise TypeError(f"scan {chosen.name!r}: out= takes the results of a run, but this call is symbolic; leave it out")
-        return self._in_graph(arguments, steps, chosen, options.get("return_updates", self._keywords.get("return_updates")))
+        return self._in_graph(arguments, steps, chosen, options.get("return_updates", self._keywords.get("return_updates"))), None
 
     def _in_graph(self, arguments: Arguments, steps: Any, options: Options, with_updates: bool | None) -> Any:
         """The outputs; with the updates if they are asked for. TypeError if there are some and nobody said what becomes of them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,11 @@ class Runner:
         ]
         new = zip(raw[len(out) :], self._outputs[len(out) :], strict=True)
         return [*written, *(np.array(value, dtype) for value, (dtype, _) in new)]
+
+
+def as_captured(arrays: Mapping[Node, np.ndarray]) -> list[np.ndarray]:
+    """Arrays from outside as kernels take them for as long as they live: content is shared, shape and dtype stay as they were traced."""
+    return [array.view(np.ndarray) for array in arrays.values()]
 
 
 def assembled(structure: Structure) -> Callable[[list[Any]], Any]:

@@ -13,7 +13,7 @@ from ..ir.graph import Graph, close, free_inputs
 from ..ir.node import CONSTANT, Node, new_input
 from ..modes import Mode
 from ..types import TensorType, show_shape
-from .runner import Runner, assembled
+from .runner import Runner, as_captured, assembled
 from .scan_build import StepTracer
 from .scan_inputs import Arguments
 from .scan_loop import LoopMaker, Results
@@ -53,7 +53,7 @@ class CompiledScan:
         _name_inputs(tracer, arguments, inputs)
         traced = tracer.run(bind=True)
         maker = LoopMaker(traced, options)
-        self.arrays = list(traced.trace.arrays.values())
+        self.arrays = as_captured(traced.trace.arrays)
         self.guards = traced.trace.guards
         known = {*inputs, *traced.trace.arrays}
         shared = [variable for node in maker.captured if (variable := shared_of(node)) is not None]

@@ -24,7 +24,7 @@ from .draw_scopes import DrawGuards, call_draws
 from .graph_mode import mode_of
 from .guards import Guards
 from .kinds import Kinds, prepared, quick_key, sequence_axes, small_type, without
-from .runner import Runner, Seen, assembled
+from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
 from .tracing import in_mode, refuse_leaked, trace
 from .tree import Structure, flatten, paths, unflatten
@@ -80,7 +80,7 @@ class Compiled:
         nodes = [*traced.inputs, *traced.arrays, *(variable.node for variable in traced.shared)]
         self.graph = close(nodes, [*traced.outputs, *traced.updates.values()])
         self.runner = Runner(self.graph, mode, name, traced.shared, tuple(traced.updates), specialise=False, profile=profile)
-        self.arrays, self.guards = list(traced.arrays.values()), traced.guards
+        self.arrays, self.guards = as_captured(traced.arrays), traced.guards
         self._assembled = assembled(traced.structure)
 
     def run(self, values: Sequence[Any], key: Any = None) -> Any:
