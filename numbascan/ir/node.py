@@ -7,6 +7,7 @@ That alone gives common-subexpression elimination, cheap merging of loops and a 
 from __future__ import annotations
 
 import itertools
+import threading
 import uuid
 import weakref
 from collections.abc import Hashable, Sequence
@@ -22,6 +23,7 @@ Origin = tuple[str, int]
 
 _serials = itertools.count()
 _interned: weakref.WeakValueDictionary[Hashable, Node] = weakref.WeakValueDictionary()
+_interning = threading.RLock()  # or two threads would make two nodes of one; a collection of garbage in between may make nodes too
 
 
 class Op(Protocol):
@@ -80,18 +82,19 @@ def make(
 ) -> Node:
     """The one node of this op, inputs and attributes; made now if it does not live yet."""
     key = (id(op), tuple(node.serial for node in inputs), tuple(types), attrs)
-    found = _interned.get(key)
-    if found is not None:
-        if found.name is None:
-            found.name = name
-        found.latest = next(_serials)
-        return found
-    node = Node()
-    node.op, node.inputs, node.types, node.attrs = op, tuple(inputs), tuple(types), attrs
-    node.serial = node.latest = next(_serials)
-    node.name, node.origin = name, origin
-    _interned[key] = node
-    return node
+    with _interning:
+        found = _interned.get(key)
+        if found is not None:
+            if found.name is None:
+                found.name = name
+            found.latest = next(_serials)
+            return found
+        node = Node()
+        node.op, node.inputs, node.types, node.attrs = op, tuple(inputs), tuple(types), attrs
+        node.serial = node.latest = next(_serials)
+        node.name, node.origin = name, origin
+        _interned[key] = node
+        return node
 
 
 def next_serial() -> int:
