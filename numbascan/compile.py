@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
@@ -62,6 +63,7 @@ class Program:
         self._graphs: dict[tuple[Axes, ...], Graph] = {}  # as interpreted
         self._whole = (False,) * len(graph.outputs)
         self._converters = [_converter(node.type) for node in graph.inputs]
+        self._lock = threading.RLock()  # held while a kernel is made, and where numbers of the profile are added up
 
     def __call__(self, arguments: Sequence[Any], out: Sequence[Any] | None = None) -> list[Any]:
         """As `run`."""
@@ -102,27 +104,31 @@ class Program:
     def kernel(self, kind: tuple[Axes, ...], given: tuple[bool, ...] | None = None) -> Kernel:
         """The compiled function for one kind of argument."""
         key = (kind, self._whole if given is None else given)
-        if key not in self._kernels:
-            kernel = self._kernels[key] = Kernel(specialised(self.graph, kind), self.mode, self.name, key[1])
-            if self.profile is not None:
-                for stage, seconds in kernel.seconds.items():
-                    setattr(self.profile, stage, getattr(self.profile, stage) + seconds)
-        return self._kernels[key]
+        known = self._kernels.get(key)
+        if known is not None:
+            return known
+        with self._lock:
+            if key not in self._kernels:
+                kernel = self._kernels[key] = Kernel(specialised(self.graph, kind), self.mode, self.name, key[1])
+                if self.profile is not None:
+                    for stage, seconds in kernel.seconds.items():
+                        setattr(self.profile, stage, getattr(self.profile, stage) + seconds)
+            return self._kernels[key]
 
-    @staticmethod
-    def _profiled(kernel: Kernel, values: list[Any], out: Sequence[Any], profile: Profile) -> list[Any]:
+    def _profiled(self, kernel: Kernel, values: list[Any], out: Sequence[Any], profile: Profile) -> list[Any]:
         start = perf_counter()
         results = kernel.run(values, out)
         seconds = perf_counter() - start
-        profile.run += seconds
-        profile.calls += 1
         function = kernel.plan.function
         work, memory = work_of(function, [*values, *out, *kernel.plan.constants]), memory_of(function, values)
-        profile.steps += steps_of(function, values)
-        profile.operations += work.operations
-        profile.bytes += sum(np.asarray(value).nbytes for value in values) + memory.results + 2 * (memory.trace + memory.checkpoints)
-        profile.loops = work.loops
-        profile.kernels[function.name] = profile.kernels.get(function.name, 0.0) + seconds
+        with self._lock:
+            profile.run += seconds
+            profile.calls += 1
+            profile.steps += steps_of(function, values)
+            profile.operations += work.operations
+            profile.bytes += sum(np.asarray(value).nbytes for value in values) + memory.results + 2 * (memory.trace + memory.checkpoints)
+            profile.loops = work.loops
+            profile.kernels[function.name] = profile.kernels.get(function.name, 0.0) + seconds
         return results
 
     def memory(self) -> Memory:
@@ -137,7 +143,7 @@ class Program:
         if target != "cpu":
             raise ValueError(f"source(target={target!r}): the only target in this version is 'cpu'")
         if self._kernels:
-            return next(reversed(self._kernels.values())).text
+            return list(self._kernels.values())[-1].text
         plain = tuple(node.type.shape for node in self.graph.inputs)
         return Kernel(specialised(self.graph, plain), self.mode, self.name, self._whole).text
 
