@@ -125,8 +125,15 @@ class _Held:
         self.containers = containers
 
     def __enter__(self) -> None:
-        for container in self.containers:
-            container.lock.acquire()
+        held: list[Container] = []
+        try:
+            for container in self.containers:
+                container.lock.acquire()
+                held.append(container)
+        except BaseException:  # Ctrl-C while another thread's run is waited for
+            for container in held:
+                container.lock.release()
+            raise
 
     def __exit__(self, *exc: object) -> None:
         for container in self.containers:

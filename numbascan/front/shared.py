@@ -15,6 +15,8 @@ from ..types import TensorType, dtype_name
 from .arguments import fit
 from .variable import Variable, refuse_other_arrays
 
+_naming = threading.RLock()  # not a container's own lock, which may be held by a run as long as it takes
+
 
 class Container:
     """Where a shared variable keeps its value. Whoever replaces the value holds `lock`."""
@@ -78,7 +80,7 @@ def shared_of(node: Node) -> SharedVariable | None:
     if not is_shared(node):
         return None
     container: Any = node.attr("container")
-    with container.lock:
+    with _naming:
         known: SharedVariable | None = container.variable()
         if known is None:
             known = SharedVariable(node)
