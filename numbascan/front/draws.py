@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ from .variable import Variable, as_variable, at_line, op
 Shape = tuple[Any, ...]  # ints, and traced integers where only the run knows
 SHORT = 16  # elements of a row
 FLOATS = ("float32", "float64")
+_NUMBERING = threading.RLock()  # held while a state gets its number: two of one number would draw the same
 
 
 class Stream:
@@ -58,13 +60,17 @@ class Stream:
 
     def new_state(self) -> SharedVariable:
         """The state of one more place in a graph that draws. It counts as a stream of its own, so that no two places share a draw."""
-        self.states.append(self._state(len(self.states)))
-        return self.states[-1]
+        with _NUMBERING:
+            state = self._state(len(self.states))
+            self.states.append(state)
+        return state
 
     def seed(self, seed: int | None = None) -> None:
         """Sets all states to the beginning, under a new seed."""
-        self._seed = _seed_of(seed)
-        for number, state in enumerate(self.states):
+        with _NUMBERING:
+            self._seed = _seed_of(seed)
+            states = list(self.states)
+        for number, state in enumerate(states):
             state.set_value(np.array([self._seed, number, 0], dtype=np.uint64))
 
     def updates(self) -> dict[SharedVariable, Variable]:
@@ -72,7 +78,8 @@ class Stream:
 
         A scan whose number of steps is itself a variable is not among them: its own updates, which `ns.scan` returns, say it.
         """
-        return {state: new for state, new in self.pending.items() if all(shared_of(node) is not None for node in free_inputs([new.node]))}
+        pending = list(self.pending.items())  # another thread may draw meanwhile
+        return {state: new for state, new in pending if all(shared_of(node) is not None for node in free_inputs([new.node]))}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: seed {self._seed}>"
