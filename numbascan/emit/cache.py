@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import importlib
 import os
 import stat
 import sys
@@ -70,12 +71,13 @@ def entries() -> list[Path]:
 
 def clear() -> int:
     """Removes every generated module and its machine code; how many modules there were."""
-    count = len(entries())
-    for path in entries():
-        _remove_compiled(path)
-        path.unlink(missing_ok=True)
-    _loaded.clear()
-    return count
+    with _compiling:
+        found = entries()
+        for path in found:
+            _remove_compiled(path)
+            path.unlink(missing_ok=True)
+        _loaded.clear()
+    return len(found)
 
 
 def load(text: str, name: str) -> Callable[..., Any]:
@@ -94,14 +96,16 @@ def _stored_or_made(text: str, name: str, path: Path) -> Callable[..., Any]:
     _write(path, text.encode())
     try:
         return object_code.load(path) or _made(path, name)
-    except Exception:  # whatever a damaged entry breaks: made again once; a real fault comes again
+    except Exception:  # whatever a damaged or removed entry breaks: made again once; a real fault comes again
         _remove_compiled(path)
+        _write(path, text.encode())
         return _made(path, name)
 
 
 def _made(path: Path, name: str) -> Callable[..., Any]:
     """The function as Numba compiles it, its machine code stored."""
     with _few_collections():
+        importlib.import_module("numba")  # before parts of it: another thread may import it, and Python would give both an unfinished one
         from . import build
 
         function = build.imported(path, name)

@@ -170,6 +170,7 @@ class _Method(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
 
+_Unpickle = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 _new_function = ctypes.pythonapi.PyCFunction_NewEx
 _new_function.restype = ctypes.py_object
 _new_function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
@@ -223,7 +224,25 @@ def _numba_symbols() -> dict[str, int]:
     memory.memsys_use_cpython_allocator()  # as Numba does when it is imported
     found = {f"numba_{name}": address for module in (helpers, functions) for name, address in module.c_helpers.items()}
     found |= {name if name.startswith("_") else f"NRT_{name}": address for name, address in memory.c_helpers.items()}
+    found["numba_unpickle"] = _after_import(found["numba_unpickle"])
     return {**found, "_Py_NoneStruct": id(None), NDARRAY: id(np.ndarray)}
+
+
+def _after_import(unpickle: int) -> int | None:
+    """The C function that puts errors together, called after Numba is imported as a whole.
+
+    It imports a part of Numba. Where another thread imports Numba at the same time, each would wait for the other, and Python would go on
+    with what is unfinished.
+    """
+    function = _Unpickle(unpickle)
+
+    def unpickled(*place: Any) -> Any:
+        importlib.import_module("numba")
+        return function(*place)
+
+    callback = _Unpickle(unpickled)
+    _linked.append(callback)
+    return ctypes.cast(callback, ctypes.c_void_p).value
 
 
 @cache
@@ -233,14 +252,21 @@ def _process() -> Any:
 
 def _extension(name: str) -> ModuleType:
     """An extension module of Numba, without the package around it. A later `import numba` gets the same module from Python."""
-    if name in sys.modules:
-        return sys.modules[name]
-    folder = numba_folder().joinpath(*name.split(".")[1:-1])
-    finder = importlib.machinery.FileFinder(str(folder), (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES))
-    spec = finder.find_spec(name)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    sys.modules.pop(name, None)  # where Python has put it, though the package around it is not there
-    return module
+    with _module_lock(name):
+        if name in sys.modules:
+            return sys.modules[name]
+        folder = numba_folder().joinpath(*name.split(".")[1:-1])
+        loaders = (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES)
+        spec = importlib.machinery.FileFinder(str(folder), loaders).find_spec(name)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules.pop(name, None)  # where Python has put it, though the package around it is not there
+        return module
+
+
+def _module_lock(name: str) -> Any:
+    """The lock that Python holds while it imports `name`: another thread may import Numba just now, and must not lose what it has made."""
+    bootstrap: Any = importlib._bootstrap
+    return bootstrap._ModuleLockManager(name)
