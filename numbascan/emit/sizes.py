@@ -63,7 +63,7 @@ def memory_of(function: Function, values: Sequence[Any], steps_again: int = 0) -
 
 
 def _bytes(array: Alloc, known: dict[str, Any]) -> int:
-    return math.prod(_number(dim, known) for dim in array.shape) * np.dtype(array.dtype).itemsize
+    return math.prod(max(_number(dim, known), 0) for dim in array.shape) * np.dtype(array.dtype).itemsize
 
 
 def _lengths(function: Function, stmts: Sequence[Stmt]) -> set[str]:

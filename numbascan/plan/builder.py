@@ -7,9 +7,12 @@ scalars that no step changes are computed once.
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ..ir.loops import (
     COMPARE,
@@ -40,13 +43,15 @@ if TYPE_CHECKING:
 RESERVED = {"np", "math", "numba", "range", "min", "max", "abs", "int", "float", "bool", "complex", "round", "divmod", "pow", "len"}
 RESERVED |= {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
 
+SMALL, ROWS = 65536, 16  # bytes of an array, and rows of one of a length that only the run knows, that are taken whether needed or not
+
 _OF_COUNTS = {
-    "{0} + {1}",
-    "{0} * {1}",
-    "min({0}, {1})",
-    "max({0}, {1})",
-    "{1} if {0} == 1 else {0}",
-}  # not negative if the operands are not
+    "{0} + {1}": all,
+    "{0} * {1}": all,
+    "min({0}, {1})": all,
+    "max({0}, {1})": any,
+    "{1} if {0} == 1 else {0}": all,
+}  # not negative if all operands, or any of them, are not
 
 
 class Block:
@@ -147,7 +152,7 @@ class Builder:
             return value
         if isinstance(value, int):
             return Literal(dtype, value)
-        return self._held(hint, value, self._hoisted(value, keep_branch=True) if hoist else self.block)
+        return self._held(hint, value, self._hoisted(value) if hoist else self.block)
 
     def _held(self, hint: str | None, value: Expr, block: Block) -> Name:
         name = self.fresh(hint, "v", block)
@@ -159,7 +164,7 @@ class Builder:
         """A number that stays what it is now: itself, or a local where it reads elements or a local that may get other values."""
         if isinstance(number, int) or self._is_lasting(number):
             return number
-        return self._held(hint, number, self._hoisted(number, keep_branch=True))
+        return self._held(hint, number, self._hoisted(number))
 
     def _is_lasting(self, *exprs: Index) -> bool:
         """Does what is known of `exprs` hold as long as the block does in which all that they read is defined?"""
@@ -179,23 +184,51 @@ class Builder:
         """Says that variables have their last values: the loop that changed them has ended."""
         self.moving.difference_update(names)
 
-    def _hoisted(self, *exprs: Index, keep_branch: bool = False) -> Block:
+    def _hoisted(self, *exprs: Index) -> Block:
         """The home of `exprs`, or the nearest block around the current one that is no further out than a branch allows."""
         home = self.home_of(*exprs)
         block = self.block
-        while block is not home and block.parent is not None and not (keep_branch and block.is_branch):
+        while block is not home and block.parent is not None and not block.is_branch:
             block = block.parent
         return block
 
+    def _taken_in(self, shape: tuple[Index, ...], dtype: str) -> Block:
+        """Where an array is taken: outside of the loops that do not change its shape. One that is not small stays in its branch."""
+        home, block = self.home_of(*shape), self.block
+        found, is_small = block, self._is_small(shape, dtype)
+        while block is not home and block.parent is not None and (is_small or not block.is_branch):
+            is_loop = not block.is_branch
+            block = block.parent
+            if is_loop:  # to leave a branch alone gains nothing
+                found = block
+        return found
+
+    def _is_small(self, shape: tuple[Index, ...], dtype: str) -> bool:
+        """Does an array cost next to nothing? A few bytes, or some rows that are no longer than an array that there is."""
+        fixed = math.prod(dim for dim in shape if isinstance(dim, int))
+        others = [dim for dim in shape if not isinstance(dim, int)]
+        if not others:
+            return fixed * np.dtype(dtype).itemsize <= SMALL
+        return len(others) == 1 and fixed <= ROWS and self._is_not_negative(others[0]) and self._is_bounded(others[0])
+
+    def _is_bounded(self, number: Index) -> bool:
+        """Is a number at most about the length of an array that there is?"""
+        if isinstance(number, Name):
+            return number.name in self.fixed and self._is_bounded(self.fixed[number.name])
+        if isinstance(number, Apply):
+            of_parts = {"min({0}, {1})": any, "max({0}, {1})": all, "{0} + {1}": all, "{0} - {1}": all}.get(number.template.text)
+            return of_parts is not None and of_parts(map(self._is_bounded, number.args))
+        return isinstance(number, Length) or (isinstance(number, int) and number <= ROWS)
+
     def alloc(self, hint: str | None, shape: tuple[Index, ...], dtype: str) -> str:
-        """An array, taken before the loops that do not change its shape."""
+        """An array, taken before the loops that do not change its shape; in a branch that may not be taken only a small one."""
         name = self.fresh(hint, "row")
         self.alloc_as(name, shape, dtype)
         return name
 
     def alloc_as(self, name: str, shape: tuple[Index, ...], dtype: str) -> None:
         """The same under a name that is taken already."""
-        block = self.home[name] = self._hoisted(*shape)
+        block = self.home[name] = self._taken_in(shape, dtype)
         self.written[name] = self.block
         self.shapes[name] = shape
         block.stmts.append(Alloc(name, shape, dtype))
@@ -218,7 +251,7 @@ class Builder:
 
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
         """Fails at run time unless `condition` holds; made as early as its operands are known, and once."""
-        block = self._hoisted(condition, *numbers, keep_branch=True)
+        block = self._hoisted(condition, *numbers)
         if condition == Literal("bool", True) or self._is_count(condition) or self._is_checked(condition, block):
             return
         if self._is_lasting(condition):
@@ -242,7 +275,7 @@ class Builder:
         if isinstance(number, Name):
             return number.name in self.fixed and self._is_not_negative(self.fixed[number.name])
         if isinstance(number, Apply) and number.template.text in _OF_COUNTS:
-            return all(map(self._is_not_negative, number.args))
+            return _OF_COUNTS[number.template.text](map(self._is_not_negative, number.args))
         return isinstance(number, Length)
 
     def same(self, a: Index, b: Index, error: str, message: str) -> None:
@@ -251,7 +284,7 @@ class Builder:
         if a == b:
             return
         self.check(compare("==", a, b), error, message, a, b)
-        block = self._hoisted(a, b, keep_branch=True)
+        block = self._hoisted(a, b)
         if isinstance(a, int) or (not isinstance(b, int) and self.home_of(a).depth < self.home_of(b).depth):
             a, b = b, a  # what is known in more places stands for both
         if not isinstance(a, int) and self._is_lasting(a, b):
@@ -287,6 +320,15 @@ class Builder:
             self.used.discard(name)  # the next loop may count with the same letter
         if body.stmts:
             outer.stmts.append(For(name, start, stop, body.stmts, kind=kind))
+
+    @contextmanager
+    def at(self, block: Block) -> Iterator[None]:
+        """What is made inside belongs to the end of what is known of a block around the current one."""
+        outer, self.block = self.block, block
+        try:
+            yield
+        finally:
+            self.block = outer
 
     @contextmanager
     def step_of(self, scan: str) -> Iterator[None]:

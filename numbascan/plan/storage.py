@@ -84,12 +84,14 @@ class Rows:
         return InMemory(self.type, dims, self.array, (*self.lead, self.where))
 
     def _taken_late(self, dims: Indices) -> str:
-        """Memory taken in the first step, which alone tells how long a row is; later ones must be as long."""
+        """Memory taken in the first step, which alone tells how long a row is; later ones must be as long. Without one no row is read."""
         builder = self.builder
-        first = tuple(next((side for side in self._sides(dim) if builder.home_of(side).depth <= self.home.depth), 0) for dim in dims)
+        first = tuple(
+            next((greatest(side, 0) for side in self._sides(dim) if builder.home_of(side).depth <= self.home.depth), 0) for dim in dims
+        )
         name = builder.fresh(self.hint, "row", self.home)
         taken = builder.fresh(f"{name}_is_taken", "is_taken", self.home)
-        self.home.stmts += [Alloc(name, (self.count, *first), self.type.dtype), Let(taken, Literal("bool", False))]
+        self.home.stmts += [Alloc(name, (0, *first), self.type.dtype), Let(taken, Literal("bool", False))]
         self.dims = tuple(Length("int64", name, axis) for axis in range(1, 1 + len(dims)))
         builder.shapes[name], builder.written[name] = (self.count, *self.dims), builder.block
         take: list[Stmt] = [Alloc(name, (self.count, *dims), self.type.dtype), Let(taken, Literal("bool", True), is_new=False)]

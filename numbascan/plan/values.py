@@ -73,10 +73,10 @@ class InLocals(Value):
         key = (id(self.elements), id(self.home))
         if key not in self.builder.spills:
             shape = tuple(dim for dim in self.type.shape if dim is not None)
-            array = self.builder.alloc(self.name, shape, self.type.dtype)
-            self.builder.written[array] = self.home
+            with self.builder.at(self.home):
+                array = self.builder.alloc(self.name, shape, self.type.dtype)
             self.home.stmts.extend(Store(array, index, expr) for index, expr in self.elements.items())
-            self.builder.spills[key] = self.elements, array  # the elements too: their id stays theirs
+            self.builder.spills[key] = (self.elements, self.home), array  # these too: their ids stay theirs
         return self.builder.spills[key][1]
 
 
