@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import importlib
 import os
 import stat
 import sys
@@ -105,7 +104,7 @@ def _stored_or_made(text: str, name: str, path: Path) -> Callable[..., Any]:
 def _made(path: Path, name: str) -> Callable[..., Any]:
     """The function as Numba compiles it, its machine code stored."""
     with _few_collections():
-        importlib.import_module("numba")  # before parts of it: another thread may import it, and Python would give both an unfinished one
+        object_code.import_numba()
         from . import build
 
         function = build.imported(path, name)

@@ -86,6 +86,15 @@ def numba_version() -> str:
     return version("numba")
 
 
+def import_numba() -> None:
+    """Imports Numba as a whole. To be called before a part of it is imported.
+
+    Another thread may import Numba at the same time: it would wait for the part, and the part for it, and Python would go on with what is
+    unfinished.
+    """
+    importlib.import_module("numba")
+
+
 def is_tried() -> bool:
     """Whether machine code of the installed Numba is known to work without it."""
     numbers = re.match(r"(\d+)\.(\d+)", numba_version())
@@ -229,15 +238,11 @@ def _numba_symbols() -> dict[str, int]:
 
 
 def _after_import(unpickle: int) -> int | None:
-    """The C function that puts errors together, called after Numba is imported as a whole.
-
-    It imports a part of Numba. Where another thread imports Numba at the same time, each would wait for the other, and Python would go on
-    with what is unfinished.
-    """
+    """The C function that puts errors together, called after Numba is imported: it imports a part of Numba."""
     function = _Unpickle(unpickle)
 
     def unpickled(*place: Any) -> Any:
-        importlib.import_module("numba")
+        import_numba()
         return function(*place)
 
     callback = _Unpickle(unpickled)

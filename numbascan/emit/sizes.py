@@ -13,6 +13,7 @@ import numpy as np
 
 from ..ir.loops import Alias, Alloc, For, Function, Index, Let, Return, Stmt, names_in, walk
 from .names import COUNTING
+from .object_code import import_numba
 from .text import expression
 
 LONGER = 1000  # steps more, to see what grows
@@ -107,6 +108,7 @@ def known_functions() -> dict[str, Any]:
 @cache
 def _helpers() -> dict[str, Any]:
     """The functions of numbers that generated code calls."""
+    import_numba()
     from . import scalars
 
     return {name: getattr(scalars, name).py_func for name in COUNTING}
