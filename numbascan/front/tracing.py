@@ -138,7 +138,8 @@ def trace(
     if random_state(guards) != before:
         raise TypeError(
             f"{describe(fn)} draws random numbers while it is traced: they would be the same at every step and call; "
-            "draw them before (rng.normal(size=n_steps)) and pass them as a sequence"
+            "draw them before (rng.normal(size=n_steps)) and pass them as a sequence. If it was another thread that drew: "
+            "give that a generator of its own"
         )
     # asked again after the trace: what the function itself changed (a list it appends to) is no reason to trace it again
     return TraceResult(value, mark, arrays, Guards(fn) if bind else None)
