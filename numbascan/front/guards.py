@@ -1,204 +1,208 @@
 """What a traced function read from outside: closures, globals, attributes, defaults. A later call asks whether all is as it was.
 
-A value read while tracing is frozen in the graph. So numbers are compared by value, everything else by identity, lists and dicts
-by what they hold, and arrays also by content: an array may have been read by NumPy while tracing (`W.sum() * y`), which leaves
-no mark in the graph.
+A value read while tracing is frozen in the graph. So numbers and strings are compared by type and value, everything else by identity,
+containers by what they hold, and arrays also by content: an array may have been read by NumPy while tracing (`W.sum() * y`), which leaves
+no mark in the graph. What is compared is held: a new object in the place of one that is gone would look like it.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
+import operator
 import pickle
 import random
-import sys
-import sysconfig
 import types
-from collections.abc import Callable, Hashable, Iterator
+import weakref
+from collections.abc import Callable, Iterator, KeysView, Mapping
 from typing import Any
 
 import numpy as np
 
-from .entry import is_number
+from .reach import COMPARED, Reach
+from .spaces import ABSENT, Space, content, items, slots, space_of
 
-WATCHED = 1 << 24  # bytes of an array that are compared before every call
-_MISSING = object()
-_PARTS = ("__wrapped__", "fwd", "bwd")  # where what ns.jit, ns.grad, ns.custom_vjp and their like make keeps the user's functions
-_LIBRARIES = ("numpy", "scipy", "numba", "numbascan", "builtins", "math", "cmath", "operator", "functools", "itertools")
-_FOREIGN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+WATCHED = 1 << 24  # bytes of an array that are kept and compared; of a larger one a digest
+_ROW = 4096  # words of a row in a digest
+
+Read = tuple[Callable[[Any], Any], Any, Any]  # what asks, whom, and what was answered
+_mro = operator.attrgetter("__mro__")
 
 
 class Guards:
-    """The reads of one function, made when it is traced. `hold()` is asked before every call."""
+    """The reads of one function, made when it is traced. `hold()` is asked before every call, by any thread."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
-        self.cells: list[tuple[types.CellType, Any]] = []
-        self.names: list[tuple[dict[str, Any], str, Any]] = []
-        self.attributes: list[tuple[Any, str, Any]] = []
-        self.containers: list[tuple[Any, Hashable]] = []
-        self.arrays: list[tuple[np.ndarray, bytes]] = []
-        self.generators: list[Any] = []
-        self.array_names: dict[int, str] = {}
-        self._seen: dict[int, Any] = {}
-        self._objects: list[Any] = []
-        self._code_names = set(_PARTS)
-        self._package = _package_of(fn)
-        self._visit(fn)
-        self._visit_attributes()
-        self._seen.clear()  # or what is traced would be held by its own guards
+        reach = Reach(fn)
+        self.generators = reach.generators
+        self.array_names = {id(array): name for array, name in reach.arrays}
+        self.arrays = [(array, _bytes(array)) for array, _ in reach.arrays if not array.dtype.hasobject]
+        self._functions = [(weakref.ref(function), *_parts(function)) for function in reach.functions]
+        cells = [cell for function in reach.functions for cell in function.__closure__ or ()]
+        self._cells = [(cell, _kept(content(cell), fn)) for cell in cells if content(cell) is not ABSENT]
+        self._names: list[tuple[Mapping[str, Any], str, Any]] = []
+        self._absent: list[tuple[KeysView[str], frozenset[str]]] = []
+        self._reads: list[Read] = [(content, cell, ABSENT) for cell in cells if content(cell) is ABSENT]
+        for space in reach.spaces:
+            self._add(space, fn)
+        self._reads += [(ask, source, _kept(ask(source), fn)) for ask, source in _questions(reach)]
+
+    def _add(self, space: Space, fn: Callable[..., Any]) -> None:
+        """What code names in a namespace. In a class, and where every name counts, none may come or go."""
+        now, present = space.now(), space.present()
+        if space.slots:
+            named = space.holder, tuple([slot for slot in space.slots if slot.__name__ in present or slot.__name__ not in now])
+            self._reads.append((slots, named, _kept(slots(named), fn)))
+            return
+        self._names += [(now, name, _kept(now.get(name, ABSENT), fn)) for name in present]
+        if space.whole:
+            self._reads.append((tuple, now, tuple(now)))
+        elif absent := space.names - now.keys():
+            self._absent.append((now.keys(), frozenset(absent)))
+        if isinstance(space.holder, type):
+            self._reads.append((len, now, len(now)))
 
     def hold(self) -> bool:
         """Whether every read would give what it gave."""
-        for cell, value in self.cells:
-            if (now := _content(cell)) is not value and not _equal(now, value):
+        try:
+            return self._hold()
+        except (AttributeError, RuntimeError, TypeError, ValueError):  # what was there is gone, or changes at this very moment
+            return False
+
+    def _hold(self) -> bool:
+        for reference, code, defaults, keywords, attributes in self._functions:
+            # one that is gone is not called again; whoever held it is asked, too
+            if (fn := reference()) is not None and not (
+                fn.__code__ is code
+                and fn.__defaults__ is defaults
+                and fn.__kwdefaults__ is keywords
+                and (fn.__dict__ or None) is attributes
+            ):
                 return False
-        for names, name, value in self.names:
-            if (now := names.get(name, _MISSING)) is not value and not _equal(now, value):
+        for cell, value in self._cells:
+            if (now := cell.cell_contents) is not value and not _same(now, value):
                 return False
-        for holder, name, value in self.attributes:
-            if (now := getattr(holder, name, _MISSING)) is not value and not _equal(now, value):
+        for space, name, value in self._names:
+            if (now := space.get(name, ABSENT)) is not value and not _same(now, value):
                 return False
-        for container, held in self.containers:
-            if _inside(container) != held:
+        for names, absent in self._absent:
+            if not names.isdisjoint(absent):
                 return False
-        return not self.arrays or all(_bytes(array) == content for array, content in self.arrays)
+        for ask, source, value in self._reads:
+            if (now := ask(source)) is not value and not _same(now, value):
+                return False
+        return not self.arrays or all(_bytes(array) == before for array, before in self.arrays)
 
     def holds_array(self, array: np.ndarray) -> bool:
         """Whether `array`, or what it is a view of, was found outside the function: later calls must see it change."""
-        known = {id(found) for found, _ in self.arrays}
         base: Any = array
         while isinstance(base, np.ndarray):
-            if id(base) in known:
+            if id(base) in self.array_names:
                 return True
             base = base.base
         return False
 
-    def _is_ours(self, value: Any) -> bool:
-        return _is_ours(value, self._package)
 
-    # collecting -----------------------------------------------------------------------------------------------------
-
-    def _visit(self, value: Any, name: str = "") -> None:
-        if value is None or is_number(value) or isinstance(value, (str, bytes, type)) or id(value) in self._seen:
-            return
-        self._seen[id(value)] = value
-        if isinstance(value, np.ndarray):
-            self.arrays.append((value, _bytes(value)))
-            self.array_names[id(value)] = name
-        elif isinstance(value, (list, tuple, set, frozenset, dict)):
-            self.containers.append((value, _inside(value)))
-            for key, child in value.items() if isinstance(value, dict) else enumerate(value):
-                self._visit(child, f"{name}_{key}")
-        elif isinstance(value, (np.random.Generator, np.random.RandomState, random.Random)):
-            self.generators.append(value)
-        elif isinstance(value, functools.partial):
-            self._visit_all(value.func, value.args, value.keywords)
-        elif isinstance(value, types.MethodType):
-            self._visit_all(value.__func__, value.__self__)
-        elif isinstance(value, types.FunctionType):
-            self._visit_function(value)
-        elif self._is_ours(value):
-            self._objects.append(value)
-
-    def _visit_all(self, *values: Any) -> None:
-        for value in values:
-            self._visit(value)
-
-    def _visit_function(self, fn: types.FunctionType) -> None:
-        if not self._is_ours(fn):
-            return
-        self._visit_all(fn.__defaults__, fn.__kwdefaults__, getattr(fn, "__wrapped__", None))
-        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
-            value = _content(cell)
-            self.cells.append((cell, value))
-            self._visit(value, name)
-        for code in _codes(fn.__code__):
-            self._code_names.update(code.co_names)
-            for name in code.co_names:
-                value = fn.__globals__.get(name, _MISSING)
-                if value is not _MISSING and not (isinstance(value, types.ModuleType) and not self._is_ours(value)):
-                    self.names.append((fn.__globals__, name, value))
-                    self._visit(value, name)
-
-    def _visit_attributes(self) -> None:
-        """Attributes of objects and modules, as far as their names stand in the code; again, as long as new code comes to light."""
-        done: set[tuple[int, str]] = set()
-        before: tuple[int, int] | None = None
-        while before != (before := (len(done), len(self._seen))):
-            for holder in list(self._objects):
-                self._visit(inspect.getattr_static(type(holder), "__call__", None))
-                for name in self._code_names & (set(dir(type(holder))) | set(getattr(holder, "__dict__", ()))):
-                    if (id(holder), name) not in done:
-                        done.add((id(holder), name))
-                        self._visit_attribute(holder, name)
-
-    def _visit_attribute(self, holder: Any, name: str) -> None:
-        value = getattr(holder, name, _MISSING)
-        if isinstance(value, types.MethodType):  # a new object at every access
-            self._visit(value.__func__)
-            return
-        self.attributes.append((holder, name, value))
-        if value is not _MISSING:
-            self._visit(value, name)
+# what is asked ------------------------------------------------------------------------------------------------------
 
 
-def _equal(now: Any, before: Any) -> bool:
-    """Whether both are the same number."""
-    return is_number(before) and type(now) is type(before) and bool(now == before)
+def _questions(reach: Reach) -> Iterator[tuple[Callable[[Any], Any], Any]]:
+    """What to ask of everything that has no names."""
+    yield from ((type, value) for value in reach.objects)
+    yield from ((_mro, value) for value in reach.objects if isinstance(value, type))
+    yield from ((space_of, space.holder) for space in reach.spaces if space.is_of_object())
+    yield from ((items, container) for container in reach.containers if type(container) not in (tuple, frozenset))
+    yield from ((_buffer, buffer) for buffer in reach.buffers)
+    yield from ((_context, variable) for variable in reach.contexts)
+    yield from ((_target, reference) for reference in reach.references)
+    yield from ((_as_array, value) for value in reach.like_arrays)
+    yield from ((_objects, array) for array, _ in reach.arrays if array.dtype.hasobject)
+    if "get_value" in reach.attributes:
+        yield from ((_shared, variable.container) for variable in reach.shared)
 
 
-def _content(cell: types.CellType) -> Any:
+def _parts(fn: types.FunctionType) -> tuple[Any, ...]:
+    return fn.__code__, fn.__defaults__, fn.__kwdefaults__, vars(fn) or None
+
+
+def _buffer(value: Any) -> bytes:
+    return memoryview(value).tobytes()
+
+
+def _context(variable: Any) -> Any:
+    return variable.get(ABSENT)
+
+
+def _target(reference: weakref.ref[Any]) -> Any:
+    return reference()
+
+
+def _shared(container: Any) -> tuple[Any, ...]:
+    return _bytes(container.value)
+
+
+def _as_array(value: Any) -> tuple[Any, ...]:
     try:
-        return cell.cell_contents
-    except ValueError:  # not bound yet
-        return _MISSING
+        array = np.asarray(value)
+    except Exception:  # objects of packages may raise anything, and what cannot be had NumPy has not read
+        return ()
+    return _objects(array) if array.dtype.hasobject else _bytes(array)
 
 
-def _bytes(array: np.ndarray) -> bytes:
-    """The content of an array; of one that is larger than WATCHED a sample, or asking would cost more than the call."""
-    if array.nbytes <= WATCHED:
-        return array.tobytes()
-    return array.flat[:: array.nbytes // WATCHED + 1].tobytes()
+def _objects(array: np.ndarray) -> tuple[Any, ...]:
+    return array.dtype, array.shape, *array.ravel().tolist()
 
 
-def _inside(container: Any) -> Hashable:
-    """What a container holds: the numbers themselves, the identity of everything else."""
-    if isinstance(container, dict):
-        return tuple((key, value if is_number(value) else id(value)) for key, value in container.items())
-    return tuple(value if is_number(value) else id(value) for value in container)
+def _bytes(array: np.ndarray) -> tuple[Any, ...]:
+    """An array's dtype, shape and content."""
+    return array.dtype, array.shape, array.tobytes() if array.nbytes <= WATCHED else _digest(array)
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of a function and of the functions, lambdas and comprehensions written inside it."""
-    yield code
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            yield from _codes(const)
+def _digest(array: np.ndarray) -> bytes:
+    """A number for each row of words, and what is left of them: as fast as memory, where a copy would take as much of it again.
+
+    Sums of 32-bit words times odd numbers, modulo 2**64: one changed word, or two that changed places, always show.
+    """
+    memory = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    whole = memory.size - memory.size % (4 * _ROW)
+    rows = memory[:whole].view(np.uint32).reshape(-1, _ROW)
+    return np.einsum("ij,j->i", rows, _weights()).tobytes() + memory[whole:].tobytes()
 
 
-def _module_of(value: Any) -> str:
-    module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
-    return module if isinstance(module, str) else type(value).__module__
+@functools.cache
+def _weights() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 2**64, _ROW, np.uint64) | np.uint64(1)
 
 
-def _package_of(fn: Any) -> str:
-    """The top-level package in which a function, or what a partial calls, was written."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    return _module_of(fn).split(".")[0]
+# how answers compare ------------------------------------------------------------------------------------------------
 
 
-def _is_ours(value: Any, package: str) -> bool:
-    """Whether `value` is code or data of the user: of the traced function's own package, or of none that is installed."""
-    module = _module_of(value)
-    code = getattr(value, "__code__", None)
-    is_run_text = module == "builtins" and code is not None  # what `exec` made in a namespace without a name
-    if module.split(".")[0] in _LIBRARIES and not is_run_text:
+class _Itself(weakref.ref[Any]):
+    """The traced function among what its own guards hold: they do not keep it alive."""
+
+    __slots__ = ()
+
+
+def _kept(answer: Any, fn: Any) -> Any:
+    """An answer as it is kept."""
+    if type(answer) is tuple:
+        return tuple([_kept(value, fn) for value in answer]) if any(value is fn for value in answer) else answer
+    return _Itself(fn) if answer is fn and isinstance(fn, types.FunctionType) else answer
+
+
+def _same(now: Any, before: Any) -> bool:
+    """Whether two answers that are not one object say the same: numbers, strings, and tuples of these and of one object."""
+    kind = type(before)
+    if kind is _Itself:
+        return before() is now
+    if type(now) is not kind:
         return False
-    if module.split(".")[0] == package:
-        return True
-    file = code.co_filename if code is not None else getattr(sys.modules.get(module), "__file__", None)
-    return not (file or "").startswith(_FOREIGN)
+    if kind is tuple:
+        return len(now) == len(before) and all(one is other or _same(one, other) for one, other in zip(now, before, strict=True))
+    if kind is float or kind is complex:
+        return repr(now) == repr(before)  # 0.0 is not -0.0, and NaN is NaN
+    if isinstance(before, np.generic):
+        return bool(now.tobytes() == before.tobytes())
+    return kind in COMPARED and bool(now == before)
 
 
 def random_state(guards: Guards | None = None) -> bytes:

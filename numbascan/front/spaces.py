@@ -1,0 +1,138 @@
+"""Where Python keeps values: namespaces, slots, closures, containers. Read as they are: no code of the user runs for it."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+CONTAINERS: tuple[type, ...] = (
+    list,
+    tuple,
+    set,
+    frozenset,
+    dict,
+    deque,
+    types.MappingProxyType,
+    type({}.keys()),
+    type({}.values()),
+    type({}.items()),
+)
+MAPPINGS = (dict, types.MappingProxyType)
+
+PARTS: dict[type, tuple[str, ...]] = {
+    functools.partial: ("func", "args", "keywords"),
+    functools.partialmethod: ("func", "args", "keywords"),
+    functools.singledispatchmethod: ("dispatcher",),
+    functools.cached_property: ("func",),
+    functools._lru_cache_wrapper: ("__wrapped__",),
+    property: ("fget",),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    types.MethodType: ("__func__", "__self__"),
+    types.BuiltinMethodType: ("__self__",),
+    types.MethodWrapperType: ("__self__",),
+}
+"""What holds other functions and values for good, and where."""
+ABSENT = object()
+_CODE = (types.FunctionType, *PARTS)
+_HIDDEN = frozenset(
+    ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__builtins__", "__loader__", "__spec__", "__cached__")
+)
+
+
+@dataclass(eq=False)
+class Space:
+    """A namespace: of an object, a class or a module, a dict of globals, or the `slots` of an object.
+
+    names: those that code names. whole: every name counts. is_closed: none but these ever does.
+    """
+
+    holder: Any
+    names: set[str]
+    whole: bool = False
+    slots: tuple[types.MemberDescriptorType, ...] = ()
+    is_closed: bool = False
+    done: set[str] = field(default_factory=set)
+
+    def now(self) -> Mapping[str, Any]:
+        """Its names and values: a view, but for slots."""
+        if self.slots:
+            values = zip(self.slots, slots((self.holder, self.slots)), strict=True)
+            return {slot.__name__: value for slot, value in values if value is not ABSENT}
+        space: Mapping[str, Any] = self.holder if type(self.holder) is dict else space_of(self.holder)
+        return space
+
+    def is_of_object(self) -> bool:
+        """Whether the namespace as a whole may be replaced."""
+        return not self.slots and not isinstance(self.holder, (dict, type, types.ModuleType))
+
+    def present(self) -> list[str]:
+        """The names that count and are there."""
+        space = self.now()
+        if self.whole:
+            return [name for name in tuple(space) if name not in _HIDDEN]
+        if not isinstance(self.holder, (type, types.ModuleType)):
+            return [name for name in tuple(space) if name in self.names]
+        # __getitem__, __getattr__ and their like run without being named
+        return [name for name, value in tuple(space.items()) if name in self.names or (name[:2] == "__" and isinstance(value, _CODE))]
+
+    def fresh(self) -> Iterator[tuple[Any, str]]:
+        """Values of names that came to light since the last time, and their names."""
+        space = self.now()
+        for name in self.present():
+            if name not in self.done:
+                self.done.add(name)
+                yield space.get(name), name
+
+
+def content(cell: types.CellType) -> Any:
+    """What a closure holds; ABSENT for a variable that is not bound yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def items(container: Any) -> tuple[Any, ...]:
+    """What a container holds, keys first. Methods that a class of the user has for that play no part."""
+    if isinstance(container, defaultdict):
+        return (*dict.keys(container), *dict.values(container), container.default_factory)
+    if isinstance(container, dict):
+        return (*dict.keys(container), *dict.values(container))
+    if isinstance(container, types.MappingProxyType):
+        return (*container, *container.values())
+    if type(container) in CONTAINERS:
+        return tuple(container)
+    base: Any = next(cls for cls in CONTAINERS if isinstance(container, cls))
+    return tuple(base.__iter__(container))
+
+
+def space_of(value: Any) -> Any:
+    """The namespace of an object, a class or a module, as it is; None where there is none."""
+    own: Any = type(value).__getattribute__
+    try:
+        return (object.__getattribute__ if isinstance(own, types.FunctionType) else own)(value, "__dict__")
+    except Exception:  # objects of packages may raise anything
+        return None
+
+
+def slots(named: tuple[Any, Iterable[types.MemberDescriptorType]]) -> tuple[Any, ...]:
+    """What slots of an object hold; ABSENT for one that is not set."""
+    value, members = named
+    found = []
+    for member in members:
+        try:
+            found.append(member.__get__(value))
+        except AttributeError:
+            found.append(ABSENT)
+    return tuple(found)
+
+
+def slots_of(kind: type) -> tuple[types.MemberDescriptorType, ...]:
+    """The slots of a class written in Python, and of its bases."""
+    members = (member for cls in kind.__mro__ if "__slots__" in vars(cls) for member in vars(cls).values())
+    return tuple(member for member in members if isinstance(member, types.MemberDescriptorType))
