@@ -14,8 +14,8 @@ from ..ops.control import if_else_outputs, py_call_node
 from ..types import show_shape
 from .scan_build import broadcast
 from .tracing import close_over, current_mark, current_mode, describe, is_tracing, trace
+from .tree import alike, flatten, unflatten
 from .tree import describe as describe_structure
-from .tree import flatten, unflatten
 from .variable import Variable, as_variable, at_line
 
 
@@ -47,7 +47,7 @@ def ifelse(cond: Any, a: Any, b: Any) -> Any:
         return a() if known else b()
     marks = [next_serial() if callable(branch) else current_mark() for branch in (a, b)]
     (structure, then), (other, otherwise) = _branch(a), _branch(b)
-    if structure != other:
+    if not alike(structure, other):
         raise ValueError(
             f"nt.ifelse: one branch gives {describe_structure(structure)}, the other {describe_structure(other)}{at_line()}; "
             "they must have the same structure"
@@ -160,7 +160,7 @@ class _Call:
         args, kwargs = unflatten(self.structure, values)
         leaves: list[Any] = []
         seen = flatten(self.f(*args, **kwargs), leaves)
-        if seen != self.returned:
+        if not alike(seen, self.returned):
             shown = describe_structure(seen), describe_structure(self.returned)
             raise ValueError(f"ns.py_step: {describe(self.f)} gave {shown[0]}, but {shown[1]} when it was traced; give the same structure")
         return tuple(leaves)

@@ -27,7 +27,7 @@ from ..ops.control import custom_vjp_node
 from ..ops.of_shape import of_shape
 from .draw_scopes import no_draws
 from .tracing import close_over, describe, trace
-from .tree import LEAF, NONE, Structure, flatten, n_leaves, paths, unflatten
+from .tree import LEAF, NONE, Structure, alike, flatten, n_leaves, paths, unflatten
 from .tree import describe as describe_structure
 from .variable import Variable, as_variable
 
@@ -223,7 +223,7 @@ class _Rule:
     def _check_result(self, value: Any, results: Sequence[Node]) -> None:
         leaves: list[Any] = []
         structure = flatten(value, leaves)
-        if structure != self.returned:
+        if not alike(structure, self.returned):
             seen, wanted = describe_structure(structure), describe_structure(self.returned)
             raise TypeError(f"{self._words('fwd')} gives {seen} as the result, but {self.f.__name__} itself gives {wanted}")
         for leaf, result in zip(leaves, results, strict=True):

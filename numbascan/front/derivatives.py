@@ -25,7 +25,7 @@ from .gradients import (
 )
 from .runner import Seen
 from .transforms import Jitted, jit
-from .tree import Structure, describe, flatten, unflatten
+from .tree import Structure, alike, describe, flatten, unflatten
 from .variable import Variable
 
 # what the transforms make -------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def _leaves_like(value: Any, wanted: Structure, message: str) -> list[Any]:
     """The leaves of a nest that must have this structure."""
     leaves: list[Any] = []
     found = flatten(value, leaves)
-    if found != wanted:
+    if not alike(found, wanted):
         raise ValueError(message.format(describe(wanted), describe(found)))
     return leaves
 

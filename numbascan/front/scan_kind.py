@@ -19,7 +19,7 @@ from .scan_inputs import Arguments
 from .scan_loop import LoopMaker, Results
 from .scan_options import Options
 from .shared import shared_of
-from .tree import Structure, describe, flatten, paths, unflatten
+from .tree import Structure, alike, describe, flatten, paths, unflatten
 from .variable import Variable
 
 _STEPS = TensorType("int64")
@@ -107,7 +107,7 @@ class CompiledScan:
         arrays: list[Any] = []
         where = f"scan {self.options.name!r}: out"
         structure = flatten(out, arrays)
-        if structure != self.structure and not (isinstance(out, tuple) and flatten(list(out), []) == self.structure):
+        if not alike(structure, self.structure) and not (isinstance(out, tuple) and alike(flatten(list(out), []), self.structure)):
             raise ValueError(
                 f"{where} is {describe(structure)}, but the outputs are {describe(self.structure)}; give arrays in the same structure"
             )

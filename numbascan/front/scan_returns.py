@@ -13,7 +13,7 @@ from ..types import show_shape
 from .entry import is_number_list
 from .scan_inputs import OutKey
 from .shared import SharedVariable
-from .tree import LEAF, Keys, Structure, describe, flatten, is_named_tuple
+from .tree import LEAF, Keys, Structure, alike, describe, flatten, is_named_tuple
 from .variable import Variable, as_node, as_variable, at_line
 
 WHAT_TO_RETURN = (
@@ -167,7 +167,7 @@ def _outputs(value: Any, outs: tuple[OutKey, ...] | None, where: str) -> tuple[l
 
 
 def _has_structure(value: Any, structure: Structure | None) -> bool:
-    return isinstance(structure, tuple) and flatten(value, [], is_number_list) == structure
+    return isinstance(structure, tuple) and alike(flatten(value, [], is_number_list), structure)
 
 
 def _leaves(item: Any, structure: Structure | None, k: int, where: str) -> tuple[Structure, tuple[Node, ...]]:
@@ -188,10 +188,10 @@ def _matched(item: Any, structure: Structure, place: str) -> tuple[Structure, li
     if structure == LEAF:
         return LEAF, [item]
     leaves: list[Any] = []
-    if isinstance(item, dict) and isinstance(structure, tuple) and structure[0] is dict and Keys(item) != structure[1]:
+    if isinstance(item, dict) and isinstance(structure, tuple) and structure[0] is dict and set(item) != set(structure[1]):
         raise ValueError(f"{place} has the keys {list(Keys(item))}, but its initial value has {list(structure[1])}; return the same keys")
     seen = flatten(item, leaves, is_number_list)
-    if seen != structure:
+    if not alike(seen, structure):
         raise ValueError(f"{place} is {describe(seen)}, but its initial value is {describe(structure)}; return the same structure")
     return seen, leaves
 

@@ -1,7 +1,8 @@
 """Nests of tuples, lists, dicts and named tuples: taken apart into leaves and put together again.
 
-A structure is hashable: LEAF, NONE, or (class, keys, structures of the children). Two dicts with the same keys have the same
-structure, whatever the order in which their keys were written; each is put together again in its own order.
+A structure is hashable: LEAF, NONE, or (class, keys, structures of the children). The order in which the keys of a dict were written
+belongs to it: a function may go by that order, so what was traced for one is not for another. Leaves stand in the order of the sorted
+keys. So two nests that are `alike`, the same but for that order, have their leaves in the same places.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Structure = str | tuple[Any, Any, tuple[Any, ...]]
 
 
 class Keys(tuple[Any, ...]):
-    """The keys of a dict, sorted; `written` has them in the order of the dict, which plays no part in equality."""
+    """The keys of a dict, sorted; `written` has them in the order of the dict. Equal if they were written in the same order."""
 
     written: tuple[Any, ...]
 
@@ -25,6 +26,16 @@ class Keys(tuple[Any, ...]):
         made = super().__new__(cls, _sorted(written))
         made.written = written
         return made
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Keys):
+            return tuple.__eq__(self, other)
+        return self.written == other.written and all(map(_is_same_type, self.written, other.written))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
 
 
 def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None = None) -> Structure:
@@ -71,6 +82,19 @@ def _build(structure: Structure, leaves: Iterator[Any]) -> Any:
     return cls._make(built) if hasattr(cls, "_make") else cls(built)
 
 
+def alike(one: Structure, other: Structure) -> bool:
+    """Whether two structures are the same but for the order in which the keys of dicts were written.
+
+    >>> alike(flatten({"a": 1, "b": 2}, []), flatten({"b": 1, "a": 2}, []))
+    True
+    """
+    if isinstance(one, str) or isinstance(other, str):
+        return one == other
+    (cls, keys, children), (other_cls, other_keys, others) = one, other
+    is_same = cls is other_cls and tuple(keys or ()) == tuple(other_keys or ()) and len(children) == len(others)
+    return is_same and all(map(alike, children, others))
+
+
 def n_leaves(structure: Structure) -> int:
     """How many leaves a structure has."""
     if isinstance(structure, str):
@@ -94,6 +118,10 @@ def paths(structure: Structure, root: str = "") -> list[str]:
 def is_named_tuple(value: Any) -> bool:
     """Whether `value` is a tuple with named fields."""
     return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def _is_same_type(one: Any, other: Any) -> bool:
+    return type(one) is type(other)  # 1 and True are equal, and yet other keys
 
 
 def _sorted(keys: tuple[Any, ...]) -> list[Any]:

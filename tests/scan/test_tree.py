@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import pytest
 
-from numbascan.front.tree import LEAF, NONE, describe, flatten, n_leaves, paths, unflatten
+from numbascan.front.tree import LEAF, NONE, alike, describe, flatten, n_leaves, paths, unflatten
 
 Point = namedtuple("Point", "x y")
 
@@ -32,10 +32,17 @@ def test_named_tuples_keep_their_class():
     assert type(unflatten(flatten(Point(1, 2), leaves), leaves)) is Point
 
 
-def test_the_order_in_which_a_dict_was_written_plays_no_part():
+def test_leaves_follow_keys_in_whatever_order_these_were_written():
     first, second = [], []
-    assert flatten({"a": 1, "b": 2}, first) == flatten({"b": 2, "a": 1}, second)
+    one, other = flatten([{"a": 1, "b": 2}], first), flatten([{"b": 2, "a": 1}], second)
     assert first == second == [1, 2]
+    assert alike(one, other)
+    assert one != other
+    assert one == flatten([{"a": 3, "b": 4}], [])
+    assert not alike(one, flatten([{"a": 1, "c": 2}], []))
+    assert not alike(flatten({1: 0}, []), flatten({1: (0,)}, []))
+    assert flatten({1: 0}, []) != flatten({True: 0}, [])
+    assert list(unflatten(other, second)[0]) == ["b", "a"]
 
 
 def test_none_is_a_nest_without_leaves():
