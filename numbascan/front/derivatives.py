@@ -23,9 +23,10 @@ from .gradients import (
     linked,
     second_nodes,
 )
+from .pullback import Pullback, leaves_like, pulled
 from .runner import Seen
 from .transforms import Jitted, jit
-from .tree import Structure, alike, describe, flatten, unflatten
+from .tree import unflatten
 from .variable import Variable
 
 # what the transforms make -------------------------------------------------------------------------------------------
@@ -227,42 +228,11 @@ def hessian(
 # directions ---------------------------------------------------------------------------------------------------------
 
 
-class _Vjp(Transformed):
-    """(args, cotangents of the results) -> cotangents of the args, None for integers."""
-
-    what = "ns.vjp"
-
-    def __init__(self, f: Callable[..., Any]) -> None:
-        super().__init__(f)
-        self.__signature__ = inspect.signature(self.__call__)  # else that of f would give names to what this is called with
-
-    def __call__(self, args: tuple[Any, ...], given: Any) -> Any:
-        return _pulled(called(self.__wrapped__, range(len(args)), args, {}, self.what, mixed=True), given)
-
-
-def _pulled(made: Call, given: Any) -> tuple[Any, ...]:
-    """The cotangents of a call's arguments."""
-    values = _leaves_like(given, made.returned, "ns.vjp: the function returns {0}, the cotangent is {1}; give the same nest")
-    pairs = [(node, value) for node, value in zip(made.leaves, values, strict=True) if is_float(node.type)]
-    outputs = [node for node, _ in pairs]
-    seeds = [along(value, node, "ns.vjp: a cotangent") for node, value in pairs]
-    return tuple(made.nests(gradients(outputs, seeds, made.wrt, _Vjp.what, (), "ignore", made.links)))
-
-
-def _leaves_like(value: Any, wanted: Structure, message: str) -> list[Any]:
-    """The leaves of a nest that must have this structure."""
-    leaves: list[Any] = []
-    found = flatten(value, leaves)
-    if not alike(found, wanted):
-        raise ValueError(message.format(describe(wanted), describe(found)))
-    return leaves
-
-
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """`f(*args)`, and a function that takes cotangents of the results to a tuple of cotangents of the arguments.
 
     The cotangents are nested and shaped as the results. Integer arguments get None, an argument that plays no part zeros. Both see the
-    same random draws and values of shared variables: those of the call.
+    same arguments, arrays from outside, random draws and values of shared variables: those of the call, whatever changes afterwards.
 
     Raises ValueError for cotangents that do not fit, NullGradientError.
 
@@ -277,13 +247,15 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
 
 def recorded_vjp(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Seen]:
     """What `vjp` gives, and the values of shared variables that it comes from."""
-    pull = transform(_Vjp, f)
-    run = (f if isinstance(f, Jitted) else jit(f)).recorded(*args)
+    if not callable(f):
+        raise TypeError(f"ns.vjp takes a function, not {f!r} ({type(f).__name__})")
+    function = f if isinstance(f, Jitted) else jit(f)
+    run = function.recorded(*args)
     if run is None:  # part of a graph: one call of f is both the value and what is differentiated
-        made = called(f, range(len(args)), args, {}, _Vjp.what, mixed=True)
-        return unflatten(made.returned, made.outside(made.leaves)), lambda cotangent: _pulled(made, cotangent), {}
+        made = called(f, range(len(args)), args, {}, "ns.vjp", mixed=True)
+        return unflatten(made.returned, made.outside(made.leaves)), lambda cotangent: pulled(made, cotangent), {}
     value, seen = run
-    return value, lambda cotangent: pull.replayed(seen, args, cotangent), seen
+    return value, Pullback(function, seen), seen.seen
 
 
 class _Jvp(Transformed):
@@ -299,7 +271,7 @@ class _Jvp(Transformed):
         places = [k for k, tangent in enumerate(given) if tangent is not None]
         made = called(self.__wrapped__, places, args, {}, self.what)
         wanted = (tuple, None, tuple(structure for structure, _ in made.arguments))
-        values = _leaves_like(
+        values = leaves_like(
             tuple(given[k] for k in places), wanted, "ns.jvp: the arguments are {0}, the tangents {1}; give the same nests"
         )
         seeds = [along(value, node, "ns.jvp: a tangent") for value, node in zip(values, made.wrt, strict=True)]

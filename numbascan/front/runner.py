@@ -64,9 +64,9 @@ class Runner:
         return self._run(values, out)
 
     def recorded(self, values: Sequence[Any]) -> tuple[list[np.ndarray], Seen]:
-        """What `run` gives, and the values of shared variables that it started from."""
+        """What `run` gives, and copies of the values of shared variables that it started from."""
         with _Held(self._locks):
-            seen = {container: container.value for container in self._shared}
+            seen = {container: container.value.copy() for container in self._shared}
             return self.run(values), seen
 
     def replayed(self, values: Sequence[Any], seen: Seen) -> list[np.ndarray]:

@@ -80,7 +80,7 @@ class Compiled:
         nodes = [*traced.inputs, *traced.arrays, *(variable.node for variable in traced.shared)]
         self.graph = close(nodes, [*traced.outputs, *traced.updates.values()])
         self.runner = Runner(self.graph, mode, name, traced.shared, tuple(traced.updates), specialise=False, profile=profile)
-        self.arrays, self.guards = as_captured(traced.arrays), traced.guards
+        self.traced, self.arrays, self.guards = traced, as_captured(traced.arrays), traced.guards
         self._assembled = assembled(traced.structure)
 
     def run(self, values: Sequence[Any], key: Any = None) -> Any:
@@ -88,10 +88,12 @@ class Compiled:
         results = self.runner.run([*values, *self.arrays] if self.arrays else values, None, key)
         return self._assembled(results)
 
-    def recorded(self, values: Sequence[Any]) -> tuple[Any, Seen]:
-        """The results, and the values of shared variables that they come from."""
-        results, seen = self.runner.recorded([*values, *self.arrays])
-        return self._assembled(results), seen
+    def recorded(self, structure: Structure, values: Sequence[Any]) -> tuple[Any, Run]:
+        """The results, and what they come from."""
+        copies = [value.copy() if isinstance(value, np.ndarray) else value for value in values]
+        arrays = {node: array.copy() for node, array in zip(self.traced.arrays, self.arrays, strict=True)}
+        results, seen = self.runner.recorded([*copies, *arrays.values()])
+        return self._assembled(results), Run(self, structure, copies, arrays, seen)
 
     def replayed(self, values: Sequence[Any], seen: Seen) -> Any:
         """The results for such values of shared variables, which stay as they are."""
@@ -104,6 +106,20 @@ class Compiled:
     def is_current(self) -> bool:
         """Whether what the function read from outside is as it was."""
         return self.guards is None or self.guards.hold()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A call that has run: the code, the structure of the arguments, and all that it saw, which nobody changes any more.
+
+    values: the arguments' leaves. arrays: those that the function captured. seen: the values of shared variables.
+    """
+
+    compiled: Compiled
+    structure: Structure
+    values: list[Any]
+    arrays: dict[Node, np.ndarray]
+    seen: Seen
 
 
 class Jitted:
@@ -138,10 +154,10 @@ class Jitted:
             remember(self._known, key, compiled)
         return compiled.run(values, key)
 
-    def recorded(self, *args: Any) -> tuple[Any, Seen] | None:
-        """What a call gives, and the values of shared variables that it comes from; None where that has no value here."""
+    def recorded(self, *args: Any) -> tuple[Any, Run] | None:
+        """What a call gives, and what it comes from; None where that has no value here."""
         values, compiled = self._found(args)
-        return None if compiled is None else compiled.recorded(values)
+        return None if compiled is None else compiled.recorded(flatten((args, {}), []), values)
 
     def replayed(self, seen: Seen, *args: Any) -> Any:
         """What a call gives from values of shared variables that were seen before, and so from the same draws. It stores none."""
@@ -218,11 +234,15 @@ class Jitted:
         return compiled
 
     def _built(self, traced: Traced, seconds: float) -> Compiled:
-        mode = mode_of([*traced.outputs, *traced.updates.values()], self.given_mode, self.name)
-        compiled = Compiled(traced, mode, self.name, self._profile)
+        compiled = self.compiled(traced, self.name)
         if compiled.runner.program.profile is not None:
             compiled.runner.program.profile.trace += seconds
         return compiled
+
+    def compiled(self, traced: Traced, name: str) -> Compiled:
+        """The code for a graph, in the mode of this function."""
+        mode = mode_of([*traced.outputs, *traced.updates.values()], self.given_mode, name)
+        return Compiled(traced, mode, name, self._profile)
 
     def _opened(self, structure: Structure, traced: Traced, types: tuple[TensorType, ...]) -> tuple[Traced, tuple[TensorType, ...]]:
         """Traced again, with the dimensions that scans run over left open, where that can be."""
