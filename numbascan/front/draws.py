@@ -104,7 +104,7 @@ class Stream:
         """A draw of a shape. A single number is one of a long draw; rows too short for loops to draw ahead in them are drawn as a whole."""
         key, number = take(self)
         if not shape:
-            return op(one_by_one, *key, np.uint64(0), ONE_BY_ONE, number)
+            return op(one_by_one, *key, np.uint64(0), ONE_BY_ONE[one_by_one], number)
         count = count_of(shape)
         if isinstance(count, int) and count > FEW and shape[-1] < SHORT:
             return reshape(Variable(whole_draw(whole, (key[0].node, key[1].node), number.node, count)), shape)

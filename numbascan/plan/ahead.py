@@ -1,8 +1,8 @@
 """Draws of one number a step are made for some steps at once.
 
     # before: for t in range(n):                           # after: for t0 in range(0, n, 64):
-    #             y = f(y, random_normal(key, 0, 2, t))    #            t1 = min(t0 + 64, n)
-    #                                                      #            draws.normals_ahead(normal_ahead[:t1 - t0], key, 0, 2, t0, 1)
+    #             y = f(y, random_normal(key, 0, 3, t))    #            t1 = min(t0 + 64, n)
+    #                                                      #            draws.normals_ahead(normal_ahead[:t1 - t0], key, 0, 3, t0, 1)
     #                                                      #            for t in range(t0, t1):
     #                                                      #                y = f(y, normal_ahead[t - t0])
 

@@ -96,6 +96,16 @@ def test_single_numbers_are_those_of_one_generator(mode):
     np.testing.assert_array_equal(np.concatenate([scanned(), scanned()]), other.random(600))
 
 
+@pytest.mark.parametrize("mode", ["numba", "python"])
+def test_single_normal_numbers_are_made_of_words_of_their_own(mode):
+    srng = nt.random.RandomStream(77)
+    rows, updates = ns.scan(lambda: srng.normal(), n_steps=301)
+    scanned = ns.function([], rows, updates=updates, mode=mode)
+    words = numpys((77, 1), 0, 602, tag=3)
+    expected = np.stack(draw_methods.normal_pair(words[::2], words[1::2]), axis=-1).reshape(-1)
+    np.testing.assert_array_equal(np.concatenate([scanned(), scanned()]), expected)
+
+
 def test_a_draw_of_a_traced_size():
     srng = nt.random.RandomStream(77)
     rows, columns = nt.lscalar("rows"), nt.lscalar("columns")

@@ -43,11 +43,12 @@ class Stream:
     # draws ----------------------------------------------------------------------------------------------------------
 
     def _words(self, shape: tuple[int, ...], together: int = 1) -> Any:
-        """The words of a draw, a multiple of `together`. Draws of one number are the elements of one long draw, four to a block."""
+        """The words of a draw, a multiple of `together`. Draws of one number are the elements of one long draw, four to a block; those of
+        which two share their words of another one."""
         number, count = self.number, _count(shape)
         self.number += 1
         if not shape:
-            block = np.random.Philox(key=self.key, counter=[number // 4, 0, 0, 2]).random_raw(4)
+            block = np.random.Philox(key=self.key, counter=[number // 4, 0, 0, 1 + together]).random_raw(4)
             first = number % 4 // together * together
             return block[first : first + together]
         return np.random.Philox(key=self.key, counter=[0, 0, number, 0]).random_raw(-(-count // together) * together)
