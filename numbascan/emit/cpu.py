@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ..ir.loops import Argument, Call, Fail, Function, walk
 from ..ir.names import WORD
+from .in_lanes import with_lanes
 from .names import MEMORY, RANDOM, ROUTINES, SCALARS, SPECIAL, THREADS, VECMATH
 from .parts import Part, parts_of
 from .text import statements
@@ -26,6 +28,7 @@ def module_text(function: Function, fastmath: str = "", threads: int | None = No
     `fastmath`: Numba's option, if it is to be given. Loops over lanes run in so many threads, None for as many as there are processors.
     """
     messages = _named_messages(function)
+    function = replace(function, body=with_lanes(function.body))
     options = ['error_model="numpy"', "nogil=True", *([f"fastmath={fastmath}"] if fastmath else [])]
     parts = parts_of(function, ", ".join(options))  # for one thread, too: the same machine code gives the same bits
     body = "\n".join(_body(function, parts, messages, threads or 0))

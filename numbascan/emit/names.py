@@ -16,11 +16,20 @@ SCALARS = (
 )
 """In `numbascan.emit.scalars`: plain arithmetic and math.*, for njit and cuda.jit."""
 
-VECMATH = (
+FUNCTIONS = (
     *("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "pow", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
     *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "hypot"),
-    *("sigmoid", "softplus", "logaddexp", "logaddexp2", "add_any_order"),
+    *("sigmoid", "softplus", "logaddexp", "logaddexp2"),
 )
+"""Of real numbers, with vector forms."""
+
+
+def in_lanes(name: str) -> str:
+    """The function of that name whose bits are the same in every lane."""
+    return f"{name}_in_lanes"
+
+
+VECMATH = (*FUNCTIONS, *map(in_lanes, FUNCTIONS), "add_any_order")
 """In `numbascan.emit.vecmath`: vectorised in loops that can be."""
 
 MEMORY = ("small_array", "lanes")

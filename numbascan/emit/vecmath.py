@@ -1,4 +1,7 @@
-"""Functions of libm for generated code, which LLVM's vectoriser turns into calls of libmvec; elsewhere they are the plain calls.
+"""Functions of libm for generated code, which LLVM's vectoriser turns into calls of libmvec.
+
+`exp` and its like are plain calls where nothing is vectorised. `exp_in_lanes` and its like, for loops over elements, have the same bits
+wherever an element stands: what is left over when the vectors are full, and vectors of other lengths, go through the same routine.
 
 Each is an intrinsic: no function of its own is compiled. float32 stays float32, all else gives float64. `sigmoid` and what follows it are
 written without branches, so that they are vectorised as well.
@@ -9,7 +12,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -19,13 +22,16 @@ from numba import config, types
 from numba.extending import intrinsic
 
 from .libmvec import ARITY, present, vector_names
+from .names import FUNCTIONS, in_lanes
 
 present()  # generated code read from the disk imports this module: the symbols it refers to must be there
 
 PURE = ("readnone", "nounwind", "willreturn")  # errno does not count
 BOUNDED = ("sin", "cos")
 USED = "llvm.compiler.used"
-POINTER = ir.IntType(8).as_pointer()
+POINTER, INT = ir.IntType(8).as_pointer(), ir.IntType(32)
+Forms = Mapping[int, tuple[str, ir.Function]]
+Caller = Callable[..., ir.Value]  # of a context, a builder, a function's name, its operands
 
 
 # declarations -------------------------------------------------------------------------------------------------------
@@ -33,21 +39,90 @@ POINTER = ir.IntType(8).as_pointer()
 
 def _call(context: Any, builder: ir.IRBuilder, name: str, *args: ir.Value) -> ir.Value:
     """A call of a function of libm, which names its vector forms."""
+    forms = _vector_forms(context, builder.module, name, args[0].type)
+    return builder.call(_with_forms(builder.module, _libm_function(builder.module, name, args[0].type), forms), args)
+
+
+def _call_in_lanes(context: Any, builder: ir.IRBuilder, name: str, *args: ir.Value) -> ir.Value:
+    """The same with one routine behind it, for vectors of all lengths and for single numbers."""
     module, type_ = builder.module, args[0].type
-    is_double = isinstance(type_, ir.DoubleType)
-    symbol = name if is_double else f"{name}f"
+    most = _preferred_bytes(context) // (8 if isinstance(type_, ir.DoubleType) else 4)
+    forms = {lanes: form for lanes, form in _vector_forms(context, module, name, type_).items() if lanes <= most}
+    if not forms:
+        return _call(context, builder, name, *args)
+    routine = forms[max(forms)][1]
+    symbol = _symbol(name, type_)
+    alone = _of_fewer(module, routine, 1, in_lanes(symbol))
+    alone.attributes.add("noinline")  # the vectoriser looks for calls
+    _keep(module, [alone])  # with all its operands, constant or not, as its vector forms have them
+    same = {
+        lanes: (vector.removesuffix(symbol) + alone.name, _of_fewer(module, routine, lanes, f"{alone.name}_{lanes}"))
+        for lanes, (vector, _) in forms.items()
+    }
+    return builder.call(_with_forms(module, alone, same), args)
+
+
+def _preferred_bytes(context: Any) -> int:
+    """Of the vectors that LLVM makes: for Intel's processors they are no longer than 32, whatever registers there are."""
+    return 64 if context.codegen().magic_tuple()[1].startswith("znver") else 32
+
+
+def _symbol(name: str, type_: ir.Type) -> str:
+    return name if isinstance(type_, ir.DoubleType) else f"{name}f"
+
+
+def _libm_function(module: ir.Module, name: str, type_: ir.Type) -> ir.Function:
+    symbol = _symbol(name, type_)
     if name == "hypot" and sys.platform == "win32":
         symbol = f"_{symbol}"
-    function = module.globals.get(symbol) or ir.Function(module, ir.FunctionType(type_, [type_] * len(args)), symbol)
-    named = vector_names(name, 8 if is_double else 4, _features(context.codegen().magic_tuple()[2]))
-    variants = {vector: _vector_form(module, name, vector, type_, lanes) for lanes, vector in named.items() if vector in present()}
+    return module.globals.get(symbol) or ir.Function(module, ir.FunctionType(type_, [type_] * ARITY[name]), symbol)
+
+
+def _with_forms(module: ir.Module, function: ir.Function, forms: Forms) -> ir.Function:
+    """The function with its attributes, the vector forms among them."""
     attributes = [*PURE]
-    if variants:
-        _keep(module, variants.values())
-        attributes.append(f'"vector-function-abi-variant"="{",".join(f"{vector}({form.name})" for vector, form in variants.items())}"')
+    if forms:
+        _keep(module, [form for _, form in forms.values()])
+        attributes.append(f'"vector-function-abi-variant"="{",".join(f"{vector}({form.name})" for vector, form in forms.values())}"')
     for attribute in attributes:
         set.add(function.attributes, attribute)  # llvmlite's own `add` knows neither strings nor all names
-    return builder.call(function, args)
+    return function
+
+
+def _vector_forms(context: Any, module: ir.Module, name: str, type_: ir.Type) -> Forms:
+    """By the number of lanes, the vector forms that there are: libmvec's name of each, and the function to call."""
+    named = vector_names(name, 8 if isinstance(type_, ir.DoubleType) else 4, _features(context.codegen().magic_tuple()[2]))
+    return {lanes: (vector, _vector_form(module, name, vector, type_, lanes)) for lanes, vector in named.items() if vector in present()}
+
+
+def _of_fewer(module: ir.Module, routine: ir.Function, lanes: int, name: str) -> ir.Function:
+    """A vector form for fewer lanes, which fill its vectors several times over. For one: of single numbers."""
+    vectors = routine.ftype.return_type
+    if lanes == vectors.count:
+        return routine
+    if name in module.globals:
+        return module.globals[name]
+    type_ = vectors.element if lanes == 1 else ir.VectorType(vectors.element, lanes)
+    function = ir.Function(module, ir.FunctionType(type_, [type_] * len(routine.args)), name)
+    function.linkage = "internal"
+    builder = ir.IRBuilder(function.append_basic_block())
+    found = builder.call(routine, [_spread(builder, value, vectors, lanes) for value in function.args])
+    if lanes == 1:
+        builder.ret(builder.extract_element(found, INT(0)))
+    else:
+        builder.ret(builder.shuffle_vector(found, ir.Constant(vectors, ir.Undefined), _places(range(lanes))))
+    return function
+
+
+def _spread(builder: ir.IRBuilder, value: ir.Value, vectors: ir.VectorType, lanes: int) -> ir.Value:
+    if lanes == 1:
+        value = builder.insert_element(ir.Constant(vectors, ir.Undefined), value, INT(0))
+    return builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), _places(k % lanes for k in range(vectors.count)))
+
+
+def _places(lanes: Iterable[int]) -> ir.Constant:
+    places = list(lanes)
+    return ir.VectorType(INT, len(places))(places)
 
 
 @cache
@@ -132,8 +207,8 @@ def _intrinsic(name: str, arity: int, text: Callable[..., ir.Value]) -> Any:
     return intrinsic(function)
 
 
-def _libm(name: str) -> Any:
-    return _intrinsic(name, ARITY[name], lambda context, builder, *args: _call(context, builder, name, *args))
+def _libm(name: str, call: Caller = _call) -> Any:
+    return _intrinsic(name, ARITY[name], lambda context, builder, *args: call(context, builder, name, *args))
 
 
 exp, expm1, exp2 = _libm("exp"), _libm("expm1"), _libm("exp2")
@@ -147,39 +222,46 @@ pow, hypot, atan2 = _libm("pow"), _libm("hypot"), _libm("atan2")
 # built on them ------------------------------------------------------------------------------------------------------
 
 
-def _exp_of_minus_abs(context: Any, builder: ir.IRBuilder, x: ir.Value, base: str = "exp") -> ir.Value:
+def _exp_of_minus_abs(call: Caller, context: Any, builder: ir.IRBuilder, x: ir.Value, base: str = "exp") -> ir.Value:
     """exp(-|x|), which never overflows."""
     size = builder.call(builder.module.declare_intrinsic("llvm.fabs", [x.type]), [x])
-    return _call(context, builder, base, builder.fneg(size))
+    return call(context, builder, base, builder.fneg(size))
 
 
-def _sigmoid(context: Any, builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+def _sigmoid(call: Caller, context: Any, builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """1 / (1 + exp(-x)), below 0 as exp(x) / (1 + exp(x))."""
-    one, tail = ir.Constant(x.type, 1.0), _exp_of_minus_abs(context, builder, x)
+    one, tail = ir.Constant(x.type, 1.0), _exp_of_minus_abs(call, context, builder, x)
     above = builder.select(builder.fcmp_ordered("<", x, ir.Constant(x.type, 0.0)), tail, one)
     return builder.fdiv(above, builder.fadd(one, tail))
 
 
-def _softplus(context: Any, builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+def _softplus(call: Caller, context: Any, builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|))."""
-    zero, tail = ir.Constant(x.type, 0.0), _exp_of_minus_abs(context, builder, x)
+    zero, tail = ir.Constant(x.type, 0.0), _exp_of_minus_abs(call, context, builder, x)
     greater = builder.select(builder.fcmp_ordered(">", x, zero), x, zero)
-    return builder.fadd(greater, _call(context, builder, "log1p", tail))
+    return builder.fadd(greater, call(context, builder, "log1p", tail))
 
 
-def _logaddexp(base: str, scale: float) -> Callable[..., ir.Value]:
-    """log(exp(x) + exp(y)) as max(x, y) + log1p(exp(-|x - y|)), where x - y is 0 for equal infinities; `scale`: 1 / log(base)."""
-
-    def text(context: Any, builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-        gap = builder.select(builder.fcmp_ordered("==", x, y), ir.Constant(x.type, 0.0), builder.fsub(x, y))
-        tail = _call(context, builder, "log1p", _exp_of_minus_abs(context, builder, gap, base))
-        greater = builder.select(builder.fcmp_ordered(">", x, y), x, y)
-        return builder.fadd(greater, tail if scale == 1.0 else builder.fmul(ir.Constant(x.type, scale), tail))
-
-    return text
+def _logaddexp(call: Caller, context: Any, builder: ir.IRBuilder, x: ir.Value, y: ir.Value, base: str = "exp") -> ir.Value:
+    """log(exp(x) + exp(y)) as max(x, y) + log1p(exp(-|x - y|)), where x - y is 0 for equal infinities."""
+    gap = builder.select(builder.fcmp_ordered("==", x, y), ir.Constant(x.type, 0.0), builder.fsub(x, y))
+    tail = call(context, builder, "log1p", _exp_of_minus_abs(call, context, builder, gap, base))
+    greater = builder.select(builder.fcmp_ordered(">", x, y), x, y)
+    return builder.fadd(greater, tail if base == "exp" else builder.fmul(ir.Constant(x.type, 1 / math.log(2.0)), tail))
 
 
-sigmoid, softplus = _intrinsic("sigmoid", 1, _sigmoid), _intrinsic("softplus", 1, _softplus)
-logaddexp = _intrinsic("logaddexp", 2, _logaddexp("exp", 1.0))
-logaddexp2 = _intrinsic("logaddexp2", 2, _logaddexp("exp2", 1 / math.log(2.0)))
+def _built(name: str, call: Caller = _call) -> Any:
+    text, arity, options = _TEXTS[name]
+    return _intrinsic(name, arity, lambda context, builder, *args: text(call, context, builder, *args, **options))
+
+
+_TEXTS: dict[str, tuple[Callable[..., ir.Value], int, dict[str, str]]] = {
+    "sigmoid": (_sigmoid, 1, {}),
+    "softplus": (_softplus, 1, {}),
+    "logaddexp": (_logaddexp, 2, {}),
+    "logaddexp2": (_logaddexp, 2, {"base": "exp2"}),
+}
+sigmoid, softplus, logaddexp, logaddexp2 = _built("sigmoid"), _built("softplus"), _built("logaddexp"), _built("logaddexp2")
 add_any_order = _intrinsic("add_any_order", 2, lambda context, builder, x, y: builder.fadd(x, y, flags=("reassoc",)))
+
+globals().update({in_lanes(name): (_libm if name in ARITY else _built)(name, _call_in_lanes) for name in FUNCTIONS})  # exp_in_lanes, …

@@ -95,7 +95,9 @@ class _Lanes:
         time = inner[0] if len(inner) == 1 else None
         if not isinstance(time, For) or loop.step != 1:
             return None
-        if time.kind != "time" or not all(isinstance(stmt, Let | Store) for stmt in time.body) or any(map(_is_few, (loop, time))):
+        if time.kind != "time" or not all(isinstance(stmt, Let | Store) for stmt in time.body) or _is_few(time):
+            return None
+        if loop.kind != "lanes" and _is_few(loop):  # few lanes give the bits that many would give
             return None
         lanes = cls(loop, time)
         may = lanes.moved and lanes._is_free_of_others(views) and lanes._is_one_length()

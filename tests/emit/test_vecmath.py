@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ import numbascan.tensor as nt
 from numbascan.emit import cache as disk
 from numbascan.emit import libmvec, vecmath
 from numbascan.emit.libmvec import ARITY
+from numbascan.emit.names import in_lanes
 
 DOCS = Path(__file__).parents[2] / "docs"
 DTYPES = ("float64", "float32")
@@ -203,6 +205,19 @@ def test_a_loop_calls_the_vector_form(dtype: str, arity: int) -> None:
     text = assembly(function)
     called = {name for name in names if any(form in text for form in vector_forms(name, dtype))}
     assert called == {name for name in names if vector_forms(name, dtype)}
+
+
+@pytest.mark.skipif(not libmvec.present(), reason="no libmvec here: plain calls, whose values the tests above hold")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("arity", [1, 2])
+def test_a_loop_over_lanes_calls_the_vector_form_itself(dtype: str, arity: int) -> None:
+    names = [name for name in NAMES if ARITY[name] == arity]
+    blocks = assembly(compiled([in_lanes(name) for name in names], dtype, arity)).split(".cfi_endproc")
+    (loops,) = (block for block in blocks if re.search(r"^_ZN\d+\w*kernel\w*:", block, re.MULTILINE))
+    called = {name for name in names if any(form in loops for form in vector_forms(name, dtype))}
+    wanted = {name for name in names if vector_forms(name, dtype)}
+    assert called == wanted
+    assert all(in_lanes(f"{name}{'f' * (dtype == 'float32')}") in loops for name in wanted)  # what is left over
 
 
 @pytest.mark.skipif(not libmvec.present(), reason="no libmvec here: plain calls, whose values the tests above hold")

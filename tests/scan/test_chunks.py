@@ -10,7 +10,6 @@ import numbascan as ns
 import numbascan.tensor as nt
 
 ODD = (1, 7, 256, 300, 3, 90)
-BLOCKS = (256, 1024, 512, 77)  # nothing but the end is left over by blocks of 256 steps
 W = np.random.default_rng(0).normal(size=(12, 12)) / 4
 RNG = np.random.default_rng(1)
 
@@ -57,8 +56,8 @@ def test_steps_that_draw(srng, name, mode):
 SEQUENCES = {
     "sum": (lambda u, x: x + u, ODD),
     "state": (lambda u, x: np.tanh(x * 0.5 + u), ODD),
-    "functions": (lambda u, x: 0.3 * x + np.exp(-u * u) / (1 + np.sin(u) ** 2) + np.log1p(u * u) + np.cbrt(u), BLOCKS),
-    "two functions": (lambda u, x: np.where(u > 0, x * np.exp(-u), x + np.log(1 + u * u)), BLOCKS),
+    "functions": (lambda u, x: 0.3 * x + np.exp(-u * u) / (1 + np.sin(u) ** 2) + np.log1p(u * u) + np.cbrt(u), ODD),
+    "two functions": (lambda u, x: np.where(u > 0, x * np.exp(-u), x + np.log(1 + u * u)), ODD),
 }
 
 
@@ -70,8 +69,8 @@ def test_steps_that_read_sequences(name):
 
 
 def test_functions_of_draws_and_sequences(srng):
-    step, u = ns.scan(lambda u, x: 0.9 * x + np.exp(srng.normal(size=3) + u)), RNG.normal(size=sum(BLOCKS))
-    pieces = in_pieces(step, np.zeros(3), BLOCKS, u)
+    step, u = ns.scan(lambda u, x: 0.9 * x + np.exp(srng.normal(size=3) + u)), RNG.normal(size=sum(ODD))
+    pieces = in_pieces(step, np.zeros(3), ODD, u)
     srng.seed(5)
     np.testing.assert_array_equal(pieces, step(u, np.zeros(3)))
 
@@ -90,11 +89,11 @@ def test_states_with_taps(srng):
 def test_the_last_rows_alone_are_those_of_a_run_that_stores_all(srng):
     step, x = ns.scan(lambda x: 0.9 * x + np.exp(srng.normal(size=3))), np.zeros(3)
     pieces = []
-    for length in BLOCKS:
+    for length in ODD:
         x = step(outputs_info=x, n_steps=length, keep_last=1)
         pieces.append(x)
     srng.seed(5)
-    np.testing.assert_array_equal(pieces, step(outputs_info=np.zeros(3), n_steps=sum(BLOCKS))[np.cumsum(BLOCKS) - 1])
+    np.testing.assert_array_equal(pieces, step(outputs_info=np.zeros(3), n_steps=sum(ODD))[np.cumsum(ODD) - 1])
 
 
 def test_shared_variables_and_out(srng):

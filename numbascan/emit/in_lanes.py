@@ -1,0 +1,71 @@
+"""Functions in loops that the SIMD unit may take get the same bits in every pass.
+
+    # before: for s in range(n):            # after: for s in range(n):
+    #             y[s] = exp(y[s])          #            y[s] = exp_in_lanes(y[s])
+
+LLVM makes vectors of such a loop's passes, and does what is left over one by one: by libm, other bits than those of the vectors. In loops
+whose passes wait for one another there are no vectors, and libm is quicker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..ir.loops import ACCUMULATE, Apply, Expr, For, If, Index, Let, Load, Stmt, Store, Template, walk
+from .names import FUNCTIONS, in_lanes
+
+SHORT = 128  # passes up to which LLVM may write a loop out: then the loop around it has none inside
+
+
+def with_lanes(stmts: Sequence[Stmt], is_pass: bool = False) -> list[Stmt]:
+    """The statements with such functions. `is_pass`: they are the body of such a loop."""
+    found: list[Stmt] = []
+    for stmt in stmts:
+        if isinstance(stmt, For):
+            found.append(replace(stmt, body=with_lanes(stmt.body, _may_be_vectors(stmt) or (is_pass and _is_short(stmt)))))
+        elif isinstance(stmt, If):
+            condition = _named(stmt.condition) if is_pass else stmt.condition
+            assert isinstance(condition, Expr)
+            found.append(If(condition, with_lanes(stmt.then, is_pass), with_lanes(stmt.otherwise, is_pass)))
+        elif isinstance(stmt, Let) and is_pass:
+            found.append(replace(stmt, value=_named(stmt.value)))
+        elif isinstance(stmt, Store) and is_pass:
+            found.append(replace(stmt, index=tuple(map(_named, stmt.index)), value=_named(stmt.value)))
+        else:
+            found.append(stmt)
+    return found
+
+
+def _may_be_vectors(loop: For) -> bool:
+    """May LLVM do several passes at once? It does not where one waits for the one before, or where there is a loop inside."""
+    return not _waits(loop) and all(_is_short(stmt) for stmt in walk(loop.body) if isinstance(stmt, For))
+
+
+def _waits(loop: For) -> bool:
+    """Does a pass read what the one before has left, sums in any order apart?"""
+    lets = [stmt for stmt in walk(loop.body) if isinstance(stmt, Let)]
+    own = {stmt.name for stmt in lets if stmt.is_new}
+    return any(not stmt.is_new and stmt.name not in own and not _is_sum(stmt) for stmt in lets)
+
+
+def _is_sum(stmt: Let) -> bool:
+    return isinstance(stmt.value, Apply) and stmt.value.template is ACCUMULATE
+
+
+def _is_short(loop: For) -> bool:
+    return isinstance(loop.start, int) and isinstance(loop.stop, int) and loop.stop - loop.start <= SHORT * loop.step
+
+
+def _named(expr: Index) -> Index:
+    """An expression with the functions' other names."""
+    if isinstance(expr, Load):
+        return replace(expr, index=tuple(map(_named, expr.index)))
+    if not isinstance(expr, Apply):
+        return expr
+    return replace(expr, template=_same(expr.template), args=tuple(map(_named, expr.args)))
+
+
+def _same(template: Template) -> Template:
+    name, bracket, rest = template.text.partition("(")
+    return replace(template, text=f"{in_lanes(name)}{bracket}{rest}") if name in FUNCTIONS else template
