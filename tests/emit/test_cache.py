@@ -55,6 +55,15 @@ def test_a_second_process_does_not_compile(folder: Path, monkeypatch: pytest.Mon
     assert cache.load(TEXT, "triple")(5) == 15
 
 
+def test_an_entry_that_another_process_removes_meanwhile_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def removed(path: Path) -> None:
+        path.unlink()
+        raise object_code.Damaged
+
+    monkeypatch.setattr(object_code, "load", removed)
+    assert cache.load(TEXT, "triple")(5) == 15
+
+
 def test_a_function_whose_symbols_are_not_all_found_is_left_to_numba(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.load(TEXT, "triple")
     forget(monkeypatch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan import compile as compiling
+from numbascan.emit import object_code
 
 THREADS = 16
 
@@ -321,6 +323,16 @@ for thread in threads: thread.join()
 assert not failed, failed
 assert "numba" in sys.modules and sys.modules["numba"].njit(lambda x: x * 2)(4) == 8
 """
+
+
+def test_a_part_of_numba_is_not_loaded_while_another_thread_imports_it():
+    loading = threading.Thread(target=object_code._extension, args=("numba._helperlib",))
+    with importlib._bootstrap._ModuleLockManager("numba._helperlib"):
+        loading.start()
+        loading.join(0.2)
+        assert loading.is_alive()
+    loading.join(60)
+    assert not loading.is_alive()
 
 
 def test_numba_is_first_imported_by_many_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
