@@ -76,7 +76,8 @@ class Reach:
         self._is_open = self._are_globals_open = False
         self._globals: dict[int, Space] = {}
         self._builtins = Space(vars(builtins), set(), is_closed=True)
-        self.spaces = [self._builtins]
+        self._modules = Space(sys.modules, set(), is_closed=True)
+        self.spaces = [self._builtins, self._modules]
         self._seen: dict[int, Any] = {}
         self._package = _package_of(fn)
         self._todo: list[tuple[Any, str]] = [(fn, "")]
@@ -157,7 +158,7 @@ class Reach:
             self._is_open |= not _OPENING_NAMES.isdisjoint(attributes)
             self._are_globals_open |= not _GLOBAL_OPENING_NAMES.isdisjoint(attributes)
             self._builtins.names |= (global_names - fn.__globals__.keys()) & vars(builtins).keys()
-            self._add(*_imported(modules, fn.__globals__))
+            self._modules.names.update(_imported(modules, fn.__globals__))
 
     def _space_of_globals(self, names: dict[str, Any]) -> Space:
         if (known := self._globals.get(id(names))) is None:
@@ -237,16 +238,14 @@ def _names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str], tup
     return frozenset(global_names), frozenset(attributes), tuple(modules)
 
 
-def _imported(modules: Iterable[tuple[str, int]], names: dict[str, Any]) -> Iterator[types.ModuleType]:
-    """The modules that a function imports while it runs, and the packages they lie in."""
+def _imported(modules: Iterable[tuple[str, int]], names: dict[str, Any]) -> Iterator[str]:
+    """The names of modules that a function imports while it runs, and of the packages they lie in."""
     for module, dots in modules:
         try:
             full = importlib.util.resolve_name("." * dots + module, names.get("__package__") or "") if dots else module
         except ImportError:  # as the function will see, if it comes there
             continue
-        for end in range(full.count(".") + 1):
-            if (found := sys.modules.get(full.rsplit(".", end)[0])) is not None:
-                yield found
+        yield from (full.rsplit(".", end)[0] for end in range(full.count(".") + 1))
 
 
 def _module_of(value: Any) -> str:

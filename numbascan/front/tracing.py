@@ -141,8 +141,9 @@ def trace(
             "draw them before (rng.normal(size=n_steps)) and pass them as a sequence. If it was another thread that drew: "
             "give that a generator of its own"
         )
-    # asked again after the trace: what the function itself changed (a list it appends to) is no reason to trace it again
-    return TraceResult(value, mark, arrays, Guards(fn) if bind else None)
+    if guards is not None and not guards.hold():
+        guards = Guards(fn)  # what the function itself changed (a list it appends to) is no reason to trace it again
+    return TraceResult(value, mark, arrays, guards)
 
 
 def refuse_leaked(nodes: Sequence[Node], where: str) -> None:

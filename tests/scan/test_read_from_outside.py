@@ -911,6 +911,22 @@ def test_what_is_read_once(name):
 
 # who asks -----------------------------------------------------------------------------------------------------------
 
+
+def test_a_module_that_is_imported_for_the_first_time_while_tracing(tmp_path, monkeypatch):
+    (tmp_path / "first_imported_by_a_test.py").write_text("rate = 2.0")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def f(x):
+        import first_imported_by_a_test
+
+        return x * first_imported_by_a_test.rate
+
+    compiled = ns.jit(f, mode="python")
+    assert compiled(1.0) == 2.0
+    sys.modules["first_imported_by_a_test"].rate = 3.0
+    assert compiled(1.0) == 3.0
+
+
 FACES = {
     "scan": lambda f: lambda x: ns.scan(f, np.array([x]), mode="python")[0][0],
     "ScanFunction": lambda f: (lambda scan: lambda x: scan(np.array([x]))[0])(ns.scan(f, mode="python")),
