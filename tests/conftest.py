@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import kernel_arguments
@@ -27,10 +28,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--poisoned", action="store_true", help="generated code fills the memory that it takes with NaN, and checks every index"
     )
+    parser.addoption("--check-plans", action="store_true", help="plans are held against the oracle after every pass; nothing else counts")
     parser.addoption("--update-golden", action="store_true", help="write the generated code that is seen now into tests/golden")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--check-plans"):
+        os.environ["NUMBA_DISABLE_JIT"] = "1"  # Python runs generated code
     if config.getoption("--poisoned"):
         os.environ["NUMBA_BOUNDSCHECK"] = "1"
         os.environ["NUMBA_CACHE_DIR"] = str(CACHE / "numba")  # helpers of generated code, compiled in the same way
@@ -45,6 +49,25 @@ def pytest_configure(config: pytest.Config) -> None:
     (*defaults, _) = Mode.__init__.__defaults__
     Mode.__init__.__defaults__ = (*defaults, tuple(without))
     kernel_arguments.hold()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """With --check-plans a test fails if one of its plans is wrong. What else goes wrong when Python runs generated code is no fault."""
+    if not item.config.getoption("--check-plans"):
+        return (yield)
+    from plan_checks import checked
+
+    other = ""
+    with checked() as checks:
+        try:
+            yield
+        except Exception as error:
+            other = type(error).__name__
+    if checks.faults:
+        raise checks.faults[0]
+    if other:
+        pytest.skip(f"no plan is wrong, but {other}")
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,6 +33,9 @@ class Plan:
 
     function: Function
     constants: list[npt.NDArray[np.generic]]
+
+
+Watch = Callable[[str, Plan], None]
 
 
 class Kernel:
@@ -179,6 +182,19 @@ def _store(place: InMemory, index: Indices, expr: Expr) -> Store:
     return Store(load.array, load.index, expr)
 
 
+PASSES: Mapping[str, Callable[[list[Stmt], Kernel], list[Stmt]]] = {
+    "fuse": lambda body, kernel: fuse(body),
+    "interchanged": lambda body, kernel: interchanged(body, kernel.builder),
+    "in_tiles": lambda body, kernel: in_tiles(body, kernel.builder),
+    "in_blocks": lambda body, kernel: in_blocks(body, kernel.builder),
+    "in_strips": lambda body, kernel: in_strips(body, kernel.builder, kernel.arguments),
+    "drawn_ahead": lambda body, kernel: drawn_ahead(body, kernel.builder),
+    "for_simd": lambda body, kernel: for_simd(body),
+    "on_stack": lambda body, kernel: on_stack(body),
+}
+"""What is done to the statements of a whole function, in this order."""
+
+
 def plan(
     graph: Graph,
     name: str,
@@ -186,16 +202,24 @@ def plan(
     check_finite: bool = False,
     reserved: Sequence[str] = (),
     beginnings: Sequence[str] = (),
+    watch: Watch | None = None,
 ) -> Plan:
     """The loops of a closed graph.
 
     `given`: which results are written into arrays of the caller, handed over after the inputs. `check_finite`: every step fails whose
-    result is not finite. `reserved`: names that the text around the function uses; `beginnings`: of names that it makes up.
+    result is not finite. `reserved`: names that the text around the function uses; `beginnings`: of names that it makes up. `watch` is
+    told the function as it is built, and as each pass leaves it; the next one may change its statements.
     """
     kernel = Kernel(graph, given or [False] * len(graph.outputs), check_finite, (name, *reserved), beginnings)
     kernel.scope.run()
-    body, builder = fuse(kernel.finish()), kernel.builder
-    body = in_blocks(in_tiles(interchanged(body, builder), builder), builder)
-    body = drawn_ahead(in_strips(body, builder, kernel.arguments), builder)
-    body = on_stack(for_simd(body))
-    return Plan(Function(name, tuple(kernel.arguments), body), kernel.constants)
+    body = kernel.finish()
+    result = Plan(Function(name, tuple(kernel.arguments), body), kernel.constants)
+    for word, change in {"built": _unchanged, **PASSES}.items():
+        result.function.body = change(result.function.body, kernel)
+        if watch is not None:
+            watch(word, result)
+    return result
+
+
+def _unchanged(body: list[Stmt], kernel: Kernel) -> list[Stmt]:
+    return body

@@ -1,0 +1,97 @@
+"""Checks of plans (`--check-plans`) find faults that are put into the planner, and nothing where there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import json
+from contextlib import suppress
+from unittest import mock
+import numpy as np, numbascan as ns, numbascan.tensor as nt
+from numbascan.plan import fuse, inplace, lower_loop, loop_step, storage
+from plan_checks import checked
+
+A, B, X = np.arange(1.0, 21), np.linspace(-1, 1, 20), np.arange(5.0)
+
+def run(f, **arguments):
+    with suppress(Exception):  # of a plan with a fault: it was checked before
+        f(**arguments)
+
+def numbers(a, b, s):
+    return 0.5 * a, b + a[0], s * a[1]
+
+def ends(a, b, s):
+    return (0.5 * a, b + a[0], s + 1), ns.until(a[0] < 0.3)
+
+def parts(a, b, s):
+    i = nt.cast(s, "int64")
+    return nt.set_subtensor(a[i], b[i] + 1), nt.set_subtensor(b[i], 2 * b[0] * a[i]), s + 1
+
+def circle(a, b, s):
+    return a + b[::-1], b - 0.5 * a[::-1], s + 1
+
+def shifted(a, b, s):
+    return a + np.roll(a, 1), b, s + 1
+
+def passes(a, b, s):
+    c = a * s + b
+    return c + c[::-1], b + c.sum(), s + 1
+
+def always(*_):
+    return True
+
+FAULTS = {
+    "none": (inplace, {"updated_in_place": inplace.updated_in_place}),
+    "numbers are read where they are stored": (loop_step.Step, {"_held": lambda self, expr, hint: expr}),
+    "rows are overwritten in any order": (inplace, {"_reader": lambda port, reads: None}),
+    "rows are overwritten whatever is read of them": (inplace, {"_reads_aligned": always}),
+    "loops are merged whatever they read": (fuse, {"_may_interleave": always}),
+    "initial rows of rings are not written": (storage, {"write_initial": lambda store, array: None}),
+    "every second row finds no place": (lower_loop, {"every_count": lambda steps, start, k: 1}),
+}
+found = {}
+for word, (owner, changes) in FAULTS.items():
+    with mock.patch.multiple(owner, **changes), checked() as checks:
+        for step in (numbers, ends, parts, circle, shifted, passes):
+            run(ns.scan(step), outputs_info=[A, B, 1.0], n_steps=4)
+        run(ns.scan(lambda x, a, b: (a[::-1] + x, b + a[0]), save_every=2), sequences=X, outputs_info=[A, B])
+        run(ns.scan(lambda x, a, b: x + a * b[::-1]), sequences=X, outputs_info=dict(initial=np.stack([A, B]), taps=[-1, -2]))
+    found[word] = [str(fault) for fault in checks.faults]
+    found[f"{word}: functions"] = checks.functions
+print(json.dumps(found))
+"""
+FAULTS = [
+    "numbers are read where they are stored",
+    "rows are overwritten in any order",
+    "rows are overwritten whatever is read of them",
+    "loops are merged whatever they read",
+    "initial rows of rings are not written",
+    "every second row finds no place",
+]
+
+
+@cache
+def found() -> dict[str, list[str]]:
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}
+    run = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_plans_without_a_fault_pass() -> None:
+    assert found()["none"] == []
+    assert found()["none: functions"] > 40
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found(fault: str) -> None:
+    assert found()[fault]
