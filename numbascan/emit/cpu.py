@@ -9,11 +9,16 @@ from dataclasses import replace
 from ..ir.loops import Argument, Call, Fail, Function, walk
 from ..ir.names import WORD
 from .in_lanes import with_lanes
-from .names import MEMORY, RANDOM, ROUTINES, SCALARS, SPECIAL, THREADS, VECMATH
+from .names import MEMORY, RANDOM, ROUTINES, SCALARS, SPECIAL, THREADS, VECMATH, WRAPPING
 from .parts import Part, parts_of
 from .text import statements
 
-RESERVED = (*SCALARS, *SPECIAL, *VECMATH, *MEMORY, *RANDOM, *THREADS, *ROUTINES, "njit", "types", "first", "last")
+HELPERS = {
+    **{"memory": MEMORY, "random": RANDOM, "scalars": SCALARS, "special": SPECIAL, "threads": THREADS, "vecmath": VECMATH},
+    "wrapping": WRAPPING,
+}
+"""Modules of this folder, and what the text uses of them."""
+RESERVED = (*(name for names in HELPERS.values() for name in names), *ROUTINES, "njit", "types", "first", "last")
 """What the text uses besides Python's names."""
 FINITE_OR_NOT = '{"afn", "arcp", "contract", "nsz", "reassoc"}'
 """Numba's `fastmath` without the promise that nothing is NaN or infinite, on which the compiler takes checks for it away."""
@@ -104,8 +109,7 @@ def _imports(function: Function, body: str) -> list[str]:
     lines += ["import numpy as np"] if "np." in body else []
     lines += ["from numba import njit, types"]
     called = set(_CALLED.findall(body))
-    helpers = {"memory": MEMORY, "random": RANDOM, "scalars": SCALARS, "special": SPECIAL, "threads": THREADS, "vecmath": VECMATH}
-    for module, names in helpers.items():
+    for module, names in HELPERS.items():
         used = sorted(called.intersection(names))
         if used:
             lines.append(f"from numbascan.emit.{module} import {', '.join(used)}")

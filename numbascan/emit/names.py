@@ -32,6 +32,9 @@ def in_lanes(name: str) -> str:
 VECMATH = (*FUNCTIONS, *map(in_lanes, FUNCTIONS), "add_any_order")
 """In `numbascan.emit.vecmath`: vectorised in loops that can be."""
 
+WRAPPING = ("wrapping_add", "wrapping_sub", "wrapping_mul")
+"""In `numbascan.emit.wrapping`."""
+
 MEMORY = ("small_array", "lanes")
 """In `numbascan.emit.memory`."""
 

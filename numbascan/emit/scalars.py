@@ -35,6 +35,7 @@ from .complexes import (  # noqa: F401 - generated code imports every name from 
     complex_tan,
     complex_tanh,
 )
+from .wrapping import wrapping_mul
 
 _scalar = njit(error_model="numpy")  # division by zero gives what IEEE arithmetic gives
 
@@ -161,9 +162,9 @@ def int_power(x: Any, n: Any) -> Any:
     result, left = type(x)(1), np.uint64(n)
     while left != 0:
         if left & one != 0:
-            result = result * x
+            result = wrapping_mul(result, x)
         left >>= one
-        x = x * x
+        x = wrapping_mul(x, x)
     return result
 
 

@@ -102,7 +102,8 @@ def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt], lon
 
 def known_functions() -> dict[str, Any]:
     """What sizes are computed with, by name."""
-    return {"np": np, "math": math, "min": min, "max": max, **_helpers()}
+    wrapping = {"wrapping_add": np.add, "wrapping_sub": np.subtract, "wrapping_mul": np.multiply}
+    return {"np": np, "math": math, "min": min, "max": max, **wrapping, **_helpers()}
 
 
 @cache

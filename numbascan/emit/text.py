@@ -17,6 +17,7 @@ from ..ir.loops import (
     Apply,
     Break,
     Call,
+    Expr,
     Fail,
     For,
     If,
@@ -34,6 +35,7 @@ from ..ir.loops import (
 )
 
 NARROW = {"int8", "int16", "int32", "uint8", "uint16", "uint32"}  # dtypes that Numba's operators widen
+WRAPPED = {"{0} + {1}": "wrapping_add", "{0} - {1}": "wrapping_sub", "{0} * {1}": "wrapping_mul"}  # of int64, which Numba's do not wrap
 _PLACE = re.compile(r"\{(\d+)\}")
 _CASTS = re.compile(r"np\.\w+\(\{0\}\)")
 
@@ -56,10 +58,21 @@ def _text(expr: Index) -> tuple[str, int]:
     if isinstance(expr, Load):
         return f"{expr.array}[{', '.join(expression(i) for i in expr.index)}]", ATOM
     assert isinstance(expr, Apply)
+    if _wraps(expr):
+        return _wrapped(expr.template.text, *map(expression, expr.args)), ATOM
     text = filled(expr.template, expr.args)
     if expr.dtype in NARROW and not _CASTS.fullmatch(expr.template.text):
         return f"np.{expr.dtype}({text})", ATOM
     return text, expr.template.level
+
+
+def _wraps(expr: Apply) -> bool:
+    return expr.template.wraps and expr.dtype == "int64"
+
+
+def _wrapped(text: str, *args: str) -> str:
+    """An operation of int64 that wraps."""
+    return f"{WRAPPED[text]}({', '.join(args)})"
 
 
 def filled(template: Template, args: tuple[Index, ...]) -> str:
@@ -138,8 +151,10 @@ def _simple(stmt: Stmt, messages: Mapping[str, str]) -> str:
     if isinstance(stmt, Let):
         return _assignment(stmt)
     if isinstance(stmt, Store):
-        target = expression(Load("", stmt.array, stmt.index))
-        return f"{target} {stmt.combine}= {expression(stmt.value)}"
+        target, value = expression(Load("", stmt.array, stmt.index)), expression(stmt.value)
+        if stmt.combine and isinstance(stmt.value, Expr) and stmt.value.dtype == "int64":
+            return f"{target} = {_wrapped(f'{{0}} {stmt.combine} {{1}}', target, value)}"
+        return f"{target} {stmt.combine}= {value}"
     if isinstance(stmt, Alloc):
         return f"{stmt.name} = {_array(stmt)}"
     if isinstance(stmt, Alias):
@@ -173,7 +188,7 @@ def _array(stmt: Alloc) -> str:
 def _assignment(stmt: Let) -> str:
     """`s += x` where that is the same as `s = s + x`."""
     value = stmt.value
-    if isinstance(value, Apply) and value.template.text in ("{0} + {1}", "{0} * {1}", "{0} - {1}") and value.dtype not in NARROW:
+    if isinstance(value, Apply) and value.template.text in WRAPPED and value.dtype not in NARROW and not _wraps(value):
         first = value.args[0]
         if isinstance(first, Name) and first.name == stmt.name:
             sign = value.template.text[4]

@@ -53,11 +53,15 @@ class Length(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Text with numbered places, how tightly it binds, and how tightly each place must."""
+    """Text with numbered places, how tightly it binds, and how tightly each place must.
+
+    `wraps`: of int64 it is modulo 2**64, as values are; index arithmetic, which never leaves the range, is spared what that costs.
+    """
 
     text: str
     level: int = ATOM
     places: tuple[int, ...] | None = None
+    wraps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class Apply(Expr):
 
 # A sum over many terms, in whatever order is fast: the SIMD unit adds them in several accumulators.
 ACCUMULATE = Template("add_any_order({0}, {1})")
-IN_ORDER = Template("{0} + {1}", PLUS, (PLUS, TIMES))
+IN_ORDER = Template("{0} + {1}", PLUS, (PLUS, TIMES), wraps=True)
 
 Index = Union[Expr, int]  # noqa: UP007 - evaluated at run time by Load's and Apply's annotations
 

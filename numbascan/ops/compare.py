@@ -12,12 +12,12 @@ from ..types import TensorType, dtype_name
 from .algebra import broadcast_to, dims_of, sub, where
 from .algebra import call as op
 from .card import Card, Gate
-from .elementwise import Code, by_kind, call, elementwise, infix, integers, loop_card, points, prefix
+from .elementwise import Code, by_kind, call, elementwise, infix, integers, loop_card, points, prefix, ufunc_loop
 
 
-def _truth(name: str, ufunc: np.ufunc, code: Code) -> Card:
+def _truth(name: str, ufunc: np.ufunc, code: Code, **facets: Any) -> Card:
     """The card of a ufunc that gives truth values."""
-    return elementwise(name, ufunc, code, no_gradient="a truth value does not change by small steps")
+    return elementwise(name, ufunc, code, no_gradient="a truth value does not change by small steps", **facets)
 
 
 def _bits(name: str, ufunc: np.ufunc, code: Code, **facets: Any) -> Card:
@@ -26,10 +26,20 @@ def _bits(name: str, ufunc: np.ufunc, code: Code, **facets: Any) -> Card:
 
 
 def _comparison(name: str, ufunc: np.ufunc, sign: str) -> Card:
-    """Complex numbers are ordered by their real parts, then by their imaginary parts."""
+    """Complex numbers are ordered by their real, then by their imaginary parts. Numba's operators take int64 with uint64 as floats."""
     plain = Template(f"{{0}} {sign} {{1}}", COMPARE, (BIT_OR, BIT_OR))
-    ordered = plain if sign in ("==", "!=") else call(f"np.{name}({{0}}, {{1}})")
-    return _truth(name, ufunc, by_kind(biuf=plain, c=ordered))
+    exact = call(f"np.{name}({{0}}, {{1}})")
+
+    def code(x: str, y: str, *result: str) -> Template:
+        is_ordered = x.startswith("complex") and sign not in ("==", "!=")
+        return exact if is_ordered or {x, y} == {"int64", "uint64"} else plain
+
+    def loop(x: TensorType, y: TensorType) -> tuple[str, ...]:
+        """A Python integer that only the run knows is compared by its value, whether the other operand's dtype holds it or not."""
+        return numpys(x.strong(), y.strong()) if x.kind in "iu" and y.kind in "iu" else numpys(x, y)
+
+    numpys = ufunc_loop(ufunc)
+    return _truth(name, ufunc, code, loop=loop)
 
 
 LESS = _comparison("less", np.less, "<")

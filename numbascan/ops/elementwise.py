@@ -21,7 +21,7 @@ from .card import Card, Gate, register, user_line
 from .lowering import Elementwise
 
 Loop = Callable[..., tuple[str, ...]]
-Code = Template | dict[str, Template]
+Code = Template | dict[str, Template] | Callable[..., Template]
 Samples = Callable[[], list[tuple[tuple[Any, ...], dict[str, Any]]]]
 Partials = Callable[..., tuple[Any, ...]]
 
@@ -68,9 +68,9 @@ def call(text: str) -> Template:
     return Template(text)
 
 
-def infix(sign: str, level: int) -> Template:
+def infix(sign: str, level: int, wraps: bool = False) -> Template:
     """A left-associative operator: the right operand must bind more tightly, rounding does not associate."""
-    return Template(f"{{0}} {sign} {{1}}", level, (level, level + 1))
+    return Template(f"{{0}} {sign} {{1}}", level, (level, level + 1), wraps)
 
 
 def prefix(sign: str, level: int) -> Template:
@@ -87,9 +87,11 @@ def by_kind(**codes: Template) -> dict[str, Template]:
 
 
 def _code(code: Code) -> Callable[..., Template]:
-    """The text for the loop's dtypes: one for all, or by dtype name or NumPy kind of the first."""
+    """The text for the loop's dtypes: one for all, or by dtype name or NumPy kind of the first, or what a function of them says."""
     if isinstance(code, Template):
         return lambda *loop: code
+    if not isinstance(code, dict):
+        return code
 
     def choose(*loop: str) -> Template:
         return code.get(loop[0]) or code[np.dtype(loop[0]).kind]
@@ -130,13 +132,20 @@ def _inside(low: float, high: float, shape: tuple[int, ...], seed: int) -> Any:
 
 
 def elementwise(
-    name: str, ufunc: np.ufunc, code: Code, *keys: Callable[..., Any], domains: tuple[tuple[float, float], ...] = (), **facets: Any
+    name: str,
+    ufunc: np.ufunc,
+    code: Code,
+    *keys: Callable[..., Any],
+    domains: tuple[tuple[float, float], ...] = (),
+    loop: Loop | None = None,
+    **facets: Any,
 ) -> Card:
-    """Registers the card of a ufunc with one result. `keys`: other functions of the same meaning; `domains`: where to sample."""
+    """Registers the card of a ufunc with one result. `keys`: other functions of the same meaning; `domains`: where to sample; `loop`: the
+    dtypes in which it computes, where these are not the ufunc's own."""
     domains = domains or ((-1.7, 2.1),) * ufunc.nin
     has_floats = any(types[0] in "fd" for types in ufunc.types)
     sample = points(*domains, with_complex=any(types[0] == "D" for types in ufunc.types)) if has_floats else integers(*domains)
-    return loop_card(name, ufunc, ufunc_loop(ufunc), code, ufunc, *keys, **{"samples": sample, **facets})
+    return loop_card(name, ufunc, loop or ufunc_loop(ufunc), code, ufunc, *keys, **{"samples": sample, **facets})
 
 
 OPERATORS = (
@@ -176,9 +185,11 @@ def _on_computed_operands(loop: Loop, partials: Partials) -> Partials:
     return given
 
 
-ADD = elementwise("add", np.add, by_kind(b=infix("or", OR), iufc=infix("+", PLUS)), partials=lambda out, x, y: (1, 1))
-SUB = elementwise("subtract", np.subtract, infix("-", PLUS), partials=lambda out, x, y: (1, -1))
-MUL = elementwise("multiply", np.multiply, by_kind(b=infix("and", AND), iufc=infix("*", TIMES)), partials=lambda out, x, y: (y, x))
+ADD = elementwise("add", np.add, by_kind(b=infix("or", OR), iufc=infix("+", PLUS, wraps=True)), partials=lambda out, x, y: (1, 1))
+SUB = elementwise("subtract", np.subtract, infix("-", PLUS, wraps=True), partials=lambda out, x, y: (1, -1))
+MUL = elementwise(
+    "multiply", np.multiply, by_kind(b=infix("and", AND), iufc=infix("*", TIMES, wraps=True)), partials=lambda out, x, y: (y, x)
+)
 DIV = elementwise(
     "true_divide",
     np.true_divide,

@@ -21,7 +21,7 @@ from .recurrence import one_later, recurrence_back
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.array([3.5, -1.25, 4.0, 0.5, -9.0, 2.75] * 4)[:24].reshape(2, 3, 4) * np.linspace(0.5, 1.5, 24).reshape(2, 3, 4)
 
-_PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY))
+_PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY), wraps=True)
 _AND = Template("{0} and {1}", AND, (AND, AND + 1))
 _OR = Template("{0} or {1}", OR, (OR, OR + 1))
 

@@ -288,9 +288,9 @@ CONCATENATE = register(
 
 # arange -------------------------------------------------------------------------------------------------------------
 
-_PLUS = Template("{0} + {1}", PLUS, (PLUS, TIMES))
+_PLUS = Template("{0} + {1}", PLUS, (PLUS, TIMES), wraps=True)
 _MINUS = Template("{0} - {1}", PLUS, (PLUS, TIMES))
-_TIMES = Template("{0} * {1}", TIMES, (TIMES, UNARY))
+_TIMES = Template("{0} * {1}", TIMES, (TIMES, UNARY), wraps=True)
 
 
 def _evenly_dims(view: Operands) -> Indices:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numba
 import numpy as np
 
-from numbascan.emit import random, scalars, special, vecmath
-from numbascan.emit.names import RANDOM, SCALARS, SPECIAL, VECMATH
+from numbascan.emit import random, scalars, special, vecmath, wrapping
+from numbascan.emit.names import RANDOM, SCALARS, SPECIAL, VECMATH, WRAPPING
 from numbascan.emit.text import expression
 from numbascan.ir.loops import Apply, Name
 from numbascan.ops.card import CARDS, Card
@@ -59,7 +59,7 @@ def hard_values(dtype: str) -> np.ndarray:
         return np.array([False, True])
     if kind in "iu":
         info = np.iinfo(dtype)
-        wanted = (0, 1, 2, 3, 5, 7, 10, 63, 64, 100, -1, -2, -3, -7, info.min, info.min + 1, info.max - 1, info.max)
+        wanted = (0, 1, 2, 3, 5, 7, 10, 63, 64, 100, -1, -2, -3, -7, info.min, info.min + 1, info.max - 1, info.max, 2**53, 2**53 + 1)
         return np.array(sorted({value for value in wanted if info.min <= value <= info.max}), dtype)
     if kind == "f":
         return np.array([*REALS, np.finfo(dtype).max, -np.finfo(dtype).max, np.finfo(dtype).tiny], dtype)
@@ -87,7 +87,7 @@ class Compiled:
             lines.append(f"        out{k}[i] = v{k}")
         self.text = "\n".join(lines)
         space = {"np": np, "math": math}
-        for module, helpers in ((scalars, SCALARS), (special, SPECIAL), (vecmath, VECMATH), (random, RANDOM)):
+        for module, helpers in ((scalars, SCALARS), (special, SPECIAL), (vecmath, VECMATH), (random, RANDOM), (wrapping, WRAPPING)):
             space.update({name: getattr(module, name) for name in helpers})
         exec(self.text, space)
         self.kernel = numba.njit(error_model="numpy")(space["kernel"])

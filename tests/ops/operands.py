@@ -25,7 +25,7 @@ class ConcreteOperands:
         self.arrays = [np.asarray(array) for array in arrays]
         self.types = tuple(TensorType(x.dtype.name, tuple(n if known or n == 1 else None for n in x.shape)) for x in self.arrays)
         self.out = card.infer(*self.types, **attrs)
-        self.env = {"np": np, "math": math, "add_any_order": operator.add}
+        self.env = {"np": np, "math": math, "add_any_order": operator.add, "wrapping_add": np.add, "wrapping_mul": np.multiply}
         for k, array in enumerate(self.arrays):
             self.env[f"x{k}"] = array if array.ndim else array[()]
             self.env |= {f"x{k}_dim{axis}": n for axis, n in enumerate(array.shape)}
