@@ -8,7 +8,7 @@ import numpy as np
 
 from ..types import TensorType, show_shape
 from .entry import as_argument
-from .variable import Variable
+from .variable import GREATEST_FLOAT, Variable, is_large
 
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}  # a kind holds the values of those before it
 _WEAK = (int, float, complex, list, tuple)
@@ -20,7 +20,7 @@ def fit(value: Any, type_: TensorType, where: str, downcast: bool | None = None)
     downcast: None lets Python numbers (and lists) take a narrower dtype of their kind, False only where that is exact, True casts anything
     real. An array is cast where NumPy calls it safe.
     """
-    array = _as_array(value, where)
+    array = _as_array(value, type_, where)
     dtype = np.dtype(type_.dtype)
     if array.dtype != dtype:
         array = _cast(value, array, dtype, where, downcast)
@@ -28,9 +28,11 @@ def fit(value: Any, type_: TensorType, where: str, downcast: bool | None = None)
     return array
 
 
-def _as_array(value: Any, where: str) -> np.ndarray:
+def _as_array(value: Any, type_: TensorType, where: str) -> np.ndarray:
     if isinstance(value, Variable):
         raise TypeError(f"{where} is symbolic ({value!r}), but a value is needed; pass an array or a number")
+    if is_large(value) and (abs(value) <= GREATEST_FLOAT if type_.kind in "fc" else type_.dtype == "uint64" and 0 <= value < 2**64):
+        return np.asarray(value, type_.dtype)
     return np.asarray(as_argument(value, where))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,21 +11,26 @@ from ..ir.node import constant, constant_value
 from ..ops.compare import COMPARISONS, WHERE
 from ..ops.elementary import CAST
 from .ufuncs import FUNCTIONS
-from .variable import Variable, as_variable, at_line, implements, op
+from .variable import Variable, as_variable, at_line, implements, is_large, op
 
 _cards = {card.name: card for card in COMPARISONS}
 
 
 def _compare(name: str, x1: Any, x2: Any) -> Variable:
     """A Python integer that the other operand's dtype cannot hold is compared by its value, as in NumPy."""
-    operands = [as_variable(x1), as_variable(x2)]
-    for k, (x, other) in enumerate(zip(operands, reversed(operands), strict=True)):
-        value = constant_value(x.node)
-        if value is not None and x.type.weak and x.type.kind in "iu" and other.type.kind in "iu" and not other.type.weak:
-            info = np.iinfo(other.type.dtype)
-            if not info.min <= int(value) <= info.max:
-                operands[k] = Variable(constant(value))
+    operands = [_beside(x1, x2), _beside(x2, x1)]
     return op(_cards[name], *operands)
+
+
+def _beside(x: Any, other: Any) -> Any:
+    """x, if it is a known Python integer beside an integer: in that one's dtype, or in one that holds it; infinite beyond 64 bits."""
+    value = x if type(x) is int else constant_value(x.node) if isinstance(x, Variable) and x.type.weak and x.type.kind in "iu" else None
+    type_ = None if value is None or is_large(other) else as_variable(other).type
+    if value is None or type_ is None or type_.kind not in "iu":
+        return x
+    value, info = int(value), np.iinfo(type_.dtype)
+    dtype = type_.dtype if info.min <= value <= info.max else None
+    return Variable(constant(value if -(2**63) <= value < 2**64 else math.copysign(math.inf, value), dtype))
 
 
 @implements(np.less)

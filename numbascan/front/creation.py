@@ -15,7 +15,7 @@ from .joining import common_dtype
 from .math import cast
 from .shape import broadcast_sizes, broadcast_to, expand_dims, moveaxis
 from .sizes import axes_of, dim, fixed_int, only_c_order, refuse, shape_of, size_of, value_of
-from .variable import Variable, as_variable, at_line, implements
+from .variable import Variable, as_variable, at_line, check_weak, implements
 
 # one value everywhere -----------------------------------------------------------------------------------------------
 
@@ -34,6 +34,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> Va
     """
     only_c_order("nt.full", order)
     value = as_variable(fill_value)
+    check_weak(value, value.dtype if dtype is None else dtype, "np.full: ")
     return broadcast_to(cast(value, value.dtype if dtype is None else dtype), shape)
 
 
@@ -124,10 +125,15 @@ def _length(start: Variable, stop: Variable, step: Variable) -> Any:
     if "f" in (start.type.kind, stop.type.kind, step.type.kind):
         return np.maximum(np.ceil((stop - start) / step), 0).astype("int64")
     starts_at_0, steps_by_1 = (constant_value(x.node) == number for x, number in ((start, 0), (step, 1)))
-    if starts_at_0 and steps_by_1 and stop.node.op is DIM:
-        return stop
-    span = stop if starts_at_0 else cast(stop, "int64") - start
-    return np.maximum(span if steps_by_1 else -(-span // step), 0)
+    if starts_at_0 and steps_by_1:
+        return stop if stop.node.op is DIM else np.maximum(stop, 0)
+    first, last, stride = (cast(x, "int64") for x in (start, stop, step))
+    if steps_by_1:
+        return where(last > first, last - first, 0)
+    # the distance may be more than int64 holds
+    is_up = stride > 0
+    distance, stride = (cast(where(is_up, x, -x), "uint64") for x in (last - first, stride))
+    return where(where(is_up, last > first, last < first), cast((distance - 1) // stride + 1, "int64"), 0)
 
 
 @implements(np.linspace)

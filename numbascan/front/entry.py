@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..types import TensorType, dtype_name
-from .variable import Variable, refuse_other_arrays
+from .variable import Variable, array_of, refuse_other_arrays
 
 _NUMBERS = (bool, int, float, complex, np.bool_, np.number)
 
@@ -35,7 +35,7 @@ def as_argument(value: Any, label: str) -> Any:
     if isinstance(value, (str, bytes)) or callable(value):
         raise TypeError(f"{label} is {value!r} ({type(value).__name__}); pass an array or a number")
     try:
-        array = np.asarray(value)
+        array = array_of(value, label)
     except ValueError as error:
         raise ValueError(f"{label} is no array: {error}") from None
     if array.dtype == object and any(isinstance(item, Variable) for item in array.flat):
@@ -50,8 +50,9 @@ def as_argument(value: Any, label: str) -> Any:
 def _checked_number(value: Any, label: str) -> Any:
     if isinstance(value, (np.float16, np.longdouble, np.clongdouble)) and np.dtype(type(value)).name not in ("float64", "complex128"):
         raise TypeError(f"{label} has dtype {np.dtype(type(value))}, which is not supported; write np.float64(...) or np.float32(...)")
-    if type(value) is int and not -(2**63) <= value < 2**64:
-        raise OverflowError(f"{label} is {value}, which no 64-bit integer holds; write float({value})")
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        instead = f"np.uint64({value}) or float({value})" if 0 < value < 2**64 else f"float({value})"
+        raise OverflowError(f"{label} is the Python integer {value}, out of bounds for int64; write {instead}")
     return value
 
 
@@ -64,5 +65,5 @@ def type_of(value: Any) -> TensorType:
     if isinstance(value, (bool, np.generic)):
         return TensorType(dtype_name(np.asarray(value).dtype))
     if isinstance(value, numbers.Integral):
-        return TensorType("int64" if int(value) < 2**63 else "uint64", (), weak=True)
+        return TensorType("int64", (), weak=True)
     return TensorType("float64" if isinstance(value, numbers.Real) else "complex128", (), weak=True)

@@ -14,7 +14,7 @@ from ..ops.spec import FULL, shortened
 from .choices import clip
 from .shape import ravel
 from .sizes import axis_of, dim, refuse
-from .variable import Variable, as_variable, at_line, implements
+from .variable import Variable, as_variable, at_line, check_weak, implements, is_large
 
 _WRITING = "x[idx].set(y) or nt.set_subtensor(x[idx], y), which give the new array"
 
@@ -115,7 +115,9 @@ def subtensor(x: Any, *index: Any) -> Variable:
 
 def _written(card: SizedCard, region: Any, y: Any, name: str) -> Variable:
     whole, spec = _origin(region, name)
+    y = float(y) if is_large(y) and region.dtype.kind in "fc" else y
     values = _without_leading_ones(as_variable(y), region.ndim)
+    check_weak(values, whole.type.dtype, f"{name}: ")
     return Variable(sized(card, (whole, values.node), spec))
 
 

@@ -37,8 +37,6 @@ def quick_key(value: Any) -> Any:
     """What decides the kind of a prepared value, as cheaply as possible: two values with one key have one `small_type`."""
     if isinstance(value, np.ndarray):
         return value.dtype, tuple([dim if dim <= LARGEST_FIXED else -1 for dim in value.shape])
-    if type(value) is int:
-        return int, value < 2**63
     return type(value)
 
 

@@ -16,7 +16,7 @@ from ..ops.special import POLYGAMMA
 from ..types import dtype_name
 from .choices import where
 from .ufuncs import FUNCTIONS
-from .variable import PROPERTIES, Variable, as_variable, at_line, implements, op
+from .variable import PROPERTIES, Variable, as_variable, at_line, implements, is_large, op
 
 
 def _same_type(card: Card, x: Variable) -> bool:
@@ -41,6 +41,8 @@ def power(x1: Any, x2: Any) -> Variable:
     >>> nt.power(nt.fvector("x"), 2)
     <square: float32[?]>
     """
+    if is_large(x1) or is_large(x2):
+        return op(POW, x1, x2)
     base, exponent = as_variable(x1), as_variable(x2)
     result = op(POW, base, exponent) if constant_value(exponent.node) is None else None
     if result is not None:

@@ -205,7 +205,7 @@ def read_n_steps(value: Any, arguments: Arguments, name: str) -> int | Variable 
     """n_steps as an int, an integer scalar Variable, or None. ValueError for anything else, and for None where there is no sequence."""
     if value is None and not arguments.seqs:
         raise ValueError(f"scan {name!r}: without a sequence the number of steps is not known; give n_steps (the most, with ns.until)")
-    if value is None or (type(value) is int and value >= 0):
+    if value is None or (type(value) is int and 0 <= value < 2**63):
         return value
     where = f"scan {name!r}: n_steps is {value!r}"
     if isinstance(value, Variable):
@@ -220,6 +220,8 @@ def read_n_steps(value: Any, arguments: Arguments, name: str) -> int | Variable 
         raise ValueError(f"{where}; give an int" + (f": n_steps={int(value)}" if np.isfinite(value) and value == int(value) else ""))
     if not isinstance(value, (int, np.integer)):
         raise ValueError(f"{where} ({type(value).__name__}); give an int, an integer scalar variable, or None")
+    if value >= 2**63:
+        raise OverflowError(f"{where}, out of bounds for int64")
     if value < 0:
         raise ValueError(f"{where}; it must be 0 or more (go_backwards=True reads sequences from the end)")
     return int(value)

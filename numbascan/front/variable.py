@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,11 @@ import numpy as np
 from ..errors import TracerBoolError, TracerError
 from ..ir.node import Node, constant, constant_value
 from ..ops.card import Card, apply, at_line, card_named
+from ..ops.lowering import Elementwise
 from ..types import TensorType
 from .nearest import refuse
+
+GREATEST_FLOAT = int(np.finfo(np.float64).max)
 
 DISPATCH: dict[Any, Callable[..., Any]] = {}  # a NumPy (or SciPy) function -> ours, with NumPy's arguments
 METHODS: dict[str, Callable[..., Any]] = {}  # names of functions that are methods of a Variable too: x.sum(axis=0)
@@ -240,7 +243,7 @@ def as_node(value: Any) -> Node:
     if isinstance(value, (list, tuple)) or (type(value) is np.ndarray and value.dtype == object):
         return _nest(value)
     refuse_other_arrays(value, "an array in the computation")
-    array = np.asarray(value)
+    array = array_of(value, "an array in the computation")
     return (CAPTURE.array(array) if CAPTURE.array is not None else None) or constant(array)
 
 
@@ -254,9 +257,23 @@ def refuse_other_arrays(value: Any, label: str) -> None:
         raise TypeError(f"{label} is a np.matrix, whose * is a product of matrices{at_line()}; pass np.asarray(value), and write @ for *")
 
 
+def array_of(value: Any, label: str) -> np.ndarray:
+    """`value` as NumPy has it; OverflowError for a list of integers that NumPy would make floats or objects. `label` begins the message."""
+    array = np.asarray(value)
+    if array.dtype.kind in "fO" and isinstance(value, (list, tuple)) and array.size and _are_ints(value):
+        raise OverflowError(f"{label} holds Python integers that no integer dtype holds{at_line()}; write np.array([...], dtype='float64')")
+    return array
+
+
+def _are_ints(values: Any) -> bool:
+    return all(_are_ints(value) if isinstance(value, (list, tuple)) else type(value) is int for value in values)
+
+
 def _number(value: Any) -> Node:
     if isinstance(value, numbers.Integral):
         value = int(value)
+        if not -(2**63) <= value < 2**64:
+            raise _out_of_bounds("", value, "int64")
         dtype = "int64" if -(2**63) <= value < 2**63 else "uint64"
     else:
         dtype = "float64" if isinstance(value, numbers.Real) else "complex128"
@@ -268,7 +285,7 @@ def _nest(values: Any) -> Node:
     if isinstance(values, np.ndarray) and values.ndim == 0:
         return as_node(values.item())
     if not any(isinstance(value, (Variable, list, tuple, np.ndarray)) for value in values):
-        return constant(np.asarray(list(values)) if len(values) else np.asarray(values, dtype="float64"))
+        return constant(array_of(list(values), "a list") if len(values) else np.asarray(values, dtype="float64"))
     return METHODS["_stack"](list(values)).node
 
 
@@ -279,20 +296,53 @@ def as_variable(value: Any) -> Variable:
 
 def op(card: Card, *operands: Any, **attrs: Any) -> Variable:
     """A card applied to Variables, numbers and arrays. A Python number that the other operand's dtype cannot hold is an error."""
-    nodes = [as_node(value) for value in operands]
-    _check_weak_integers(card, nodes)
-    return Variable(apply(card, *nodes, **attrs))
+    nodes = [None if is_large(value) else as_node(value) for value in operands]
+    if None in nodes:
+        nodes = _with_large_integers(card, operands, nodes)
+    known: list[Node] = [node for node in nodes if node is not None]
+    _check_weak_integers(card, known)
+    return Variable(apply(card, *known, **attrs))
+
+
+def is_large(value: Any) -> bool:
+    """Is it a Python integer that int64 does not hold?"""
+    return type(value) is int and not -(2**63) <= value < 2**63
+
+
+def _with_large_integers(card: Card, operands: Sequence[Any], nodes: Sequence[Node | None]) -> list[Node | None]:
+    """The operands' nodes. Python integers beyond int64 are floats or uint64 where the card computes with these; else OverflowError."""
+    zero = constant(0, "int64", weak=True)
+    loop = card.lower.loop(*((node or zero).type for node in nodes)) if isinstance(card.lower, Elementwise) else ("int64",) * len(nodes)
+    found: list[Node | None] = []
+    for value, node, dtype in zip(operands, nodes, loop, strict=False):
+        if node is not None:
+            found.append(node)
+        elif dtype == "uint64" and 0 <= value < 2**64:
+            found.append(constant(value, dtype, weak=True))
+        elif np.dtype(dtype).kind in "fc" and abs(value) <= GREATEST_FLOAT:
+            found.append(constant(float(value), "float64", weak=True))
+        else:
+            raise _out_of_bounds(f"np.{card.name}: ", value, dtype)
+    return found
 
 
 def _check_weak_integers(card: Card, nodes: list[Node]) -> None:
+    if isinstance(card.lower, Elementwise):
+        for node, dtype in zip(nodes, card.lower.loop(*(node.type for node in nodes)), strict=False):
+            check_weak(Variable(node), dtype, f"np.{card.name}: ")
+        return
+    strong = [node.type.dtype for node in nodes if node.type.kind in "iu" and not node.type.weak]
     for node in nodes:
-        value = constant_value(node) if node.type.weak and node.type.kind == "i" else None
-        if value is None:
-            continue
-        for other in nodes:
-            if other.type.kind in "iu" and not other.type.weak:
-                info = np.iinfo(other.type.dtype)
-                if not info.min <= int(value) <= info.max:
-                    raise OverflowError(
-                        f"np.{card.name}: the Python integer {int(value)} is out of bounds for {other.type.dtype}{at_line()}"
-                    )
+        for dtype in strong:
+            check_weak(Variable(node), dtype, f"np.{card.name}: ")
+
+
+def check_weak(x: Variable, dtype: Any, label: str) -> None:
+    """OverflowError where x is a known Python integer that an integer dtype does not hold. `label` begins the message."""
+    value = constant_value(x.node) if x.type.weak and x.type.kind in "iu" and np.dtype(dtype).kind in "iu" else None
+    if value is not None and not np.iinfo(dtype).min <= int(value) <= np.iinfo(dtype).max:
+        raise _out_of_bounds(label, int(value), np.dtype(dtype).name)
+
+
+def _out_of_bounds(label: str, value: int, dtype: str) -> OverflowError:
+    return OverflowError(f"{label}the Python integer {value} is out of bounds for {dtype}{at_line()}")

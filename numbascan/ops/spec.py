@@ -22,6 +22,7 @@ from .sized import ARRAY, HOLE, must_equal
 
 Spec = tuple[Any, ...]
 FULL = (None, None, None)
+FARTHEST = 2**62  # beyond every axis, and as far from the ends of int64 as an axis is long
 
 
 def for_all_axes(spec: Spec, rank: int) -> Spec:
@@ -62,7 +63,7 @@ def is_position(entry: Any) -> bool:
 
 def slice_range(entry: tuple[Any, Any, Any], n: Index) -> Range:
     """What a slice takes of an axis of length n, clipped as in NumPy."""
-    start, stop, step = entry
+    start, stop, step = entry = _within_reach(entry[0]), _within_reach(entry[1]), _within_reach(entry[2])
     if isinstance(n, int) and all(part is None or isinstance(part, int) for part in entry):
         first, last, stride = slice(start, stop, step).indices(n)
         length = len(range(first, last, stride))
@@ -75,6 +76,10 @@ def slice_range(entry: tuple[Any, Any, Any], n: Index) -> Range:
     if step in (None, 1):
         return one
     return Range(one.first, floor_div(add(one.length, step - 1), step), step)
+
+
+def _within_reach(part: Any) -> Any:
+    return max(-FARTHEST, min(part, FARTHEST)) if isinstance(part, int) else part
 
 
 def _forwards(start: Any, stop: Any, n: Index) -> Range:
@@ -124,13 +129,15 @@ def _backwards(start: Any, stop: Any, step: int, n: Index) -> Range:
 
 
 def _run_step(start: Any, stop: Any, step: Expr, n: Index) -> Range:
-    """The direction is known to the run alone."""
-    is_up = compare(">", step, 0)
+    """The direction is known to the run alone. A step beyond the axis takes one element, as one of its length does, and is not added to."""
+    farthest = add(n, 1)
+    pace = greatest(least(step, farthest), sub(0, farthest))
+    is_up = compare(">", pace, 0)
     first = choice(is_up, 0 if start is None else _clipped(start, n), add(n, -1) if start is None else _clipped(start, n, -1, -1))
     last = choice(is_up, n if stop is None else _clipped(stop, n), -1 if stop is None else _clipped(stop, n, -1, -1))
     span = choice(is_up, sub(last, first), sub(first, last))
-    stride = choice(is_up, step, sub(0, step))
-    return Range(first, floor_div(add(greatest(span, 0), sub(stride, 1)), stride), step)
+    stride = choice(is_up, pace, sub(0, pace))
+    return Range(first, floor_div(add(greatest(span, 0), sub(stride, 1)), stride), pace)
 
 
 # layout: which axis of the result an entry makes ---------------------------------------------------------------------
@@ -277,7 +284,7 @@ class Region:
         if isinstance(i, int):
             exists = compare(">", n, i) if i >= 0 else compare(">=", n, -i)
         else:
-            exists = both(compare(">=", add(i, n), 0), compare("<", i, n))
+            exists = both(compare("<", i, n), compare(">=", add(i, n), 0))  # in this order the sum stays in the range of int64
         message = f"{self.name}: index {{0}} is out of bounds for axis {axis} with size {{1}}"
         self.view.check(exists, "IndexError", message, i, n)
 
