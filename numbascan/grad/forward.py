@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ..ir.bodies import bodies
 from ..ir.graph import toposort
 from ..ir.node import ITEM, Node
 from ..ir.ports import SCAN
@@ -11,7 +12,9 @@ from ..ops.algebra import is_float
 from ..ops.card import Card
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL
 from ..ops.links import DISCONNECTED
+from ..ops.random import REJECTED
 from .choice_rule import choice_tangents
+from .reverse import drawn_results
 from .rules import no_derivative, pushed
 
 
@@ -39,11 +42,15 @@ def tangents(
                 moves[node] = (found[index],)
             continue
         operands = [moves[parent][0] if parent in moves else None for parent in node.inputs]
-        if any(value is not None for value in operands) and any(map(is_float, node.types)):
+        if all(value is None for value in operands):
+            continue
+        if any(map(is_float, node.types)):
             wanted = [len(node.types) == 1 or (node, k) in read for k in range(len(node.types))]
             results = _pushed(node, operands, wanted)
             if any(value is not None for value in results):
                 moves[node] = tuple(value if is_float(type_) else None for value, type_ in zip(results, node.types, strict=True))
+        elif bodies(node) and any(drawn_results(node, set(moves), set())):
+            raise no_derivative(node, REJECTED)
     return [moves[output][0] if output in moves else None for output in outputs]
 
 

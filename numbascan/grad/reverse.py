@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ..ir.bodies import all_nodes, bodies
 from ..ir.graph import toposort
 from ..ir.node import ITEM, Node
 from ..ir.ports import SCAN, loop_spec
 from ..ops.algebra import is_float
 from ..ops.card import Card
-from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, rule_of
+from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, rule_of
 from ..ops.links import DISCONNECTED, ZERO_GRAD
 from ..ops.random import REJECTED
 from .mit_mots import without_mit_mots
@@ -62,44 +63,79 @@ def reaching(order: Sequence[Node], wrt: Collection[Node], constants: Collection
     And the whole numbers that are drawn with such a value as parameter, with what is computed from them: their derivative was left out
     silently if they counted as constants.
     """
+    active, _ = _reached(order, wrt, constants, ())
+    return active
+
+
+def _reached(
+    order: Sequence[Node], wrt: Collection[Node], constants: Collection[Node], counts: Collection[Node]
+) -> tuple[set[Node], set[Node]]:
+    """What `reaching` gives, and of that what comes from a draw by rejection, real or whole. `counts`: what is known to come from one."""
     starts, blocked = set(wrt), set(constants)
-    active: set[Node] = set()
-    drawn: set[Node] = set()
+    active, drawn = set(counts), set(counts)
+    results: dict[Node, Sequence[bool]] = {}
     for node in order:
         is_open = node not in blocked and node.op is not DISCONNECTED
         is_behind = is_open and any(parent in active for parent in node.inputs)
         if (node in starts or is_behind) and any(map(is_float, node.types)):
             active.add(node)
-            if isinstance(node.op, Card) and node.op.no_gradient.startswith(REJECTED):
-                drawn.add(node)
-        elif is_open and node.op is not ZERO_GRAD and (any(parent in drawn for parent in node.inputs) or _is_drawn_in_loop(node, active)):
+        if is_open and node.op is not ZERO_GRAD and _is_drawn(node, active, drawn, results):
             drawn.add(node)
             active.add(node)
-    return active
+    return active, drawn
 
 
-def _is_drawn_in_loop(node: Node, active: set[Node]) -> bool:
-    """Is a result of a loop, of whole numbers, drawn there with values from outside that are `active`?"""
-    loop, place = (node.inputs[0], node.attr("index")) if node.op is ITEM else (node, 0)
-    assert isinstance(place, int)
-    if loop.op is not SCAN or active.isdisjoint(loop.inputs):
+def _is_drawn(node: Node, active: set[Node], drawn: set[Node], results: dict[Node, Sequence[bool]]) -> bool:
+    """Does a value come from a draw whose parameters are `active`? `results`: the answers for nodes with graphs inside, one per result."""
+    if node.op is ITEM:
+        index = node.attr("index")
+        assert isinstance(index, int)
+        return node.inputs[0] in results and results[node.inputs[0]][index]
+    if active.isdisjoint(node.inputs):
         return False
+    if isinstance(node.op, Card):
+        return node.op.no_gradient.startswith(REJECTED) or not drawn.isdisjoint(node.inputs)
+    results[node] = drawn_results(node, active, drawn)
+    return len(node.types) == 1 and results[node][0]
+
+
+def drawn_results(node: Node, active: set[Node], drawn: set[Node]) -> Sequence[bool]:
+    """Which results of a loop, a choice or a function come from draws, inside it or before."""
+    inside = all_nodes(output for body in bodies(node) for output in body.outputs)
+    if drawn.isdisjoint(node.inputs) and not any(isinstance(one.op, Card) and one.op.no_gradient.startswith(REJECTED) for one in inside):
+        return [False] * len(node.types)
+    if node.op is SCAN:
+        return _drawn_in_loop(node, active, drawn)
+    if node.op is IF_ELSE and node.inputs[0] not in drawn:
+        found = [False] * len(node.types)
+        for graph in branches(node):
+            pairs = list(zip(graph.inputs, node.inputs[1:], strict=True))
+            counts = [inner for inner, outer in pairs if outer in drawn]
+            _, behind = _reached(toposort(graph.outputs), [inner for inner, outer in pairs if outer in active], (), counts)
+            found = [one or output in behind for one, output in zip(found, graph.outputs, strict=True)]
+        return found
+    return [True] * len(node.types)
+
+
+def _drawn_in_loop(loop: Node, active: set[Node], drawn: set[Node]) -> Sequence[bool]:
+    """Which results of a loop come from draws with values from outside that are `active`, or from those that are `drawn` there."""
     spec = loop_spec(loop)
     if spec.mit_mots:
-        return False
+        return [False] * len(loop.types)
     recurrences = [(state.reads, state.write) for state in spec.states] + [((carry.read,), carry.write) for carry in spec.carries]
-    found = {read for seq in spec.seqs if seq.outer in active for read in seq.reads}
-    found |= {read for state in spec.states if state.initial in active for read in state.reads}
-    found |= {carry.read for carry in spec.carries if carry.shared in active}
-    found |= {port.read for port in spec.non_seqs if port.outer in active}
+    ports = [(seq.outer, read) for seq in spec.seqs for read in seq.reads] + [(port.outer, port.read) for port in spec.non_seqs]
+    ports += [(state.initial, read) for state in spec.states for read in state.reads]
+    ports += [(carry.shared, carry.read) for carry in spec.carries]
+    starts, counts = {read for outer, read in ports if outer in active}, {read for outer, read in ports if outer in drawn}
     outputs = spec.inner_outputs()
     order = toposort(outputs)
     while True:
-        inside = reaching(order, found)
-        more = {read for reads, write in recurrences if write in inside and is_float(write.type) for read in reads} - found
-        if not more:
-            return outputs[place] in inside
-        found |= more
+        inside, behind = _reached(order, starts, (), counts)
+        more = {read for reads, write in recurrences if write in inside for read in reads} - starts
+        counted = {read for reads, write in recurrences if write in behind for read in reads} - counts
+        if not more and not counted:
+            return [output in behind for output in outputs]
+        starts, counts = starts | more, counts | counted
 
 
 def refuse_drawn(writes: Sequence[Node], recurrences: Sequence[tuple[Sequence[Node], Node]]) -> None:
