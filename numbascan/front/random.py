@@ -9,6 +9,7 @@ import numpy as np
 from ..ir.node import constant_value
 from ..ops.card import Card
 from ..ops.random import CAUCHY_OF, EXACT_EXP, EXACT_LOG, EXPONENTIAL_OF, LAPLACE_OF, LOGISTIC_OF, RANDOM_GAMMA, RANDOM_LOG_GAMMA
+from .choices import where
 from .draws import as_dtype, checked, checked_scale, float_dtype, shaped
 from .math import sqrt
 from .random_counts import Counts
@@ -40,10 +41,15 @@ class RandomStream(Counts):
     # differentiable in location and scale -----------------------------------------------------------------------------
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
-        """Numbers from `low` up to, not including, `high`: the doubles that NumPy makes of Philox's words."""
+        """Numbers from `low` up to, not including, `high`: the doubles that NumPy makes of Philox's words. What rounding would make `high`
+        is `low`."""
         shape, (low, high) = shaped(size, (low, high), "uniform")
         kind = float_dtype(dtype, (low, high), "uniform")
-        return _moved(self._uniforms(shape, kind), low, high - low, kind)
+        numbers = _moved(self._uniforms(shape, kind), low, high - low, kind)
+        if not _may_reach(low, high, kind):
+            return numbers
+        low, high = as_dtype(low, kind), as_dtype(high, kind)
+        return where((numbers >= high) & (low < high), low, numbers)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
         """Normal numbers of mean `loc` and standard deviation `scale`, by the method of Box & Muller (1958)."""
@@ -117,7 +123,8 @@ class RandomStream(Counts):
         a, b = (checked("beta", name, x, "above 0, and finite", lambda x: (x > 0) & (x < np.inf)) for name, x in (("a", a), ("b", b)))
         lengths, (a, b) = shaped(size, (a, b), "beta")
         x, y = (self._by_element(RANDOM_LOG_GAMMA, lengths, shape) for shape in (a, b))
-        return as_dtype(1.0 / (1.0 + op(EXACT_EXP, y - x)), float_dtype(dtype, (a, b), "beta"))
+        odds = op(EXACT_EXP, y - x + op(EXACT_LOG, _gamma_unit(b) / _gamma_unit(a)))
+        return as_dtype(1.0 / (1.0 + odds), float_dtype(dtype, (a, b), "beta"))
 
     # vectors ----------------------------------------------------------------------------------------------------------
 
@@ -125,7 +132,8 @@ class RandomStream(Counts):
         """Vectors of positive numbers whose sum is 1: gamma numbers by their sum. `alpha` has them along its last axis."""
         alpha = checked("dirichlet", "alpha", alpha, "above 0, and finite", lambda x: (x > 0) & (x < np.inf))
         alpha, shape = _rows(alpha, size, "dirichlet")
-        logs = self._by_element(RANDOM_LOG_GAMMA, shape, alpha)
+        unit = _gamma_unit(alpha)
+        logs = self._by_element(RANDOM_LOG_GAMMA, shape, alpha) + op(EXACT_LOG, unit / unit.max(axis=-1, keepdims=True))
         gammas = op(EXACT_EXP, logs - logs.max(axis=-1, keepdims=True))
         return as_dtype(gammas / gammas.sum(axis=-1, keepdims=True), float_dtype(dtype, (alpha,), "dirichlet"))
 
@@ -138,6 +146,25 @@ class RandomStream(Counts):
         mean, shape = _rows(as_variable(mean), size, "multivariate_normal")
         kind = float_dtype(dtype, (mean, cov), "multivariate_normal")
         return as_dtype(mean + self._normals(shape) @ np.swapaxes(lower, -1, -2), kind)
+
+
+def _may_reach(low: Variable, high: Variable, dtype: str) -> bool:
+    """May rounding take low + u (high - low) to `high`, with the greatest u < 1?"""
+    bounds = constant_value(low.node), constant_value(high.node)
+    if bounds[0] is None or bounds[1] is None:
+        return True
+    number = np.dtype(dtype).type
+    greatest = number(1) - np.finfo(dtype).epsneg
+    for of in (np.float64, number):  # as Python's numbers and as arrays
+        start, end = (np.asarray(bound, of) for bound in bounds)
+        if not ((of(greatest) * (end - start)).astype(dtype) + start.astype(dtype) < end.astype(dtype)).all():
+            return True
+    return False
+
+
+def _gamma_unit(shape: Variable) -> Variable:
+    """What RANDOM_LOG_GAMMA gives the logarithms over."""
+    return where(shape < 1.0, shape + 1.0, shape) - 1 / 3
 
 
 def _is_shape(x: Any) -> Any:

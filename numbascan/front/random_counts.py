@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..ops.random import DRAWN_BY, EXPONENTIAL_OF, GEOMETRIC_OF, RANDOM_BELOW, RANDOM_BINOMIAL, RANDOM_GAMMA, RANDOM_POISSON
+from ..types import dtype_name
+from .choices import where
 from .creation import arange
 from .draw_scopes import take
 from .draws import Stream, as_dtype, checked, shaped
+from .math import sqrt
 from .scan import scan
 from .shape import moveaxis, reshape, specify_shape
 from .sizes import count_of
@@ -20,6 +23,45 @@ MOST = 2.0**53  # whole numbers up to here are doubles
 
 def _is_probability(x: Any) -> Any:
     return (x >= 0) & (x <= 1)
+
+
+def _greatest(dtype: Any) -> float:
+    """The greatest whole number up to 2**53 that a dtype holds."""
+    name = dtype_name(dtype)
+    kind = np.dtype(name).kind
+    return min(1 if kind == "b" else np.iinfo(name).max if kind in "iu" else MOST, MOST)
+
+
+def _held(what: str, name: str, number: Any, dtype: Any) -> Any:
+    """The most that a draw can be. ValueError where `dtype` does not hold it."""
+    most = _greatest(dtype)
+    rule = f"at most {most}, the greatest number of dtype {np.dtype(dtype).name}"
+    return number if most == MOST else checked(what, name, number, rule, lambda x: x <= most)
+
+
+def _any_number(what: str, dtype: Any) -> Any:
+    """The dtype of a draw that no number bounds. ValueError for one that does not hold what may be drawn."""
+    if _greatest(dtype) < MOST:
+        name = np.dtype(dtype).name
+        raise ValueError(f"{what}: dtype is {name}{at_line()}, which does not hold every number that may be drawn; use int64 or float64")
+    return dtype
+
+
+def _bound(name: str, bound: Any, less: int, kind: str, ends: np.iinfo[Any]) -> Variable:
+    """A bound of `integers` less 0 or 1: a number that the result may be, which `kind` holds. ValueError where it is beyond `ends`."""
+    low, high = int(ends.min), int(ends.max)
+    rule = f"from {low + less} to {high + less} for dtype {ends.dtype}"
+    if isinstance(bound, (int, np.integer)):  # of any size
+        number = int(bound) - less
+        if not low <= number <= high:
+            raise ValueError(f"integers: {name} is {bound}{at_line()}; it must be {rule}")
+        return as_variable(np.dtype(kind).type(number))
+    variable = as_variable(bound)
+    own = np.iinfo(variable.dtype) if variable.type.kind in "iu" else np.iinfo("int64")
+    if own.min < low + less or own.max > high + less:
+        variable = checked("integers", name, variable, rule, lambda x: (x >= low + less) & (x <= high + less))
+    variable = as_dtype(variable, kind)
+    return variable - less if less else variable
 
 
 class Counts(Stream):
@@ -40,6 +82,7 @@ class Counts(Stream):
             return self.bernoulli(p, size, dtype)
         p = checked("binomial", "p", p, "from 0 to 1", _is_probability)
         n = checked("binomial", "n", n, "from 0 to 2**53", lambda x: (x >= 0) & (x <= MOST))
+        n = _held("binomial", "n", n, dtype)
         shape, (n, p) = shaped(size, (n, p), "binomial")
         return as_dtype(self._by_element(RANDOM_BINOMIAL, shape, n, p), dtype)
 
@@ -47,15 +90,18 @@ class Counts(Stream):
         """Poisson numbers of mean `lam`: Hoermann's PTRS (1993), search below 10."""
         lam = checked("poisson", "lam", lam, "from 0 to 2**53", lambda x: (x >= 0) & (x <= MOST))
         shape, (lam,) = shaped(size, (lam,), "poisson")
-        return as_dtype(self._by_element(RANDOM_POISSON, shape, lam), dtype)
+        return as_dtype(self._by_element(RANDOM_POISSON, shape, lam), _any_number("poisson", dtype))
 
     def negative_binomial(self, n: Any, p: Any, size: Any = None, dtype: Any = "int64") -> Variable:
         """How many trials of probability `p` fail before `n` succeed: Poisson numbers whose means are gamma numbers."""
         n = checked("negative_binomial", "n", n, "above 0, and finite", lambda x: (x > 0) & (x < np.inf))
         p = checked("negative_binomial", "p", p, "above 0, and at most 1", lambda x: (x > 0) & (x <= 1))
-        shape, (n, p) = shaped(size, (n, p), "negative_binomial")
-        mean = self._by_element(RANDOM_GAMMA, shape, n) * ((1.0 - p) / p)
-        return as_dtype(self._by_element(RANDOM_POISSON, shape, mean), dtype)
+        failures = (1.0 - p) / p  # for each success
+        rule = "such that at most 2**53 failures are likely"
+        failures = checked("negative_binomial", "(1 - p) / p", failures, rule, lambda x: (n + 10.0 * sqrt(n)) * x <= MOST)
+        shape, (n, failures) = shaped(size, (n, failures), "negative_binomial")
+        mean = self._by_element(RANDOM_GAMMA, shape, n) * failures
+        return as_dtype(self._by_element(RANDOM_POISSON, shape, mean), _any_number("negative_binomial", dtype))
 
     nbinom = negative_binomial
 
@@ -63,7 +109,7 @@ class Counts(Stream):
         """How many trials of probability `p` it takes until one succeeds: the inverse distribution function."""
         p = checked("geometric", "p", p, "above 0, and at most 1", lambda x: (x > 0) & (x <= 1))
         shape, (p,) = shaped(size, (p,), "geometric")
-        return as_dtype(op(GEOMETRIC_OF, self._words(shape), p), dtype)
+        return as_dtype(op(GEOMETRIC_OF, self._words(shape), p), _any_number("geometric", dtype))
 
     def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = "int64", endpoint: bool = False) -> Variable:
         """Whole numbers from `low` up to, not including, `high` (one argument is `high`), all equally likely: Lemire (2019).
@@ -71,12 +117,13 @@ class Counts(Stream):
         endpoint: `high` is among them.
         """
         low, high = (0, low) if high is None else (low, high)
-        low, high = (as_dtype(as_variable(bound), "int64") for bound in (low, high))
-        last = high if endpoint else high - 1
+        kind = "uint64" if np.dtype(dtype) == np.uint64 else "int64"
+        ends = np.iinfo(kind if np.dtype(dtype).kind not in "iu" else dtype)
+        low, high = _bound("low", low, 0, kind, ends), _bound("high", high, 0 if endpoint else 1, kind, ends)
         rule = f"{'at least' if endpoint else 'above'} low"
-        span = checked("integers", "high", last, rule, lambda last: last >= low) - low
+        span = checked("integers", "high", high, rule, lambda last: last >= low) - low
         shape, (low, span) = shaped(size, (low, span), "integers")
-        return as_dtype(low + as_dtype(self._by_element(RANDOM_BELOW, shape, as_dtype(span, "uint64") + np.uint64(1)), "int64"), dtype)
+        return as_dtype(low + as_dtype(self._by_element(RANDOM_BELOW, shape, as_dtype(span, "uint64") + np.uint64(1)), kind), dtype)
 
     randint = integers
 
@@ -85,11 +132,13 @@ class Counts(Stream):
         weights = checked("categorical", "p", p, "at least 0, and finite", lambda x: (x >= 0) & (x < np.inf))
         if not weights.ndim:
             raise ValueError(f"categorical: p is a scalar{at_line()}; it needs a last axis of probabilities")
-        sums: Any = op(DRAWN_BY, np.cumsum(as_dtype(weights, "float64"), axis=-1))
+        weights = as_dtype(weights, "float64")
+        top: Any = weights.max(axis=-1, keepdims=True)  # without it sums may overflow, or be of few bits
+        sums: Any = op(DRAWN_BY, np.cumsum(weights / where(top > 0.0, top, 1.0), axis=-1))
         total = checked("categorical", "the sum of p", sums[..., -1], "above 0", lambda x: x > 0)
         shape, (total,) = shaped(size, (total,), "categorical")
         u = self._uniforms(shape, "float64") * total
-        last = as_variable(weights.shape[-1]) - 1
+        last = _held("categorical", "the last position", as_variable(weights.shape[-1]) - 1, dtype)
         found: Any = np.searchsorted(sums, u, side="right") if weights.ndim == 1 else (sums <= u[..., None]).sum(axis=-1)
         return as_dtype(np.minimum(found, last), dtype)
 
@@ -146,8 +195,10 @@ class Counts(Stream):
     def multinomial(self, n: Any, p: Any, size: Any = None, dtype: Any = "int64") -> Variable:
         """How `n` trials fall on the places along the last axis of `p`: one binomial number after the other, of those that are left."""
         weights = as_dtype(checked("multinomial", "p", p, "at least 0, and finite", lambda x: (x >= 0) & (x < np.inf)), "float64")
-        n = as_dtype(checked("multinomial", "n", n, "from 0 to 2**53", lambda x: (x >= 0) & (x <= MOST)), "float64")
-        columns = moveaxis(weights, -1, 0)
+        n = checked("multinomial", "n", n, "from 0 to 2**53", lambda x: (x >= 0) & (x <= MOST))
+        n = as_dtype(_held("multinomial", "n", n, dtype), "float64")
+        top: Any = weights.max(axis=-1, keepdims=True)  # as for `categorical`
+        columns = moveaxis(weights / where(top > 0.0, top, 1.0), -1, 0)
         sums: Any = np.cumsum(columns[::-1], axis=0)[::-1]
         rest = checked("multinomial", "the sum of p", sums, "above 0", lambda x: x[0] > 0)
         shape, (n, *_) = shaped(size, (n, weights[..., 0]), "multinomial")

@@ -41,26 +41,34 @@ def gamma_setup(parameters):
 
 
 def gamma_proposal(x0, x1, x2, x3, made):
-    """A normal number x, (1 + c x)**3, and whether it is taken without a logarithm."""
+    """A normal number x, t = c x, and whether they are taken without a logarithm."""
     x, _ = normal_pair(x0, x1)
-    v = 1.0 + made[1] * x
-    return (v > 0.0) & (uniform_open(x2) < 1.0 - 0.0331 * (x * x) * (x * x)), (x, v * v * v)
+    t = made[1] * x
+    return (1.0 + t > 0.0) & (uniform_open(x2) < 1.0 - 0.0331 * (x * x) * (x * x)), (x, t)
+
+
+NEAR = 0.03  # t up to which terms that cancel each other are left out: of shapes from 1e15 on rounding them would decide what is taken
 
 
 def gamma_test(x0, x1, x2, x3, made, proposed):
-    """Whether the number is taken."""
-    d, (x, v) = made[0], proposed
-    return 0.5 * x * x + d - d * v + d * exact_log(v) > -exponential_of(x2)
+    """Whether the number is taken: by x**2 / 2 + d - d v + d log(v), v = (1 + t)**3, and as a power series, 9 d t**2 being x**2."""
+    d, (x, t) = made[0], proposed
+    v = (1.0 + t) * (1.0 + t) * (1.0 + t)
+    tail = t * (1 / 5 - t * (1 / 6 - t * (1 / 7 - t * (1 / 8 - t * (1 / 9 - t * (1 / 10 - t * (1 / 11))))))) - 1 / 4
+    near = 3.0 * (d * (t * t)) * (t * t) * tail
+    return select(np.abs(t) < NEAR, near, 0.5 * x * x + d - d * v + d * exact_log(v)) > -exponential_of(x2)
 
 
 def gamma_value(x0, x1, x2, x3, made, proposed):
-    """The gamma number."""
-    return made[0] * proposed[1] * exact_exp(-exponential_of(x3) * made[2])
+    """The gamma number: d (1 + t)**3, rounded once beside d, and what a shape below 1 asks for."""
+    d, t = made[0], proposed[1]
+    value = select(np.abs(t) < NEAR, d + d * (t * (3.0 + t * (3.0 + t))), d * ((1.0 + t) * (1.0 + t) * (1.0 + t)))
+    return value * exact_exp(-exponential_of(x3) * made[2])
 
 
 def log_gamma_value(x0, x1, x2, x3, made, proposed):
-    """The logarithm of the same number: that of a shape near 0 may itself be no double."""
-    return exact_log(made[0]) + exact_log(proposed[1]) - exponential_of(x3) * made[2]
+    """The logarithm of the same number over d: that of a shape near 0 may itself be no double, and log(d) would hide what is random."""
+    return 3.0 * exact_log1p(proposed[1]) - exponential_of(x3) * made[2]
 
 
 # probabilities, accurate also where they are many: C. Loader, "Fast and accurate computation of binomial probabilities" (2000)
