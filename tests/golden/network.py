@@ -1,6 +1,7 @@
 import numpy as np
 from numba import njit, types
 from numbascan.emit.vecmath import tanh_in_lanes
+from numbascan.emit.wrapping import wrapping_sub
 
 float64_2d = types.Array(types.float64, 2, "C", readonly=True)
 float64_1d = types.Array(types.float64, 1, "C", readonly=True)
@@ -15,7 +16,7 @@ ERROR_7 = "ERROR_7: scan 'network': the step changes the shape of output 1 (y_tm
 
 @njit((float64_2d, float64_2d, float64_1d, float64_2d, float64_2d, float64_2d, float64_2d), cache=True, error_model="numpy", nogil=True)
 def network(u_tm4, x_tm3, y_tm1, W, W_in, W_back, W_out):
-    n_steps = max(u_tm4.shape[0] - 4, 0)
+    n_steps = max(wrapping_sub(u_tm4.shape[0], 4), 0)
     if n_steps < 0:
         raise ValueError(ERROR_1, n_steps)
     if u_tm4.shape[0] < n_steps + 4:
