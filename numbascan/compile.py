@@ -219,7 +219,8 @@ class Kernel:
         try:
             results = self.function(*values, *out, *self._constants)
         except Exception as error:
-            raise readable(error, self._error_texts) from None
+            found = readable(error, self._error_texts)
+            raise self._too_large(values) if found is error and is_about_memory(error) else found from None
         if self._is_single:
             results = (results,)
         elif results is None:
@@ -230,10 +231,21 @@ class Kernel:
             value if isinstance(value, np.ndarray) else np.asarray(value, dtype) for value, dtype in zip(results, self._dtypes, strict=True)
         ]
 
+    def _too_large(self, values: Sequence[Any]) -> MemoryError:
+        """What is said of arrays for which there is no memory."""
+        size, steps = memory_of(self.plan.function, values).total, steps_of(self.plan.function, values)
+        what = f"{self.plan.function.name}: there is no memory for its arrays" + (f", which take {size:,} bytes" if size > 0 else "")
+        return MemoryError(what + (f" in {steps:,} steps; a smaller n_steps, keep_last or save_every keep fewer rows" if steps > 0 else ""))
+
 
 def _plain(graph: Graph) -> Graph:
     """The graph as it is planned, loops without buffers of cotangents."""
     return Graph(graph.inputs, plain_graphs(graph.outputs))
+
+
+def is_about_memory(error: Exception) -> bool:
+    """Has Numba found no room for an array?"""
+    return isinstance(error, MemoryError) or "array is too big" in str(error)
 
 
 def readable(error: Exception, texts: Mapping[str, str]) -> Exception:

@@ -24,6 +24,11 @@ def negative_steps(spec: LoopSpec) -> str:
     return f"{title(spec.name)}: n_steps is {{0}}; it must be 0 or more"
 
 
+def many_steps(spec: LoopSpec) -> str:
+    """Numbers: n_steps."""
+    return f"{title(spec.name)}: n_steps is {{0}}; no memory has room for the rows of so many steps: keep_last or save_every keep fewer"
+
+
 def short_sequence(spec: LoopSpec, seq: Seq) -> str:
     """Numbers: rows there are, rows needed, n_steps."""
     position = spec.seqs.index(seq)

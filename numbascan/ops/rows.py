@@ -17,7 +17,7 @@ from .algebra import dims_of, incremented, same_dims, zeros_like
 from .card import Card, register
 from .lowering import Indices, Operands, View
 from .shape import known_shape
-from .sized import HOLE, SizedCard, filled, must_equal, run_numbers, sized
+from .sized import HOLE, SizedCard, enough, filled, must_equal, run_numbers, sized
 
 
 def _evaluate(x: Any, needed: int, message: str) -> Any:
@@ -181,9 +181,9 @@ def _step_rows_dims(view: Operands) -> Indices:
         negative, short = view.attrs["errors"]
         if isinstance(n_steps, Expr) and not isinstance(n_steps, Length):
             view.check(compare(">=", n_steps, 0), "ValueError", negative, n_steps)
-        needed = add(n_steps, span)
-        if n != needed:
-            view.check(compare(">=", n, needed), "ValueError", short, n, needed, n_steps)
+        if n != add(n_steps, span):
+            is_enough, needed = enough(n, n_steps, span)
+            view.check(is_enough, "ValueError", short, n, needed, n_steps)
     return (add(n_steps, extra), *others)
 
 

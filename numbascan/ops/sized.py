@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..ir.loops import Index, Length, add, compare, floor_div, mod, mul
+from ..ir.loops import Expr, Index, Length, add, compare, floor_div, least, mod, mul, sub
 from ..ir.node import Node, constant_value
 from .card import Card, apply
 from .lowering import Indices, Operands
@@ -116,6 +116,11 @@ def unravelled(flat: Index, dims: Indices) -> Indices:
         reverse.append(mod(flat, dim))
         flat = floor_div(flat, dim)
     return (flat, *reversed(reverse)) if dims else ()
+
+
+def enough(rows: Index, n_steps: Index, span: int) -> tuple[Expr, Index]:
+    """The condition that there are n_steps + span rows, and that number for messages; neither is too large for an integer."""
+    return compare(">=", sub(rows, span), n_steps), add(least(n_steps, 2**63 - 1 - span), span) if span else n_steps
 
 
 def must_equal(view: Operands, a: Index, b: Index, message: str, error: str = "ValueError") -> None:

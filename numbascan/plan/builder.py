@@ -209,16 +209,18 @@ class Builder:
         others = [dim for dim in shape if not isinstance(dim, int)]
         if not others:
             return fixed * np.dtype(dtype).itemsize <= SMALL
-        return len(others) == 1 and fixed <= ROWS and self._is_not_negative(others[0]) and self._is_bounded(others[0])
+        return len(others) == 1 and fixed <= ROWS and self._is_not_negative(others[0]) and self.is_bounded(others[0])
 
-    def _is_bounded(self, number: Index) -> bool:
+    def is_bounded(self, number: Index) -> bool:
         """Is a number at most about the length of an array that there is?"""
         if isinstance(number, Name):
-            return number.name in self.fixed and self._is_bounded(self.fixed[number.name])
+            return number.name in self.fixed and self.is_bounded(self.fixed[number.name])
         if isinstance(number, Apply):
             of_parts = {"min({0}, {1})": any, "max({0}, {1})": all, "{0} + {1}": all, "{0} - {1}": all}.get(number.template.text)
-            return of_parts is not None and of_parts(map(self._is_bounded, number.args))
-        return isinstance(number, Length) or (isinstance(number, int) and number <= ROWS)
+            return of_parts is not None and of_parts(map(self.is_bounded, number.args))
+        if isinstance(number, Literal | int):
+            return abs(number.value if isinstance(number, Literal) else number) <= ROWS
+        return isinstance(number, Length)
 
     def alloc(self, hint: str | None, shape: tuple[Index, ...], dtype: str) -> str:
         """An array, taken before the loops that do not change its shape; in a branch that may not be taken only a small one."""

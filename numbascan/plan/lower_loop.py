@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir import messages
-from ..ir.loops import Expr, Index, Literal, add, compare
+from ..ir.loops import Expr, Index, Literal, add, compare, least
 from ..ir.names import verbatim
 from ..ir.node import Node, constant_value, outputs_of
 from ..ir.ports import LoopSpec, State, Trace, loop_spec
 from ..ops.schedule import BLOCK
+from ..ops.sized import enough
 from ..types import TensorType
 from .inplace import updated_in_place
 from .loop_step import Result, Step
 from .place import is_small
-from .save_mem import All, Every, Last, LastRows, Lengths, Path, Request, Thinned, requests
+from .save_mem import MOST_ROWS, All, Every, Last, LastRows, Lengths, Path, Request, Thinned, requests
 from .scope import Scope, cast
 from .storage import LocalState, PathState, RingState, Rows, RowState, StateStore, Tail, every_count, write_initial
 from .thinning import Thinning
@@ -27,6 +28,7 @@ from .values import Computed, InLocals, InMemory, Value, indices_of
 from .write import copied
 
 LOCALS_ROWS = 16  # elements over all lags that are rotated through locals
+FEW_ROWS = 16  # the last rows of so many steps have memory of a fixed shape, even if there are fewer steps
 
 
 def lower(scope: Scope, node: Node) -> list[Value]:
@@ -103,14 +105,22 @@ class _Loop:
     def _check_sequences(self) -> None:
         for seq in self.spec.seqs:
             rows = self.scope.value(seq.outer).dims[0]
-            needed = add(self.n_steps, seq.span)
-            if rows != needed and not (seq.span == 0 and rows in self._fitting):
+            if rows != add(self.n_steps, seq.span) and not (seq.span == 0 and rows in self._fitting):
                 message = messages.short_sequence(self.spec, seq)
-                self.builder.check(compare(">=", rows, needed), "ValueError", message, rows, needed, self.n_steps)
+                is_enough, needed = enough(rows, self.n_steps, seq.span)
+                self.builder.check(is_enough, "ValueError", message, rows, needed, self.n_steps)
         for state in self.spec.states:
             if state.has_axis:
                 rows = self.scope.value(state.initial).dims[0]
                 self.builder.check(compare(">=", rows, state.depth), "ValueError", messages.short_initial(self.spec, state), rows)
+
+    def _check_room(self) -> None:
+        """n_steps leaves room for the initial rows in front: no sum of both is too large for an integer."""
+        if isinstance(self.n_steps, int) and self.n_steps > MOST_ROWS:
+            raise MemoryError(messages.many_steps(self.spec).format(self.n_steps))
+        if not self._fitting and not self.builder.is_bounded(self.n_steps):
+            within = compare("<=", self.n_steps, MOST_ROWS)
+            self.builder.check(within, "MemoryError", messages.many_steps(self.spec), self.n_steps)
 
     def _results(self) -> list[Result]:
         spec = self.spec
@@ -144,6 +154,7 @@ class _Loop:
         if _fits_locals(state):
             return LocalState(self.builder, state, initial, result.name)
         if self._is_path(result):
+            self._check_room()
             return PathState(self.builder, state, initial, result.name, self.room)
         if state.write in self._in_place:
             return RowState(self.builder, state, initial, result.name, self._taken_over(state.initial))
@@ -179,6 +190,7 @@ class _Loop:
         row, owner = result.write.type, (self.spec.name, result.name)
         for request in result.kinds():
             if isinstance(request, Path) and result.store is not None and not isinstance(result.store, PathState):
+                self._check_room()
                 rows = Rows(self.builder, f"{result.name}_path", row, add(self.room, result.store.state.depth), 0, owner)
                 array = rows.place(result.store.dims).array
                 write_initial(result.store, array)
@@ -198,7 +210,8 @@ class _Loop:
             elif isinstance(request, Lengths) and result.store is None:
                 result.sinks[request] = Rows(self.builder, f"{result.name}_lengths", row, 0, 0, owner)
             elif isinstance(request, LastRows):
-                result.sinks[request] = Rows(self.builder, f"{result.name}_tail", row, request.k, 0, owner)
+                count = request.k if request.k <= FEW_ROWS else least(request.k, self.n_steps)
+                result.sinks[request] = Rows(self.builder, f"{result.name}_tail", row, count, 0, owner)
             elif isinstance(request, Every):
                 count = every_count(self.n_steps, request.start, request.k)
                 result.sinks[request] = Rows(self.builder, f"{result.name}_kept", row, count, 0, owner)

@@ -15,6 +15,8 @@ from ..ir.node import ITEM, Node
 from ..ir.ports import SCAN, loop_spec
 from ..ops.sized import HOLE, SizedCard, filled, sized
 
+MOST_ROWS = 2**62  # more than any loop makes
+
 
 @dataclass(frozen=True)
 class All:
@@ -101,8 +103,8 @@ def row_request(reader: Node) -> Request:
         return Last()
     start, _, step = first
     if step in (None, 1) and isinstance(start, int) and start < 0:
-        return LastRows(-start)
-    return Every(start or 0, step or 1)
+        return LastRows(min(-start, MOST_ROWS))
+    return Every(min(start or 0, MOST_ROWS), min(step or 1, MOST_ROWS))
 
 
 def _state_request(reader: Node, loop: Node) -> Request | None:

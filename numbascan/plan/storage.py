@@ -295,7 +295,7 @@ class Tail:
     def value(self, steps: Index, shape: TensorType) -> Value:
         kept = least(self.k, steps)
         first = sub(steps, kept)
-        ring = self.rows.all_rows(self.k, shape)
+        ring = self.rows.all_rows(self.rows.count, shape)
         return Computed(shape, (kept, *self.rows.dims), lambda index: ring.at((mod(add(first, index[0]), self.k), *index[1:])))
 
 

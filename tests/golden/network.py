@@ -19,8 +19,8 @@ def network(u_tm4, x_tm3, y_tm1, W, W_in, W_back, W_out):
     n_steps = max(wrapping_sub(u_tm4.shape[0], 4), 0)
     if n_steps < 0:
         raise ValueError(ERROR_1, n_steps)
-    if u_tm4.shape[0] < n_steps + 4:
-        raise ValueError(ERROR_2, u_tm4.shape[0], n_steps + 4, n_steps)
+    if u_tm4.shape[0] - 4 < n_steps:
+        raise ValueError(ERROR_2, u_tm4.shape[0], min(n_steps, 9223372036854775803) + 4, n_steps)
     if u_tm4.shape[1] != W_in.shape[0]:
         raise ValueError(ERROR_3, u_tm4.shape[1], W_in.shape[0])
     contract = np.empty((n_steps + 4, W_in.shape[1]))
