@@ -16,6 +16,8 @@ from ..errors import MissingInputError, UnusedInputError
 from ..ir.graph import Graph, close, free_inputs, substitute, toposort
 from ..ir.node import CONSTANT, Node, constant, constant_value
 from ..modes import Mode, as_mode
+from ..ops.algebra import dims_of
+from ..ops.of_shape import of_shape
 from ..types import TensorType
 from .arguments import fit
 from .graph_mode import mode_of
@@ -68,11 +70,13 @@ def function(
     changes = list(_checked_updates(updates, label))
     wanted = [as_variable(leaf).node for leaf in leaves] + [node for _, node in changes]
     wanted = _with_givens(wanted, ins, _checked_givens(givens, label))
-    _check_used(ins, wanted, on_unused_input, label)
-    shared = _shared_behind(ins, wanted, label)
+    shared = [variable for node in free_inputs(wanted, bound=ins) if (variable := shared_of(node)) is not None]
+    graph = close([*ins, *(variable.node for variable in shared)], wanted)
+    _check_used(ins, graph, on_unused_input, label)
+    _check_given(graph, label)
     recipe = Recipe(
         name=label,
-        graph=close([*ins, *(variable.node for variable in shared)], wanted),
+        graph=graph,
         labels=tuple(node.name for node in ins),
         shared=tuple(shared),
         targets=tuple(target for target, _ in changes),
@@ -251,14 +255,17 @@ def _checked_givens(givens: Pairs, label: str) -> dict[Node, Node]:
 
 
 def _of_type(value: Any, type_: TensorType, where: str) -> Node:
-    """The node of a replacement. A variable must have dtype and rank of what it replaces; a number or an array is made to fit."""
+    """The node of a replacement. A variable must have dtype and rank of what it replaces; a number or an array is made to fit.
+
+    Dimensions that are fixed there must be those of the replacement: if only the run can tell, the run checks.
+    """
     if not isinstance(value, Variable):
         leaves: list[Any] = []
         flatten(value, leaves)
         if not any(isinstance(leaf, Variable) for leaf in leaves):
-            return constant(fit(value, type_, where))
+            return constant(fit(value, type_, where), type_.dtype, type_.weak)
     variable = as_variable(value)
-    if variable.type.weak:
+    if variable.type.weak and not type_.weak:
         known = constant_value(variable.node)
         variable = METHODS["astype"](variable, type_.dtype) if known is None else as_variable(fit(known.item(), type_, where))
     if (variable.type.dtype, variable.type.rank) != (type_.dtype, type_.rank):
@@ -268,7 +275,8 @@ def _of_type(value: Any, type_: TensorType, where: str) -> Node:
             else f", of rank {type_.rank}, as np.broadcast_to or .reshape gives"
         )
         raise TypeError(f"{where} is {variable.type}, but {type_} is needed; write value{fix}")
-    return variable.node
+    dims = [mine if wanted is None else wanted for mine, wanted in zip(dims_of(variable.node), type_.shape, strict=True)]
+    return of_shape(variable.node, dims, where)
 
 
 def _with_givens(wanted: Sequence[Node], inputs: Sequence[Node], givens: Mapping[Node, Node]) -> list[Node]:
@@ -279,12 +287,12 @@ def _with_givens(wanted: Sequence[Node], inputs: Sequence[Node], givens: Mapping
     return list(substitute(wanted, fixed))
 
 
-def _check_used(inputs: Sequence[Node], wanted: Sequence[Node], on_unused: str, label: str) -> None:
+def _check_used(inputs: Sequence[Node], graph: Graph, on_unused: str, label: str) -> None:
     if on_unused not in ("raise", "warn", "ignore"):
         raise ValueError(f"{label}: on_unused_input is {on_unused!r}; it must be 'raise', 'warn' or 'ignore'")
-    used = set(toposort(wanted, stop=inputs))
-    for position, node in enumerate(inputs):
-        if node in used or on_unused == "ignore":
+    used = set(toposort(graph.outputs))
+    for position, (node, argument) in enumerate(zip(inputs, graph.inputs, strict=False)):
+        if argument in used or on_unused == "ignore":
             continue
         unused = f"{label}: input {position} ({node.name or node}) plays no part in the outputs or updates"
         text = f"{unused}; leave it out, or set on_unused_input='ignore'"
@@ -293,16 +301,11 @@ def _check_used(inputs: Sequence[Node], wanted: Sequence[Node], on_unused: str, 
         warnings.warn(text, UserWarning, stacklevel=3)
 
 
-def _shared_behind(inputs: Sequence[Node], wanted: Sequence[Node], label: str) -> list[SharedVariable]:
-    """The shared variables that are read. Raises MissingInputError for a variable that nobody gives."""
-    found = []
-    for node in free_inputs(wanted, bound=inputs):
-        shared = shared_of(node)
-        if shared is None:
-            at = f" (made in {node.origin[0]}, line {node.origin[1]})" if node.origin else ""
-            raise MissingInputError(
-                f"{label}: the outputs need {node.name or 'a variable without a name'} ({node.type}){at}, "
-                f"but it is neither an input nor shared; add it to inputs, or give it a value: givens={{{node.name or 'variable'}: value}}"
-            )
-        found.append(shared)
-    return found
+def _check_given(graph: Graph, label: str) -> None:
+    """MissingInputError for a variable that nobody gives. One that is only measured need not be there."""
+    for node in free_inputs(graph.outputs):
+        at = f" (made in {node.origin[0]}, line {node.origin[1]})" if node.origin else ""
+        raise MissingInputError(
+            f"{label}: the outputs need {node.name or 'a variable without a name'} ({node.type}){at}, "
+            f"but it is neither an input nor shared; add it to inputs, or give it a value: givens={{{node.name or 'variable'}: value}}"
+        )

@@ -22,7 +22,7 @@ from .draw_scopes import LoopDraws, loop_draws
 from .scan_build import Group, TracedStep
 from .scan_checks import check_carry
 from .shared import SharedVariable
-from .tracing import close_over, is_tracing
+from .tracing import close_over, is_tracing, measured
 from .tree import Structure
 from .variable import METHODS, Variable, as_variable, op
 
@@ -107,7 +107,7 @@ class LoopMaker:
         """The ports around the step."""
         self.draws = [loop_draws(stream, counter, self.is_immediate) for stream, counter in self.step.draws.items()]
         carried = {shared.node: new_input(shared.type, shared.name) for shared, _ in self.carries}
-        outer = [node for node in (*self.explicit, *self.outside) if node not in carried]
+        outer = [node for node in dict.fromkeys((*measured(self.explicit, self._writes()), *self.outside)) if node not in carried]
         non_seqs = tuple(NonSeq(node, new_input(node.type, node.name)) for node in outer)
         inside = {port.outer: port.read for port in non_seqs} | carried
         writes = iter(substitute(self._writes(), inside))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from ..ops.card import apply
-from ..ops.dims import COMMON_DIM, dim_node
+from ..ops.dims import common_dim, dim_node
 from ..ops.reshape import reshaped
 from ..ops.shape import BROADCAST_TO, SQUEEZE, TRANSPOSE
 from ..ops.sized import sized
 from ..types import broadcast_shapes
-from .sizes import Size, axes_of, axis_of, count_of, dim, only_c_order, shape_of, sizes_of, value_of
+from .sizes import axes_of, axis_of, count_of, dim, only_c_order, shape_of, sizes_of, value_of
 from .variable import PROPERTIES, Variable, as_variable, at_line, implements, op
 
 # what is known of an array ------------------------------------------------------------------------------------------
@@ -95,13 +93,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
         raise ValueError(f"np.reshape: shape {tuple(known)} has more than one unknown or a negative dimension{at_line()}; one may be -1")
     if tuple(entries) == x.type.shape or (x.ndim == 1 and entries == [-1]):
         return x
-    return Variable(reshaped(x.node, tuple(_own_dim(x, k, entry) for k, entry in enumerate(entries))))
-
-
-def _own_dim(x: Variable, k: int, entry: Size) -> Any:
-    """An entry of a shape; where it is one of x's own dimensions, that is said, and no run need compare the two."""
-    own = () if isinstance(entry, int) else [axis for axis in range(x.ndim) if dim_node(x.node, axis) is entry]
-    return entry if not own else ("dim", k if k in own else own[0])
+    return Variable(reshaped(x.node, tuple(entries)))
 
 
 @implements(method="reshape")
@@ -309,8 +301,7 @@ def broadcast_sizes(arrays: Sequence[Variable]) -> tuple[Any, ...]:
     result: list[Any] = []
     for axis, known in enumerate(common, -len(common)):
         sources = [x for x in arrays if x.ndim >= -axis and x.type.shape[axis] is None]
-        dims = dict.fromkeys(dim_node(x.node, axis % x.ndim) for x in sources)
-        result.append(value_of(reduce(lambda a, b: apply(COMMON_DIM, a, b), dims)) if known is None else known)
+        result.append(value_of(common_dim(dim_node(x.node, axis % x.ndim) for x in sources)) if known is None else known)
     return tuple(result)
 
 

@@ -24,6 +24,7 @@ from ..ir.graph import free_inputs, toposort
 from ..ir.node import CONSTANT, INPUT, ITEM, Node, new_input, next_serial
 from ..modes import Mode
 from ..ops.card import PLACE
+from ..ops.shape import DIM
 from .entry import type_of
 from .guards import Guards, random_state
 from .variable import CAPTURE, Variable
@@ -269,7 +270,7 @@ def close_over(inputs: Sequence[Node], outputs: Sequence[Node], mark: int = 0, c
     """What `outputs` use from outside, in the order it is met: free variables, nodes older than `mark`, and constant arrays.
 
     Not looked behind: `inputs`. Constants of one element belong to the inside: code holds them, arrays it is handed. What depends on
-    `changing` (shared variables that every step replaces) belongs to the inside, however old.
+    `changing` (shared variables that every step replaces) belongs to the inside, however old. Of what is only measured the dimensions.
     """
     inside = depending(outputs, changing)
     seen = {*inputs, *changing}
@@ -287,7 +288,19 @@ def close_over(inputs: Sequence[Node], outputs: Sequence[Node], mark: int = 0, c
             found.append(node)
         else:
             stack.extend(reversed(node.inputs))
-    return found
+    return measured(found, outputs)
+
+
+def measured(outside: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
+    """`outside`, what `outputs` use: of computed values that they only ask for dimensions, these dimensions."""
+    known = set(outside)
+    readers: dict[Node, list[Node]] = {node: [] for node in known.difference(outputs) if node.inputs}
+    for node in toposort(outputs, stop=known) if readers else ():
+        for parent in node.inputs if node not in known else ():
+            if parent in readers:
+                readers[parent].append(node)
+    kept = [found if (found := readers.get(node)) and all(one.op is DIM for one in found) else [node] for node in outside]
+    return list(dict.fromkeys(node for nodes in kept for node in nodes))
 
 
 def depending(outputs: Sequence[Node], sources: Sequence[Node]) -> set[Node]:

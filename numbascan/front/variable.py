@@ -53,6 +53,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        node.is_held = True
 
     @property
     def type(self) -> TensorType:

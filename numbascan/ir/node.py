@@ -40,7 +40,7 @@ class Op(Protocol):
 class Node:
     """One computation: an Op on input nodes, with fixed attributes. Make it with `make`."""
 
-    __slots__ = ("__weakref__", "attrs", "inputs", "latest", "name", "op", "origin", "serial", "types")
+    __slots__ = ("__weakref__", "attrs", "inputs", "is_held", "latest", "name", "op", "origin", "serial", "types")
 
     op: Op
     inputs: tuple[Node, ...]
@@ -50,6 +50,7 @@ class Node:
     latest: int  # the serial, or a later number: when the same node was last made
     name: str | None
     origin: Origin | None
+    is_held: bool  # a user has it as a variable: a function may take another value for it, of other dimensions
 
     @property
     def type(self) -> TensorType:
@@ -92,7 +93,7 @@ def make(
         node = Node()
         node.op, node.inputs, node.types, node.attrs = op, tuple(inputs), tuple(types), attrs
         node.serial = node.latest = next(_serials)
-        node.name, node.origin = name, origin
+        node.name, node.origin, node.is_held = name, origin, False
         _interned[key] = node
         return node
 

@@ -10,7 +10,7 @@ from ..types import TensorType
 from .graph import substitute
 from .messages import changed_type
 from .node import Node, new_input
-from .ports import LoopSpec, row_of
+from .ports import LoopSpec, NonSeq, row_of
 
 Agreed = Callable[[int | None, int | None], int | None]
 
@@ -18,12 +18,23 @@ Agreed = Callable[[int | None, int | None], int | None]
 def respecialised(spec: LoopSpec, inputs: tuple[Node, ...]) -> LoopSpec:
     """`spec` fed by `inputs`; where a type changed, the step is rebuilt on the new types.
 
-    Fixed dimensions may come to light; a state keeps a dimension fixed only if its step keeps it too.
+    Fixed dimensions may come to light; a state keeps a dimension fixed only if its step keeps it too. Non-sequences that turn out to be
+    one value, as lengths of equal arrays, become one.
     """
     fed = spec.with_outer(inputs)
+    if len({port.outer for port in fed.non_seqs}) < len({port.outer for port in spec.non_seqs}):
+        fed = _merged(fed)
     reads = _read_types(fed)
     old_inputs = spec.inner_inputs()
     return fed if [node.type for node in old_inputs] == reads else settled(_on_types(fed, reads))
+
+
+def _merged(spec: LoopSpec) -> LoopSpec:
+    """`spec` with one non-sequence for each value."""
+    first: dict[Node, NonSeq] = {}
+    same = {port.read: first.setdefault(port.outer, port).read for port in spec.non_seqs}
+    less = replace(spec, non_seqs=tuple(first.values()))
+    return less.with_inner(less.inner_inputs(), substitute(spec.inner_outputs(), same))
 
 
 def settled(spec: LoopSpec) -> LoopSpec:

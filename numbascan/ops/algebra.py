@@ -166,7 +166,7 @@ def is_one(x: Node) -> bool:
 
 
 def _is_everywhere(x: Node, number: int) -> bool:
-    if x.op is card_named("broadcast_to"):
+    while x.op is card_named("broadcast_to"):
         x = x.inputs[0]
     value = constant_value(x)
     return value is not None and bool((value == number).all())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
@@ -18,8 +19,22 @@ from .shape import DIM
 from .sized import filled
 from .spec import FULL, for_all_axes
 
+
+
+class _CommonDimCard(Card):
+    """Two dimensions that turn out to be one."""
+
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        return common_dim(inputs)
+
+
+def common_dim(dims: Iterable[Node]) -> Node:
+    """What dimensions broadcast to."""
+    return reduce(lambda a, b: apply(COMMON_DIM, a, b), dict.fromkeys(dims))
+
+
 COMMON_DIM = register(
-    Card(
+    _CommonDimCard(
         "common_dim",
         lambda a, b: np.where(np.equal(a, 1), b, a),
         lambda a, b: TensorType("int64", (), weak=True),  # a dimension, as those that it is made of
@@ -34,15 +49,17 @@ COMMON_DIM = register(
 def dim_node(node: Node, axis: int) -> Node:
     """A dimension as a node: a Python number where it is fixed, else asked of the value that has it first.
 
-    Asking further back keeps a value that is only measured from being computed.
+    Asking further back keeps a value that is only measured from being computed. But not behind a variable that a user holds: that may
+    become an input, or be replaced. The graph of a function has none such; when it is closed, dimensions are asked again (`DIM`).
     """
     sources: dict[Node, None] = {}
     stack, seen = [(node, axis)], {(node, axis)}
     while stack:
         node, axis = stack.pop()
         known = node.type.shape[axis]
-        elsewhere = (_of_row(node, axis - 1) if axis else _steps_of(node)) if known is None else None
-        behind = _same_dim(node, axis) if known is None and elsewhere is None else []
+        is_own = known is not None or node.is_held
+        elsewhere = None if is_own else _of_row(node, axis - 1) if axis else _steps_of(node)
+        behind = [] if is_own or elsewhere is not None else _same_dim(node, axis)
         if elsewhere is not None:
             sources[elsewhere] = None
         elif not behind:
@@ -50,7 +67,7 @@ def dim_node(node: Node, axis: int) -> Node:
         fresh = [place for place in dict.fromkeys(behind) if place not in seen]
         seen.update(fresh)
         stack += reversed(fresh)
-    return reduce(lambda a, b: apply(COMMON_DIM, a, b), sources)
+    return common_dim(sources)
 
 
 def _loop_of(node: Node) -> tuple[LoopSpec, int] | None:

@@ -16,7 +16,7 @@ from ..ir.loops import AND, ATOM, OR, PLUS, POWER, TIMES, UNARY, Template
 from ..ir.node import Node, constant_value
 from ..types import TensorType, broadcast_shapes, dtype_name
 from .algebra import call as op
-from .algebra import cast, conj, div, mul, neg, power, square, sub, where, zeros_like
+from .algebra import cast, conj, dims_of, div, is_one, mul, neg, power, same_dims, square, sub, where, zeros_like
 from .card import Card, Gate, register, user_line
 from .lowering import Elementwise
 
@@ -162,6 +162,7 @@ def loop_card(
     code: Code,
     *keys: Callable[..., Any],
     partials: Partials | None = None,
+    kind: type[Card] = Card,
     **facets: Any,
 ) -> Card:
     """Registers an elementwise card without attributes, from the dtypes it computes in, its text, and its derivatives."""
@@ -172,7 +173,7 @@ def loop_card(
 
     if partials is not None:
         partials = _on_computed_operands(loop, partials)
-    return register(Card(name, evaluate, infer, Elementwise(loop, _code(code)), keys, partials=partials, **facets))
+    return register(kind(name, evaluate, infer, Elementwise(loop, _code(code)), keys, partials=partials, **facets))
 
 
 def _on_computed_operands(loop: Loop, partials: Partials) -> Partials:
@@ -187,8 +188,25 @@ def _on_computed_operands(loop: Loop, partials: Partials) -> Partials:
 
 ADD = elementwise("add", np.add, by_kind(b=infix("or", OR), iufc=infix("+", PLUS, wraps=True)), partials=lambda out, x, y: (1, 1))
 SUB = elementwise("subtract", np.subtract, infix("-", PLUS, wraps=True), partials=lambda out, x, y: (1, -1))
+
+
+class _MultiplyCard(Card):
+    """Ones that turn out to have the other operand's shape, as cotangents of sums are, leave nothing to multiply."""
+
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        product = Card.rebuilt(self, node, inputs)
+        for ones, other in (inputs, inputs[::-1]):
+            if is_one(ones) and other.type == product.type and product.type.kind == "f" and same_dims(other, dims_of(ones)):
+                return other
+        return product
+
+
 MUL = elementwise(
-    "multiply", np.multiply, by_kind(b=infix("and", AND), iufc=infix("*", TIMES, wraps=True)), partials=lambda out, x, y: (y, x)
+    "multiply",
+    np.multiply,
+    by_kind(b=infix("and", AND), iufc=infix("*", TIMES, wraps=True)),
+    partials=lambda out, x, y: (y, x),
+    kind=_MultiplyCard,
 )
 DIV = elementwise(
     "true_divide",

@@ -7,12 +7,13 @@ it is, known or not, divides out.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..ir.loops import Index, compare, floor_div, mod
-from ..ir.node import Node
+from ..ir.node import Node, constant_value
 from ..types import TensorType, show_shape
 from .algebra import dims_of
 from .card import at_line, register
@@ -30,9 +31,16 @@ class _ReshapeCard(SizedCard):
 
 
 def reshaped(x: Node, shape: Shape) -> Node:
-    """The node of x in another shape; entries may be nodes, too."""
-    known = x.type.shape
-    return sized(RESHAPE, (x,), tuple(known[part[1]] if _is_dim(part) and known[part[1]] is not None else part for part in shape))
+    """The node of x in another shape; entries may be nodes, too. Of one of x's own dimensions that is said: no run need compare the two."""
+    known, dims = x.type.shape, dims_of(x)
+    own = [_own_dim(dims, k, part) if isinstance(part, Node) else part for k, part in enumerate(shape)]
+    return sized(RESHAPE, (x,), tuple(known[part[1]] if _is_dim(part) and known[part[1]] is not None else part for part in own))
+
+
+def _own_dim(dims: Sequence[Node], k: int, entry: Node) -> Any:
+    """An entry of a shape, as the dimension of the operand that it is; of several equal ones, that of the same place."""
+    own = [axis for axis, dim in enumerate(dims) if dim is entry and constant_value(dim) is None]
+    return entry if not own else ("dim", k if k in own else own[0])
 
 
 def _is_dim(entry: Any) -> bool:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..ir.loops import COMPARE, PLUS, TIMES, UNARY, Apply, Expr, Index, Literal, Template, add, choice, compare, mod, sub
-from ..ir.node import Node, constant
+from ..ir.node import Node
 from ..types import Shape, TensorType, dtype_name, show_shape
 from .algebra import add as plus
-from .algebra import call, cast, dims_of, expand, indexed, known_as, neg, on_axis, sum_to, transpose, zeros_like
+from .algebra import broadcast_to, call, cast, dims_of, expand, indexed, known_as, neg, on_axis, sum_to, transpose, zeros_like
 from .card import Card, at_line, register
 from .lowering import Generate, Indices, Operands, Pass, Passes, View
 from .sized import HOLE, SizedCard, filled, must_equal, not_negative, run_numbers, sized
@@ -24,12 +24,13 @@ _X = np.arange(24.0).reshape(2, 3, 4) * 1.5 - 7
 
 
 class _DimCard(Card):
-    """A dimension that becomes known is a number."""
+    """A dimension of what stands for a variable now is asked of the value that has it first."""
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        from .dims import dim_node
+
         axis: Any = node.attr("axis")
-        known = inputs[0].type.shape[axis]
-        return Card.rebuilt(self, node, inputs) if known is None else constant(known, "int64", weak=True)
+        return dim_node(inputs[0], axis)
 
 
 def _dim_element(view: Operands, index: Indices) -> Expr:
@@ -139,8 +140,15 @@ def _broadcast_index(view: Operands, index: Indices) -> Indices:
     return tuple(0 if dim == 1 else i for dim, i in zip(shape, index[len(index) - len(shape) :], strict=True))
 
 
+class _BroadcastCard(SizedCard):
+    """What turns out to have the shape already is left as it is."""
+
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        return broadcast_to(inputs[0], filled(node.attr("shape"), iter(inputs[1:])))
+
+
 BROADCAST_TO = register(
-    SizedCard(
+    _BroadcastCard(
         "broadcast_to",
         lambda x, *sizes, shape: np.broadcast_to(x, tuple(map(int, filled(shape, iter(sizes))))),
         _broadcast_type,

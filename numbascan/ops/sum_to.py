@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.node import Node, constant_value
+from ..ir.node import Node, constant, constant_value
 from ..types import TensorType
-from .algebra import axes_sum, broadcast_to, dims_of, node_of, same_dims
+from .algebra import axes_sum, broadcast_to, dims_of, is_zero, node_of, same_dims
 from .card import register
 from .lowering import Indices, Operands, View
 from .shape import known_shape
@@ -26,6 +26,8 @@ class _SumToCard(SizedCard):
 def summed_to(x: Node, dims: Sequence[Node | int]) -> Node:
     """`x` summed over leading axes that `dims` lacks, and over those that have length 1 there."""
     wanted = tuple(node_of(dim) for dim in dims)
+    if is_zero(x):
+        return broadcast_to(constant(0, x.type.dtype), wanted)
     x = axes_sum(x, range(x.type.rank - len(wanted)))
     known = [constant_value(dim) for dim in wanted]
     ones = [axis for axis, dim in enumerate(known) if dim is not None and int(dim) == 1 and x.type.shape[axis] != 1]
