@@ -34,8 +34,11 @@ def from_records(records: Sequence[Record]) -> list[Node]:
 
 
 def restore_node(records: Sequence[Record]) -> Node:
-    """The last node of a list."""
-    return from_records(records)[-1]
+    """The last node of a list. All of them may be behind variables that users hold."""
+    nodes = from_records(records)
+    for node in nodes:
+        node.is_held = True
+    return nodes[-1]
 
 
 def restore_graph(records: Sequence[Record], inputs: Sequence[int], outputs: Sequence[int]) -> Graph:

@@ -20,7 +20,6 @@ from .sized import filled
 from .spec import FULL, for_all_axes
 
 
-
 class _CommonDimCard(Card):
     """Two dimensions that turn out to be one."""
 

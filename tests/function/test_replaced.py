@@ -1,5 +1,6 @@
 """Variables that become inputs, or are replaced with `givens` by others of other lengths: plain NumPy with another value in their place."""
 
+import pickle
 import random
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan.ir.graph import toposort
 
 # programs: what each line computes, of symbolic values or of arrays ----------------------------------------------------
 
@@ -118,16 +120,13 @@ class Program:
     def results(self, values):
         return [values[-1], values[-1].mean(), values[-2] * values[-2].shape[0], sum((v * np.cos(v)).mean() for v in values[2:])]
 
-    def places(self, place):
-        """The lines that compute the same as one: equal expressions are one variable."""
-        lines: dict = {}
-        same = {0: 0, 1: 1}
-        for k, (name, _, operands) in enumerate(self.lines, 2):
-            same[k] = lines.setdefault((name, *(same[j] for j in operands)), k)
-        return [k for k, first in same.items() if first == same[place]]
-
     def __str__(self):
         return "\n".join(f"v{k} = {name}({', '.join(f'v{j}' for j in operands)})" for k, (name, _, operands) in enumerate(self.lines, 2))
+
+
+def alike(symbolic, place):
+    """The lines whose values are one variable with that of a line: equal expressions are."""
+    return [k for k, variable in enumerate(symbolic) if variable.node is symbolic[place].node]
 
 
 def drawn(seed, lengths):
@@ -149,7 +148,7 @@ def check_replaced(seed, mode):
     arguments = nt.dvectors("x0 x1")
     symbolic = program.values(arguments)
     length = draw.choice([3, 4])
-    chosen = [program.places(k) for k in draw.sample(range(len(symbolic) - 1), draw.choice([1, 1, 2]))]
+    chosen = [alike(symbolic, k) for k in draw.sample(range(len(symbolic) - 1), draw.choice([1, 1, 2]))]
     places = sorted({same[0] for same in chosen})
     given = dict(zip(places, drawn(seed, [draw.choice([1, 2, length, 5, 6]) for _ in places]), strict=True))
     numbers = drawn(seed + 1, [length, draw.choice([length, 2])])
@@ -166,7 +165,7 @@ def check_replaced(seed, mode):
         given = {k: value / 2 for k, value in given.items()}
     values = [*(one for k, one in enumerate(numbers) if k not in places), *given.values()]
     if wanted is None:
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match=r"length|shape|broadcast|dimension"):
             function(*values)
         return
     for found, result in zip(function(*values), wanted, strict=True):
@@ -183,7 +182,7 @@ def check_gradient(seed, mode):
     numbers[1] = numbers[1][: draw.choice([3, 4])]
 
     def cost(value):
-        found = expected(program, numbers, dict.fromkeys(program.places(place), value))
+        found = expected(program, numbers, dict.fromkeys(alike(symbolic, place), value))
         return None if found is None else found[3] + found[1]
 
     if cost(point) is None:
@@ -197,6 +196,191 @@ def check_gradient(seed, mode):
     step = 1e-6
     slope = (cost(point + step * direction) - cost(point - step * direction)) / (2 * step)
     np.testing.assert_allclose(found @ direction, slope, rtol=2e-5, atol=1e-7, err_msg=f"{program}\nwith respect to v{place}")
+
+
+# one feature at a time ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["python", None])
+def mode(request):
+    return request.param
+
+
+def replaced(outputs, variable, value, mode="python", others=()):
+    """The value of `outputs` where `variable` is replaced by another one of that value."""
+    stand_in = nt.dvector("z")
+    inputs = [stand_in, *(one for one, _ in others)]
+    function = ns.function(inputs, outputs, givens={variable: stand_in}, mode=mode, on_unused_input="ignore")
+    return function(value, *(given for _, given in others))
+
+
+SIX = np.arange(6.0)
+
+
+def test_a_mean_has_the_length_of_what_stands_in_its_place(mode):
+    x, z = nt.dvectors("x z")
+    y = x * 2
+    assert ns.function([x, z], y.mean(), givens={y: z}, mode=mode, on_unused_input="ignore")(np.ones(3), SIX) == 2.5
+    assert ns.function([y], y.mean(), mode=mode)(SIX) == 2.5
+    np.testing.assert_allclose(ns.function([y], ns.grad((y**2).mean(), y), mode=mode)(SIX), SIX / 3)
+
+
+def test_a_scan_runs_as_many_steps_as_what_stands_in_its_place_has_rows(mode):
+    x = nt.dvector("x")
+    y = x * 2
+    rows, _ = ns.scan(lambda v, s: s + v, sequences=y, outputs_info=0.0)
+    np.testing.assert_allclose(replaced(rows, y, SIX, mode), np.cumsum(SIX))
+    steps, _ = ns.scan(lambda s: s + y.mean(), outputs_info=0.0, n_steps=y.shape[0])
+    np.testing.assert_allclose(replaced(steps, y, SIX, mode), 2.5 * np.arange(1, 7))
+    backwards, _ = ns.scan(lambda v, w: v - w, sequences=[{"input": y, "taps": [0, 1]}], go_backwards=True)
+    np.testing.assert_allclose(replaced(backwards, y, SIX**2, mode), [-9.0, -7.0, -5.0, -3.0, -1.0])
+
+
+def test_sizes_are_those_of_what_stands_in_its_place():
+    x = nt.dvector("x")
+    y = x * 2
+    np.testing.assert_array_equal(replaced(nt.arange(y.shape[0]), y, SIX), SIX)
+    np.testing.assert_array_equal(replaced(np.zeros_like(y), y, SIX), np.zeros(6))
+    np.testing.assert_array_equal(replaced(y.reshape((x.shape[0] // 1, 1)), x, SIX), 2 * SIX[:, None])
+    np.testing.assert_array_equal(replaced(np.broadcast_to(x.sum(), y.shape), y, SIX, others=[(x, np.ones(2))]), np.full(6, 2.0))
+    np.testing.assert_array_equal(replaced(np.broadcast_to(y, x.shape), y, np.ones(1), others=[(x, SIX)]), np.ones(6))
+    np.testing.assert_array_equal(replaced(nt.set_subtensor(nt.zeros(y.shape[0])[1:], y[1:]), y, SIX), SIX)
+
+
+def test_a_gradient_is_summed_where_what_stands_in_its_place_was_broadcast(mode):
+    x = nt.dvector("x")
+    y = x * 2
+    gradient = ns.grad((x * y).sum(), y)
+    np.testing.assert_allclose(ns.function([x, y], gradient, mode=mode)(SIX, np.ones(1)), [15.0])
+
+
+def test_derivatives_with_respect_to_an_inner_variable_need_nothing_behind_it():
+    x, q = nt.dvectors("x q")
+    y = x * 2
+    value = y**2 / y.shape[0]
+    np.testing.assert_allclose(ns.function([y], ns.jacobian(value, y), mode="python")(SIX), np.diag(SIX / 3))
+    np.testing.assert_allclose(ns.function([y], ns.hessian((y**3).mean(), y), mode="python")(SIX), np.diag(SIX))
+    np.testing.assert_allclose(ns.function([y, q], ns.Lop(value, y, q), mode="python")(SIX, SIX), SIX**2 / 3)
+    np.testing.assert_allclose(ns.function([y, q], ns.Rop(value, y, q), mode="python")(SIX, SIX), SIX**2 / 3)
+
+
+@pytest.mark.parametrize("checkpoint", [None, 2])
+def test_gradients_of_loops_over_what_stands_in_its_place(checkpoint, mode):
+    x = nt.dvector("x")
+    y = x * 2
+    rows, _ = ns.scan(lambda v, s: np.tanh(s * 0.5 + v * y.mean()), sequences=y, outputs_info=0.0, checkpoint=checkpoint)
+    found = replaced(ns.grad((rows**2).mean(), y), y, SIX / 5, mode)
+
+    def cost(values):
+        s, total = 0.0, 0.0
+        for v in values:
+            s = np.tanh(s * 0.5 + v * values.mean())
+            total += s**2
+        return total / len(values)
+
+    slopes = [(cost(SIX / 5 + step) - cost(SIX / 5 - step)) / 2e-6 for step in 1e-6 * np.eye(6)]
+    np.testing.assert_allclose(found, slopes, rtol=1e-6)
+
+
+def test_shared_variables_functions_lanes_and_rules_follow_what_stands_in_the_place():
+    x = nt.dvector("x")
+    y = x * 2
+    start = ns.shared(np.ones(3), "start")
+    assert replaced((start * 2).mean(), start, SIX) == 5.0
+    assert replaced(ns.jit(lambda u: u.mean() + u.shape[0])(y), y, SIX) == 8.5
+    rows = nt.dmatrix("rows") * 2
+    lanes = ns.vmap(lambda u: u - u.mean() + u.shape[0])(rows)
+    wide = nt.dmatrix("wide")
+    found = ns.function([wide], lanes, givens={rows: wide}, mode="python")(SIX.reshape(2, 3))
+    np.testing.assert_allclose(found, [[2.0, 3.0, 4.0], [2.0, 3.0, 4.0]])
+
+    @ns.custom_vjp
+    def scaled(u):
+        return u * u.shape[0]
+
+    scaled.defvjp(lambda u: (scaled(u), u), lambda u, above: (above * u.shape[0],))
+    np.testing.assert_allclose(replaced(ns.grad(scaled(y).sum(), y), y, SIX), np.full(6, 6.0))
+
+
+def test_a_strict_step_may_ask_for_the_length_of_what_it_was_given():
+    x = nt.dvector("x")
+    y = x * 2
+    rows, _ = ns.scan(lambda s, y: s + y.shape[0], outputs_info=0.0, non_sequences=y, n_steps=2, strict=True)
+    np.testing.assert_array_equal(ns.function([x], rows, mode="python")(SIX), [6.0, 12.0])
+
+
+@pytest.mark.parametrize("mode", ["python", None, "debug"])
+def test_what_stands_in_the_place_of_a_fixed_length_must_have_it(mode):
+    fixed, z = nt.vector("fixed", shape=(3,)), nt.dvector("z")
+    mean = ns.function([z], fixed.mean(), givens={fixed: z}, mode=mode)
+    assert mean(np.arange(3.0)) == 1.0
+    with pytest.raises(ValueError, match=r"what is given for fixed has (shape \(6,\)|length 6)"):
+        mean(SIX)
+
+
+def test_what_cannot_stand_in_the_place_of_a_variable_is_refused_at_once():
+    fixed = nt.vector("fixed", shape=(3,))
+    with pytest.raises(ValueError, match=r"what is given for fixed has shape \(6,\)"):
+        ns.function([], fixed.mean(), givens={fixed: nt.vector(shape=(6,))})
+    with pytest.raises(ValueError, match=r"what is given for fixed has shape \(6,\)"):
+        ns.function([], fixed.mean(), givens={fixed: SIX})
+    with pytest.raises(TypeError, match=r"float32\[\?\], but float64\[3\] is needed"):
+        ns.function([], fixed.mean(), givens={fixed: nt.fvector("single")})
+
+
+def test_a_length_stays_a_python_number_where_a_number_stands_in_its_place():
+    single = nt.fvector("single")
+    length = single.shape[0]
+    function = ns.function([single], single * length, givens={length: 7}, mode="python")
+    assert function(np.ones(2, "float32")).dtype == np.float32
+
+
+# what is only measured is not computed --------------------------------------------------------------------------------
+
+
+def ops_of(function):
+    return [node.op.name for node in toposort(function.graph.outputs)]
+
+
+def test_what_is_only_measured_is_not_computed():
+    x, w = nt.dvector("x"), nt.dmatrix("w")
+    rows, _ = ns.scan(lambda v, s: s + v, sequences=x * 2, outputs_info=0.0)
+    assert ops_of(ns.function([x], (2 * x).shape[0])) == ["arg", "dim"]
+    assert ops_of(ns.function([x], rows.shape[0])) == ["arg", "dim"]
+    assert "contract" not in ops_of(ns.function([w, x], np.zeros_like(w @ x), on_unused_input="ignore"))
+    product = w @ x
+    for given in ({"non_sequences": product}, {}):
+        counted, _ = ns.scan(lambda s, *_: s + product.shape[0], outputs_info=0.0, n_steps=3, **given)
+        assert "contract" not in ops_of(ns.function([w, x], counted, on_unused_input="ignore"))
+    chosen = nt.ifelse(x[0] > 0, lambda: nt.zeros(product.shape[0]), lambda: nt.ones(product.shape[0]))
+    assert "contract" not in ops_of(ns.function([w, x], chosen))
+
+
+def test_what_is_only_measured_need_not_be_given():
+    x, y = nt.dvectors("x y")
+    assert ns.function([x], np.stack([x, y]).shape[1], mode="python")(SIX) == 6
+
+
+def test_equal_lengths_are_found_where_a_function_is_closed():
+    x = nt.dvector("x")
+    twice = np.tanh(ns.grad((np.tanh(x * 2) ** 3).sum(), x))
+    second = ns.function([x], ns.grad(twice.sum(), x))
+    assert {"sum_to", "broadcast_to", "common_dim", "dim"}.isdisjoint(ops_of(second))
+    assert "raise" not in second.source()
+    rows = nt.dmatrix("rows")
+    assert ops_of(ns.function([rows], (2 * rows).reshape((rows.shape[0], -1)))).count("dim") == 0
+
+
+def test_lengths_are_asked_again_of_variables_from_a_file():
+    x = nt.dvector("x")
+    y = x * 2
+    x, y, mean = pickle.loads(pickle.dumps([x, y, (y + 1).mean()]))
+    inner = mean.owner.inputs[0]
+    assert ns.function([y], mean, mode="python")(SIX) == 3.5
+    assert inner is not None
+
+
+# random programs ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first", range(0, 240, 40))
