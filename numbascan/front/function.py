@@ -14,9 +14,10 @@ import numpy as np
 from ..compile import key_of, remember
 from ..errors import MissingInputError, UnusedInputError
 from ..ir.graph import Graph, close, free_inputs, substitute, toposort
-from ..ir.node import CONSTANT, Node, constant, constant_value
+from ..ir.node import CONSTANT, Node, constant, constant_value, new_input
 from ..modes import Mode, as_mode
 from ..ops.algebra import dims_of
+from ..ops.dims import known_type
 from ..ops.of_shape import of_shape
 from ..types import TensorType
 from .arguments import fit
@@ -69,7 +70,7 @@ def function(
     structure: Structure = (list, None, ()) if outputs is None else flatten(outputs, leaves)
     changes = list(_checked_updates(updates, label))
     wanted = [as_variable(leaf).node for leaf in leaves] + [node for _, node in changes]
-    wanted = _with_givens(wanted, ins, _checked_givens(givens, label))
+    wanted, ins = _with_givens(wanted, ins, _checked_givens(givens, label))
     shared = [variable for node in free_inputs(wanted, bound=ins) if (variable := shared_of(node)) is not None]
     graph = close([*ins, *(variable.node for variable in shared)], wanted)
     _check_used(ins, graph, on_unused_input, label)
@@ -250,7 +251,9 @@ def _checked_givens(givens: Pairs, label: str) -> dict[Node, Node]:
             raise TypeError(f"{label}: givens has {variable!r} as a key, which is no variable")
         if variable.node in replaced:
             raise ValueError(f"{label}: givens replaces {variable!r} twice; give one replacement")
-        replaced[variable.node] = _of_type(value, variable.type, f"{label}: what is given for {variable.name or repr(variable)}")
+        replaced[variable.node] = _of_type(
+            value, known_type(variable.node), f"{label}: what is given for {variable.name or repr(variable)}"
+        )
     return replaced
 
 
@@ -279,12 +282,11 @@ def _of_type(value: Any, type_: TensorType, where: str) -> Node:
     return of_shape(variable.node, dims, where)
 
 
-def _with_givens(wanted: Sequence[Node], inputs: Sequence[Node], givens: Mapping[Node, Node]) -> list[Node]:
-    """`wanted` with the givens in place. An input stays what it is, so that what is behind it is not built again."""
-    if not givens:
-        return list(wanted)
-    fixed = {**{node: node for node in inputs}, **givens}
-    return list(substitute(wanted, fixed))
+def _with_givens(wanted: Sequence[Node], inputs: Sequence[Node], givens: Mapping[Node, Node]) -> tuple[list[Node], list[Node]]:
+    """`wanted` with the givens in place, and the inputs. What is behind an input is not built again; one that is computed in the
+    graph becomes a variable of its own, of all the fixed dimensions that it would have."""
+    fresh = {node: new_input(known_type(node), node.name) if node.inputs else node for node in inputs}
+    return list(substitute(wanted, {**fresh, **givens})), list(fresh.values())
 
 
 def _check_used(inputs: Sequence[Node], graph: Graph, on_unused: str, label: str) -> None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ..types import TensorType, dtype_name
 
+LOOP = "scan"  # the name of the op of loops
 Attrs = tuple[tuple[str, Hashable], ...]
 Origin = tuple[str, int]
 
@@ -40,7 +41,7 @@ class Op(Protocol):
 class Node:
     """One computation: an Op on input nodes, with fixed attributes. Make it with `make`."""
 
-    __slots__ = ("__weakref__", "attrs", "inputs", "is_held", "latest", "name", "op", "origin", "serial", "types")
+    __slots__ = ("__weakref__", "attrs", "has_loop", "inputs", "is_held", "latest", "name", "op", "origin", "serial", "types")
 
     op: Op
     inputs: tuple[Node, ...]
@@ -50,6 +51,7 @@ class Node:
     latest: int  # the serial, or a later number: when the same node was last made
     name: str | None
     origin: Origin | None
+    has_loop: bool  # it is one, or comes from one
     is_held: bool  # a user has it as a variable: a function may take another value for it, of other dimensions
 
     @property
@@ -94,6 +96,7 @@ def make(
         node.op, node.inputs, node.types, node.attrs = op, tuple(inputs), tuple(types), attrs
         node.serial = node.latest = next(_serials)
         node.name, node.origin, node.is_held = name, origin, False
+        node.has_loop = op.name == LOOP or any(parent.has_loop for parent in inputs)
         _interned[key] = node
         return node
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ..types import TensorType
 from .graph import Graph, close
-from .node import Node, arg, make
+from .node import LOOP, Node, arg, make
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class Body:
 class _ScanOp:
     """The Op of a loop. Its ports are read with `loop_spec(node)`."""
 
-    name = "scan"
+    name = LOOP
 
     def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         from .respecialise import respecialised

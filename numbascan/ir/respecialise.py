@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from ..errors import ScanTypeError
 from ..types import TensorType
-from .graph import substitute
+from .graph import substitute, toposort
 from .messages import changed_type
-from .node import Node, new_input
+from .node import ARG, CONSTANT, INPUT, Node, new_input
 from .ports import LoopSpec, NonSeq, row_of
 
 Agreed = Callable[[int | None, int | None], int | None]
@@ -30,11 +30,21 @@ def respecialised(spec: LoopSpec, inputs: tuple[Node, ...]) -> LoopSpec:
 
 
 def _merged(spec: LoopSpec) -> LoopSpec:
-    """`spec` with one non-sequence for each value."""
-    first: dict[Node, NonSeq] = {}
-    same = {port.read: first.setdefault(port.outer, port).read for port in spec.non_seqs}
-    less = replace(spec, non_seqs=tuple(first.values()))
-    return less.with_inner(less.inner_inputs(), substitute(spec.inner_outputs(), same))
+    """`spec` with one non-sequence for each value, around a step that was built again among the values around the loop.
+
+    There lengths are seen to be equal that the step itself cannot compare.
+    """
+    ports = {port.outer: NonSeq(port.outer, new_input(port.outer.type, port.read.name)) for port in spec.non_seqs}
+    moving = {node: new_input(node.type, node.name) for node in spec.inner_inputs() if all(node is not port.read for port in spec.non_seqs)}
+    reads = {port.outer: port.read for port in ports.values()}
+    outputs = substitute(spec.inner_outputs(), {port.read: reads[port.outer] for port in spec.non_seqs} | moving)
+    around = substitute(outputs, {read: outer for outer, read in reads.items() if outer.op is not CONSTANT})
+    again = substitute(around, {outer: read for outer, read in reads.items() if outer.op is not CONSTANT})
+    own = {*reads.values(), *moving.values()}
+    is_closed = all(node.op not in (INPUT, ARG) or node in own for node in toposort(again, stop=own))
+    less = replace(spec, non_seqs=tuple(ports.values()))
+    inputs = tuple(moving.get(node, node) for node in less.inner_inputs())
+    return less.with_inner(inputs, again if is_closed else outputs)
 
 
 def settled(spec: LoopSpec) -> LoopSpec:

@@ -135,14 +135,16 @@ def unchecked(x: Node) -> Node:
 
 def same_dims(x: Node, dims: Sequence[Node]) -> bool:
     """Has `x` that shape for sure?"""
-    return x.type.rank == len(dims) and all(_is_same(a, b) for a, b in zip(dims_of(x), dims, strict=True))
+    return x.type.rank == len(dims) and all(_is_same(x, axis, dim) for axis, dim in enumerate(dims))
 
 
-def _is_same(a: Node, b: Node) -> bool:
-    if a is b:
-        return True
-    known = constant_value(a), constant_value(b)
-    return known[0] is not None and known[1] is not None and int(known[0]) == int(known[1])
+def _is_same(x: Node, axis: int, dim: Node) -> bool:
+    from .dims import is_dim
+
+    known, number = x.type.shape[axis], constant_value(dim)
+    if known is None or number is None:
+        return known is None and number is None and is_dim(dim, x, axis)
+    return known == int(number)
 
 
 def full_like(x: Node, value: complex, dtype: str | None = None) -> Node:

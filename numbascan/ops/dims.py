@@ -10,10 +10,10 @@ import numpy as np
 
 from ..ir.graph import substitute, toposort
 from ..ir.loops import BIT_OR, CHOICE, OR, Template
-from ..ir.node import ITEM, Node, constant
+from ..ir.node import ITEM, Node, constant, constant_value
 from ..ir.ports import SCAN, LoopSpec, loop_spec
 from ..types import TensorType
-from .card import Card, apply, register
+from .card import CARDS, Card, apply, register
 from .lowering import Elementwise, Fold
 from .shape import DIM
 from .sized import filled
@@ -45,28 +45,52 @@ COMMON_DIM = register(
 """What two dimensions broadcast to."""
 
 
-def dim_node(node: Node, axis: int) -> Node:
+def dim_node(node: Node, axis: int, by_size: bool = False) -> Node:
     """A dimension as a node: a Python number where it is fixed, else asked of the value that has it first.
 
     Asking further back keeps a value that is only measured from being computed. But not behind a variable that a user holds: that may
     become an input, or be replaced. The graph of a function has none such; when it is closed, dimensions are asked again (`DIM`).
+
+    by_size: for comparing alone, of what was brought to a size that size. It could be negative, which is an error only if that is done.
     """
+    return _asked_behind(node, axis, by_size)
+
+
+def known_type(node: Node) -> TensorType:
+    """The type with all dimensions that are fixed, as those of results of so many steps. What takes the place of `node` must have them."""
+    dims = [dim_node(node, axis) for axis in range(node.type.rank)]
+    known = [constant_value(dim) for dim in dims]
+    return node.type.with_shape(None if number is None else int(number) for number in known)
+
+
+def _asked_behind(node: Node, axis: int, by_size: bool = False, through: bool = False) -> Node:
+    """`dim_node`; `through`: behind variables that users hold, too."""
     sources: dict[Node, None] = {}
     stack, seen = [(node, axis)], {(node, axis)}
     while stack:
         node, axis = stack.pop()
         known = node.type.shape[axis]
-        is_own = known is not None or node.is_held
+        is_own = known is not None or (node.is_held and not through)
         elsewhere = None if is_own else _of_row(node, axis - 1) if axis else _steps_of(node)
         behind = [] if is_own or elsewhere is not None else _same_dim(node, axis)
         if elsewhere is not None:
             sources[elsewhere] = None
+        elif known is not None:
+            sources[constant(known, "int64", weak=True)] = None
+        elif is_own:
+            sources[_held_dim(node, axis)] = None
         elif not behind:
-            sources[apply(DIM, node, axis=axis) if known is None else constant(known, "int64", weak=True)] = None
+            sources[(_size(node, axis) if by_size else None) or apply(DIM, node, axis=axis)] = None
         fresh = [place for place in dict.fromkeys(behind) if place not in seen]
         seen.update(fresh)
         stack += reversed(fresh)
     return common_dim(sources)
+
+
+def _held_dim(node: Node, axis: int) -> Node:
+    """A dimension of a variable that a user holds: its own, unless it is fixed, as by the number of steps of a loop."""
+    found = _asked_behind(node, axis, through=True) if node.has_loop else None
+    return apply(DIM, node, axis=axis) if found is None or constant_value(found) is None else found
 
 
 def _loop_of(node: Node) -> tuple[LoopSpec, int] | None:
@@ -155,6 +179,19 @@ def _same_dim(node: Node, axis: int) -> list[tuple[Node, int]]:
     if card.name in ("broadcast_to", "sum_to"):
         return _asked_of(filled(node.attr("shape"), iter(node.inputs[1:]))[axis])
     return []
+
+
+def is_dim(dim: Node, node: Node, axis: int) -> bool:
+    """Is it that dimension of a value, for sure?"""
+    asked: Any = dim.attr("axis") if dim.op is DIM else None
+    return dim_node(node, axis, True) is (dim if asked is None else dim_node(dim.inputs[0], asked, True))
+
+
+def _size(node: Node, axis: int) -> Node | None:
+    """The number that only the run knows to which a value was brought along an axis, where it was."""
+    is_sized = node.op in (CARDS["broadcast_to"], CARDS["sum_to"]) and not node.is_held
+    entry = filled(node.attr("shape"), iter(node.inputs[1:]))[axis] if is_sized else None
+    return entry if isinstance(entry, Node) else None
 
 
 def _asked_of(dim: Node) -> list[tuple[Node, int]]:

@@ -32,7 +32,7 @@ class _ReshapeCard(SizedCard):
 
 def reshaped(x: Node, shape: Shape) -> Node:
     """The node of x in another shape; entries may be nodes, too. Of one of x's own dimensions that is said: no run need compare the two."""
-    known, dims = x.type.shape, dims_of(x)
+    known, dims = x.type.shape, dims_of(x) if any(isinstance(part, Node) for part in shape) else ()
     own = [_own_dim(dims, k, part) if isinstance(part, Node) else part for k, part in enumerate(shape)]
     return sized(RESHAPE, (x,), tuple(known[part[1]] if _is_dim(part) and known[part[1]] is not None else part for part in own))
 
