@@ -47,7 +47,7 @@ def function(
         inputs: variables, also intermediate ones: what is behind them is cut.
         outputs: a variable, or a list, tuple or dict of them; None for none.
         updates: new values for shared variables, all computed from the old ones, and stored together after a run without errors.
-        givens: variables and what stands in for them, all replaced at once.
+        givens: variables and what stands in for them, all replaced at once, with their lengths; equal expressions are one variable.
         mode: see ns.Mode.
         name: for messages and generated code.
         on_unused_input: "raise", "warn" or "ignore".

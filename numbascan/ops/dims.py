@@ -13,7 +13,7 @@ from ..ir.loops import BIT_OR, CHOICE, OR, Template
 from ..ir.node import ITEM, Node, constant, constant_value
 from ..ir.ports import SCAN, LoopSpec, loop_spec
 from ..types import TensorType
-from .card import CARDS, Card, apply, register
+from .card import Card, apply, register
 from .lowering import Elementwise, Fold
 from .shape import DIM
 from .sized import filled
@@ -189,7 +189,7 @@ def is_dim(dim: Node, node: Node, axis: int) -> bool:
 
 def _size(node: Node, axis: int) -> Node | None:
     """The number that only the run knows to which a value was brought along an axis, where it was."""
-    is_sized = node.op in (CARDS["broadcast_to"], CARDS["sum_to"]) and not node.is_held
+    is_sized = node.op.name in ("broadcast_to", "sum_to") and not node.is_held
     entry = filled(node.attr("shape"), iter(node.inputs[1:]))[axis] if is_sized else None
     return entry if isinstance(entry, Node) else None
 

@@ -9,6 +9,7 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.ir.graph import toposort
+from numbascan.ir.ports import SCAN, loop_spec
 
 # programs: what each line computes, of symbolic values or of arrays ----------------------------------------------------
 
@@ -326,6 +327,26 @@ def test_what_cannot_stand_in_the_place_of_a_variable_is_refused_at_once():
         ns.function([], fixed.mean(), givens={fixed: SIX})
     with pytest.raises(TypeError, match=r"float32\[\?\], but float64\[3\] is needed"):
         ns.function([], fixed.mean(), givens={fixed: nt.fvector("single")})
+
+
+def test_so_many_steps_are_a_fixed_length(mode):
+    x, z = nt.dvectors("x z")
+    rows, _ = ns.scan(lambda s: s + x.sum(), outputs_info=0.0, n_steps=5)
+    assert (rows * 2).shape == (5,)
+    function = ns.function([rows], (rows * 2).mean(), mode=mode)
+    assert function(np.arange(5.0)) == 4.0
+    with pytest.raises(ValueError, match=r"argument 0 \(.*\) has shape \(6,\)"):
+        function(SIX)
+    with pytest.raises(ValueError, match=r"what is given for .* has (shape \(6,\)|length 6)"):
+        ns.function([z], (rows * 2).mean(), givens={rows: z}, mode=mode)(SIX)
+
+
+def test_lengths_that_are_equal_around_a_loop_are_equal_in_its_step():
+    x = nt.dvector("x")
+    graph = ns.function([x], ns.hessian((np.tanh(x) ** 3).sum() * x.mean(), x), mode="python").graph
+    (loop,) = [node for node in toposort(graph.outputs) if node.op is SCAN]
+    step = [node.op.name for node in toposort(loop_spec(loop).inner_outputs())]
+    assert (step.count("broadcast_to"), step.count("sum_to")) == (3, 0)
 
 
 def test_a_length_stays_a_python_number_where_a_number_stands_in_its_place():
