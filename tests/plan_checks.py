@@ -192,13 +192,14 @@ def check_plans(graph: Graph, arguments: Sequence[Any], check_finite: bool = Fal
 
 
 def _expected(graph: Graph, arguments: Sequence[Any], check_finite: bool, built: Plan) -> list[Any] | None:
-    """What the oracle gives; None where it raises an error. Raises TooLong where that is not worth its time."""
+    """What the oracle gives; None where it, or the plan as it was asked for, refuses. Raises TooLong where that is not worth its time."""
     try:
         run(built, arguments)
     except TooLong:
         raise
-    except Exception:
-        pass  # is seen once more if the oracle raises none
+    except Exception as error:  # one that is not written in the plan is seen once more
+        if str(error).startswith(("ERROR_", "('ERROR_", '("ERROR_')):
+            return None
     try:
         with warnings.catch_warnings(action="ignore"):
             return (finite_run if check_finite else interpret)(graph, [np.array(value) for value in arguments])
@@ -312,7 +313,7 @@ def checked() -> Iterator[Checks]:
             make(self, *rest)
 
     def run_checked(self: Any, values: Sequence[Any], out: Sequence[Any] = ()) -> list[Any]:
-        if self.unchecked is not None:
+        if getattr(self, "unchecked", None) is not None:  # made in here
             checks.of_kernel(self, values)
             self.unchecked = None
         getattr(self.function, "__globals__", {})["range"] = _Passes(20 * MOST_PASSES)
