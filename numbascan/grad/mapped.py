@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..ir.graph import substitute, toposort
 from ..ir.node import CONSTANT, ITEM, Node, new_input, outputs_of
-from ..ir.ports import LoopSpec, NonSeq, Seq, Trace, row_of, scan_node
+from ..ir.ports import OF_ONE_CASE, LoopSpec, NonSeq, Seq, Trace, row_of, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import dims_of
 
@@ -30,7 +30,13 @@ def mapped(outputs: Sequence[Node], over: Node, values: Node) -> list[Node]:
     """For each row of `values` in place of `over`: the outputs, stacked. What does not depend on `over` is computed once, outside."""
     row = new_input(row_of(values.type), over.name)
     writes = substitute(outputs, {over: row})
-    spec = LoopSpec(n_steps=dims_of(values)[0], seqs=(Seq(values, (0,), (row,)),), traces=tuple(map(Trace, writes)), name="rows")
+    spec = LoopSpec(
+        n_steps=dims_of(values)[0],
+        seqs=(Seq(values, (0,), (row,)),),
+        traces=tuple(map(Trace, writes)),
+        name="rows",
+        notes=((OF_ONE_CASE, True),),
+    )
     return list(outputs_of(closed_loop(spec)))
 
 

@@ -84,6 +84,9 @@ class MitMot:
     writes: tuple[Node, ...]
 
 
+OF_ONE_CASE = "of one case"  # the note of a loop whose steps are no cases of their own, such as the rows of a Jacobian
+
+
 @dataclass(frozen=True, slots=True)
 class LoopSpec:
     """A loop: how many steps, its ports, and when it stops early."""
@@ -104,6 +107,11 @@ class LoopSpec:
     def waits(self) -> bool:
         """Does a step need to know how an earlier one went?"""
         return bool(self.states or self.carries or self.mit_mots) or self.until is not None
+
+    @property
+    def are_lanes(self) -> bool:
+        """Is each step a case by itself, whose bits must not depend on how many others there are?"""
+        return not self.waits and (OF_ONE_CASE, True) not in self.notes
 
     def inner_inputs(self) -> tuple[Node, ...]:
         return tuple(self._inner_inputs())

@@ -3,7 +3,8 @@
 What reads such a product goes into a second loop, recurrences included: a network of two layers becomes two loops with one product of
 matrices between them. A trace that is such a product and of which few rows are read is multiplied for these rows alone.
 
-Not handled: products of matrices with many rows; loops that would need memory for rows where they have none so far.
+Not handled: products of matrices with many rows; loops that would need memory for rows where they have none so far; lanes, as in
+push_out_seq.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ def _first_change(outputs: Sequence[Node]) -> tuple[dict[Node, Sequence[Node]], 
         if not has_op(loop, "contract"):
             continue
         spec = opened(loop)
+        if spec.are_lanes:
+            continue
         kind = kinds(spec)
         products = [product for node in kind if (product := _product(node, kind, spec.until is not None)) is not None]
         if products:

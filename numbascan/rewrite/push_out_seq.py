@@ -3,7 +3,8 @@
 The taps of a sequence share the product. What is computed of sequences before the product goes along, in a loop of its own. The rows of
 the product are stored: as many as there are steps.
 
-Not handled: loops that end early (`until`), where rows would be computed that no step reaches; elementwise work that no product reads.
+Not handled: loops that end early (`until`), where rows would be computed that no step reaches; elementwise work that no product reads;
+lanes, since BLAS may give a row of a product other bits among more rows.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _changed(loop: Node) -> Sequence[Node] | None:
 
 def _products(spec: LoopSpec) -> list[RowProduct]:
     """The products that may leave now: those that read no other one."""
-    if spec.until is not None or not spec.seqs:
+    if spec.until is not None or not spec.seqs or spec.are_lanes:
         return []
     kind = kinds(spec)
     found = [product for node in kind if node.inputs and (product := _product(node, kind)) is not None]

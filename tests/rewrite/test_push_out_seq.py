@@ -24,10 +24,10 @@ def test_the_product_of_a_sequence_with_a_matrix_is_made_before_the_loop():
 
 
 def test_taps_of_a_sequence_share_a_product_of_the_rows_that_they_read():
-    x, W = nt.dmatrix("x"), nt.dmatrix("W")
+    x, h, W = nt.dmatrix("x"), nt.dvector("h"), nt.dmatrix("W")
     seqs = {"input": x, "taps": [-3, -1, 0]}
-    rows = ns.scan(lambda a, b, c, W: a @ W - b @ W + c, sequences=seqs, non_sequences=W, n_steps=5, return_updates=False)
-    (loop,) = loops(after(push_out_seq, graph_of([x, W], [rows])))
+    rows = ns.scan(lambda a, b, c, h, W: a @ W - b @ W + c * h, seqs, h, W, n_steps=5, return_updates=False)
+    (loop,) = loops(after(push_out_seq, graph_of([x, h, W], [rows])))
     *_, product = loop.seqs
     assert product.taps == (0, 2)
     assert product.outer.inputs[0].attr("place") == (0, 2, 3, 5)
@@ -35,10 +35,17 @@ def test_taps_of_a_sequence_share_a_product_of_the_rows_that_they_read():
 
 
 def test_layers_leave_one_after_another():
-    x, W, V = nt.dmatrix("x"), nt.dmatrix("W"), nt.dmatrix("V")
-    layers = ns.scan(lambda x, W, V: np.tanh(x @ W) @ V, sequences=x, non_sequences=[W, V], return_updates=False)
-    found = loops(after(push_out_seq, graph_of([x, W, V], [layers])))
-    assert [ops_in(loop) for loop in found] == [["tanh"], []]
+    x, h, W, V = nt.dmatrix("x"), nt.dvector("h"), nt.dmatrix("W"), nt.dmatrix("V")
+    layers = ns.scan(lambda x, h, W, V: np.tanh(x @ W) @ V + h, x, h, [W, V], return_updates=False)
+    found = loops(after(push_out_seq, graph_of([x, h, W, V], [layers])))
+    assert [ops_in(loop) for loop in found] == [["tanh"], ["add"]]
+
+
+@pytest.mark.parametrize("step", [lambda x, W: x @ W, lambda x, W: np.tanh(x @ W) @ W])
+def test_lanes_keep_their_products(step):
+    x, W = nt.dmatrix("x"), nt.dmatrix("W")
+    graph = graph_of([x, W], [ns.map(step, x, W, return_updates=False)])
+    assert after(push_out_seq, graph) == graph
 
 
 @pytest.mark.parametrize(
@@ -58,15 +65,16 @@ def test_other_work_stays(step):
 
 def test_a_loop_that_may_end_early_keeps_its_products():
     x, W = nt.dmatrix("x"), nt.dmatrix("W")
-    rows = ns.scan(lambda x, W: (x @ W, ns.until(x[0] > 1)), sequences=x, non_sequences=W, return_updates=False)
-    graph = graph_of([x, W], [rows])
+    h = nt.dvector("h")
+    rows = ns.scan(lambda x, h, W: (x @ W + h, ns.until(x[0] > 1)), x, h, W, return_updates=False)
+    graph = graph_of([x, h, W], [rows])
     assert after(push_out_seq, graph) == graph
 
 
 @pytest.mark.parametrize("shapes", [((50, 4), (4, 4)), ((50, 4), (4, 64)), ((50, 30, 40), (40, 40))])
 def test_products_that_are_cheaper_in_the_step_stay(shapes):
     x, W = (nt.tensor("float64", shape=shape) for shape in shapes)
-    rows = ns.scan(lambda x, W: x @ W, sequences=x, non_sequences=W, return_updates=False)
+    rows = ns.scan(lambda x, s, W: s + (x @ W).sum(), x, np.float64(0), W, return_updates=False)
     graph = graph_of([x, W], [rows])
     assert after(push_out_seq, graph) == graph
 
@@ -102,7 +110,8 @@ def test_dtypes_stay(dtype):
     x, W = rng.normal(size=(9, 18)).astype(dtype), rng.normal(size=(18, 20))
 
     def f(x, W):
-        return ns.map(lambda x, W: (x @ W, W.T @ x), x, W, return_updates=False)
+        start = np.zeros(20, np.result_type(x.dtype, W.dtype))
+        return ns.scan(lambda x, s, W: (x @ W + s, W.T @ x), x, [start, None], W, return_updates=False)
 
     assert_same(f, x, W, rewrite=push_out_seq, rtol=1e-5 if dtype == "float32" else 1e-12)
 
@@ -114,7 +123,7 @@ def test_only_rows_that_are_read_are_multiplied(n_steps):
 
     def f(x, W):
         seqs = {"input": x, "taps": [2, 0]}
-        return ns.scan(lambda a, b, W: (a - b) @ W - b @ W, seqs, non_sequences=W, n_steps=n_steps, return_updates=False)
+        return ns.scan(lambda a, b, s, W: (a - b) @ W - b @ W + s, seqs, np.zeros(20), W, n_steps=n_steps, return_updates=False)
 
     assert_same(f, x, W, rewrite=push_out_seq)
 
