@@ -69,7 +69,8 @@ def ways_of(seed: int, gradients: bool = False) -> list[str]:
         every = ["reverse python", "forward python", "second python", "called python", "checkpoints python"]
         return every + [["reverse"], ["forward"], ["second"], ["called"]][seed // 40 % 4] * (seed % 10 == 0)
     compiled = (("called", "symbolic"), ("at_once", "read"), ("called", "out"), ("jit", "read"))[seed % 4]
-    return ["python", *compiled, f"{compiled[1]} python"]
+    meeting = ("odd", "replaced", "twice", "threads", "checked")[seed // 4 % 5]
+    return ["python", *compiled, f"{compiled[1]} python", *((meeting, "replaced python", "twice python") if seed % 3 == 0 else ())]
 
 
 def known_of(seed: int) -> Any:

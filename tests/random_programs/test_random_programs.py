@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from random_programs.run import one, report
 
-WAYS = (("called",), ("symbolic",), ("at_once",), ("out", "out python"), ("read", "read python"), ("jit",))
+WAYS = (
+    *(("called",), ("symbolic",), ("at_once",), ("out", "out python"), ("read", "read python"), ("jit",)),
+    *(("odd", "odd python"), ("replaced", "replaced python"), ("twice", "twice python"), ("threads",), ("checked",)),
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -22,7 +25,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 # Hypothesis draws the seed alone: drawing every choice, it makes many programs out of parts of one. `shrunk` makes a failure short.
 fixed = settings(
-    max_examples=60, derandomize=True, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    max_examples=90, derandomize=True, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )
 
 
