@@ -10,6 +10,7 @@ needs to have thought of: with the last rows of results alone, with small rows i
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,8 @@ import numpy as np
 
 from numbascan.emit.cpu import RESERVED, beginnings, module_text
 from numbascan.ir.graph import Graph
-from numbascan.ir.loops import Argument, For, Function, If, Stmt
+from numbascan.ir.loops import Alias, Alloc, Apply, Argument, For, Function, If, Load, Stmt, walk
+from numbascan.ir.mentions import expressions
 from numbascan.ir.node import ITEM, Node
 from numbascan.ir.ports import SCAN
 from numbascan.ops.indexing import INDEX
@@ -214,12 +216,29 @@ def _stages(way: Way, graph: Graph, check_finite: bool) -> dict[str, Plan]:
 
     def watch(word: str, made: Plan) -> None:
         text = module_text(made.function)
+        hidden = set(_hidden(made.function))
+        if hidden:
+            raise PlanError(f"{way}, {word}: passes do not see that {', '.join(sorted(hidden))} is read\n{text}")
         if text not in texts:
             texts.add(text)
             stages[word] = Plan(replace(made.function, body=_copied(made.function.body)), made.constants)
 
     way.plan(graph, check_finite, watch)
     return stages
+
+
+def _hidden(function: Function) -> Iterator[str]:
+    """The arrays that the text of a template names: what an expression reads stands in its operands, where passes look for it."""
+    made = {stmt.name for stmt in walk(function.body) if isinstance(stmt, Alloc | Alias)}
+    arrays = made | {argument.name for argument in function.arguments if argument.rank}
+    exprs = [expr for stmt in walk(function.body) for expr in expressions(stmt)]
+    while exprs:
+        expr = exprs.pop()
+        if isinstance(expr, Apply):
+            yield from arrays & set(re.findall(r"(?<![\w.])\w+(?!\()\b", expr.template.text))
+            exprs += expr.args
+        elif isinstance(expr, Load):
+            exprs += expr.index
 
 
 def _check_way(way: Way, graph: Graph, stages: Mapping[str, Plan], arguments: Sequence[Any], values: Sequence[Any]) -> int:

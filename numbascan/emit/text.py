@@ -56,7 +56,7 @@ def _text(expr: Index) -> tuple[str, int]:
     if isinstance(expr, Length):
         return f"{expr.array}.shape[{expr.axis}]", ATOM
     if isinstance(expr, Load):
-        return f"{expr.array}[{', '.join(expression(i) for i in expr.index)}]", ATOM
+        return f"{expr.array}[{', '.join(map(expression, expr.index))}]" if expr.index else expr.array, ATOM
     assert isinstance(expr, Apply)
     if _wraps(expr):
         return _wrapped(expr.template.text, *map(expression, expr.args)), ATOM

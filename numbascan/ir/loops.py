@@ -37,7 +37,7 @@ class Name(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Load(Expr):
-    """An element of an array that lives in memory."""
+    """An element of an array that lives in memory; without an index the whole array, for a routine that reads it."""
 
     array: str
     index: tuple[Index, ...]

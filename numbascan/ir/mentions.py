@@ -13,7 +13,7 @@ _NAME = re.compile(rf"(?<![\w.]){WORD}")
 
 
 def loads_in(expr: Index) -> Iterator[Load]:
-    """The elements of arrays that an expression reads, also as indices of others."""
+    """The elements of arrays, and the whole arrays, that an expression reads, also as indices of others."""
     if isinstance(expr, Load):
         yield expr
     for part in expr.index if isinstance(expr, Load) else expr.args if isinstance(expr, Apply) else ():
@@ -51,22 +51,12 @@ def expressions(stmt: Stmt) -> tuple[Index, ...]:
     return stmt.numbers if isinstance(stmt, Fail) else ()
 
 
-def words_in(expr: Index) -> Iterator[str]:
-    """The words in the text of an expression's templates: functions, and arrays that a routine takes."""
-    if isinstance(expr, Apply):
-        yield from _WORD.findall(expr.template.text)
-    parts = expr.args if isinstance(expr, Apply) else expr.index if isinstance(expr, Load) else ()
-    for part in parts:
-        yield from words_in(part)
-
-
 def mentioned(stmts: Iterable[Stmt]) -> set[str]:
     """Every local and array that statements read, write or make, and those inside them."""
     found: set[str] = set()
     for stmt in walk(stmts):
         for expr in expressions(stmt):
             found.update(name for name, _ in names_in(expr))
-            found.update(words_in(expr))
         texts: tuple[str, ...] = ()
         if isinstance(stmt, Let | Alloc | For):
             texts = (stmt.name,)

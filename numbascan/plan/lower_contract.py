@@ -16,6 +16,7 @@ from .scope import Scope, cast, location, nest
 from .values import Indices, InLocals, InMemory, Value, indices_of
 from .write import copied, destinations, fixed_dims, in_locals, store
 
+_DOT = Template("np.dot({0}, {1})")
 BLAS_FROM = 512  # products from which a call of BLAS (about 0.2 microseconds) pays; unknown sizes count as large
 
 Labels = tuple[int, ...]
@@ -119,8 +120,7 @@ class _Contraction:
             assert total is not None
             return self.builder.let(self.node.name, total, hoist=False) if not index else total
         if not index and self._dot_call_fits():
-            first, second = (self._array(k) for k in (0, 1))
-            call = Apply(self.dtype, Template(f"np.dot({first}, {second})"), ())
+            call = Apply(self.dtype, _DOT, tuple(Load(self.dtype, self._array(k), ()) for k in (0, 1)))
             return self.builder.let(self.node.name or "dot", call, hoist=False)
         accumulator = self.builder.variable(self.node.name or "total", self.zero(), self.dtype)
         self._accumulate(accumulator, where)

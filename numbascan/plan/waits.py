@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.loops import Alias, Alloc, Call, For, If, Index, Let, Name, Stmt, Store, names_in, slope_and_rest, walk
-from ..ir.mentions import expressions, loads_in, memory_of, mentioned, words_in
+from ..ir.mentions import expressions, loads_in, memory_of, mentioned
 from .builder import Builder
 
 LONGEST = 64  # steps of a strip
@@ -99,14 +99,14 @@ class Steps:
         kinds = {array: {a.row is None for found in self.accesses for a in found if a.array == array} for array in self.written}
         taken = Counter(stmt.name for stmt in self.outside if isinstance(stmt, Alloc))
         in_calls = {name for stmt in self.outside if isinstance(stmt, Call) for name in stmt.args}
-        in_templates = {word for stmt in walk(self.steps) for expr in expressions(stmt) for word in words_in(expr)}
+        is_read_whole = any(not load.index for stmt in walk(self.steps) for expr in expressions(stmt) for load in loads_in(expr))
         if (
             any(len(found) > 1 for found in kinds.values())
             or not self.written <= self.ranks.keys()
             or self._meets_a_view()
             or any(taken[array] != 1 or self.allocs[array].shape[0] != len(names) for array, names in self.rings.items())
             or in_calls & self.rings.keys()
-            or in_templates & (self.ranks.keys() | self.views.keys())
+            or is_read_whole
         ):
             raise Unclear
 

@@ -151,3 +151,22 @@ def test_random_steps_with_all_that_may_leave_outside_the_recurrence(eager, seed
     for n in (2, 3, 6, 10, 13, 32):
         for found, expected in zip(compiled(X[:n], 0.6), plain(X[:n], 0.6), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13, err_msg=text)
+
+
+def products(x, row, w):
+    """A row that a step changes in one place, and a product that reads all of it."""
+
+    def step(x, row, s, w):
+        product = np.dot(row, w)
+        s = 0.5 * s + np.exp(-product - x) / (1.0 + product)
+        return nt.set_subtensor(row[3], 50.0 * s), s
+
+    rows, states = ns.scan(step, sequences=x, outputs_info=[row, 1.0], non_sequences=w, return_updates=False)
+    return rows[-1], states
+
+
+@pytest.mark.parametrize("n", LENGTHS[1:])
+def test_a_routine_reads_what_the_step_before_has_written(n):
+    row, w = np.abs(rng.normal(size=(2, 600)))
+    for found, expected in zip(ns.jit(products)(X[:n], row, w / 600), ns.jit(products, mode="python")(X[:n], row, w / 600), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-11)

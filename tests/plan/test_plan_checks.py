@@ -16,7 +16,8 @@ import json
 from contextlib import suppress
 from unittest import mock
 import numpy as np, numbascan as ns, numbascan.tensor as nt
-from numbascan.plan import fuse, inplace, lower_loop, loop_step, storage
+from numbascan.ir.loops import Apply, Template
+from numbascan.plan import fuse, inplace, lower_contract, lower_loop, loop_step, storage
 from plan_checks import checked
 
 A, B, X = np.arange(1.0, 21), np.linspace(-1, 1, 20), np.arange(5.0)
@@ -48,6 +49,10 @@ def passes(a, b, s):
 def always(*_):
     return True
 
+def in_text(dtype, template, args):
+    is_product = template.text.startswith("np.dot")
+    return Apply(dtype, Template("np.dot({}, {})".format(*(arg.array for arg in args))), ()) if is_product else Apply(dtype, template, args)
+
 FAULTS = {
     "none": (inplace, {"updated_in_place": inplace.updated_in_place}),
     "numbers are read where they are stored": (loop_step.Step, {"_held": lambda self, expr, hint: expr}),
@@ -56,12 +61,14 @@ FAULTS = {
     "loops are merged whatever they read": (fuse, {"_may_interleave": always}),
     "initial rows of rings are not written": (storage, {"write_initial": lambda store, array: None}),
     "every second row finds no place": (lower_loop, {"every_count": lambda steps, start, k: 1}),
+    "arrays stand in the text of a routine alone": (lower_contract, {"Apply": in_text}),
 }
 found = {}
 for word, (owner, changes) in FAULTS.items():
     with mock.patch.multiple(owner, **changes), checked() as checks:
         for step in (numbers, ends, parts, circle, shifted, passes):
             run(ns.scan(step), outputs_info=[A, B, 1.0], n_steps=4)
+        run(ns.scan(lambda a, s: (0.5 * a, s + np.dot(a, a))), outputs_info=[np.ones(600), 0.0], n_steps=2)
         run(ns.scan(lambda x, a, b: (a[::-1] + x, b + a[0]), save_every=2), sequences=X, outputs_info=[A, B])
         run(ns.scan(lambda x, a, b: x + a * b[::-1]), sequences=X, outputs_info=dict(initial=np.stack([A, B]), taps=[-1, -2]))
     found[word] = [str(fault) for fault in checks.faults]
@@ -75,6 +82,7 @@ FAULTS = [
     "loops are merged whatever they read",
     "initial rows of rings are not written",
     "every second row finds no place",
+    "arrays stand in the text of a routine alone",
 ]
 
 
