@@ -38,7 +38,8 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     refuse("np.mean", out=out, where=where)
     x = as_variable(a)
     wide = _averaged_dtype(x, dtype)
-    return sum(cast(x, wide), axis=axis, keepdims=keepdims) / _count(x, axis, wide)
+    result = sum(cast(x, wide), axis=axis, keepdims=keepdims) / _count(x, axis, wide)
+    return result if dtype is None else cast(result, dtype)
 
 
 @implements(np.var, method="var")
@@ -65,6 +66,8 @@ def var(
     refuse("np.var", out=out, where=where)
     x = as_variable(a)
     wide = _averaged_dtype(x, dtype)
+    if np.dtype(wide).kind not in "fc":
+        raise TypeError(f"np.var and np.std: dtype is {np.dtype(wide)}{at_line()}; give that of a floating-point number")
     x = cast(x, wide)
     center = METHODS["mean"](x, axis, keepdims=True) if mean is NOT_GIVEN else mean
     apart = x - center

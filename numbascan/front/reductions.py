@@ -221,6 +221,10 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     end = clip(start + 1, 0, last)
     slope = (values[end] - values[start]) / (places[end] - places[start])
     inside = slope * (x - places[start]) + values[start]
+    if values.type.kind == "f":  # of infinite values as NumPy does
+        from_end = slope * (x - places[end]) + values[end]
+        from_end = where(np.isnan(from_end) & (values[end] == values[start]), values[start], from_end)
+        inside = where(np.isnan(inside), where(x == places[start], values[start], from_end), inside)
     inside = where(x == places[-1], values[-1], inside)
     inside = where(x > places[-1], values[-1] if right is None else right, inside)
     return where(x < places[0], values[0] if left is None else left, inside)
@@ -233,7 +237,8 @@ def _reduce_of(function: Callable[..., Variable]) -> Callable[..., Variable]:
     def reduced(array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Variable:
         refuse(f"np.{function.__name__}", out=out, **others)
         x = as_variable(array)
-        return function(x if dtype is None else cast(x, dtype), axis=axis, keepdims=keepdims)
+        result = function(x if dtype is None else cast(x, dtype), axis=axis, keepdims=keepdims)
+        return result if dtype is None else cast(result, dtype)
 
     return reduced
 

@@ -17,7 +17,7 @@ from ..errors import TracerBoolError, TracerError
 from ..ir.node import Node, constant, constant_value
 from ..ops.card import Card, apply, at_line, card_named
 from ..ops.lowering import Elementwise
-from ..types import TensorType
+from ..types import TensorType, dtype_name
 from .nearest import refuse
 
 GREATEST_FLOAT = int(np.finfo(np.float64).max)
@@ -96,10 +96,8 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         if kwargs.get("out") is not None or "where" in kwargs:
             raise TypeError(f"np.{ufunc.__name__}(out=…, where=…) cannot write into a traced value{at_line()}; use the result, or np.where")
         ours = _found(ufunc)
-        dtype = kwargs.pop("dtype", None)
-        kwargs.pop("casting", None)
-        result = ours(*inputs, **kwargs)
-        return result if dtype is None else result.astype(dtype)
+        dtype, casting = kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
+        return ours(*(inputs if dtype is None else _operands_for(ufunc, inputs, dtype, casting)), **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         ours = _found(func)
@@ -205,6 +203,9 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
     setattr(Variable, f"__i{_name}__", _rebinding(_name))
 
 
+_PYTHON = {"i": int, "u": int, "f": float, "c": complex}  # of the numbers without a dtype of their own
+
+
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     ours = DISPATCH.get((ufunc, method))
     if ours is None:
@@ -213,6 +214,29 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs:
         )
     kwargs = {key: value for key, value in kwargs.items() if value is not None or key == "axis"}  # axis=None means all of them
     return ours(*inputs, **kwargs)
+
+
+def _operands_for(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: Any, casting: Any) -> list[Variable]:
+    """The operands as the loop of `ufunc` takes them whose results are of `dtype`: NumPy casts before it computes."""
+    wanted = np.dtype(dtype_name(dtype))
+    operands = [as_variable(value) for value in inputs]
+    given = [_PYTHON[x.type.kind] if x.type.weak else x.dtype for x in operands]
+    signature = (*(None,) * ufunc.nin, *(wanted,) * ufunc.nout)
+    try:
+        loop = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout), signature=signature, casting=casting)
+    except TypeError as error:
+        raise TypeError(f"np.{ufunc.__name__}(dtype={wanted.name!r}){at_line()}: {error}") from None
+    pairs = zip(operands, [np.dtype("float32") if one == np.float16 else one for one in loop], strict=False)
+    if all(x.type.weak for x in operands):
+        return [number_as(x, one) for x, one in pairs]
+    return [x if x.type.weak else METHODS["astype"](x, one) for x, one in pairs]
+
+
+def number_as(number: Variable, dtype: Any) -> Variable:
+    """A Python number in a dtype. An integer that does not fit is an error, as in NumPy, where astype would wrap it around."""
+    is_checked = number.type.weak and number.type.kind in "iu" and np.dtype(dtype).kind in "iu" and number.dtype != dtype
+    cast: Variable = number + np.zeros((), dtype) if is_checked else METHODS["astype"](number, dtype)
+    return cast
 
 
 def _found(func: Any) -> Callable[..., Any]:
