@@ -12,10 +12,9 @@ from ..ops.shape import ROLL
 from ..ops.sized import sized
 from .choices import where
 from .joining import concatenate, part
-from .math import cast
 from .shape import broadcast_to, expand_dims, ravel, reshape, swapaxes
 from .sizes import NOT_GIVEN, axes_of, axis_of, dim, fixed_int, shape_of, size_of
-from .variable import Variable, as_variable, at_line, implements
+from .variable import Variable, as_variable, at_line, implements, number_as
 
 
 @implements(np.flip)
@@ -202,7 +201,7 @@ def _framed(x: Variable, widths: list[tuple[int, int]], value: Any) -> Variable:
     if np.ndim(value):
         raise ValueError(f"np.pad: constant_values must be one number on traced values, not {value!r}{at_line()}")
     sizes = [size + before + after for size, (before, after) in zip(shape_of(x), widths, strict=True)]
-    frame = broadcast_to(cast(as_variable(value), x.dtype), sizes)
+    frame = broadcast_to(number_as(as_variable(value), x.dtype), sizes)
     return frame[tuple(slice(before, -after or None) for before, after in widths)].set(x)
 
 

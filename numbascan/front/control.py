@@ -16,7 +16,7 @@ from .scan_build import broadcast
 from .tracing import close_over, current_mark, current_mode, describe, is_tracing, trace
 from .tree import alike, flatten, unflatten
 from .tree import describe as describe_structure
-from .variable import Variable, as_variable, at_line
+from .variable import Variable, as_variable, at_line, number_as
 
 
 def ifelse(cond: Any, a: Any, b: Any) -> Any:
@@ -79,7 +79,7 @@ def _fitted(a: Variable, b: Variable) -> tuple[Variable, Variable]:
 def _like(number: Variable, other: Variable) -> Variable:
     if np.result_type(_example(number), other.dtype) != other.dtype:
         return number
-    cast = number.astype(other.type.dtype)
+    cast = number_as(number, other.type.dtype)
     return broadcast(cast, other.shape) if other.ndim else cast
 
 

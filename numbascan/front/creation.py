@@ -13,9 +13,9 @@ from ..types import dtype_name
 from .choices import where
 from .joining import common_dtype
 from .math import cast
-from .shape import broadcast_sizes, broadcast_to, expand_dims, moveaxis
+from .shape import broadcast_sizes, broadcast_to, expand_dims, moveaxis, result_type
 from .sizes import axes_of, dim, fixed_int, only_c_order, refuse, shape_of, size_of, value_of
-from .variable import Variable, as_variable, at_line, check_weak, implements
+from .variable import Variable, as_variable, at_line, check_weak, implements, number_as
 
 # one value everywhere -----------------------------------------------------------------------------------------------
 
@@ -35,7 +35,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> Va
     only_c_order("nt.full", order)
     value = as_variable(fill_value)
     check_weak(value, value.dtype if dtype is None else dtype, "np.full: ")
-    return broadcast_to(cast(value, value.dtype if dtype is None else dtype), shape)
+    return broadcast_to(cast(value, value.dtype) if dtype is None else number_as(value, dtype), shape)
 
 
 def zeros(shape: Any, dtype: Any = "float64", order: str = "C") -> Variable:
@@ -156,15 +156,17 @@ def linspace(
     first, last = as_variable(start) * 1.0, as_variable(stop) * 1.0
     n_steps = count - 1 if endpoint else count
     divisor = max(n_steps, 1) if isinstance(n_steps, int) else np.maximum(n_steps, 1)
-    real = common_dtype([first, last])
-    step = (last - first) / cast(as_variable(divisor), "float32" if real in ("float32", "complex64") else "float64")
+    real = result_type(first, last)
+    step = (last - first) / cast(as_variable(divisor), np.zeros(0, real).real.dtype)
     rank = max(first.ndim, last.ndim)
     places = expand_dims(arange(count), tuple(range(1, rank + 1))) if rank else arange(count)
     result = places.astype(step.dtype) * step + first
     if endpoint:
         result = where((places == count - 1) & (places > 0), last, result)
+    if dtype is not None and np.dtype(dtype).kind in "iu":
+        result = np.floor(result)
     result = cast(moveaxis(result, 0, axis) if rank else result, real if dtype is None else dtype)
-    return (result, step) if retstep else result
+    return (result, where(as_variable(n_steps) > 0, step, np.nan)) if retstep else result
 
 
 @implements(np.logspace)

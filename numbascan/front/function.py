@@ -25,7 +25,7 @@ from .graph_mode import mode_of
 from .runner import Runner, assembled
 from .shared import SharedVariable, shared_of
 from .tree import Structure, flatten
-from .variable import METHODS, Variable, as_variable
+from .variable import Variable, as_variable, number_as
 
 Pairs = Mapping[Variable, Any] | Iterable[tuple[Variable, Any]] | None
 
@@ -270,7 +270,7 @@ def _of_type(value: Any, type_: TensorType, where: str) -> Node:
     variable = as_variable(value)
     if variable.type.weak and not type_.weak:
         known = constant_value(variable.node)
-        variable = METHODS["astype"](variable, type_.dtype) if known is None else as_variable(fit(known.item(), type_, where))
+        variable = number_as(variable, type_.dtype) if known is None else as_variable(fit(known.item(), type_, where))
     if (variable.type.dtype, variable.type.rank) != (type_.dtype, type_.rank):
         fix = (
             f".astype({type_.dtype!r})"

@@ -19,7 +19,7 @@ from .scan_inputs import Arguments, Taps
 from .scan_returns import Returned, parse_returned
 from .tracing import TraceResult, describe, in_mode, in_step, trace
 from .tree import Structure, n_leaves, paths, unflatten
-from .variable import Variable, as_variable
+from .variable import Variable, as_variable, number_as
 
 if TYPE_CHECKING:
     from .draws import Stream
@@ -198,10 +198,7 @@ class StepTracer:
         """The number with dtype and shape of `write`, in the graph around the loop."""
         assert leaf.number is not None
         check_number(leaf.number, write, leaf.reads[0].name, f"{self.scan}: {leaf.label}")
-        dtype = write.type.dtype
-        is_checked = leaf.number.type.kind == "i" and dtype != "int64" and np.dtype(dtype).kind in "iu"
-        # adding 0 takes a Python integer as NumPy does: one that does not fit is an error, where astype would wrap it around
-        cast: Variable = leaf.number + np.zeros((), dtype) if is_checked else leaf.number.astype(dtype)
+        cast = number_as(leaf.number, write.type.dtype)
         if not write.type.rank:
             return cast.node
         if write.type.size is not None:

@@ -24,7 +24,7 @@ from .scan_checks import check_carry
 from .shared import SharedVariable
 from .tracing import close_over, is_tracing, measured
 from .tree import Structure
-from .variable import METHODS, Variable, as_variable, op
+from .variable import METHODS, Variable, as_variable, number_as, op
 
 Nest = tuple[Structure, list[Variable]]
 
@@ -79,7 +79,7 @@ class LoopMaker:
 
     def _carry(self, shared: SharedVariable, write: Node) -> Node:
         check_carry(shared, write, self.scan)
-        return METHODS["astype"](Variable(write), shared.type.dtype).node if write.type.weak else write
+        return number_as(Variable(write), shared.type.dtype).node if write.type.weak else write
 
     def _writes(self) -> list[Node]:
         """Everything that the step computes: outputs, updates, condition."""

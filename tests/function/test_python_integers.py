@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
 import numbascan as ns
+import numbascan.tensor as nt
 
 
 @pytest.mark.parametrize("mode", [None, "python"])
@@ -30,3 +34,41 @@ def test_a_length_is_a_python_integer() -> None:
     with pytest.raises(OverflowError, match="300 is out of bounds for int8"):
         ns.jit(lambda x: x + x.shape[0])(np.ones(300, "int8"))
     assert ns.jit(lambda x: x * x.shape[0])(np.ones(300, "int16")).dtype == np.int16
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: nt.ifelse(x[0] > 0, x, 300),
+        lambda x: nt.ifelse(x[0] > 0, lambda: -129, lambda: x),
+        lambda x: np.full_like(x, 300),
+        lambda x: np.pad(x, 1, constant_values=-129),
+        lambda x: x[0].set(300),
+        lambda x: x[:1].inc(-129),
+        lambda x: x[np.array([0, 1])].set(300),
+        lambda x: np.where(x > 0, x, 300),
+        lambda x: np.add(x, 300, dtype="int8"),
+    ],
+)
+def test_no_function_wraps_an_integer_around(function: Callable[[Any], Any]) -> None:
+    with pytest.raises(OverflowError, match=r"300|-129"):
+        ns.jit(function, mode="python")(np.array([1, 5], "int8"))
+
+
+@pytest.mark.parametrize("mode", [None, "python"])
+def test_an_integer_that_only_the_run_knows_is_not_wrapped_around(mode: str | None) -> None:
+    chosen = ns.jit(lambda x, k: nt.ifelse(x[0] > 0, x, k), mode=mode)
+    assert chosen(np.array([-1, 5], "int8"), -3).tolist() == [-3, -3]
+    with pytest.raises(OverflowError, match="300 is out of bounds for int8"):
+        chosen(np.array([-1, 5], "int8"), 300)
+
+
+@pytest.mark.parametrize("mode", [None, "python"])
+def test_an_update_takes_the_dtype_of_its_shared_variable(mode: str | None) -> None:
+    count = ns.shared(np.int8(1))
+    step = ns.scan(lambda k: {count: k}, mode=mode)
+    step(non_sequences=[-7], n_steps=2)
+    assert count.get_value() == -7
+    with pytest.raises(OverflowError, match="300 is out of bounds for int8"):
+        step(non_sequences=[300], n_steps=2)
+    assert count.get_value() == -7
