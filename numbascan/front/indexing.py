@@ -9,12 +9,13 @@ import numpy as np
 
 from ..ir.node import Node, constant, constant_value
 from ..ops.indexing import GATHER, INC_SUBTENSOR, INDEX, SET_SUBTENSOR
+from ..ops.of_shape import of_shape
 from ..ops.sized import SizedCard, filled, sized
 from ..ops.spec import FULL, shortened
 from .choices import clip
 from .shape import ravel
-from .sizes import axis_of, dim, refuse
-from .variable import Variable, as_variable, at_line, check_weak, implements, is_large
+from .sizes import axis_of, dim, refuse, shape_of, sizes_of
+from .variable import Variable, as_variable, at_line, check_weak, implements, is_large, number_as
 
 _WRITING = "x[idx].set(y) or nt.set_subtensor(x[idx], y), which give the new array"
 
@@ -24,7 +25,9 @@ _WRITING = "x[idx].set(y) or nt.set_subtensor(x[idx], y), which give the new arr
 @implements(method="__getitem__")
 def getitem(x: Variable, index: Any) -> Variable:
     """x[index], with NumPy's meaning: positions, slices, new axes, `...`, integer arrays, and masks that are known while tracing."""
-    spec = _spec(x, index if isinstance(index, tuple) else (index,))
+    index = index if isinstance(index, tuple) else (index,)
+    spec = _spec(x, index)
+    x = _fitting_masks(x, index)
     if not spec:
         return Part(x.node, x.node, spec)
     has_arrays = any(isinstance(entry, Node) and entry.type.rank for entry in spec)
@@ -74,6 +77,30 @@ def _entries(part: Any) -> list[Any]:
     return _array_entries(as_variable(_no_empty_list(part)))
 
 
+def _fitting_masks(x: Variable, index: tuple[Any, ...]) -> Variable:
+    """x, whose dimensions are those of the masks in an index. IndexError now or ValueError when it runs."""
+    masks = [_mask(part) if isinstance(part, Variable | np.ndarray | list | tuple) else None for part in index]
+    if all(mask is None for mask in masks):
+        return x
+    ranks = [0 if part is None or part is Ellipsis else 1 if mask is None else mask.ndim for part, mask in zip(index, masks, strict=True)]
+    axis, wanted = 0, list(shape_of(x))
+    for part, mask, rank in zip(index, masks, ranks, strict=True):
+        for k, length in enumerate(() if mask is None else mask.shape, axis):
+            if isinstance(wanted[k], int) and wanted[k] != length:
+                raise IndexError(
+                    f"x[mask]: {x!r} has length {wanted[k]} along axis {k}, the mask {length}{at_line()}; both must be the same"
+                )
+            wanted[k] = length
+        axis += x.ndim - sum(ranks) if part is Ellipsis else rank
+    return Variable(of_shape(x.node, sizes_of(wanted, "x[mask]"), "the array before a mask in brackets"))
+
+
+def _mask(part: Any) -> np.ndarray | None:
+    """A part of an index, if that is a mask."""
+    value = constant_value(as_variable(_no_empty_list(part)).node)
+    return value if value is not None and value.dtype == bool else None
+
+
 def _no_empty_list(part: Any) -> Any:
     return np.zeros(0, "int64") if isinstance(part, list | tuple) and not part else part
 
@@ -118,6 +145,8 @@ def _written(card: SizedCard, region: Any, y: Any, name: str) -> Variable:
     y = float(y) if is_large(y) and region.dtype.kind in "fc" else y
     values = _without_leading_ones(as_variable(y), region.ndim)
     check_weak(values, whole.type.dtype, f"{name}: ")
+    if values.type.weak and values.type.kind in "iu" and whole.type.kind in "iu":
+        values = number_as(values, whole.type.dtype)
     return Variable(sized(card, (whole, values.node), spec))
 
 
@@ -191,7 +220,7 @@ def _in_mode(indices: Variable, n: Any, mode: str, name: str) -> Variable:
     if mode == "raise":
         return indices
     if mode == "wrap":
-        return indices % n
+        return indices.astype("int64") % n
     if mode == "clip":
         return clip(indices, 0, n - 1)
     raise ValueError(f"{name}: mode {mode!r} is not known{at_line()}; use 'raise', 'wrap' or 'clip'")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.dims import common_dim, dim_node
+from ..ops.of_shape import of_shape
 from ..ops.reshape import reshaped
 from ..ops.shape import BROADCAST_TO, SQUEEZE, TRANSPOSE
 from ..ops.sized import sized
@@ -318,14 +319,14 @@ def specify_shape(x: Any, shape: Any) -> Variable:
 
     >>> import numbascan.tensor as nt
     >>> nt.specify_shape(nt.dmatrix("x"), (None, 3))
-    <broadcast_to: float64[?, 3]>
+    <of_shape: float64[?, 3]>
     """
     x = as_variable(x)
     wanted = shape if isinstance(shape, list | tuple) else (shape,)
     if len(wanted) != x.ndim:
         raise ValueError(f"nt.specify_shape: {len(wanted)} dimensions are given for an array of {x.ndim}{at_line()}")
-    sizes = tuple(dim(x, k) if length is None else length for k, length in enumerate(wanted))
-    return broadcast_to(x, sizes)
+    sizes = sizes_of([dim(x, k) if length is None else length for k, length in enumerate(wanted)], "nt.specify_shape: shape")
+    return Variable(of_shape(x.node, sizes, f"nt.specify_shape: {x.name or 'the array'}"))
 
 
 @implements(np.copy, method="copy")

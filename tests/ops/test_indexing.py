@@ -7,6 +7,7 @@ import pytest
 from ops.functions import assert_as_numpy, inputs_for
 from ops.operands import ConcreteOperands, assert_lowered_as_evaluated, lowered
 
+import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.ir.graph import Graph
 from numbascan.ops.card import CARDS
@@ -198,6 +199,11 @@ def test_the_heat_equation_is_three_loops():
         (lambda m, k: m[..., ...], IndexError, "single ellipsis"),
         (lambda m, k: m[m > 0], TypeError, r"np.where\(mask, x, other\)"),
         (lambda m, k: m[True], TypeError, "truth value"),
+        (lambda m, k: m[np.array([True, False])], IndexError, "length 3 along axis 0, the mask 2"),
+        (lambda m, k: m[1, [True, False, True, False, False]], IndexError, "length 4 along axis 1, the mask 5"),
+        (lambda m, k: m[..., np.array([False] * 3)], IndexError, "length 4 along axis 1, the mask 3"),
+        (lambda m, k: m[None, np.array([[True] * 4] * 2)], IndexError, "length 3 along axis 0, the mask 2"),
+        (lambda m, k: m[:, np.array([True, False])].set(0.0), IndexError, "length 4 along axis 1, the mask 2"),
         (lambda m, k: m[k * 1.5], IndexError, "only integers"),
         (lambda m, k: m[1.5], IndexError, "only integers"),
         (lambda m, k: m[: k * 1.5], TypeError, "slice.*integer"),
@@ -250,3 +256,15 @@ def test_an_assignment_operator_binds_the_name_anew():
     y += 1
     assert y is not x
     np.testing.assert_array_equal(interpret(Graph((x.node,), (y.node, x.node)), [V])[0], V + 1)
+
+
+@pytest.mark.parametrize("mode", [None, "python"])
+def test_a_mask_is_as_long_as_the_axis(mode):
+    mask = [True, False, True]
+    f = ns.function([m := nt.dmatrix("m")], [m[mask].sum(axis=0), m[:, None, [False, True, True]].sum(), m[mask, 1:].set(0.0)], mode=mode)
+    expected = M[:, :3][mask].sum(axis=0), M[:, :3][:, None, [False, True, True]].sum(), np.where(np.outer(mask, [0, 1, 1]), 0.0, M[:, :3])
+    for found, wanted in zip(f(M[:, :3]), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-13)
+    for wrong in (M, M[:2, :3], M[:1, :3], M[:, :1]):
+        with pytest.raises(ValueError, match="the array before a mask in brackets"):
+            f(wrong)

@@ -5,6 +5,7 @@ import pytest
 from ops.functions import assert_as_numpy, inputs_for
 from ops.operands import ConcreteOperands, assert_lowered_as_evaluated, lowered
 
+import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.errors import TracerError
 from numbascan.ir.graph import Graph, substitute
@@ -132,6 +133,11 @@ CASES = {
                 np.linspace(v, v + 1, 3),
                 np.linspace(v[0], 2.0, 4, endpoint=False),
                 np.linspace(v, 1.0, 3, axis=-1),
+                np.linspace(v * 7, -3, 5, dtype="int64"),
+                np.linspace(v[1] * 9, v[0] * -9, 8, endpoint=False, dtype="int8"),
+                np.linspace(v.astype("float32"), -3.5, 4),
+                *np.linspace(v[0], v[1], 1, retstep=True),
+                *np.linspace(v[0], v[1], 0, endpoint=False, retstep=True),
             ),
             *(np.linspace(v[0], v[1], 1), np.logspace(v[0], v[2], 3), np.linspace(v[1], v[0], 2, retstep=True)),
         ],
@@ -311,3 +317,12 @@ def test_len_of_an_open_dimension_names_shape():
 def test_what_only_the_run_sees_is_refused_by_the_run(name, arrays, attrs, error, words):
     with pytest.raises(error, match=words):
         lowered(CARDS[name], arrays, attrs, known=False)
+
+
+@pytest.mark.parametrize("mode", [None, "python"])
+def test_a_shape_that_is_said_does_not_broadcast(mode):
+    said = ns.function([x := nt.dmatrix("x")], nt.specify_shape(x, (None, 3)) * 2, mode=mode)
+    np.testing.assert_array_equal(said(np.ones((20, 3))), np.full((20, 3), 2.0))
+    for columns in (1, 2, 4):
+        with pytest.raises(ValueError, match=rf"specify_shape: x has (shape \(.*, {columns}\)|length {columns} along axis 1).*must have"):
+            said(np.ones((20, columns)))
