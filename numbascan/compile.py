@@ -25,7 +25,9 @@ from .ir.ports import SCAN, loop_spec
 from .modes import Mode
 from .ops.card import Card
 from .ops.control import inlined
+from .ops.indexing import INDEX
 from .ops.lowering import Elementwise, View
+from .ops.shape import DIM
 from .oracle.debug import debug_run
 from .oracle.finite import finite_run
 from .oracle.interpret import interpret
@@ -57,6 +59,7 @@ class Program:
         self._last: tuple[Kernel, Sequence[Any]] | None = None
         self.specialise = specialise
         self._lengths = length_axes(graph)
+        self._rows_alone = rows_alone(graph)
         self._seen: dict[tuple[int, int], set[int]] = {}
         self._kernels: dict[tuple[tuple[Axes, ...], tuple[bool, ...]], Kernel] = {}
         self._quick: dict[Any, Kernel] = {}
@@ -160,9 +163,11 @@ class Program:
             if known is not None and known != dim:
                 name = self.graph.inputs[k].name or f"argument {k}"
                 raise ValueError(f"{self.name}: {name} has length {dim} along axis {axis}, where {known} was declared")
-            if known is None and dim <= SPECIALISED_DIM and (self.specialise or dim == 1) and (k, axis) not in self._lengths:
+            if known is None and dim == 1:  # must be known to broadcast
+                known = None if (k, axis) in self._rows_alone else 1
+            elif known is None and dim <= SPECIALISED_DIM and self.specialise and (k, axis) not in self._lengths:
                 seen = self._seen.setdefault((k, axis), set())
-                if dim == 1 or dim in seen or len(seen) < SPECIALISED_KINDS:  # one of 1 must be known to broadcast
+                if dim in seen or len(seen) < SPECIALISED_KINDS:
                     seen.add(dim)
                     known = dim
             axes.append(known)
@@ -318,7 +323,7 @@ def specialised(graph: Graph, kind: tuple[Axes, ...]) -> Graph:
 
 
 def length_axes(graph: Graph) -> frozenset[tuple[int, int]]:
-    """The (input, axis) pairs whose length is the length of a sequence: never compiled in."""
+    """The (input, axis) pairs whose length is the length of a sequence: not compiled in, unless it is 1."""
     position = {node: k for k, node in enumerate(graph.inputs)}
     found: set[tuple[int, int]] = set()
     for node in toposort(inlined(graph.outputs)):
@@ -326,6 +331,23 @@ def length_axes(graph: Graph) -> frozenset[tuple[int, int]]:
             for seq in loop_spec(node).seqs:
                 found |= {(position[leaf], 0) for leaf in _rows_behind(seq.outer) if leaf in position}
     return frozenset(found)
+
+
+def rows_alone(graph: Graph) -> frozenset[tuple[int, int]]:
+    """The (input, axis) pairs where rows are read by loops and by nothing else, so that not even a length of 1 says anything."""
+    users: dict[Node, list[Node]] = {}
+    for node in toposort(inlined(graph.outputs)):
+        for parent in dict.fromkeys(node.inputs):
+            users.setdefault(parent, []).append(node)
+
+    def reads_rows(node: Node, user: Node) -> bool:
+        if user.op is SCAN:
+            return sum(parent is node for parent in user.inputs) == sum(seq.outer is node for seq in loop_spec(user).seqs)
+        return user.op is DIM or (user.op is INDEX and all(reads_rows(user, later) for later in users.get(user, ())))
+
+    return frozenset(
+        (k, axis) for k, axis in length_axes(graph) if all(reads_rows(graph.inputs[k], user) for user in users.get(graph.inputs[k], ()))
+    )
 
 
 def _rows_behind(node: Node) -> set[Node]:

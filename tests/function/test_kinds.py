@@ -144,3 +144,43 @@ def test_functions_of_variables_take_what_they_declare(seed: int, not_compiled: 
         number = chance.choice([2, True, np.int32(3), np.array(4)])
         got = f(np.ones((rows, columns), chance.choice(["f8", "f4", ">f8"]), order), np.ones((rows, 1), "f4", order), number)
         assert [(part.dtype.name, part.ndim) for part in got] == [("float64", 2), ("float32", 2), ("float64", 1)]
+
+
+LENGTHS = [(5, 5), (1, 5), (5, 1), (1, 1), (40, 1), (1, 40), (40, 40), (1, 5)]
+
+
+def total_of_sums(x: Any, y: Any) -> Any:
+    return ns.scan(lambda row, s: s + row, sequences=x + y, outputs_info=np.float64(0), return_updates=False)
+
+
+def sum_beside_a_scan(x: Any, y: Any) -> Any:
+    return ns.scan(lambda row, s: s + row, sequences=x, outputs_info=np.float64(0), return_updates=False)[-1] + (x[::-1] + y)
+
+
+def array_in_a_step(x: Any, y: Any) -> Any:
+    return ns.scan(lambda row, s: s + (x * row + y).sum(), sequences=x, outputs_info=np.float64(0), return_updates=False)
+
+
+@pytest.mark.parametrize("mode", [None, "python"])
+@pytest.mark.parametrize(
+    "function, expected",
+    [
+        (total_of_sums, lambda x, y: np.cumsum(x + y)),
+        (sum_beside_a_scan, lambda x, y: x.sum() + (x[::-1] + y)),
+        (array_in_a_step, lambda x, y: np.cumsum([(x * row + y).sum() for row in x])),
+    ],
+)
+def test_sequences_of_one_row_broadcast(function: Callable[..., Any], expected: Callable[..., Any], mode: str | None) -> None:
+    x, y = nt.dvectors("x y")
+    for call in (ns.jit(function, mode=mode), ns.function([x, y], function(x, y), mode=mode)):
+        for n, m in LENGTHS:
+            a, b = np.arange(1.0, n + 1), np.arange(2.0, m + 2)
+            np.testing.assert_allclose(call(a, b), expected(a, b), rtol=1e-13)
+
+
+def test_the_number_of_rows_alone_is_no_kind_even_where_it_is_1(not_compiled: None) -> None:
+    x = nt.dmatrix("x")
+    total = ns.function([x], [ns.scan(lambda r, s: s + r, x[1:], np.zeros(3))[0], ns.map(lambda r: r * 2, x)[0]])
+    program = total._runner.program
+    kinds = {program._kind([np.ones((n, 3))]) for n in (1, 2, 5, 40)}
+    assert len(kinds) == 1
