@@ -41,7 +41,7 @@ class Operands(Protocol):
         ...
 
     def scalar(self, k: int) -> Index:
-        """Operand k, a scalar integer, as index arithmetic (an int where it is constant)."""
+        """Operand k, a scalar integer, as index arithmetic (an int where it is constant). One beyond int64 is the greatest of int64."""
         ...
 
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:

@@ -18,6 +18,7 @@ from .card import Card, apply
 from .lowering import Indices, Operands
 
 HOLE, ARRAY = "?", "array"
+_GREATEST = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +71,16 @@ def filled(nest: Any, values: Iterator[Any]) -> Any:
 
 def run_numbers(view: Operands, nest: Any, first: int) -> Any:
     """A nest without arrays as index arithmetic; the operands from number `first` on fill its holes."""
-    count = len(view.types) - first
-    return filled(nest, iter([view.scalar(first + k) for k in range(count)]))
+    return filled(nest, iter([_number(view, k) for k in range(first, len(view.types))]))
+
+
+def _number(view: Operands, k: int) -> Index:
+    """Operand k, which must be an int64."""
+    number = view.scalar(k)
+    if view.types[k].dtype == "uint64" and not isinstance(number, int):
+        message = f"an unsigned number is too large for a size or a shift: {_GREATEST} or more"
+        view.check(compare("<", number, _GREATEST), "OverflowError", message)
+    return number
 
 
 # arithmetic on dimensions that may be expressions -------------------------------------------------------------------

@@ -28,6 +28,8 @@ FIXED_LIMIT = 8  # elements of a constant array that stand in the text; a larger
 _THROUGH_INT64 = {name: Template(f"np.{name}(np.int64({{0}}))") for name in ("int8", "int16", "uint8", "uint16", "uint32")}
 _THROUGH_INT64["uint64"] = Template("float_to_uint64({0})")
 
+_AT_MOST_INT64 = Template("np.int64(min({0}, np.uint64(9223372036854775807)))")
+
 
 def cast(expr: Expr, dtype: str) -> Expr:
     """`expr` in another dtype; nothing where it has it already."""
@@ -152,6 +154,8 @@ class View:
         element = self.at(k)
         if isinstance(element, Literal):
             return int(element.value.real)
+        if element.dtype == "uint64":  # one beyond int64 stays beyond every axis, and does not count from the end
+            return Apply("int64", _AT_MOST_INT64, (element,))
         return cast(element, "int64")
 
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
