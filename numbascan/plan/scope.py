@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any  # noqa: TID251 - a card's attributes are of any type
 
+import numpy as np
+
 from ..ir.graph import toposort, users
 from ..ir.loops import ATOM, Apply, Expr, Index, Literal, Name, Template
 from ..ir.names import verbatim
@@ -36,10 +38,10 @@ def cast(expr: Expr, dtype: str) -> Expr:
     if expr.dtype == dtype:
         return expr
     if isinstance(expr, Literal) and not (dtype == "bool" or expr.dtype == "bool"):
-        if dtype.startswith(("float", "complex")) and not isinstance(expr.value, complex):
-            return Literal(dtype, float(expr.value))
-        if dtype.startswith("int") and isinstance(expr.value, int):
-            return Literal(dtype, expr.value)
+        is_real = dtype.startswith(("float", "complex")) and not isinstance(expr.value, complex)
+        if is_real or (dtype.startswith("int") and isinstance(expr.value, int)):
+            with np.errstate(over="ignore"):
+                return Literal(dtype, np.array(expr.value).astype(dtype).item())  # as rounded: it may be cast again
     if dtype == "bool":
         return Apply("bool", Template("bool({0})"), (expr,))
     if expr.dtype.startswith("complex") and not dtype.startswith("complex"):

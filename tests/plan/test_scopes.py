@@ -1,9 +1,12 @@
 """What is computed for one step stays with it."""
 
 import numpy as np
+import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan.ir.loops import Literal
+from numbascan.plan.scope import cast
 
 
 def test_an_element_read_in_a_step_and_in_the_step_within_it_is_two_elements():
@@ -70,3 +73,33 @@ def test_a_work_array_is_written_before_a_view_of_it_is_read():
     differences, is_three = step(sequences=x)
     np.testing.assert_array_equal(differences, np.diff((x & 6).reshape(7, 2, 15), axis=-1) * 0.1)
     np.testing.assert_array_equal(is_three, x == 3)
+
+
+NUMBERS = {"int64": (300, -129, 2**53 + 1, 2**40 + 3, 0), "float64": (0.1, -0.0, 1e300, 1e-50, 16777217.0, np.inf)}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize(("source", "number"), [(source, number) for source, numbers in NUMBERS.items() for number in numbers])
+def test_a_number_in_another_dtype_is_what_that_dtype_holds_of_it(source, number, dtype):
+    found = cast(Literal(source, number), dtype)
+    if source == "float64" and dtype.startswith("int"):
+        assert not isinstance(found, Literal)  # for the machine to say
+        return
+    with np.errstate(over="ignore"):
+        expected = np.array(number, source).astype(dtype)
+    assert found == Literal(dtype, expected.item())
+    assert np.signbit(np.real(found.value)) == np.signbit(expected.real)
+
+
+def test_numbers_that_a_step_writes_into_a_narrow_row_are_read_as_the_row_holds_them():
+    def program(x, k, y):
+        def step(x, z, k, y):
+            rows = nt.set_subtensor(x[0], 0.1), nt.set_subtensor(z[1], 0.1), nt.set_subtensor(k[0], np.int64(300))
+            return *rows, *(row * y for row in rows)
+
+        return ns.scan(step, outputs_info=[x, x + 0j, k, None, None, None], n_steps=2, non_sequences=y, return_updates=False)
+
+    arguments = np.ones(3, "float32"), np.ones(3, "int8"), np.ones(3)
+    for found, expected in zip(ns.jit(program)(*arguments), ns.jit(program, mode="python")(*arguments), strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
