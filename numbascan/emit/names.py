@@ -49,7 +49,7 @@ SPECIAL = ("digamma", "polygamma", "erfinv", "betaln")
 
 RANDOM = (
     *("random_bits", "random_normal", "uniform_of", "single_uniform_of", "exponential_of", "exact_log", "exact_exp", "exact_log1p"),
-    *("cauchy_of", "laplace_of", "logistic_of"),
+    *("cauchy_of", "laplace_of", "logistic_of", "normal_of"),
     *("random_gamma", "random_log_gamma", "random_poisson", "random_binomial", "random_below", "geometric_of"),
 )
 """In `numbascan.emit.random`: random numbers, and functions whose last bit is the same everywhere."""

@@ -122,6 +122,19 @@ def _searching(search: rejection.Search, accepted: Any, methods: Mapping[str, An
     return draw
 
 
+def _normal_by_parts(methods: Mapping[str, Any]) -> Any:
+    """The function that makes a single normal number, computing one part alone: what draws many ahead does without it."""
+    tail_of, is_outside, turned_to = methods["tail_of"], methods["is_outside"], methods["turned_to"]
+    inside, outside = methods["normal_inside"], methods["normal_outside"]
+
+    @njit(error_model="numpy")
+    def normal_of(word: Any) -> Any:
+        tail = tail_of(word)
+        return turned_to(word, outside(tail) if is_outside(tail) else inside(tail))
+
+    return normal_of
+
+
 def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method on Python's way: words overflow as they should."""
 
@@ -141,10 +154,12 @@ def _functions() -> dict[str, Any]:
     # what LLVM leaves as a call keeps SIMD out of the loop around it (a normal number in a loop: 32 ns, inlined 14); within rejection,
     # which SIMD does not take, a call is less code
     inlined, called = _compiled([draw_methods], forceinline=True), _compiled([draw_methods, rejection])
-    names = {name: called[name] for name in rejection.METHODS}
+    names = {name: called[name] for name in rejection.METHODS} | {"normal_of": _normal_by_parts(called)}
     return inlined | names | {name: _sampler(sampler, called) for name, sampler in rejection.SAMPLERS.items()}
 
 
 _FUNCTIONS = _functions()
 philox, normal_pair = _FUNCTIONS["philox"], _FUNCTIONS["normal_pair"]
+tail_of, is_outside, turned_to = _FUNCTIONS["tail_of"], _FUNCTIONS["is_outside"], _FUNCTIONS["turned_to"]
+normal_inside, normal_outside = _FUNCTIONS["normal_inside"], _FUNCTIONS["normal_outside"]
 globals().update((name, _FUNCTIONS[name]) for name in RANDOM)

@@ -16,11 +16,12 @@ from ..ops.random import (
     DRAW_PLACES,
     FEW,
     IN_RANGE,
-    ONE_BY_ONE,
+    NORMAL_OF,
     RANDOM_BITS,
     RANDOM_NORMAL,
     RANDOM_NORMALS,
     RANDOM_WORDS,
+    SINGLE,
     SINGLE_UNIFORM_OF,
     UNIFORM_OF,
     whole_draw,
@@ -97,14 +98,14 @@ class Stream:
         return as_dtype(op(SINGLE_UNIFORM_OF, self._words(shape)), dtype)
 
     def _normals(self, shape: Shape) -> Variable:
-        """Normal numbers of mean 0 and variance 1."""
-        return self._made(shape, RANDOM_NORMAL, RANDOM_NORMALS)
+        """Normal numbers of mean 0 and variance 1: a single one from its word, the elements of an array in pairs from two words."""
+        return self._made(shape, RANDOM_NORMAL, RANDOM_NORMALS) if shape else op(NORMAL_OF, self._words(shape))
 
     def _made(self, shape: Shape, one_by_one: Card, whole: Card) -> Variable:
-        """A draw of a shape. A single number is one of a long draw; rows too short for loops to draw ahead in them are drawn as a whole."""
+        """A draw of a shape. A single word is one of a long draw; rows too short for loops to draw ahead in them are drawn as a whole."""
         key, number = take(self)
         if not shape:
-            return op(one_by_one, *key, np.uint64(0), ONE_BY_ONE[one_by_one], number)
+            return op(one_by_one, *key, np.uint64(0), SINGLE, number)
         count = count_of(shape)
         if isinstance(count, int) and count > FEW and shape[-1] < SHORT:
             return reshape(Variable(whole_draw(whole, (key[0].node, key[1].node), number.node, count)), shape)

@@ -52,7 +52,7 @@ class RandomStream(Counts):
         return where((numbers >= high) & (low < high), low, numbers)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
-        """Normal numbers of mean `loc` and standard deviation `scale`, by the method of Box & Muller (1958)."""
+        """Normal numbers of mean `loc` and standard deviation `scale`: Wichura (1988) for one, Box & Muller (1958) for arrays."""
         shape, (loc, scale) = shaped(size, (loc, checked_scale("normal", scale)), "normal")
         kind = float_dtype(dtype, (loc, scale), "normal")
         return _moved(as_dtype(self._normals(shape), kind), loc, scale, kind)

@@ -54,14 +54,13 @@ def _words() -> np.ndarray:
 _POSITIONS = np.arange(6, dtype="uint64").reshape(2, 3)
 
 RANDOM_BITS = _drawn("random_bits", 5, "uint64", lambda: [((*_KEY, np.uint64(7), np.uint64(tag), _POSITIONS), {}) for tag in (0, 1)])
-RANDOM_NORMAL = _drawn("random_normal", 5, "float64", lambda: [((*_KEY, np.uint64(7), np.uint64(tag), _POSITIONS), {}) for tag in (0, 3)])
-# the tags of draws of one number: they are the positions of draw 0, so that four of them share a block. Two normals share two words, so
-# these are words that nothing else is made of
-ONE_BY_ONE = {RANDOM_BITS: np.uint64(2), RANDOM_NORMAL: np.uint64(3)}
+RANDOM_NORMAL = _drawn("random_normal", 5, "float64", lambda: [((*_KEY, np.uint64(7), np.uint64(tag), _POSITIONS), {}) for tag in (0, 1)])
+SINGLE = np.uint64(2)  # the tag of draws of one number: they are the positions of draw 0, so that four of them share a block
 UNIFORM_OF = _drawn("uniform_of", 1, "float64", lambda: [((_words(),), {})])
 SINGLE_UNIFORM_OF = _drawn("single_uniform_of", 1, "float64", lambda: [((_words(),), {})])
-EXPONENTIAL_OF, CAUCHY_OF, LAPLACE_OF, LOGISTIC_OF = (
-    _drawn(name, 1, "float64", lambda: [((_words(),), {})]) for name in ("exponential_of", "cauchy_of", "laplace_of", "logistic_of")
+EXPONENTIAL_OF, CAUCHY_OF, LAPLACE_OF, LOGISTIC_OF, NORMAL_OF = (
+    _drawn(name, 1, "float64", lambda: [((_words(),), {})])
+    for name in ("exponential_of", "cauchy_of", "laplace_of", "logistic_of", "normal_of")
 )
 
 

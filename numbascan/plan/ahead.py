@@ -1,13 +1,14 @@
 """Draws of one number a step are made for some steps at once.
 
-    # before: for t in range(n):                           # after: for t0 in range(0, n, 64):
-    #             y = f(y, random_normal(key, 0, 3, t))    #            t1 = min(t0 + 64, n)
-    #                                                      #            draws.normals_ahead(normal_ahead[:t1 - t0], key, 0, 3, t0, 1)
-    #                                                      #            for t in range(t0, t1):
-    #                                                      #                y = f(y, normal_ahead[t - t0])
+    # before: for t in range(n):                         # after: for t0 in range(0, n, 64):
+    #             y = f(y, random_bits(key, 0, 2, t))    #            t1 = min(t0 + 64, n)
+    #                                                    #            draws.words_ahead(word_ahead[:t1 - t0], key, 0, 2, t0, 1)
+    #                                                    #            for t in range(t0, t1):
+    #                                                    #                y = f(y, word_ahead[t - t0])
 
 A block of Philox, which the SIMD unit does not take, makes four words: one at a time uses each block four times, and its instructions
-keep what is made of the words out of the SIMD unit (a normal number in a step: 21 -> 7 ns). In tiles each lane has a column.
+keep what is made of the words out of the SIMD unit (a normal number in a step: 20 -> 8 ns). What makes normal numbers of single words is
+such a routine, too. In tiles each lane has a column.
 Not handled: draws in branches of a lazy choice, draws of which neither number nor position grows with the step.
 """
 
@@ -50,8 +51,8 @@ Places = dict[tuple[int, Apply], Load]  # where a draw is, by the loop that it s
 
 STEPS = 64  # drawn at once
 FEW = 4  # steps below which nothing is gained
-ROUTINES = {"word": "draws.words_ahead", "normal": "draws.normals_ahead"}
-_DRAW = re.compile(r"random_(bits|normal)\(")
+ROUTINES = {"random_bits": "draws.words_ahead", "random_normal": "draws.normals_ahead"}
+OF_WORDS = {"normal_of": "draws.single_normals_ahead"}  # what is made of a word, with the word
 _LEAST = Template("min({0}, {1})")
 _SUM, _DIFFERENCE, _PRODUCT, _CAST = "{0} + {1}", "{0} - {1}", "{0} * {1}", re.compile(r"np\.u?int64\(\{0\}\)")
 
@@ -70,9 +71,10 @@ def drawn_ahead(stmts: Sequence[Stmt], builder: Builder) -> list[Stmt]:
 
 @dataclass(frozen=True)
 class _Draw:
-    """A draw in a loop: its operands, the numbers from one step to the next, and the loop over lanes that it stands in."""
+    """A draw in a loop: what makes many, its operands, the numbers from one step to the next, and the loop over lanes that it stands in."""
 
     expr: Apply
+    routine: str
     operands: tuple[Index, ...]
     stride: int
     lanes: For | None
@@ -133,7 +135,7 @@ class _Ahead:
             array, part = (self._fresh(f"{hint}_{word}") for word in ("ahead", "part"))
             count = sub(stop, first)
             lets, names = self._operands(draw, t, first)
-            call = Call(ROUTINES[hint], (part, *names, repr(draw.stride)))
+            call = Call(draw.routine, (part, *names, repr(draw.stride)))
             if draw.lanes is None:
                 self.taken.append(Alloc(array, (steps,), dtype))
                 places[id(draw.lanes), draw.expr] = Load(dtype, array, (sub(t, first),))
@@ -176,15 +178,15 @@ class _Ahead:
     def _drawn_in(self, body: Sequence[Stmt], loop: For, lanes: For | None, changed: set[str]) -> Iterator[_Draw]:
         again = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and not stmt.is_new}
         lets = {stmt.name: stmt.value for stmt in body if isinstance(stmt, Let) and stmt.name not in again}
-        for expr in dict.fromkeys(_found(body)):
-            operands = tuple(_expanded(arg, lets) for arg in expr.args)
+        for expr, (routine, args) in dict(_found(body)).items():
+            operands = tuple(_expanded(arg, lets) for arg in args)
             stride = _slope(operands[-1], Name("int64", loop.name))
             room = 0 if lanes is None else self._room(operands, lanes)
             if stride is None or stride < 1 or _reads(operands, changed) or _reads(operands[:-1], {loop.name}):
                 continue
             if lanes is None or room:
                 self.operands |= lets.keys()
-                yield _Draw(expr, operands, stride, lanes, room)
+                yield _Draw(expr, routine, operands, stride, lanes, room)
 
     def _changed(self, loop: For) -> set[str]:
         """All that the passes of a loop give a value."""
@@ -214,15 +216,29 @@ def _piece(loop: For) -> dict[Index, int]:
     return found
 
 
-def _found(body: Sequence[Stmt]) -> Iterator[Apply]:
-    """The draws among the expressions of scalars and stores."""
+def _found(body: Sequence[Stmt]) -> Iterator[tuple[Apply, tuple[str, tuple[Index, ...]]]]:
+    """The draws among the expressions of scalars and stores, each with its routine and its operands."""
     stack = [part for stmt in body if isinstance(stmt, Let | Store) for part in parts_of(stmt)]
     while stack:
         expr = stack.pop()
-        if isinstance(expr, Apply) and _DRAW.match(expr.template.text):
-            yield expr
-        elif isinstance(expr, Apply):
-            stack += expr.args
+        if isinstance(expr, Apply):
+            drawn = _drawn(expr)
+            if drawn is not None:
+                yield expr, drawn
+            else:
+                stack += expr.args
+
+
+def _drawn(expr: Apply) -> tuple[str, tuple[Index, ...]] | None:
+    """The routine that makes many of a draw, or of what is made of its word, and the operands of the draw."""
+    name, word = _called(expr), expr.args[0] if expr.args else None
+    if name in OF_WORDS and isinstance(word, Apply) and _called(word) == "random_bits":
+        return OF_WORDS[name], word.args
+    return (ROUTINES[name], expr.args) if name in ROUTINES else None
+
+
+def _called(expr: Apply) -> str:
+    return expr.template.text.partition("(")[0]
 
 
 def _expanded(expr: Index, lets: Mapping[str, Index]) -> Index:

@@ -11,13 +11,17 @@ from numbascan.emit.routines import draws
 from numbascan.ops import draw_methods
 
 KEY = np.uint64(0x452821E638D01377), np.uint64(0xBE5466CF34E90C6C)
-ROUTINES = {"uint64": (draws.words_ahead, draw_methods.random_bits), "float64": (draws.normals_ahead, draw_methods.random_normal)}
+ROUTINES = {
+    "words": ("uint64", draws.words_ahead, draw_methods.random_bits),
+    "normals": ("float64", draws.normals_ahead, draw_methods.random_normal),
+    "single normals": ("float64", draws.single_normals_ahead, lambda *place: draw_methods.normal_of(draw_methods.random_bits(*place))),
+}
 
 
-@pytest.mark.parametrize("dtype", ROUTINES)
+@pytest.mark.parametrize("name", ROUTINES)
 @pytest.mark.parametrize("stride", [1, 2, 3, 4, 7])
-def test_routines_give_the_numbers_of_one_draw(dtype: str, stride: int) -> None:
-    into, method = ROUTINES[dtype]
+def test_routines_give_the_numbers_of_one_draw(name: str, stride: int) -> None:
+    dtype, into, method = ROUTINES[name]
     for first in (0, 1, 2, 3, 6, 2**40 + 5):
         for count in (0, 1, 2, 5, 32, 64, 127, 130, 300):
             found = np.empty((count, 3), dtype)[:, 1]
@@ -140,5 +144,5 @@ def test_what_is_drawn_ahead() -> None:
         texts[program] = f.source()
     assert [text.count("draws.") for text in texts.values()] == [1, 2, 2, 1, 2, 1, 1, 1]
     assert "normal_ahead[:" in texts[ends]
-    assert texts[walk].count("random_normal") == 0
-    assert "random_normal(" in texts[with_choice]  # a branch that is not taken draws nothing
+    assert texts[walk].count("normal_of") == 0
+    assert "normal_of(random_bits(" in texts[with_choice]  # a branch that is not taken draws nothing

@@ -166,10 +166,12 @@ def test_keys_of_loops_in_steps():
 # what follows -------------------------------------------------------------------------------------------------------
 
 
-def test_normal_numbers_made_of_two_words_are_independent():
-    """Each radius and angle gives two numbers of the stream: their squares, signs and tails, too."""
+@pytest.mark.parametrize("draw", ["one by one", "as an array"])
+def test_neighbouring_normal_numbers_are_independent(draw):
+    """In an array each radius and angle gives two numbers: their squares, signs and tails, too."""
     srng = nt.random.RandomStream(9)
-    pairs = ns.scan(lambda: srng.normal())(n_steps=1_000_000).reshape(-1, 2)
+    one_by_one, array = ns.scan(lambda: srng.normal()), ns.jit(lambda: srng.normal(size=1_000_000))
+    pairs = (one_by_one(n_steps=1_000_000) if draw == "one by one" else array()).reshape(-1, 2)
     grid = stats.norm.cdf(pairs) * 50
     counts = np.histogram2d(*grid.T, bins=50, range=[[0, 50]] * 2)[0]
     assert stats.chisquare(counts.reshape(-1)).pvalue > 1e-3

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 import numbascan as ns
 import numbascan.tensor as nt
@@ -97,13 +98,14 @@ def test_single_numbers_are_those_of_one_generator(mode):
 
 
 @pytest.mark.parametrize("mode", ["numba", "python"])
-def test_single_normal_numbers_are_made_of_words_of_their_own(mode):
+def test_a_single_normal_number_is_the_inverse_distribution_function_of_one_word(mode):
     srng = nt.random.RandomStream(77)
+    draw = ns.function([], srng.normal(), updates=srng.updates(), mode=mode)
     rows, updates = ns.scan(lambda: srng.normal(), n_steps=301)
     scanned = ns.function([], rows, updates=updates, mode=mode)
-    words = numpys((77, 1), 0, 602, tag=3)
-    expected = np.stack(draw_methods.normal_pair(words[::2], words[1::2]), axis=-1).reshape(-1)
-    np.testing.assert_array_equal(np.concatenate([scanned(), scanned()]), expected)
+    one, other = (numpys((77, k), 0, 602, tag=2) for k in (1, 2))
+    np.testing.assert_allclose(np.concatenate([scanned(), scanned()]), special.ndtri((other + 0.5) * 2.0**-64), rtol=1e-13)
+    np.testing.assert_array_equal([draw() for _ in range(9)], draw_methods.normal_of(one[:9]))
 
 
 def test_a_draw_of_a_traced_size():

@@ -1,6 +1,6 @@
 """No word of Philox is read by two draws. The numbers of a stream in every place are drawn by NumPy, and each read of a word is noted.
 
-Two normal numbers that are made together, of a radius and an angle, are the two parts of the same two words; nothing else reads these.
+Two elements of an array of normal numbers, which one draw makes of a radius and an angle, are the two parts of the same two words.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from numbascan.ops.random import FIXED, RANDOM_BITS, RANDOM_NORMAL, RANDOM_NORMA
 
 Word = tuple[int, ...]  # key, counter, which of four
 WHOLE, COSINE, SINE = "whole", "cosine", "sine"
+ARRAY = 0  # the last word of the counter of an array's words
 
 
 class Reads:
@@ -90,12 +91,12 @@ class Reads:
                 self._read(words, WHOLE)
 
     def twice(self) -> dict[Word, list[str]]:
-        """The words that were read more than once."""
-        return {
-            word: parts
-            for word, parts in self.parts.items()
-            if parts != [WHOLE] and sorted(parts) not in ([COSINE], [SINE], [COSINE, SINE])
-        }
+        """The words that were read more than once, by anything but the two elements of an array that are made of them."""
+        return {word: parts for word, parts in self.parts.items() if parts != [WHOLE] and not (word[5] == ARRAY and _is_of_pair(parts))}
+
+
+def _is_of_pair(parts: list[str]) -> bool:
+    return sorted(parts) in ([COSINE], [SINE], [COSINE, SINE])
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import special
 
 from .trees import Expr
 
@@ -43,14 +44,11 @@ class Stream:
     # draws ----------------------------------------------------------------------------------------------------------
 
     def _words(self, shape: tuple[int, ...], together: int = 1) -> Any:
-        """The words of a draw, a multiple of `together`. Draws of one number are the elements of one long draw, four to a block; those of
-        which two share their words of another one."""
+        """The words of a draw, those of an array a multiple of `together`. Draws of one number are the elements of one long draw."""
         number, count = self.number, _count(shape)
         self.number += 1
         if not shape:
-            block = np.random.Philox(key=self.key, counter=[number // 4, 0, 0, 1 + together]).random_raw(4)
-            first = number % 4 // together * together
-            return block[first : first + together]
+            return np.random.Philox(key=self.key, counter=[number // 4, 0, 0, 2]).random_raw(4)[number % 4]
         return np.random.Philox(key=self.key, counter=[0, 0, number, 0]).random_raw(-(-count // together) * together)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
@@ -60,14 +58,18 @@ class Stream:
         return _moved(base.reshape(shape), low, high - low, dtype)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Box & Muller: a radius from each even word; from the odd one an angle, of whole quarter turns and a part of one."""
-        shape = _shape(size, loc, scale)
+        """One by the inverse distribution function, from the smaller tail. Arrays by Box & Muller: a radius from each even word, from the
+        odd one an angle, of whole quarter turns and a part of one."""
+        shape, dtype = _shape(size, loc, scale), _dtype(loc, scale)
         words = self._words(shape, together=2)
+        if not shape:
+            above = int(words) >= 2**63
+            tail = ((2**64 - 1 - int(words) if above else int(words)) + 0.5) * 2.0**-64
+            return _moved(np.asarray(special.ndtri(tail) * (-1 if above else 1)), loc, scale, dtype)
         radius = np.sqrt(-2 * np.log(_open(words[::2])))
         turn = ((words[1::2] >> np.uint64(62)) + (_open(words[1::2] << np.uint64(2)) - 0.5)) * (np.pi / 2)
         pairs = np.stack([radius * np.cos(turn), radius * np.sin(turn)], axis=-1).reshape(-1)
-        base = pairs[: _count(shape)] if shape else pairs[(self.number - 1) % 2]
-        return _moved(base.reshape(shape), loc, scale, _dtype(loc, scale))
+        return _moved(pairs[: _count(shape)].reshape(shape), loc, scale, dtype)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         shape = _shape(size, scale)

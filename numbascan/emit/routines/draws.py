@@ -10,7 +10,7 @@ from numba.core import config
 
 from ...ops import draw_methods
 from ..memory import small_array
-from ..random import normal_pair, philox
+from ..random import is_outside, normal_inside, normal_outside, normal_pair, philox, tail_of, turned_to
 
 TILE = 64  # words between Philox, which SIMD does not take, and what it takes; they stay in the first cache
 
@@ -63,6 +63,32 @@ def normals_ahead(result: Any, k0: Any, k1: Any, number: Any, tag: Any, position
             result[k] = second[j] if (position + step * np.uint64(k)) & one else first[j]
 
 
+@njit(error_model="numpy")
+def single_normals_ahead(result: Any, k0: Any, k1: Any, number: Any, tag: Any, position: Any, stride: Any) -> None:
+    """Fills `result` with the normal numbers that words of a draw make one each, from `position` on, every `stride`-th.
+
+    All are computed as if they were in the middle of the distribution, then those that are not, side by side: 7 -> 3.5 ns a number.
+    """
+    word, place = small_array((TILE,), np.uint64), small_array((TILE,), np.int64)
+    tail, size = small_array((TILE,), np.float64), small_array((TILE,), np.float64)
+    for start in range(0, len(result), TILE):
+        count = min(TILE, len(result) - start)
+        words_ahead(word[:count], k0, k1, number, tag, position + np.uint64(stride) * np.uint64(start), stride)
+        for j in range((count + 7) & ~7):  # in SIMD: whole registers
+            tail[j] = tail_of(word[j])
+            size[j] = normal_inside(tail[j])
+        outside: Any = 0
+        for j in range(count):
+            place[outside], tail[outside] = j, tail[j]  # outside <= j
+            outside += np.int64(is_outside(tail[j]))
+        for k in range((outside + 7) & ~7):
+            tail[k] = normal_outside(tail[k])
+        for k in range(outside):
+            size[place[k]] = tail[k]
+        for j in range(count):
+            result[start + j] = turned_to(word[j], size[j])
+
+
 @njit
 def words_into(result: Any, k0: Any, k1: Any, number: Any, count: Any = 0) -> None:
     """Fills `result` with the words of a draw."""
@@ -87,3 +113,4 @@ def _in_python(method: Any) -> Any:
 
 if vars(config)["DISABLE_JIT"]:  # NUMBA_DISABLE_JIT=1: Python runs generated code
     globals().update(words_ahead=_in_python(draw_methods.random_bits), normals_ahead=_in_python(draw_methods.random_normal))
+    globals().update(single_normals_ahead=_in_python(lambda *operands: draw_methods.normal_of(draw_methods.random_bits(*operands))))
