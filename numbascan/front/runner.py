@@ -90,6 +90,7 @@ class Runner:
 
     def _into(self, values: Sequence[Any], out: list[np.ndarray]) -> list[np.ndarray]:
         """Results in the caller's arrays: whole, or their first rows where a loop ended early."""
+        values = [_apart(value, out) for value in values]
         raw = self.program(values, [array if array.ndim else None for array in out] + [None] * len(self._targets))
         for value, array in zip(raw, out, strict=False):
             if not array.ndim:
@@ -99,6 +100,12 @@ class Runner:
         ]
         new = zip(raw[len(out) :], self._outputs[len(out) :], strict=True)
         return [*written, *(np.array(value, dtype) for value, (dtype, _) in new)]
+
+
+def _apart(value: Any, arrays: Sequence[np.ndarray]) -> Any:
+    """`value`, copied if writing into `arrays` would change it while later steps still read it."""
+    overlaps = isinstance(value, np.ndarray) and any(np.may_share_memory(value, array) for array in arrays)
+    return value.copy() if overlaps else value
 
 
 def as_captured(arrays: Mapping[Node, np.ndarray]) -> list[np.ndarray]:

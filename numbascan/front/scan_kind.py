@@ -86,7 +86,7 @@ class CompiledScan:
             results = self.runner.run([*values, *self.arrays] if self.arrays else values, None, key)
         else:
             arrays = self.checked_out(out)
-            results = self.runner.run([_apart(value, arrays) for value in (*values, *self.arrays)], arrays)
+            results = self.runner.run([*values, *self.arrays], arrays)
         return self._assembled(results)
 
     def prepare(self, values: list[Any]) -> None:
@@ -125,12 +125,6 @@ def _is_made_here(node: Node, known: Collection[Node], mark: int) -> bool:
 
 def _nodes(variables: Sequence[Variable]) -> list[Node]:
     return [variable.node for variable in variables]
-
-
-def _apart(value: Any, arrays: Sequence[np.ndarray]) -> Any:
-    """`value`, copied if writing into `arrays` would change it while later steps still read it."""
-    overlaps = isinstance(value, np.ndarray) and any(np.may_share_memory(value, array) for array in arrays)
-    return value.copy() if overlaps else value
 
 
 def _check_out(label: str, array: Any, type_: TensorType) -> None:

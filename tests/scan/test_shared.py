@@ -134,3 +134,17 @@ def test_a_random_draw_while_tracing_is_refused():
 
     with pytest.raises(TypeError, match=r"step .*draws random numbers.*pass them as a sequence"):
         ns.scan(step, outputs_info=0.0, n_steps=3)
+
+
+@pytest.mark.parametrize("mode", [None, "python"])
+@pytest.mark.parametrize("size", [5, 40])
+def test_results_may_be_written_where_a_shared_variable_has_its_value(size, mode):
+    add = ns.scan(lambda x: x + weights.sum() * weights[0], mode=mode)
+    grow = ns.scan(lambda s: (s + weights[0], {weights: weights + 1}), mode=mode)
+    x, start = np.arange(10.0, 10 + size), np.arange(1.0, size + 1)
+    weights = ns.shared(start)
+    np.testing.assert_array_equal(add(x, out=weights.get_value(borrow=True)), x + start.sum())
+    weights.set_value(start)
+    found = grow(outputs_info=10.0, n_steps=size, out=weights.get_value(borrow=True))
+    np.testing.assert_array_equal(found, 10 + np.cumsum(start))
+    np.testing.assert_array_equal(weights.get_value(), start + size)
