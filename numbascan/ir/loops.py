@@ -23,9 +23,15 @@ class Expr:
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
-    """A number."""
+    """A number. One that is printed otherwise is another one: -0.0 is not 0.0."""
 
     value: complex | float | int | bool
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and (self.dtype, self.value, str(self.value)) == (other.dtype, other.value, str(other.value))
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.ir.loops import Apply
+from numbascan.ir.loops import Apply, Literal
 from numbascan.plan import blocks
 
 LENGTHS = (0, 1, 255, 256, 257, 1000)
@@ -170,3 +170,27 @@ def test_a_routine_reads_what_the_step_before_has_written(n):
     row, w = np.abs(rng.normal(size=(2, 600)))
     for found, expected in zip(ns.jit(products)(X[:n], row, w / 600), ns.jit(products, mode="python")(X[:n], row, w / 600), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+def of_zeros(x):
+    """Two numbers that no state waits for, apart in the sign of a zero alone."""
+    return ns.scan(
+        lambda x, a, b: (0.1 * a * np.arctan2(0.0, x) + 0.2, 0.1 * b * np.arctan2(-0.0, x) + 0.2),
+        sequences=-np.abs(x),
+        outputs_info=[1.0, 1.0],
+        return_updates=False,
+    )
+
+
+def test_a_negative_zero_is_another_number():
+    for found, expected in zip(ns.jit(of_zeros)(X), ns.jit(of_zeros, mode="python")(X), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("number", [0.0, complex(1.0, 0.0)])
+def test_expressions_of_zeros_of_both_signs_differ(number):
+    dtype = "complex128" if isinstance(number, complex) else "float64"
+    assert Literal(dtype, number) == Literal(dtype, number)
+    assert hash(Literal(dtype, number)) == hash(Literal(dtype, number))
+    assert Literal(dtype, number) != Literal(dtype, number.conjugate() if dtype == "complex128" else -number)
+    assert Literal("float64", 1.0) != Literal("float32", 1.0)
