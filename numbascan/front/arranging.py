@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import TracerError
 from ..ir.node import constant_value
 from ..ops.shape import ROLL
 from ..ops.sized import sized
@@ -129,7 +130,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Variable:
     if known.size > 1:
         length = x.type.shape[place]
         if length is None:
-            raise TypeError(
+            raise TracerError(
                 f"np.repeat: one number for each element needs a fixed length, that of {x!r} is not{at_line()}; give one number"
             )
         places: Any = np.repeat(np.arange(length), np.asarray(known, dtype="int64"))

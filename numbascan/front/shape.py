@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import TracerError
 from ..ops.dims import common_dim, dim_node
 from ..ops.of_shape import of_shape
 from ..ops.reshape import reshaped
@@ -141,7 +142,7 @@ def squeeze(a: Any, axis: Any = None) -> Variable:
     x = as_variable(a)
     if axis is None:
         if None in x.type.shape:
-            raise TypeError(f"np.squeeze of {x!r}{at_line()}: whether a dimension is 1 only the run knows; say which, as in axis=0")
+            raise TracerError(f"np.squeeze of {x!r}{at_line()}: whether a dimension is 1 only the run knows; say which, as in axis=0")
         axis = tuple(k for k, length in enumerate(x.type.shape) if length == 1)
     axes = axes_of(axis, x.ndim, "np.squeeze")
     return op(SQUEEZE, x, axis=tuple(sorted(axes))) if axes else x
