@@ -8,7 +8,7 @@ from ops.operands import ConcreteOperands, assert_lowered_as_evaluated, lowered
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.errors import TracerError
-from numbascan.ir.graph import Graph, substitute
+from numbascan.ir.graph import Graph, close, substitute
 from numbascan.ir.node import constant, constant_value, new_input
 from numbascan.ops.card import CARDS
 from numbascan.ops.dims import dim_node
@@ -221,12 +221,23 @@ def test_a_fixed_dimension_is_a_number_and_an_open_one_is_traced():
     assert (x * rows).dtype == np.float32  # as with x.shape[0] in NumPy
 
 
-def test_a_dimension_is_asked_of_the_value_that_has_it_first():
+def test_a_dimension_belongs_to_its_own_variable_while_a_graph_is_built():
     x, y = nt.dmatrix("x"), nt.dvector("y")
     derived = np.tanh(x * 2 + 1).T[1:, None].sum(axis=0, keepdims=True)
-    assert dim_node(derived.node, 2) is dim_node(x.node, 0)
-    assert dim_node((y + 1)[:, None].node, 0) is dim_node(y.node, 0)
-    assert dim_node(y[1:].node, 0) is not dim_node(y.node, 0)
+    for variable, axis in ((derived, 2), ((y + 1)[:, None], 0), (y[1:], 0)):
+        assert dim_node(variable.node, axis).inputs == (variable.node,)
+
+
+def test_a_dimension_is_asked_of_the_value_that_has_it_first_once_a_graph_is_closed():
+    x, y = nt.dmatrix("x"), nt.dvector("y")
+    derived = np.tanh(x * 2 + 1).T[1:, None].sum(axis=0, keepdims=True)
+    asked = [(derived, 2), ((y + 1)[:, None], 0), (y[1:], 0)]
+    graph = close([x.node, y.node], [dim_node(variable.node, axis) for variable, axis in asked])
+    x_arg, y_arg = graph.inputs
+    first, second, third = graph.outputs
+    assert first is dim_node(x_arg, 0)
+    assert second is dim_node(y_arg, 0)
+    assert third is not second
 
 
 def test_sizes_that_become_known_make_types_definite():
