@@ -6,7 +6,7 @@ COUNTING = ("int_floor_divide", "int_remainder", "binomial_split", "fewest_slots
 """Those of the next that sizes are computed with."""
 
 SCALARS = (
-    *("sign", "floor_divide", "remainder", "int_fmod", "int_power", "int_reciprocal"),
+    *("sign", "floor_divide", "remainder", "int_fmod", "int_square", "int_power", "int_reciprocal"),
     *("left_shift", "right_shift", "heaviside", "float_to_uint64"),
     *COUNTING,
     *("complex_square", "complex_divide", "complex_reciprocal", "complex_sign", "complex_power"),

@@ -154,6 +154,12 @@ def int_reciprocal(x: Any) -> Any:
 
 
 @_scalar
+def int_square(x: Any) -> Any:
+    """x * x, modulo the width of x."""
+    return wrapping_mul(x, x)
+
+
+@_scalar
 def int_power(x: Any, n: Any) -> Any:
     """x**n by squaring, modulo the width of x. Raises ValueError for n < 0."""
     if n < 0:

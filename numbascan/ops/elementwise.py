@@ -325,7 +325,8 @@ SQUARE = elementwise(
     np.square,
     by_kind(
         iuf=Template("{0}**2", POWER, (ATOM,)),
-        uint64=Template("np.uint64({0}**2)", ATOM, (ATOM,)),  # Numba makes it int64
+        int64=call("int_square({0})"),  # Numba's own does not wrap, and makes int64 of uint64
+        uint64=call("int_square({0})"),
         c=call("complex_square({0})"),
     ),
     partials=lambda out, x: (mul(2, x),),
