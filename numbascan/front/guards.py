@@ -13,7 +13,7 @@ import pickle
 import random
 import types
 import weakref
-from collections.abc import Callable, Iterator, KeysView, Mapping
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,13 @@ _mro = operator.attrgetter("__mro__")
 
 
 class Guards:
-    """The reads of one function, made when it is traced. `hold()` is asked before every call, by any thread."""
+    """The reads of one function, made when it is traced. `hold()` is asked before every call, by any thread.
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        reach = Reach(fn)
+    classes: those of its arguments, whose methods it may call.
+    """
+
+    def __init__(self, fn: Callable[..., Any], classes: Iterable[type] = ()) -> None:
+        reach = Reach(fn, classes)
         self.generators = reach.generators
         self.array_names = {id(array): name for array, name in reach.arrays}
         self.arrays = [(array, _bytes(array)) for array, _ in reach.arrays if not array.dtype.hasobject]

@@ -11,6 +11,7 @@ import abc
 import array
 import builtins
 import contextvars
+import ctypes
 import dis
 import functools
 import importlib.util
@@ -41,10 +42,12 @@ _BY_NAME = (getattr, hasattr, vars, dir, operator.attrgetter, operator.methodcal
 _BY_GLOBAL_NAME = (globals, eval, exec)
 _OPENERS = frozenset(map(id, _BY_NAME))
 _GLOBAL_OPENERS = frozenset(map(id, _BY_GLOBAL_NAME))
-_OPENING_NAMES = frozenset({"__dict__", "__getattribute__", "__slots__", *(function.__name__ for function in _BY_NAME)})
+_OPENING_NAMES = frozenset(
+    {"__dict__", "__getattribute__", "__slots__", "format", "format_map", *(function.__name__ for function in _BY_NAME)}
+)
 _GLOBAL_OPENING_NAMES = frozenset({"__globals__", *(function.__name__ for function in _BY_GLOBAL_NAME)})
 
-_BUFFERS = (bytearray, array.array, memoryview)
+_BUFFERS = (bytearray, array.array, memoryview, ctypes.Array, ctypes.Structure, ctypes.Union, ctypes._SimpleCData)
 _GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 COMPARED = frozenset({bool, int, str, bytes, range})
 """Besides numbers with fractions: what has nothing inside, and is the same where it is equal."""
@@ -54,14 +57,14 @@ _LIBRARY_PARTS = ("__wrapped__", "fwd", "bwd", "options", "_defaults", "py_func"
 """Where what ns.jit, ns.scan, Numba and their like make keeps what is the user's."""
 _SIMPLE = {np.ndarray, OrderedDict, defaultdict, weakref.ref, contextvars.ContextVar, *CONTAINERS, *_BUFFERS, *PARTS}
 """Classes whose objects have nothing but content."""
-_BARE = _SIMPLE | {object, bool, int, float, complex, str, bytes, types.SimpleNamespace, abc.ABC, typing.Generic, typing.Protocol}
+_BARE = _SIMPLE | {object, bool, int, float, complex, str, bytes, abc.ABC, typing.Generic, typing.Protocol}
 """Classes whose methods read no attributes by themselves."""
 
 
 class Reach:
-    """What a function can read. Lists of what is to be watched, by kind."""
+    """What a function can read, and methods of the classes of its arguments. Lists of what is to be watched, by kind."""
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[..., Any], classes: Iterable[type] = ()) -> None:
         self.functions: list[types.FunctionType] = []
         self.objects: list[Any] = []
         self.containers: list[Any] = []
@@ -80,7 +83,7 @@ class Reach:
         self.spaces = [self._builtins, self._modules]
         self._seen: dict[int, Any] = {}
         self._package = _package_of(fn)
-        self._todo: list[tuple[Any, str]] = [(fn, "")]
+        self._todo: list[tuple[Any, str]] = [(fn, ""), *((cls, "") for cls in classes)]
         while self._todo:
             self._look(*self._todo.pop())
             if not self._todo:
@@ -103,7 +106,9 @@ class Reach:
         self._seen[id(value)] = value
         self._is_open |= id(value) in _OPENERS
         self._are_globals_open |= id(value) in _GLOBAL_OPENERS
-        if isinstance(value, types.FunctionType):
+        if kind in weakref.ProxyTypes:
+            self._add(_behind(value), name=name)
+        elif isinstance(value, types.FunctionType):
             self._look_at_function(value)
         elif isinstance(value, types.ModuleType):
             self._look_at_module(value)
@@ -115,6 +120,7 @@ class Reach:
             self._look_at_content(value, name)
             self._add(*(getattr(value, part) for cls in kind.__mro__ for part in PARTS.get(cls, ())), name=name)
             if isinstance(value, types.BuiltinFunctionType):
+                self._is_open |= value.__name__ in _OPENING_NAMES
                 self._look_at_foreign(value)
             elif kind not in _SIMPLE:
                 self._look_at_object(value)
@@ -209,6 +215,14 @@ class Reach:
 
     def _is_ours(self, value: Any) -> bool:
         return _is_ours(value, self._package)
+
+
+def _behind(proxy: Any) -> Any:
+    """What a weak proxy stands for; None if that is gone."""
+    try:
+        return proxy.__init__.__self__
+    except (AttributeError, ReferenceError):
+        return None
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

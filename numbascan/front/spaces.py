@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,9 @@ CONTAINERS: tuple[type, ...] = (
     type({}.keys()),
     type({}.values()),
     type({}.items()),
+    type(OrderedDict().keys()),
+    type(OrderedDict().values()),
+    type(OrderedDict().items()),
 )
 MAPPINGS = (dict, types.MappingProxyType)
 
@@ -101,6 +104,9 @@ def items(container: Any) -> tuple[Any, ...]:
     """What a container holds, keys first. Methods that a class of the user has for that play no part."""
     if isinstance(container, defaultdict):
         return (*dict.keys(container), *dict.values(container), container.default_factory)
+    if isinstance(container, OrderedDict):  # has an order of its own
+        keys = tuple(OrderedDict.__iter__(container))
+        return (*keys, *(dict.get(container, key) for key in keys))
     if isinstance(container, dict):
         return (*dict.keys(container), *dict.values(container))
     if isinstance(container, types.MappingProxyType):

@@ -27,6 +27,7 @@ from ..ops.card import PLACE
 from ..ops.shape import DIM
 from .entry import type_of
 from .guards import Guards, random_state
+from .tree import classes_in, flatten
 from .variable import CAPTURE, Variable
 
 
@@ -118,7 +119,8 @@ def trace(
 
     Raises TypeError if `fn` draws random numbers while it is traced: they would be frozen.
     """
-    guards = Guards(fn) if bind else None
+    classes = classes_in(flatten((tuple(arguments), keywords), [])) if bind else set()
+    guards = Guards(fn, classes) if bind else None
     before = random_state(guards)
     mark = next_serial()
     arrays = {} if arrays is None else arrays
@@ -143,7 +145,7 @@ def trace(
             "give that a generator of its own"
         )
     if guards is not None and not guards.hold():
-        guards = Guards(fn)  # what the function itself changed (a list it appends to) is no reason to trace it again
+        guards = Guards(fn, classes)  # what the function itself changed (a list it appends to) is no reason to trace it again
     return TraceResult(value, mark, arrays, guards)
 
 

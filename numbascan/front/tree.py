@@ -102,6 +102,14 @@ def n_leaves(structure: Structure) -> int:
     return sum(map(n_leaves, structure[2]))
 
 
+def classes_in(structure: Structure) -> set[type]:
+    """The classes of named tuples in a structure."""
+    if isinstance(structure, str):
+        return set()
+    cls, _, children = structure
+    return set().union({cls} - {tuple, list, dict}, *map(classes_in, children))
+
+
 def paths(structure: Structure, root: str = "") -> list[str]:
     """A name for each leaf: the root, then keys, field names and positions.
 

@@ -4,6 +4,7 @@ import array
 import collections
 import contextvars
 import copy
+import ctypes
 import dataclasses
 import enum
 import fractions
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 import types
+import typing
 import weakref
 
 import numpy as np
@@ -801,6 +803,158 @@ def a_row_of_a_structured_array():
 def the_value_of_a_shared_variable_read_while_tracing():
     rate = ns.shared(2.0)
     return lambda x: x * float(rate.get_value()), lambda: rate.set_value(3.0)
+
+
+@case
+def the_order_of_an_ordered_dict():
+    table = collections.OrderedDict(a=2.0, b=3.0)
+    return lambda x: x * next(iter(table.values())), lambda: table.move_to_end("a")
+
+
+@case
+def the_order_of_a_view_of_an_ordered_dict():
+    table = collections.OrderedDict(a=2.0, b=3.0)
+    values = table.values()
+    return lambda x: x * next(iter(values)), lambda: table.move_to_end("a")
+
+
+@case
+def an_attribute_that_a_format_names():
+    obj, shown = Plain(speed=2.0), "{.speed}"
+    return lambda x: x * float(shown.format(obj)), setting(obj, speed=3.0)
+
+
+@case
+def an_attribute_that_a_bound_format_names():
+    obj, shown = Plain(speed=2.0), "{.speed}".format
+    return lambda x: x * float(shown(obj)), setting(obj, speed=3.0)
+
+
+@case
+def a_namespace_that_is_compared():
+    one, other = types.SimpleNamespace(count=1), types.SimpleNamespace(count=1)
+    return lambda x: x * 2 if one == other else x, setting(one, count=2)
+
+
+@case
+def a_namespace_that_is_shown():
+    space = types.SimpleNamespace(count=1)
+    return lambda x: x * len(repr(space)), setting(space, count=100)
+
+
+HELD = []
+
+
+def held_proxy(value):
+    """A proxy of what is held elsewhere."""
+    HELD.append(value)
+    return weakref.proxy(value)
+
+
+@case
+def an_attribute_behind_a_proxy():
+    obj = fresh(rate=2.0)()
+    proxy = held_proxy(obj)
+    return lambda x: x * proxy.rate, setting(type(obj), rate=3.0)
+
+
+@case
+def a_method_behind_a_proxy():
+    rates = [2.0]
+    obj = fresh(scaled=lambda self, x: x * rates[0])()
+    proxy = held_proxy(obj)
+    return lambda x: proxy.scaled(x), lambda: rates.append(rates.pop() + 1)
+
+
+@case
+def a_list_behind_a_proxy():
+    values = type("Values", (list,), {})([2.0])
+    proxy = held_proxy(values)
+    return lambda x: x * proxy[0], lambda: values.append(values.pop() + 1)
+
+
+@case
+def a_function_behind_a_proxy():
+    def scaled(x):
+        return x * scaled.rate
+
+    scaled.rate = 2.0
+    proxy = held_proxy(scaled)
+    return lambda x: proxy(x), setting(scaled, rate=3.0)
+
+
+@case
+def an_array_of_c():
+    values = (ctypes.c_double * 2)(2.0, 3.0)
+    return lambda x: x * values[0], lambda: values.__setitem__(0, 5.0)
+
+
+@case
+def an_array_of_c_that_numpy_reads():
+    values = (ctypes.c_double * 2)(2.0, 3.0)
+    return lambda x: x * np.ctypeslib.as_array(values).sum(), lambda: values.__setitem__(0, 5.0)
+
+
+@case
+def a_number_of_c():
+    number = ctypes.c_double(2.0)
+    return lambda x: x * number.value, setting(number, value=3.0)
+
+
+@case
+def a_struct_of_c():
+    made = type("Made", (ctypes.Structure,), {"_fields_": [("rate", ctypes.c_double)]})(2.0)
+    return lambda x: x * made.rate, setting(made, rate=3.0)
+
+
+class State(typing.NamedTuple):
+    y: typing.Any
+
+    def scaled(self):
+        return State(self.y * state_rate())
+
+    @property
+    def moved(self):
+        return self.y + self.shift
+
+
+def state_rate():
+    return RATE
+
+
+State.shift = 1.0
+
+
+def through(compiled, call):
+    return lambda s: call(compiled, s)
+
+
+ARGUMENT_FACES = {
+    "jit": lambda f: ns.jit(lambda s: f(s), mode="python"),
+    "nest": lambda f: through(ns.jit(lambda d: f(d["a"][1]), mode="python"), lambda g, s: g({"a": [1.0, s]})),
+    "keyword": lambda f: through(ns.jit(lambda *, s: f(s), mode="python"), lambda g, s: g(s=s)),
+    "grad": lambda f: through(ns.grad(lambda s: f(s)), lambda g, s: g(s).y),
+    "vjp": lambda f: through(ns.jit(lambda s: f(s), mode="python"), lambda g, s: ns.vjp(g, s)[1](1.0)[0].y),
+    "state": lambda f: through(ns.scan(lambda s: State(f(s))), lambda g, s: g(outputs_info=s, n_steps=2, mode="python").y),
+    "scan now": lambda f: through(
+        lambda s: State(f(s)), lambda g, s: ns.scan(g, outputs_info=s, n_steps=2, mode="python", return_updates=False).y
+    ),
+    "constant": lambda f: through(
+        ns.scan(lambda y, s: y + f(s)), lambda g, s: g(outputs_info=0.0, non_sequences=s, n_steps=2, mode="python")
+    ),
+}
+
+
+@pytest.mark.parametrize("reads", [lambda s: s.scaled().y, lambda s: s.moved * s.moved], ids=["method", "property"])
+@pytest.mark.parametrize("face", ARGUMENT_FACES)
+def test_what_methods_of_a_named_tuple_read_is_seen_at_the_next_call(face, reads, monkeypatch):
+    call = ARGUMENT_FACES[face](reads)
+    before = call(State(1.5))
+    monkeypatch.setitem(globals(), "RATE", 3.0)
+    monkeypatch.setattr(State, "shift", 2.0)
+    after = ARGUMENT_FACES[face](lambda s: reads(s))(State(1.5))
+    assert not np.array_equal(before, after), "the case changes nothing"
+    np.testing.assert_array_equal(call(State(1.5)), after)
 
 
 @pytest.mark.parametrize("name", CASES)
