@@ -46,9 +46,11 @@ def test_another_dtype_layout_or_rank_of_the_same_shape() -> None:
 
 def test_numbers_of_several_kinds() -> None:
     half = ns.jit(lambda x: x * 0.5)
-    for x in (3.0, 3.0, 3, 3, np.float32(3), True, 2**63, 3.0):
+    for x in (3.0, 3.0, 3, 3, np.float32(3), True, np.uint64(2**63), 3.0):
         assert half(x) == x * 0.5
         assert half(x) == x * 0.5
+        with pytest.raises(OverflowError, match="out of bounds for int64"):
+            half(2**63)
 
 
 def test_a_captured_array_that_changes() -> None:
