@@ -100,26 +100,26 @@ class Reach:
         self._todo += [(value, name) for value in values]
 
     def _look(self, value: Any, name: str) -> None:
-        kind = type(value)
-        if kind in _PLAIN or (isinstance(value, (np.generic, np.dtype)) and not isinstance(value, np.void)) or id(value) in self._seen:
+        kind = type(value)  # the real one: proxies say that they are what they stand for
+        if kind in _PLAIN or (issubclass(kind, (np.generic, np.dtype)) and not issubclass(kind, np.void)) or id(value) in self._seen:
             return
         self._seen[id(value)] = value
         self._is_open |= id(value) in _OPENERS
         self._are_globals_open |= id(value) in _GLOBAL_OPENERS
         if kind in weakref.ProxyTypes:
             self._add(_behind(value), name=name)
-        elif isinstance(value, types.FunctionType):
+        elif issubclass(kind, types.FunctionType):
             self._look_at_function(value)
-        elif isinstance(value, types.ModuleType):
+        elif issubclass(kind, types.ModuleType):
             self._look_at_module(value)
-        elif isinstance(value, type):
+        elif issubclass(kind, type):
             self._look_at_class(value)
-        elif isinstance(value, _GENERATORS):
+        elif issubclass(kind, _GENERATORS):
             self.generators.append(value)
         else:
             self._look_at_content(value, name)
             self._add(*(getattr(value, part) for cls in kind.__mro__ for part in PARTS.get(cls, ())), name=name)
-            if isinstance(value, types.BuiltinFunctionType):
+            if issubclass(kind, types.BuiltinFunctionType):
                 self._is_open |= value.__name__ in _OPENING_NAMES
                 self._look_at_foreign(value)
             elif kind not in _SIMPLE:
@@ -127,24 +127,25 @@ class Reach:
 
     def _look_at_content(self, value: Any, name: str) -> None:
         """Elements of arrays, items of containers, and what stands behind references."""
-        if isinstance(value, np.ndarray):
+        kind = type(value)
+        if issubclass(kind, np.ndarray):
             self.arrays.append((value, name))
             if value.dtype.hasobject:
                 self._add(*value.ravel().tolist())
-        elif isinstance(value, CONTAINERS):
+        elif issubclass(kind, CONTAINERS):
             self.containers.append(value)
             children = items(value)
-            labels = children[: len(children) // 2] if isinstance(value, MAPPINGS) else range(len(children))
+            labels = children[: len(children) // 2] if issubclass(kind, MAPPINGS) else range(len(children))
             self._todo += [(child, f"{name}_{label}") for label, child in zip(cycle(labels), children) if type(child) not in _PLAIN]
-        elif isinstance(value, _BUFFERS):
+        elif issubclass(kind, _BUFFERS):
             self.buffers.append(value)
-        elif isinstance(value, np.void):
+        elif issubclass(kind, np.void):
             self.like_arrays.append(value)
-        elif isinstance(value, contextvars.ContextVar):
+        elif issubclass(kind, contextvars.ContextVar):
             self.contexts.append(value)
             with suppress(LookupError):
                 self._add(value.get())
-        elif isinstance(value, weakref.ref):
+        elif issubclass(kind, weakref.ref):
             self.references.append(value)
             self._add(value())
 
@@ -174,6 +175,7 @@ class Reach:
     def _look_at_module(self, module: types.ModuleType) -> None:
         if self._is_ours(module):
             self.spaces.append(Space(module, self.attributes))
+            self._add(type(module))
         else:
             self._look_at_foreign(module)
 
@@ -193,7 +195,7 @@ class Reach:
     def _look_at_object(self, value: Any) -> None:
         """An object of a class that the user wrote, or a package."""
         kind = type(value)
-        if isinstance(value, SharedVariable):
+        if issubclass(kind, SharedVariable):
             self.shared.append(value)
         elif _root_of(kind) in ("numbascan", "numba"):
             if isinstance(space_of(value), dict):
@@ -206,7 +208,7 @@ class Reach:
                 self.spaces.append(Space(value, self.attributes, bool(foreign)))
             if members := slots_of(kind):
                 self.spaces.append(Space(value, self.attributes, bool(foreign), members))
-            if foreign and hasattr(kind, "__array__") and not isinstance(value, np.ndarray):
+            if foreign and hasattr(kind, "__array__") and not issubclass(kind, np.ndarray):
                 self.like_arrays.append(value)
 
     def _look_at_foreign(self, value: Any) -> None:
@@ -288,5 +290,6 @@ def _is_ours(value: Any, package: str) -> bool:
         return False
     if module.split(".")[0] == package:
         return True
-    file = code.co_filename if code is not None else vars(sys.modules.get(module, types)).get("__file__")
+    home = value if isinstance(value, types.ModuleType) else sys.modules.get(module)  # a module need not be known to Python
+    file = code.co_filename if code is not None else getattr(home, "__dict__", {}).get("__file__")
     return not (file or "").startswith(_FOREIGN)

@@ -239,7 +239,7 @@ def name_nodes(names: dict[str, Any], mark: int) -> None:
     for name, value in names.items():
         if isinstance(value, Variable):
             _name(value.node, name, mark)
-        elif isinstance(value, np.ndarray) and value.dtype == object:  # np.array([x, y]) of traced values
+        elif issubclass(type(value), np.ndarray) and value.dtype == object:  # np.array([x, y]) of traced values
             for index, part in np.ndenumerate(value):
                 if isinstance(part, Variable):
                     _name(part.node, "_".join((name, *map(str, index))), mark)

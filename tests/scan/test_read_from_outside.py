@@ -907,6 +907,51 @@ def a_struct_of_c():
     return lambda x: x * made.rate, setting(made, rate=3.0)
 
 
+@case
+def an_object_that_says_it_is_a_list():
+    obj = fresh(rate=2.0, __class__=property(lambda self: list))()
+    return lambda x: x * obj.rate, setting(type(obj), rate=3.0)
+
+
+@case
+def an_object_that_says_it_is_an_array():
+    obj = fresh(rate=2.0, __class__=property(lambda self: np.ndarray))()
+    return lambda x: x * obj.rate, setting(type(obj), rate=3.0)
+
+
+def hidden_module(text):
+    """A module that Python does not know by name."""
+    made = types.ModuleType("made_by_hand")
+    exec(text, vars(made))
+    return made
+
+
+@case
+def an_attribute_of_a_module_made_by_hand():
+    module = hidden_module("rate = 2.0")
+    return lambda x: x * module.rate, setting(module, rate=3.0)
+
+
+@case
+def a_class_of_a_module_made_by_hand():
+    obj = hidden_module("class Made:\n    rate = 2.0").Made()
+    return lambda x: x * obj.rate, setting(type(obj), rate=3.0)
+
+
+@case
+def a_method_of_a_module_made_by_hand():
+    module = hidden_module("rate = 2.0\nclass Made:\n    def scaled(self, x): return x * rate")
+    obj = module.Made()
+    return lambda x: obj.scaled(x), setting(module, rate=3.0)
+
+
+@case
+def the_class_of_a_module():
+    rates = {"rate": 2.0}
+    lazy = type("Lazy", (types.ModuleType,), {"__getattr__": lambda self, name: rates[name]})("lazy")
+    return lambda x: x * lazy.rate, lambda: rates.update(rate=3.0)
+
+
 class State(typing.NamedTuple):
     y: typing.Any
 
