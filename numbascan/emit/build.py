@@ -34,6 +34,7 @@ def imported(path: Path, name: str) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # Numba looks the function's module up when it saves machine code
+    make_contexts()
     with ExitStack() as stack:
         stack.enter_context(global_compiler_lock)  # nobody else compiles meanwhile
         for change in (_deep_recursion, *(_shortcuts() if is_tried() else ())):
@@ -118,6 +119,13 @@ def _types_found_once() -> Any:
         return found[key]
 
     return _changed(BaseFunction, get_call_type=get_call_type)
+
+
+def make_contexts() -> None:
+    """Has Numba make its contexts, if it has not yet. Before its compiler lock is taken: whoever asks for them holds a lock of their own
+    and waits for that one, as another thread may at the same time."""
+    for context in ("typing_context", "target_context"):
+        getattr(cpu_target, context)
 
 
 @cache

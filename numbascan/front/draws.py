@@ -79,8 +79,8 @@ class Stream:
 
         A scan whose number of steps is itself a variable is not among them: its own updates, which `ns.scan` returns, say it.
         """
-        pending = list(self.pending.items())  # another thread may draw meanwhile
-        return {state: new for state, new in pending if all(shared_of(node) is not None for node in free_inputs([new.node]))}
+        pending = self.pending.copy()  # at once: another thread may draw meanwhile
+        return {state: new for state, new in pending.items() if all(shared_of(node) is not None for node in free_inputs([new.node]))}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: seed {self._seed}>"

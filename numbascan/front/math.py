@@ -126,7 +126,7 @@ def positive(x: Any) -> Variable:
     """+x, which is x; TypeError for bool, as in NumPy."""
     x = as_variable(x)
     ufunc_loop(np.positive)(x.type)
-    return x
+    return cast(x, x.type.dtype)  # of a Python number, too, an element of an array
 
 
 # dtypes, rounding, parts --------------------------------------------------------------------------------------------

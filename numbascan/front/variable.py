@@ -144,6 +144,9 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     def __abs__(self) -> Any:
         return self._as_own_kind(np.absolute(self))
 
+    def __pos__(self) -> Any:
+        return self._as_own_kind(np.positive(self))
+
     def __round__(self, ndigits: int | None = None) -> Any:
         rounded = METHODS["round"](self, ndigits or 0)
         # as Python does with one number

@@ -1,7 +1,8 @@
 """What a card says of its derivatives, applied to one node: dtypes, broadcasting and masks are seen to here, once.
 
 A cotangent may carry a mask: it counts only where the mask holds, and what stands elsewhere may be NaN. `np.where(x > 0, np.log(x), 0)` so
-gives 0 for x <= 0, not 0 * inf. The mask goes along with elementwise work of one shape, and is applied before anything else.
+gives 0 for x <= 0, not 0 * inf. The mask goes along with elementwise work of one shape, and with broadcasting that may turn out to be
+none; it is applied before anything else.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from ..ir.node import Node
 from ..ops.algebra import broadcast_to, call, cast, dims_of, is_one, mul, neg, same_dims, sum_to, total, where, zeros_like
 from ..ops.card import Card, Gate, at_line
 from ..ops.lowering import Elementwise
+from ..ops.shape import BROADCAST_TO
+from ..ops.sum_to import SUM_TO
 from .sparse import summed
 
 
@@ -61,7 +64,7 @@ def pulled(node: Node, cotangents: Sequence[Cotangent | None], needed: Collectio
         return _pulled_elementwise(node, card, cotangent, needed)
     if card.vjp is None:
         raise no_derivative(node, card.no_gradient or "none is known")
-    shared, is_elementwise = scalar_mask(cotangents), isinstance(card.lower, Elementwise)
+    shared, is_elementwise = scalar_mask(cotangents), isinstance(card.lower, Elementwise) or card is BROADCAST_TO
     found: Sequence[Node | None] = card.vjp(node, *(None if one is None else one.realised() for one in cotangents))
     result: list[Cotangent | None] = []
     for k, (operand, value) in enumerate(zip(node.inputs, found, strict=True)):
@@ -69,6 +72,8 @@ def pulled(node: Node, cotangents: Sequence[Cotangent | None], needed: Collectio
             result.append(None)
             continue
         mask = _carried(cotangents[0].mask, operand, node) if is_elementwise and cotangents[0] is not None else shared
+        if card is SUM_TO and cotangents[0] is not None and cotangents[0].mask is not None:
+            mask = broadcast_to(cotangents[0].mask, dims_of(operand))
         result.append(Cotangent(fitted(value, operand), mask))
     return result
 

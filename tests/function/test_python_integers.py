@@ -72,3 +72,9 @@ def test_an_update_takes_the_dtype_of_its_shared_variable(mode: str | None) -> N
     with pytest.raises(OverflowError, match="300 is out of bounds for int8"):
         step(non_sequences=[300], n_steps=2)
     assert count.get_value() == -7
+
+
+def test_plus_of_a_python_number_is_one_and_np_positive_of_it_is_not() -> None:
+    w = np.float32(1.5)
+    for f in (lambda a, b: +a * b, lambda a, b: np.positive(a) * b):
+        assert ns.scan(f)(non_sequences=[0.7, w], n_steps=1).dtype == f(0.7, w).dtype

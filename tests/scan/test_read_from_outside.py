@@ -137,7 +137,8 @@ def a_module_imported_by_the_function():
 
 @case
 def a_module_with_names_of_its_own_making():
-    made = module_of("table = {'rate': 2.0}\ndef __getattr__(name): return table[name]", "lazy_module_of_a_test")
+    text = "table = {'rate': 2.0}\ndef __getattr__(name):\n    if name in table: return table[name]\n    raise AttributeError(name)"
+    made = module_of(text, "lazy_module_of_a_test")
     return lambda x: x * made.rate, lambda: made.table.update(rate=3.0)
 
 
