@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from ..ir.bodies import all_nodes, bodies
 from ..ir.graph import toposort
 from ..ir.node import ITEM, Node
-from ..ir.ports import SCAN, loop_spec
+from ..ir.ports import SCAN, LoopSpec, loop_spec
 from ..ops.algebra import is_float
 from ..ops.card import Card
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, rule_of
@@ -120,13 +120,19 @@ def drawn_results(node: Node, active: set[Node], drawn: set[Node]) -> Sequence[b
 def _drawn_in_loop(loop: Node, active: set[Node], drawn: set[Node]) -> Sequence[bool]:
     """Which results of a loop come from draws with values from outside that are `active`, or from those that are `drawn` there."""
     spec = loop_spec(loop)
-    if spec.mit_mots:
-        return [False] * len(loop.types)
-    recurrences = [(state.reads, state.write) for state in spec.states] + [((carry.read,), carry.write) for carry in spec.carries]
     ports = [(seq.outer, read) for seq in spec.seqs for read in seq.reads] + [(port.outer, port.read) for port in spec.non_seqs]
     ports += [(state.initial, read) for state in spec.states for read in state.reads]
     ports += [(carry.shared, carry.read) for carry in spec.carries]
     starts, counts = {read for outer, read in ports if outer in active}, {read for outer, read in ports if outer in drawn}
+    behind = drawn_writes(spec, starts, counts)
+    return [output in behind for output in spec.inner_outputs()] if not spec.mit_mots else [False] * len(loop.types)
+
+
+def drawn_writes(spec: LoopSpec, starts: set[Node], counts: set[Node]) -> set[Node]:
+    """The values in a step that come from draws with `starts` as parameters, at any step, or from `counts`, which are drawn."""
+    if spec.mit_mots:
+        return set()
+    recurrences = [(state.reads, state.write) for state in spec.states] + [((carry.read,), carry.write) for carry in spec.carries]
     outputs = spec.inner_outputs()
     order = toposort(outputs)
     while True:
@@ -134,7 +140,7 @@ def _drawn_in_loop(loop: Node, active: set[Node], drawn: set[Node]) -> Sequence[
         more = {read for reads, write in recurrences if write in inside for read in reads} - starts
         counted = {read for reads, write in recurrences if write in behind for read in reads} - counts
         if not more and not counted:
-            return [output in behind for output in outputs]
+            return behind
         starts, counts = starts | more, counts | counted
 
 

@@ -41,6 +41,7 @@ from ..ops.algebra import (
 )
 from ..ops.card import apply
 from ..ops.history import HISTORY
+from ..ops.random import REJECTED
 from ..ops.rows import is_window
 from .chains import in_cheap_order
 from .checkpoint import Checkpointed, needs_rows
@@ -49,7 +50,8 @@ from .kept import kept_values
 from .mit_mots import buffered_cotangents
 from .products import Product, factors_of, split_products
 from .recurrence import Recurrence, with_untouched
-from .reverse import reaching, refuse_drawn
+from .reverse import drawn_writes, reaching, refuse_drawn
+from .rules import no_derivative
 from .schedule import shifted
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
@@ -127,6 +129,7 @@ class _Backward:
         above: dict[int, Node] = {}  # by place among the writes: what stands for the cotangent of the write
         writes = self._writes()
         given = [one.rows or one.last for one in self.recurrences] + self.trace_rows
+        self._refuse_drawn([writes[k] for k, value in enumerate(given) if value is not None], set(wanted))
         alive = [k for k, value in enumerate(given) if value is not None and writes[k] in active]
         found: dict[Node, Node] = {}
         while True:
@@ -139,6 +142,13 @@ class _Backward:
                 refuse_drawn([writes[k] for k in above], [(one.reads, one.write) for one in self.recurrences if one.write in active])
                 self.above = above
                 return found
+
+    def _refuse_drawn(self, results: list[Node], wanted: set[Node]) -> None:
+        """NullGradientError for a result that comes from whole numbers that some step drew with what derivatives are asked for."""
+        behind = drawn_writes(self.spec, wanted, set())
+        for write in results:
+            if write in behind:
+                raise no_derivative(write, REJECTED)
 
     def cotangents(self) -> list[Node | None]:
         """The cotangents of the outer inputs."""

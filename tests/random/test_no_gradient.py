@@ -84,3 +84,35 @@ def test_what_does_not_come_through_a_draw_counts(name):
     expected = ns.jit(lambda p: slope(other, p) * 1.0)(0.4)
     assert ns.grad(lambda p: cost(one, p))(0.4) == pytest.approx(expected)
     assert ns.jvp(lambda p: cost(third, p), (0.4,), (1.0,))[1] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("cost", [lambda rows: rows[-1], lambda rows: rows.sum()], ids=["last", "sum"])
+@pytest.mark.parametrize("more", [lambda total, count: total * 1.5 + count, lambda total, count: total + np.cos(count)])
+def test_real_states_that_only_read_counts_drawn_by_earlier_steps(more, cost):
+    rng = nt.random.RandomStream(7)
+
+    def f(p):
+        def step(total, count, p):
+            return more(total, count), rng.poisson(p)
+
+        return cost(ns.scan(step, outputs_info=[1.0, 0], non_sequences=p, n_steps=3, return_updates=False)[0])
+
+    for given in (f, ns.jit(f)):
+        with pytest.raises(NullGradientError):
+            ns.vjp(given, 3.0)[1](1.0)
+    with pytest.raises(NullGradientError):
+        ns.grad(f)(3.0)
+    with pytest.raises(NullGradientError):
+        ns.jvp(f, (3.0,), (1.0,))
+
+
+def test_real_states_that_read_counts_drawn_without_the_parameter_have_derivatives():
+    rng = nt.random.RandomStream(7)
+
+    def f(p):
+        def step(total, count, p):
+            return total * p + count, rng.poisson(3.0)
+
+        return ns.scan(step, outputs_info=[1.0, 0], non_sequences=p, n_steps=1, return_updates=False)[0][-1]
+
+    assert ns.vjp(f, 3.0)[1](1.0)[0] == 1.0
