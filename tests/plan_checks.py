@@ -252,7 +252,7 @@ def _check_way(way: Way, graph: Graph, stages: Mapping[str, Plan], arguments: Se
         ]
         try:
             found = run(made, [*arguments, *out])
-        except TooLong:
+        except (TooLong, NotImplementedError):  # a routine that only machine code can run
             return 0
         except Exception as error:
             raise PlanError(f"{way}, {word}: {type(error).__name__}: {error}\n{module_text(made.function)}") from error
