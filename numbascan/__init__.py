@@ -19,20 +19,20 @@ from .errors import (
     UnusedInputError,
 )
 from .front.control import py_step
-from .front.custom_vjp import custom_vjp
-from .front.decorator import ScanFunction
-from .front.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
+from .front.derivatives.custom_vjp import custom_vjp
+from .front.derivatives.of_functions import grad, hessian, jacobian, jvp, value_and_grad, vjp
+from .front.derivatives.of_variables import Lop, Rop
+from .front.derivatives.verify_grad import verify_grad
 from .front.function import Function, function
-from .front.gradients import Lop, Rop
-from .front.scan import scan
-from .front.scan_returns import until
+from .front.scan.returns import until
+from .front.scan.scan import scan
+from .front.scan.scan_function import ScanFunction
+from .front.scan.variants import filter, foldl, foldr, map, reduce, scan_checkpoints
 from .front.shared import SharedVariable, shared
 from .front.show import draw, show
 from .front.structure import ScanArgs
 from .front.transforms import jit
 from .front.variable import Variable
-from .front.verify import verify_grad
-from .front.views import filter, foldl, foldr, map, reduce, scan_checkpoints
 from .front.vmap import vmap
 from .modes import Mode
 

@@ -31,10 +31,10 @@ from .ops.shape import DIM
 from .oracle.debug import debug_run
 from .oracle.finite import finite_run
 from .oracle.interpret import interpret
-from .oracle.turns import steps_run_again
+from .oracle.recomputed_steps import steps_run_again
 from .plan.builder import RESERVED as OF_PYTHON
 from .plan.plan import Plan, plan
-from .plan.save_mem import split_row_reads
+from .plan.storage.save_mem import split_row_reads
 from .profile import Profile
 from .rewrite.pipeline import MOVING, rewritten
 from .types import TensorType

@@ -6,20 +6,19 @@ NumPy's own functions lead to the same place: `nt.tanh(x)` and `np.tanh(x)` are 
 
 from typing import TYPE_CHECKING, Any
 
-from .front import random as random
-from .front.arranging import *
-from .front.averages import *
+from .front.constructors import *
 from .front.control import ifelse as ifelse
-from .front.creation import *
-from .front.gradients import *
-from .front.indexing import *
-from .front.joining import *
-from .front.linalg import *
-from .front.math import *
-from .front.reductions import *
-from .front.shape import *
+from .front.derivatives.of_variables import *
+from .front.numpy.arranging import *
+from .front.numpy.averages import *
+from .front.numpy.creation import *
+from .front.numpy.indexing import *
+from .front.numpy.joining import *
+from .front.numpy.linalg import *
+from .front.numpy.math import *
+from .front.numpy.reductions import *
+from .front.numpy.shape import *
 from .front.shared import SharedVariable as SharedVariable
-from .front.tensor import *
 from .front.variable import Variable as Variable
 
 if TYPE_CHECKING:  # most names are made from tables, which type checkers do not read

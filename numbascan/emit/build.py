@@ -21,8 +21,8 @@ from numba.core.pythonapi import PythonAPI
 from numba.core.registry import cpu_target
 from numba.core.types.functions import BaseFunction
 
-from . import long_functions, plain_locals
-from .object_code import NDARRAY, is_tried
+from .inside import long_functions, plain_locals
+from .inside.object_code import NDARRAY, is_tried
 
 CACHE_LINE = 64  # bytes
 
@@ -45,7 +45,7 @@ def imported(path: Path, name: str) -> Any:
 
 def _shortcuts() -> tuple[Callable[[], Any], ...]:
     """Changes of Numba while it compiles a kernel, for versions whose inside is known."""
-    from .allocation import short_np_empty
+    from .inside.allocation import short_np_empty
 
     load_declarations()
     binding.add_symbol(NDARRAY, id(np.ndarray))

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from . import object_code
+from .inside import object_code
 
 MADE_BETWEEN_COLLECTIONS = 1_000_000  # objects; about 100 MB
 

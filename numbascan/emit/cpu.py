@@ -10,8 +10,8 @@ from ..ir.loops import Argument, Call, Fail, Function, walk
 from ..ir.names import WORD
 from .in_lanes import with_lanes
 from .names import MEMORY, RANDOM, ROUTINES, SCALARS, SPECIAL, THREADS, VECMATH, WRAPPING
-from .parts import Part, parts_of
 from .text import statements
+from .thread_ranges import Part, parts_of
 
 HELPERS = {
     **{"memory": MEMORY, "random": RANDOM, "scalars": SCALARS, "special": SPECIAL, "threads": THREADS, "vecmath": VECMATH},
@@ -112,8 +112,8 @@ def _imports(function: Function, body: str) -> list[str]:
     for module, names in HELPERS.items():
         used = sorted(called.intersection(names))
         if used:
-            lines.append(f"from numbascan.emit.{module} import {', '.join(used)}")
+            lines.append(f"from numbascan.emit.runtime.{module} import {', '.join(used)}")
     routines = {stmt.routine for stmt in walk(function.body) if isinstance(stmt, Call) and not stmt.routine.startswith("np.")}
     modules = sorted({routine.split(".")[0] for routine in routines})
-    lines += [f"from numbascan.emit.routines import {', '.join(modules)}"] if modules else []
+    lines += [f"from numbascan.emit.runtime.routines import {', '.join(modules)}"] if modules else []
     return lines

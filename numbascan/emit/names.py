@@ -14,7 +14,7 @@ SCALARS = (
     *("complex_sin", "complex_cos", "complex_tan", "complex_sinh", "complex_cosh", "complex_tanh"),
     *("complex_arcsin", "complex_arccos", "complex_arcsinh", "complex_arccosh"),
 )
-"""In `numbascan.emit.scalars`: plain arithmetic and math.*, for njit and cuda.jit."""
+"""In `numbascan.emit.runtime.scalars`: plain arithmetic and math.*, for njit and cuda.jit."""
 
 FUNCTIONS = (
     *("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "pow", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
@@ -30,26 +30,26 @@ def in_lanes(name: str) -> str:
 
 
 VECMATH = (*FUNCTIONS, *map(in_lanes, FUNCTIONS), "add_any_order")
-"""In `numbascan.emit.vecmath`: vectorised in loops that can be."""
+"""In `numbascan.emit.runtime.vecmath`: vectorised in loops that can be."""
 
 WRAPPING = ("wrapping_add", "wrapping_sub", "wrapping_mul")
-"""In `numbascan.emit.wrapping`."""
+"""In `numbascan.emit.runtime.wrapping`."""
 
 MEMORY = ("small_array", "lanes")
-"""In `numbascan.emit.memory`."""
+"""In `numbascan.emit.runtime.memory`."""
 
 THREADS = ("in_threads",)
-"""In `numbascan.emit.threads`."""
+"""In `numbascan.emit.runtime.threads`."""
 
 ROUTINES = ("draws", "lapack", "linalg", "recurrences", "small", "sorting", "spectral", "triangles")
-"""Modules in `numbascan.emit.routines`."""
+"""Modules in `numbascan.emit.runtime.routines`."""
 
 SPECIAL = ("digamma", "polygamma", "erfinv", "betaln")
-"""In `numbascan.emit.special`: SciPy's machine code, for the CPU."""
+"""In `numbascan.emit.runtime.special`: SciPy's machine code, for the CPU."""
 
 RANDOM = (
     *("random_bits", "random_normal", "uniform_of", "single_uniform_of", "exponential_of", "exact_log", "exact_exp", "exact_log1p"),
     *("cauchy_of", "laplace_of", "logistic_of", "normal_of"),
     *("random_gamma", "random_log_gamma", "random_poisson", "random_binomial", "random_below", "geometric_of"),
 )
-"""In `numbascan.emit.random`: random numbers, and functions whose last bit is the same everywhere."""
+"""In `numbascan.emit.runtime.random`: random numbers, and functions whose last bit is the same everywhere."""

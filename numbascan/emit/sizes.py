@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.loops import Alias, Alloc, For, Function, Index, Let, Return, Stmt, names_in, walk
+from .inside.object_code import import_numba
 from .names import COUNTING
-from .object_code import import_numba
 from .text import expression
 
 LONGER = 1000  # steps more, to see what grows
@@ -110,7 +110,7 @@ def known_functions() -> dict[str, Any]:
 def _helpers() -> dict[str, Any]:
     """The functions of numbers that generated code calls."""
     import_numba()
-    from . import scalars
+    from .runtime import scalars
 
     return {name: getattr(scalars, name).py_func for name in COUNTING}
 

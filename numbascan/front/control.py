@@ -12,7 +12,7 @@ from ..ir.graph import close, toposort
 from ..ir.node import CONSTANT, ITEM, Node, constant_value, next_serial, outputs_of
 from ..ops.control import if_else_outputs, py_call_node
 from ..types import show_shape
-from .scan_build import broadcast
+from .scan.trace import broadcast
 from .tracing import close_over, current_mark, current_mode, describe, is_tracing, trace
 from .tree import alike, flatten, unflatten
 from .tree import describe as describe_structure

@@ -25,8 +25,8 @@ from ..ir.node import CONSTANT, INPUT, ITEM, Node, new_input, next_serial
 from ..modes import Mode
 from ..ops.card import PLACE
 from ..ops.shape import DIM
+from .captures.guards import Guards, random_state
 from .entry import type_of
-from .guards import Guards, random_state
 from .tree import classes_in, flatten
 from .variable import CAPTURE, Variable
 

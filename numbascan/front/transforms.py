@@ -20,12 +20,12 @@ from ..ir.graph import Graph, close, free_inputs, substitute
 from ..ir.node import Node, constant, new_input
 from ..modes import Mode, as_mode
 from ..types import TensorType
-from .draw_scopes import DrawGuards, call_draws
+from .captures.guards import Guards
 from .graph_mode import mode_of
-from .guards import Guards
-from .kinds import Kinds, prepared, quick_key, sequence_axes, small_type, without
+from .random.draw_scopes import DrawGuards, call_draws
 from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
+from .specialisation import Kinds, prepared, quick_key, sequence_axes, small_type, without
 from .tracing import in_mode, refuse_leaked, trace
 from .tree import Structure, flatten, paths, unflatten
 from .variable import Variable, as_variable

@@ -18,7 +18,7 @@ from ..ir.node import Node, constant, constant_value
 from ..ops.card import Card, apply, at_line, card_named
 from ..ops.lowering import Elementwise
 from ..types import TensorType, dtype_name
-from .nearest import refuse
+from .numpy.nearest import refuse
 
 GREATEST_FLOAT = int(np.finfo(np.float64).max)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .derivatives import Transformed, transform
-from .scan import scan
+from .derivatives.of_functions import Transformed, transform
+from .scan.scan import scan
 from .transforms import Jitted
 from .tree import Keys, Structure, flatten, unflatten
 from .variable import Variable, as_variable

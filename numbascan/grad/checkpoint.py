@@ -41,14 +41,28 @@ from ..ops.algebra import (
     zeros_like,
 )
 from ..ops.card import apply
+from ..ops.checkpoint_schedule import BLOCK, THINNED_STRIDE, TURNS
 from ..ops.history import HISTORY
-from ..ops.rows import window
-from ..ops.schedule import BLOCK, THINNED_STRIDE, TURNS
-from ..ops.sized import filled, sized
+from ..ops.row_checks import window
+from ..ops.runtime_attributes import filled, sized
 from ..ops.thinned import THINNED
+from .checkpoint_nodes import (
+    ROOT,
+    Schedule,
+    as_int,
+    bytes_of,
+    ceil_div,
+    greatest,
+    int_node,
+    least,
+    named,
+    row_dims,
+    row_like,
+    schedule,
+    shifted,
+)
 from .mapped import closed_loop
 from .recurrence import Recurrence
-from .schedule import ROOT, Schedule, as_int, bytes_of, ceil_div, greatest, int_node, least, named, row_dims, row_like, schedule, shifted
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 

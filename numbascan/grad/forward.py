@@ -11,7 +11,7 @@ from ..ir.ports import SCAN
 from ..ops.algebra import is_float
 from ..ops.card import Card
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL
-from ..ops.links import DISCONNECTED
+from ..ops.gradient_identities import DISCONNECTED
 from ..ops.random import REJECTED
 from .choice_rule import choice_tangents
 from .reverse import drawn_results

@@ -19,7 +19,7 @@ from ..ir.ports import SCAN, Carry, LoopSpec, MitMot, Seq, State, Trace, loop_sp
 from ..ir.respecialise import settled
 from ..ops.algebra import broadcast_to, concatenate, dims_of, incremented, is_zero, rows, sub, terms_of, total
 from ..ops.control import inlined, with_bodies
-from ..ops.sized import HOLE
+from ..ops.runtime_attributes import HOLE
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 

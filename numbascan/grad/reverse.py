@@ -11,7 +11,7 @@ from ..ir.ports import SCAN, LoopSpec, loop_spec
 from ..ops.algebra import is_float
 from ..ops.card import Card
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, rule_of
-from ..ops.links import DISCONNECTED, ZERO_GRAD
+from ..ops.gradient_identities import DISCONNECTED, ZERO_GRAD
 from ..ops.random import REJECTED
 from .mit_mots import without_mit_mots
 from .rules import Cotangent, accumulated, no_derivative, pulled, scalar_mask

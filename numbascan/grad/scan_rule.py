@@ -42,9 +42,10 @@ from ..ops.algebra import (
 from ..ops.card import apply
 from ..ops.history import HISTORY
 from ..ops.random import REJECTED
-from ..ops.rows import is_window
+from ..ops.row_checks import is_window
 from .chains import in_cheap_order
 from .checkpoint import Checkpointed, needs_rows
+from .checkpoint_nodes import shifted
 from .cotangent_rows import split_last
 from .kept import kept_values
 from .mit_mots import buffered_cotangents
@@ -52,7 +53,6 @@ from .products import Product, factors_of, split_products
 from .recurrence import Recurrence, with_untouched
 from .reverse import drawn_writes, reaching, refuse_drawn
 from .rules import no_derivative
-from .schedule import shifted
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 

@@ -11,9 +11,9 @@ from itertools import combinations
 
 from ..ir.node import Node
 from ..ops.algebra import add, is_zero, total, zeros_like
+from ..ops.index_entries import Spec
 from ..ops.indexing import INC_SUBTENSOR, SET_SUBTENSOR
-from ..ops.sized import ARRAY, HOLE, SizedCard, sized
-from ..ops.spec import Spec
+from ..ops.runtime_attributes import ARRAY, HOLE, SizedCard, sized
 
 
 def summed(terms: Sequence[Node]) -> Node:

@@ -112,8 +112,8 @@ def dims_of(x: Node) -> tuple[Node, ...]:
 
 def broadcast_to(x: Node, dims: Sequence[Node | int]) -> Node:
     """`x` broadcast to a shape; itself where it has it."""
+    from .runtime_attributes import sized
     from .shape import BROADCAST_TO
-    from .sized import sized
 
     nodes = tuple(node_of(dim) for dim in dims)
     if same_dims(x, nodes):
@@ -212,7 +212,7 @@ def rows(x: Node, start: Operand | None = None, stop: Operand | None = None) -> 
 def indexed(x: Node, spec: tuple[Any, ...]) -> Node:
     """`x[spec]`, an entry per axis as spec.py says, with nodes where only the run knows."""
     from .indexing import INDEX
-    from .sized import sized
+    from .runtime_attributes import sized
 
     return sized(INDEX, (x,), spec)
 
@@ -220,7 +220,7 @@ def indexed(x: Node, spec: tuple[Any, ...]) -> Node:
 def incremented(x: Node, y: Node, spec: tuple[Any, ...]) -> Node:
     """`x` with `y` added inside a region."""
     from .indexing import INC_SUBTENSOR
-    from .sized import sized
+    from .runtime_attributes import sized
 
     return sized(INC_SUBTENSOR, (x, y), spec)
 
@@ -258,7 +258,7 @@ def known_as(x: Node, like: Node) -> Node:
 def taken(x: Node, spec: tuple[Any, ...]) -> Node:
     """`x[spec]`; arrays of positions may stand in it."""
     from .indexing import GATHER, INDEX
-    from .sized import sized
+    from .runtime_attributes import sized
 
     has_arrays = any(isinstance(entry, Node) and entry.type.rank for entry in spec)
     return sized(GATHER if has_arrays else INDEX, (x,), spec) if spec else x
@@ -267,15 +267,15 @@ def taken(x: Node, spec: tuple[Any, ...]) -> Node:
 def written(x: Node, y: Operand, spec: tuple[Any, ...]) -> Node:
     """`x` with `y` in place of a region."""
     from .indexing import SET_SUBTENSOR
-    from .sized import sized
+    from .runtime_attributes import sized
 
     return sized(SET_SUBTENSOR, (x, node_of(y)), spec)
 
 
 def counted(n: Operand) -> Node:
     """The integers from 0 up to, not including, n."""
+    from .runtime_attributes import sized
     from .shape import ARANGE
-    from .sized import sized
 
     return sized(ARANGE, (constant(0, "int64"), constant(1, "int64")), (node_of(n),), dtype="int64")
 

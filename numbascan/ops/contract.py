@@ -15,7 +15,7 @@ from .algebra import call, counted, dims_of, expand, total, where
 from .card import Card, at_line, register
 from .elementwise import MUL
 from .lowering import Contract, Elementwise, Indices, Operands, View
-from .sized import must_equal
+from .runtime_attributes import must_equal
 
 Labels = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 

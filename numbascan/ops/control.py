@@ -11,7 +11,7 @@ from ..ir.graph import Graph, close, substitute, toposort
 from ..ir.node import ITEM, Node, make, new_input, outputs_of
 from ..ir.ports import SCAN, loop_spec, scan_node
 from ..types import TensorType
-from .links import LINKS
+from .gradient_identities import LINKS
 
 
 class _IfElse:

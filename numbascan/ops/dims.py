@@ -14,10 +14,10 @@ from ..ir.node import ITEM, Node, constant, constant_value
 from ..ir.ports import SCAN, LoopSpec, loop_spec
 from ..types import TensorType
 from .card import Card, apply, register
+from .index_entries import FULL, for_all_axes
 from .lowering import Elementwise, Fold
+from .runtime_attributes import filled
 from .shape import DIM
-from .sized import filled
-from .spec import FULL, for_all_axes
 
 
 class _CommonDimCard(Card):

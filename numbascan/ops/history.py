@@ -13,7 +13,7 @@ from ..types import TensorType
 from .algebra import full_like, incremented, indexed, rows
 from .card import Card, register
 from .lowering import Indices, Operands, Pass, Passes
-from .sized import must_equal
+from .runtime_attributes import must_equal
 
 
 def _evaluate(initial: Any, result: Any, depth: int, has_axis: bool) -> Any:

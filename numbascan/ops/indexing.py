@@ -17,10 +17,10 @@ from ..types import TensorType, show_shape
 from .algebra import broadcast_to, call, counted, dims_of, expand, flip_axis, incremented, mul, sum_to, taken, where, written, zeros_like
 from .card import at_line, register
 from .elementwise import ADD
+from .index_entries import FULL, Region, Spec, for_all_axes, layout, region_shape
 from .lowering import Elementwise, Indices, Operands, Pass, Passes, View
 from .reshape import reshaped
-from .sized import ARRAY, HOLE, SizedCard, filled, must_equal, settled
-from .spec import FULL, Region, Spec, for_all_axes, layout, region_shape
+from .runtime_attributes import ARRAY, HOLE, SizedCard, filled, must_equal, settled
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.arange(60.0).reshape(3, 4, 5) * 1.5 - 7

@@ -1,6 +1,6 @@
 """Linear algebra on matrices in the last two axes: systems, inverses, determinants, factors, eigenvalues, exponentials.
 
-Values and errors are those of NumPy and SciPy; compiled code calls the routines of `numbascan.emit.routines`, or holds the scalar
+Values and errors are those of NumPy and SciPy; compiled code calls the routines of `numbascan.emit.runtime.routines`, or holds the scalar
 statements of linalg_small.py; derivatives are in linalg_rules.py.
 """
 
@@ -18,9 +18,9 @@ from . import linalg_small as small
 from .card import Card, at_line, register
 from .linalg_rules import RULES
 from .lowering import Indices, Library, Operands, Written
-from .sized import must_equal
+from .runtime_attributes import must_equal
 
-KNOWN_ROWS = 8  # up to so many rows there is a routine for each number of rows (SMALL in emit/routines/small.py)
+KNOWN_ROWS = 8  # up to so many rows there is a routine for each number of rows (SMALL in emit/runtime/routines/small.py)
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 

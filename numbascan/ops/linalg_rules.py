@@ -35,8 +35,8 @@ from .algebra import (
     zeros_like,
 )
 from .card import at_line
+from .runtime_attributes import sized
 from .shape import ARANGE
-from .sized import sized
 
 FULL = (None, None, None)
 

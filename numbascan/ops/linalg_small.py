@@ -1,4 +1,4 @@
-"""Linear algebra on matrices of up to 3 rows as scalar statements, operation by operation what `emit.routines` does with small matrices.
+"""Linear algebra on matrices of up to 3 rows as scalar statements, operation by operation what `emit.runtime.routines` does.
 
 They take as long as the routines (1 row: a third; inverses of 3 rows: 1.15 times) and a quarter of the time to compile: 0.1, 0.2 and
 0.3 s for 1, 2 and 3 rows, where the first routine of a process takes 0.6 to 0.9.

@@ -180,7 +180,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Library:
-    """A routine on whole C-contiguous arrays: `routine(results…, operands…, *statics)`, from `numbascan.emit.routines`.
+    """A routine on whole C-contiguous arrays: `routine(results…, operands…, *statics)`, from `numbascan.emit.runtime.routines`.
 
     `core` gives the rank of each operand, then of each result, that one call handles; leading axes are looped over, and must
     be equal in all operands. A result of core rank 0 is handed over as an array of shape (1,), an operand of core rank 0 as its value.

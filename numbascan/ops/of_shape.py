@@ -12,8 +12,8 @@ from ..types import TensorType, show_shape
 from .algebra import node_of, same_dims
 from .card import at_line, register
 from .lowering import Indices, Operands, View
+from .runtime_attributes import HOLE, SizedCard, filled, must_equal, run_numbers, sized
 from .shape import known_shape
-from .sized import HOLE, SizedCard, filled, must_equal, run_numbers, sized
 
 
 class _OfShapeCard(SizedCard):

@@ -19,8 +19,8 @@ from .algebra import add, div
 from .card import Card, apply, register
 from .elementwise import call, loop_card
 from .lowering import Generate, Indices, Library, Operands, View
+from .runtime_attributes import HOLE, SizedCard, filled, not_negative, run_numbers
 from .shape import known_shape
-from .sized import HOLE, SizedCard, filled, not_negative, run_numbers
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 NO_GRADIENT = "a random number moves with nothing; write it as a function of a base draw (loc + scale * z), which is taken as a constant"
@@ -151,7 +151,7 @@ def _counted_dims(view: Operands) -> tuple[Indices, ...]:
 
 
 def _whole_draw(name: str, dtype: str) -> Card:
-    """Registers the two cards of a whole draw, by a routine of `emit/routines/draws.py`. Operands: key, number, and the open length."""
+    """Registers the two cards of a whole draw, by a routine of `runtime/routines/draws.py`. Operands: key, number, and the open length."""
     method = getattr(draw_methods, name)
 
     def evaluate(k0: Any, k1: Any, number: Any, size: Any = None, count: int | None = None) -> Any:

@@ -16,7 +16,7 @@ from ..types import TensorType, dtype_name
 from .algebra import call, flip_axis, mul, on_axis, total, written
 from .card import Card, register
 from .lowering import Indices, Library, Operands
-from .sized import must_equal
+from .runtime_attributes import must_equal
 
 
 def _evaluate(a: Any, b: Any) -> Any:

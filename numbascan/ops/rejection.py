@@ -1,8 +1,8 @@
 """Distributions whose draws take as many words as it takes: rejection, and search through a distribution function.
 
 As in `draw_methods.py`, whose words and functions these are: arithmetic without branches, for arrays here, compiled for numbers in
-`emit/random.py`. Each element has a sequence of words of its own, the counter's second word being its position plus one: no element's draw
-depends on another's. Parameters come as a tuple of doubles, their ranges are checked before.
+`emit/runtime/random.py`. Each element has a sequence of words of its own, the counter's second word being its position plus one: no
+element's draw depends on another's. Parameters come as a tuple of doubles, their ranges are checked before.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 

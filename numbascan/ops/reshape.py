@@ -18,7 +18,19 @@ from ..types import TensorType, show_shape
 from .algebra import dims_of
 from .card import at_line, register
 from .lowering import Indices, Operands, View
-from .sized import HOLE, SizedCard, filled, must_equal, not_negative, product, quotient, ravelled, run_numbers, sized, unravelled
+from .runtime_attributes import (
+    HOLE,
+    SizedCard,
+    filled,
+    must_equal,
+    not_negative,
+    product,
+    quotient,
+    ravelled,
+    run_numbers,
+    sized,
+    unravelled,
+)
 
 Shape = tuple[Any, ...]
 

@@ -17,7 +17,7 @@ from .algebra import add as plus
 from .algebra import broadcast_to, call, cast, dims_of, expand, indexed, known_as, neg, on_axis, sum_to, transpose, zeros_like
 from .card import Card, at_line, register
 from .lowering import Generate, Indices, Operands, Pass, Passes, View
-from .sized import HOLE, SizedCard, filled, must_equal, not_negative, run_numbers, sized
+from .runtime_attributes import HOLE, SizedCard, filled, must_equal, not_negative, run_numbers, sized
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.arange(24.0).reshape(2, 3, 4) * 1.5 - 7

@@ -12,8 +12,8 @@ from ..types import TensorType
 from .algebra import axes_sum, broadcast_to, dims_of, is_zero, node_of, same_dims
 from .card import register
 from .lowering import Indices, Operands, View
+from .runtime_attributes import HOLE, SizedCard, filled, must_equal, run_numbers, sized
 from .shape import known_shape
-from .sized import HOLE, SizedCard, filled, must_equal, run_numbers, sized
 
 
 class _SumToCard(SizedCard):

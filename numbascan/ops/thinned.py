@@ -12,10 +12,10 @@ from ..ir.node import Node, constant
 from ..types import TensorType
 from .algebra import broadcast_to, call, concatenate, counted, dims_of, expand, indexed, on_axis, taken, total, where
 from .card import apply, register
+from .checkpoint_schedule import THINNED_STRIDE, thinned_stride
 from .history import HISTORY
 from .lowering import Indices, Operands, Pass, Passes
-from .schedule import THINNED_STRIDE, thinned_stride
-from .sized import HOLE, SizedCard, filled, run_numbers
+from .runtime_attributes import HOLE, SizedCard, filled, run_numbers
 
 _NO_ROOM = "thinned: there must be room for a state, and no more than there are places; {0} of {1}"
 

@@ -38,7 +38,7 @@ from ..ir.names import identifier
 
 if TYPE_CHECKING:
     from ..ir.node import Node
-    from .scope import Scope
+    from .lower.scope import Scope
 
 RESERVED = {"np", "math", "numba", "range", "min", "max", "abs", "int", "float", "bool", "complex", "round", "divmod", "pow", "len"}
 RESERVED |= {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}

@@ -12,19 +12,19 @@ from ..ir.graph import Graph
 from ..ir.loops import Argument, Expr, Function, Index, Length, Literal, Load, Name, Return, Stmt, Store, add, compare
 from ..ir.node import Node, constant_value
 from ..types import TensorType
-from .ahead import drawn_ahead
-from .blocks import in_blocks
 from .builder import Builder
-from .fuse import fuse
-from .interchange import interchanged
-from .save_mem import may_end_early
-from .scope import Scope, cast, nest
-from .simd import for_simd
-from .stack import on_stack
-from .strips import in_strips
-from .tiles import in_tiles
-from .values import Computed, Indices, InLocals, InMemory, Value
-from .write import copied
+from .lower.scope import Scope, cast, nest
+from .passes.ahead import drawn_ahead
+from .passes.blocks import in_blocks
+from .passes.fuse import fuse
+from .passes.interchange import interchanged
+from .passes.simd import for_simd
+from .passes.stack import on_stack
+from .passes.strips import in_strips
+from .passes.tiles import in_tiles
+from .storage.save_mem import may_end_early
+from .storage.stores import copied
+from .storage.tensor_values import Computed, Indices, InLocals, InMemory, Value
 
 
 @dataclass

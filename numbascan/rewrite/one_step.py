@@ -10,7 +10,7 @@ from ..ir.node import Node, constant_value
 from ..ir.ports import LoopSpec, State, loop_spec
 from ..ops.algebra import cast, expand, indexed
 from ..ops.card import apply
-from ..ops.rows import AT_LEAST_ROWS, in_shape
+from ..ops.row_checks import AT_LEAST_ROWS, in_shape
 from .replace import opened, with_loops
 from .step import rows_read
 

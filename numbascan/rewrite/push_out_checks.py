@@ -17,7 +17,7 @@ from ..ir.ports import LoopSpec, Trace, loop_spec, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import dims_of, is_check, node_of
 from ..ops.dims import told_outside
-from ..ops.sized import SizedCard, filled, sized
+from ..ops.runtime_attributes import SizedCard, filled, sized
 from .replace import with_loops
 
 

@@ -17,8 +17,8 @@ from ..ir.node import Node, outputs_of
 from ..ir.ports import SCAN, Carry, LoopSpec, State, Trace, loop_spec, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import broadcast_to, call, cast, dims_of, indexed, mul, total
+from ..ops.index_entries import FULL
 from ..ops.reshape import reshaped
-from ..ops.spec import FULL
 from .replace import opened, placed, with_results
 from .split import reads_of, recurrent, row_writes
 

@@ -18,7 +18,7 @@ from ..ir.ports import LoopSpec, NonSeq, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import call, cast, counted, dims_of, expand, where
 from ..ops.card import Card, apply
-from ..ops.links import DISCONNECTED
+from ..ops.gradient_identities import DISCONNECTED
 from ..ops.lowering import Contract, Elementwise, Fold, Library, Passes, View
 from .replace import opened, placed, with_loops
 from .step import Kind, kinds

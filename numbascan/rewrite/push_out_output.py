@@ -18,7 +18,7 @@ from ..ir.node import Node, outputs_of
 from ..ir.ports import LoopSpec, Trace, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import indexed
-from ..ops.spec import FULL
+from ..ops.index_entries import FULL
 from .replace import opened, reads_few_rows, with_results
 from .row_products import RowProduct
 from .split import Split, behind, row_writes

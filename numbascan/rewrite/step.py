@@ -15,8 +15,8 @@ from ..ops.algebra import add, dims_of, same_dims
 from ..ops.card import Card
 from ..ops.history import HISTORY
 from ..ops.lowering import Library
-from ..ops.rows import STEP_ROWS
-from ..ops.sized import filled, sized
+from ..ops.row_checks import STEP_ROWS
+from ..ops.runtime_attributes import filled, sized
 
 BACKWARDS = ((None, None, -1),)  # the index that reads rows from the last to the first
 

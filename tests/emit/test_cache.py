@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import numbascan as ns
-from numbascan.emit import cache, object_code
+from numbascan.emit import cache
+from numbascan.emit.inside import object_code
 
 TEXT = """from numba import njit, types
 

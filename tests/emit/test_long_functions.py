@@ -7,7 +7,8 @@ from numba.core.compiler import run_frontend
 from numba.core.postproc import VariableLifetime
 
 import numbascan as ns
-from numbascan.emit import build, long_functions
+from numbascan.emit import build
+from numbascan.emit.inside import long_functions
 
 
 def walk(x, n, flag):

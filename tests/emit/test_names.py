@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.compile import _identifier
-from numbascan.emit import routines
 from numbascan.emit.cpu import RESERVED, beginnings, module_text
 from numbascan.emit.names import ROUTINES
+from numbascan.emit.runtime import routines
 from numbascan.ir.graph import close
 from numbascan.ir.loops import Let, Name
 from numbascan.ir.mentions import mentioned

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from numbascan.emit import object_code
+from numbascan.emit.inside import object_code
 
 HEAVY = "print(sorted({name.split('.')[0] for name in sys.modules} & {'numba', 'llvmlite', 'scipy'}))"
 

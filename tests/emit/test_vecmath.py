@@ -20,9 +20,9 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.emit import cache as disk
-from numbascan.emit import libmvec, vecmath
-from numbascan.emit.libmvec import ARITY
 from numbascan.emit.names import in_lanes
+from numbascan.emit.runtime import libmvec, vecmath
+from numbascan.emit.runtime.libmvec import ARITY
 
 DOCS = Path(__file__).parents[2] / "docs"
 DTYPES = ("float64", "float32")

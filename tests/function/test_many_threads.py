@@ -17,7 +17,7 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan import compile as compiling
-from numbascan.emit import object_code
+from numbascan.emit.inside import object_code
 
 THREADS = 16
 

@@ -1,6 +1,6 @@
 import numpy as np
 from numba import njit, types
-from numbascan.emit.vecmath import log
+from numbascan.emit.runtime.vecmath import log
 
 float64_1d = types.Array(types.float64, 1, "C", readonly=True)
 

@@ -7,10 +7,10 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.ops.schedule import extra_steps, fewest_slots, steps_again
+from numbascan.ops.checkpoint_schedule import extra_steps, fewest_slots, steps_again
 from numbascan.oracle import interpret
-from numbascan.oracle.turns import steps_run_again
-from numbascan.plan.tiles import TILE
+from numbascan.oracle.recomputed_steps import steps_run_again
+from numbascan.plan.passes.tiles import TILE
 
 SCHEDULES = ["binomial", "periodic", "online"]
 STATE = 8  # bytes of a scalar float64 state

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numba
 import numpy as np
 
-from numbascan.emit import random, scalars, special, vecmath, wrapping
 from numbascan.emit.names import RANDOM, SCALARS, SPECIAL, VECMATH, WRAPPING
+from numbascan.emit.runtime import random, scalars, special, vecmath, wrapping
 from numbascan.emit.text import expression
 from numbascan.ir.loops import Apply, Name
 from numbascan.ops.card import CARDS, Card
+from numbascan.ops.checkpoint_schedule import BINOMIAL_SPLIT, FEWEST_SLOTS, THINNED_STRIDE
 from numbascan.ops.lowering import Elementwise
-from numbascan.ops.schedule import BINOMIAL_SPLIT, FEWEST_SLOTS, THINNED_STRIDE
 from numbascan.types import TensorType
 
 for _module in ("compare", "elementary", "elementwise", "special"):

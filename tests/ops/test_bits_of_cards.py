@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from ops.harness import cards_on
 
-from numbascan.emit import random, scalars, special, vecmath
 from numbascan.emit.in_lanes import with_lanes
 from numbascan.emit.names import RANDOM, SCALARS, SPECIAL, VECMATH
+from numbascan.emit.runtime import random, scalars, special, vecmath
 from numbascan.emit.text import statements
 from numbascan.ir.loops import Apply, For, Load, Name, Store
 from numbascan.types import TensorType

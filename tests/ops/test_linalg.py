@@ -6,7 +6,7 @@ import scipy.linalg
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.emit.routines.small import SMALL
+from numbascan.emit.runtime.routines.small import SMALL
 from numbascan.ir.graph import Graph
 from numbascan.ops import linalg as cards
 from numbascan.ops.card import evaluate

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from numbascan.emit.routines import linalg, spectral, triangles
+from numbascan.emit.runtime.routines import linalg, spectral, triangles
 
 RNG = np.random.default_rng(10)
 SIZES = (1, 2, 3, 5, 9, 20, 70)  # by loops, by LAPACK, and more than one block of a triangle

@@ -47,7 +47,7 @@ def test_values_are_numpys(n, dtype):
         f(a, b, v),
         dtype,
     )
-    assert "emit.routines" not in f.source()
+    assert "emit.runtime.routines" not in f.source()
 
 
 @pytest.mark.parametrize("n", ROWS)

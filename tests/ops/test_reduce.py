@@ -6,7 +6,7 @@ from ops.functions import assert_as_numpy, inputs_for
 from ops.operands import assert_lowered_as_evaluated, lowered
 
 import numbascan.tensor as nt
-from numbascan.emit.routines import sorting
+from numbascan.emit.runtime.routines import sorting
 from numbascan.ops.card import CARDS
 
 X = np.sin(np.arange(24.0)).reshape(2, 3, 4) * 5

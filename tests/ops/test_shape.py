@@ -13,7 +13,7 @@ from numbascan.ir.node import constant, constant_value, new_input
 from numbascan.ops.card import CARDS
 from numbascan.ops.dims import dim_node
 from numbascan.ops.reshape import axis_groups
-from numbascan.ops.sized import product, quotient
+from numbascan.ops.runtime_attributes import product, quotient
 from numbascan.oracle.interpret import interpret
 from numbascan.types import TensorType
 

@@ -7,7 +7,7 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.emit.routines import draws
+from numbascan.emit.runtime.routines import draws
 from numbascan.ops import draw_methods
 
 KEY = np.uint64(0x452821E638D01377), np.uint64(0xBE5466CF34E90C6C)

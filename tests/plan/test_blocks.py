@@ -8,7 +8,7 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.ir.loops import Apply, Literal
-from numbascan.plan import blocks
+from numbascan.plan.passes import blocks
 
 LENGTHS = (0, 1, 255, 256, 257, 1000)
 rng = np.random.default_rng(5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numbascan.emit.text import statements
 from numbascan.ir.loops import Alias, For, Index, Let, Literal, Load, Name, Stmt, Store, Template, add, mul
-from numbascan.plan.fuse import fuse
+from numbascan.plan.passes.fuse import fuse
 
 N = Name("int64", "n")
 I, J = Name("int64", "i"), Name("int64", "j")

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from numbascan.front.random.streams.draw_scopes import word_of
 from scipy import special
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.front.draw_scopes import word_of
 from numbascan.ops import draw_methods
 from numbascan.ops.random import RANDOM_WORDS, whole_draw
 
@@ -41,7 +41,7 @@ def test_known_answers(counter, key, result):
 def test_known_answers_of_the_compiled_function(counter, key, result):
     from numba import njit, types
 
-    from numbascan.emit.random import philox
+    from numbascan.emit.runtime.random import philox
 
     compiled = njit(types.UniTuple(types.uint64, 4)(*(types.uint64,) * 6))(lambda a, b, c, d, e, f: philox(a, b, c, d, e, f))
     assert compiled(*(word[0] for word in (*words_of(key), *words_of(counter)))) == tuple(word[0] for word in words_of(result))

@@ -6,7 +6,7 @@ from scipy import special, stats
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.emit.random import normal_of
+from numbascan.emit.runtime.random import normal_of
 from numbascan.ops import draw_methods
 
 HALF = 2**63

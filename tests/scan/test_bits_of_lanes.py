@@ -12,10 +12,10 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.emit import vecmath
 from numbascan.emit.in_lanes import with_lanes
-from numbascan.emit.libmvec import ARITY
 from numbascan.emit.names import FUNCTIONS, in_lanes
+from numbascan.emit.runtime import vecmath
+from numbascan.emit.runtime.libmvec import ARITY
 from numbascan.ir.loops import Apply, For, If, Let, Literal, Load, Name, Store, Template, compare
 
 LANES = 140

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 import numbascan as ns
-from numbascan.front.guards import WATCHED, Guards
+from numbascan.front.captures.guards import WATCHED, Guards
 
 CASES = {}
 RATE = 2.0

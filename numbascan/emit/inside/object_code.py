@@ -1,0 +1,277 @@
+"""Machine code of kernels on disk, loaded without Numba.
+
+What Numba makes of a kernel is a function of Python's C interface. It calls Python, libm, and the C part of Numba (arrays in and out,
+memory, errors), whose extension modules load without the rest of Numba. LLVM links these: 5 ms, where Numba takes 0.4 s to start and to
+load its own cache. An error that a kernel raises is put together by Numba, which is imported then.
+
+Not handled, and left to Numba: object files other than ELF, versions of Numba that this was not tried with, symbols found nowhere (LLVM
+ends the process for want of one, so all are looked up first).
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import hashlib
+import importlib.machinery
+import importlib.util
+import pickle
+import re
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+TRIED = ((0, 68), (0, 69))  # versions of Numba whose inside is known, the second one not among them
+NDARRAY = "numbascan_ndarray"  # the symbol under which kernels find the class of NumPy's arrays
+
+_ELF_64_LITTLE = b"\x7fELF\x02\x01"
+_SYMBOL_TABLE = 2  # the type of an ELF section
+_CHECKSUM = hashlib.sha256().digest_size
+_VARARGS_AND_KEYWORDS = 3  # METH_VARARGS | METH_KEYWORDS
+_linked: list[Any] = []  # what machine code needs as long as the process lives
+
+
+class Entry(NamedTuple):
+    """A compiled kernel: its object code, the symbol to call, and by symbol the objects that code looks up in environments."""
+
+    code: bytes
+    wrapper: str
+    environments: dict[str, list[Any]]
+
+
+class Damaged(Exception):
+    """The file is not as it was written."""
+
+
+# what it depends on ----------------------------------------------------------------------------------------------------
+
+
+def platform() -> list[str]:
+    """What machine code is made for and by: processor, Python, LLVM, Numba, the vector functions that it may call."""
+    import llvmlite
+    from llvmlite import binding
+
+    from ..runtime import libmvec
+
+    features = binding.get_host_cpu_features().flatten()
+    return [binding.get_host_cpu_name(), features, sys.version, llvmlite.__version__, numba_version(), *sorted(libmvec.present())]
+
+
+@cache
+def numba_folder() -> Path:
+    """Where Numba is installed, found without importing it."""
+    spec = importlib.util.find_spec("numba")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+@cache
+def numba_version() -> str:
+    """The version of Numba, found without importing it."""
+    try:
+        found = re.search(r'"version": "([^"]+)"', numba_folder().joinpath("_version.py").read_text())
+    except OSError:
+        found = None
+    if found is not None:
+        return found[1]
+    from importlib.metadata import version  # slow to import
+
+    return version("numba")
+
+
+def import_numba() -> None:
+    """Imports Numba as a whole. To be called before a part of it is imported.
+
+    Another thread may import Numba at the same time: it would wait for the part, and the part for it, and Python would go on with what is
+    unfinished.
+    """
+    importlib.import_module("numba")
+
+
+def is_tried() -> bool:
+    """Whether machine code of the installed Numba is known to work without it."""
+    numbers = re.match(r"(\d+)\.(\d+)", numba_version())
+    return numbers is not None and TRIED[0] <= (int(numbers[1]), int(numbers[2])) < TRIED[1]
+
+
+# the file --------------------------------------------------------------------------------------------------------------
+
+
+def file_of(path: Path) -> Path:
+    """The file of machine code beside the generated module `path`."""
+    return path.with_suffix(".code")
+
+
+def entry_of(dispatcher: Any) -> Entry | None:
+    """What is to be stored of a function that Numba has just compiled; None where it cannot be loaded without Numba."""
+    if not is_tried() or not hasattr(dispatcher, "overloads"):  # NUMBA_DISABLE_JIT=1 leaves a function of Python
+        return None
+    (compiled,) = dispatcher.overloads.values()
+    library = compiled.library
+    environments = [compiled.environment, *compiled._find_referenced_environments()]
+    constants = {environment.env_name: list(environment.consts) for environment in environments}
+    known = all(isinstance(constant, np.dtype) for found in constants.values() for constant in found)
+    code = getattr(library, "_compiled_object", None)  # None: Numba took it from its own cache
+    if code is None or not known or compiled.reload_init or library.has_dynamic_globals or not code.startswith(_ELF_64_LITTLE):
+        return None
+    return Entry(bytes(code), compiled.fndesc.llvm_cpython_wrapper_name, constants)
+
+
+def packed(entry: Entry) -> bytes:
+    """The entry as the content of a file, its checksum first."""
+    content = pickle.dumps(tuple(entry))
+    return hashlib.sha256(content).digest() + content
+
+
+def _unpacked(data: bytes) -> Entry:
+    checksum, content = data[:_CHECKSUM], data[_CHECKSUM:]
+    if hashlib.sha256(content).digest() != checksum:
+        raise Damaged
+    return Entry(*pickle.loads(content))
+
+
+# loading ---------------------------------------------------------------------------------------------------------------
+
+
+def load(path: Path) -> Callable[..., Any] | None:
+    """The kernel whose machine code lies beside the module `path`; None where there is none, or Numba must load it. May raise Damaged."""
+    try:
+        data = file_of(path).read_bytes()
+    except OSError:
+        return None
+    entry = _unpacked(data)
+    addresses = {name: _address(name) for name in set(undefined_symbols(entry.code))}
+    return _linked_function(entry, path.stem, addresses) if all(addresses.values()) else None
+
+
+def _linked_function(entry: Entry, name: str, addresses: dict[str, int | None]) -> Callable[..., Any]:
+    from llvmlite import binding
+
+    for symbol, address in addresses.items():
+        binding.add_symbol(symbol, address)
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _target().create_target_machine())
+    engine.add_object_file(binding.ObjectFileRef.from_data(entry.code))
+    engine.finalize_object()
+    environments = []
+    for symbol, constants in entry.environments.items():
+        place = engine.get_global_value_address(symbol)
+        if place:  # else the optimiser found that nothing reads it
+            environment = _extension("numba._dynfunc").Environment({"__name__": name})
+            environment.consts.extend(constants)
+            ctypes.c_void_p.from_address(place).value = id(environment)
+            environments.append(environment)
+    method = _Method(name.encode(), engine.get_function_address(entry.wrapper), _VARARGS_AND_KEYWORDS, None)
+    function = _new_function(ctypes.addressof(method), None, None)
+    _linked.append((engine, environments, method, function))
+    return function
+
+
+class _Method(ctypes.Structure):
+    """PyMethodDef of Python's C interface."""
+
+    _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+
+
+_Unpickle = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+_new_function = ctypes.pythonapi.PyCFunction_NewEx
+_new_function.restype = ctypes.py_object
+_new_function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+
+
+@cache
+def _target() -> Any:
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.Target.from_triple(binding.get_process_triple())
+
+
+def undefined_symbols(code: bytes) -> Iterator[str]:
+    """The names that an ELF object file wants from outside."""
+    (start,) = struct.unpack_from("<Q", code, 40)
+    size, count = struct.unpack_from("<HH", code, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", code, start + k * size) for k in range(count)]
+    for _, kind, _, _, offset, length, link, _, _, entry_size in sections:
+        if kind == _SYMBOL_TABLE:
+            names = sections[link][4]
+            for place in range(offset, offset + length, entry_size):
+                name, _, _, section = struct.unpack_from("<IBBH", code, place)
+                if section == 0 and name:
+                    yield code[names + name : code.index(0, names + name)].decode()
+
+
+# symbols ---------------------------------------------------------------------------------------------------------------
+
+
+def _address(symbol: str) -> int | None:
+    """Where a symbol is: in Numba's C code, among Python's exceptions, where LLVM knows it to be (vector functions), or in the process."""
+    found = _numba_symbols().get(symbol)
+    if found is not None:
+        return found
+    if symbol.startswith("PyExc_"):  # Numba means the class, where C has a pointer to it
+        return id(getattr(builtins, symbol.removeprefix("PyExc_")))
+    from llvmlite import binding
+
+    try:
+        return binding.address_of_symbol(symbol) or ctypes.cast(_process()[symbol], ctypes.c_void_p).value
+    except AttributeError:
+        return None
+
+
+@cache
+def _numba_symbols() -> dict[str, int]:
+    """The C functions of Numba, under the names by which compiled code calls them."""
+    helpers, functions, memory = map(_extension, ("numba._helperlib", "numba._dynfunc", "numba.core.runtime._nrt_python"))
+    memory.memsys_use_cpython_allocator()  # as Numba does when it is imported
+    found = {f"numba_{name}": address for module in (helpers, functions) for name, address in module.c_helpers.items()}
+    found |= {name if name.startswith("_") else f"NRT_{name}": address for name, address in memory.c_helpers.items()}
+    found["numba_unpickle"] = _after_import(found["numba_unpickle"])
+    return {**found, "_Py_NoneStruct": id(None), NDARRAY: id(np.ndarray)}
+
+
+def _after_import(unpickle: int) -> int | None:
+    """The C function that puts errors together, called after Numba is imported: it imports a part of Numba."""
+    function = _Unpickle(unpickle)
+
+    def unpickled(*place: Any) -> Any:
+        import_numba()
+        return function(*place)
+
+    callback = _Unpickle(unpickled)
+    _linked.append(callback)
+    return ctypes.cast(callback, ctypes.c_void_p).value
+
+
+@cache
+def _process() -> Any:
+    return ctypes.CDLL(None)
+
+
+def _extension(name: str) -> ModuleType:
+    """An extension module of Numba, without the package around it. A later `import numba` gets the same module from Python."""
+    with _module_lock(name):
+        if name in sys.modules:
+            return sys.modules[name]
+        folder = numba_folder().joinpath(*name.split(".")[1:-1])
+        loaders = (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES)
+        spec = importlib.machinery.FileFinder(str(folder), loaders).find_spec(name)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules.pop(name, None)  # where Python has put it, though the package around it is not there
+        return module
+
+
+def _module_lock(name: str) -> Any:
+    """The lock that Python holds while it imports `name`: another thread may import Numba just now, and must not lose what it has made."""
+    bootstrap: Any = importlib._bootstrap
+    return bootstrap._ModuleLockManager(name)

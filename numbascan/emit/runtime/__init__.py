@@ -1,0 +1,1 @@
+"""What generated code calls at run time: scalar functions, random numbers, threads, memory."""

@@ -1,0 +1,165 @@
+"""Random numbers for generated code: the functions of `ops/draw_methods.py`, compiled for numbers. Importing this imports Numba.
+
+They are compiled as they stand there, in strict arithmetic whatever the mode of the code that calls them: a draw is the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import config
+from numba.extending import intrinsic
+
+from ...ops import draw_methods, rejection
+from ..names import RANDOM
+
+_JIT = not vars(config)["DISABLE_JIT"]  # NUMBA_DISABLE_JIT=1: Python runs generated code
+
+
+@intrinsic
+def _multiply_wide(typing: Any, a: Any, b: Any) -> Any:
+    """Both halves of a product of 128 bits: one instruction, where two products would be two."""
+
+    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Sequence[ir.Value]) -> ir.Value:
+        word, wide = ir.IntType(64), ir.IntType(128)
+        product = builder.mul(*(builder.zext(arg, wide) for arg in args))
+        high = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), word)
+        return context.make_tuple(builder, signature.return_type, (high, builder.trunc(product, word)))
+
+    return types.UniTuple(types.uint64, 2)(types.uint64, types.uint64), emit
+
+
+@intrinsic
+def _select(typing: Any, condition: Any, a: Any, b: Any) -> Any:
+    """One of two values, both computed: no branch, so that loops stay loops of SIMD."""
+    result = typing.unify_types(a, b)
+
+    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Sequence[ir.Value]) -> ir.Value:
+        held = context.cast(builder, args[0], signature.args[0], types.boolean)
+        values = [context.cast(builder, value, type_, result) for value, type_ in zip(args[1:], signature.args[1:], strict=True)]
+        return builder.select(held, *values)
+
+    return result(condition, a, b), emit
+
+
+def _bitcast(source: Any, target: Any) -> Any:
+    """The bits of a number as one of another type."""
+
+    @intrinsic
+    def cast(typing: Any, value: Any) -> Any:
+        def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Sequence[ir.Value]) -> ir.Value:
+            return builder.bitcast(args[0], context.get_value_type(target))
+
+        return target(source), emit
+
+    return cast
+
+
+_PRIMITIVES = {
+    "multiply_wide": _multiply_wide,
+    "select": _select,
+    "bits_of": _bitcast(types.float64, types.uint64),
+    "double_of": _bitcast(types.uint64, types.float64),
+}
+assert set(_PRIMITIVES) == set(draw_methods.PRIMITIVES)
+
+
+def _compiled(modules: Sequence[Any], **options: Any) -> dict[str, Any]:
+    """The methods of modules by name, as functions of numbers."""
+    names: dict[str, Any] = {name: value for module in modules for name, value in vars(module).items()} | _PRIMITIVES
+    for module in modules:
+        for name in module.METHODS:
+            names[name] = njit(error_model="numpy", **options)(FunctionType(vars(module)[name].__code__, names, name))
+    return names
+
+
+def _sampler(sampler: rejection.Sampler, methods: Mapping[str, Any]) -> Any:
+    """The function that draws one number."""
+    setup, proposal = methods[sampler.setup], methods[sampler.proposal]
+    test, value, philox = methods[sampler.test], methods[sampler.value], methods["philox"]
+    zero, one, attempts = np.uint64(0), np.uint64(1), rejection.ATTEMPTS
+    nothing = np.dtype(sampler.dtype).type(np.nan if sampler.dtype == "float64" else 0)
+
+    @njit(error_model="numpy")
+    def accepted(k0: Any, k1: Any, number: Any, position: Any, parameters: Any) -> Any:
+        made = setup(parameters)
+        for k in range(1, attempts):
+            x0, x1, x2, x3 = philox(k0, k1, np.uint64(k), position + one, number, zero)
+            at_once, proposed = proposal(x0, x1, x2, x3, made)
+            if at_once or test(x0, x1, x2, x3, made, proposed):
+                return value(x0, x1, x2, x3, made, proposed)
+        return nothing
+
+    draw = accepted if sampler.search is None else _searching(sampler.search, accepted, methods)
+    if sampler.parameters == 1:
+        return njit(error_model="numpy")(lambda k0, k1, number, position, a: draw(k0, k1, number, position, (a,)))
+    return njit(error_model="numpy")(lambda k0, k1, number, position, a, b: draw(k0, k1, number, position, (a, b)))
+
+
+def _searching(search: rejection.Search, accepted: Any, methods: Mapping[str, Any]) -> Any:
+    """Search where the numbers are small, else what rejection accepts."""
+    is_small, start, following, end = (methods[name] for name in (search.is_small, search.start, search.following, search.end))
+    philox, uniform_of, fewest = methods["philox"], methods["uniform_of"], rejection.FEWEST
+    zero, one = np.uint64(0), np.uint64(1)
+
+    @njit(error_model="numpy")
+    def draw(k0: Any, k1: Any, number: Any, position: Any, parameters: Any) -> Any:
+        if not is_small(parameters):
+            return end(accepted(k0, k1, number, position, parameters), parameters)
+        word, _, _, _ = philox(k0, k1, one, position + one, number, zero)
+        u, probability, k = uniform_of(word), start(parameters), 0.0
+        while u >= probability and probability > fewest:
+            u -= probability
+            k += 1.0
+            probability = following(k, probability, parameters)
+        return end(k, parameters)
+
+    return draw
+
+
+def _normal_by_parts(methods: Mapping[str, Any]) -> Any:
+    """The function that makes a single normal number, computing one part alone: what draws many ahead does without it."""
+    tail_of, is_outside, turned_to = methods["tail_of"], methods["is_outside"], methods["turned_to"]
+    inside, outside = methods["normal_inside"], methods["normal_outside"]
+
+    @njit(error_model="numpy")
+    def normal_of(word: Any) -> Any:
+        tail = tail_of(word)
+        return turned_to(word, outside(tail) if is_outside(tail) else inside(tail))
+
+    return normal_of
+
+
+def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method on Python's way: words overflow as they should."""
+
+    def function(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            result = method(*args)
+        return result[()] if isinstance(result, np.ndarray) else result
+
+    return function
+
+
+def _functions() -> dict[str, Any]:
+    """The functions that generated code calls, by name."""
+    if not _JIT:
+        methods = {name: _quiet(vars(module)[name]) for module in (draw_methods, rejection) for name in module.METHODS}
+        return methods | {name: _quiet(rejection.sampled(sampler)) for name, sampler in rejection.SAMPLERS.items()}
+    # what LLVM leaves as a call keeps SIMD out of the loop around it (a normal number in a loop: 32 ns, inlined 14); within rejection,
+    # which SIMD does not take, a call is less code
+    inlined, called = _compiled([draw_methods], forceinline=True), _compiled([draw_methods, rejection])
+    names = {name: called[name] for name in rejection.METHODS} | {"normal_of": _normal_by_parts(called)}
+    return inlined | names | {name: _sampler(sampler, called) for name, sampler in rejection.SAMPLERS.items()}
+
+
+_FUNCTIONS = _functions()
+philox, normal_pair = _FUNCTIONS["philox"], _FUNCTIONS["normal_pair"]
+tail_of, is_outside, turned_to = _FUNCTIONS["tail_of"], _FUNCTIONS["is_outside"], _FUNCTIONS["turned_to"]
+normal_inside, normal_outside = _FUNCTIONS["normal_inside"], _FUNCTIONS["normal_outside"]
+globals().update((name, _FUNCTIONS[name]) for name in RANDOM)

@@ -1,0 +1,295 @@
+"""What a function can read from outside, found from its code before and after it is traced: nothing of the user's is run for it.
+
+Followed are closures, defaults, the globals that code names, what containers hold, and attributes of objects, classes and modules that some
+code names. Code that reads attributes by names made while it runs (`getattr`, `vars`), and code of packages that nobody knows here, may
+read every attribute: then all of them count.
+"""
+
+from __future__ import annotations
+
+import abc
+import array
+import builtins
+import contextvars
+import ctypes
+import dis
+import functools
+import importlib.util
+import operator
+import random
+import sys
+import sysconfig
+import types
+import typing
+import weakref
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from ..shared import SharedVariable
+from .spaces import CONTAINERS, MAPPINGS, PARTS, Space, content, items, slots_of, space_of
+
+_LIBRARIES = ("numpy", "scipy", "numba", "numbascan", "builtins", "math", "cmath", "operator", "functools", "itertools")
+_QUIET = {*_LIBRARIES, "_operator", "_thread", "abc", "collections", "contextvars", "enum", "random", "reprlib", "time", "types", "typing"}
+"""Packages whose functions read no attribute of the objects that they are given."""
+_FOREIGN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+
+_BY_NAME = (getattr, hasattr, vars, dir, operator.attrgetter, operator.methodcaller)
+_BY_GLOBAL_NAME = (globals, eval, exec)
+_OPENERS = frozenset(map(id, _BY_NAME))
+_GLOBAL_OPENERS = frozenset(map(id, _BY_GLOBAL_NAME))
+_OPENING_NAMES = frozenset(
+    {"__dict__", "__getattribute__", "__slots__", "format", "format_map", *(function.__name__ for function in _BY_NAME)}
+)
+_GLOBAL_OPENING_NAMES = frozenset({"__globals__", *(function.__name__ for function in _BY_GLOBAL_NAME)})
+
+_BUFFERS = (bytearray, array.array, memoryview, ctypes.Array, ctypes.Structure, ctypes.Union, ctypes._SimpleCData)
+_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
+COMPARED = frozenset({bool, int, str, bytes, range})
+"""Besides numbers with fractions: what has nothing inside, and is the same where it is equal."""
+_PLAIN = COMPARED | {float, complex, slice, type(None), type(...), type(NotImplemented), types.CodeType, np.ufunc, type(np.sum)}
+
+_LIBRARY_PARTS = ("__wrapped__", "fwd", "bwd", "options", "_defaults", "py_func")
+"""Where what ns.jit, ns.scan, Numba and their like make keeps what is the user's."""
+_SIMPLE = {np.ndarray, OrderedDict, defaultdict, weakref.ref, contextvars.ContextVar, *CONTAINERS, *_BUFFERS, *PARTS}
+"""Classes whose objects have nothing but content."""
+_BARE = _SIMPLE | {object, bool, int, float, complex, str, bytes, abc.ABC, typing.Generic, typing.Protocol}
+"""Classes whose methods read no attributes by themselves."""
+
+
+class Reach:
+    """What a function can read, and methods of the classes of its arguments. Lists of what is to be watched, by kind."""
+
+    def __init__(self, fn: Callable[..., Any], classes: Iterable[type] = ()) -> None:
+        self.functions: list[types.FunctionType] = []
+        self.objects: list[Any] = []
+        self.containers: list[Any] = []
+        self.buffers: list[Any] = []
+        self.arrays: list[tuple[np.ndarray, str]] = []
+        self.like_arrays: list[Any] = []
+        self.generators: list[Any] = []
+        self.contexts: list[contextvars.ContextVar[Any]] = []
+        self.references: list[weakref.ref[Any]] = []
+        self.shared: list[SharedVariable] = []
+        self.attributes: set[str] = set()
+        self._is_open = self._are_globals_open = False
+        self._globals: dict[int, Space] = {}
+        self._builtins = Space(vars(builtins), set(), is_closed=True)
+        self._modules = Space(sys.modules, set(), is_closed=True)
+        self.spaces = [self._builtins, self._modules]
+        self._seen: dict[int, Any] = {}
+        self._package = _package_of(fn)
+        self._todo: list[tuple[Any, str]] = [(fn, ""), *((cls, "") for cls in classes)]
+        while self._todo:
+            self._look(*self._todo.pop())
+            if not self._todo:
+                self._open()
+                self._todo += [found for space in self.spaces for found in space.fresh()]
+
+    def _open(self) -> None:
+        """Every attribute counts, and every global, where code may read any."""
+        for space in self.spaces:
+            if not space.is_closed:
+                space.whole |= self._are_globals_open if type(space.holder) is dict else self._is_open
+
+    def _add(self, *values: Any, name: str = "") -> None:
+        self._todo += [(value, name) for value in values]
+
+    def _look(self, value: Any, name: str) -> None:
+        kind = type(value)  # the real one: proxies say that they are what they stand for
+        if kind in _PLAIN or (issubclass(kind, (np.generic, np.dtype)) and not issubclass(kind, np.void)) or id(value) in self._seen:
+            return
+        self._seen[id(value)] = value
+        self._is_open |= id(value) in _OPENERS
+        self._are_globals_open |= id(value) in _GLOBAL_OPENERS
+        if kind in weakref.ProxyTypes:
+            self._add(_behind(value), name=name)
+        elif issubclass(kind, types.FunctionType):
+            self._look_at_function(value)
+        elif issubclass(kind, types.ModuleType):
+            self._look_at_module(value)
+        elif issubclass(kind, type):
+            self._look_at_class(value)
+        elif issubclass(kind, _GENERATORS):
+            self.generators.append(value)
+        else:
+            self._look_at_content(value, name)
+            self._add(*(getattr(value, part) for cls in kind.__mro__ for part in PARTS.get(cls, ())), name=name)
+            if issubclass(kind, types.BuiltinFunctionType):
+                self._is_open |= value.__name__ in _OPENING_NAMES
+                self._look_at_foreign(value)
+            elif kind not in _SIMPLE:
+                self._look_at_object(value)
+
+    def _look_at_content(self, value: Any, name: str) -> None:
+        """Elements of arrays, items of containers, and what stands behind references."""
+        kind = type(value)
+        if issubclass(kind, np.ndarray):
+            self.arrays.append((value, name))
+            if value.dtype.hasobject:
+                self._add(*value.ravel().tolist())
+        elif issubclass(kind, CONTAINERS):
+            self.containers.append(value)
+            children = items(value)
+            labels = children[: len(children) // 2] if issubclass(kind, MAPPINGS) else range(len(children))
+            self._todo += [(child, f"{name}_{label}") for label, child in zip(cycle(labels), children) if type(child) not in _PLAIN]
+        elif issubclass(kind, _BUFFERS):
+            self.buffers.append(value)
+        elif issubclass(kind, np.void):
+            self.like_arrays.append(value)
+        elif issubclass(kind, contextvars.ContextVar):
+            self.contexts.append(value)
+            with suppress(LookupError):
+                self._add(value.get())
+        elif issubclass(kind, weakref.ref):
+            self.references.append(value)
+            self._add(value())
+
+    def _look_at_function(self, fn: types.FunctionType) -> None:
+        if not self._is_ours(fn):
+            self._look_at_foreign(fn)
+            return
+        self.functions.append(fn)
+        self._add(fn.__defaults__, fn.__kwdefaults__, vars(fn) or None)
+        for name, value in zip(fn.__code__.co_freevars, map(content, fn.__closure__ or ()), strict=True):
+            self._add(value, name=name)
+        space = self._space_of_globals(fn.__globals__)
+        for code in _codes(fn.__code__):
+            global_names, attributes, modules = _names_in(code)
+            space.names |= global_names
+            self.attributes |= attributes
+            self._is_open |= not _OPENING_NAMES.isdisjoint(attributes)
+            self._are_globals_open |= not _GLOBAL_OPENING_NAMES.isdisjoint(attributes)
+            self._builtins.names |= (global_names - fn.__globals__.keys()) & vars(builtins).keys()
+            self._modules.names.update(_imported(modules, fn.__globals__))
+
+    def _space_of_globals(self, names: dict[str, Any]) -> Space:
+        if (known := self._globals.get(id(names))) is None:
+            self.spaces.append(known := self._globals.setdefault(id(names), Space(names, set())))
+        return known
+
+    def _look_at_module(self, module: types.ModuleType) -> None:
+        if self._is_ours(module):
+            self.spaces.append(Space(module, self.attributes))
+            self._add(type(module))
+        else:
+            self._look_at_foreign(module)
+
+    def _look_at_class(self, cls: type) -> None:
+        if not self._is_ours(cls):
+            self._look_at_foreign(cls)
+            return
+        self.objects.append(cls)
+        foreign = [meta for meta in type.mro(type(cls)) if meta not in (type, abc.ABCMeta, object) and not self._is_ours(meta)]
+        for base in cls.__mro__:
+            if base is cls:
+                self.spaces.append(Space(cls, self.attributes, bool(foreign)))
+            elif self._is_ours(base):
+                self._add(base)
+        self._add(type(cls))
+
+    def _look_at_object(self, value: Any) -> None:
+        """An object of a class that the user wrote, or a package."""
+        kind = type(value)
+        if issubclass(kind, SharedVariable):
+            self.shared.append(value)
+        elif _root_of(kind) in ("numbascan", "numba"):
+            if isinstance(space_of(value), dict):
+                self.spaces.append(Space(value, set(_LIBRARY_PARTS), is_closed=True))
+        else:
+            self.objects.append(value)
+            self._add(kind)
+            foreign = [cls for cls in kind.__mro__ if cls not in _BARE and not self._is_ours(cls)]
+            if isinstance(space_of(value), dict):
+                self.spaces.append(Space(value, self.attributes, bool(foreign)))
+            if members := slots_of(kind):
+                self.spaces.append(Space(value, self.attributes, bool(foreign), members))
+            if foreign and hasattr(kind, "__array__") and not issubclass(kind, np.ndarray):
+                self.like_arrays.append(value)
+
+    def _look_at_foreign(self, value: Any) -> None:
+        """Code of packages: those that are not known may read every attribute of what they are given."""
+        self._is_open |= _module_of(value).split(".")[0] not in _QUIET
+
+    def _is_ours(self, value: Any) -> bool:
+        return _is_ours(value, self._package)
+
+
+def _behind(proxy: Any) -> Any:
+    """What a weak proxy stands for; None if that is gone."""
+    try:
+        return proxy.__init__.__self__
+    except (AttributeError, ReferenceError):
+        return None
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code of a function and of the functions, lambdas and comprehensions written inside it."""
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _codes(const)
+
+
+@functools.lru_cache(maxsize=4096)
+def _names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str], tuple[tuple[str, int], ...]]:
+    """The globals, the attributes, and the modules to import (with the number of dots) that a code object names."""
+    instructions = [instruction for instruction in dis.get_instructions(code) if instruction.opname != "EXTENDED_ARG"]
+    global_names, attributes, modules = set(), set(), []
+    for k, instruction in enumerate(instructions):
+        if instruction.opname == "IMPORT_NAME":  # before it: the number of dots, and what is imported from the module
+            modules.append((instruction.argval, instructions[k - 2].argval))
+        elif instruction.opname.startswith(("STORE_", "DELETE_")):  # writes nothing that is read
+            continue
+        elif "GLOBAL" in instruction.opname or instruction.opname.endswith("_NAME"):
+            global_names.add(instruction.argval)
+        elif instruction.opcode in dis.hasname:
+            attributes.add(instruction.argval)
+        elif instruction.opname == "MATCH_CLASS":  # reads attributes that the class, or a constant, names
+            attributes.add("__dict__")
+    return frozenset(global_names), frozenset(attributes), tuple(modules)
+
+
+def _imported(modules: Iterable[tuple[str, int]], names: dict[str, Any]) -> Iterator[str]:
+    """The names of modules that a function imports while it runs, and of the packages they lie in."""
+    for module, dots in modules:
+        try:
+            full = importlib.util.resolve_name("." * dots + module, names.get("__package__") or "") if dots else module
+        except ImportError:  # as the function will see, if it comes there
+            continue
+        yield from (full.rsplit(".", end)[0] for end in range(full.count(".") + 1))
+
+
+def _module_of(value: Any) -> str:
+    module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return module if isinstance(module, str) else type(value).__module__
+
+
+def _root_of(kind: type) -> str:
+    """The top-level package in which a class was written."""
+    return kind.__module__.split(".")[0]
+
+
+def _package_of(fn: Any) -> str:
+    """The top-level package in which a function, or what a partial calls, was written."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return _module_of(fn).split(".")[0]
+
+
+def _is_ours(value: Any, package: str) -> bool:
+    """Whether `value` is code of the user: of the traced function's own package, or of none that is installed."""
+    module = _module_of(value)
+    code = value.__code__ if isinstance(value, types.FunctionType) else None
+    is_run_text = module == "builtins" and code is not None  # what `exec` made in a namespace without a name
+    if (module.split(".")[0] in _LIBRARIES or module in sys.builtin_module_names) and not is_run_text:
+        return False
+    if module.split(".")[0] == package:
+        return True
+    home = value if isinstance(value, types.ModuleType) else sys.modules.get(module)  # a module need not be known to Python
+    file = code.co_filename if code is not None else getattr(home, "__dict__", {}).get("__file__")
+    return not (file or "").startswith(_FOREIGN)

@@ -1,0 +1,98 @@
+"""One call of a function, taken apart: inputs of its own for what derivatives are taken with respect to."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import ArgumentNumberError
+from ...ir.graph import free_inputs, substitute
+from ...ir.node import Node, new_input
+from ...ops.algebra import is_float
+from ..random.draw_scopes import put_outside
+from ..tree import Structure, describe, flatten, paths, unflatten
+from ..variable import Variable, as_variable
+from .of_variables import check_cost, check_wrt
+
+
+@dataclass
+class Call:
+    """A function called on inputs of its own in place of the arguments that derivatives are taken with respect to.
+
+    arguments: the nest of each such argument, and an input per leaf, None for one that stays as it is. back: inputs -> what was given.
+    returned, leaves: the function's results.
+    """
+
+    arguments: list[tuple[Structure, list[Node | None]]]
+    back: dict[Node, Node]
+    returned: Structure
+    leaves: list[Node]
+
+    @property
+    def wrt(self) -> list[Node]:
+        return [node for _, group in self.arguments for node in group if node is not None]
+
+    @property
+    def links(self) -> list[Node]:
+        """What the results depend on, as far as derivatives with respect to it may be asked for later."""
+        return [node for node in free_inputs(self.leaves) if is_float(node.type)]
+
+    def outside(self, nodes: Sequence[Node]) -> list[Variable]:
+        """Nodes over the inputs as variables over what was given."""
+        return [Variable(node) for node in substitute(nodes, self.back)]
+
+    def nests(self, nodes: Sequence[Node]) -> list[Any]:
+        """A nest per argument, from one node per input."""
+        values = iter(self.outside(nodes))
+        return [unflatten(nest, [None if node is None else next(values) for node in group]) for nest, group in self.arguments]
+
+
+def called(
+    f: Callable[..., Any], places: Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any], what: str, mixed: bool = False
+) -> Call:
+    """`mixed`: integers among the leaves stay as they are; else they are refused."""
+    name = f"{what}({getattr(f, '__name__', 'function')})"
+    for place in places:
+        if not -len(args) <= place < len(args):
+            was = "1 positional argument was" if len(args) == 1 else f"{len(args)} positional arguments were"
+            raise ArgumentNumberError(f"{name}: argument number {place} is asked for, but {was} given")
+    labels = _parameters(f, len(args))
+    given, back = list(args), {}
+    arguments: dict[int, tuple[Structure, list[Node | None]]] = {}
+    for place in dict.fromkeys(place % len(args) for place in places):
+        leaves: list[Any] = []
+        structure = flatten(args[place], leaves)
+        group: list[Node | None] = []
+        for leaf, label in zip(leaves, paths(structure, labels[place]), strict=True):
+            node = as_variable(leaf).node
+            fresh = new_input(node.type, label)
+            if mixed and not is_float(node.type):
+                group.append(None)
+                continue
+            check_wrt(fresh, name)
+            back[fresh] = node
+            group.append(fresh)
+        arguments[place] = structure, group
+        given[place] = unflatten(structure, [leaf if node is None else Variable(node) for leaf, node in zip(leaves, group, strict=True)])
+    found: list[Any] = []
+    returned = flatten(f(*given, **kwargs), found)
+    put_outside(back)
+    return Call([arguments[place % len(args)] for place in places], back, returned, [as_variable(leaf).node for leaf in found])
+
+
+def _parameters(f: Callable[..., Any], count: int) -> list[str]:
+    try:
+        names = list(inspect.signature(f).parameters)
+    except (TypeError, ValueError):  # a builtin
+        names = []
+    return [*names[:count], *(f"arg{k}" for k in range(len(names), count))]
+
+
+def cost_of(call: Call, what: str) -> Node:
+    """The one scalar that a function returned."""
+    if call.returned != "*":
+        raise TypeError(f"{what}: the function must return one scalar, not {describe(call.returned)}; ns.jacobian takes any nest of arrays")
+    check_cost(call.leaves[0], what)
+    return call.leaves[0]

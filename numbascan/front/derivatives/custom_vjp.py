@@ -1,0 +1,273 @@
+"""`ns.custom_vjp`: a function whose derivative the user writes.
+
+Its call is a node that holds the graph of the function and a rule. The rule is not run before a derivative is asked for, and then it is
+run on the operands that the node has there, which may be those of another graph: inside a loop that was closed in the meantime, say. So
+everything that the function and its rule read from outside must be an operand of the node; running the rule once at the call tells what
+that is.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import NullGradientError
+from ...ir.graph import close, free_inputs, substitute
+from ...ir.node import Node, new_input, next_serial, outputs_of
+from ...ops.algebra import cast, dims_of, is_float, zeros_like
+from ...ops.card import at_line, user_line
+from ...ops.control import custom_vjp_node
+from ...ops.of_shape import of_shape
+from ..random.draw_scopes import no_draws
+from ..tracing import close_over, describe, trace
+from ..tree import LEAF, NONE, Structure, alike, flatten, n_leaves, paths, unflatten
+from ..tree import describe as describe_structure
+from ..variable import Variable, as_variable
+
+
+def custom_vjp(f: Callable[..., Any]) -> CustomVjp:
+    """`f` with a derivative of its own for reverse mode: a decorator, in the form that JAX has.
+
+    `f.defvjp(fwd, bwd)` gives the rule: `fwd(*args)` returns (what f returns, residuals), where residuals are whatever bwd needs;
+    bwd(residuals, cotangent) returns a tuple with one cotangent per argument, None for zero. The cotangent is nested as the results of
+    f, cotangents as the arguments. An integer argument has the cotangent None.
+
+    Called on arrays it is `f` itself; with variables, or traced, what it returns has this derivative. Further derivatives are those of
+    what bwd computes. Variables that `f` reads besides its arguments have no derivative: pass them as arguments. Forward mode (ns.jvp,
+    ns.Rop) raises NullGradientError, and so does a derivative without `defvjp`.
+
+    >>> import numbascan as ns, numpy as np
+    >>> @ns.custom_vjp
+    ... def softplus(x):
+    ...     return np.log(1 + np.exp(x))
+    >>> softplus.defvjp(lambda x: (softplus(x), x), lambda x, g: (g / (1 + np.exp(-x)),))
+    >>> ns.grad(softplus)(0.0)
+    array(0.5)
+    """
+    if not callable(f):
+        raise TypeError(f"ns.custom_vjp takes a function, not {f!r} ({type(f).__name__})")
+    return CustomVjp(f)
+
+
+class CustomVjp:
+    """A function with a derivative of its own. `__wrapped__` is the function, `fwd` and `bwd` are its rule."""
+
+    def __init__(self, f: Callable[..., Any], fwd: Any = None, bwd: Any = None) -> None:
+        functools.update_wrapper(self, f, updated=())
+        self.__name__ = getattr(f, "__name__", "function")
+        self.__wrapped__ = f
+        self.fwd, self.bwd = fwd, bwd  # None, None: there is no rule yet
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Sets the rule: see ns.custom_vjp."""
+        for name, rule in (("fwd", fwd), ("bwd", bwd)):
+            if not callable(rule):
+                raise TypeError(f"{self.__name__}.defvjp: {name} must be a function, not {rule!r} ({type(rule).__name__})")
+        self.fwd, self.bwd = fwd, bwd
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args = self._positional(args, kwargs)
+        leaves: list[Any] = []
+        structure = flatten(args, leaves)
+        if not any(map(_is_symbolic, leaves)):
+            value = self.__wrapped__(*args)
+            results: list[Any] = []
+            flatten(value, results)
+            if not any(map(_is_symbolic, results)):  # else it reads variables from outside
+                return value
+        return self._node(structure, [as_variable(leaf).node for leaf in leaves])
+
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments with keywords and defaults in their places: fwd and bwd know places only."""
+        if isinstance(self.__wrapped__, np.ufunc) and not kwargs:
+            return args
+        bound = inspect.signature(self.__wrapped__).bind(*args, **kwargs)
+        if bound.kwargs:
+            names = ", ".join(bound.kwargs)
+            raise TypeError(f"ns.custom_vjp: {describe(self)} takes {names} by keyword only, which fwd and bwd cannot; make it positional")
+        bound.apply_defaults()
+        return bound.args
+
+    def _node(self, structure: Structure, operands: list[Node]) -> Any:
+        names = self.names(structure)
+        inputs = [new_input(node.type, node.name or name) for node, name in zip(operands, names, strict=True)]
+        with no_draws("a function of ns.custom_vjp"):
+            traced = trace(self.__wrapped__, unflatten(structure, map(Variable, inputs)), placeholders=inputs)
+        leaves: list[Any] = []
+        returned = flatten(traced.value, leaves)
+        results = [as_variable(leaf).node for leaf in leaves]
+        read = close_over(inputs, results, traced.mark)
+        rule = _Rule(self, structure, returned, tuple(read))
+        more = [node for node in rule.reads([node.type for node in inputs], results) if node not in read]
+        rule = _Rule(self, structure, returned, tuple(read), tuple(more))
+        node = custom_vjp_node([*operands, *read, *more], close([*inputs, *read, *more], results), rule)
+        node.origin = node.origin or user_line()
+        return unflatten(returned, map(Variable, outputs_of(node)))
+
+    def names(self, structure: Structure) -> list[str]:
+        """A name for each leaf of the arguments."""
+        assert not isinstance(structure, str)
+        parameters = list(inspect.signature(self.__wrapped__).parameters) if not isinstance(self.__wrapped__, np.ufunc) else []
+        roots = [*parameters, *(f"arg{k}" for k in range(len(parameters), len(structure[2])))]
+        return [path for root, child in zip(roots, structure[2], strict=False) for path in paths(child, root)]
+
+    def __reduce__(self) -> Any:
+        found: Any = sys.modules.get(self.__module__)
+        name = str(getattr(self, "__qualname__", ""))
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        # a decorated function is found by its name; the function behind it is not
+        return name if found is self else (CustomVjp, (self.__wrapped__, self.fwd, self.bwd))
+
+
+def _is_symbolic(leaf: Any) -> bool:
+    return isinstance(leaf, Variable) or (isinstance(leaf, np.ndarray) and leaf.dtype == object)
+
+
+class _Running(threading.local):
+    """The functions whose rules are run only to see what they read: in these a call of the function itself need not look again."""
+
+    def __init__(self) -> None:
+        self.functions: list[CustomVjp] = []
+
+
+_RUNNING = _Running()
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """How derivatives go back through one kind of call of `f`: what the node of the call holds.
+
+    structure, returned: the nests of arguments and results. read: what `f` reads from outside, more: what the rule reads besides; as
+    nodes of the graph in which the call stood. They follow the arguments among the operands of the node.
+    """
+
+    f: CustomVjp
+    structure: Structure
+    returned: Structure
+    read: tuple[Node, ...]
+    more: tuple[Node, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.f.__name__
+
+    def __call__(self, node: Node, given: Sequence[Node | None], needed: Collection[int]) -> list[Node | None]:
+        """The cotangents of the node's operands."""
+        count = n_leaves(self.structure)
+        self._check(node, needed, count)
+        inputs = [new_input(operand.type, operand.name) for operand in node.inputs[:count]]
+        above = [new_input(type_.strong()) for type_ in node.types]
+        found = list(self._cotangents(self._run(inputs, above, outputs_of(node)), inputs))
+        outside = [*inputs, *self.read, *self.more]
+        strays = free_inputs([value for value in found if value is not None], [*outside, *above])
+        if strays:
+            names = ", ".join(stray.name or str(stray.type) for stray in strays)
+            raise TypeError(
+                f"{self._words('bwd')} uses {names}, which was not so when {self.f.__name__} was called; pass it as an argument"
+            )
+        back = dict(zip(outside, node.inputs, strict=True))
+        for fresh, value, result in zip(above, given, outputs_of(node), strict=True):
+            back[fresh] = zeros_like(result) if value is None else value
+        plain = [None if value is None else substitute([value], back)[0] for value in found]
+        return plain + [None] * (len(node.inputs) - count)
+
+    def _check(self, node: Node, needed: Collection[int], count: int) -> None:
+        """NullGradientError where there is no rule, or where it says nothing of what is needed."""
+        name = self.f.__name__
+        line = f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else at_line()
+        if self.f.fwd is None:
+            raise NullGradientError(f"{name} has no derivative{line}: ns.custom_vjp was given no rule; write {name}.defvjp(fwd, bwd)")
+        captured = [node.inputs[k] for k in needed if count <= k < count + len(self.read)]
+        if captured:
+            names = ", ".join(operand.name or str(operand.type) for operand in captured)
+            raise NullGradientError(
+                f"{name} has no derivative with respect to {names}{line}: it reads that from outside, and its rule speaks of its "
+                "arguments only; pass it as an argument, or let it read nt.disconnected_grad of that, made outside"
+            )
+
+    def reads(self, types: Sequence[Any], results: Sequence[Node]) -> list[Node]:
+        """What the rule uses from outside."""
+        if self.f.fwd is None or self.f in _RUNNING.functions:
+            return []
+        inputs = [new_input(type_) for type_ in types]
+        above = [new_input(result.type.strong()) for result in results]
+        mark = next_serial()
+        _RUNNING.functions.append(self.f)
+        leaves: list[Any] = []
+        try:
+            flatten(self._run(inputs, above, results), leaves)
+        except Exception:  # nobody has asked for a derivative yet; where one is asked for, this is raised again
+            return []
+        finally:
+            _RUNNING.functions.pop()
+        return close_over([*inputs, *above], [as_variable(leaf).node for leaf in leaves], mark)
+
+    @no_draws("a rule of ns.custom_vjp")
+    def _run(self, inputs: Sequence[Node], above: Sequence[Node], results: Sequence[Node]) -> Any:
+        """What bwd makes of the cotangents `above` of the results, after fwd on `inputs`."""
+        own = [*inputs, *above]
+        pair = trace(self.f.fwd, unflatten(self.structure, map(Variable, inputs)), placeholders=own).value
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"{self._words('fwd')} must return a pair (result, residuals), not {pair!r}")
+        self._check_result(pair[0], results)
+        cotangent = unflatten(self.returned, map(Variable, above))
+        return trace(self.f.bwd, (pair[1], cotangent), placeholders=own).value
+
+    def _check_result(self, value: Any, results: Sequence[Node]) -> None:
+        leaves: list[Any] = []
+        structure = flatten(value, leaves)
+        if not alike(structure, self.returned):
+            seen, wanted = describe_structure(structure), describe_structure(self.returned)
+            raise TypeError(f"{self._words('fwd')} gives {seen} as the result, but {self.f.__name__} itself gives {wanted}")
+        for leaf, result in zip(leaves, results, strict=True):
+            type_ = as_variable(leaf).type
+            if (type_.dtype, type_.rank) != (result.type.dtype, result.type.rank):
+                raise TypeError(f"{self._words('fwd')} gives {type_} as the result, but {self.f.__name__} itself gives {result.type}")
+
+    def _words(self, part: str) -> str:
+        return f"the {part} of {self.f.__name__}, {describe(getattr(self.f, part))},"
+
+    def _cotangents(self, value: Any, inputs: Sequence[Node]) -> Iterator[Node | None]:
+        """What bwd returned, checked: a node for each leaf of the arguments, None for zero."""
+        assert not isinstance(self.structure, str)
+        count = len(self.structure[2])
+        if not isinstance(value, (tuple, list)) or len(value) != count:
+            seen = f"{len(value)}" if isinstance(value, (tuple, list)) else repr(value)
+            raise TypeError(f"{self._words('bwd')} must return a tuple of {count} cotangents, one for each argument, not {seen}")
+        values = self._leaves(self.structure, tuple(value), "the arguments")
+        for leaf, operand, name in zip(values, inputs, self.f.names(self.structure), strict=True):
+            yield None if leaf is None else self._fitted(as_variable(leaf).node, operand, name)
+
+    def _leaves(self, structure: Structure, value: Any, name: str) -> Iterator[Any]:
+        """The leaves of a cotangent that is nested as `structure`, where None may stand for any part of the nest."""
+        if value is None or structure == NONE:
+            yield from [None] * n_leaves(structure)
+            return
+        if structure == LEAF:
+            yield value
+            return
+        assert not isinstance(structure, str)
+        cls, keys, children = structure
+        is_nest = isinstance(value, dict) if cls is dict else isinstance(value, (tuple, list))
+        if not is_nest or (set(value) != set(keys) if cls is dict else len(value) != len(children)):
+            wanted = describe_structure(structure)
+            raise TypeError(f"{self._words('bwd')} gives {value!r} for a part of {name} that is {wanted}; nest it in the same way")
+        for part, child in zip([value[key] for key in keys] if cls is dict else value, children, strict=True):
+            yield from self._leaves(child, part, name)
+
+    def _fitted(self, value: Node, operand: Node, name: str) -> Node:
+        """A cotangent in the dtype of its argument. Shapes must be equal; a real argument has a real cotangent."""
+        what = f"{self._words('bwd')} gives a cotangent for {name} that"
+        if not is_float(operand.type):
+            raise TypeError(f"{what} is {value.type}, but {name} is {operand.type} and has no derivative{at_line()}; return None for it")
+        is_complex_for_real = value.type.kind == "c" and operand.type.kind != "c"
+        if is_complex_for_real or not (is_float(value.type) or value.type.weak):
+            raise TypeError(f"{what} is {value.type}, but {name} is {operand.type}{at_line()}; a cotangent has the dtype of its argument")
+        return of_shape(cast(value, operand.type.dtype), dims_of(operand), what)

@@ -1,0 +1,304 @@
+"""Derivatives of functions: grad, value_and_grad, vjp, jvp, jacobian, hessian. `ns.grad`, `jacobian` and `hessian` take variables too."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...grad.forward import tangents as moved
+from ...ir.node import Node, constant
+from ...ops.algebra import is_float, zeros_like
+from ..runner import Seen
+from ..transforms import Jitted, jit
+from ..tree import unflatten
+from ..variable import Variable
+from .arguments import Call, called, cost_of
+from .of_variables import (
+    along,
+    grad_of_variable,
+    gradients,
+    hessian_of_variable,
+    jacobian_nodes,
+    jacobian_of_variable,
+    linked,
+    second_nodes,
+)
+from .pullback import Pullback, leaves_like, pulled
+
+# what the transforms make -------------------------------------------------------------------------------------------
+
+
+class Transformed(ABC):
+    """A function made from a function, `__wrapped__`. It is called on variables; `transform` makes it take arrays."""
+
+    what = ""
+    __wrapped__: Callable[..., Any]
+
+    def __init__(self, f: Callable[..., Any], **options: Any) -> None:
+        functools.update_wrapper(self, f, updated=())
+        self.options = options
+        self.__name__ = f"{self.what.removeprefix('ns.')}_{getattr(f, '__name__', 'function')}".replace("<lambda>", "lambda")
+        self.__qualname__ = f"{self.what}({getattr(f, '__qualname__', self.__name__)})"
+
+    @abstractmethod
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return functools.partial(type(self), **self.options), (self.__wrapped__,)
+
+
+def transform(cls: type[Transformed], f: Any, **options: Any) -> Jitted:
+    """What `cls` makes of `f`, as a function of arrays; run in the mode of `f` if that is jitted."""
+    if not callable(f):
+        raise TypeError(f"{cls.what} takes a function, not {f!r} ({type(f).__name__})")
+    made: Jitted = jit(cls(f, **options), mode=f.given_mode if isinstance(f, Jitted) else None)
+    return made
+
+
+class _Derivative(Transformed):
+    """A derivative with respect to the arguments that the option `argnums` tells."""
+
+    def made(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+        argnums = self.options["argnums"]
+        return called(self.__wrapped__, argnums if isinstance(argnums, tuple) else (argnums,), args, kwargs, self.what)
+
+    def alone(self, nests: Sequence[Any]) -> Any:
+        """One result for one argument number, a tuple for a tuple of them."""
+        return tuple(nests) if isinstance(self.options["argnums"], tuple) else nests[0]
+
+    def gradients(self, made: Call) -> list[Node]:
+        cost = cost_of(made, self.what)
+        return gradients([cost], [constant(1, cost.type.dtype)], made.wrt, self.what, (), self.options["disconnected_inputs"], made.links)
+
+
+class _Grad(_Derivative):
+    what = "ns.grad"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        made = self.made(args, kwargs)
+        return self.alone(made.nests(self.gradients(made)))
+
+
+class _ValueAndGrad(_Derivative):
+    what = "ns.value_and_grad"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        made = self.made(args, kwargs)
+        found = self.gradients(made)
+        return made.outside(made.leaves)[0], self.alone(made.nests(found))
+
+
+class _Jacobian(_Derivative):
+    what = "ns.jacobian"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        made = self.made(args, kwargs)
+        policy = self.options["disconnected_inputs"]
+        blocks = [jacobian_nodes(leaf, made.wrt, self.what, (), policy, made.links) for leaf in made.leaves]
+        return unflatten(made.returned, [self.alone(made.nests(block)) for block in blocks])
+
+
+class _Hessian(_Derivative):
+    what = "ns.hessian"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        made = self.made(args, kwargs)
+        firsts = self.gradients(made)
+        columns = [second_nodes(firsts, node, self.what) for node in made.wrt]  # [leaf j][leaf i]
+        rows = iter([self.alone(made.nests([column[i] for column in columns])) for i in range(len(firsts))])
+        return self.alone([unflatten(structure, [next(rows) for _ in group]) for structure, group in made.arguments])
+
+
+def _derivative(cls: type[_Derivative], f: Any, argnums: Any, disconnected_inputs: str) -> Jitted:
+    try:
+        places = tuple(map(operator.index, argnums)) if isinstance(argnums, (tuple, list)) else operator.index(argnums)
+    except TypeError:
+        raise TypeError(f"{cls.what}: argnums is {argnums!r}; give an int or a tuple of ints") from None
+    return transform(cls, f, argnums=places, disconnected_inputs=disconnected_inputs)
+
+
+# the public functions -----------------------------------------------------------------------------------------------
+
+
+def grad(
+    f: Any = None,
+    argnums: Any = None,
+    consider_constant: Any = None,
+    disconnected_inputs: str = "raise",
+    known_grads: Mapping[Variable, Any] | None = None,
+    *,
+    wrt: Any = None,
+    cost: Any = None,
+) -> Any:
+    """The gradient of a scalar: of a function, as a function; of a variable, as a variable.
+
+    Arguments:
+        f: a function of arrays, numbers and nests of these that gives one real scalar; or a scalar variable, also as the keyword
+            `cost` (None with known_grads).
+        argnums: for a function, the number of the positional argument to differentiate (default 0), or a tuple; for a variable, the
+            variables to differentiate with respect to: one, or a list (also as the keyword `wrt`).
+        consider_constant: variables that nothing is to flow through (for a variable).
+        disconnected_inputs: what happens where the cost does not depend on an argument: "raise", "warn", or "ignore" (zeros).
+        known_grads: a dict of variables and their gradients, which then are not computed from the cost; f may be None (for a variable).
+
+    Returns, for a function, one that gives the gradient, shaped and nested like the argument; for a variable, a variable, or as many as
+    `wrt` has. Complex arguments get df/dx - i df/dy, as in JAX.
+
+    Raises DisconnectedInputError; NullGradientError for integer arguments and through what has no derivative; TypeError for a cost that
+    is no real scalar; ArgumentNumberError (a ValueError) for an argument that is not there.
+
+    >>> import numbascan as ns, numpy as np
+    >>> ns.grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    array([ 3., 12.])
+    """
+    f = cost if f is None else f
+    if f is None or isinstance(f, Variable):
+        return grad_of_variable(f, argnums if wrt is None else wrt, consider_constant, disconnected_inputs, known_grads)
+    return _derivative(_Grad, f, 0 if argnums is None else argnums, disconnected_inputs)
+
+
+def value_and_grad(f: Callable[..., Any], argnums: Any = 0, *, disconnected_inputs: str = "raise") -> Jitted:
+    """A function that gives f's value and its gradient: what `scipy.optimize.minimize(..., jac=True)` takes.
+
+    Arguments and errors as for `ns.grad` of a function.
+
+    >>> import numbascan as ns, numpy as np
+    >>> ns.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    (array(5.), array([2., 4.]))
+    """
+    return _derivative(_ValueAndGrad, f, argnums, disconnected_inputs)
+
+
+def jacobian(
+    f: Any = None,
+    argnums: Any = None,
+    consider_constant: Any = None,
+    disconnected_inputs: str = "raise",
+    *,
+    wrt: Any = None,
+    expr: Any = None,
+) -> Any:
+    """All first derivatives: of a function, as a function; of a variable with respect to variables, as a variable.
+
+    The shape is that of the result, then that of the argument; a nest of results gives a nest. One reverse pass per element of the result,
+    two where it is complex. Arguments and errors as for `ns.grad` (the variable also as the keyword `expr`); TypeError for complex
+    results of complex arguments.
+
+    >>> import numbascan as ns, numpy as np
+    >>> ns.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    f = expr if f is None else f
+    if isinstance(f, Variable):
+        return jacobian_of_variable(f, argnums if wrt is None else wrt, consider_constant, disconnected_inputs)
+    return _derivative(_Jacobian, f, 0 if argnums is None else argnums, disconnected_inputs)
+
+
+def hessian(
+    f: Any = None,
+    argnums: Any = None,
+    consider_constant: Any = None,
+    disconnected_inputs: str = "raise",
+    *,
+    wrt: Any = None,
+    cost: Any = None,
+) -> Any:
+    """All second derivatives of a scalar: of a function, as a function; of a variable with respect to variables, as a variable.
+
+    The shape is that of the argument twice. Of a function, nested arguments and several argument numbers give a nest of nests with all
+    mixed derivatives; of a variable, a list of variables gives a list with one Hessian each, as in PyTensor. One reverse pass, and a
+    forward pass over it per element. Arguments and errors as for `ns.grad`; TypeError for complex arguments.
+
+    >>> import numbascan as ns, numpy as np
+    >>> ns.hessian(lambda x: x[0] ** 2 * x[1])(np.array([3.0, 2.0]))
+    array([[4., 6.],
+           [6., 0.]])
+    """
+    f = cost if f is None else f
+    if isinstance(f, Variable):
+        return hessian_of_variable(f, argnums if wrt is None else wrt, consider_constant, disconnected_inputs)
+    return _derivative(_Hessian, f, 0 if argnums is None else argnums, disconnected_inputs)
+
+
+# directions ---------------------------------------------------------------------------------------------------------
+
+
+def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    """`f(*args)`, and a function that takes cotangents of the results to a tuple of cotangents of the arguments.
+
+    The cotangents are nested and shaped as the results. Integer arguments get None, an argument that plays no part zeros. Both see the
+    same arguments, arrays from outside, random draws and values of shared variables: those of the call, whatever changes afterwards.
+
+    Raises ValueError for cotangents that do not fit, NullGradientError.
+
+    >>> import numbascan as ns, numpy as np
+    >>> value, pull = ns.vjp(lambda x: x**2, np.array([1.0, 2.0]))
+    >>> pull(np.array([10.0, 100.0]))
+    (array([ 20., 400.]),)
+    """
+    value, pull, _ = recorded_vjp(f, args)
+    return value, pull
+
+
+def recorded_vjp(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Seen]:
+    """What `vjp` gives, and the values of shared variables that it comes from."""
+    if not callable(f):
+        raise TypeError(f"ns.vjp takes a function, not {f!r} ({type(f).__name__})")
+    function = f if isinstance(f, Jitted) else jit(f)
+    run = function.recorded(*args)
+    if run is None:  # part of a graph: one call of f is both the value and what is differentiated
+        made = called(f, range(len(args)), args, {}, "ns.vjp", mixed=True)
+        return unflatten(made.returned, made.outside(made.leaves)), lambda cotangent: pulled(made, cotangent), {}
+    value, seen = run
+    return value, Pullback(function, seen), seen.seen
+
+
+class _Jvp(Transformed):
+    """(args, tangents of the args) -> (results, tangents of the results)."""
+
+    what = "ns.jvp"
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        super().__init__(f)
+        self.__signature__ = inspect.signature(self.__call__)
+
+    def __call__(self, args: tuple[Any, ...], given: tuple[Any, ...]) -> Any:
+        places = [k for k, tangent in enumerate(given) if tangent is not None]
+        made = called(self.__wrapped__, places, args, {}, self.what)
+        wanted = (tuple, None, tuple(structure for structure, _ in made.arguments))
+        values = leaves_like(
+            tuple(given[k] for k in places), wanted, "ns.jvp: the arguments are {0}, the tangents {1}; give the same nests"
+        )
+        seeds = [along(value, node, "ns.jvp: a tangent") for value, node in zip(values, made.wrt, strict=True)]
+        found = moved(made.leaves, made.wrt, seeds)
+        links, count = made.links, len(made.leaves)
+        plain = [zeros_like(node) if value is None else value for node, value in zip(made.leaves, found, strict=True)]
+        results = made.outside([*made.leaves, *(linked(value, links) if is_float(value.type) else value for value in plain)])
+        return unflatten(made.returned, results[:count]), unflatten(made.returned, results[count:])
+
+
+def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """`f(*args)`, and how it moves when the arguments move along `tangents`.
+
+    Arguments: args and tangents, tuples or lists of the same nests of arrays; None for an argument that does not move, such as an integer.
+
+    Raises ValueError for tangents that do not fit, NullGradientError.
+
+    >>> import numbascan as ns, numpy as np
+    >>> ns.jvp(lambda x: x**2, (np.array([1.0, 2.0]),), (np.array([10.0, 100.0]),))
+    (array([1., 4.]), array([ 20., 400.]))
+    """
+    if not isinstance(args, (tuple, list)) or not isinstance(tangents, (tuple, list)) or len(args) != len(tangents):
+        raise TypeError("ns.jvp: args and tangents must be tuples of the same length, one tangent for each argument")
+    result: tuple[Any, Any] = transform(_Jvp, f)(tuple(args), tuple(tangents))
+    return result
+
+
+def replayed_jvp(f: Callable[..., Any], seen: Seen, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+    """What `jvp` gives, from values of shared variables that were seen before."""
+    return transform(_Jvp, f).replayed(seen, args, tangents)

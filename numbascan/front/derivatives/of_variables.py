@@ -1,0 +1,352 @@
+"""Derivatives of variables with respect to variables: grad, jacobian, hessian, Lop, Rop."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+from ...errors import DisconnectedInputError, NullGradientError
+from ...grad.forward import tangents
+from ...grad.mapped import mapped
+from ...grad.reverse import cotangents
+from ...ir.graph import substitute, toposort
+from ...ir.node import Node, constant, new_input
+from ...ops.algebra import add, call, cast, dims_of, is_float, mul, node_of, transpose, zeros_like
+from ...ops.card import Card, apply, at_line
+from ...ops.gradient_identities import DISCONNECTED, LINKED, ZERO_GRAD
+from ...ops.of_shape import of_shape
+from ...ops.reshape import reshaped
+from ...types import show_shape
+from ..variable import Variable, as_variable, op
+
+__all__ = ["disconnected_grad", "zero_grad"]
+
+
+def disconnected_grad(x: Any) -> Variable:
+    """`x`, which derivatives take as a constant: no way leads through it.
+
+    >>> import numbascan as ns, numbascan.tensor as nt
+    >>> x = nt.dscalar("x")
+    >>> ns.function([x], ns.grad(x * nt.disconnected_grad(x), x))(3.0)
+    array(3.)
+    """
+    return op(DISCONNECTED, x)
+
+
+def zero_grad(x: Any) -> Variable:
+    """`x`, with respect to which every derivative is zero.
+
+    >>> import numbascan as ns, numbascan.tensor as nt
+    >>> x = nt.dscalar("x")
+    >>> ns.function([x], ns.grad(nt.zero_grad(x**2), x))(3.0)
+    array(0.)
+    """
+    return op(ZERO_GRAD, x)
+
+
+# checks, and the words of messages ------------------------------------------------------------------------------------
+
+
+def shown(node: Node) -> str:
+    """A node as messages show it."""
+    return f"{node.name or 'a variable without a name'} ({node.type})"
+
+
+def check_wrt(node: Node, what: str) -> None:
+    """NullGradientError for an integer or a boolean, with respect to which there is no derivative."""
+    if not is_float(node.type):
+        raise NullGradientError(
+            f"{what}: a derivative with respect to {shown(node)} was asked{at_line()}, but integers and booleans have none; "
+            "give a float: 3.0 for 3, x.astype('float64')"
+        )
+
+
+def check_result(node: Node, what: str) -> None:
+    """NullGradientError for an integer or a boolean, which has no derivative."""
+    if not is_float(node.type):
+        raise NullGradientError(f"{what}: the result {shown(node)} is an integer or a boolean{at_line()}, which has no derivative")
+
+
+def check_cost(node: Node, what: str) -> None:
+    """TypeError for what is no real scalar."""
+    if node.type.rank:
+        raise TypeError(
+            f"{what}: the cost must be a scalar, but {shown(node)} has shape {show_shape(node.type.shape)}{at_line()}; write "
+            "cost.sum() or cost.mean(), or ns.jacobian for all derivatives"
+        )
+    if node.type.kind == "c":
+        raise TypeError(f"{what}: the cost must be real, but {shown(node)} is complex{at_line()}; write np.real(cost) or np.abs(cost)")
+    check_result(node, what)
+
+
+def along(value: Any, node: Node, what: str) -> Node:
+    """A cotangent or a tangent from a user, in the dtype of `node`. It must have its shape; of a real variable it must be real."""
+    given = as_variable(value).node
+    if given.type.kind == "c" and node.type.kind != "c":
+        raise TypeError(f"{what} is complex, but {shown(node)} is real{at_line()}; write np.real(value)")
+    return of_shape(cast(given, node.type.dtype), dims_of(node), what)
+
+
+def _disconnected(outputs: Sequence[Node], node: Node, what: str, policy: str = "disconnected_inputs") -> Exception:
+    """The error for a variable to which no derivative leads: it plays no part, it is held constant, or integers lie between.
+
+    `policy`: the keyword that says what happens then.
+    """
+    is_behind = node in toposort(outputs)
+    if is_behind and node not in _float_ways(outputs):
+        return NullGradientError(
+            f"{what}: the cost depends on {shown(node)} through integers or booleans only, so there is no derivative{at_line()}; "
+            f"{policy}='ignore' gives zeros"
+        )
+    reason = "only through what is held constant" if is_behind else "not at all"
+    return DisconnectedInputError(
+        f"{what}: the cost depends on {shown(node)} {reason}{at_line()}; leave it out, or set {policy}='ignore' for zeros"
+    )
+
+
+# reverse ------------------------------------------------------------------------------------------------------------
+
+
+def gradients(
+    outputs: Sequence[Node],
+    given: Sequence[Node],
+    wrt: Sequence[Node],
+    what: str,
+    constants: Sequence[Node] = (),
+    disconnected_inputs: str = "raise",
+    links: Sequence[Node] = (),
+) -> list[Node]:
+    """The cotangents of `wrt`, checked; zeros or an error where there is none.
+
+    What does not depend on one of `wrt`, or of `links`, any more is linked to it: the derivative of a constant derivative is zero, not
+    missing.
+    """
+    if disconnected_inputs not in ("raise", "warn", "ignore"):
+        raise ValueError(f"{what}: disconnected_inputs is {disconnected_inputs!r}; it must be 'raise', 'warn' or 'ignore'")
+    for node in wrt:
+        check_wrt(node, what)
+    found = cotangents(outputs, given, wrt, constants)
+    missing = [node for node, value in zip(wrt, found, strict=True) if value is None]
+    for node in missing if disconnected_inputs != "ignore" else ():
+        error = _disconnected(outputs, node, what)
+        if disconnected_inputs == "raise":
+            raise error
+        warnings.warn(str(error), UserWarning, stacklevel=4)
+    return [linked(zeros_like(node) if value is None else value, [*wrt, *links]) for node, value in zip(wrt, found, strict=True)]
+
+
+def linked(value: Node, wrt: Sequence[Node]) -> Node:
+    """`value`, which derivatives reach from all of `wrt`: they are zero with respect to those that it does not depend on."""
+    behind = _float_ways([value], DISCONNECTED)
+    apart = [node for node in dict.fromkeys(wrt) if node not in behind]
+    return apply(LINKED, value, *apart) if apart else value
+
+
+def _float_ways(outputs: Sequence[Node], except_through: Card | None = None) -> set[Node]:
+    """The nodes from which a way of real or complex values leads to `outputs`."""
+    found: set[Node] = set()
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node not in found and node.op is not except_through and any(map(is_float, node.types)):
+            found.add(node)
+            stack += node.inputs
+    return found
+
+
+def _as_list(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, (list, tuple)) else [given]
+
+
+def _nodes(wrt: Any, what: str) -> list[Node]:
+    """The nodes of what derivatives are taken with respect to."""
+    variables = _as_list(wrt)
+    for variable in variables:
+        if not isinstance(variable, Variable):
+            raise TypeError(f"{what} is taken with respect to variables, not {variable!r} ({type(variable).__name__}){at_line()}")
+    return [variable.node for variable in variables]
+
+
+def _constants(variables: Any) -> list[Node]:
+    return [as_variable(variable).node for variable in ([] if variables is None else _as_list(variables))]
+
+
+def _packed(found: Sequence[Node], like: Any) -> Any:
+    """Variables in a list or tuple as `like` is one; one alone as it is."""
+    variables = list(map(Variable, found))
+    return variables if isinstance(like, list) else tuple(variables) if isinstance(like, tuple) else variables[0]
+
+
+def grad_of_variable(cost: Variable | None, wrt: Any, consider_constant: Any, disconnected_inputs: str, known_grads: Any) -> Any:
+    """The gradient of a scalar variable: see ns.grad."""
+    nodes, known = _nodes(wrt, "ns.grad"), _known(known_grads or {})
+    if cost is None and not known:
+        raise ValueError("ns.grad: there is neither a cost nor known_grads, so nothing to differentiate")
+    if cost is not None:
+        check_cost(cost.node, "ns.grad")
+    # of what is computed from a variable whose gradient is known nothing flows back to it: for that it is an input
+    inputs = {node: new_input(node.type, node.name) for node in known}
+    outputs, given = list(known), list(known.values())
+    if cost is not None:
+        outputs += substitute([cost.node], inputs)
+        given.append(constant(1, cost.type.dtype))
+
+    def cut(node: Node) -> Node:
+        return node if node in known else substitute([node], inputs)[0]
+
+    constants = list(map(cut, _constants(consider_constant)))
+    found = gradients(outputs, given, list(map(cut, nodes)), "ns.grad", constants, disconnected_inputs)
+    found = list(substitute(found, {fresh: node for node, fresh in inputs.items()}))
+    for node, value in zip(nodes, found, strict=True):
+        value.name = value.name or (f"d_{node.name}" if node.name else None)
+    return _packed(found, wrt)
+
+
+def _known(known_grads: Mapping[Variable, Any]) -> dict[Node, Node]:
+    """The gradients that are known. ValueError where one variable is computed from another: would they add up, or stand alone?"""
+    found = {}
+    for variable, value in known_grads.items():
+        check_wrt(variable.node, "ns.grad: known_grads")
+        found[variable.node] = along(value, variable.node, f"ns.grad: the known gradient of {shown(variable.node)}")
+    for node in found:
+        for other in set(toposort([node])) & set(found) - {node}:
+            raise ValueError(
+                f"ns.grad: known_grads has {shown(node)} and {shown(other)}, from which that is computed{at_line()}; write ns.Lop, where "
+                "gradients add up, or leave one out"
+            )
+    return found
+
+
+# many directions at once --------------------------------------------------------------------------------------------
+
+
+def jacobian_nodes(
+    output: Node,
+    wrt: Sequence[Node],
+    what: str,
+    constants: Sequence[Node] = (),
+    disconnected_inputs: str = "raise",
+    links: Sequence[Node] = (),
+) -> list[Node]:
+    """d output / d wrt, of shape output.shape + wrt.shape each: one reverse pass per element of the output."""
+    check_result(output, what)
+    if output.type.kind == "c":
+        for node in wrt:
+            if node.type.kind == "c":
+                raise TypeError(
+                    f"{what}: a complex result has a derivative with respect to the complex {shown(node)} only if it is holomorphic"
+                    f"{at_line()}; differentiate np.real(result) and np.imag(result)"
+                )
+        parts = [jacobian_nodes(call(part, output), wrt, what, constants, disconnected_inputs, links) for part in ("real", "imag")]
+        return [add(real, mul(imaginary, 1j)) for real, imaginary in zip(*parts, strict=True)]
+    seed = new_input(output.type.strong())
+    found = gradients([output], [seed], wrt, what, constants, disconnected_inputs, links)
+    rows = mapped(found, seed, _basis(output))
+    return [reshaped(row, (*dims_of(output), *dims_of(node))) for row, node in zip(rows, wrt, strict=True)]
+
+
+def second_nodes(firsts: Sequence[Node], wrt: Node, what: str, constants: Sequence[Node] = ()) -> list[Node]:
+    """d first / d wrt of first derivatives, of shape first.shape + wrt.shape each: one forward pass per element of `wrt`."""
+    if wrt.type.kind == "c":
+        raise TypeError(f"{what}: {shown(wrt)} is complex{at_line()}; take real and imaginary parts as arguments of their own")
+    seed = new_input(wrt.type.strong())
+    try:
+        found = tangents(firsts, [wrt], [seed], constants)
+    except NullGradientError:  # what ns.custom_vjp made goes backwards only
+        return [jacobian_nodes(first, [wrt], what, constants, "ignore")[0] for first in firsts]
+    plain = [zeros_like(first) if value is None else value for first, value in zip(firsts, found, strict=True)]
+    columns = mapped([linked(value, [wrt]) for value in plain], seed, _basis(wrt))
+    result = []
+    for first, column in zip(firsts, columns, strict=True):
+        turned = transpose(column, (*range(1, column.type.rank), 0))  # [element of wrt, *first] -> [*first, element of wrt]
+        result.append(reshaped(turned, (*dims_of(first), *dims_of(wrt))))
+    return result
+
+
+def _basis(x: Node) -> Node:
+    """The unit vectors of x's space, [element, *x.shape]."""
+    from ..numpy.creation import eye
+
+    dims = dims_of(x)
+    n = call("cast", reduce(mul, dims, node_of(1)), dtype="int64")
+    return reshaped(eye(Variable(n), dtype=x.type.dtype).node, (n, *dims))
+
+
+def jacobian_of_variable(expression: Variable, wrt: Any, consider_constant: Any, disconnected_inputs: str) -> Any:
+    """The Jacobian of a variable: see ns.jacobian."""
+    nodes, constants = _nodes(wrt, "ns.jacobian"), _constants(consider_constant)
+    return _packed(jacobian_nodes(expression.node, nodes, "ns.jacobian", constants, disconnected_inputs), wrt)
+
+
+def hessian_of_variable(cost: Variable, wrt: Any, consider_constant: Any, disconnected_inputs: str) -> Any:
+    """The Hessian of a scalar variable: see ns.hessian."""
+    nodes, constants = _nodes(wrt, "ns.hessian"), _constants(consider_constant)
+    check_cost(cost.node, "ns.hessian")
+    firsts = gradients([cost.node], [constant(1, cost.type.dtype)], nodes, "ns.hessian", constants, disconnected_inputs)
+    pairs = zip(firsts, nodes, strict=True)
+    return _packed([second_nodes([first], node, "ns.hessian", constants)[0] for first, node in pairs], wrt)
+
+
+# directions ---------------------------------------------------------------------------------------------------------
+
+
+def _directions(nodes: Sequence[Node], v: Any, what: str) -> list[Node]:
+    """The directions `v` as nodes, one for each of `nodes`."""
+    points = _as_list(v)
+    if len(points) != len(nodes):
+        raise ValueError(f"{what}: v has {len(points)} directions for {len(nodes)} variables{at_line()}; give one for each")
+    return [along(point, node, f"{what}: the direction (in v) of {shown(node)}") for point, node in zip(points, nodes, strict=True)]
+
+
+def Lop(f: Any, wrt: Any, v: Any, consider_constant: Any = None, disconnected_inputs: str = "raise") -> Any:
+    """v · d f / d wrt: the cotangents of `wrt` when those of `f` are `v`.
+
+    Arguments: f, a variable or a list; wrt, the same; v, one per variable of `f`, of its shape. consider_constant and
+    disconnected_inputs as for ns.grad.
+
+    Returns a variable per variable of `wrt`, a list if `wrt` is one.
+
+    Raises ValueError for `v` that does not fit, and what ns.grad raises.
+
+    >>> import numbascan as ns, numbascan.tensor as nt
+    >>> x, v = nt.dvectors("x", "v")
+    >>> ns.function([x, v], ns.Lop(x**2, x, v))([1.0, 2.0], [10.0, 100.0])
+    array([ 20., 400.])
+    """
+    nodes, constants = _nodes(wrt, "ns.Lop"), _constants(consider_constant)
+    outputs = [as_variable(one).node for one in _as_list(f)]
+    for output in outputs:
+        check_result(output, "ns.Lop")
+    given = _directions(outputs, v, "ns.Lop")
+    return _packed(gradients(outputs, given, nodes, "ns.Lop", constants, disconnected_inputs), wrt)
+
+
+def Rop(f: Any, wrt: Any, v: Any, disconnected_outputs: str = "raise") -> Any:
+    """d f / d wrt · v: how `f` moves when `wrt` moves along `v`.
+
+    Arguments: f, a variable or a list; wrt, the same; v, one per variable of `wrt`, of its shape. disconnected_outputs:
+    "raise", or "ignore" for zeros where a variable of `f` does not depend on `wrt`.
+
+    Returns a variable per variable of `f`, a list if `f` is one.
+
+    Raises ValueError for `v` that does not fit, DisconnectedInputError, NullGradientError.
+
+    >>> import numbascan as ns, numbascan.tensor as nt
+    >>> x, v = nt.dvectors("x", "v")
+    >>> ns.function([x, v], ns.Rop(x**2, x, v))([1.0, 2.0], [10.0, 100.0])
+    array([ 20., 400.])
+    """
+    nodes, outputs = _nodes(wrt, "ns.Rop"), [as_variable(one).node for one in _as_list(f)]
+    if disconnected_outputs not in ("raise", "ignore"):
+        raise ValueError(f"ns.Rop: disconnected_outputs is {disconnected_outputs!r}; it must be 'raise' or 'ignore'")
+    for node in nodes:
+        check_wrt(node, "ns.Rop")
+    for output in outputs if disconnected_outputs == "raise" else ():
+        check_result(output, "ns.Rop")
+        if not _float_ways([output], DISCONNECTED) & set(nodes):
+            raise _disconnected([output], nodes[0], "ns.Rop", "disconnected_outputs")
+    found = tangents(outputs, nodes, _directions(nodes, v, "ns.Rop"))
+    plain = [zeros_like(output) if value is None else value for output, value in zip(outputs, found, strict=True)]
+    return _packed([linked(value, nodes) for value in plain], f)

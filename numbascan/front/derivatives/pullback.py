@@ -1,0 +1,112 @@
+"""Pullbacks: a call differentiated where it was made. Of a call that has run, whatever has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...ir.graph import free_inputs, substitute
+from ...ir.node import Node, constant, new_input
+from ...ops.algebra import is_float
+from ..shared import shared_of
+from ..specialisation import prepared, small_type
+from ..tracing import in_mode
+from ..transforms import Compiled, Jitted, Run
+from ..tree import Structure, alike, describe, flatten, unflatten
+from ..variable import CAPTURE, Variable, as_variable
+from .arguments import Call
+from .of_variables import along, gradients
+
+_WHAT = "ns.vjp"
+
+
+def leaves_like(value: Any, wanted: Structure, message: str) -> list[Any]:
+    """The leaves of a nest that must have this structure."""
+    leaves: list[Any] = []
+    found = flatten(value, leaves)
+    if not alike(found, wanted):
+        raise ValueError(message.format(describe(wanted), describe(found)))
+    return leaves
+
+
+def pulled(call: Call, cotangent: Any) -> tuple[Any, ...]:
+    """The cotangents of a call's arguments."""
+    given = _given(cotangent, call)
+    outputs = [node for node, _ in given]
+    return tuple(call.nests(_gradients(call, outputs, [along(value, node, f"{_WHAT}: a cotangent") for node, value in given])))
+
+
+def _given(cotangent: Any, call: Call) -> list[tuple[Node, Any]]:
+    """The results that have derivatives, each with its cotangent."""
+    values = leaves_like(cotangent, call.returned, f"{_WHAT}: the function returns {{0}}, the cotangent is {{1}}; give the same nest")
+    return [(node, value) for node, value in zip(call.leaves, values, strict=True) if is_float(node.type)]
+
+
+def _gradients(call: Call, outputs: Sequence[Node], seeds: Sequence[Node]) -> list[Node]:
+    return gradients(outputs, seeds, call.wrt, _WHAT, (), "ignore", call.links)
+
+
+class Pullback:
+    """(cotangents of the results) -> cotangents of the arguments, None for integers: of a call that has run."""
+
+    def __init__(self, function: Jitted, run: Run) -> None:
+        self.function, self.run, self.call = function, run, _call_of(run)
+        outputs = [node for node in self.call.leaves if is_float(node.type)]
+        self.seeds = [new_input(node.type.strong(), f"cotangent_{k}") for k, node in enumerate(outputs)]
+        outer, CAPTURE.array = CAPTURE.array, None  # what rules read from outside is read now, and for good
+        try:
+            with in_mode(function.mode):
+                self.nodes = _gradients(self.call, outputs, self.seeds)
+        finally:
+            CAPTURE.array = outer
+        self._compiled: dict[Any, Compiled] = {}
+
+    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+        given = _given(cotangent, self.call)
+        if any(isinstance(value, Variable) for _, value in given):
+            return self._in_graph([as_variable(value).node for _, value in given])
+        values = [prepared(value, f"{_WHAT}: a cotangent") for _, value in given]
+        types = tuple([small_type(value) for value in values])
+        compiled = self._compiled.get(types)
+        if compiled is None:
+            inputs = tuple([new_input(type_, seed.name) for type_, seed in zip(types, self.seeds, strict=True)])
+            compiled = self._compiled[types] = self._built(inputs)
+        results: tuple[Any, ...] = compiled.replayed([*self.run.values, *values], self.run.seen)
+        return results
+
+    def _pulled(self, cotangents: Sequence[Node]) -> tuple[Node, ...]:
+        """The cotangents of the arguments, over the inputs of the call's graph."""
+        outputs = [node for node in self.call.leaves if is_float(node.type)]
+        pairs = zip(self.seeds, cotangents, outputs, strict=True)
+        return substitute(self.nodes, {seed: along(Variable(node), output, f"{_WHAT}: a cotangent") for seed, node, output in pairs})
+
+    def _built(self, cotangents: tuple[Node, ...]) -> Compiled:
+        """The code for cotangents of these types."""
+        traced, outputs = self.run.compiled.traced, self._pulled(cotangents)
+        inputs = (*traced.inputs, *cotangents)
+        shared = [shared_of(node) for node in free_inputs(outputs, bound=(*inputs, *traced.arrays))]
+        structure = flatten(tuple(self.call.nests(outputs)), [])
+        known = tuple([variable for variable in shared if variable is not None])
+        made = replace(traced, inputs=inputs, arrays=self.run.arrays, shared=known, outputs=outputs, updates={}, structure=structure)
+        return self.function.compiled(replace(made, guards=None), f"vjp_{self.function.name}")
+
+    def _in_graph(self, cotangents: Sequence[Node]) -> tuple[Any, ...]:
+        """The cotangents of the arguments as variables: what the call saw are constants."""
+        run, traced = self.run, self.run.compiled.traced
+        known = {node: as_variable(value).node for node, value in zip(traced.inputs, run.values, strict=True)}
+        known |= {node: constant(array) for node, array in run.arrays.items()}
+        known |= {shared.node: constant(run.seen[shared.container]) for shared in traced.shared}
+        return tuple(self.call.nests(substitute(self._pulled(cotangents), known)))
+
+
+def _call_of(run: Run) -> Call:
+    """A call that has run, as a call on the inputs of its graph. Integers stay as they are."""
+    traced = run.compiled.traced
+    args, _ = unflatten(run.structure, traced.inputs)
+    arguments: list[tuple[Structure, list[Node | None]]] = []
+    for argument in args:
+        nodes: list[Any] = []
+        nest = flatten(argument, nodes)
+        arguments.append((nest, [node if is_float(node.type) else None for node in nodes]))
+    return Call(arguments, {}, traced.structure, list(traced.outputs))

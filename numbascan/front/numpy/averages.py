@@ -1,0 +1,184 @@
+"""Means, variances, medians and norms over axes."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from ..variable import METHODS, Variable, as_variable, at_line, implements
+from .choices import where
+from .math import cast
+from .reductions import max, min, sort, sum
+from .shape import expand_dims, reshape, squeeze
+from .sizes import NOT_GIVEN, axes_of, axis_of, count_of, dim, refuse, shape_of
+
+
+def _averaged_dtype(x: Variable, dtype: Any) -> Any:
+    return dtype if dtype is not None else ("float64" if x.type.kind in "biu" else x.dtype)
+
+
+def _count(x: Variable, axis: Any, dtype: Any) -> Any:
+    """How many elements are reduced, as a real number of the precision of `dtype`."""
+    found = count_of([dim(x, k) for k in axes_of(axis, x.ndim, "np.mean")])
+    return found if isinstance(found, int) else cast(found, np.zeros(0, dtype).real.dtype)
+
+
+@implements(np.mean, method="mean")
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = NOT_GIVEN) -> Variable:
+    """The mean of the elements over axes; without axis of all.
+
+    Arguments: axis, an int, several, or None; dtype, in which to compute (float64 for integers); keepdims, leave the axes as 1.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.mean(nt.lmatrix("x"), axis=0).dtype
+    dtype('float64')
+    """
+    refuse("np.mean", out=out, where=where)
+    x = as_variable(a)
+    wide = _averaged_dtype(x, dtype)
+    result = sum(cast(x, wide), axis=axis, keepdims=keepdims) / _count(x, axis, wide)
+    return result if dtype is None else cast(result, dtype)
+
+
+@implements(np.var, method="var")
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = NOT_GIVEN,
+    mean: Any = NOT_GIVEN,
+    correction: Any = NOT_GIVEN,
+) -> Variable:
+    """The mean squared distance from the mean over axes, divided by n - ddof.
+
+    Arguments: as for `mean`; ddof (or `correction`), the degrees of freedom taken off.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.var(nt.fmatrix("x"), axis=0, ddof=1).dtype
+    dtype('float32')
+    """
+    refuse("np.var", out=out, where=where)
+    x = as_variable(a)
+    wide = _averaged_dtype(x, dtype)
+    if np.dtype(wide).kind not in "fc":
+        raise TypeError(f"np.var and np.std: dtype is {np.dtype(wide)}{at_line()}; give that of a floating-point number")
+    x = cast(x, wide)
+    center = METHODS["mean"](x, axis, keepdims=True) if mean is NOT_GIVEN else mean
+    apart = x - center
+    squares = (apart * np.conj(apart)).real if x.type.kind == "c" else apart * apart
+    off = ddof if correction is NOT_GIVEN else correction
+    count = _count(x, axis, wide) - off
+    return sum(squares, axis=axis, keepdims=keepdims) / (np.maximum(count, 0) if isinstance(count, Variable) else builtins.max(count, 0))
+
+
+@implements(np.std, method="std")
+def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **others: Any) -> Variable:
+    """The square root of `var`, which says what the arguments mean."""
+    return np.sqrt(var(a, axis, dtype, out, ddof, keepdims, **others))
+
+
+@implements(np.average)
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+    """The mean of the elements, each counted with its weight."""
+    x = as_variable(a)
+    if weights is None:
+        result: Any = mean(x, axis, keepdims=keepdims)
+        total: Any = count_of([dim(x, k) for k in axes_of(axis, x.ndim, "np.average")])
+    else:
+        w = as_variable(weights)
+        if w.ndim == 1 and x.ndim > 1:
+            w = expand_dims(w, tuple(range(1, x.ndim - axis_of(axis, x.ndim, "np.average"))))
+        wide = _averaged_dtype(x * w, None)
+        w = w + np.zeros_like(x, dtype=w.dtype)
+        total = sum(cast(w, wide), axis=axis, keepdims=keepdims)
+        result = sum(cast(x, wide) * w, axis=axis, keepdims=keepdims) / total
+    return (result, np.zeros_like(result) + total) if returned else result
+
+
+@implements(np.nansum)
+def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Variable:
+    """The sum over axes of the elements that are not NaN."""
+    x = as_variable(a)
+    return sum(where(np.isnan(x), x.dtype.type(0), x) if x.type.kind in "fc" else x, axis, dtype, out, keepdims)
+
+
+@implements(np.nanmean)
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Variable:
+    """The mean over axes of the elements that are not NaN."""
+    x = as_variable(a)
+    if x.type.kind not in "fc":
+        return mean(x, axis, dtype, out, keepdims)
+    total = nansum(x, axis, dtype, out, keepdims)
+    return total / cast(sum(~np.isnan(x), axis=axis, keepdims=keepdims), np.zeros(0, total.dtype).real.dtype)
+
+
+@implements(np.median)
+def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Variable:
+    """The middle element over axes, or the mean of the two in the middle; NaN where one is NaN.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.median(nt.dmatrix("x"), axis=0).ndim
+    1
+    """
+    refuse("np.median", out=out)
+    x = as_variable(a)
+    axes = axes_of(axis, x.ndim, "np.median")
+    kept = [k for k in range(x.ndim) if k not in axes]
+    sizes = shape_of(x)
+    rows = reshape(np.transpose(x, (*kept, *axes)), (*(sizes[k] for k in kept), -1))
+    ordered, n = sort(rows, axis=-1), dim(rows, rows.ndim - 1)
+    middle = (cast(ordered[..., (n - 1) // 2], _averaged_dtype(x, None)) + ordered[..., n // 2]) / 2
+    if x.type.kind in "fc":
+        middle = where(np.isnan(ordered[..., -1]), ordered[..., -1], middle)
+    return expand_dims(middle, tuple(sorted(axes))) if keepdims is not NOT_GIVEN and keepdims and axes else middle
+
+
+@implements(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Variable:
+    """The norm of vectors (one axis) or matrices (two); without axis of x as it is, without ord of all its elements as one vector.
+
+    Arguments: ord, for vectors None, 0, any number, inf or -inf; for matrices None, "fro", 1, -1, inf or -inf.
+
+    Raises ValueError for any other ord.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.norm(nt.dmatrix("x"), axis=1)
+    <sqrt: float64[?]>
+    """
+    values = as_variable(x)
+    if values.type.kind in "biu":
+        values = cast(values, "float64")
+    axes = axes_of(axis, values.ndim, "np.linalg.norm")
+    if ord is None or (isinstance(ord, str) and ord in ("fro", "f") and len(axes) == 2) or (ord == 2 and len(axes) == 1):
+        squares = (values * np.conj(values)).real if values.type.kind == "c" else values * values
+        return np.sqrt(sum(squares, axis=axes, keepdims=keepdims))
+    if isinstance(ord, str) or len(axes) not in (1, 2) or (len(axes) == 2 and ord not in (1, -1, np.inf, -np.inf)):
+        raise ValueError(f"np.linalg.norm: ord={ord!r} over {len(axes)} axes is not supported on traced values{at_line()}; leave ord out")
+    return _vector_norm(values, ord, axes, keepdims) if len(axes) == 1 else _matrix_norm(values, ord, axes, keepdims)
+
+
+def _vector_norm(x: Variable, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Variable:
+    if ord == 0:
+        return cast(sum(x != 0, axis=axes, keepdims=keepdims), np.zeros(0, x.dtype).real.dtype)
+    lengths = abs(x)
+    if ord in (np.inf, -np.inf):
+        return (max if ord > 0 else min)(lengths, axis=axes, keepdims=keepdims)
+    if ord == 1:
+        return sum(lengths, axis=axes, keepdims=keepdims)
+    return sum(lengths**ord, axis=axes, keepdims=keepdims) ** (1.0 / ord)
+
+
+def _matrix_norm(x: Variable, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Variable:
+    summed, compared = (axes[0], axes[1]) if abs(ord) == 1 else (axes[1], axes[0])
+    totals = sum(abs(x), axis=summed, keepdims=True)
+    result = (max if ord > 0 else min)(totals, axis=compared, keepdims=True)
+    return result if keepdims else squeeze(result, axis=axes)
+
+
+__all__ = ["average", "mean", "median", "nanmean", "nansum", "norm", "std", "var"]

@@ -1,0 +1,149 @@
+"""Comparisons, and functions that choose between values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...ir.node import constant, constant_value
+from ...ops.compare import COMPARISONS, WHERE
+from ...ops.elementary import CAST
+from ..variable import Variable, as_variable, at_line, implements, is_large, op
+from .ufuncs import FUNCTIONS
+
+_cards = {card.name: card for card in COMPARISONS}
+
+
+def _compare(name: str, x1: Any, x2: Any) -> Variable:
+    """A Python integer that the other operand's dtype cannot hold is compared by its value, as in NumPy."""
+    operands = [_beside(x1, x2), _beside(x2, x1)]
+    return op(_cards[name], *operands)
+
+
+def _beside(x: Any, other: Any) -> Any:
+    """x, if it is a known Python integer beside an integer: in that one's dtype, or in one that holds it; infinite beyond 64 bits."""
+    value = x if type(x) is int else constant_value(x.node) if isinstance(x, Variable) and x.type.weak and x.type.kind in "iu" else None
+    type_ = None if value is None or is_large(other) else as_variable(other).type
+    if value is None or type_ is None or type_.kind not in "iu":
+        return x
+    value, info = int(value), np.iinfo(type_.dtype)
+    dtype = type_.dtype if info.min <= value <= info.max else None
+    return Variable(constant(value if -(2**63) <= value < 2**64 else math.copysign(math.inf, value), dtype))
+
+
+@implements(np.less)
+def less(x1: Any, x2: Any) -> Variable:
+    """Whether x1 < x2, elementwise; False beside NaN. Complex numbers: by real, then by imaginary part.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.less(nt.dvector("x"), 0)
+    <less: bool[?]>
+    """
+    return _compare("less", x1, x2)
+
+
+@implements(np.less_equal)
+def less_equal(x1: Any, x2: Any) -> Variable:
+    """Whether x1 <= x2, elementwise; False beside NaN. Complex numbers: by real, then by imaginary part."""
+    return _compare("less_equal", x1, x2)
+
+
+@implements(np.greater)
+def greater(x1: Any, x2: Any) -> Variable:
+    """Whether x1 > x2, elementwise; False beside NaN. Complex numbers: by real, then by imaginary part."""
+    return _compare("greater", x1, x2)
+
+
+@implements(np.greater_equal)
+def greater_equal(x1: Any, x2: Any) -> Variable:
+    """Whether x1 >= x2, elementwise; False beside NaN. Complex numbers: by real, then by imaginary part."""
+    return _compare("greater_equal", x1, x2)
+
+
+@implements(np.equal)
+def equal(x1: Any, x2: Any) -> Variable:
+    """Whether x1 == x2, elementwise; False beside NaN."""
+    return _compare("equal", x1, x2)
+
+
+@implements(np.not_equal)
+def not_equal(x1: Any, x2: Any) -> Variable:
+    """Whether x1 != x2, elementwise; True beside NaN."""
+    return _compare("not_equal", x1, x2)
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Variable:
+    """Whether |a - b| <= atol + rtol * |b|, elementwise; equal infinities are close.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.isclose(nt.dvector("a"), 1.0).dtype
+    dtype('bool')
+    """
+    a, b = as_variable(a), as_variable(b)
+    close: Any = (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
+    return close | np.isnan(a) & np.isnan(b) if equal_nan else close
+
+
+@implements(np.where)
+def where(condition: Any, *choices: Any) -> Variable:
+    """where(condition, x, y): x where the condition holds, else y, elementwise; only what is taken is computed.
+
+    Arguments: three variables, arrays or numbers of shapes that broadcast. Returns x and y's common dtype.
+
+    Raises TypeError for the condition alone: how many indices it gives is not known before the run.
+
+    >>> import numbascan.tensor as nt
+    >>> x = nt.dvector("x")
+    >>> nt.where(x > 0, x, 0)
+    <where: float64[?]>
+    """
+    if len(choices) != 2:
+        raise TypeError(
+            f"np.where takes a condition and two choices on traced values{at_line()}; how many indices np.where(condition) gives "
+            "is not known before the run: write np.where(condition, x, y), or np.sum(condition) to count"
+        )
+    condition = as_variable(condition)
+    if condition.type.dtype != "bool":
+        condition = op(CAST, condition, dtype="bool")
+    return op(WHERE, condition, *choices)
+
+
+@implements(np.clip, method="clip")
+def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Variable:
+    """a, but at least a_min and at most a_max, elementwise; None for no bound. a_max wins where a_min > a_max.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.clip(nt.dvector("x"), 0, 1).dtype
+    dtype('float64')
+    """
+    a = as_variable(a)
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if a.type.kind in "iu" and not a.type.weak:  # a Python integer beyond the dtype is no bound
+        info = np.iinfo(a.type.dtype)
+        low = None if isinstance(low, int) and low <= info.min else low
+        high = None if isinstance(high, int) and high >= info.max else high
+    a = a if low is None else np.maximum(a, low)
+    return a if high is None else np.minimum(a, high)
+
+
+def relu(x: Any, alpha: Any = 0) -> Variable:
+    """x where x > 0, else alpha * x; NaN stays NaN.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.relu(nt.fvector("x"))
+    <maximum: float32[?]>
+    """
+    x = as_variable(x)
+    if isinstance(alpha, (int, float)) and alpha == 0:
+        return FUNCTIONS["maximum"](x, 0)
+    return where(x > 0, x, alpha * x)
+
+
+switch = where
+eq, neq, lt, gt, le, ge = equal, not_equal, less, greater, less_equal, greater_equal
+FUNCTIONS.update({function.__name__: function for function in (less, less_equal, greater, greater_equal, equal, not_equal)})
+FUNCTIONS.update({function.__name__: function for function in (isclose, where, clip, relu)})
+FUNCTIONS.update(switch=where, eq=equal, neq=not_equal, lt=less, gt=greater, le=less_equal, ge=greater_equal)

@@ -1,0 +1,286 @@
+"""Indexing: what stands between brackets, gathering along axes, and arrays with some elements replaced."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...ir.node import Node, constant, constant_value
+from ...ops.index_entries import FULL, shortened
+from ...ops.indexing import GATHER, INC_SUBTENSOR, INDEX, SET_SUBTENSOR
+from ...ops.of_shape import of_shape
+from ...ops.runtime_attributes import SizedCard, filled, sized
+from ..variable import Variable, as_variable, at_line, check_weak, implements, is_large, number_as
+from .choices import clip
+from .shape import ravel
+from .sizes import axis_of, dim, refuse, shape_of, sizes_of
+
+_WRITING = "x[idx].set(y) or nt.set_subtensor(x[idx], y), which give the new array"
+
+# x[…] ---------------------------------------------------------------------------------------------------------------
+
+
+@implements(method="__getitem__")
+def getitem(x: Variable, index: Any) -> Variable:
+    """x[index], with NumPy's meaning: positions, slices, new axes, `...`, integer arrays, and masks that are known while tracing."""
+    index = index if isinstance(index, tuple) else (index,)
+    spec = _spec(x, index)
+    x = _fitting_masks(x, index)
+    if not spec:
+        return Part(x.node, x.node, spec)
+    has_arrays = any(isinstance(entry, Node) and entry.type.rank for entry in spec)
+    node = sized(GATHER if has_arrays else INDEX, (x.node,), spec)
+    return Variable(node) if node.op in (INDEX, GATHER) else Part(node, x.node, spec)
+
+
+class Part(Variable):
+    """x[…] where the node alone does not tell what it is a part of: all of x, or a part of a constant, which is a constant."""
+
+    __slots__ = ("spec", "whole")
+
+    def __init__(self, node: Node, whole: Node, spec: tuple[Any, ...]) -> None:
+        super().__init__(node)
+        self.whole, self.spec = whole, spec
+
+
+def _spec(x: Variable, index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The entries of an index as `ops.spec` writes them, nodes in the places of holes."""
+    entries = [entry for part in index for entry in _entries(part)]
+    n_axes = sum(entry != "newaxis" for entry in entries if entry is not Ellipsis)
+    if n_axes > x.ndim:
+        raise IndexError(f"too many indices for array: {x!r} has {x.ndim} dimensions, but {n_axes} were indexed{at_line()}")
+    gaps = [k for k, entry in enumerate(entries) if entry is Ellipsis]
+    if len(gaps) > 1:
+        raise IndexError(f"an index can only have a single ellipsis ('...'){at_line()}")
+    if gaps:
+        entries[gaps[0] : gaps[0] + 1] = [FULL] * (x.ndim - n_axes)
+    return shortened(tuple(entries))
+
+
+def _entries(part: Any) -> list[Any]:
+    """What one part of an index stands for; a mask covers as many axes as it has."""
+    if part is None:
+        return ["newaxis"]
+    if part is Ellipsis:
+        return [Ellipsis]
+    if isinstance(part, slice):
+        return [tuple(None if bound is None else _bound(bound) for bound in (part.start, part.stop, part.step))]
+    if isinstance(part, bool | np.bool_):
+        raise TypeError(f"x[{part}]{at_line()}: a truth value is no index; write np.where(condition, a, b)")
+    if not isinstance(part, Variable):
+        try:
+            return [operator.index(part)]
+        except TypeError:
+            pass
+    return _array_entries(as_variable(_no_empty_list(part)))
+
+
+def _fitting_masks(x: Variable, index: tuple[Any, ...]) -> Variable:
+    """x, whose dimensions are those of the masks in an index. IndexError now or ValueError when it runs."""
+    masks = [_mask(part) if isinstance(part, Variable | np.ndarray | list | tuple) else None for part in index]
+    if all(mask is None for mask in masks):
+        return x
+    ranks = [0 if part is None or part is Ellipsis else 1 if mask is None else mask.ndim for part, mask in zip(index, masks, strict=True)]
+    axis, wanted = 0, list(shape_of(x))
+    for part, mask, rank in zip(index, masks, ranks, strict=True):
+        for k, length in enumerate(() if mask is None else mask.shape, axis):
+            if isinstance(wanted[k], int) and wanted[k] != length:
+                raise IndexError(
+                    f"x[mask]: {x!r} has length {wanted[k]} along axis {k}, the mask {length}{at_line()}; both must be the same"
+                )
+            wanted[k] = length
+        axis += x.ndim - sum(ranks) if part is Ellipsis else rank
+    return Variable(of_shape(x.node, sizes_of(wanted, "x[mask]"), "the array before a mask in brackets"))
+
+
+def _mask(part: Any) -> np.ndarray | None:
+    """A part of an index, if that is a mask."""
+    value = constant_value(as_variable(_no_empty_list(part)).node)
+    return value if value is not None and value.dtype == bool else None
+
+
+def _no_empty_list(part: Any) -> Any:
+    return np.zeros(0, "int64") if isinstance(part, list | tuple) and not part else part
+
+
+def _array_entries(array: Variable) -> list[Any]:
+    if array.type.kind == "b":
+        mask = constant_value(array.node)
+        if mask is None:
+            raise TypeError(
+                f"x[mask] with a traced mask ({array!r}){at_line()}: how many elements it takes only the run knows; "
+                "write np.where(mask, x, other), or np.where(mask, x, 0) before a sum"
+            )
+        return [constant(places) for places in np.nonzero(mask)]
+    if array.type.kind not in "iu":
+        raise IndexError(
+            f"x[{array!r}]{at_line()}: only integers, slices, ..., None and integer arrays are indices; write .astype('int64')"
+        )
+    return [array.node]
+
+
+def _bound(bound: Any) -> Any:
+    if isinstance(bound, Variable):
+        if bound.ndim or bound.type.kind not in "iu":
+            raise TypeError(f"the bound {bound!r} of a slice{at_line()} must be an integer scalar; write .astype('int64')")
+        return bound.node
+    try:
+        return operator.index(bound)
+    except TypeError:
+        raise TypeError(f"the bound {bound!r} of a slice{at_line()} must be an integer or None") from None
+
+
+def subtensor(x: Any, *index: Any) -> Variable:
+    """x[index]: `nt.subtensor(x, 0, slice(1, None))` is `x[0, 1:]`."""
+    return as_variable(x)[index]
+
+
+# arrays with some elements replaced ----------------------------------------------------------------------------------
+
+
+def _written(card: SizedCard, region: Any, y: Any, name: str) -> Variable:
+    whole, spec = _origin(region, name)
+    y = float(y) if is_large(y) and region.dtype.kind in "fc" else y
+    values = _without_leading_ones(as_variable(y), region.ndim)
+    check_weak(values, whole.type.dtype, f"{name}: ")
+    if values.type.weak and values.type.kind in "iu" and whole.type.kind in "iu":
+        values = number_as(values, whole.type.dtype)
+    return Variable(sized(card, (whole, values.node), spec))
+
+
+def _origin(region: Any, name: str) -> tuple[Node, tuple[Any, ...]]:
+    """Of x[…]: x, and what stands between the brackets."""
+    if isinstance(region, Part):
+        return region.whole, region.spec
+    if not isinstance(region, Variable) or region.node.op not in (INDEX, GATHER):
+        raise TypeError(
+            f"{name}: expected x[…] of a variable, got {region!r}{at_line()}; write x[idx].set(y), or nt.set_subtensor(x[idx], y)"
+        )
+    x, *holes = region.node.inputs
+    return x, filled(region.node.attr("spec"), iter(holes))
+
+
+def _without_leading_ones(y: Variable, rank: int) -> Variable:
+    while y.ndim > rank and y.type.shape[0] == 1:
+        y = y[0]
+    return y
+
+
+def set_subtensor(x: Any, y: Any) -> Variable:
+    """The array behind `x[idx]` with the elements at idx replaced by y.
+
+    Arguments: x, an index expression `a[idx]`; y, what broadcasts to its shape. Where idx names a place twice the last value stays.
+
+    Returns a variable like `a`, of its dtype.
+
+    Raises TypeError for y of another kind than a (floats into integers), ValueError where y does not broadcast.
+
+    >>> import numbascan.tensor as nt
+    >>> a = nt.dvector("a")
+    >>> nt.set_subtensor(a[1:-1], 0.0)
+    <set_subtensor: float64[?]>
+    """
+    return _written(SET_SUBTENSOR, x, y, "nt.set_subtensor")
+
+
+def inc_subtensor(x: Any, y: Any) -> Variable:
+    """The array behind `x[idx]` with y added to the elements at idx, as often as idx names them.
+
+    Arguments and errors as for `set_subtensor`.
+
+    >>> import numbascan.tensor as nt
+    >>> u = nt.dvector("u")
+    >>> nt.inc_subtensor(u[1:-1], 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2]))
+    <inc_subtensor: float64[?]>
+    """
+    return _written(INC_SUBTENSOR, x, y, "nt.inc_subtensor")
+
+
+@implements(method="set")
+def _set(region: Variable, y: Any) -> Variable:
+    return _written(SET_SUBTENSOR, region, y, "x[idx].set(y)")
+
+
+@implements(method="inc")
+def _inc(region: Variable, y: Any) -> Variable:
+    return _written(INC_SUBTENSOR, region, y, "x[idx].inc(y)")
+
+
+@implements(method="__setitem__")
+def _setitem(x: Variable, index: Any, y: Any) -> None:
+    raise TypeError(f"x[idx] = y on {x!r}{at_line()}: a traced value cannot be written into; write {_WRITING}")
+
+
+# gathering ----------------------------------------------------------------------------------------------------------
+
+
+def _in_mode(indices: Variable, n: Any, mode: str, name: str) -> Variable:
+    if mode == "raise":
+        return indices
+    if mode == "wrap":
+        return indices.astype("int64") % n
+    if mode == "clip":
+        return clip(indices, 0, n - 1)
+    raise ValueError(f"{name}: mode {mode!r} is not known{at_line()}; use 'raise', 'wrap' or 'clip'")
+
+
+def _integers(indices: Any, name: str) -> Variable:
+    found = as_variable(_no_empty_list(indices))
+    if found.type.kind not in "iu":
+        raise TypeError(f"{name}: the indices {found!r} must be integers{at_line()}; write .astype('int64')")
+    return found
+
+
+@implements(np.take, method="take")
+def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Variable:
+    """The elements (or rows along an axis) of `a` at `indices`.
+
+    Arguments: axis, None for the elements in C order; mode, what becomes of indices out of bounds: "raise", "wrap" or "clip".
+
+    Raises IndexError where an index is out of bounds, when it runs.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.take(nt.dmatrix("x"), [0, 2, 0], axis=1)
+    <gather: float64[?, 3]>
+    """
+    refuse("np.take", out=out)
+    x, where = as_variable(a), _integers(indices, "np.take")
+    if axis is None:
+        x, axis = ravel(x), 0
+    place = axis_of(axis, x.ndim, "np.take")
+    where = _in_mode(where, dim(x, place), mode, "np.take")
+    return x[(*(slice(None),) * place, where)]
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Variable:
+    """For every place of the other axes, the elements along `axis` at the indices there, as `argsort` and `argmax` give them.
+
+    >>> import numbascan.tensor as nt
+    >>> x = nt.dmatrix("x")
+    >>> nt.take_along_axis(x, nt.argsort(x, axis=1), axis=1)
+    <gather: float64[?, ?]>
+    """
+    x, where = as_variable(arr), _integers(indices, "np.take_along_axis")
+    if axis is None:
+        x, axis = ravel(x), 0
+    place = axis_of(axis, x.ndim, "np.take_along_axis")
+    if where.ndim != x.ndim:
+        raise ValueError(f"np.take_along_axis: indices of {where.ndim} dimensions do not go with an array of {x.ndim}{at_line()}")
+    return x[along_axis(x, where, place)]
+
+
+def along_axis(x: Variable, where: Variable, axis: int) -> tuple[Any, ...]:
+    """The index that takes `where` along an axis, and every place along the others."""
+    from .creation import arange
+
+    index: list[Any] = []
+    for k in range(x.ndim):
+        others = arange(dim(x, k))[(*(None,) * k, slice(None), *(None,) * (x.ndim - k - 1))]
+        index.append(where if k == axis else others)
+    return tuple(index)
+
+
+__all__ = ["inc_subtensor", "set_subtensor", "subtensor", "take", "take_along_axis"]

@@ -1,0 +1,246 @@
+"""Where a draw gets its key and number from: a state of its own in a graph, the step's counter in a step.
+
+A step that draws k times takes k numbers of the scan's draws: step t has the numbers first + k t, ..., first + k t + k - 1. They are a
+sequence of the loop and no state, so that steps stay independent where nothing else binds them. A scan within a step takes one number
+there, and its own steps draw under a key made from it: how many numbers a step takes is known before it runs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.graph import substitute
+from ...ir.node import Node, new_input
+from ...ir.ports import NonSeq, Seq
+from ...ops.random import DRAW_NUMBERS, RANDOM_BITS
+from ...ops.runtime_attributes import sized
+from ...types import TensorType
+from ..captures.guards import Guards
+from ..shared import SharedVariable
+from ..tracing import is_tracing
+from ..variable import METHODS, Variable, as_variable, at_line, op
+
+if TYPE_CHECKING:
+    from .draws import Stream
+
+Key = tuple[Variable, Variable]
+_WORD, _NUMBER = TensorType("uint64"), TensorType("int64")
+
+
+@dataclass(eq=False)
+class Counter:
+    """The draws of one stream in one step: key and first number are inputs of the step, `count` says how many there are."""
+
+    key: Key
+    first: Variable
+    count: int = 0
+
+    @property
+    def reads(self) -> list[Node]:
+        """What the step reads."""
+        return [self.first.node, *(word.node for word in self.key)]
+
+
+@dataclass(eq=False)
+class StepDraws:
+    """The draws of a step that is being traced."""
+
+    counters: dict[Stream, Counter] = field(default_factory=dict)
+
+    def take(self, stream: Stream) -> tuple[Key, Variable]:
+        """Key and number of one draw."""
+        known = self.counters.get(stream)
+        if known is None:
+            words = [Variable(new_input(_WORD, f"{stream.name}_key{k}")) for k in range(2)]
+            known = self.counters[stream] = Counter((words[0], words[1]), Variable(new_input(_NUMBER, f"{stream.name}_draw")))
+        known.count += 1
+        return known.key, known.first + (known.count - 1) if known.count > 1 else known.first
+
+    def loop(self, stream: Stream, counter: Counter) -> LoopDraws:
+        """A loop in the step takes one number, and draws under a key made from it: how far the step gets does not depend on the loop."""
+        key, number = self.take(stream)
+        inner = word_of(key, number, 1, np.uint64(0)), word_of(key, number, 1, np.uint64(1))
+        return LoopDraws(counter, inner, as_variable(np.int64(0)), lambda steps: {})
+
+
+@dataclass(eq=False)
+class CallDraws:
+    """The draws of a function that is traced for immediate calls. They go on from the stream's own state; `updates` carries it.
+
+    is_part: the function is called in another trace, so that what it draws must be drawn by what is traced there.
+    """
+
+    next: dict[Stream, Variable] = field(default_factory=dict)
+    is_part: bool = False
+
+    def take(self, stream: Stream) -> tuple[Key, Variable]:
+        """Key and number of one draw."""
+        key, number = self._now(stream)
+        self.next[stream] = number + 1
+        return key, number
+
+    def loop(self, stream: Stream, counter: Counter) -> LoopDraws:
+        """A loop takes as many numbers as its steps draw."""
+        key, first = self._now(stream)
+
+        def after(steps: Any) -> dict[SharedVariable, Variable]:
+            self.next[stream] = first + steps * counter.count
+            return {}
+
+        return LoopDraws(counter, key, first, after)
+
+    def _now(self, stream: Stream) -> tuple[Key, Variable]:
+        key, first = parts(stream.state)
+        return key, self.next.get(stream, first)
+
+    def updates(self) -> dict[SharedVariable, Variable]:
+        """The streams' states after the call, for whoever runs it."""
+        return {stream.state: advanced(stream.state, number) for stream, number in self.next.items()}
+
+
+@dataclass(frozen=True)
+class NoDraws:
+    """A function that may be run several times for one call, so that what it drew would be different numbers each time."""
+
+    what: str
+
+    def take(self, stream: Stream) -> tuple[Key, Variable]:
+        """TypeError."""
+        raise TypeError(f"{stream.name} draws in {self.what}{at_line()}; draw outside it, and pass the numbers as an argument")
+
+    def loop(self, stream: Stream, counter: Counter) -> LoopDraws:
+        """TypeError."""
+        self.take(stream)
+        raise AssertionError
+
+
+class DrawGuards(Guards):
+    """Guards of what draws. Made for immediate calls it holds for none in a trace, where nothing may be drawn for good; and vice versa."""
+
+    def __init__(self, guards: Guards) -> None:
+        self.guards, self.in_trace = guards, is_tracing()
+
+    def hold(self) -> bool:
+        """Whether what was traced holds for a call here and now."""
+        return self.in_trace == is_tracing() and self.guards.hold()
+
+
+class _Scopes(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[StepDraws | CallDraws | NoDraws] = []
+
+
+_SCOPES = _Scopes()
+
+
+@contextmanager
+def step_draws() -> Iterator[StepDraws]:
+    """While a step is traced: its draws are counted."""
+    scope = StepDraws()
+    with _within(scope):
+        yield scope
+
+
+@contextmanager
+def call_draws() -> Iterator[CallDraws]:
+    """While a function is traced for immediate calls. Where another trace runs nothing that it draws counts: it is called once more."""
+    scope = CallDraws()
+    with _within(scope):
+        yield scope
+    scope.is_part = is_tracing() and bool(scope.next)
+
+
+@contextmanager
+def no_draws(what: str) -> Iterator[None]:
+    """While a function is run that must not draw."""
+    with _within(NoDraws(what)):
+        yield
+
+
+def put_outside(back: dict[Node, Node]) -> None:
+    """After a call of a function on inputs of its own: how far it got in its streams, in terms of what was given for them."""
+    scope = _SCOPES.stack[-1] if _SCOPES.stack else None
+    if isinstance(scope, CallDraws):
+        scope.next = {stream: Variable(substitute([number.node], back)[0]) for stream, number in scope.next.items()}
+
+
+@contextmanager
+def _within(scope: StepDraws | CallDraws | NoDraws) -> Iterator[None]:
+    _SCOPES.stack.append(scope)
+    try:
+        yield
+    finally:
+        _SCOPES.stack.pop()
+
+
+def take(stream: Stream) -> tuple[Key, Variable]:
+    """Key and number of one draw, here and now."""
+    if _SCOPES.stack:
+        return _SCOPES.stack[-1].take(stream)
+    state = stream.new_state()
+    key, number = parts(state)
+    stream.pending[state] = advanced(state, number + 1)
+    return key, number
+
+
+def parts(state: SharedVariable) -> tuple[Key, Variable]:
+    """A state's key, and the number of its next draw."""
+    return (state[0], state[1]), METHODS["astype"](state[2], "int64")
+
+
+def advanced(state: SharedVariable, number: Any) -> Variable:
+    """A state's value when `number` is the next draw."""
+    stacked: Any = np.stack([state[0], state[1], as_variable(number).astype("uint64")])
+    return as_variable(stacked)
+
+
+def word_of(key: Key, number: Variable, tag: int, position: Any) -> Variable:
+    """Words of a draw, one by one."""
+    return op(RANDOM_BITS, *key, number, np.uint64(tag), position)
+
+
+# loops --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LoopDraws:
+    """The draws of a stream in a loop: where they begin, and what the stream's state is after so many steps."""
+
+    counter: Counter
+    key: Key
+    first: Variable
+    after: Callable[[Any], dict[SharedVariable, Variable]]
+
+    def number_port(self, n_steps: Node) -> Seq:
+        """The sequence of the steps' first numbers; nothing is stored for it."""
+        numbers = sized(DRAW_NUMBERS, (self.first.node,), (n_steps,), stride=self.counter.count)
+        return Seq(numbers, (0,), (self.counter.first.node,))
+
+    def key_ports(self) -> tuple[NonSeq, ...]:
+        return tuple(NonSeq(outer.node, inner.node) for outer, inner in zip(self.key, self.counter.key, strict=True))
+
+    def first_step(self) -> dict[Node, Node]:
+        """What the first step reads."""
+        return {self.counter.first.node: self.first.node} | {port.read: port.outer for port in self.key_ports()}
+
+
+def loop_draws(stream: Stream, counter: Counter, immediate: bool) -> LoopDraws:
+    """The draws of a loop that is made here; `immediate`: for calls that carry the stream's own state by themselves."""
+    if _SCOPES.stack:
+        return _SCOPES.stack[-1].loop(stream, counter)
+    state = stream.state if immediate else stream.new_state()
+    key, first = parts(state)
+
+    def after(steps: Any) -> dict[SharedVariable, Variable]:
+        new = advanced(state, first + steps * counter.count)
+        if not immediate:
+            stream.pending[state] = new
+        return {state: new}
+
+    return LoopDraws(counter, key, first, after)

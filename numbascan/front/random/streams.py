@@ -1,0 +1,191 @@
+"""`nt.random`: streams of random numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.node import constant_value
+from ...ops.card import Card
+from ...ops.random import CAUCHY_OF, EXACT_EXP, EXACT_LOG, EXPONENTIAL_OF, LAPLACE_OF, LOGISTIC_OF, RANDOM_GAMMA, RANDOM_LOG_GAMMA
+from ..numpy.choices import where
+from ..numpy.math import sqrt
+from ..variable import Variable, as_variable, op
+from .counts import Counts
+from .draws import as_dtype, checked, checked_scale, float_dtype, shaped
+
+__all__ = ["RandomStream"]
+
+
+class RandomStream(Counts):
+    """Random numbers as parts of graphs and of steps. Every draw is a function of the seed, of which draw it is, and of its position.
+
+    Argument: seed, an int from 0 to 2**64 - 1; None: one that the system gives.
+
+    A method makes one more draw. In a graph its state is carried on by the updates that `ns.scan` returns, or `stream.updates()`; without
+    them a function repeats its draws. A ScanFunction, and a function that `ns.jit`, `ns.grad` or `ns.vmap` made, carries it on by itself.
+
+    `size`: the shape, an int or a sequence of ints, which may be traced; None: that of the parameters, which broadcast. `dtype`: float64,
+    or float32 if asked for, or if all parameters are float32; int64 for whole numbers.
+
+    Raises ValueError for a parameter out of range, when the graph is made if it is known then, else when it runs.
+
+    >>> import numbascan as ns, numbascan.tensor as nt
+    >>> srng = nt.random.RandomStream(1234)
+    >>> roll = ns.function([], srng.integers(1, 7, size=5), updates=srng.updates())
+    >>> roll(), roll()
+    (array([5, 2, 6, 1, 1]), array([5, 5, 4, 3, 6]))
+    """
+
+    # differentiable in location and scale -----------------------------------------------------------------------------
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """Numbers from `low` up to, not including, `high`: the doubles that NumPy makes of Philox's words. What rounding would make `high`
+        is `low`."""
+        shape, (low, high) = shaped(size, (low, high), "uniform")
+        kind = float_dtype(dtype, (low, high), "uniform")
+        numbers = _moved(self._uniforms(shape, kind), low, high - low, kind)
+        if not _may_reach(low, high, kind):
+            return numbers
+        low, high = as_dtype(low, kind), as_dtype(high, kind)
+        return where((numbers >= high) & (low < high), low, numbers)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """Normal numbers of mean `loc` and standard deviation `scale`: Wichura (1988) for one, Box & Muller (1958) for arrays."""
+        shape, (loc, scale) = shaped(size, (loc, checked_scale("normal", scale)), "normal")
+        kind = float_dtype(dtype, (loc, scale), "normal")
+        return _moved(as_dtype(self._normals(shape), kind), loc, scale, kind)
+
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """The exponentials of normal numbers of mean `mean` and standard deviation `sigma`."""
+        shape, (mean, sigma) = shaped(size, (mean, checked_scale("lognormal", sigma, "sigma")), "lognormal")
+        kind = float_dtype(dtype, (mean, sigma), "lognormal")
+        return as_dtype(op(EXACT_EXP, _moved(self._normals(shape), mean, sigma, "float64")), kind)
+
+    def exponential(self, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """Exponential numbers of mean `scale`: the inverse distribution function."""
+        return self._moved_words(EXPONENTIAL_OF, 0.0, scale, size, dtype, "exponential")
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """Laplace (double exponential) numbers: an exponential one with a random sign."""
+        return self._moved_words(LAPLACE_OF, loc, scale, size, dtype, "laplace")
+
+    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """Logistic numbers: the inverse distribution function."""
+        return self._moved_words(LOGISTIC_OF, loc, scale, size, dtype, "logistic")
+
+    def cauchy(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """Cauchy numbers of median `loc`: the tangents of uniform angles."""
+        return self._moved_words(CAUCHY_OF, loc, scale, size, dtype, "cauchy")
+
+    def _moved_words(self, card: Card, loc: Any, scale: Any, size: Any, dtype: Any, what: str) -> Variable:
+        """loc + scale times what `card` makes of words."""
+        shape, (loc, scale) = shaped(size, (loc, checked_scale(what, scale)), what)
+        kind = float_dtype(dtype, (loc, scale), what)
+        return _moved(as_dtype(op(card, self._words(shape)), kind), loc, scale, kind)
+
+    def weibull(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """Weibull numbers: powers of exponential ones, E**(1 / shape)."""
+        shape = checked("weibull", "shape", shape, "above 0", lambda x: x > 0)
+        lengths, (power, factor) = shaped(size, (shape, checked_scale("weibull", scale)), "weibull")
+        kind = float_dtype(dtype, (shape, scale), "weibull")
+        exponential = op(EXPONENTIAL_OF, self._words(lengths))
+        return _moved(as_dtype(op(EXACT_EXP, op(EXACT_LOG, exponential) / power), kind), as_variable(0.0), factor, kind)
+
+    # by rejection -----------------------------------------------------------------------------------------------------
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """Gamma numbers of mean shape * scale: Marsaglia & Tsang (2000). Differentiable in `scale`."""
+        shape = checked("gamma", "shape", shape, "at least 0, and finite", _is_shape)
+        lengths, (a, factor) = shaped(size, (shape, checked_scale("gamma", scale)), "gamma")
+        kind = float_dtype(dtype, (shape, scale), "gamma")
+        return _moved(as_dtype(self._by_element(RANDOM_GAMMA, lengths, a), kind), as_variable(0.0), factor, kind)
+
+    def chisquare(self, df: Any, size: Any = None, dtype: Any = None) -> Variable:
+        """Sums of squares of `df` normal numbers: twice a gamma number of shape df / 2."""
+        df = checked("chisquare", "df", df, "at least 0, and finite", _is_shape)
+        lengths, (df,) = shaped(size, (df,), "chisquare")
+        return as_dtype(2.0 * self._by_element(RANDOM_GAMMA, lengths, df / 2.0), float_dtype(dtype, (df,), "chisquare"))
+
+    def t(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """Student's t: a normal number over the root of a chi-square one by its degrees of freedom. Differentiable in loc and scale."""
+        df = checked("t", "df", df, "above 0, and finite", lambda x: (x > 0) & (x < np.inf))
+        lengths, (df, loc, scale) = shaped(size, (df, loc, checked_scale("t", scale)), "t")
+        kind = float_dtype(dtype, (df, loc, scale), "t")
+        half = self._by_element(RANDOM_GAMMA, lengths, df / 2.0)
+        return _moved(as_dtype(self._normals(lengths) * sqrt(df / 2.0 / half), kind), loc, scale, kind)
+
+    standard_t = t
+
+    def beta(self, a: Any, b: Any, size: Any = None, dtype: Any = None) -> Variable:
+        """Beta numbers: x / (x + y) of gamma numbers x and y, by their logarithms."""
+        a, b = (checked("beta", name, x, "above 0, and finite", lambda x: (x > 0) & (x < np.inf)) for name, x in (("a", a), ("b", b)))
+        lengths, (a, b) = shaped(size, (a, b), "beta")
+        x, y = (self._by_element(RANDOM_LOG_GAMMA, lengths, shape) for shape in (a, b))
+        odds = op(EXACT_EXP, y - x + op(EXACT_LOG, _gamma_unit(b) / _gamma_unit(a)))
+        return as_dtype(1.0 / (1.0 + odds), float_dtype(dtype, (a, b), "beta"))
+
+    # vectors ----------------------------------------------------------------------------------------------------------
+
+    def dirichlet(self, alpha: Any, size: Any = None, dtype: Any = None) -> Variable:
+        """Vectors of positive numbers whose sum is 1: gamma numbers by their sum. `alpha` has them along its last axis."""
+        alpha = checked("dirichlet", "alpha", alpha, "above 0, and finite", lambda x: (x > 0) & (x < np.inf))
+        alpha, shape = _rows(alpha, size, "dirichlet")
+        unit = _gamma_unit(alpha)
+        logs = self._by_element(RANDOM_LOG_GAMMA, shape, alpha) + op(EXACT_LOG, unit / unit.max(axis=-1, keepdims=True))
+        gammas = op(EXACT_EXP, logs - logs.max(axis=-1, keepdims=True))
+        return as_dtype(gammas / gammas.sum(axis=-1, keepdims=True), float_dtype(dtype, (alpha,), "dirichlet"))
+
+    def multivariate_normal(self, mean: Any, cov: Any, size: Any = None, dtype: Any = None) -> Variable:
+        """Normal vectors: mean + L z with the lower triangle L of the positive definite `cov` = L L'. Differentiable in both.
+
+        Raises LinAlgError for a matrix that is not positive definite.
+        """
+        lower = np.linalg.cholesky(as_variable(cov))
+        mean, shape = _rows(as_variable(mean), size, "multivariate_normal")
+        kind = float_dtype(dtype, (mean, cov), "multivariate_normal")
+        return as_dtype(mean + self._normals(shape) @ np.swapaxes(lower, -1, -2), kind)
+
+
+def _may_reach(low: Variable, high: Variable, dtype: str) -> bool:
+    """May rounding take low + u (high - low) to `high`, with the greatest u < 1?"""
+    bounds = constant_value(low.node), constant_value(high.node)
+    if bounds[0] is None or bounds[1] is None:
+        return True
+    number = np.dtype(dtype).type
+    greatest = number(1) - np.finfo(dtype).epsneg
+    for of in (np.float64, number):  # as Python's numbers and as arrays
+        start, end = (np.asarray(bound, of) for bound in bounds)
+        if not ((of(greatest) * (end - start)).astype(dtype) + start.astype(dtype) < end.astype(dtype)).all():
+            return True
+    return False
+
+
+def _gamma_unit(shape: Variable) -> Variable:
+    """What RANDOM_LOG_GAMMA gives the logarithms over."""
+    return where(shape < 1.0, shape + 1.0, shape) - 1 / 3
+
+
+def _is_shape(x: Any) -> Any:
+    return (x >= 0) & (x < np.inf)
+
+
+def _rows(parameter: Variable, size: Any, what: str) -> tuple[Variable, tuple[Any, ...]]:
+    """A parameter with a last axis of components, and the shape of a draw: `size`, then that axis."""
+    if not parameter.ndim:
+        raise ValueError(f"{what}: the parameter is a scalar; it needs a last axis of components")
+    lead, _ = shaped(size, (parameter[..., 0],), what)
+    return parameter, (*lead, parameter.shape[-1])
+
+
+def _moved(base: Variable, loc: Variable, scale: Variable, dtype: str) -> Variable:
+    """loc + scale * base, without what does nothing."""
+    if not _is(scale, 1.0):
+        base = as_dtype(base * scale, dtype)
+    return base if _is(loc, 0.0) else as_dtype(base + loc, dtype)
+
+
+def _is(x: Variable, number: float) -> bool:
+    known = constant_value(x.node)
+    return known is not None and known.ndim == 0 and float(known) == number

@@ -1,0 +1,1 @@
+"""`ns.scan` and what it makes of a step."""

@@ -1,0 +1,162 @@
+"""A scan compiled for one kind of argument, and what it takes and gives: results as nests, `out=` arrays, shared variables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import MissingInputError
+from ...ir.graph import Graph, close, free_inputs
+from ...ir.node import CONSTANT, Node, new_input
+from ...modes import Mode
+from ...types import TensorType, show_shape
+from ..runner import Runner, as_captured, assembled
+from ..shared import shared_of
+from ..tree import Structure, alike, describe, flatten, paths, unflatten
+from ..variable import Variable
+from .arguments import Arguments
+from .loop import LoopMaker, Results
+from .options import Options
+from .trace import StepTracer
+
+_STEPS = TensorType("int64")
+
+
+def nested_outputs(results: Results, options: Options) -> Any:
+    """The outputs as scan hands them out: one alone unless `return_list`, None where there is none; rows thinned as asked."""
+    outputs = [unflatten(structure, [kept_rows(leaf, options) for leaf in leaves]) for structure, leaves in results.outputs]
+    if options.return_list or len(outputs) > 1:
+        return outputs
+    return outputs[0] if outputs else None
+
+
+def kept_rows(rows: Variable, options: Options) -> Variable:
+    """The rows that `keep_last` and `save_every` leave."""
+    if options.keep_last is not None:
+        return rows[-1] if options.keep_last == 1 else rows[-options.keep_last :]
+    return rows if options.save_every == 1 else rows[options.save_every - 1 :: options.save_every]
+
+
+class CompiledScan:
+    """A step compiled for one kind of argument. The graph's inputs: n_steps (if given), the leaves, captured arrays, shared variables."""
+
+    def __init__(
+        self, fn: Callable[..., Any], arguments: Arguments, types: Sequence[TensorType], has_n_steps: bool, options: Options
+    ) -> None:
+        start = time.perf_counter()
+        steps = new_input(_STEPS, "n_steps")
+        inputs = [new_input(type_) for type_ in types]
+        tracer = StepTracer(fn, arguments, [Variable(node) for node in inputs], options)
+        _name_inputs(tracer, arguments, inputs)
+        traced = tracer.run(bind=True)
+        maker = LoopMaker(traced, options)
+        self.arrays = as_captured(traced.trace.arrays)
+        self.guards = traced.trace.guards
+        known = {*inputs, *traced.trace.arrays}
+        shared = [variable for node in maker.captured if (variable := shared_of(node)) is not None]
+        shared += [variable for variable, _ in maker.carries]
+        known |= {node for node in maker.captured if node.op is CONSTANT or shared_of(node) is not None}
+        self.symbolic = [node for node in maker.captured if node not in known and not _is_made_here(node, known, maker.step.mark)]
+        self.shared = shared
+        if self.symbolic:
+            return
+        results = maker.loop(maker.n_steps(Variable(steps) if has_n_steps else None))
+        self._finish(results, [*([steps] if has_n_steps else []), *inputs, *traced.trace.arrays], options)
+        profile = self.runner.program.profile
+        if profile is not None:
+            profile.trace += time.perf_counter() - start
+
+    def _finish(self, results: Results, inputs: list[Node], options: Options) -> None:
+        leaves: list[Any] = []
+        self.structure: Structure = flatten(nested_outputs(results, options), leaves)
+        self._assembled = assembled(self.structure)
+        updates = results.updates
+        wanted = [leaf.node for leaf in leaves] + [variable.node for variable in updates.values()]
+        self.graph: Graph = close([*inputs, *(variable.node for variable in self.shared)], wanted)
+        self.runner = Runner(self.graph, options.mode or Mode(), options.name, self.shared, tuple(updates), False, bool(options.profile))
+        self.out_types = [leaf.type for leaf in leaves]
+        self.options = options
+
+    def run(self, values: list[Any], out: Any = None, key: Any = None) -> Any:
+        """The outputs, as a nest of arrays, for one value per leaf. `key`: what decides their kind, where that is known."""
+        if out is None:
+            results = self.runner.run([*values, *self.arrays] if self.arrays else values, None, key)
+        else:
+            arrays = self.checked_out(out)
+            results = self.runner.run([*values, *self.arrays], arrays)
+        return self._assembled(results)
+
+    def prepare(self, values: list[Any]) -> None:
+        """Compiles, without running."""
+        self.runner.prepare([*values, *self.arrays])
+
+    def is_current(self) -> bool:
+        """Whether what the step read from outside is as it was when it was traced."""
+        return self.guards is None or self.guards.hold()
+
+    def take_over(self, before: CompiledScan) -> None:
+        """Keeps the code of an earlier trace where the new one led to the same graph."""
+        if not self.symbolic and not before.symbolic and self.graph == before.graph and _nodes(self.shared) == _nodes(before.shared):
+            self.runner = before.runner
+
+    def checked_out(self, out: Any) -> list[np.ndarray]:
+        """The arrays to write into, one for each leaf of the outputs. TypeError or ValueError where one cannot take its result."""
+        arrays: list[Any] = []
+        where = f"scan {self.options.name!r}: out"
+        structure = flatten(out, arrays)
+        if not alike(structure, self.structure) and not (isinstance(out, tuple) and alike(flatten(list(out), []), self.structure)):
+            raise ValueError(
+                f"{where} is {describe(structure)}, but the outputs are {describe(self.structure)}; give arrays in the same structure"
+            )
+        for label, array, type_ in zip(paths(self.structure, where), arrays, self.out_types, strict=True):
+            _check_out(label, array, type_)
+        if any(np.shares_memory(array, other) for k, array in enumerate(arrays) for other in arrays[:k]):
+            raise ValueError(f"{where} holds arrays that share memory, so one result would overwrite the other; give each output its own")
+        return arrays
+
+
+def _is_made_here(node: Node, known: Collection[Node], mark: int) -> bool:
+    """Has the step made a node that was there before: a value of constants, or of arrays that an earlier trace has captured?"""
+    return node.latest >= mark and not free_inputs([node], known)
+
+
+def _nodes(variables: Sequence[Variable]) -> list[Node]:
+    return [variable.node for variable in variables]
+
+
+def _check_out(label: str, array: Any, type_: TensorType) -> None:
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{label} is a {type(array).__name__}; give a NumPy array to write into, as np.empty(shape, {type_.dtype!r})")
+    if array.dtype != np.dtype(type_.dtype):
+        raise TypeError(f"{label} has dtype {array.dtype}, but the result is {type_.dtype}; give np.empty(shape, {type_.dtype!r})")
+    if not array.flags.writeable:
+        raise ValueError(f"{label} is read-only; give an array that can be written")
+    if array.ndim != type_.rank or any(known not in (None, seen) for known, seen in zip(type_.shape, array.shape, strict=True)):
+        raise ValueError(
+            f"{label} has shape {array.shape}, but the result has shape {show_shape(type_.shape)}; give an array of that shape"
+        )
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        raise ValueError(f"{label} is not C-contiguous, or not aligned; give an array of its own, as np.empty(shape, {type_.dtype!r})")
+
+
+def _name_inputs(tracer: StepTracer, arguments: Arguments, inputs: list[Node]) -> None:
+    """Names the graph's inputs by the step's parameters."""
+    names = iter(tracer.names)
+    given = iter(inputs)
+    trees: list[tuple[Structure, int]] = [(structure, len(taps)) for structure, taps in arguments.seqs]
+    trees += [(structure, len(taps)) for structure, taps, _ in arguments.outs or () if structure is not None]
+    trees += [(structure, 1) for structure in arguments.nons]
+    for structure, n_names in trees:
+        (root, *_) = [next(names) for _ in range(n_names)]
+        for path in paths(structure, root or ""):
+            node = next(given)
+            node.name = node.name or path or None
+
+
+def missing_values(compiled: CompiledScan, name: str) -> MissingInputError:
+    """The error for a step that uses variables whose values nobody gave."""
+    names = ", ".join(node.name or str(node.type) for node in compiled.symbolic)
+    return MissingInputError(f"scan {name!r}: the step uses {names}, which has no value here; compile the result with ns.function")

@@ -1,0 +1,210 @@
+"""What a step returned, read: outputs, updates of shared variables, and the condition that ends the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...ir.node import Node
+from ...types import show_shape
+from ..entry import is_number_list
+from ..shared import SharedVariable
+from ..tree import LEAF, Keys, Structure, alike, describe, flatten, is_named_tuple
+from ..variable import Variable, as_node, as_variable, at_line
+from .arguments import OutKey
+
+WHAT_TO_RETURN = (
+    "return an output, a list or tuple of outputs, a dict {shared: value} of updates, ns.until(condition), or (outputs, updates), "
+    "(outputs, until), (updates, until), (outputs, updates, until)"
+)
+
+
+class until:
+    """Ends the loop after the step in which `condition` holds. The last thing that a step returns.
+
+    Argument: condition, a scalar; anything but a bool ends the loop where it is not 0.
+
+    Raises TypeError for a condition that is not a scalar.
+
+    >>> import numbascan as ns
+    >>> powers, _ = ns.scan(lambda x: (2 * x, ns.until(2 * x > 45)), outputs_info=np.float64(1), n_steps=1024)
+    >>> powers
+    array([ 2.,  4.,  8., 16., 32., 64.])
+    """
+
+    __slots__ = ("condition",)
+
+    def __init__(self, condition: Any) -> None:
+        variable = as_variable(condition)
+        if variable.ndim:
+            raise TypeError(
+                f"ns.until: the condition has shape {show_shape(variable.type.shape)}{at_line()}; a scalar is needed: "
+                "write condition.all() or condition.any()"
+            )
+        self.condition = variable if variable.type.kind == "b" else as_variable(variable != 0)
+
+    def __repr__(self) -> str:
+        return f"until({self.condition!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A step's return value by meaning: structure and nodes of each output, updates, condition. `is_list`: outputs stood in a list."""
+
+    outputs: tuple[tuple[Structure, tuple[Node, ...]], ...]
+    updates: tuple[tuple[SharedVariable, Node], ...]
+    until: Node | None
+    is_list: bool
+
+
+def parse_returned(value: Any, outs: tuple[OutKey, ...] | None, where: str) -> Returned:
+    """`value` by meaning. ValueError where it has none, or where outputs and `outputs_info` differ in number or structure."""
+    rest, condition = _split_until(value, where)
+    rest, updates = _split_updates(rest, where)
+    items, is_list = _outputs(rest, outs, where)
+    if outs is not None and len(items) != len(outs):
+        raise ValueError(
+            f"{where} returns {_count(items, 'output')}, but outputs_info has {_count(outs, 'entry')}; give one entry for each output "
+            "(None where it is not recurrent)"
+            + ("; if the list is meant as one array, return np.stack([...])" if is_list and len(outs) == 1 else "")
+            + ("; a list means several outputs: for one of numbers write np.array([...])" if len(outs) > len(items) == 1 else "")
+        )
+    structures = [None] * len(items) if outs is None else [structure for structure, _, _ in outs]
+    outputs = tuple(_leaves(item, structure, k, where) for k, (item, structure) in enumerate(zip(items, structures, strict=True)))
+    return Returned(outputs, tuple(_read_updates(updates, where)), condition, is_list)
+
+
+def _count(items: Sequence[Any], what: str) -> str:
+    plural = what[:-1] + "ies" if what.endswith("y") else what + "s"
+    return f"{len(items)} {what if len(items) == 1 else plural}"
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and not is_named_tuple(value)
+
+
+def _split_until(value: Any, where: str) -> tuple[Any, Node | None]:
+    """What is returned besides `until`, and its condition."""
+    if isinstance(value, until):
+        return [], value.condition.node
+    if not _is_list(value):
+        return value, None
+    *rest, last = value if value else [None]
+    if any(isinstance(leaf, until) for leaf in _all_leaves(rest)) or (
+        not isinstance(last, until) and any(map(_is_until, _all_leaves(last)))
+    ):
+        raise ValueError(f"{where} returns ns.until(...) at another place than the end; return it last, once")
+    if not isinstance(last, until):
+        return value, None
+    return rest[0] if len(rest) == 1 else rest, last.condition.node
+
+
+def _is_until(value: Any) -> bool:
+    return isinstance(value, until)
+
+
+def _all_leaves(value: Any) -> list[Any]:
+    leaves: list[Any] = []
+    flatten(value, leaves)
+    return leaves
+
+
+def _split_updates(value: Any, where: str) -> tuple[Any, list[tuple[Any, Any]]]:
+    """The outputs, and the updates as pairs."""
+    if is_updates(value):
+        return [], _pairs(value)
+    if _is_list(value) and len(value) == 2:
+        first, second = value
+        if is_updates(second) or _is_empty(second):
+            return first, _pairs(second)
+        if is_updates(first):
+            return second, _pairs(first)
+    for part in value if _is_list(value) else [value]:
+        if isinstance(part, dict) and any(isinstance(key, Variable) for key in part):
+            raise ValueError(f"{where} returns updates for {list(part)}; the keys must be shared variables, made by ns.shared")
+    return value, []
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, (dict, list, tuple)) and not value
+
+
+def is_updates(value: Any) -> bool:
+    """Whether `value` is a dict of shared variables (or empty), or a list of pairs that begin with one."""
+    if isinstance(value, dict):
+        return all(isinstance(key, SharedVariable) for key in value)
+    return (
+        _is_list(value) and bool(value) and all(_is_list(pair) and len(pair) == 2 and isinstance(pair[0], SharedVariable) for pair in value)
+    )
+
+
+def _pairs(updates: Any) -> list[tuple[Any, Any]]:
+    pairs = list(updates.items()) if isinstance(updates, dict) else [tuple(pair) for pair in updates]
+    return pairs
+
+
+def _read_updates(pairs: list[tuple[Any, Any]], where: str) -> Iterator[tuple[SharedVariable, Node]]:
+    seen: set[Node] = set()
+    for shared, value in pairs:
+        if shared.node in seen:
+            raise ValueError(f"{where} gives {shared.name or shared} two new values; give one")
+        seen.add(shared.node)
+        yield shared, _node(value, f"{where}: the update of {shared.name or shared}")
+
+
+def _outputs(value: Any, outs: tuple[OutKey, ...] | None, where: str) -> tuple[list[Any], bool]:
+    """The outputs as a list, and whether a list (or tuple) of them stood there."""
+    if value is None:
+        raise ValueError(f"{where} returns None; {WHAT_TO_RETURN}")
+    if not _is_list(value):
+        return [value], False
+    if outs is not None and len(outs) == 1 and _has_structure(value, outs[0][0]):
+        return [value], False
+    return list(value), True
+
+
+def _has_structure(value: Any, structure: Structure | None) -> bool:
+    return isinstance(structure, tuple) and alike(flatten(value, [], is_number_list), structure)
+
+
+def _leaves(item: Any, structure: Structure | None, k: int, where: str) -> tuple[Structure, tuple[Node, ...]]:
+    """The structure and nodes of output k; `structure` is that of its initial value, None where it has none."""
+    place = f"{where}: output {k}"
+    if item is None:
+        raise ValueError(f"{place} is None; {WHAT_TO_RETURN}")
+    if structure is None:
+        leaves: list[Any] = []
+        structure = flatten(item, leaves, is_number_list)
+    else:
+        structure, leaves = _matched(item, structure, place)
+    return structure, tuple(_node(leaf, place) for leaf in leaves)
+
+
+def _matched(item: Any, structure: Structure, place: str) -> tuple[Structure, list[Any]]:
+    """The structure, with dicts in the item's own order, and the leaves."""
+    if structure == LEAF:
+        return LEAF, [item]
+    leaves: list[Any] = []
+    if isinstance(item, dict) and isinstance(structure, tuple) and structure[0] is dict and set(item) != set(structure[1]):
+        raise ValueError(f"{place} has the keys {list(Keys(item))}, but its initial value has {list(structure[1])}; return the same keys")
+    seen = flatten(item, leaves, is_number_list)
+    if not alike(seen, structure):
+        raise ValueError(f"{place} is {describe(seen)}, but its initial value is {describe(structure)}; return the same structure")
+    return seen, leaves
+
+
+def _node(value: Any, place: str) -> Node:
+    if isinstance(value, until):
+        raise ValueError(f"{place} is ns.until(...); return it last, beside the outputs")
+    if isinstance(value, (str, bytes)) or callable(value):
+        raise ValueError(f"{place} is {value!r} ({type(value).__name__}), which is no array; {WHAT_TO_RETURN}")
+    try:
+        return as_node(value)
+    except TypeError as error:
+        seen = np.asarray(value, dtype=object).dtype if not hasattr(value, "dtype") else value.dtype
+        raise ValueError(
+            f"{place} is a {type(value).__name__} ({seen}) that cannot be read as an array ({error}); {WHAT_TO_RETURN}"
+        ) from error

@@ -1,0 +1,236 @@
+"""A step function is traced: it gets Variables for the rows of sequences and states, and its results are matched with initial values."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.graph import substitute
+from ...ir.node import Node, constant, new_input
+from ...ir.ports import row_of
+from ...types import TensorType
+from ..random.draw_scopes import Counter, DrawGuards, step_draws
+from ..tracing import TraceResult, describe, in_mode, in_step, trace
+from ..tree import Structure, n_leaves, paths, unflatten
+from ..variable import Variable, as_variable, number_as
+from .arguments import Arguments, Taps
+from .checks import check_initial_axis, check_number, check_state
+from .returns import Returned, parse_returned
+
+if TYPE_CHECKING:
+    from ..random.draws import Stream
+
+ATTEMPTS = 8  # traces until the types of numbers as initial values stand; two suffice unless the step's rank grows
+
+
+@dataclass(slots=True)
+class Leaf:
+    """One array of a sequence or an initial value: the outer node, the type of a row, and what the step reads, by tap.
+
+    `number`: the Python number that an initial value was given as; `outer` and `row` follow the step's result.
+    """
+
+    outer: Node
+    row: TensorType
+    label: str
+    number: Variable | None = None
+    reads: tuple[Node, ...] = ()
+
+
+@dataclass(slots=True)
+class Group:
+    """One item of a list of arguments: a nest of leaves with common taps. `has_axis`: an initial value with a leading axis."""
+
+    structure: Structure
+    taps: Taps
+    has_axis: bool
+    leaves: list[Leaf]
+
+
+@dataclass(frozen=True, slots=True)
+class TracedStep:
+    """A step after its last trace, `mark` being that of the first."""
+
+    seqs: tuple[Group, ...]
+    states: tuple[Group | None, ...]  # one for each output, None where it is not recurrent; empty: no output is
+    non_seqs: tuple[Node, ...]
+    returned: Returned
+    trace: TraceResult
+    mark: int
+    draws: dict[Stream, Counter]
+
+
+class StepTracer:
+    """Traces a step function on given arguments."""
+
+    def __init__(self, fn: Callable[..., Any], arguments: Arguments, variables: Sequence[Variable], options: Any) -> None:
+        self.fn, self.options = fn, options
+        self.scan = f"scan {options.name!r}"
+        self.where = f"{self.scan}: the step {describe(fn)}"
+        self.outs = arguments.outs
+        self.given = variables
+        given = iter(variables)
+        self.seqs = [self._sequence(k, structure, taps, given) for k, (structure, taps) in enumerate(arguments.seqs)]
+        self.states = [
+            None if structure is None else self._initial(k, structure, taps, has_axis, given)
+            for k, (structure, taps, has_axis) in enumerate(arguments.outs or ())
+        ]
+        self.nons = [(structure, [next(given) for _ in range(n_leaves(structure))]) for structure in arguments.nons]
+        self.names = self._parameter_names()
+
+    def run(self, bind: bool = False) -> TracedStep:
+        """The traced step; once more traced as long as a number among the initial values takes another type. `bind` as in `trace`."""
+        marks = []
+        arrays: dict[Node, np.ndarray] = {}  # one input for an array in all traces: an initial value may have its shape from an earlier one
+        for _ in range(ATTEMPTS):
+            arguments = self._fresh_arguments()
+            with in_mode(self.options.trace_mode()), in_step(self.fn, self.scan), step_draws() as draws:
+                traced = trace(self.fn, arguments, bind=bind, placeholders=self._placeholders(bind), arrays=arrays)
+            marks.append(traced.mark)
+            returned = parse_returned(traced.value, self.outs, self.where)
+            if not self._numbers_changed(returned, draws.counters):
+                self._check_states(returned)
+                if draws.counters and traced.guards is not None:
+                    traced = replace(traced, guards=DrawGuards(traced.guards))
+                non_seqs = tuple(variable.node for _, variables in self.nons for variable in variables)
+                return TracedStep(tuple(self.seqs), tuple(self.states), non_seqs, returned, traced, marks[0], draws.counters)
+        raise TypeError(
+            f"{self.where} gives an output another type at each trace, and its initial value is a number that follows; "
+            "give an array of the dtype and shape of the result"
+        )
+
+    def _placeholders(self, bind: bool) -> Iterator[Node]:
+        """Inputs that only this trace has: what the step reads, and with `bind` (a trace for an immediate call) all that it is given."""
+        yield from (read for group in self._groups() for leaf in group.leaves for read in leaf.reads)
+        if bind:
+            yield from (variable.node for variable in self.given)
+
+    # arguments ------------------------------------------------------------------------------------------------------
+
+    def _sequence(self, k: int, structure: Structure, taps: Taps, given: Iterator[Variable]) -> Group:
+        leaves = []
+        for label in paths(structure, f"sequences[{k}]"):
+            variable = next(given)
+            if not variable.ndim:
+                raise TypeError(
+                    f"{self.scan}: {label} ({variable.name or variable.type}) is a scalar, without a leading axis to run over; "
+                    f"give an array, or pass it in non_sequences{a_list('sequences', [variable])}"
+                )
+            leaves.append(Leaf(variable.node, row_of(variable.type).strong(), label))
+        return Group(structure, taps, True, leaves)
+
+    def _initial(self, k: int, structure: Structure, taps: Taps, has_axis: bool, given: Iterator[Variable]) -> Group:
+        leaves = []
+        for label in paths(structure, f"outputs_info[{k}]"):
+            variable = next(given)
+            if not has_axis:
+                leaves.append(Leaf(variable.node, variable.type, label, variable if variable.type.weak else None))
+                continue
+            depth = -min(taps)
+            check_initial_axis(variable, taps, f"{self.scan}: {label}")
+            rows = (
+                variable if variable.type.shape[0] == depth else variable[:depth]
+            )  # of a longer one the first, as x[:depth], x[depth:] split x
+            leaves.append(Leaf(rows.node, row_of(variable.type).strong(), label))
+        return Group(structure, taps, has_axis, leaves)
+
+    def _groups(self) -> list[Group]:
+        return [*self.seqs, *(group for group in self.states if group is not None)]
+
+    def _parameter_names(self) -> list[str | None]:
+        """A name for each argument of the step, from its signature. TypeError if the step does not take so many."""
+        labels = [f"sequence {k} at tap {tap}" for k, group in enumerate(self.seqs) for tap in group.taps]
+        labels += [f"output {k} at tap {tap}" for k, group in enumerate(self.states) if group for tap in group.taps]
+        labels += [f"non-sequence {k}" for k in range(len(self.nons))]
+        try:
+            signature = inspect.signature(self.fn)
+        except (TypeError, ValueError):  # a builtin or a ufunc
+            return [None] * len(labels)
+        try:
+            bound = signature.bind(*labels)
+        except TypeError as error:
+            listed = ", ".join(labels) or "none"
+            outers = [Variable(leaf.outer) for group in self.states if group for leaf in group.leaves]
+            hint = a_list("outputs", outers) if len(outers) > 1 else ""
+            raise TypeError(f"{self.where} cannot take its arguments ({listed}): {error}{hint}") from None
+        names: list[str | None] = []
+        for name, value in bound.arguments.items():
+            names += [f"{name}_{k}" for k in range(len(value))] if isinstance(value, tuple) else [name]
+        return names
+
+    def _fresh_arguments(self) -> list[Any]:
+        """New reads, and the step's arguments made of them."""
+        names = iter(self.names)
+        arguments: list[Any] = []
+        for group in self._groups():
+            columns = []
+            for _ in group.taps:
+                labels = paths(group.structure, next(names) or "")
+                columns.append([new_input(leaf.row, label or None) for leaf, label in zip(group.leaves, labels, strict=True)])
+                arguments.append(unflatten(group.structure, map(Variable, columns[-1])))
+            for leaf, reads in zip(group.leaves, zip(*columns, strict=True), strict=True):
+                leaf.reads = reads
+        return arguments + [unflatten(structure, variables) for structure, variables in self.nons]
+
+    # results --------------------------------------------------------------------------------------------------------
+
+    def _recurrent(self, returned: Returned) -> Iterator[tuple[Group, Leaf, Node]]:
+        """Each leaf of a state with what the step wrote for it."""
+        for group, (_, writes) in zip(self.states, returned.outputs, strict=False):
+            if group is not None:
+                for leaf, write in zip(group.leaves, writes, strict=True):
+                    yield group, leaf, write
+
+    def _numbers_changed(self, returned: Returned, draws: dict[Stream, Counter]) -> bool:
+        """Gives initial values that are numbers the type of the step's result; whether that was news."""
+        numbers = [(leaf, write) for _, leaf, write in self._recurrent(returned) if leaf.number is not None]
+        news = [(leaf, write) for leaf, write in numbers if leaf.row not in (write.type, write.type.strong())]
+        changes = [(leaf, write.type.strong(), self._number_as(leaf, write, draws)) for leaf, write in news]
+        for leaf, row, outer in changes:
+            leaf.row, leaf.outer = row, outer
+        return bool(changes)
+
+    def _number_as(self, leaf: Leaf, write: Node, draws: dict[Stream, Counter]) -> Node:
+        """The number with dtype and shape of `write`, in the graph around the loop."""
+        assert leaf.number is not None
+        check_number(leaf.number, write, leaf.reads[0].name, f"{self.scan}: {leaf.label}")
+        cast = number_as(leaf.number, write.type.dtype)
+        if not write.type.rank:
+            return cast.node
+        if write.type.size is not None:
+            return broadcast(cast, write.type.shape).node
+        numbers = {read: constant(0, read.type.dtype) for draw in draws.values() for read in draw.reads}
+        (row,) = substitute((write,), self._rows_outside() | numbers)
+        return broadcast(cast, Variable(row).shape).node
+
+    def _rows_outside(self) -> dict[Node, Node]:
+        """For each read something of its shape in the graph around the loop. Zeros: there may be no row to look at."""
+        rows: dict[Node, Node] = {}
+        for group in self._groups():
+            for leaf in group.leaves:
+                outer = Variable(leaf.outer)
+                if group.has_axis:
+                    outer = broadcast(as_variable(np.zeros((), leaf.row.dtype)), outer.shape[1:])
+                rows.update((read, outer.node) for read in leaf.reads)
+        return rows
+
+    def _check_states(self, returned: Returned) -> None:
+        for group, leaf, write in self._recurrent(returned):
+            check_state(leaf.row, write, group.has_axis, leaf.reads[0].name, f"{self.scan}: {leaf.label}", self.fn)
+
+
+def a_list(kind: str, values: Sequence[Variable]) -> str:
+    """What to add to a message where numbers in a list may have been meant as one array."""
+    if not any(value.type.weak for value in values):
+        return ""
+    return f"; a list means several {kind}: for one of numbers write np.array([...])"
+
+
+def broadcast(value: Variable, shape: Any) -> Variable:
+    """`value` in a shape whose dimensions are ints or traced."""
+    result: Any = np.broadcast_to(value, shape)
+    return as_variable(result)

@@ -1,0 +1,237 @@
+"""Simpler faces of scan: map, reduce, foldl, foldr, filter, and scan_checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..numpy.creation import arange
+from ..tracing import describe
+from ..tree import flatten, unflatten
+from ..variable import Variable
+from .arguments import Arguments
+from .options import step_name
+from .scan import scan
+
+
+def map(
+    fn: Callable[..., Any],
+    sequences: Any,
+    non_sequences: Any = None,
+    truncate_gradient: int = -1,
+    go_backwards: bool = False,
+    mode: Any = None,
+    name: str | None = None,
+    return_updates: bool = True,
+) -> Any:
+    """`fn` of each row of the sequences: a scan without recurrence.
+
+    Arguments and results as for `ns.scan`; the step gets the rows, then the non-sequences.
+
+    >>> import numbascan as ns, numpy as np
+    >>> squares, updates = ns.map(lambda row: row @ row, np.array([[3.0, 4.0], [1.0, 2.0]]))
+    >>> squares
+    array([25.,  5.])
+    """
+    return scan(
+        fn,
+        sequences=_required(sequences, "map", fn, name),
+        non_sequences=non_sequences,
+        truncate_gradient=truncate_gradient,
+        go_backwards=go_backwards,
+        mode=mode,
+        name=name,
+        return_updates=return_updates,
+    )
+
+
+def reduce(
+    fn: Callable[..., Any],
+    sequences: Any,
+    outputs_info: Any,
+    non_sequences: Any = None,
+    go_backwards: bool = False,
+    mode: Any = None,
+    name: str | None = None,
+    return_updates: bool = True,
+) -> Any:
+    """What a scan gives after its last step, without the path that led there.
+
+    Arguments as for `ns.scan`. Raises IndexError where there was no step.
+
+    >>> import numbascan as ns, numpy as np
+    >>> largest, updates = ns.reduce(np.maximum, np.array([2.0, 7.0, 5.0]), -np.inf)
+    >>> float(largest)
+    7.0
+    """
+    return scan(
+        fn,
+        sequences=_required(sequences, "reduce", fn, name),
+        outputs_info=outputs_info,
+        non_sequences=non_sequences,
+        go_backwards=go_backwards,
+        mode=mode,
+        name=name,
+        return_updates=return_updates,
+        keep_last=1,
+    )
+
+
+def foldl(
+    fn: Callable[..., Any],
+    sequences: Any,
+    outputs_info: Any,
+    non_sequences: Any = None,
+    mode: Any = None,
+    name: str | None = None,
+    return_updates: bool = True,
+) -> Any:
+    """`reduce` from the first row to the last.
+
+    >>> import numbascan as ns, numpy as np
+    >>> number, updates = ns.foldl(lambda digit, number: 10 * number + digit, np.array([4, 0, 7]), 0)
+    >>> int(number)
+    407
+    """
+    return reduce(fn, sequences, outputs_info, non_sequences, False, mode, name, return_updates)
+
+
+def foldr(
+    fn: Callable[..., Any],
+    sequences: Any,
+    outputs_info: Any,
+    non_sequences: Any = None,
+    mode: Any = None,
+    name: str | None = None,
+    return_updates: bool = True,
+) -> Any:
+    """`reduce` from the last row to the first.
+
+    >>> import numbascan as ns, numpy as np
+    >>> number, updates = ns.foldr(lambda digit, number: 10 * number + digit, np.array([4, 0, 7]), 0)
+    >>> int(number)
+    704
+    """
+    return reduce(fn, sequences, outputs_info, non_sequences, True, mode, name, return_updates)
+
+
+def filter(
+    fn: Callable[..., Any],
+    sequences: Any,
+    non_sequences: Any = None,
+    go_backwards: bool = False,
+    mode: Any = None,
+    name: str | None = None,
+    return_updates: bool = True,
+) -> Any:
+    """The rows of the sequences for which `fn` gives True, in the order in which they are read.
+
+    Arguments as for `ns.map`; `fn` returns a scalar. Of several sequences the shortest decides, and a list is returned. With taps the row
+    kept is the one at tap 0.
+
+    Raises TypeError if `fn` returns something other than one scalar.
+
+    >>> import numbascan as ns, numpy as np
+    >>> kept, updates = ns.filter(lambda row: row.sum() > 2, np.array([[3, 4], [1, 0], [0, 5]]))
+    >>> kept
+    array([[3, 4],
+           [0, 5]])
+    """
+    mask, updates = scan(
+        fn,
+        sequences=_required(sequences, "filter", fn, name),
+        non_sequences=non_sequences,
+        go_backwards=go_backwards,
+        mode=mode,
+        name=name,
+    )
+    if not isinstance(mask, (np.ndarray, Variable)) or mask.ndim != 1:
+        seen = f"{mask.dtype} of {mask.ndim - 1} dimensions" if isinstance(mask, (np.ndarray, Variable)) else f"{mask!r} over all rows"
+        raise TypeError(
+            f"{_scan(fn, name)}: ns.filter: the step must return one scalar for each row, but {describe(fn)} gave {seen}; "
+            "write condition.all() or condition.any()"
+        )
+    mask = mask if mask.dtype == bool else mask != 0
+    arguments = Arguments(sequences, None, None, name or step_name(fn))
+    leaves = iter(arguments.leaves)
+    kept = []
+    for structure, taps in arguments.seqs:
+        rows: list[Any] = []
+        flatten(unflatten(structure, leaves), rows)
+        kept.append(unflatten(structure, [_kept(_read(leaf, taps, go_backwards), mask) for leaf in rows]))
+    result = kept if len(kept) > 1 else kept[0]
+    return (result, updates) if return_updates else result
+
+
+def _read(rows: Any, taps: tuple[int, ...], go_backwards: bool) -> Any:
+    """The rows in the order in which steps read them, the first step's first."""
+    ahead = max(0, *taps) if go_backwards else max(0, *(-tap for tap in taps))
+    return (rows[::-1] if go_backwards else rows)[ahead:]
+
+
+def _kept(rows: Any, mask: Any) -> Any:
+    """The rows at which `mask` holds."""
+    if not isinstance(rows, Variable) and not isinstance(mask, Variable):
+        return rows[: len(mask)][mask]
+    count = np.cumsum(mask.astype("int64"))  # the k-th kept row is the first at which k rows have been kept
+    position = np.searchsorted(count, arange(1, count[-1:].sum() + 1))
+    return np.take(rows, position, axis=0)
+
+
+def scan_checkpoints(
+    fn: Callable[..., Any],
+    sequences: Any = None,
+    outputs_info: Any = None,
+    non_sequences: Any = None,
+    name: str = "checkpointscan_fn",
+    n_steps: Any = None,
+    save_every_N: int = 10,
+    padding: bool = True,
+    return_updates: bool = True,
+) -> Any:
+    """Each `save_every_N`-th row of a scan, and the last one; derivatives compute the others again.
+
+    Arguments as for `ns.scan`. padding=False states that the number of steps is a multiple of `save_every_N`: no extra last row.
+
+    Raises ValueError for a `save_every_N` that is no int of 1 or more.
+
+    >>> import numbascan as ns, numpy as np
+    >>> rows, updates = ns.scan_checkpoints(lambda s: s + 1, outputs_info=np.float64(0), n_steps=8, save_every_N=3)
+    >>> rows
+    array([3., 6., 8.])
+    """
+    if isinstance(save_every_N, bool) or not isinstance(save_every_N, (int, np.integer)) or save_every_N < 1:
+        raise ValueError(f"scan {name!r}: save_every_N is {save_every_N!r}; give an int of 1 or more")
+    outputs, updates = scan(fn, sequences, outputs_info, non_sequences, n_steps, name=name, checkpoint=int(save_every_N))
+    leaves: list[Any] = []
+    structure = flatten(outputs, leaves)
+    thinned = unflatten(structure, [_every(leaf, int(save_every_N), padding) for leaf in leaves])
+    return (thinned, updates) if return_updates else thinned
+
+
+def _every(rows: Any, k: int, padding: bool) -> Any:
+    every = rows[k - 1 :: k]
+    return np.concatenate([every, rows[_end_of_last_block(rows, k) :][-1:]]) if padding else every
+
+
+def _end_of_last_block(rows: Any, k: int) -> Any:
+    return rows.shape[0] // k * k
+
+
+def _required(sequences: Any, view: str, fn: Callable[..., Any], name: str | None) -> Any:
+    if sequences is None or (isinstance(sequences, (list, tuple)) and not sequences):
+        raise ValueError(
+            f"{_scan(fn, name)}: ns.{view} needs at least one sequence to run over, but sequences is {sequences!r}; for a loop of so many "
+            "steps write ns.scan(step, n_steps=...)"
+        )
+    return sequences
+
+
+def _scan(fn: Callable[..., Any], name: str | None) -> str:
+    """How messages call the scan."""
+    return f"scan {name or step_name(fn)!r}"
+
+
+__all__ = ["filter", "foldl", "foldr", "map", "reduce", "scan_checkpoints"]

@@ -1,0 +1,190 @@
+"""The schedules of checkpoints as nodes: how many states are stored, and how many steps are undone at once.
+
+All memory is used: what is left beside the stored states holds the steps of a block. With the fewest stored states that leave blocks long
+enough, or blocks of one step where there are none, the binomial schedule runs as few forward steps as is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from ..checkpoint import Checkpoint
+from ..ir.graph import substitute, toposort
+from ..ir.node import Node, constant, constant_value
+from ..ops.algebra import add, broadcast_to, call, cast, dims_of, mul, sub, total, where
+from ..ops.card import Card, apply
+from ..ops.checkpoint_schedule import BINOMIAL_SPLIT, FEWEST_SLOTS, THINNED_STRIDE
+from ..ops.lowering import Contract
+from ..ops.shape import DIM
+from .recurrence import Recurrence
+
+ROOT = "root"  # the schedule of a loop that undoes another under checkpoints, should it be undone itself: a stack at every √n-th turn
+
+
+def int_node(value: int) -> Node:
+    """A number as a node."""
+    return constant(value, "int64")
+
+
+def as_int(value: Node) -> Node:
+    """A number of steps as int64, no Python number any more."""
+    known = constant_value(value)
+    return cast(value, "int64") if known is None else int_node(int(known))
+
+
+def least(a: Node, b: Node) -> Node:
+    """The smaller of two numbers."""
+    return call("minimum", a, b)
+
+
+def greatest(a: Node, b: Node) -> Node:
+    """The larger of two numbers."""
+    return call("maximum", a, b)
+
+
+def ceil_div(a: Node, b: Node) -> Node:
+    """a / b, rounded up."""
+    return call("floor_divide", sub(add(a, b), int_node(1)), b)
+
+
+def shifted(a: Node, number: int) -> Node:
+    """`a` plus a fixed number."""
+    return add(a, int_node(number)) if number else a
+
+
+def named(node: Node, name: str) -> Node:
+    """The node itself, under a name for those who read the generated code."""
+    node.name = node.name or name
+    return node
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """slots: states stored at a time. block: steps undone at once, at most.
+
+    stride: steps between stored states, where periodic. found: where online, how many states the loop's own run stores at most.
+    """
+
+    kind: str
+    slots: Node
+    block: Node
+    stride: Node | None = None
+    found: Node | None = None
+
+    def fields(self) -> dict[str, Node]:
+        """Its numbers by name."""
+        numbers = {"slots": self.slots, "block": self.block, "stride": self.stride, "found": self.found}
+        return {name: named(node, name) for name, node in numbers.items() if node is not None}
+
+    def on(self, numbers: Mapping[str, Node]) -> Schedule:
+        """The same with other nodes for its numbers."""
+        return Schedule(self.kind, numbers["slots"], numbers["block"], numbers.get("stride"), numbers.get("found"))
+
+    def turn(self, apart: Node, free: Node) -> tuple[Node, Node]:
+        """(whether a state is stored, how far to go before), `apart` steps before the end, with so many free places on the stack."""
+        is_near = call("less_equal", apart, self.block)
+        if self.stride is not None:
+            is_stored, ahead = call("greater", apart, self.stride), self.stride
+        else:
+            blocks = ceil_div(apart, self.block)
+            behind = sub(blocks, apply(BINOMIAL_SPLIT, blocks, add(free, int_node(1))))
+            is_stored = call("logical_and", call("logical_not", is_near), call("greater", free, int_node(0)))
+            ahead = sub(apart, mul(behind, self.block))
+        ahead = where(is_near, int_node(0), where(is_stored, ahead, sub(apart, self.block)))
+        return named(is_stored, "is_stored"), named(ahead, "ahead")
+
+
+def schedule(note: object, steps: Node, at_most: Node, state: Node, row: Node) -> Schedule:
+    """What a scan's `checkpoint` asks for, to undo so many steps.
+
+    at_most: how many steps there could have been. state, row: bytes of a stored state, and of a step in a block.
+    """
+    some = greatest(steps, int_node(1))
+    if note == ROOT:
+        root = cast(call("ceil", call("sqrt", cast(some, "float64"))), "int64")
+        return Schedule(ROOT, ceil_div(some, root), root, root)
+    if isinstance(note, int):
+        return Schedule("periodic", ceil_div(some, int_node(note)), least(int_node(note), some), int_node(note))
+    assert isinstance(note, Checkpoint)
+    memory = greatest(int_node(min(note.bytes, 2**62)), state)
+    states = call("floor_divide", memory, state)
+
+    def longest(slots: Node) -> Node:
+        """The longest block beside so many states; the ones at its ends are free."""
+        return add(call("floor_divide", sub(memory, mul(slots, state)), row), int_node(2))
+
+    if note.schedule == "online":
+        many = greatest(at_most, int_node(1))
+        found = least(greatest(call("floor_divide", states, int_node(2)), int_node(1)), many)
+        is_whole = call("less_equal", apply(THINNED_STRIDE, many, found), longest(found))  # a segment is one block, whatever the length
+        slots = where(is_whole, found, least(states, many))
+        return Schedule("online", slots, least(apply(THINNED_STRIDE, steps, found), longest(slots)), found=found)
+    fewest = apply(FEWEST_SLOTS, steps, memory, state, row)
+    is_enough = call("greater", fewest, int_node(0))
+    if note.schedule == "periodic":
+        slots = where(is_enough, fewest, ceil_div(states, int_node(2)))
+        stride = ceil_div(some, slots)
+        return Schedule("periodic", slots, least(stride, longest(slots)), stride)
+    slots = where(is_enough, fewest, least(states, some))
+    return Schedule("binomial", slots, where(is_enough, least(longest(slots), some), int_node(1)))
+
+
+# bytes --------------------------------------------------------------------------------------------------------------
+
+
+def bytes_of(recurrences: Sequence[Recurrence], kept: Sequence[Node], rows: Mapping[Node, Node]) -> tuple[Node, Node]:
+    """The bytes of a stored state, and of what each step of a block stores.
+
+    kept: values of the step of which a block keeps a row per step. rows: what the step reads, and a value outside of that shape.
+    """
+    sizes = [mul(product(row_dims(one)), int_node(_itemsize(one.write))) for one in recurrences]
+    states = [size if one.depth == 1 else mul(size, int_node(one.depth)) for one, size in zip(recurrences, sizes, strict=True)]
+    sizes += [mul(_elements(value, rows), int_node(_itemsize(value))) for value in kept]
+    state, row = (greatest(total(terms) or int_node(0), int_node(1)) for terms in (states, sizes))
+    return named(state, "state_bytes"), named(row, "row_bytes")
+
+
+def _itemsize(node: Node) -> int:
+    return int(np.dtype(node.type.dtype).itemsize)
+
+
+def row_dims(one: Recurrence) -> tuple[Node, ...]:
+    """The dimensions of one row of a state: fixed numbers where its step makes them so."""
+    found = dims_of(one.initial)[one.has_axis :]
+    return tuple(dim if known is None else int_node(known) for known, dim in zip(one.write.type.shape, found, strict=True))
+
+
+def row_like(x: Node) -> Node:
+    """Zeros of the shape of one row of `x`: only ever measured."""
+    return broadcast_to(constant(0, x.type.dtype), dims_of(x)[1:])
+
+
+def product(dims: Sequence[Node]) -> Node:
+    """The product of dimensions."""
+    return reduce(mul, map(as_int, dims)) if dims else int_node(1)
+
+
+def _elements(node: Node, rows: Mapping[Node, Node]) -> Node:
+    """How many elements a value of the step has; where its operands alone tell, as many as the greatest of them."""
+    dims = [_dim(node, axis, rows) for axis in range(node.type.rank)]
+    there = [dim for dim in dims if dim is not None]
+    if len(there) == len(dims):
+        return product(there)
+    return reduce(greatest, [_elements(parent, rows) for parent in node.inputs])
+
+
+def _dim(node: Node, axis: int, rows: Mapping[Node, Node]) -> Node | None:
+    """A dimension of a value of the step as a node outside of it; None where that takes the value itself."""
+    if isinstance(node.op, Card) and isinstance(node.op.lower, Contract):
+        labels = node.attr("labels")
+        assert isinstance(labels, tuple)
+        label = labels[2][axis]
+        operand, own = next((operand, own) for operand, own in zip(node.inputs, labels, strict=False) if label in own)
+        return _dim(operand, own.index(label), rows)
+    dim = dims_of(node)[axis]
+    asked = [part.inputs[0] for part in toposort([dim], stop=rows) if part.op is DIM]
+    return substitute([dim], rows)[0] if all(source in rows for source in asked) else None

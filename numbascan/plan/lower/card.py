@@ -1,0 +1,218 @@
+"""Values of cards: elementwise work, views, region-wise writes. One function per kind of lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...ir.loops import Apply, Expr, Index, Literal, both, compare
+from ...ir.node import Node
+from ...ops.card import Card, overflow_message, weak_bounds
+from ...ops.lowering import Contract, Elementwise, Fold, Generate, Library, Pass, Passes
+from ...ops.lowering import View as ViewLowering
+from ...ops.reshape import axis_groups
+from ..storage.placement import Place
+from ..storage.save_mem import is_loop_rows
+from ..storage.stores import destinations, filled, fixed_dims, hint, in_locals, store
+from ..storage.tensor_values import Computed, Indices, InMemory, Value, indices_of
+from . import contract as lower_contract
+from . import fold as lower_fold
+from . import library as lower_library
+from .routine_operands import in_memory
+from .scope import Scope, View, cast, location, nest, scalar_name
+
+
+def lower(scope: Scope, node: Node) -> list[Value]:
+    """The values of a card's node, one per result."""
+    assert isinstance(node.op, Card)
+    kind = node.op.lower
+    if isinstance(kind, Library):
+        return lower_library.lower(scope, node, kind)
+    view = View(scope, node)
+    if isinstance(kind, Elementwise):
+        value = _elementwise(scope, node, kind)
+    elif isinstance(kind, ViewLowering):
+        chosen, dims = kind, kind.dims(view)
+        there = _other_shape(scope, node, dims) if node.op.name == "reshape" else None
+        value = there or _computed(scope, node, dims, lambda index: view.at(0, chosen.index(view, index)))
+    elif isinstance(kind, Generate):
+        made = kind
+        value = _computed(scope, node, kind.dims(view), lambda index: cast(made.element(view, index), node.type.dtype))
+    elif isinstance(kind, Passes):
+        value = _passes(scope, node, kind)
+    elif isinstance(kind, Fold):
+        value = lower_fold.lower(scope, node, kind)
+    else:
+        assert isinstance(kind, Contract)
+        value = lower_contract.lower(scope, node)
+    return [value]
+
+
+def _other_shape(scope: Scope, node: Node, dims: Indices) -> Value | None:
+    """The same memory in another shape, where finding an element's place would take divisions by numbers that only the run knows.
+
+    What is computed is put into memory first if products alone read it: they would copy it anyway.
+    """
+    value = in_memory(scope, node.inputs[0])
+    if node in scope.targets or not dims:
+        return None
+    groups = axis_groups(value.dims, dims)
+    divisors = [value.dims[axis] for ins, outs in groups if len(ins) > 1 or len(outs) > 1 for axis in ins]
+    if not divisors or (isinstance(value, InMemory) and all(isinstance(dim, int) for dim in divisors)):
+        return None
+    if not isinstance(value, InMemory) and not all(_is_product(reader) for reader in scope.readers.get(node, ())):
+        return None
+    array = scope.kernel.array_of(scope, value, node.type.dtype)
+    places = ", ".join(f"{{{k}}}" for k in range(len(dims)))
+    name = scope.builder.alias(f"{array}_flat", f"{array}.reshape(({places}{',' * (len(dims) == 1)}))", *dims, arrays=(array,))
+    scope.builder.views.add(name)
+    return InMemory(node.type, fixed_dims(scope, node, dims), name)
+
+
+def _is_product(node: Node) -> bool:
+    return isinstance(node.op, Card) and isinstance(node.op.lower, Contract)
+
+
+def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:
+    dims = broadcast_dims(scope, node)
+    loop = kind.loop(*(parent.type for parent in node.inputs))
+    template = kind.code(*loop)
+    result_dtype = loop[len(node.inputs)]
+    view = View(scope, node)
+    _check_weak_integers(scope, node, loop)
+
+    def element(index: Indices) -> Expr:
+        operands = tuple(view.at(k, operand_index(view, k, index), dtype) for k, dtype in zip(range(len(node.inputs)), loop, strict=False))
+        computed = operands[0] if template.text == "{0}" else Apply(result_dtype, template, operands)
+        return cast(computed, node.type.dtype)
+
+    return _computed(scope, node, dims, element)
+
+
+def _check_weak_integers(scope: Scope, node: Node, loop: Sequence[str]) -> None:
+    """A Python integer must fit the dtype in which it is taken, as in NumPy."""
+    for parent, dtype in zip(node.inputs, loop, strict=False):
+        bounds = weak_bounds(parent.type, dtype)
+        if bounds is None or parent.type.rank:
+            continue
+        value = scope.value(parent).at(())
+        if not isinstance(value, Literal):
+            fits = both(compare(">=", value, bounds[0]), compare("<=", value, bounds[1]))
+            View(scope, node).check(fits, "OverflowError", overflow_message(node.op.name, dtype), value)
+
+
+def broadcast_dims(scope: Scope, node: Node) -> Indices:
+    """Dimensions of an elementwise result; dimensions that only the run knows must be equal in all operands."""
+    rank = node.type.rank
+    dims: list[Index] = []
+    for axis in range(rank):
+        found: Index | None = node.type.shape[axis]
+        for parent in node.inputs:
+            position = axis - rank + parent.type.rank
+            if position < 0 or parent.type.shape[position] == 1:
+                continue
+            dim = scope.value(parent).dims[position]
+            if found is None:
+                found = dim
+            elif found != dim:
+                message = f"{node.op.name}: operands do not broadcast: dimension {axis} is {{0}} in one and {{1}} in another"
+                scope.builder.same(found, dim, "ValueError", message + location(scope, node))
+        dims.append(1 if found is None else found)
+    return tuple(dims)
+
+
+def operand_index(view: View, k: int, index: Indices) -> Indices:
+    """Where operand k is read for the result's element at `index`: dimensions of 1 stay at 0."""
+    shape = view.types[k].shape
+    tail = index[len(index) - len(shape) :]
+    return tuple(0 if dim == 1 else i for dim, i in zip(shape, tail, strict=True))
+
+
+def _computed(scope: Scope, node: Node, dims: Indices, element: Callable[[Indices], Expr]) -> Value:
+    """The value of a node whose elements are known one by one, placed as decided."""
+    dims = fixed_dims(scope, node, dims)
+    place = scope.place(node)
+    if node in scope.targets:
+        return filled(scope, node, dims, element)
+    if place is Place.INLINE:
+        return Computed(node.type, dims, _remembered(scope, node, element))
+    if place is Place.LOCALS:
+        return in_locals(scope, node, {index: element(index) for index in indices_of(node.type.shape)})
+    return filled(scope, node, dims, element)
+
+
+def _remembered(scope: Scope, node: Node, element: Callable[[Indices], Expr]) -> Callable[[Indices], Expr]:
+    """`element`, kept in a local of the loop that reads it when the graph reads the node more than once."""
+    if scope.reads(node) < 2:
+        return element
+    builder = scope.builder
+
+    def remembered(index: Indices) -> Expr:
+        key = (scope, node, index)  # a step within a step may hold the same node, of other values
+        known = builder.block.lookup(key)
+        if known is None:
+            known = element(index)
+            if not scalar_name(known):
+                known = builder.let(node.name or hint(node), known)
+            builder.block.memo[key] = known
+        return known
+
+    return remembered
+
+
+def _passes(scope: Scope, node: Node, kind: Passes) -> Value:
+    view = View(scope, node)
+    dims = fixed_dims(scope, node, kind.dims(view))
+    passes = kind.passes(view)
+    if scope.place(node) is Place.LOCALS and node not in scope.targets:
+        elements = _written_in_locals(passes)
+        if elements is not None:
+            return in_locals(scope, node, {index: elements[index] for index in indices_of(node.type.shape)})
+    places = _taken_over(scope, node, kind) or destinations(scope, node, dims)
+    if kind.inside is not None and len(places) == 1 and _is_there(scope.value(node.inputs[0]), places[0]):
+        passes = [kind.inside(view)]
+    for one in passes:
+        _run_pass(scope, one, places)
+    return places[0]
+
+
+def _taken_over(scope: Scope, node: Node, kind: Passes) -> list[InMemory]:
+    """The memory of operand 0, where that was taken for it here and nothing else reads it: then only what changes is written."""
+    before = node.inputs[0]
+    value = scope.value(before)
+    is_own = isinstance(before.op, Card) and not isinstance(before.op.lower, ViewLowering) and not is_loop_rows(before)
+    if kind.inside is None or not is_own or node in scope.targets or before in scope.targets or scope.reads(before) > 1:
+        return []
+    return [value] if isinstance(value, InMemory) and value.array in scope.builder.shapes else []
+
+
+def _is_there(value: Value, place: InMemory) -> bool:
+    """Does a value lie in that very memory?"""
+    return isinstance(value, InMemory) and (value.array, value.lead, value.offset) == (place.array, place.lead, place.offset)
+
+
+def _written_in_locals(passes: object) -> dict[tuple[int, ...], Expr] | None:
+    """The elements after all passes, where every place is known now; None where one depends on the run."""
+    elements: dict[tuple[int, ...], Expr] = {}
+    assert isinstance(passes, list | tuple)
+    for one in passes:
+        assert isinstance(one, Pass)
+        if one.combine or not all(isinstance(count, int) for count in one.counts):
+            return None
+        for index in indices_of(tuple(count for count in one.counts if isinstance(count, int))):
+            place = one.place(index)
+            fixed = tuple(i for i in place if isinstance(i, int))
+            if len(fixed) != len(place):
+                return None
+            elements[fixed] = one.element(index)
+    return elements
+
+
+def _run_pass(scope: Scope, one: Pass, places: list[InMemory]) -> None:
+    def body(index: Indices) -> None:
+        expr, position = one.element(index), one.place(index)
+        if len(places) > 1 and not scalar_name(expr):
+            expr = scope.builder.let(None, expr, hoist=False)
+        for place in places:
+            scope.builder.emit(store(place, position, expr, one.combine))
+
+    nest(scope.builder, one.counts, body)

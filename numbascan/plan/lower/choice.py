@@ -1,0 +1,72 @@
+"""A lazy choice: only the branch taken runs. Both sides write the same locals or arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...ir.loops import Alloc, If, Length, Let, Name, Stmt
+from ...ir.node import Node
+from ...ops.control import branches
+from ...types import TensorType
+from ..storage.stores import copied
+from ..storage.tensor_values import Indices, InLocals, InMemory, Value
+from .scope import Scope, cast
+
+
+def lower(scope: Scope, node: Node) -> list[Value]:
+    """The values of a choice's results."""
+    builder = scope.builder
+    condition = cast(scope.value(node.inputs[0]).at(()), "bool")
+    operands = [scope.value(parent) for parent in node.inputs[1:]]
+    names = [builder.fresh(output.name or "chosen") for output in branches(node)[0].outputs]
+    sides, made = [], []
+    for graph in branches(node):
+        with builder.branch() as side:
+            inner = Scope(scope.kernel, graph.outputs, dict(zip(graph.inputs, operands, strict=True)))
+            inner.run()
+            outputs = zip(names, node.types, graph.outputs, strict=True)
+            made.append([_bind(inner, name, type_, inner.value(output)) for name, type_, output in outputs])
+        sides.append(side)
+    found = zip(names, node.types, zip(*made, strict=True), strict=True)
+    results = [_result(scope, name, type_, both) for name, type_, both in found]
+    builder.emit(If(condition, *sides))
+    return results
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A result of one side: its dimensions, and the statement before which its memory must be there."""
+
+    dims: Indices
+    side: list[Stmt]
+    before: Stmt | None
+
+
+def _bind(scope: Scope, name: str, type_: TensorType, value: Value) -> _Made:
+    """Gives `name` the branch's value: a number, or the elements of an array."""
+    side = scope.builder.block.stmts
+    if not type_.rank:
+        scope.builder.emit(Let(name, cast(value.at(()), type_.dtype)))
+        return _Made((), side, None)
+    count = len(side)
+    copied(scope, value, InMemory(type_, value.dims, name))
+    return _Made(value.dims, side, side[count] if count < len(side) else None)
+
+
+def _result(scope: Scope, name: str, type_: TensorType, made: Sequence[_Made]) -> Value:
+    """The result, in memory taken before the choice if both sides have one shape that is known there, else by each side."""
+    builder = scope.builder
+    builder.written[name] = builder.block
+    if not type_.rank:
+        return InLocals(type_, (), {(): Name(type_.dtype, name)}, builder, builder.block)
+    dims = made[0].dims
+    if all(one.dims == dims for one in made) and builder.is_known(*dims):
+        builder.alloc_as(name, dims, type_.dtype)
+        return InMemory(type_, dims, name)
+    for one in made:
+        place = len(one.side) if one.before is None else next(k for k, stmt in enumerate(one.side) if stmt is one.before)
+        one.side.insert(place, Alloc(name, one.dims, type_.dtype))
+    dims = tuple(Length("int64", name, k) if dim is None else dim for k, dim in enumerate(type_.shape))
+    builder.sides.update({dim: tuple(one.dims[k] for one in made) for k, dim in enumerate(dims) if not isinstance(dim, int)})
+    return InMemory(type_, dims, name)

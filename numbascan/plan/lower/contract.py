@@ -1,0 +1,212 @@
+"""Sums of products: small ones as loops with fixed bounds, large ones by BLAS.
+
+Loops run in axpy order (`out[j] += a[k] * b[k, j]`) where the last axis of the result is contiguous in an operand: that order needs no
+reordering of sums to fill the SIMD unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...ir.loops import Apply, Expr, Index, Literal, Load, Name, Template
+from ...ir.node import Node
+from ..storage.placement import Place, is_small
+from ..storage.stores import copied, destinations, fixed_dims, in_locals, store
+from ..storage.tensor_values import Indices, InLocals, InMemory, Value, indices_of
+from .routine_operands import named, oriented
+from .scope import Scope, cast, location, nest
+
+_DOT = Template("np.dot({0}, {1})")
+BLAS_FROM = 512  # products from which a call of BLAS (about 0.2 microseconds) pays; unknown sizes count as large
+
+Labels = tuple[int, ...]
+
+
+def lower(scope: Scope, node: Node) -> Value:
+    """The value of a contraction."""
+    labels = node.attr("labels")
+    assert isinstance(labels, tuple)
+    a_labels, b_labels, out_labels = labels
+    extents = _extents(scope, node, (a_labels, b_labels))
+    dims = fixed_dims(scope, node, tuple(extents[label] for label in out_labels))
+    task = _Contraction(scope, node, a_labels, b_labels, out_labels, extents)
+    if not dims:
+        return InLocals(node.type, (), {(): task.element(())}, scope.builder, scope.builder.block)
+    if scope.place(node) is Place.LOCALS and node not in scope.targets:
+        return in_locals(scope, node, {index: task.element(index) for index in indices_of(node.type.shape)})
+    places = destinations(scope, node, dims)
+    if not task.by_blas(places[0]):
+        task.by_loops(dims, places[0])
+    for other in places[1:]:
+        copied(scope, places[0], other)
+    return places[0]
+
+
+def _extents(scope: Scope, node: Node, operands: Sequence[Labels]) -> dict[int, Index]:
+    """The length of each label; both operands must agree on a shared one."""
+    extents: dict[int, Index] = {}
+    for parent, labels in zip(node.inputs, operands, strict=True):
+        for label, dim in zip(labels, scope.value(parent).dims, strict=True):
+            if label in extents and extents[label] != dim:
+                message = "matrix product: lengths {0} and {1} of the summed axes differ" + location(scope, node)
+                scope.builder.same(extents[label], dim, "ValueError", message)
+            if label not in extents or isinstance(dim, int):
+                extents[label] = dim
+    return extents
+
+
+class _Contraction:
+    """One contraction and its ways to be computed."""
+
+    def __init__(self, scope: Scope, node: Node, a: Labels, b: Labels, out: Labels, extents: dict[int, Index]) -> None:
+        self.scope, self.node, self.builder = scope, node, scope.builder
+        self.a, self.b, self.out, self.extents = a, b, out, extents
+        self.summed = [label for label in dict.fromkeys((*a, *b)) if label not in out]
+        self.dtype = node.type.dtype
+
+    def product(self, where: dict[int, Index]) -> Expr:
+        """One product at the given place of every label."""
+        from ...ops.elementwise import MUL
+        from ...ops.lowering import Elementwise
+
+        first, second = self.node.inputs
+        x = self._element(first, tuple(where[label] for label in self.a))
+        y = self._element(second, tuple(where[label] for label in self.b))
+        assert isinstance(MUL.lower, Elementwise)
+        return Apply(self.dtype, MUL.lower.code(self.dtype, self.dtype), (x, y))
+
+    def _element(self, operand: Node, index: Indices) -> Expr:
+        """An element of an operand; of a small argument it is read once, before the loop: a read takes 2 ms to compile."""
+        element: Expr = self.scope.value(operand).at(index)
+        if isinstance(element, Load) and is_small(operand) and self._is_argument(element):
+            same = (Name(element.dtype, name) for name, value in self.builder.fixed.items() if value == element)
+            label = "_".join((element.array, *map(str, element.index)))
+            element = next(filter(self.builder.is_known, same), None) or self.builder.let(label, element)
+        return cast(element, self.dtype)
+
+    def _is_argument(self, element: Load) -> bool:
+        """Is it an element, at a known place, of an array that a step was given and does not change?"""
+        kernel = self.scope.kernel
+        given = (kernel.scope.value(argument) for argument in kernel.graph.inputs)
+        is_given = any(isinstance(value, InMemory) and value.array == element.array for value in given)
+        return is_given and self.builder.block is not self.builder.root and all(isinstance(place, int) for place in element.index)
+
+    def total(self, x: Expr, y: Expr) -> Expr:
+        from ...ops.elementwise import ADD
+        from ...ops.lowering import Elementwise
+
+        assert isinstance(ADD.lower, Elementwise)
+        return Apply(self.dtype, ADD.lower.code(self.dtype, self.dtype), (x, y))
+
+    def n_products(self, labels: Sequence[int]) -> int | None:
+        """How many products there are over some labels, None where only the run knows."""
+        total = 1
+        for label in labels:
+            extent = self.extents[label]
+            if not isinstance(extent, int):
+                return None
+            total *= extent
+        return total
+
+    def element(self, index: Indices) -> Expr:
+        """One element of the result: written out where the sum is short, else accumulated in a loop."""
+        where = dict(zip(self.out, index, strict=True))
+        terms = self.n_products(self.summed)
+        if terms is not None and 0 < terms <= 8:
+            total: Expr | None = None
+            for place in indices_of(tuple(int(self.extents[label]) for label in self.summed)):  # type: ignore[arg-type]
+                term = self.product({**where, **dict(zip(self.summed, place, strict=True))})
+                total = term if total is None else self.total(total, term)
+            assert total is not None
+            return self.builder.let(self.node.name, total, hoist=False) if not index else total
+        if not index and self._dot_call_fits():
+            call = Apply(self.dtype, _DOT, tuple(Load(self.dtype, self._array(k), ()) for k in (0, 1)))
+            return self.builder.let(self.node.name or "dot", call, hoist=False)
+        accumulator = self.builder.variable(self.node.name or "total", self.zero(), self.dtype)
+        self._accumulate(accumulator, where)
+        return accumulator
+
+    def zero(self) -> Expr:
+        return Literal(self.dtype, False if self.dtype == "bool" else 0 if self.dtype[0] in "iu" else 0.0)
+
+    def _accumulate(self, accumulator: Expr, where: dict[int, Index]) -> None:
+        assert isinstance(accumulator, Name)
+
+        def body(index: Indices) -> None:
+            term = self.product({**where, **dict(zip(self.summed, index, strict=True))})
+            self.builder.assign(accumulator, cast(self.total(accumulator, term), self.dtype))
+
+        nest(self.builder, [self.extents[label] for label in self.summed], body, letters="klmnpq")
+        self.builder.stay([accumulator.name])
+
+    def by_loops(self, dims: Indices, place: InMemory) -> None:
+        """Loops in axpy order where that is contiguous, else a sum per element."""
+        short = self.n_products(self.summed)
+        if len(self.summed) == 1 and self._is_axpy() and not (short is not None and short <= 8):
+            self._axpy(dims, place)
+            return
+        nest(self.builder, dims, lambda index: self.builder.emit(store(place, index, self.element(index))))
+
+    def _is_axpy(self) -> bool:
+        last = self.out[-1]
+        return self.b[-1] == last or self.a[-1] == last
+
+    def _axpy(self, dims: Indices, place: InMemory) -> None:
+        (label,) = self.summed
+
+        def row(outer: Indices) -> None:
+            with self.builder.loop("j", dims[-1]) as j:
+                self.builder.emit(store(place, (*outer, j), self.zero()))
+            with self.builder.loop("k", self.extents[label]) as k, self.builder.loop("j", dims[-1]) as j:
+                where = {**dict(zip(self.out, (*outer, j), strict=True)), label: k}
+                self.builder.emit(store(place, (*outer, j), self.total(place.at((*outer, j)), self.product(where))))
+
+        nest(self.builder, dims[:-1], row, letters="imnpq")
+
+    # BLAS -----------------------------------------------------------------------------------------------------------
+
+    def _is_large(self) -> bool:
+        products = self.n_products(tuple(self.extents))
+        return self.dtype in ("float32", "float64", "complex64", "complex128") and (products is None or products >= BLAS_FROM)
+
+    def _dot_call_fits(self) -> bool:
+        return self._is_large() and len(self.a) == len(self.b) == 1
+
+    def by_blas(self, place: InMemory) -> bool:
+        """One `np.dot(x, y, out)` where the labels are those of a matrix product; False where they are not."""
+        if (
+            not self._is_large()
+            or len(self.summed) != 1
+            or max(len(self.a), len(self.b)) > 2
+            or len(self.out) != len(self.a) + len(self.b) - 2
+        ):
+            return False
+        (k,) = self.summed
+        left, right = (0, 1) if self.out[0] in self.a else (1, 0)
+        labels = (self.a, self.b)
+        if len(self.out) == 2 and self.out != (_other(labels[left], k), _other(labels[right], k)):
+            return False
+        if len(self.out) == 1 and len(labels[right]) == 2:  # vector times matrix
+            left, right = right, left
+            x = self._array(left, labels[left][0] == k)  # matrix as stored, or transposed: out = matrix @ vector
+            self._call(x, self._array(right), place)
+            return True
+        x = self._array(left, labels[left][0] == k and len(labels[left]) == 2)
+        y = self._array(right, labels[right][-1] == k and len(labels[right]) == 2)
+        self._call(x, y, place)
+        return True
+
+    def _array(self, k: int, transposed: bool = False) -> str:
+        """Operand k as an array, transposed if asked; a transpose that the graph holds is not carried out but undone here."""
+        array, is_transpose = oriented(self.scope, self.node.inputs[k], self.dtype)
+        return f"{array}.T" if is_transpose != transposed else array
+
+    def _call(self, x: str, y: str, place: InMemory) -> None:
+        from ...ir.loops import Call
+
+        self.builder.emit(Call("np.dot", (x, y, named(self.scope, place))))
+
+
+def _other(labels: Labels, k: int) -> int | None:
+    """The label beside `k` in an operand of rank 2, None in one of rank 1."""
+    return next((label for label in labels if label != k), None)

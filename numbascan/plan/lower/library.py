@@ -1,0 +1,83 @@
+"""Calls of routines on whole arrays, one per element of the leading axes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...ir.loops import Alias, Call, Index, Template
+from ...ir.node import Node
+from ...ops.lowering import Library
+from ...types import TensorType
+from ..storage.stores import copied
+from ..storage.tensor_values import Computed, Indices, InLocals, InMemory, Value
+from . import small as lower_small
+from .scope import Scope, View, cast, location, nest
+
+
+def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
+    """The values of a routine's results."""
+    if kind.message:
+        kind = replace(kind, message=kind.message + location(scope, node))
+    written = lower_small.lower(scope, node, kind)
+    if written is not None:
+        return written
+    view = View(scope, node)
+    operand_ranks, result_ranks = kind.core
+    types = tuple(parent.type for parent in node.inputs)
+    dtypes = tuple(type_.dtype for type_ in types) if kind.dtypes is None else kind.dtypes(*types)
+    results = [_result(scope, node, type_, dims, rank) for type_, dims, rank in zip(node.types, kind.dims(view), result_ranks, strict=True)]
+    routine = kind.routine(*types)
+    statics = tuple(repr(value) for value in kind.statics(view.attrs))
+    batch_rank = len(node.types[0].shape) - result_ranks[0]
+    batch = results[0].dims[:batch_rank]
+    operands = [
+        _operand(scope, scope.value(parent), dtype, rank) for parent, dtype, rank in zip(node.inputs, dtypes, operand_ranks, strict=True)
+    ]
+
+    def call(index: Indices) -> None:
+        handed = [_element(scope, operand, index) for operand in operands]
+        arrays = [_element(scope, result.array, index) for result in results]
+        scope.builder.emit(Call(routine, (*arrays, *handed, *statics), kind.message))
+
+    nest(scope.builder, batch, call, letters="bcdefg")
+    return [_seen(scope, node, k, result, result_ranks[k]) for k, result in enumerate(results)]
+
+
+def _result(scope: Scope, node: Node, type_: TensorType, dims: Indices, core_rank: int) -> InMemory:
+    """Memory for one result; one of core rank 0 has a last axis of length 1 that only the routine sees."""
+    shape: tuple[Index, ...] = tuple(known if known is not None else dim for known, dim in zip(type_.shape, dims, strict=True))
+    stored = shape if core_rank else (*shape, 1)
+    array = scope.builder.alloc(node.name or node.op.name, stored, type_.dtype)
+    return InMemory(type_, shape, array)
+
+
+def _operand(scope: Scope, value: Value, dtype: str, core_rank: int) -> str:
+    if core_rank == 0 and not value.dims:
+        name = scope.builder.let(None, cast(value.at(()), dtype), hoist=False)
+        return scope.kernel.text_of(name)
+    return scope.kernel.array_of(scope, value, dtype)
+
+
+def _element(scope: Scope, array: str, index: Indices) -> str:
+    """The part of an array that one call is handed."""
+    if not index:
+        return array
+    places = ", ".join(f"{{{k}}}" for k in range(len(index)))
+    name = scope.builder.fresh(f"{array}_part", "part")
+    scope.builder.emit(Alias(name, Template(f"{array}[{places}]"), index))
+    return name
+
+
+def _seen(scope: Scope, node: Node, k: int, result: InMemory, core_rank: int) -> Value:
+    """A result as the graph sees it."""
+    if core_rank:
+        waiting = scope.targets.get(node) if len(node.types) == 1 else None
+        for place in waiting or ():
+            copied(scope, result, place.place(result.dims))
+        return result
+    if not result.dims:
+        element = InMemory(result.type, (1,), result.array).at((0,))
+        name = scope.builder.let(node.name or f"{node.op.name}_{k}", element, hoist=False)
+        return InLocals(result.type, (), {(): name}, scope.builder, scope.builder.block)
+    full = InMemory(result.type, (*result.dims, 1), result.array)
+    return Computed(result.type, result.dims, lambda index: full.at((*index, 0)))

@@ -1,0 +1,119 @@
+"""Values as the arrays that routines take: memory where the elements lie side by side already, else copies.
+
+A row of an array lies so, whatever way leads to it: backwards through a sequence, or behind views that move nothing.
+"""
+
+from __future__ import annotations
+
+from ...ir.loops import Expr, Index, Load, Name, add, names_in, sub
+from ...ir.node import Node
+from ...ops.card import Card
+from ...ops.lowering import View as ViewLowering
+from ..storage.save_mem import is_loop_rows
+from ..storage.tensor_values import Indices, InMemory, Value
+from .scope import Scope, View
+
+UNCHANGED = {"broadcast_to", "sum_to", "of_shape", "linked", "disconnected_grad", "zero_grad"}
+"""Views that check every dimension to be that of their operand where they leave an index as it is."""
+
+PROBES = tuple(Name("int64", f"probe {k}") for k in range(4))  # no names of Python: they never meet the user's
+
+
+def oriented(scope: Scope, node: Node, dtype: str) -> tuple[str, bool]:
+    """The name of a C-contiguous array with the elements of a value of rank 1 or 2, and whether it is the transpose of the value."""
+    node, is_transpose = _behind_views(scope, node)
+    value = scope.value(node)
+    if value.type.dtype == dtype:
+        for is_turned in (False, True)[: value.type.rank]:
+            found = value if isinstance(value, InMemory) else _found(scope, node, is_turned)
+            if found is not None:
+                return named(scope, found), is_transpose != is_turned
+    return scope.kernel.array_of(scope, value, dtype), is_transpose
+
+
+def in_memory(scope: Scope, node: Node) -> Value:
+    """A value as the memory that it reads element by element, in order; the value itself where it computes more than that."""
+    value = scope.value(node)
+    return value if isinstance(value, InMemory) else _found(scope, node, False) or value
+
+
+def named(scope: Scope, value: InMemory) -> str:
+    """The name of an array that is exactly `value`: of the rows that a loop was given room for, those that ran."""
+    n_lead = len(value.lead)
+    extents = _extents(scope, value.array)
+    places, numbers = [f"{{{k}}}" for k in range(n_lead)], list(value.lead)
+    stop = add(value.offset, value.dims[0]) if value.dims else 0
+    is_end = extents is None or not value.dims or _same(scope, extents[n_lead], stop)
+    is_part = value.offset != 0 or not is_end
+    if is_part:
+        places.append(f"{{{n_lead}}}:" if is_end else f"{{{n_lead}}}:{{{n_lead + 1}}}")
+        numbers += [value.offset] if is_end else [value.offset, stop]
+    if not places:
+        return value.array
+    text = f"{value.array}[{', '.join(places)}]"
+    return scope.builder.alias(f"{value.array}_{'rows' if is_part else 'row'}", text, *numbers, arrays=(value.array,))
+
+
+def _behind_views(scope: Scope, node: Node) -> tuple[Node, bool]:
+    """The value behind views that change nothing and transposes, and whether it is the transpose."""
+    is_transpose = False
+    while (view := _view(scope, node)) is not None:
+        probes = PROBES[: node.type.rank]
+        if node.op.name == "transpose" and node.attr("axes") == (1, 0):
+            is_transpose = not is_transpose
+        elif node.op.name not in UNCHANGED or view.index(View(scope, node), probes) != probes:
+            break
+        node = node.inputs[0]
+    return node, is_transpose
+
+
+def _view(scope: Scope, node: Node) -> ViewLowering | None:
+    """How a node that is another way to read its operand finds the place there; None where it is a value of its own."""
+    is_own = node in scope.targets or is_loop_rows(node)  # rows that a loop has kept are all that it has kept
+    kind = node.op.lower if isinstance(node.op, Card) and not is_own else None
+    return kind if isinstance(kind, ViewLowering) else None
+
+
+def _found(scope: Scope, node: Node, is_turned: bool) -> InMemory | None:
+    """The memory that a value (or its transpose) reads element by element, in order; None where it computes more than that."""
+    value, rank = scope.value(node), node.type.rank
+    if not 0 < rank <= len(PROBES):
+        return None
+    turn = -1 if is_turned else 1
+    probes: Indices = PROBES[:rank]
+    with scope.builder.branch() as made:
+        expr = _element(scope, node, probes[::turn])
+    if made or not isinstance(expr, Load) or expr.dtype != node.type.dtype or len(expr.index) < rank:
+        return None
+    lead, (first, *others) = expr.index[:-rank], expr.index[-rank:]
+    offset = sub(first, probes[0])
+    if tuple(others) != probes[1:] or any(_is_probe(name) for index in (*lead, offset) for name, _ in names_in(index)):
+        return None
+    extents, dims = _extents(scope, expr.array), value.dims[::turn]
+    if extents is None or not all(_same(scope, *pair) for pair in zip(extents[len(lead) + 1 :], dims[1:], strict=True)):
+        return None
+    return InMemory(node.type.with_shape(node.type.shape[::turn]), dims, expr.array, lead, offset)
+
+
+def _element(scope: Scope, node: Node, index: Indices) -> Expr:
+    """An element; views are looked through even where they keep what they have read in a local."""
+    while (view := _view(scope, node)) is not None:
+        node, index = node.inputs[0], view.index(View(scope, node), index)
+    return scope.value(node).at(index)
+
+
+def _is_probe(name: str) -> bool:
+    return any(name == probe.name for probe in PROBES)
+
+
+def _extents(scope: Scope, array: str) -> Indices | None:
+    """The shape of an array that was taken or given; None of one that was made to be a value as it is."""
+    kernel = scope.kernel
+    if array in scope.builder.shapes:
+        return scope.builder.shapes[array]
+    arguments = (*map(kernel.scope.value, kernel.graph.inputs), *kernel.places)
+    return next((value.dims for value in arguments if isinstance(value, InMemory) and value.array == array), None)
+
+
+def _same(scope: Scope, a: Index, b: Index) -> bool:
+    return scope.builder.representative(a) == scope.builder.representative(b)

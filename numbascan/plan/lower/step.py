@@ -1,0 +1,294 @@
+"""One step of a loop: what it reads, its body, what it stores, and how the states move on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...ir import messages
+from ...ir.loops import Apply, Break, Expr, Fail, If, Index, Let, Name, Template, add, floor_div, mod, names_in, sub, walk
+from ...ir.node import Node
+from ...ir.ports import LoopSpec, Seq
+from ...ops.card import Card
+from ..builder import Builder, negated
+from ..storage.placement import is_small
+from ..storage.save_mem import All, Every, Last, LastRows, Lengths, Path, Request, is_loop_rows
+from ..storage.states import LocalState, NextRow, RingState, Rows, StateStore, Waiting, is_kept
+from ..storage.stores import copied
+from ..storage.tensor_values import Computed, Indices, InLocals, InMemory, Value, indices_of
+from ..storage.thinning import Thinning
+from .scope import Scope, cast, nest, scalar_name
+
+Elements = dict[tuple[int, ...], Expr]
+
+
+@dataclass
+class Result:
+    """One result of the loop: which rows are wanted, and the memory for them."""
+
+    position: int
+    write: Node
+    name: str
+    wanted: dict[Node, Request]
+    store: StateStore | None = None
+    dims: Indices = ()  # of a row, once the step is made
+    sinks: dict[Request, Rows] = field(default_factory=dict)
+    last: dict[tuple[int, ...], Name] = field(default_factory=dict)  # of a small trace: its elements in the last step
+    thinned: dict[Request, Thinning] = field(default_factory=dict)
+
+    def kinds(self) -> set[Request]:
+        return set(self.wanted.values())
+
+
+class Step:
+    """The body of the loop, at step t."""
+
+    def __init__(
+        self, outer: Scope, spec: LoopSpec, t: Index, results: Sequence[Result], buffers: Sequence[InMemory], steps: Name | None
+    ) -> None:
+        self.outer, self.spec, self.builder = outer, spec, outer.builder
+        self.t, self.results, self.buffers, self.steps = t, results, buffers, steps
+
+    def make(self, in_place: Sequence[Node]) -> None:
+        """`in_place`: the results that overwrite the row that they come from, in the order in which they have to; all else comes before."""
+        spec = self.spec
+        self.overwrites = bool(in_place or self.buffers)  # memory that the step has read
+        outputs = spec.inner_outputs()
+        scope = Scope(self.outer.kernel, outputs, {}, self._targets())
+        self.scope = scope
+        scope.rows_around = self._rows_around()
+        scope.env.update(self._arguments())
+        for result in self.results:
+            for thinning in result.thinned.values():
+                thinning.keep(scope, self.t)
+        scope.run(last=in_place)
+        new = {result.position: self._new_row(result) for result in self.results}
+        stop = None if spec.until is None else self._condition(spec.until)
+        if scope.kernel.check_finite and not spec.waits:
+            self._tell_lane()
+        self._store_all([result for result in self.results if result.write not in in_place], new)
+        self._store_buffers()
+        for write in in_place:
+            scope.make(write)
+        self._store_all([result for result in self.results if result.write in in_place], new)
+        self._rotate(new)
+        for result in self.results:
+            if isinstance(result.store, LocalState):
+                self._store_rows(result, dict(result.store.lags[0]))
+        if stop is not None and self.steps is not None:
+            self.builder.emit(If(stop, [Let(self.steps.name, add(self.t, 1), is_new=False), Break()]))
+
+    # what the step reads --------------------------------------------------------------------------------------------
+
+    def _arguments(self) -> dict[Node, Value]:
+        env: dict[Node, Value] = {}
+        for seq in self.spec.seqs:
+            for tap, read in zip(seq.taps, seq.reads, strict=True):
+                env[read] = self._row(seq, tap, read, self.outer.value(seq.outer))
+        for port, buffer in zip(self.spec.mit_mots, self.buffers, strict=True):
+            for tap, read in zip(port.in_taps, port.reads, strict=True):
+                env[read] = InMemory(read.type, buffer.dims[1:], buffer.array, (add(self.t, tap),))
+        stores = [result for result in self.results if result.store is not None]
+        for result in stores:
+            assert result.store is not None
+            for tap, read in zip(result.store.state.taps, result.store.state.reads, strict=True):
+                env[read] = result.store.read(tap, self.t, self.builder.block)
+        for non_seq in self.spec.non_seqs:
+            env[non_seq.read] = self.outer.value(non_seq.outer)
+        return env
+
+    def _row(self, seq: Seq, tap: int, read: Node, rows: Value) -> Value:
+        """The row of a sequence at step t, at one tap."""
+        where = add(self.t, seq.before + tap)
+        if isinstance(rows, InMemory):
+            lead = (*rows.lead, add(where, rows.offset))
+            row: Value = InMemory(read.type, rows.dims[1:], rows.array, lead)
+        else:
+            row = Computed(read.type, rows.dims[1:], lambda index: rows.at((where, *index)))
+        if read.type.rank == 0 and self.scope.reads(read) > 1:
+            element = self.builder.let(read.name, row.at(()), hoist=False)
+            return InLocals(read.type, (), {(): element}, self.builder, self.builder.block)
+        return row
+
+    # what the step writes -------------------------------------------------------------------------------------------
+
+    def _targets(self) -> dict[Node, list[Waiting]]:
+        """For each result in memory, where its row goes as it is computed."""
+        targets: dict[Node, list[Waiting]] = {}
+        for result in self.results:
+            for rows in result.sinks.values():
+                rows.where = self._where(result, rows)
+            if is_small(result.write) or not _is_made_in_place(result.write):
+                continue
+            places: list[Waiting] = []
+            if result.store is not None:
+                place = result.store.target(self.t)
+                if place is not None:
+                    places.append(NextRow(self.builder, place, self._changed_shape(result)))
+            places += [rows for request, rows in result.sinks.items() if not isinstance(request, Every | Lengths)]
+            if places:
+                targets.setdefault(result.write, []).extend(places)
+        return targets
+
+    def _rows_around(self) -> dict[Node, Waiting]:
+        """Results of inner loops that are wanted as rows of this one, and nothing else."""
+        found: dict[Node, Waiting] = {}
+        for result in self.results:
+            if result.store is None and [*result.sinks] == [All()] and not is_small(result.write):
+                found.setdefault(result.write, result.sinks[All()])
+        return found
+
+    def _changed_shape(self, result: Result) -> Callable[[int], str]:
+        """The message, by axis, for a step that changes the shape of a state."""
+        position = [other for other in self.results if other.store is not None].index(result)
+        return lambda axis: messages.changed_shape(self.spec, position, axis)
+
+    def _where(self, result: Result, rows: Rows) -> Index:
+        for request, sink in result.sinks.items():
+            if sink is rows:
+                if isinstance(request, LastRows):
+                    return mod(self.t, request.k)
+                if isinstance(request, Every):
+                    return floor_div(sub(self.t, request.start), request.k)
+                if isinstance(request, Last):
+                    return 0
+                if isinstance(request, Path) and result.store is not None:
+                    return add(self.t, result.store.state.depth)
+        return self.t
+
+    def _new_row(self, result: Result) -> Elements | None:
+        """The elements of a small row, each in a form that later writes cannot change; None for a row in memory."""
+        if not is_small(result.write):
+            return None
+        value, type_ = self.scope.value(result.write), result.write.type
+        elements = {index: cast(value.at(index), type_.dtype) for index in indices_of(type_.shape)}
+        if self._is_checked(result):
+            return {index: self.builder.let(result.name, element, hoist=False) for index, element in elements.items()}  # read twice
+        return {index: self._held(element, f"{result.name}_next") for index, element in elements.items()} if self.overwrites else elements
+
+    def _held(self, expr: Expr, hint: str) -> Expr:
+        """What an expression reads of memory before the step overwrites any."""
+        return self.builder.let(hint, expr, hoist=False) if any(is_element for _, is_element in names_in(expr)) else expr
+
+    def _condition(self, until: Node) -> Expr:
+        condition = cast(self.scope.value(until).at(()), "bool")
+        return (
+            condition if scalar_name(condition) and not self._moves_names(condition) else self.builder.let("stop", condition, hoist=False)
+        )
+
+    def _moves_names(self, expr: Expr) -> bool:
+        changing = {name for result in self.results if result.store is not None for name in result.store.changing()}
+        return any(name in changing for name, _ in names_in(expr))
+
+    def _tell_lane(self) -> None:
+        """Loops inside of one whose steps are lanes say in which lane a result is not finite."""
+        for stmt in walk(self.builder.block.stmts):
+            if isinstance(stmt, Fail) and stmt.error == "FloatingPointError":
+                stmt.message, stmt.numbers = messages.in_lane(stmt.message, len(stmt.numbers)), (*stmt.numbers, self.t)
+
+    def _is_checked(self, result: Result) -> bool:
+        return self.scope.kernel.check_finite and result.write.type.kind in "fc"
+
+    def _check_finite(self, result: Result, elements: Elements | None) -> None:
+        """Fails at the first step whose result is not finite."""
+        if not self._is_checked(result):
+            return
+        message = messages.not_finite(self.spec, result.name, result.write)
+        template = Template("math.isfinite({0})" if result.write.type.kind == "f" else "np.isfinite({0})")
+
+        def check(element: Expr) -> None:
+            finite = Apply("bool", template, (element,))
+            self.builder.emit(If(negated(finite), [Fail("FloatingPointError", message, (self.t,))]))
+
+        if elements is not None:
+            for element in elements.values():
+                check(element)
+        else:
+            row = self.scope.value(result.write)
+            nest(self.builder, row.dims, lambda index: check(row.at(index)))
+
+    def _store_buffers(self) -> None:
+        """Writes of mit_mots: all are computed before the first is stored."""
+        kept = []
+        for port, buffer in zip(self.spec.mit_mots, self.buffers, strict=True):
+            for tap, write in zip(port.out_taps, port.writes, strict=True):
+                value = self.scope.value(write)
+                if isinstance(value, Computed | InLocals):
+                    row = InMemory(write.type, value.dims, self.builder.alloc(None, value.dims, write.type.dtype))
+                    copied(self.scope, value, row)
+                    value = row
+                kept.append((value, InMemory(write.type, buffer.dims[1:], buffer.array, (add(self.t, tap),))))
+        for value, place in kept:
+            copied(self.scope, value, place)
+
+    def _store_all(self, results: Sequence[Result], new: Mapping[int, Elements | None]) -> None:
+        """Stores that no loop of the body has done, once new rows are seen to have the shape of the old ones, and to be finite."""
+        for result in results:
+            if result.store is not None:
+                row = InMemory(result.write.type, result.store.dims, "")
+                NextRow(self.builder, row, self._changed_shape(result)).place(self.scope.value(result.write).dims)
+        for result in results:  # while states are as the step read them
+            self._check_finite(result, new[result.position])
+        for result in results:
+            if not isinstance(result.store, LocalState):
+                self._store_rows(result, new[result.position])
+
+    def _store_rows(self, result: Result, elements: Elements | None) -> None:
+        """Stores that no loop of the body has done: small rows, rows that a card did not make, every k-th row."""
+        write, builder = result.write, self.builder
+        result.dims = dims = self.scope.value(write).dims
+        source = self.scope.value(write) if elements is None else InLocals(write.type, dims, elements, builder, builder.block)
+        is_done = elements is None and _is_made_in_place(write)
+        for request, rows in result.sinks.items():
+            place = rows.place(dims)
+            if isinstance(request, Every):
+                with builder.branch() as kept:
+                    copied(self.scope, source, place)
+                builder.emit(If(is_kept(self.t, request.start, request.k), kept))
+            elif not is_done and not isinstance(request, Lengths) and self.scope.placed.get(write) is not rows:
+                copied(self.scope, source, place)
+        target = None if result.store is None else result.store.target(self.t)
+        if target is not None and not is_done:
+            copied(self.scope, source, target)
+
+    def _rotate(self, new: dict[int, Elements | None]) -> None:
+        """All states move on at once: no local is overwritten that another still has to read."""
+        moves: list[tuple[Name, Expr]] = []
+        for result in self.results:
+            elements = new[result.position]
+            if isinstance(result.store, LocalState):
+                assert elements is not None
+                moves += result.store.moves(elements)
+            elif isinstance(result.store, RingState):
+                moves += result.store.moves()
+            if elements is not None:
+                moves += [(name, elements[index]) for index, name in result.last.items()]
+        assign_all(self.builder, moves)
+
+
+def assign_all(builder: Builder, moves: Sequence[tuple[Name, Expr]]) -> None:
+    """`a, b = …` as single assignments in an order that overwrites nothing still to be read; a cycle costs one more local."""
+    left = [(name, expr) for name, expr in moves if name != expr]
+    while left:
+        for k, (name, expr) in enumerate(left):
+            others = left[:k] + left[k + 1 :]
+            if not any(name.name == read for _, other in others for read, _ in names_in(other)):
+                builder.assign(name, expr)
+                left = others
+                break
+        else:
+            targets = {name.name for name, _ in left}  # saving what reads none of them would free none
+            k = next(k for k, (_, expr) in enumerate(left) if any(read in targets for read, _ in names_in(expr)))
+            name, expr = left[k]
+            saved = builder.let(f"{name.name}_next", expr, hoist=False)
+            if isinstance(expr, Name):  # `let` keeps names as they are: a swap needs a local of its own
+                saved = builder.variable(f"{name.name}_next", expr, name.dtype)
+            left[k] = (name, saved)
+
+
+def _is_made_in_place(write: Node) -> bool:
+    """Does the lowering of `write` put it where it is waited for?
+
+    What the step was given, results among several, and the rows that an inner loop kept are copied.
+    """
+    return isinstance(write.op, Card) and len(write.types) == 1 and not is_loop_rows(write)

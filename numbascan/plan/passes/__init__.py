@@ -1,0 +1,1 @@
+"""Functions of loops become better functions of loops."""

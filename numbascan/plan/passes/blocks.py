@@ -1,0 +1,395 @@
+"""Blocks of time: divisions and functions that no state waits for leave a loop of scalars for passes that the SIMD unit takes.
+
+    # before: for t in range(n):                # after: for t0 in range(0, n, 256):
+    #             total += log(v) + x[t] / v    #            t1 = min(t0 + 256, n)
+    #             v = a + b * x[t] + c * v      #            x_block = x[t0:t1]
+    #                                           #            for s in range(t1 - t0):   the recurrence alone
+    #                                           #                v_block[s] = v
+    #                                           #                v = a + b * x_block[s] + c * v
+    #                                           #            for s in range(t1 - t0):   what no state waits for
+    #                                           #                total += log(v_block[s]) + x_block[s] / v_block[s]
+
+What depends on sequences alone is computed in a pass before the recurrence. A block stays in the cache, so memory does not grow with the
+number of steps. Inside a block arrays are read through slices: the compiler must see that no index is negative. A model of the cost
+(`plan/cost.py`) decides: what fits into the shadow of the recurrence stays where it is.
+Not handled: steps with loops, calls or conditions inside, rows that a state reads back from memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...ir.loops import (
+    AND,
+    CHOICE,
+    OR,
+    Alias,
+    Alloc,
+    Apply,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    Name,
+    Note,
+    Stmt,
+    Store,
+    Template,
+    add,
+    least,
+    names_in,
+    parts_of,
+    slope_and_rest,
+    sub,
+    walk,
+)
+from ..builder import Builder
+from ..cost import BUFFER, is_sum, latency, scalar_cost, vector_cost, vector_gain
+
+BLOCK = 256  # steps: a few arrays of so many numbers stay in the first-level cache
+WORTH = 0.8  # of the cost of the plain loop, which blocks must not exceed
+
+Position = int
+
+
+def in_blocks(stmts: Sequence[Stmt], builder: Builder) -> list[Stmt]:
+    """The statements of a function with such loops in blocks, and the memory for blocks in front."""
+    views = {stmt.name for stmt in walk(stmts) if isinstance(stmt, Alias)}
+    memory: list[Stmt] = []
+    body = _each(stmts, builder, views, memory)
+    return [*memory, *body]
+
+
+def _each(stmts: Sequence[Stmt], builder: Builder, views: set[str], memory: list[Stmt]) -> list[Stmt]:
+    found: list[Stmt] = []
+    for stmt in stmts:
+        if isinstance(stmt, If):
+            found.append(If(stmt.condition, _each(stmt.then, builder, views, memory), _each(stmt.otherwise, builder, views, memory)))
+        elif isinstance(stmt, For) and _is_plain(stmt, views):
+            parts = _Parts(stmt)
+            found.append(_Blocked(parts, builder, memory).make() if parts.is_worth_it() else stmt)
+        elif isinstance(stmt, For):
+            found.append(replace(stmt, body=_each(stmt.body, builder, views, memory)))
+        else:
+            found.append(stmt)
+    return found
+
+
+def _is_plain(loop: For, views: set[str]) -> bool:
+    """Only stores and scalars that get one value in a step, many steps, and no array that may be another one's memory."""
+    if not all(isinstance(stmt, Let | Store) for stmt in loop.body) or loop.step != 1:
+        return False
+    names = [stmt.name for stmt in loop.body if isinstance(stmt, Let)]
+    if len(names) > len(set(names)):
+        return False
+    steps = sub(loop.stop, loop.start)
+    if isinstance(steps, int) and steps < BLOCK:
+        return False
+    touched = {name for stmt in loop.body for part in parts_of(stmt) for name, is_element in names_in(part) if is_element}
+    stored = {stmt.array for stmt in loop.body if isinstance(stmt, Store)}
+    return not (stored and (touched | stored) & views)
+
+
+class _Parts:
+    """A loop's body taken apart: what goes into the pass before, what into the pass after, and what stays."""
+
+    def __init__(self, loop: For) -> None:
+        self.loop, self.body = loop, loop.body
+        self.lets = {stmt.name: k for k, stmt in enumerate(loop.body) if isinstance(stmt, Let) and stmt.is_new}
+        self.moves = {stmt.name: k for k, stmt in enumerate(loop.body) if isinstance(stmt, Let) and not stmt.is_new}
+        self.stored = {stmt.array for stmt in loop.body if isinstance(stmt, Store)}
+        self.free: set[str] = set()  # scalars that no state enters
+        for name, k in self.lets.items():
+            if self.is_free(*parts_of(loop.body[k])):
+                self.free.add(name)
+        self.after = self._after()
+
+    def is_free(self, *exprs: Index) -> bool:
+        """Does no state enter?"""
+        for expr in exprs:
+            for name, is_element in names_in(expr):
+                if is_element and name in self.stored:
+                    return False
+                if not is_element and (name in self.moves or (name in self.lets and name not in self.free)):
+                    return False
+        return True
+
+    def sums(self, k: Position) -> bool:
+        """Does statement k add to a sum, in any order, that nothing else of the step reads?"""
+        stmt = self.body[k]
+        if not isinstance(stmt, Let) or stmt.is_new or not is_sum(stmt):
+            return False
+        assert isinstance(stmt.value, Apply)
+        others = [part for j, other in enumerate(self.body) if j != k for part in parts_of(other)]
+        return not any(name == stmt.name for part in (*others, stmt.value.args[1]) for name, _ in names_in(part))
+
+    def closure(self, *exprs: Index) -> set[Position]:
+        """The scalars of the step, by position, that expressions read, also through each other."""
+        found: set[Position] = set()
+        stack = list(exprs)
+        while stack:
+            for name, _ in names_in(stack.pop()):
+                k = self.lets.get(name)
+                if k is not None and k not in found:
+                    found.add(k)
+                    stack += parts_of(self.body[k])
+        return found
+
+    def _after(self) -> set[Position]:
+        """The stores and sums that no state waits for and that are worth a pass of their own."""
+        ends = {k for k, stmt in enumerate(self.body) if isinstance(stmt, Store) or self.sums(k)}
+        states = set(self.moves.values()) - ends
+        needed = self.closure(*(part for k in states for part in parts_of(self.body[k])))
+        return {k for k in ends if self._may_leave(k) and self._gain(k, needed)}
+
+    def _may_leave(self, k: Position) -> bool:
+        """Only one store may write an array, and nothing reads what the step stores."""
+        parts = [part for j in (k, *self.closure(*parts_of(self.body[k]))) for part in parts_of(self.body[j])]
+        stmt = self.body[k]
+        if isinstance(stmt, Store) and sum(isinstance(other, Store) and other.array == stmt.array for other in self.body) > 1:
+            return False
+        if any(is_element and name in self.stored for part in parts for name, is_element in names_in(part)):
+            return False
+        read = {name for other in self.body for part in parts_of(other) for name, is_element in names_in(part) if is_element}
+        return not isinstance(stmt, Store) or stmt.array not in read
+
+    def _gain(self, k: Position, needed: set[Position]) -> bool:
+        own = [k, *(self.closure(*parts_of(self.body[k])) - needed)]
+        return any(vector_gain(part) for j in own for part in parts_of(self.body[j]))
+
+    # what it costs --------------------------------------------------------------------------------------------------
+
+    def staying(self) -> list[Position]:
+        """The statements of the recurrence: states, the stores that stay, and the scalars that these read."""
+        kept = {k for k, stmt in enumerate(self.body) if not (isinstance(stmt, Let) and stmt.is_new)} - self.after
+        return sorted(kept | self.closure(*(part for k in kept for part in parts_of(self.body[k]))))
+
+    def leaving(self) -> list[Position]:
+        """The statements of the pass after: those that leave, and the scalars that these alone read."""
+        staying = {k for k in self.staying() if not self._is_free_at(k)}
+        found = set(self.after)
+        stack = [part for k in self.after for part in parts_of(self.body[k])]
+        while stack:
+            for name, _ in names_in(stack.pop()):
+                k = self.lets.get(name, -1)
+                if k >= 0 and k not in staying | found:
+                    found.add(k)
+                    stack += parts_of(self.body[k])
+        return sorted(found)
+
+    def _is_free_at(self, k: Position) -> bool:
+        stmt = self.body[k]
+        return isinstance(stmt, Let) and stmt.name in self.free
+
+    def lifted(self) -> list[Expr]:
+        """The expressions of the recurrence that no state enters and that are worth a pass before it."""
+        found: list[Expr] = []
+        for k in self.staying():
+            stmt = self.body[k]
+            if isinstance(stmt, Let) and stmt.name in self.free:
+                continue  # whoever reads it asks for it
+            for part in parts_of(stmt)[:1]:
+                self._find_lifted(part, found)
+        return found
+
+    def _find_lifted(self, expr: Index, found: list[Expr]) -> None:
+        if isinstance(expr, int):
+            return
+        if self.is_free(expr):
+            if self._is_worth_lifting(expr) and expr not in found:
+                found.append(expr)
+        elif isinstance(expr, Apply) and expr.template.level not in (CHOICE, AND, OR):  # a branch not taken is not computed
+            for part in expr.args:
+                self._find_lifted(part, found)
+
+    def _is_worth_lifting(self, expr: Expr) -> bool:
+        inner = (part for k in self.closure(expr) for part in parts_of(self.body[k]))
+        return any(map(vector_gain, (expr, *inner)))
+
+    def is_worth_it(self) -> bool:
+        """Do blocks cost less than the loop as it stands?"""
+        states = {name: k for name, k in self.moves.items() if not self.sums(k)}
+        if not states:
+            return False  # no recurrence: the loop is such a pass already
+        lifted, staying = self.lifted(), self.staying()
+        if not lifted and not self.after:
+            return False
+        chain = max(latency(self.body, self.lets, set(states), k) for k in states.values())
+        plain = max(chain, scalar_cost(part for stmt in self.body for part in parts_of(stmt)))
+        before = [*lifted, *(part for k in self.closure(*lifted) for part in parts_of(self.body[k]))]
+        after = [part for k in self.leaving() for part in parts_of(self.body[k])]
+        left = scalar_cost(self._left(part, lifted) for k in staying if not self._is_free_at(k) for part in parts_of(self.body[k]))
+        passes = sum(map(vector_cost, [*before, *after])) + BUFFER * (len(lifted) + len(self.after))
+        return max(chain, left) + passes < WORTH * plain
+
+    def _left(self, expr: Index, lifted: Sequence[Expr]) -> Index:
+        """What the recurrence computes of an expression once the pass before has been made."""
+        if isinstance(expr, int) or not isinstance(expr, Apply):
+            return expr
+        return Name(expr.dtype, "lifted") if expr in lifted else replace(expr, args=tuple(self._left(part, lifted) for part in expr.args))
+
+
+@dataclass
+class _Blocked:
+    """The loops over one block, and around them the loop over blocks."""
+
+    parts: _Parts
+    builder: Builder
+    memory: list[Stmt]
+
+    def make(self) -> For:
+        """The loop over blocks."""
+        loop, builder = self.parts.loop, self.builder
+        self.t = Name("int64", loop.name)
+        self.first, self.stop = (Name("int64", builder.fresh(f"{loop.name}{k}", block=builder.root)) for k in (0, 1))
+        self.at = Name("int64", builder.fresh("s", block=builder.root))  # no counter of a loop around this one
+        self.buffers: dict[Expr, Load] = {}
+        self.saved: dict[tuple[str, bool], Load] = {}
+        self.slices: dict[tuple[str, int, Index], str] = {}
+        before, after = self._before(), self._after()
+        passes = ("what no state enters", before), ("the recurrence", self._middle()), ("what no state waits for", after)
+        loops: list[Stmt] = []
+        for text, stmts in passes:
+            if stmts:
+                loops += [Note(text), For(self.at.name, 0, sub(self.stop, self.first), [self._placed_stmt(stmt) for stmt in stmts])]
+        stop = Let(self.stop.name, least(add(self.first, BLOCK), loop.stop))
+        return For(self.first.name, loop.start, loop.stop, [stop, *self._taken(), *loops], BLOCK, loop.kind)
+
+    # places in a block ----------------------------------------------------------------------------------------------
+
+    def _placed_stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Let):
+            return replace(stmt, value=self._placed(stmt.value))
+        assert isinstance(stmt, Store)
+        array, index = self._place(stmt.array, stmt.index)
+        return Store(array, index, self._placed(stmt.value), stmt.combine)
+
+    def _placed(self, expr: Index) -> Index:
+        """An expression of step t as one of the i-th step of the block."""
+        if expr == self.t:
+            return add(self.first, self.at)
+        if isinstance(expr, Load):
+            return Load(expr.dtype, *self._place(expr.array, expr.index))
+        if isinstance(expr, Apply):
+            return replace(expr, args=tuple(map(self._placed, expr.args)))
+        return expr
+
+    def _place(self, array: str, index: tuple[Index, ...]) -> tuple[str, tuple[Index, ...]]:
+        """The same element in the block's slice of an array, where its rows go up or down with t."""
+        rows = slope_and_rest(index[0], self.t) if index and isinstance(index[0], Expr) else None
+        if rows is None or rows[0] not in (1, -1):
+            return array, tuple(map(self._placed, index))
+        key = array, *rows
+        if key not in self.slices:
+            self.slices[key] = self.builder.fresh(f"{array}_block", block=self.builder.root)
+        at: Index = self.at if rows[0] == 1 else sub(sub(sub(self.stop, self.first), 1), self.at)
+        return self.slices[key], (at, *map(self._placed, index[1:]))
+
+    def _taken(self) -> list[Stmt]:
+        """The slices."""
+        found: list[Stmt] = []
+        for (array, slope, rest), name in self.slices.items():
+            ends = (self.first, self.stop) if slope == 1 else (sub(1, self.stop), sub(1, self.first))
+            found.append(Alias(name, Template(f"{array}[{{0}}:{{1}}]"), tuple(add(rest, end) for end in ends)))
+        return found
+
+    # the passes -----------------------------------------------------------------------------------------------------
+
+    def _buffer(self, hint: str, dtype: str) -> Load:
+        """An element, for this step, of memory for one number per step of a block."""
+        name = self.builder.fresh(f"{hint}_block", block=self.builder.root)
+        self.memory.append(Alloc(name, (BLOCK,), dtype))
+        return Load(dtype, name, (self.at,))
+
+    def _before(self) -> list[Stmt]:
+        parts = self.parts
+        lifted = parts.lifted()
+        stmts = [parts.body[k] for k in sorted(parts.closure(*lifted))]
+        for k, expr in enumerate(lifted):
+            self.buffers[expr] = load = self._buffer(expr.name if isinstance(expr, Name) else f"before_{k}", expr.dtype)
+            stmts.append(Store(load.array, load.index, expr))
+        return stmts
+
+    def _after(self) -> list[Stmt]:
+        """The pass after; what it takes from the recurrence is found on the way."""
+        return _live([self._from_blocks(k) for k in self.parts.leaving()])
+
+    def _from_blocks(self, k: Position) -> Stmt:
+        """Statement k of the step, with what belongs to the recurrence read from the block."""
+        stmt = self.parts.body[k]
+        if isinstance(stmt, Store):
+            return replace(stmt, index=tuple(self._read(part, k) for part in stmt.index), value=self._read(stmt.value, k))
+        assert isinstance(stmt, Let)
+        if k in self.parts.after:
+            assert isinstance(stmt.value, Apply)
+            value = stmt.value
+            return replace(stmt, value=replace(value, args=(value.args[0], self._read(value.args[1], k))))
+        return replace(stmt, value=self._read(stmt.value, k))
+
+    def _read(self, expr: Index, k: Position) -> Index:
+        if isinstance(expr, int):
+            return expr
+        if expr in self.buffers:
+            return self.buffers[expr]
+        if isinstance(expr, Name):
+            return self._saved(expr, k)
+        if isinstance(expr, Load):
+            return replace(expr, index=tuple(self._read(part, k) for part in expr.index))
+        if isinstance(expr, Apply):
+            return replace(expr, args=tuple(self._read(part, k) for part in expr.args))
+        return expr
+
+    def _saved(self, name: Name, k: Position) -> Expr:
+        """A scalar of the recurrence as statement k sees it; others as they are."""
+        parts = self.parts
+        moved = parts.moves.get(name.name)
+        is_taken = moved is not None or (parts.lets.get(name.name, -1) in parts.staying() and name.name not in parts.free)
+        if not is_taken:
+            return name
+        key = name.name, moved is not None and k > moved
+        if key not in self.saved:
+            self.saved[key] = self._buffer(name.name, name.dtype)
+        return self.saved[key]
+
+    def _middle(self) -> list[Stmt]:
+        parts = self.parts
+        stmts: list[Stmt] = []
+        for (name, is_new_value), load in self.saved.items():
+            if name in parts.moves and not is_new_value:
+                stmts.append(Store(load.array, load.index, Name(load.dtype, name)))
+        for stmt in _live([self._without_lifted(k) for k in parts.staying()]):
+            stmts.append(stmt)
+            if isinstance(stmt, Let) and (stmt.name, not stmt.is_new) in self.saved:
+                load = self.saved[stmt.name, not stmt.is_new]
+                stmts.append(Store(load.array, load.index, Name(load.dtype, stmt.name)))
+        return stmts
+
+    def _without_lifted(self, k: Position) -> Stmt:
+        """Statement k of the step, with what was computed before read from the block."""
+        stmt = self.parts.body[k]
+        assert isinstance(stmt, Let | Store)
+        return replace(stmt, value=self._shorter(stmt.value))
+
+    def _shorter(self, expr: Index) -> Index:
+        if isinstance(expr, int):
+            return expr
+        if expr in self.buffers:
+            return self.buffers[expr]
+        if isinstance(expr, Apply) and expr.template.level not in (CHOICE, AND, OR):
+            return replace(expr, args=tuple(map(self._shorter, expr.args)))
+        return expr
+
+
+def _live(stmts: Sequence[Stmt]) -> list[Stmt]:
+    """Without the scalars that nothing further down reads."""
+    kept: list[Stmt] = []
+    read: set[str] = set()
+    for stmt in reversed(stmts):
+        if isinstance(stmt, Let) and stmt.is_new and stmt.name not in read:
+            continue
+        kept.append(stmt)
+        read |= {name for part in parts_of(stmt) for name, _ in names_in(part)}
+    return kept[::-1]

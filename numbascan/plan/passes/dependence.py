@@ -1,0 +1,217 @@
+"""Which statement of a step waits for which, and for how many steps.
+
+Statement b of a step waits for statement a of the step `distance` before where both touch a row, or a scalar, and one of them writes it.
+A row is known by its distance from the step: `x[t + 2]` is written two steps before it is read as `x[t]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ...ir.loops import Alias, Alloc, Call, For, If, Index, Let, Name, Stmt, Store, names_in, slope_and_rest, walk
+from ...ir.mentions import expressions, loads_in, memory_of, mentioned
+from ..builder import Builder
+
+LONGEST = 64  # steps of a strip
+Position = int  # of a statement in the body
+
+
+class Unclear(Exception):
+    """What a step reads or writes cannot be told."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """A row of an array that step t reads or writes: number t + row; None: any part of the array."""
+
+    array: str
+    row: int | None
+    is_write: bool
+
+
+class Steps:
+    """The steps of a loop over time."""
+
+    def __init__(self, loop: For, builder: Builder, every: Sequence[Stmt], ranks: dict[str, int]) -> None:
+        self.loop, self.builder, self.ranks = loop, builder, ranks
+        self.t = Name("int64", loop.name)
+        inside = {id(stmt) for stmt in walk([loop])}
+        self.outside = [_alone(stmt) for stmt in every if id(stmt) not in inside]
+        self.mentions = Counter(name for stmt in self.outside for name in mentioned([stmt]))
+        self.allocs = {stmt.name: stmt for stmt in self.outside if isinstance(stmt, Alloc)}
+        moved = {stmt.name for stmt in loop.body if isinstance(stmt, Let) and not stmt.is_new}
+        self.rings = {array: names for array, names in builder.rings.items() if names[0] in moved}
+        self.lags = {name: (array, lag) for array, names in self.rings.items() for lag, name in enumerate(names)}
+        self.views = {stmt.name: stmt for stmt in loop.body if isinstance(stmt, Alias)}
+        self.turns = {stmt.name for stmt in loop.body if isinstance(stmt, Let) and self._turns_a_ring(stmt)}
+        self.steps = [
+            stmt for stmt in loop.body if not isinstance(stmt, Alias) and not (isinstance(stmt, Let) and self._turns_a_ring(stmt))
+        ]
+        self.written = {self.row_of(array)[0] if array in self.views else array for array in _written(self.steps)}
+        self.accesses = [
+            [access for access in self._of(stmt) if access.array in self.written or isinstance(stmt, Call)] for stmt in self.steps
+        ]
+        self._check()
+
+    def _turns_a_ring(self, stmt: Let) -> bool:
+        return stmt.name in self.lags or (stmt.is_new and isinstance(stmt.value, Name) and stmt.value.name in self.lags)
+
+    # what a step touches --------------------------------------------------------------------------------------------
+
+    def row_of(self, name: str) -> tuple[str, Index]:
+        """The array and the number of the row that a view is."""
+        view = self.views[name]
+        match = re.fullmatch(r"(\w+)\[\{0\}\]", view.text.text)
+        if match is None or match[1] in self.views:
+            raise Unclear
+        return match[1], view.args[0]
+
+    def _of(self, stmt: Stmt) -> Iterator[Access]:
+        if isinstance(stmt, Call):
+            for k, text in enumerate(stmt.args):
+                yield self._access(text.removesuffix(".T"), (), stmt.routine != "np.dot" or k == len(stmt.args) - 1)
+        else:
+            for inner in walk([stmt]):
+                if isinstance(inner, Store):
+                    yield self._access(inner.array, inner.index, True)
+                for load in (load for expr in expressions(inner) for load in loads_in(expr)):
+                    yield self._access(load.array, load.index, False)
+
+    def _access(self, array: str, index: tuple[Index, ...], is_write: bool) -> Access:
+        if array in self.views:
+            array, row = self.row_of(array)
+            index = (row,)
+        if array in self.rings:
+            ring, lag = self.lags.get(index[0].name, ("", 0)) if index and isinstance(index[0], Name) else ("", 0)
+            if ring != array:
+                raise Unclear
+            return Access(array, -lag, is_write)
+        slope, place = (slope_and_rest(index[0], self.t) if index else (0, 0)) or (2, 0)
+        if slope and array in self.written and (slope != 1 or not isinstance(place, int)):
+            raise Unclear
+        return Access(array, place if slope == 1 and isinstance(place, int) else None, is_write)
+
+    def _check(self) -> None:
+        """Every array that the steps write has rows, or none, is memory of its own, and is met under one name."""
+        kinds = {array: {a.row is None for found in self.accesses for a in found if a.array == array} for array in self.written}
+        taken = Counter(stmt.name for stmt in self.outside if isinstance(stmt, Alloc))
+        in_calls = {name for stmt in self.outside if isinstance(stmt, Call) for name in stmt.args}
+        is_read_whole = any(not load.index for stmt in walk(self.steps) for expr in expressions(stmt) for load in loads_in(expr))
+        if (
+            any(len(found) > 1 for found in kinds.values())
+            or not self.written <= self.ranks.keys()
+            or self._meets_a_view()
+            or any(taken[array] != 1 or self.allocs[array].shape[0] != len(names) for array, names in self.rings.items())
+            or in_calls & self.rings.keys()
+            or is_read_whole
+        ):
+            raise Unclear
+
+    def _meets_a_view(self) -> bool:
+        """Is memory that the steps write met under another name from outside, too?"""
+        memory = memory_of(self.outside)
+        written = {memory[array] for array in self.written if array in memory}
+        return any(memory.get(name) in written for name in mentioned([self.loop]) - self.written)
+
+    # what waits for what --------------------------------------------------------------------------------------------
+
+    def best_length(self) -> int:
+        """The number of steps of a strip that saves most; 0 if there is none."""
+        lengths = self._distances()
+        self.of_a_step = {array for array in self.written if self._is_of_a_step(array)} if lengths else set()
+        self.pairs = list(self._pairs()) if lengths else []
+        savings = {length: len(self.products(length)) * (1 - 1 / length) for length in sorted(lengths)}
+        return max(savings, key=lambda length: (savings[length], length)) if any(savings.values()) else 0
+
+    def _distances(self) -> set[int]:
+        """How many steps lie between two uses of one row."""
+        rows: dict[str, set[int]] = {}
+        for access in (access for found in self.accesses for access in found):
+            if access.row is not None and access.array in self.written:
+                rows.setdefault(access.array, set()).add(access.row)
+        found = {abs(a - b) for places in rows.values() for a in places for b in places}
+        return {distance for distance in found if 2 <= distance <= LONGEST}
+
+    def _is_of_a_step(self, array: str) -> bool:
+        """Is a work array written by one statement of a step, and read by later ones alone?"""
+        writers = [k for k, found in enumerate(self.accesses) if any(a.array == array and a.is_write for a in found)]
+        readers = [k for k, found in enumerate(self.accesses) if any(a.array == array and not a.is_write for a in found)]
+        is_memory_alone = array in self.allocs and self.mentions[array] == 1
+        return is_memory_alone and len(writers) == 1 and min(readers, default=len(self.steps)) > writers[0]
+
+    def _pairs(self) -> Iterator[tuple[Position, Position, int]]:
+        """(a, b, distance): statement a of a step runs before statement b of the step `distance` later, which touches the same."""
+        made = [{inner.name for inner in walk([stmt]) if isinstance(inner, Let)} for stmt in self.steps]
+        read = [names | self._locals(stmt) for names, stmt in zip(made, self.steps, strict=True)]
+        for a, first in enumerate(self.accesses):
+            for b, second in enumerate(self.accesses[a:], a):
+                for one in first:
+                    for other in second:
+                        if one.array == other.array and one.array in self.written and (one.is_write or other.is_write):
+                            yield from self._order(a, b, one, other)
+                if a != b and (made[a] & read[b] or made[b] & read[a]):
+                    yield from ((a, b, 0), (b, a, 1))
+
+    def _locals(self, stmt: Stmt) -> set[str]:
+        """The locals that a statement reads, also for its views."""
+        views = [self.views[name] for name in mentioned([stmt]) & self.views.keys()]
+        exprs = [expr for inner in (*walk([stmt]), *views) for expr in expressions(inner)]
+        return {name for expr in exprs for name, is_element in names_in(expr) if not is_element}
+
+    def _order(self, a: Position, b: Position, one: Access, other: Access) -> Iterator[tuple[Position, Position, int]]:
+        if one.row is None or other.row is None:
+            if a != b:
+                yield a, b, 0
+                if one.array not in self.of_a_step:
+                    yield b, a, 1
+        elif one.row < other.row:
+            yield b, a, other.row - one.row
+        elif a != b or one.row > other.row:
+            yield a, b, one.row - other.row
+
+    def after(self, length: int) -> list[set[Position]]:
+        """For each statement those that come after it within a strip, in a chain of others."""
+        after: list[set[Position]] = [set() for _ in self.steps]
+        for a, b, distance in self.pairs:
+            if distance < length:
+                after[a].add(b)
+        for k in range(len(after)):
+            for reached in after:
+                if k in reached:
+                    reached |= after[k]
+        return after
+
+    def products(self, length: int) -> list[Position]:
+        """The products of a matrix and a vector that do not wait for themselves within a strip."""
+        after = self.after(length)
+        return [k for k in range(len(self.steps)) if k not in after[k] and self._is_product(k)]
+
+    def _is_product(self, k: Position) -> bool:
+        stmt = self.steps[k]
+        if not isinstance(stmt, Call) or stmt.routine != "np.dot" or stmt.args[1].endswith(".T"):
+            return False
+        matrix, *vectors = self.accesses[k]
+        is_fixed = matrix.array not in self.written and stmt.args[0].removesuffix(".T") not in self.views
+        return is_fixed and all(self._is_vector(one) for one in vectors)
+
+    def _is_vector(self, one: Access) -> bool:
+        return one.array in self.of_a_step and self.ranks[one.array] == 1 if one.row is None else self.ranks.get(one.array) == 2
+
+
+def _alone(stmt: Stmt) -> Stmt:
+    """A statement without those inside it."""
+    if isinstance(stmt, For):
+        return replace(stmt, body=[])
+    return If(stmt.condition, []) if isinstance(stmt, If) else stmt
+
+
+def _written(stmts: Sequence[Stmt]) -> Iterator[str]:
+    """The arrays that statements may write into; views under their own names."""
+    for stmt in walk(stmts):
+        if isinstance(stmt, Store):
+            yield stmt.array
+        elif isinstance(stmt, Call):
+            yield from stmt.args[-1:] if stmt.routine == "np.dot" else (text.removesuffix(".T") for text in stmt.args)

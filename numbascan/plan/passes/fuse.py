@@ -1,0 +1,194 @@
+"""Neighbouring loops over one range become one loop: fewer passes over memory.
+
+    # before: for i in …: a[i] = f(i)          # after: for i in …: a[i] = f(i)
+    #         for i in …: b[i] = g(a[i])       #                    b[i] = g(a[i])
+
+Allowed where whatever one loop writes, the other touches at the very same index, and both are nested as deeply.
+Not handled: loops with calls or views inside, accumulators that the second loop reads, shifted ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...ir.loops import Apply, For, If, Index, Let, Load, Name, Stmt, Store, names_in, walk
+from ...ir.mentions import loads_in, memory_of
+
+Places = dict[str, set[tuple[Index, ...]]]  # of memory, by name; places in views, and in what has views, begin with the array's name
+Memory = Mapping[str, str]
+
+
+def fuse(stmts: Sequence[Stmt]) -> list[Stmt]:
+    """The block with neighbouring loops merged, inside out."""
+    return _fused(stmts, memory_of(stmts))
+
+
+def _fused(stmts: Sequence[Stmt], memory: Memory) -> list[Stmt]:
+    result: list[Stmt] = []
+    for stmt in stmts:
+        merged = _with_one_before(result, stmt, memory) if isinstance(stmt, For) else None
+        if merged is None:
+            result.append(stmt)
+        else:
+            result[-len(merged) :] = merged
+    for stmt in result:
+        if isinstance(stmt, For):
+            stmt.body = _fused(stmt.body, memory)
+        elif isinstance(stmt, If):
+            stmt.then, stmt.otherwise = _fused(stmt.then, memory), _fused(stmt.otherwise, memory)
+    return result
+
+
+def _with_one_before(before: Sequence[Stmt], loop: For, memory: Memory) -> list[Stmt] | None:
+    """What the last statements become with `loop` merged into one of them: the last, or the last but one if these two may change places."""
+    last = before[-1] if before else None
+    if not isinstance(last, For):
+        return None
+    merged = _merged(last, loop, memory)
+    if merged is not None:
+        return [merged]
+    other = before[-2] if len(before) > 1 else None
+    if not isinstance(other, For) or not _may_change_places(other, last, memory):
+        return None
+    merged = _merged(other, loop, memory)
+    return None if merged is None else [last, merged]
+
+
+def _may_change_places(first: For, second: For, memory: Memory) -> bool:
+    """Does neither loop touch what the other writes?"""
+    if not _is_plain(first.body) or not _is_plain(second.body):
+        return False
+    arrays = [(set(_stores([loop], memory)), set(_touches([loop], memory))) for loop in (first, second)]
+    (written, touched), (others_written, others_touched) = arrays
+    scalars = [_assigned(loop.body) for loop in (first, second)]
+    reads = [{name for stmt in walk(loop.body) for name in _read_by(stmt)} for loop in (first, second)]
+    return not (written & others_touched or others_written & touched or scalars[0] & (scalars[1] | reads[1]) or scalars[1] & reads[0])
+
+
+def _read_by(stmt: Stmt) -> set[str]:
+    parts: tuple[Index, ...] = ()
+    if isinstance(stmt, Let):
+        parts = (stmt.value,)
+    elif isinstance(stmt, Store):
+        parts = (stmt.value, *stmt.index)
+    elif isinstance(stmt, For):
+        parts = (stmt.start, stmt.stop)
+    return {name for part in parts for name, is_element in names_in(part) if not is_element}
+
+
+def _depth(loop: For) -> int:
+    """How many loops deep."""
+    return 1 + max((_depth(stmt) for stmt in loop.body if isinstance(stmt, For)), default=0)
+
+
+def _merged(first: For, second: For, memory: Memory) -> For | None:
+    """One loop for two, None where that would change a value."""
+    if (first.start, first.stop, first.step) != (second.start, second.stop, second.step):
+        return None
+    if _depth(first) != _depth(second):  # the inner loop would find no partner any more
+        return None
+    if _counts_with(second.body, first.name):  # its loops inside would hide the index that it is to have
+        return None
+    body = [_renamed(stmt, second.name, first.name) for stmt in second.body]
+    if not _is_plain(first.body) or not _is_plain(body) or not _may_interleave(first, body, memory):
+        return None
+    kinds = {first.kind, second.kind}
+    kind = first.kind if len(kinds) == 1 else "time" if "time" in kinds else "sequential"
+    return For(first.name, first.start, first.stop, [*first.body, *body], first.step, kind)
+
+
+def _is_plain(stmts: Sequence[Stmt]) -> bool:
+    """Only scalars, stores and loops of these."""
+    return all(isinstance(stmt, Let | Store) or (isinstance(stmt, For) and _is_plain(stmt.body)) for stmt in stmts)
+
+
+def _counts_with(stmts: Sequence[Stmt], name: str) -> bool:
+    """Does a loop inside a block have this index?"""
+    return any(isinstance(stmt, For) and stmt.name == name for stmt in walk(stmts))
+
+
+def _may_interleave(first: For, second: Sequence[Stmt], memory: Memory) -> bool:
+    written_first, written_second = _stores(first.body, memory), _stores(second, memory)
+    touched_first, touched_second = _touches(first.body, memory), _touches(second, memory)
+    for array, places in written_first.items():
+        if array in touched_second and not _at_one_place(first.name, places, touched_second[array]):
+            return False
+    for array, places in written_second.items():
+        if array in touched_first and not _at_one_place(first.name, places, touched_first[array]):
+            return False
+    # a scalar of one loop that the other reads (or changes) is a value of the last pass, or of all of them
+    assigned = _assigned(first.body) | _assigned(second)
+    outer = {name for name in assigned if name in _outer_scalars(first.body) or name in _outer_scalars(second)}
+    return not outer
+
+
+def _at_one_place(counter: str, written: set[tuple[Index, ...]], touched: set[tuple[Index, ...]]) -> bool:
+    """Is an array written and touched at one index alone, a different one in every pass?"""
+    places = written | touched
+    if len(places) != 1:
+        return False
+    return any(isinstance(part, Name) and part.name == counter for part in next(iter(places)))
+
+
+def _outer_scalars(stmts: Sequence[Stmt]) -> set[str]:
+    """Scalars that a block gives new values without having made them."""
+    made = {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let) and stmt.is_new}
+    return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let) and not stmt.is_new} - made
+
+
+def _assigned(stmts: Sequence[Stmt]) -> set[str]:
+    return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let)}
+
+
+def _stores(stmts: Sequence[Stmt], memory: Memory) -> Places:
+    found: Places = {}
+    for stmt in walk(stmts):
+        if isinstance(stmt, Store):
+            _note(found, stmt.array, stmt.index, memory)
+    return found
+
+
+def _note(found: Places, array: str, index: tuple[Index, ...], memory: Memory) -> None:
+    place = (Name("view", array), *index) if array in memory else index
+    found.setdefault(memory.get(array, array), set()).add(place)
+
+
+def _touches(stmts: Sequence[Stmt], memory: Memory) -> Places:
+    """Where each array is read or written."""
+    found = _stores(stmts, memory)
+    for stmt in walk(stmts):
+        parts: list[Index] = []
+        if isinstance(stmt, Let):
+            parts = [stmt.value]
+        elif isinstance(stmt, Store):
+            parts = [stmt.value, *stmt.index]
+        elif isinstance(stmt, For):
+            parts = [stmt.start, stmt.stop]
+        for load in (load for part in parts for load in loads_in(part)):
+            _note(found, load.array, load.index, memory)
+    return found
+
+
+def _renamed(stmt: Stmt, old: str, new: str) -> Stmt:
+    """The statement with a loop's index called otherwise."""
+    if old == new:
+        return stmt
+    if isinstance(stmt, Let):
+        return Let(stmt.name, _in(stmt.value, old, new), stmt.is_new)
+    if isinstance(stmt, Store):
+        return Store(stmt.array, tuple(_in(part, old, new) for part in stmt.index), _in(stmt.value, old, new), stmt.combine)
+    if isinstance(stmt, For):
+        body = [_renamed(inner, old, new) for inner in stmt.body]
+        return For(stmt.name, _in(stmt.start, old, new), _in(stmt.stop, old, new), body, stmt.step, stmt.kind)
+    return stmt
+
+
+def _in(expr: Index, old: str, new: str) -> Index:
+    if isinstance(expr, int) or not any(name == old for name, _ in names_in(expr)):
+        return expr
+    if isinstance(expr, Name):
+        return Name(expr.dtype, new)
+    if isinstance(expr, Load):
+        return Load(expr.dtype, expr.array, tuple(_in(part, old, new) for part in expr.index))
+    assert isinstance(expr, Apply)
+    return Apply(expr.dtype, expr.template, tuple(_in(part, old, new) for part in expr.args))

@@ -1,0 +1,99 @@
+"""States whose elements never meet go one after the other: the loop over elements goes outside, that over time inside.
+
+    # before: for t in range(steps):             # after: for i in range(n):
+    #             for i in range(n):                     x_i = x[i]
+    #                 x[i] = f(x[i], a[i])               for t in range(steps):
+    #                                                        x_i = f(x_i, a[i])
+    #                                                    x[i] = x_i
+
+Elements then are lanes (see tiles.py), whose states stay in registers and the first cache for all steps.
+Not handled: states of which rows are kept, steps that do more than one loop over elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ...ir.loops import Apply, Expr, For, If, Index, Let, Load, Name, Stmt, Store, names_in, parts_of
+from ...ir.mentions import loads_in, memory_of
+from ..builder import Builder
+
+Place = tuple[Index, ...]
+Memory = Mapping[str, str]
+
+
+def interchanged(stmts: Sequence[Stmt], builder: Builder) -> list[Stmt]:
+    """The statements with such loops turned inside out."""
+    return _each(stmts, builder, memory_of(stmts))
+
+
+def _each(stmts: Sequence[Stmt], builder: Builder, memory: Memory) -> list[Stmt]:
+    found: list[Stmt] = []
+    for stmt in stmts:
+        if isinstance(stmt, If):
+            found.append(If(stmt.condition, _each(stmt.then, builder, memory), _each(stmt.otherwise, builder, memory)))
+        elif isinstance(stmt, For):
+            places = _places(stmt, memory)
+            found.append(_turned(stmt, places, builder) if places else replace(stmt, body=_each(stmt.body, builder, memory)))
+        else:
+            found.append(stmt)
+    return found
+
+
+def _places(time: For, memory: Memory) -> dict[str, tuple[Place, str]]:
+    """For each array that every step updates, the one place that a pass over its elements reads and writes, and its dtype. Empty if
+    the loop may not be turned."""
+    (inner, *others) = time.body
+    if time.kind != "time" or time.step != 1 or others or not isinstance(inner, For) or inner.step != 1:
+        return {}
+    if not all(isinstance(stmt, Store) or (isinstance(stmt, Let) and stmt.is_new) for stmt in inner.body):
+        return {}
+    written: dict[str, tuple[Place, str]] = {}
+    for stmt in inner.body:
+        if isinstance(stmt, Store):
+            dtype = stmt.value.dtype if isinstance(stmt.value, Expr) else "int64"
+            if stmt.combine or written.setdefault(stmt.array, (stmt.index, dtype)) != (stmt.index, dtype):
+                return {}
+    element = Name("int64", inner.name)
+    own = all(element in place and not _reads(place, time.name) for place, _ in written.values())
+    return written if own and memory.keys().isdisjoint(written) and _is_apart(time, inner, written) else {}
+
+
+def _is_apart(time: For, inner: For, written: dict[str, tuple[Place, str]]) -> bool:
+    """Is what the steps write read at that place alone, and are the elements the same at every step?"""
+    bounds = [name for bound in (inner.start, inner.stop, time.start, time.stop) for name, _ in names_in(bound)]
+    if {time.name, inner.name, *written} & set(bounds):
+        return False
+    loads = [load for stmt in inner.body for part in parts_of(stmt) for load in loads_in(part)]
+    return any(load.array in written for load in loads) and all(
+        load.array not in written or (load.index, load.dtype) == written[load.array] for load in loads
+    )
+
+
+def _reads(place: Place, name: str) -> bool:
+    return any(read == name for index in place for read, _ in names_in(index))
+
+
+def _turned(time: For, places: dict[str, tuple[Place, str]], builder: Builder) -> For:
+    (inner,) = time.body
+    assert isinstance(inner, For)
+    locals_ = {array: Name(dtype, builder.fresh(f"{array}_{inner.name}", block=builder.root)) for array, (_, dtype) in places.items()}
+    step: list[Stmt] = []
+    for stmt in inner.body:
+        value = _from_locals(stmt.value, locals_) if isinstance(stmt, Let | Store) else 0
+        if isinstance(stmt, Store):
+            step.append(Let(locals_[stmt.array].name, value, is_new=False))
+        else:
+            assert isinstance(stmt, Let)
+            step.append(replace(stmt, value=value))
+    before: list[Stmt] = [Let(locals_[array].name, Load(dtype, array, place)) for array, (place, dtype) in places.items()]
+    after: list[Stmt] = [Store(array, place, locals_[array]) for array, (place, _) in places.items()]
+    return replace(inner, body=[*before, replace(time, body=step), *after])
+
+
+def _from_locals(expr: Index, locals_: dict[str, Name]) -> Index:
+    """An expression that reads states from locals."""
+    if isinstance(expr, Load):
+        return locals_.get(expr.array) or replace(expr, index=tuple(_from_locals(index, locals_) for index in expr.index))
+    return replace(expr, args=tuple(_from_locals(arg, locals_) for arg in expr.args)) if isinstance(expr, Apply) else expr

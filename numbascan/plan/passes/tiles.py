@@ -1,0 +1,260 @@
+"""Independent lanes go side by side: the loop over time goes outside, and a tile of lanes takes each step in the SIMD unit.
+
+    # before: for i in range(n):                 # after: for i0 in range(0, n, 64):
+    #             y = start[i]                   #            i1 = min(i0 + 64, n)
+    #             for t in range(steps):         #            for s in range(i1 - i0):
+    #                 y = f(y)                   #                y_lanes[s] = start[i0 + s]
+    #             out[i] = y                     #            for t in range(steps):
+    #                                            #                for s in range(i1 - i0):
+    #                                            #                    y_lanes[s] = f(y_lanes[s])
+    #                                            #            for s in range(i1 - i0):
+    #                                            #                out[i0 + s] = y_lanes[s]
+
+The states of a tile live in small rows on the stack (Lorenz, Runge-Kutta, 10,000 lanes: 16 -> 1.8 ns a step of a lane). What the steps
+store, in rows of their lanes far from each other, is kept for some steps, and then moved lane by lane.
+Not handled: lanes of different lengths, steps with loops or conditions inside, states in memory, lanes that read what others write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...ir.loops import (
+    Alias,
+    Alloc,
+    Apply,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    Name,
+    Stmt,
+    Store,
+    add,
+    floor_div,
+    least,
+    mul,
+    names_in,
+    parts_of,
+    sub,
+    walk,
+)
+from ..builder import Builder
+from ..cost import MOVE, is_sum, latency, scalar_cost, vector_cost
+
+TILE = 64  # lanes: eight of the widest registers, which hides the latency of what a step does
+FEW = 16  # lanes, or steps, below which nothing is gained
+SHORT = 2.0  # cycles of the SIMD unit per lane
+STEPS = 8  # whose results are kept: a cache line of a lane's row
+
+
+def in_tiles(stmts: Sequence[Stmt], builder: Builder) -> list[Stmt]:
+    """The statements of a function with such loops in tiles, and the memory for tiles in front."""
+    views = {stmt.name for stmt in walk(stmts) if isinstance(stmt, Alias)}
+    memory: list[Stmt] = []
+    body = _each(stmts, builder, views, memory)
+    return [*memory, *body]
+
+
+def _each(stmts: Sequence[Stmt], builder: Builder, views: set[str], memory: list[Stmt]) -> list[Stmt]:
+    found: list[Stmt] = []
+    for stmt in stmts:
+        if isinstance(stmt, If):
+            found.append(If(stmt.condition, _each(stmt.then, builder, views, memory), _each(stmt.otherwise, builder, views, memory)))
+        elif isinstance(stmt, For):
+            lanes = _Lanes.of(stmt, views)
+            found += lanes.tiled(builder, memory) if lanes else [replace(stmt, body=_each(stmt.body, builder, views, memory))]
+        else:
+            found.append(stmt)
+    return found
+
+
+def _read(stmts: Sequence[Stmt]) -> set[str]:
+    return {name for stmt in stmts for part in parts_of(stmt) for name, is_element in names_in(part) if not is_element}
+
+
+class _Lanes:
+    """A loop over lanes: what is done before the loop over time, in each of its steps, and after it."""
+
+    def __init__(self, loop: For, time: For) -> None:
+        place = next(k for k, stmt in enumerate(loop.body) if stmt is time)
+        self.loop, self.time = loop, time
+        self.before, self.after = loop.body[:place], loop.body[place + 1 :]
+        self.own = {stmt.name: stmt for stmt in self.before if isinstance(stmt, Let) and stmt.is_new}
+        self.moved = [stmt.name for stmt in time.body if isinstance(stmt, Let) and not stmt.is_new]
+        wanted = _read(time.body) | _read(self.after)
+        self.kept = [name for name in self.own if name in wanted or name in self.moved]
+
+    @classmethod
+    def of(cls, loop: For, views: set[str]) -> _Lanes | None:
+        """The parts of a loop over lanes; None if it is none, or not one that may go side by side."""
+        inner = [stmt for stmt in loop.body if not isinstance(stmt, Let | Store)]
+        time = inner[0] if len(inner) == 1 else None
+        if not isinstance(time, For) or loop.step != 1:
+            return None
+        if time.kind != "time" or not all(isinstance(stmt, Let | Store) for stmt in time.body) or _is_few(time):
+            return None
+        if loop.kind != "lanes" and _is_few(loop):  # few lanes give the bits that many would give
+            return None
+        lanes = cls(loop, time)
+        may = lanes.moved and lanes._is_free_of_others(views) and lanes._is_one_length()
+        return lanes if may and lanes._pays() else None
+
+    def _pays(self) -> bool:
+        """Does a step take longer by itself than side by side with others, its results moved?"""
+        body = self.time.body
+        moved = sum(isinstance(stmt, Store) for stmt in body)
+        lets = {stmt.name: k for k, stmt in enumerate(body) if isinstance(stmt, Let) and stmt.is_new}
+        states = [k for k, stmt in enumerate(body) if isinstance(stmt, Let) and not stmt.is_new]
+        values = [stmt.value for stmt in body if isinstance(stmt, Let | Store)]
+        alone = max(scalar_cost(values), *(latency(body, lets, set(self.moved), k) for k in states))
+        return not moved or alone > sum(map(vector_cost, values)) + MOVE * moved
+
+    def _is_one_length(self) -> bool:
+        """Is the number of steps the same for all lanes?"""
+        names = {name for part in (self.time.start, self.time.stop) for name, _ in names_in(part)}
+        return not names & {self.loop.name, *self.own}
+
+    def _is_free_of_others(self, views: set[str]) -> bool:
+        """Does a lane change nothing but its own scalars, its own elements of arrays, and sums?"""
+        outside = [stmt for stmt in (*self.before, *self.after) if isinstance(stmt, Let) and not stmt.is_new]
+        every = [*self.before, *self.time.body, *self.after]
+        if not all(self._sums(stmt, every) for stmt in outside) or not set(self.moved) <= set(self.own):
+            return False
+        new = [stmt.name for stmt in self.time.body if isinstance(stmt, Let) and stmt.is_new]
+        if _read(self.after) & set(new) - {stmt.name for stmt in self.after if isinstance(stmt, Let)}:
+            return False
+        stored = {stmt.array for stmt in every if isinstance(stmt, Store)}
+        loaded = {name for stmt in every for part in parts_of(stmt) for name, is_element in names_in(part) if is_element}
+        loaded -= self._taken_and_put_back(every)
+        lane = Name("int64", self.loop.name)
+        by_lane = all(lane in stmt.index for stmt in every if isinstance(stmt, Store))
+        changing = {stmt.name for stmt in every if isinstance(stmt, Let)}  # a place that they tell is not known when results are moved
+        by_lane = by_lane and not any(changing & {name for index in stmt.index for name, _ in names_in(index)} for stmt in self._stores())
+        return by_lane and not stored & loaded and not (stored and (stored | loaded) & views)
+
+    def _taken_and_put_back(self, every: Sequence[Stmt]) -> set[str]:
+        """Arrays of which a lane reads one element, at the beginning, and writes it at the end."""
+        found: set[str] = set()
+        for stmt in self.before:
+            if isinstance(stmt, Let) and isinstance(stmt.value, Load):
+                array, place = stmt.value.array, stmt.value.index
+                puts = [other.index for other in every if isinstance(other, Store) and other.array == array]
+                reads = [name for other in every for part in parts_of(other) for name, is_element in names_in(part) if is_element]
+                late = all(other in self.after for other in every if isinstance(other, Store) and other.array == array)
+                found |= {array} if set(puts) == {place} and reads.count(array) == 1 and late else set()
+        return found
+
+    @staticmethod
+    def _sums(stmt: Let, every: Sequence[Stmt]) -> bool:
+        """Does a statement add to a sum, in any order, that nothing else reads?"""
+        return is_sum(stmt) and stmt.name not in _read([other for other in every if other is not stmt])
+
+    def tiled(self, builder: Builder, memory: list[Stmt]) -> list[Stmt]:
+        """The loop over tiles; where steps are short one over whole tiles, whose lanes need no counting, and one over the rest."""
+        loop = self.loop
+        first, stop = (Name("int64", builder.fresh(f"{loop.name}{k}", block=builder.root)) for k in (0, 1))
+        self.at = Name("int64", builder.fresh("s", block=builder.root))
+        self.lane = add(first, self.at)
+        self.rows: dict[str, Load] = {}
+        for name in self.kept:
+            row = builder.fresh(f"{name}_lanes", block=builder.root)
+            dtype = _dtype(self.own[name])
+            memory.append(Alloc(row, (self._room(),), dtype))
+            self.rows[name] = Load(dtype, row, (self.at,))
+        end = Let(stop.name, least(add(first, TILE), loop.stop))
+        if not self._is_short():
+            passes = self._passes(builder, sub(stop, first), memory)
+            return [For(first.name, loop.start, loop.stop, [end, *passes], TILE, loop.kind)]
+        middle = add(loop.start, mul(floor_div(sub(loop.stop, loop.start), TILE), TILE))
+        whole, rest = (self._passes(builder, count, memory) for count in (TILE, sub(stop, first)))
+        loops = [
+            For(first.name, loop.start, middle, whole, TILE, loop.kind),
+            For(first.name, middle, loop.stop, [end, *rest], TILE, loop.kind),
+        ]
+        return [one for one in loops if one.start != one.stop]
+
+    def _room(self) -> int:
+        """The lanes that a tile has at most."""
+        count = sub(self.loop.stop, self.loop.start)
+        return min(count, TILE) if isinstance(count, int) else TILE
+
+    def _is_short(self) -> bool:
+        """Is a step of a tile so short that counting its lanes takes as long? Then its states may stay in registers, too."""
+        values = [stmt.value for stmt in self.time.body if isinstance(stmt, Let)]
+        return self.loop.kind == "sequential" and not self._stores() and sum(map(vector_cost, values)) < SHORT
+
+    def _stores(self) -> list[Store]:
+        return [stmt for stmt in self.time.body if isinstance(stmt, Store)]
+
+    def _passes(self, builder: Builder, count: Index, memory: list[Stmt]) -> list[Stmt]:
+        """What is done with so many lanes of a tile."""
+        kind = "tile" if isinstance(count, int) else "sequential"
+        passes: list[Stmt] = [
+            For(self.at.name, 0, count, self._all(self.before, self.kept), kind=kind),
+            self._steps(builder, count, memory, kind),
+        ]
+        return [*passes, For(self.at.name, 0, count, self._all(self.after, ()), kind=kind)] if self.after else passes
+
+    def _steps(self, builder: Builder, count: Index, memory: list[Stmt], kind: str) -> For:
+        """The loop over time, for all lanes of a tile; over a few steps at a time where they store something."""
+        time = self.time
+        if not self._stores():
+            lanes = For(self.at.name, 0, count, self._all(time.body, self.moved), kind=kind)
+            return For(time.name, time.start, time.stop, [lanes], kind="time")
+        first, stop = (Name("int64", builder.fresh(f"{time.name}_{word}", block=builder.root)) for word in ("from", "to"))
+        t = Name("int64", time.name)
+        step: list[Stmt] = []
+        moves: list[Stmt] = []
+        for stmt in time.body:
+            if not isinstance(stmt, Store):
+                step.append(stmt)
+                continue
+            dtype = stmt.value.dtype if isinstance(stmt.value, Expr) else "int64"
+            kept = builder.fresh(f"{stmt.array}_kept", block=builder.root)
+            memory.append(Alloc(kept, (STEPS, self._room()), dtype))
+            place = (sub(t, first), self.at)
+            step.append(Store(kept, place, stmt.value))
+            moves.append(self._placed(replace(stmt, value=Load(dtype, kept, place))))
+        passes: list[Stmt] = [
+            Let(stop.name, least(add(first, STEPS), time.stop)),
+            For(time.name, first, stop, [For(self.at.name, 0, count, self._all(step, self.moved))], kind="time"),
+            For(self.at.name, 0, count, [For(time.name, first, stop, moves)]),
+        ]
+        return For(first.name, time.start, time.stop, passes, STEPS, "time")
+
+    def _all(self, stmts: Sequence[Stmt], stored: Sequence[str]) -> list[Stmt]:
+        """The statements for one lane of a tile: scalars read from its rows, and those in `stored` written there in the end."""
+        made = {stmt.name for stmt in stmts if isinstance(stmt, Let) and stmt.is_new}
+        read = _read(stmts) - made
+        taken: list[Stmt] = [Let(name, self.rows[name]) for name in self.kept if name in read]
+        put: list[Stmt] = [Store(row.array, row.index, Name(row.dtype, name)) for name, row in self.rows.items() if name in stored]
+        return [*taken, *map(self._placed, stmts), *put]
+
+    def _placed(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Let):
+            return replace(stmt, value=self._of_lane(stmt.value))
+        assert isinstance(stmt, Store)
+        return replace(stmt, index=tuple(map(self._of_lane, stmt.index)), value=self._of_lane(stmt.value))
+
+    def _of_lane(self, expr: Index) -> Index:
+        """An expression of lane i as one of the s-th lane of the tile."""
+        if isinstance(expr, Name):
+            return self.lane if expr.name == self.loop.name else expr
+        if isinstance(expr, Load):
+            return replace(expr, index=tuple(map(self._of_lane, expr.index)))
+        if isinstance(expr, Apply):
+            return replace(expr, args=tuple(map(self._of_lane, expr.args)))
+        return expr
+
+
+def _is_few(loop: For) -> bool:
+    passes = sub(loop.stop, loop.start)
+    return isinstance(passes, int) and passes < FEW
+
+
+def _dtype(stmt: Let) -> str:
+    return stmt.value.dtype if isinstance(stmt.value, Expr) else "int64"

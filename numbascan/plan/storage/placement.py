@@ -1,0 +1,116 @@
+"""Placement: which values are computed where they are read, which live in locals, which in memory.
+
+A value is *inlined* when one loop alone reads it, at the place it is about to write: then no pass over memory is spent on it.
+Not handled: an elementwise value that two loops read is stored even where computing it twice would be cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+
+from ...ir.graph import toposort
+from ...ir.node import Node
+from ...ops.card import Card
+from ...ops.lowering import Elementwise, Fold, Generate, Passes, View
+
+LOCALS_LIMIT = 8  # elements of a fixed shape that are kept one local each; beyond, compile time and spills grow
+
+
+class Place(Enum):
+    """Where a value lives."""
+
+    INLINE = "inline"
+    LOCALS = "locals"
+    MEMORY = "memory"
+
+
+OUTSIDE = None  # the root of what several loops read
+
+
+def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]]) -> dict[Node, Place]:
+    """Where each value behind `outputs` lives. `readers` as from `ir.graph.users`."""
+    roots: dict[Node, Node | None] = {}
+    places: dict[Node, Place] = {}
+    final = {node for node in outputs if len(readers[node]) + outputs.count(node) > 1}
+    only_written = set(outputs) - final
+    for node in reversed(toposort(outputs)):
+        if not isinstance(node.op, Card) or len(node.types) != 1:
+            roots[node] = node
+            continue
+        kind = node.op.lower
+        if node in only_written:  # read once, where the result is stored
+            is_inline = isinstance(kind, View | Generate) or (isinstance(kind, Elementwise) and is_small(node))
+            places[node], roots[node] = (Place.INLINE if is_inline else Place.MEMORY), node
+            if _fits_locals(node) and not is_inline:
+                places[node] = Place.LOCALS
+            continue
+        reading = _reading_root(node, readers[node], roots, final)
+        if _is_inline(node, reading, readers[node], final):
+            places[node], roots[node] = Place.INLINE, reading
+        else:
+            places[node], roots[node] = (Place.LOCALS if _fits_locals(node) else Place.MEMORY), node
+    return places
+
+
+def _is_inline(node: Node, reading: Node | None, readers: Sequence[Node], final: Iterable[Node]) -> bool:
+    """Is a value computed where it is read?"""
+    assert isinstance(node.op, Card)
+    kind = node.op.lower
+    if isinstance(kind, View | Generate):
+        return True
+    if not isinstance(kind, Elementwise):
+        return False
+    return reading is not None if node.type.rank else _is_nested_scalar(node, readers, final)
+
+
+def _fits_locals(node: Node) -> bool:
+    """Is a value computed into locals? Not a reduction of several results: that would write its loop out once per result."""
+    assert isinstance(node.op, Card)
+    return is_small(node) and not (isinstance(node.op.lower, Fold) and node.type.rank)
+
+
+def is_small(node: Node) -> bool:
+    """May the value live in locals?"""
+    size = node.type.size
+    return size is not None and size <= LOCALS_LIMIT
+
+
+def _reading_root(node: Node, readers: Sequence[Node], roots: Mapping[Node, Node | None], final: Iterable[Node]) -> Node | None:
+    """The one loop that reads `node` element by element; None where there are several, or it is read elsewhere too."""
+    if node in final or not readers:
+        return OUTSIDE
+    found = set()
+    for reader in set(readers):
+        if not _reads_in_place(node, reader, len(readers)):
+            return OUTSIDE
+        found.add(roots.get(reader, OUTSIDE))
+    return found.pop() if len(found) == 1 else OUTSIDE
+
+
+def _reads_in_place(node: Node, reader: Node, n_reads: int) -> bool:
+    """Does `reader` look at each element of `node` about once, at the index it computes?"""
+    if not isinstance(reader.op, Card):
+        return False
+    kind = reader.op.lower
+    if isinstance(kind, Elementwise):
+        return reader.type.shape == node.type.shape
+    if isinstance(kind, View):  # read once, by slices and axes alone; several would compute elements several times
+        is_gather = any(operand.type.rank for operand in reader.inputs[1:])
+        return n_reads == 1 and not is_gather and not _widens(node, reader)
+    return n_reads == 1 and isinstance(kind, Fold | Passes)
+
+
+def _widens(node: Node, reader: Node) -> bool:
+    before, after = node.type, reader.type
+    if before.size is not None and after.size is not None:
+        return after.size > before.size
+    return after.rank > before.rank or reader.op.name == "broadcast_to"
+
+
+def _is_nested_scalar(node: Node, readers: Sequence[Node], final: Iterable[Node]) -> bool:
+    """Is a scalar read once, by another scalar expression, and has no name of its own that a reader would miss?"""
+    if node in final or len(readers) != 1 or node.name is not None:
+        return False
+    reader = readers[0]
+    return isinstance(reader.op, Card) and isinstance(reader.op.lower, Elementwise) and reader.type.rank == 0

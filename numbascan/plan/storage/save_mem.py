@@ -1,0 +1,206 @@
+"""ScanSaveMem: which rows of each result any reader can see.
+
+A result of which only the end, or every k-th row, is read costs memory for those rows alone. What the readers may be:
+`out[-1]` (Last), `out[-k:]` (Tail), `out[s::k]` (Every), the rows from the initial ones on, as gradients read them (Path), states evenly
+apart, as many as there is room for (Thinned), no row, only how long they are (Lengths), anything else (All).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...ir.graph import Graph, substitute, toposort
+from ...ir.node import ITEM, Node
+from ...ir.ports import SCAN, loop_spec
+from ...ops.runtime_attributes import HOLE, SizedCard, filled, sized
+
+MOST_ROWS = 2**62  # more than any loop makes
+
+
+@dataclass(frozen=True)
+class All:
+    """Every row."""
+
+
+@dataclass(frozen=True)
+class Last:
+    """The final row, without its axis."""
+
+
+@dataclass(frozen=True)
+class LastRows:
+    """The last k rows, or all if there are fewer."""
+
+    k: int
+
+
+@dataclass(frozen=True)
+class Every:
+    """Rows start, start + k, …"""
+
+    start: int
+    k: int
+
+
+@dataclass(frozen=True)
+class Path:
+    """Every row of a state, and its initial rows before them."""
+
+
+@dataclass(frozen=True)
+class Thinned:
+    """A state at every 2**m-th step, with the least m at which these are no more than `most`; room for `n_rows`."""
+
+    n_rows: Node | int
+    most: Node | int
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """No row, but how long the rows are: all must have one length."""
+
+
+Request = All | Last | LastRows | Every | Path | Thinned | Lengths
+
+
+def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[dict[Node, Request]]:
+    """For each result of a Scan node: the nodes that stand for some of its rows, and which rows these are."""
+    found: list[dict[Node, Request]] = [{} for _ in node.types]
+    for position, source in _results(node, readers):
+        if source in outputs:
+            found[position][source] = All()
+        for reader in readers[source]:
+            if reader is source:  # noted as an output
+                continue
+            if reader.op.name == "dim":
+                if reader.attr("axis") != 0:
+                    found[position].setdefault(source, Lengths())
+                continue
+            request = _state_request(reader, node) or row_request(reader)
+            found[position][source if isinstance(request, All) else reader] = request
+    return found
+
+
+def _results(node: Node, readers: Mapping[Node, Sequence[Node]]) -> list[tuple[int, Node]]:
+    if len(node.types) == 1:
+        return [(0, node)]
+    return [(index, reader) for reader in dict.fromkeys(readers[node]) if isinstance(index := _item_index(reader), int)]
+
+
+def _item_index(reader: Node) -> object:
+    return reader.attr("index") if reader.op is ITEM else None
+
+
+def row_request(reader: Node) -> Request:
+    """Which rows of its operand a node reads."""
+    if not is_row_read(reader):
+        return All()
+    spec = reader.attr("spec")
+    assert isinstance(spec, tuple)
+    first = spec[0]
+    if first == -1:
+        return Last()
+    start, _, step = first
+    if step in (None, 1) and isinstance(start, int) and start < 0:
+        return LastRows(min(-start, MOST_ROWS))
+    return Every(min(start or 0, MOST_ROWS), min(step or 1, MOST_ROWS))
+
+
+def _state_request(reader: Node, loop: Node) -> Request | None:
+    """What a node that stands for rows of a state and its initial ones asks for; None for another node."""
+    if is_history(reader):
+        return Path()
+    if not is_thinned(reader):
+        return None
+    request = Thinned(*filled(reader.attr("slots"), iter(reader.inputs[2:])))
+    return request if loop not in toposort(reader.inputs[2:]) else None
+
+
+def is_history(node: Node) -> bool:
+    """Is the node the rows of a loop's state from its initial ones on?"""
+    return node.op.name == "history" and _is_of_state(node)
+
+
+def is_thinned(node: Node) -> bool:
+    """Is the node states of a loop that lie evenly apart?"""
+    return node.op.name == "thinned" and _is_of_state(node)
+
+
+def _is_of_state(node: Node) -> bool:
+    """Are the operands a loop's state, its initial rows first?"""
+    if not _is_loop_result(node.inputs[1]):
+        return False
+    source = node.inputs[1]
+    loop, index = (source.inputs[0], source.attr("index")) if source.op is ITEM else (source, 0)
+    spec = loop_spec(loop)
+    assert isinstance(index, int)
+    k = index - len(spec.mit_mots)
+    return 0 <= k < len(spec.states) and spec.states[k].initial is node.inputs[0] and spec.states[k].depth == node.attr("depth")
+
+
+def is_row_read(node: Node) -> bool:
+    """Is the node `x[-1]`, `x[-k:]` or `x[s::k]`, and nothing more?"""
+    if node.op.name != "index" or len(node.inputs) != 1:
+        return False
+    spec = node.attr("spec")
+    return isinstance(spec, tuple) and len(spec) == 1 and _is_row_entry(spec[0])
+
+
+def is_loop_rows(node: Node) -> bool:
+    """Does the node stand for some rows of a loop's result, which the loop itself keeps?"""
+    return is_history(node) or is_thinned(node) or (is_row_read(node) and _is_loop_result(node.inputs[0]))
+
+
+def may_end_early(node: Node) -> bool:
+    """Is the number of rows of a loop's result (or of some of its rows) for `until` to say?"""
+    if node.op.name == "index" and is_history(node.inputs[0]):  # rows of an earlier tap
+        node = node.inputs[0]
+    if is_history(node):
+        node = node.inputs[1]
+    elif is_thinned(node):
+        return False
+    elif is_loop_rows(node):
+        if row_request(node) == Last():
+            return False
+        node = node.inputs[0]
+    source = node.inputs[0] if node.op is ITEM else node
+    return source.op is SCAN and loop_spec(source).until is not None
+
+
+def _is_row_entry(entry: object) -> bool:
+    if entry == -1:
+        return True
+    if not isinstance(entry, tuple):
+        return False
+    start, stop, step = entry
+    if stop is not None:
+        return False
+    if step in (None, 1):
+        return isinstance(start, int) and start < 0
+    return isinstance(step, int) and step > 1 and (start is None or (isinstance(start, int) and start >= 0))
+
+
+def split_row_reads(graph: Graph) -> Graph:
+    """The graph where a read of some rows of a loop's result, and of some part of these rows, are two nodes."""
+
+    def split(node: Node) -> Node | None:
+        if node.op.name != "index" or not _is_loop_result(node.inputs[0]):
+            return None
+        spec = node.attr("spec")
+        if not isinstance(spec, tuple) or len(spec) < 2 or not _is_row_entry(spec[0]) or HOLE in spec[1:] or len(node.inputs) > 1:
+            return None
+        assert isinstance(node.op, SizedCard)
+        rows = sized(node.op, node.inputs, spec[:1])
+        rest = spec[1:] if spec[0] == -1 else ((None, None, None), *spec[1:])
+        return sized(node.op, (rows,), rest)
+
+    while True:  # one at a time: a replacement must not hold loops that another one changes
+        found = next(((node, part) for node in toposort(graph.outputs) if (part := split(node)) is not None), None)
+        if found is None:
+            return graph
+        graph = Graph(graph.inputs, substitute(graph.outputs, dict([found])))
+
+
+def _is_loop_result(node: Node) -> bool:
+    return node.op is SCAN or (node.op is ITEM and node.inputs[0].op is SCAN)

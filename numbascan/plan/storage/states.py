@@ -1,0 +1,309 @@
+"""Where the rows of a loop live: states between steps, and results that outlive it.
+
+locals   scalars and small vectors: one local per element and lag, rotated at the end of a step
+path     the whole result is wanted: rows -depth … n-1 in one array, read and written at t
+ring     depth + 1 rows of which the oldest is written next; row numbers rotate, nothing is copied
+row      one row, updated where it stands (see inplace.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ...ir import messages
+from ...ir.loops import (
+    Alloc,
+    Expr,
+    Fail,
+    If,
+    Index,
+    Length,
+    Let,
+    Literal,
+    Name,
+    Stmt,
+    Store,
+    add,
+    both,
+    compare,
+    floor_div,
+    greatest,
+    least,
+    mod,
+    sub,
+)
+from ...ir.names import verbatim
+from ...ir.ports import State
+from ...types import TensorType
+from ..builder import Block, Builder, negated
+from ..lower.scope import cast, nest
+from .tensor_values import Computed, Indices, InLocals, InMemory, Value, indices_of
+
+
+class Waiting(Protocol):
+    """A place in memory for a value whose dimensions are not known yet."""
+
+    def place(self, dims: Indices) -> InMemory: ...
+
+
+@dataclass
+class Rows:
+    """Memory for rows of one result. `count` rows; a step writes row `where`. `lead`: where they lie in an array of more axes."""
+
+    builder: Builder
+    hint: str
+    type: TensorType  # of one row
+    count: Index
+    where: Index
+    owner: tuple[str, str] = ("scan", "out")  # loop and result, as errors call them
+    array: str | None = None  # set once taken, or given by the caller
+    dims: Indices = ()
+    lead: Indices = ()
+    late: bool = False  # taken in the first step
+    home: Block = field(init=False)  # around the loop
+
+    def __post_init__(self) -> None:
+        self.home = self.builder.block
+
+    def place(self, dims: Indices) -> InMemory:
+        """The row of this step; takes the memory if that is not done."""
+        dims = tuple(self.builder.representative(dim) for dim in dims)
+        if self.array is None and self.builder.home_of(*dims).depth > self.home.depth:
+            self.array = self._taken_late(dims)
+        elif self.array is None:
+            self.array, self.dims = self.builder.alloc(self.hint, (self.count, *dims), self.type.dtype), dims
+        if self.late:
+            self._check_late(dims)
+        for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True), 1):
+            if there != made and not self.late:
+                self.builder.same(
+                    there, made, "ValueError", f"out=: dimension {axis} of {verbatim(self.hint)} is {{0}}, the result has {{1}}"
+                )
+        return InMemory(self.type, dims, self.array, (*self.lead, self.where))
+
+    def _taken_late(self, dims: Indices) -> str:
+        """Memory taken in the first step, which alone tells how long a row is; later ones must be as long. Without one no row is read."""
+        builder = self.builder
+        first = tuple(
+            next((greatest(side, 0) for side in self._sides(dim) if builder.home_of(side).depth <= self.home.depth), 0) for dim in dims
+        )
+        name = builder.fresh(self.hint, "row", self.home)
+        taken = builder.fresh(f"{name}_is_taken", "is_taken", self.home)
+        self.home.stmts += [Alloc(name, (0, *first), self.type.dtype), Let(taken, Literal("bool", False))]
+        self.dims = tuple(Length("int64", name, axis) for axis in range(1, 1 + len(dims)))
+        builder.shapes[name], builder.written[name] = (self.count, *self.dims), builder.block
+        take: list[Stmt] = [Alloc(name, (self.count, *dims), self.type.dtype), Let(taken, Literal("bool", True), is_new=False)]
+        builder.emit(If(negated(Name("bool", taken)), take))
+        self.late = True
+        return name
+
+    def _sides(self, dim: Index) -> Iterator[Index]:
+        """What a row's dimension may be where no step tells: itself, or what the branches of a choice make it, the last one first."""
+        yield dim
+        for side in reversed(self.builder.sides.get(dim, ())):
+            yield from self._sides(self.builder.representative(side))
+
+    def _check_late(self, dims: Indices) -> None:
+        """Checks where the row is written: what the array is like is not known before."""
+        for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True)):
+            if there != made:
+                message = messages.ragged_rows(*self.owner, axis)
+                self.builder.emit(If(compare("!=", made, there), [Fail("ValueError", message, (there, made))]))
+
+    def all_rows(self, rows: Index, shape: TensorType) -> InMemory:
+        """The rows written, as one value."""
+        assert self.array is not None
+        return InMemory(shape, (rows, *self.dims), self.array, self.lead)
+
+
+@dataclass
+class NextRow:
+    """The row that a state's next value is written into. What is written must have the shape of the state."""
+
+    builder: Builder
+    row: InMemory
+    message: Callable[[int], str]  # of an axis: {0} its length on entry, {1} in the step's result
+
+    def place(self, dims: Indices) -> InMemory:
+        """The row; checked, when its dimensions are known, to take the value whole."""
+        for axis, (there, made) in enumerate(zip(self.row.dims, dims, strict=True)):
+            if there != made:
+                self.builder.same(there, made, "ValueError", self.message(axis))
+        return self.row
+
+
+class StateStore:
+    """A state between steps. Made before the loop; `enter` inside it; `leave` at the end of a step."""
+
+    def __init__(self, builder: Builder, state: State, initial: Value, name: str) -> None:
+        self.builder, self.state, self.initial, self.name = builder, state, initial, name
+        self.type = state.write.type
+        found = initial.dims[1:] if state.has_axis else initial.dims
+        self.dims: Indices = tuple(known if known is not None else dim for known, dim in zip(self.type.shape, found, strict=True))
+
+    def initial_row(self, k: int, index: Indices) -> Expr:
+        """An element of the k-th initial row, oldest first, in the state's dtype."""
+        place = (k, *index) if self.state.has_axis else index
+        return cast(self.initial.at(place), self.type.dtype)
+
+    def changing(self) -> list[str]:
+        """Names whose content changes from step to step."""
+        raise NotImplementedError
+
+    def read(self, tap: int, t: Index, body: Block) -> Value:
+        """The value at a tap, inside the loop."""
+        raise NotImplementedError
+
+    def target(self, t: Index) -> InMemory | None:
+        """Where the new row is written; None for locals."""
+        raise NotImplementedError
+
+    def last(self, steps: Index) -> Value:
+        """The newest row, after the loop."""
+        raise NotImplementedError
+
+
+class LocalState(StateStore):
+    """One local per element and lag."""
+
+    def __init__(self, builder: Builder, state: State, initial: Value, name: str) -> None:
+        super().__init__(builder, state, initial, name)
+        self.lags: list[dict[tuple[int, ...], Name]] = []
+        depth = state.depth
+        for lag in range(1, depth + 1):
+            label = name if depth == 1 else f"{name}_tm{lag}"
+            elements = {}
+            for index in indices_of(self.type.shape):
+                start = self.initial_row(depth - lag, index)
+                elements[index] = builder.variable("_".join((label, *map(str, index))), start, self.type.dtype)
+            self.lags.append(elements)
+
+    def changing(self) -> list[str]:
+        return [name.name for elements in self.lags for name in elements.values()]
+
+    def read(self, tap: int, t: Index, body: Block) -> Value:
+        elements: dict[tuple[int, ...], Expr] = dict(self.lags[-tap - 1])
+        return InLocals(self.type, self.dims, elements, self.builder, body, self.name)
+
+    def target(self, t: Index) -> None:
+        return None
+
+    def moves(self, new: dict[tuple[int, ...], Expr]) -> list[tuple[Name, Expr]]:
+        """What each local becomes at the end of a step."""
+        moves: list[tuple[Name, Expr]] = []
+        for older, newer in zip(self.lags[:0:-1], self.lags[-2::-1], strict=True):
+            moves += [(older[index], newer[index]) for index in older]
+        return moves + [(name, new[index]) for index, name in self.lags[0].items()]
+
+    def last(self, steps: Index) -> Value:
+        elements: dict[tuple[int, ...], Expr] = dict(self.lags[0])
+        return InLocals(self.type, self.dims, elements, self.builder, self.builder.block, self.name)
+
+
+class PathState(StateStore):
+    """All rows in one array, the initial ones first."""
+
+    def __init__(self, builder: Builder, state: State, initial: Value, name: str, n_steps: Index) -> None:
+        super().__init__(builder, state, initial, name)
+        self.array = builder.alloc(f"{name}_path", (add(n_steps, state.depth), *self.dims), self.type.dtype)
+        write_initial(self, self.array)
+
+    def changing(self) -> list[str]:
+        return [self.array]
+
+    def read(self, tap: int, t: Index, body: Block) -> Value:
+        return InMemory(self.type, self.dims, self.array, (add(t, self.state.depth + tap),))
+
+    def target(self, t: Index) -> InMemory:
+        return InMemory(self.type, self.dims, self.array, (add(t, self.state.depth),))
+
+    def last(self, steps: Index) -> Value:
+        return InMemory(self.type, self.dims, self.array, (add(steps, self.state.depth - 1),))
+
+
+class RingState(StateStore):
+    """depth + 1 rows; locals hold which row is how old."""
+
+    def __init__(self, builder: Builder, state: State, initial: Value, name: str) -> None:
+        super().__init__(builder, state, initial, name)
+        depth = state.depth
+        self.array = builder.alloc(f"{name}_rows", (depth + 1, *self.dims), self.type.dtype)
+        write_initial(self, self.array)
+        labels = ["now", "before", *(f"tm{lag}" for lag in range(2, depth + 1))]
+        self.rows = [builder.variable(f"{name}_{label}", depth - lag, "int64") for lag, label in enumerate(labels)]
+        builder.rings[self.array] = tuple(row.name for row in self.rows)
+
+    def changing(self) -> list[str]:
+        return [self.array, *(row.name for row in self.rows)]
+
+    def read(self, tap: int, t: Index, body: Block) -> Value:
+        return InMemory(self.type, self.dims, self.array, (self.rows[-tap],))
+
+    def target(self, t: Index) -> InMemory:
+        return InMemory(self.type, self.dims, self.array, (self.rows[0],))
+
+    def moves(self) -> list[tuple[Name, Expr]]:
+        moves: list[tuple[Name, Expr]] = [(newer, older) for newer, older in zip(self.rows, [self.rows[-1], *self.rows[:-1]], strict=True)]
+        return moves[::-1]
+
+    def last(self, steps: Index) -> Value:
+        return InMemory(self.type, self.dims, self.array, (self.rows[1],))
+
+
+class RowState(StateStore):
+    """One row, updated in place; `array`: where the initial value lies already, if that memory may be taken over."""
+
+    def __init__(self, builder: Builder, state: State, initial: Value, name: str, array: str | None = None) -> None:
+        super().__init__(builder, state, initial, name)
+        self.array = array or builder.alloc(name, self.dims, self.type.dtype)
+        if array is not None:
+            return
+        nest(builder, self.dims, lambda index: builder.emit(Store(self.array, index, self.initial_row(0, index))))
+
+    def changing(self) -> list[str]:
+        return [self.array]
+
+    def read(self, tap: int, t: Index, body: Block) -> Value:
+        return InMemory(self.type, self.dims, self.array)
+
+    def target(self, t: Index) -> InMemory:
+        return InMemory(self.type, self.dims, self.array)
+
+    def last(self, steps: Index) -> Value:
+        return InMemory(self.type, self.dims, self.array)
+
+
+def write_initial(store: StateStore, array: str) -> None:
+    """Copies the initial rows to the beginning of `array`."""
+    for k in range(store.state.depth):
+
+        def body(index: Indices, k: int = k) -> None:
+            store.builder.emit(Store(array, (k, *index), store.initial_row(k, index)))
+
+        nest(store.builder, store.dims, body)
+
+
+@dataclass
+class Tail:
+    """The last `k` rows of a result, kept in a ring of k rows."""
+
+    rows: Rows
+    k: int
+
+    def value(self, steps: Index, shape: TensorType) -> Value:
+        kept = least(self.k, steps)
+        first = sub(steps, kept)
+        ring = self.rows.all_rows(self.rows.count, shape)
+        return Computed(shape, (kept, *self.rows.dims), lambda index: ring.at((mod(add(first, index[0]), self.k), *index[1:])))
+
+
+def every_count(steps: Index, start: int, k: int) -> Index:
+    """How many of the steps start, start + k, … there are below `steps`."""
+    return floor_div(add(greatest(sub(steps, start), 0), k - 1), k) if not isinstance(steps, int) or steps > start else 0
+
+
+def is_kept(t: Index, start: int, k: int) -> Expr:
+    """Is step t one of start, start + k, …?"""
+    return both(compare(">=", t, start), compare("==", mod(sub(t, start), k), 0))

@@ -1,0 +1,85 @@
+"""States kept while a loop runs whose length nobody knows: evenly apart, and thinned out as they get too many.
+
+before step t, where t is due     no row is free: every second one is dropped, and the next is due later
+                                  still due: the state is stored
+"""
+
+from __future__ import annotations
+
+from ...ir.graph import toposort
+from ...ir.loops import Expr, If, Index, Literal, Load, Store, add, compare, floor_div, mul, sub
+from ...ir.node import Node
+from ...types import TensorType
+from ..lower.scope import Scope, cast, nest
+from .states import StateStore
+from .stores import copied
+from .tensor_values import Indices, InMemory, Value
+
+
+class Thinning:
+    """At most `most` of the states before each step, with room for `n_rows`. Made before the loop; `keep` in it; `value` after it."""
+
+    def __init__(self, scope: Scope, store: StateStore, n_rows: Node | int, most: Node | int, name: str) -> None:
+        self.builder, self.store = scope.builder, store
+        self.n_rows, self.most = (_number(scope, number) for number in (n_rows, most))
+        depth = store.state.depth
+        self.dims: Indices = (self.n_rows, *((depth,) if depth > 1 else ()), *store.dims)
+        self.array = self.builder.alloc(name, self.dims, store.type.dtype)
+        self.kept = self.builder.variable("kept", 0, "int64")
+        self.stride = self.builder.variable("stride", 1, "int64")
+        self.due = self.builder.variable("due", 0, "int64")
+
+    def changing(self) -> list[str]:
+        return [self.array, self.kept.name, self.stride.name, self.due.name]
+
+    def keep(self, scope: Scope, t: Index) -> None:
+        """What step t does before all else."""
+        builder = self.builder
+        with builder.branch() as due:
+            with builder.branch() as full:
+                self._thin_out()
+            builder.emit(If(compare("==", self.kept, self.most), full))
+            with builder.branch() as still_due:
+                self._store(scope, t)
+            builder.emit(If(compare("==", t, self.due), still_due))
+        builder.emit(If(compare("==", t, self.due), due))
+
+    def _thin_out(self) -> None:
+        builder = self.builder
+        with builder.loop("k", floor_div(sub(self.most, 1), 2), always=True) as k:
+            there, here = add(mul(k, 2), 2), add(k, 1)
+            nest(builder, self.dims[1:], lambda index: builder.emit(Store(self.array, (here, *index), self._element((there, *index)))))
+        builder.assign(self.kept, floor_div(add(self.most, 1), 2))
+        builder.assign(self.stride, mul(self.stride, 2))
+        builder.assign(self.due, mul(self.kept, self.stride))
+
+    def _store(self, scope: Scope, t: Index) -> None:
+        depth, store = self.store.state.depth, self.store
+        for k in range(depth):
+            lead = (self.kept, k) if depth > 1 else (self.kept,)
+            copied(scope, store.read(k - depth, t, self.builder.block), InMemory(store.type, store.dims, self.array, lead))
+        self.builder.assign(self.kept, add(self.kept, 1))
+        self.builder.assign(self.due, add(self.due, self.stride))
+
+    def _element(self, index: Indices) -> Expr:
+        return Load(self.store.type.dtype, self.array, index)
+
+    def value(self, type_: TensorType) -> Value:
+        """The states kept, and zeros on the places that are free."""
+        zero = cast(Literal("int64", 0), self.store.type.dtype)
+        left = (sub(self.n_rows, self.kept), *self.dims[1:])
+        nest(self.builder, left, lambda index: self.builder.emit(Store(self.array, (add(index[0], self.kept), *index[1:]), zero)))
+        return InMemory(type_, self.dims, self.array)
+
+
+def _number(scope: Scope, node: Node | int) -> Index:
+    """A number that the loop does not depend on, computed before it."""
+    if isinstance(node, int):
+        return node
+    for part in toposort([node], stop=list(scope.env)):
+        scope.make(part)
+    element = scope.value(node).at(())
+    if isinstance(element, Literal):
+        return int(element.value.real)
+    name = node.name or "slots"
+    return scope.builder.settled(name, scope.builder.let(name, cast(element, "int64")))
