@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import numbascan.tensor as nt
-from numbascan.front.numpy.nearest import OF_UNKNOWN_LENGTH
+from numbascan.front.unsupported import OF_UNKNOWN_LENGTH
 from numbascan.front.variable import DISPATCH, METHODS
 
 PAGE = Path(__file__).with_name("ops.md")

@@ -24,13 +24,13 @@ from .front.derivatives.of_functions import grad, hessian, jacobian, jvp, value_
 from .front.derivatives.of_variables import Lop, Rop
 from .front.derivatives.verify_grad import verify_grad
 from .front.function import Function, function
+from .front.positional_view import ScanArgs
 from .front.scan.returns import until
 from .front.scan.scan import scan
 from .front.scan.scan_function import ScanFunction
 from .front.scan.variants import filter, foldl, foldr, map, reduce, scan_checkpoints
 from .front.shared import SharedVariable, shared
 from .front.show import draw, show
-from .front.structure import ScanArgs
 from .front.transforms import jit
 from .front.variable import Variable
 from .front.vmap import vmap

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from .front.constructors import *
 from .front.control import ifelse as ifelse
 from .front.derivatives.of_variables import *
-from .front.numpy.arranging import *
 from .front.numpy.averages import *
 from .front.numpy.creation import *
 from .front.numpy.indexing import *
 from .front.numpy.joining import *
 from .front.numpy.linalg import *
 from .front.numpy.math import *
+from .front.numpy.rearranging import *
 from .front.numpy.reductions import *
 from .front.numpy.shape import *
 from .front.shared import SharedVariable as SharedVariable

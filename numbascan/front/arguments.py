@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..types import TensorType, show_shape
-from .entry import as_argument
+from .conversion import as_argument
 from .variable import GREATEST_FLOAT, Variable, is_large
 
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}  # a kind holds the values of those before it

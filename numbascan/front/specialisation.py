@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.bodies import all_nodes
 from ..ir.graph import substitute, toposort
+from ..ir.inner_graphs import all_nodes
 from ..ir.node import Node, new_input
 from ..ir.ports import SCAN, loop_spec
 from ..types import SUPPORTED_DTYPES, TensorType
-from .entry import as_argument, type_of
+from .conversion import as_argument, type_of
 
 LARGEST_FIXED = 16
 MOST_VALUES = 8

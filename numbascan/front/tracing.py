@@ -26,7 +26,7 @@ from ..modes import Mode
 from ..ops.card import PLACE
 from ..ops.shape import DIM
 from .captures.guards import Guards, random_state
-from .entry import type_of
+from .conversion import type_of
 from .tree import classes_in, flatten
 from .variable import CAPTURE, Variable
 

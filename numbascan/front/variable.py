@@ -18,7 +18,7 @@ from ..ir.node import Node, constant, constant_value
 from ..ops.card import Card, apply, at_line, card_named
 from ..ops.lowering import Elementwise
 from ..types import TensorType, dtype_name
-from .numpy.nearest import refuse
+from .unsupported import refuse
 
 GREATEST_FLOAT = int(np.finfo(np.float64).max)
 
@@ -78,7 +78,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     @property
     def owner(self) -> Any:
         """The op that computes this variable, with its inputs and outputs; None for inputs, shared variables and constants."""
-        from .structure import owner_of
+        from .positional_view import owner_of
 
         return owner_of(self.node)
 

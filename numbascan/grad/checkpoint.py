@@ -46,7 +46,7 @@ from ..ops.history import HISTORY
 from ..ops.row_checks import window
 from ..ops.runtime_attributes import filled, sized
 from ..ops.thinned import THINNED
-from .checkpoint_nodes import (
+from .checkpoint_sizes import (
     ROOT,
     Schedule,
     as_int,
@@ -61,7 +61,7 @@ from .checkpoint_nodes import (
     schedule,
     shifted,
 )
-from .mapped import closed_loop
+from .closed_loops import closed_loop
 from .recurrence import Recurrence
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..ir.bodies import bodies
 from ..ir.graph import toposort
+from ..ir.inner_graphs import bodies
 from ..ir.node import ITEM, Node
 from ..ir.ports import SCAN
 from ..ops.algebra import is_float

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..ir.bodies import all_nodes, bodies
 from ..ir.graph import toposort
+from ..ir.inner_graphs import all_nodes, bodies
 from ..ir.node import ITEM, Node
 from ..ir.ports import SCAN, LoopSpec, loop_spec
 from ..ops.algebra import is_float

@@ -18,7 +18,7 @@ from ..ops.card import Card, Gate, at_line
 from ..ops.lowering import Elementwise
 from ..ops.shape import BROADCAST_TO
 from ..ops.sum_to import SUM_TO
-from .sparse import summed
+from .sparse_cotangents import summed
 
 
 @dataclass(frozen=True)

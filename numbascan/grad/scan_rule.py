@@ -43,14 +43,14 @@ from ..ops.card import apply
 from ..ops.history import HISTORY
 from ..ops.random import REJECTED
 from ..ops.row_checks import is_window
-from .chains import in_cheap_order
 from .checkpoint import Checkpointed, needs_rows
-from .checkpoint_nodes import shifted
+from .checkpoint_sizes import shifted
 from .cotangent_rows import split_last
-from .kept import kept_values
 from .mit_mots import buffered_cotangents
+from .product_order import in_cheap_order
 from .products import Product, factors_of, split_products
 from .recurrence import Recurrence, with_untouched
+from .residuals import kept_values
 from .reverse import drawn_writes, reaching, refuse_drawn
 from .rules import no_derivative
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ..errors import ScanError
 from ..types import TensorType
-from .bodies import bodies
 from .graph import Graph, toposort
+from .inner_graphs import bodies
 from .node import ARG, CONSTANT, INPUT, ITEM, Node, constant_value
 from .ports import SCAN, LoopSpec, State, loop_spec, row_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .bodies import bodies
 from .graph import Graph
+from .inner_graphs import bodies
 from .node import CONSTANT, ITEM, Node
 from .ports import SCAN, LoopSpec, loop_spec
 from .show import Names, input_kind, operation, read_by

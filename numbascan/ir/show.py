@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from .bodies import bodies
 from .graph import Graph, toposort
+from .inner_graphs import bodies
 from .node import ARG, CONSTANT, INPUT, ITEM, Data, Node, constant_value
 from .ports import SCAN, LoopSpec, loop_spec
 

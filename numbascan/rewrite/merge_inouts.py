@@ -15,8 +15,8 @@ from ..ir.graph import substitute
 from ..ir.node import Node, outputs_of
 from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace, loop_spec, scan_node
 from ..ir.respecialise import settled
-from .replace import opened, with_loops
-from .split import reads_of, recurrent
+from .loop_distribution import reads_of, recurrent
+from .replace_loops import opened, with_loops
 
 
 def merge_inouts(outputs: Sequence[Node]) -> tuple[Node, ...]:

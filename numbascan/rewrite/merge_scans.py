@@ -16,9 +16,9 @@ from ..ir.graph import toposort
 from ..ir.node import Node, outputs_of
 from ..ir.ports import SCAN, LoopSpec, Trace, loop_spec, scan_node
 from ..ir.respecialise import settled
+from .loop_distribution import recurrent
 from .merge_inouts import merged_ports, start_of
-from .replace import opened, with_results
-from .split import recurrent
+from .replace_loops import opened, with_results
 
 FEW, MOST = 8, 32  # elements of a state that lives in locals; of all results of a step that still fit the registers, more or less
 

@@ -11,8 +11,8 @@ from ..ir.ports import LoopSpec, State, loop_spec
 from ..ops.algebra import cast, expand, indexed
 from ..ops.card import apply
 from ..ops.row_checks import AT_LEAST_ROWS, in_shape
-from .replace import opened, with_loops
-from .step import rows_read
+from .replace_loops import opened, with_loops
+from .step_dependence import rows_read
 
 
 def one_step(outputs: Sequence[Node]) -> tuple[Node, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from ..ir.bodies import bodies
 from ..ir.graph import Graph, toposort
+from ..ir.inner_graphs import bodies
 from ..ir.node import Node
 from ..ir.ports import SCAN
 from ..ops.control import IF_ELSE, with_bodies

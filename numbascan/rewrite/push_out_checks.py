@@ -18,7 +18,7 @@ from ..ir.respecialise import settled
 from ..ops.algebra import dims_of, is_check, node_of
 from ..ops.dims import told_outside
 from ..ops.runtime_attributes import SizedCard, filled, sized
-from .replace import with_loops
+from .replace_loops import with_loops
 
 
 def push_out_checks(outputs: Sequence[Node]) -> tuple[Node, ...]:

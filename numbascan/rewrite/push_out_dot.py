@@ -19,8 +19,8 @@ from ..ir.respecialise import settled
 from ..ops.algebra import broadcast_to, call, cast, dims_of, indexed, mul, total
 from ..ops.index_entries import FULL
 from ..ops.reshape import reshaped
-from .replace import opened, placed, with_results
-from .split import reads_of, recurrent, row_writes
+from .loop_distribution import reads_of, recurrent, row_writes
+from .replace_loops import opened, placed, with_results
 
 Change = tuple[dict[Node, Sequence[Node]], dict[Node, Node]]  # what stands for the results of a loop, and for nodes that read them
 

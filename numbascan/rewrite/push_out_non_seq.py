@@ -20,8 +20,8 @@ from ..ops.algebra import call, cast, counted, dims_of, expand, where
 from ..ops.card import Card, apply
 from ..ops.gradient_identities import DISCONNECTED
 from ..ops.lowering import Contract, Elementwise, Fold, Library, Passes, View
-from .replace import opened, placed, with_loops
-from .step import Kind, kinds
+from .replace_loops import opened, placed, with_loops
+from .step_dependence import Kind, kinds
 
 CHEAP = frozenset(
     (

@@ -19,10 +19,10 @@ from ..ir.ports import LoopSpec, Trace, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import indexed
 from ..ops.index_entries import FULL
-from .replace import opened, reads_few_rows, with_results
+from .loop_distribution import Split, behind, row_writes
+from .replace_loops import opened, reads_few_rows, with_results
 from .row_products import RowProduct
-from .split import Split, behind, row_writes
-from .step import Kind, extents, fixed_outside, has_op, kinds, may_raise, multiplications
+from .step_dependence import Kind, extents, fixed_outside, has_op, kinds, may_raise, multiplications
 
 Change = tuple[Sequence[Node], dict[Node, Node]]  # what stands for each result of a loop, and for some nodes that read them
 

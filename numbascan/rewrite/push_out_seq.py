@@ -16,9 +16,9 @@ from ..ir.graph import substitute, toposort
 from ..ir.node import Node, new_input, outputs_of
 from ..ir.ports import LoopSpec, Seq, row_of, scan_node
 from ..ir.respecialise import settled
-from .replace import opened, with_loops
+from .replace_loops import opened, with_loops
 from .row_products import RowProduct
-from .step import Kind, fixed_outside, has_op, kinds, may_raise, multiplications, rows_outside, rows_read
+from .step_dependence import Kind, fixed_outside, has_op, kinds, may_raise, multiplications, rows_outside, rows_read
 
 SMALL = 64  # multiplications up to which a product is a few instructions of the step
 FEW_ROWS = 4  # rows of a matrix up to which its product costs by the row hardly less than that of a vector

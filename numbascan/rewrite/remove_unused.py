@@ -18,9 +18,9 @@ from ..ir.respecialise import settled
 from ..ops.algebra import cast, counted, dims_of, rows, unchecked
 from ..ops.card import FOLD_LIMIT, apply
 from ..ops.history import HISTORY
-from .replace import opened, reads_few_rows, with_results
-from .split import behind, reads_of
-from .step import is_long_enough, n_rows, rows_read
+from .loop_distribution import behind, reads_of
+from .replace_loops import opened, reads_few_rows, with_results
+from .step_dependence import is_long_enough, n_rows, rows_read
 
 
 def remove_unused(outputs: Sequence[Node]) -> tuple[Node, ...]:

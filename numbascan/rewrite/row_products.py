@@ -10,8 +10,8 @@ from ..ops.algebra import call, dims_of, flip
 from ..ops.card import Card
 from ..ops.lowering import Contract
 from ..ops.reshape import reshaped
-from .replace import placed
-from .step import BACKWARDS
+from .replace_loops import placed
+from .step_dependence import BACKWARDS
 
 Labels = tuple[int, ...]
 

@@ -15,7 +15,7 @@ from ..ir.node import ITEM, Node, constant, new_input, outputs_of
 from ..ir.ports import SCAN, Carry, LoopSpec, Trace, loop_spec, scan_node
 from ..ir.respecialise import settled
 from ..ops.algebra import axes_sum, broadcast_to, call, cast, expand
-from .replace import with_results
+from .replace_loops import with_results
 
 _ADDED_IN = {"float32": "float64", "complex64": "complex128"}  # as the sum of an array does it
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numbascan.front.random.streams.draw_scopes import word_of
+from numbascan.front.random.random_stream.draw_scopes import word_of
 from scipy import special
 
 import numbascan as ns

@@ -10,7 +10,7 @@ import scipy.special
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.front.numpy.nearest import INSTEAD, OF_UNKNOWN_LENGTH
+from numbascan.front.unsupported import INSTEAD, OF_UNKNOWN_LENGTH
 from numbascan.front.variable import DISPATCH
 from numbascan.modes import REWRITES
 from numbascan.rewrite.pipeline import PASSES

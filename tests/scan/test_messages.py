@@ -7,7 +7,7 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.front.numpy.nearest import INSTEAD
+from numbascan.front.unsupported import INSTEAD
 from numbascan.front.variable import DISPATCH
 
 X = np.array([1.5, 2.0, 4.0])

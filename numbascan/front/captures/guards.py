@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from .reach import COMPARED, Reach
-from .spaces import ABSENT, Space, content, items, slots, space_of
+from .namespaces import ABSENT, Space, content, items, slots, space_of
+from .reachable import COMPARED, Reach
 
 WATCHED = 1 << 24  # bytes of an array that are kept and compared; of a larger one a digest
 _ROW = 4096  # words of a row in a digest

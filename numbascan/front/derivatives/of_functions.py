@@ -16,7 +16,7 @@ from ..runner import Seen
 from ..transforms import Jitted, jit
 from ..tree import unflatten
 from ..variable import Variable
-from .arguments import Call, called, cost_of
+from .function_call import Call, called, cost_of
 from .of_variables import (
     along,
     grad_of_variable,

@@ -8,8 +8,8 @@ from functools import reduce
 from typing import Any
 
 from ...errors import DisconnectedInputError, NullGradientError
+from ...grad.closed_loops import mapped
 from ...grad.forward import tangents
-from ...grad.mapped import mapped
 from ...grad.reverse import cotangents
 from ...ir.graph import substitute, toposort
 from ...ir.node import Node, constant, new_input

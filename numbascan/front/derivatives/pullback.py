@@ -15,7 +15,7 @@ from ..tracing import in_mode
 from ..transforms import Compiled, Jitted, Run
 from ..tree import Structure, alike, describe, flatten, unflatten
 from ..variable import CAPTURE, Variable, as_variable
-from .arguments import Call
+from .function_call import Call
 from .of_variables import along, gradients
 
 _WHAT = "ns.vjp"

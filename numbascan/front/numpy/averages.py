@@ -12,7 +12,7 @@ from .choices import where
 from .math import cast
 from .reductions import max, min, sort, sum
 from .shape import expand_dims, reshape, squeeze
-from .sizes import NOT_GIVEN, axes_of, axis_of, count_of, dim, refuse, shape_of
+from .shape_arguments import NOT_GIVEN, axes_of, axis_of, count_of, dim, refuse, shape_of
 
 
 def _averaged_dtype(x: Variable, dtype: Any) -> Any:

@@ -15,7 +15,7 @@ from .choices import where
 from .joining import common_dtype
 from .math import cast
 from .shape import broadcast_sizes, broadcast_to, expand_dims, moveaxis, result_type
-from .sizes import axes_of, dim, fixed_int, only_c_order, refuse, shape_of, size_of, value_of
+from .shape_arguments import axes_of, dim, fixed_int, only_c_order, refuse, shape_of, size_of, value_of
 
 # one value everywhere -----------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from ...ops.runtime_attributes import SizedCard, filled, sized
 from ..variable import Variable, as_variable, at_line, check_weak, implements, is_large, number_as
 from .choices import clip
 from .shape import ravel
-from .sizes import axis_of, dim, refuse, shape_of, sizes_of
+from .shape_arguments import axis_of, dim, refuse, shape_of, sizes_of
 
 _WRITING = "x[idx].set(y) or nt.set_subtensor(x[idx], y), which give the new array"
 

@@ -14,7 +14,7 @@ from ...types import dtype_name
 from ..variable import Variable, as_variable, at_line, implements, op
 from .math import cast
 from .shape import atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel, reshape
-from .sizes import as_arrays, axis_of, dim, fixed_int, refuse, shape_of, size_of
+from .shape_arguments import as_arrays, axis_of, dim, fixed_int, refuse, shape_of, size_of
 
 
 def common_dtype(arrays: Sequence[Variable]) -> str:

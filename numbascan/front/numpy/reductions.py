@@ -15,7 +15,7 @@ from .choices import clip, where
 from .joining import common_dtype
 from .math import cast
 from .shape import ravel, reshape, swapaxes
-from .sizes import NOT_GIVEN, axes_of, axis_of, dim, refuse, shape_of
+from .shape_arguments import NOT_GIVEN, axes_of, axis_of, dim, refuse, shape_of
 
 
 def _folded(card: Card, x: Variable, axis: Any, keepdims: Any, name: str) -> Variable:

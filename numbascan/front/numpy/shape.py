@@ -15,7 +15,7 @@ from ...ops.runtime_attributes import sized
 from ...ops.shape import BROADCAST_TO, SQUEEZE, TRANSPOSE
 from ...types import broadcast_shapes
 from ..variable import PROPERTIES, Variable, as_variable, at_line, implements, op
-from .sizes import axes_of, axis_of, count_of, dim, only_c_order, shape_of, sizes_of, value_of
+from .shape_arguments import axes_of, axis_of, count_of, dim, only_c_order, shape_of, sizes_of, value_of
 
 # what is known of an array ------------------------------------------------------------------------------------------
 

@@ -12,11 +12,11 @@ from ..numpy.choices import where
 from ..numpy.creation import arange
 from ..numpy.math import sqrt
 from ..numpy.shape import moveaxis, reshape, specify_shape
-from ..numpy.sizes import count_of
+from ..numpy.shape_arguments import count_of
 from ..scan.scan import scan
 from ..variable import Variable, as_variable, at_line, constant_value, op
+from .base_stream import Stream, as_dtype, checked, shaped
 from .draw_scopes import take
-from .draws import Stream, as_dtype, checked, shaped
 
 MOST = 2.0**53  # whole numbers up to here are doubles
 

@@ -27,7 +27,7 @@ from ..tracing import is_tracing
 from ..variable import METHODS, Variable, as_variable, at_line, op
 
 if TYPE_CHECKING:
-    from .draws import Stream
+    from .base_stream import Stream
 
 Key = tuple[Variable, Variable]
 _WORD, _NUMBER = TensorType("uint64"), TensorType("int64")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...types import TensorType
-from ..entry import as_argument, is_number_list
+from ..conversion import as_argument, is_number_list
 from ..specialisation import LARGEST_FIXED, quick_key, small_type
 from ..tree import LEAF, NONE, Structure, flatten, is_named_tuple, n_leaves
 from ..variable import Variable

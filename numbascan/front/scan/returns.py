@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.node import Node
 from ...types import show_shape
-from ..entry import is_number_list
+from ..conversion import is_number_list
 from ..shared import SharedVariable
 from ..tree import LEAF, Keys, Structure, alike, describe, flatten, is_named_tuple
 from ..variable import Variable, as_node, as_variable, at_line

@@ -22,7 +22,7 @@ from .checks import check_initial_axis, check_number, check_state
 from .returns import Returned, parse_returned
 
 if TYPE_CHECKING:
-    from ..random.draws import Stream
+    from ..random.base_stream import Stream
 
 ATTEMPTS = 8  # traces until the types of numbers as initial values stand; two suffice unless the step's rank grows
 

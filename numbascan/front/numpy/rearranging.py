@@ -15,7 +15,7 @@ from ..variable import Variable, as_variable, at_line, implements, number_as
 from .choices import where
 from .joining import concatenate, part
 from .shape import broadcast_to, expand_dims, ravel, reshape, swapaxes
-from .sizes import NOT_GIVEN, axes_of, axis_of, dim, fixed_int, shape_of, size_of
+from .shape_arguments import NOT_GIVEN, axes_of, axis_of, dim, fixed_int, shape_of, size_of
 
 
 @implements(np.flip)

@@ -18,7 +18,7 @@ from ..ops.algebra import dims_of
 from ..ops.card import Card
 from ..ops.lowering import Elementwise, Generate, View
 from .row_products import RowProduct
-from .step import Kind, fixed_outside
+from .step_dependence import Kind, fixed_outside
 
 
 def recurrent(spec: LoopSpec) -> list[State | Carry]:

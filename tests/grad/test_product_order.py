@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import numbascan as ns
-from numbascan.grad.chains import _cost, in_cheap_order
+from numbascan.grad.product_order import _cost, in_cheap_order
 from numbascan.ir.graph import Graph, toposort
 from numbascan.ir.node import Node, new_input
 from numbascan.ops.algebra import add, call, neg

@@ -28,7 +28,7 @@ from ...ops.random import (
 )
 from ...ops.runtime_attributes import sized
 from ..numpy.shape import broadcast_sizes, broadcast_to, reshape
-from ..numpy.sizes import count_of, sizes_of, value_of
+from ..numpy.shape_arguments import count_of, sizes_of, value_of
 from ..shared import SharedVariable, shared, shared_of
 from ..tracing import is_tracing
 from ..variable import Variable, as_variable, at_line, op

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...ops.card import at_line
+from ..ops.card import at_line
 
 _ORDER_STATISTIC = "np.sort and a fixed position, as np.sort(x)[k]"
 _COUNTS = "nt.inc_subtensor(nt.zeros(n_bins)[k], 1), with k from np.searchsorted(edges, x)"

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from ..shared import SharedVariable
-from .spaces import CONTAINERS, MAPPINGS, PARTS, Space, content, items, slots_of, space_of
+from .namespaces import CONTAINERS, MAPPINGS, PARTS, Space, content, items, slots_of, space_of
 
 _LIBRARIES = ("numpy", "scipy", "numba", "numbascan", "builtins", "math", "cmath", "operator", "functools", "itertools")
 _QUIET = {*_LIBRARIES, "_operator", "_thread", "abc", "collections", "contextvars", "enum", "random", "reprlib", "time", "types", "typing"}
