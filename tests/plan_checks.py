@@ -19,7 +19,6 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from numbascan.plan.storage.states.save_mem import may_end_early, split_row_reads
 
 from numbascan.emit.cpu import RESERVED, beginnings, module_text
 from numbascan.ir.graph import Graph
@@ -32,7 +31,8 @@ from numbascan.ops.runtime_attributes import sized
 from numbascan.oracle.finite import finite_run
 from numbascan.oracle.interpret import interpret
 from numbascan.plan.plan import Plan, Watch, plan
-from numbascan.plan.storage.states import placement as place
+from numbascan.plan.storage import placement as place
+from numbascan.plan.storage.save_mem import may_end_early, split_row_reads
 
 MOST_PASSES = 5_000  # of the loops of a function: what takes more is left out
 TOLERANCE = {"float32": 2e-4, "complex64": 2e-4}  # of the largest number of a result
