@@ -26,8 +26,7 @@ from .front.derivatives.verify_grad import verify_grad
 from .front.function import Function, function
 from .front.positional_view import ScanArgs
 from .front.scan.returns import until
-from .front.scan.scan import scan
-from .front.scan.scan_function import ScanFunction
+from .front.scan.scan import ScanFunction, scan
 from .front.scan.variants import filter, foldl, foldr, map, reduce, scan_checkpoints
 from .front.shared import SharedVariable, shared
 from .front.show import draw, show

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .front.scan.scan_function import ScanFunction
+    from .front.scan.scan import ScanFunction
 
 
 class CommandError(Exception):
@@ -73,7 +73,7 @@ def _show(options: argparse.Namespace) -> None:
 
 def _shown(found: Any, options: argparse.Namespace) -> str:
     from .front.function import function
-    from .front.scan.scan_function import ScanFunction as Scan
+    from .front.scan.scan import ScanFunction as Scan
     from .front.show import show
     from .front.variable import Variable
     from .ir.graph import free_inputs

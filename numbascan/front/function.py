@@ -20,7 +20,7 @@ from ..ops.algebra import dims_of
 from ..ops.dims import known_type
 from ..ops.of_shape import of_shape
 from ..types import TensorType
-from .arguments import fit
+from .conversion import fit
 from .graph_mode import mode_of
 from .runner import Runner, assembled
 from .shared import SharedVariable, shared_of

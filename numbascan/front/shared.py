@@ -12,7 +12,7 @@ import numpy as np
 
 from ..ir.node import INPUT, Node, make
 from ..types import TensorType, dtype_name
-from .arguments import fit
+from .conversion import fit
 from .variable import Variable, refuse_other_arrays
 
 _naming = threading.RLock()  # not a container's own lock, which may be held by a run as long as it takes

@@ -1,21 +1,28 @@
-"""The arguments of scan, read: what is a sequence, an initial value, a tap; nests taken apart into leaves.
+"""What scan was given, read: sequences, initial values and taps as nests taken apart into leaves; keywords as Options.
 
-One pass, on every call: so it does little, and what it gives is the key under which compiled code is found again.
+Arguments are read in one pass, on every call: so it does little, and what it gives is the key under which compiled code is found again.
+Keywords are read once for each set of them.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
+from ...checkpoint import Checkpoint
+from ...modes import Mode, as_mode
 from ...types import TensorType
 from ..conversion import as_argument, is_number_list
 from ..specialisation import LARGEST_FIXED, quick_key, small_type
 from ..tree import LEAF, NONE, Structure, flatten, is_named_tuple, n_leaves
 from ..variable import Variable
+
+ARGUMENTS = ("sequences", "outputs_info", "non_sequences", "n_steps")
 
 Taps = tuple[int, ...]
 SeqKey = tuple[Structure, Taps]
@@ -24,7 +31,7 @@ OutKey = tuple[Structure | None, Taps, bool]  # structure, taps, whether the ini
 _LATEST: Taps = (-1,)
 _HERE: Taps = (0,)
 _NOT_RECURRENT: OutKey = (None, (), False)
-_KINDS = frozenset("?bhilqBHILQfdFD")  # dtype characters that need no conversion where the array is native and contiguous
+_PLAIN_DTYPES = frozenset("?bhilqBHILQfdFD")  # dtype characters that need no conversion where the array is native and contiguous
 
 
 class Arguments:
@@ -52,7 +59,7 @@ class Arguments:
         leaves = self.leaves
         for k, leaf in enumerate(leaves):
             kind = type(leaf)
-            if kind is float or (kind is np.ndarray and leaf.dtype.char in _KINDS and leaf.dtype.isnative and _is_plain(leaf.flags)):
+            if kind is float or (kind is np.ndarray and leaf.dtype.char in _PLAIN_DTYPES and leaf.dtype.isnative and _is_plain(leaf.flags)):
                 continue
             leaves[k] = as_argument(leaf, f"scan {name!r}: {self.label(k)}")
 
@@ -65,7 +72,7 @@ class Arguments:
 
     def label(self, leaf: int) -> str:
         """How messages call a leaf: by its list and place, as `sequences[0]`."""
-        counted = 0
+        end = 0
         groups = (
             ("sequences", [tree for tree, _ in self.seqs]),
             ("outputs_info", [tree or NONE for tree, _, _ in self.outs or ()]),
@@ -73,10 +80,14 @@ class Arguments:
         )
         for group, trees in groups:
             for k, tree in enumerate(trees):
-                counted += n_leaves(tree)
-                if leaf < counted:
+                end += n_leaves(tree)
+                if leaf < end:
                     return f"{group}[{k}]"
         return "an argument"
+
+    def values(self, n_steps: int | None) -> list[Any]:
+        """What compiled code takes."""
+        return self.leaves if n_steps is None else [n_steps, *self.leaves]
 
     def quick_key(self) -> tuple[Any, ...]:
         """What decides the types of the leaves, as cheaply as possible. The length of a sequence plays no part."""
@@ -174,31 +185,31 @@ def sequence_taps(taps: Any, where: str) -> Taps:
     """The taps of a sequence: ints, each once; 0 alone where none are given."""
     if taps is None:
         return _HERE
-    found = _ints(taps, where)
-    if not found:
+    numbers = _ints(taps, where)
+    if not numbers:
         raise ValueError(f"{where} has taps={taps}; give at least one, as taps=[0]")
-    return found
+    return numbers
 
 
 def output_taps(taps: Any, where: str) -> Taps:
     """The taps of a recurrent output: negative ints, each once; none where `taps` is None."""
     if taps is _LATEST:
         return _LATEST
-    found = () if taps is None else _ints(taps, where)
-    if any(tap >= 0 for tap in found):
-        raise ValueError(f"{where} has taps={list(found)}; an output is only known at earlier steps: give negative taps, as taps=[-1]")
-    return found
+    numbers = () if taps is None else _ints(taps, where)
+    if any(tap >= 0 for tap in numbers):
+        raise ValueError(f"{where} has taps={list(numbers)}; an output is only known at earlier steps: give negative taps, as taps=[-1]")
+    return numbers
 
 
 def _ints(taps: Any, where: str) -> Taps:
-    given = [taps] if isinstance(taps, (int, np.integer)) else list(taps) if isinstance(taps, Iterable) else [taps]
-    for tap in given:
+    listed = list(taps) if isinstance(taps, Iterable) else [taps]
+    for tap in listed:
         if isinstance(tap, (bool, np.bool_)) or not isinstance(tap, (int, np.integer)):
             raise ValueError(f"{where} has taps={taps!r}; give an int or a list of ints")
-    found = tuple(map(int, given))
-    if len(set(found)) != len(found):
-        raise ValueError(f"{where} has duplicate taps {list(found)}; give each tap once")
-    return found
+    numbers = tuple(map(int, listed))
+    if len(set(numbers)) != len(numbers):
+        raise ValueError(f"{where} has duplicate taps {list(numbers)}; give each tap once")
+    return numbers
 
 
 def read_n_steps(value: Any, arguments: Arguments, name: str) -> int | Variable | None:
@@ -225,3 +236,109 @@ def read_n_steps(value: Any, arguments: Arguments, name: str) -> int | Variable 
     if value < 0:
         raise ValueError(f"{where}; it must be 0 or more (go_backwards=True reads sequences from the end)")
     return int(value)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run a scan and what to keep of it. `in_graph`: the loop becomes part of a larger graph and notes its mode there."""
+
+    truncate_gradient: int = -1
+    go_backwards: bool = False
+    mode: Mode | None = None
+    name: str = "scan"
+    profile: bool | str = False
+    allow_gc: bool | None = None
+    strict: bool = False
+    return_list: bool = False
+    return_updates: bool = True
+    keep_last: int | None = None
+    save_every: int = 1
+    checkpoint: Any = None
+    in_graph: bool = False
+
+    def notes(self) -> tuple[tuple[str, object], ...]:
+        """What later stages are to know of the loop, as far as it is not the default."""
+        notes = [("checkpoint", self.checkpoint)] if self.checkpoint is not None else []
+        if self.mode is not None and self.in_graph:
+            notes.append(("mode", self.mode))
+        return tuple(notes)
+
+    def trace_mode(self) -> Mode | None:
+        """The mode in which the step will run; None where that is for the graph around it to say."""
+        return self.mode if self.in_graph else self.mode or Mode()
+
+    def for_graph(self) -> Options:
+        return replace(self, in_graph=True)
+
+
+KEYWORDS = tuple(field.name for field in fields(Options) if field.name != "in_graph")
+
+
+def make_options(fn: Callable[..., Any], given: dict[str, Any]) -> Options:
+    """The options that keywords mean. TypeError for an unknown keyword, ValueError for a value that none of them takes."""
+    unknown = [key for key in given if key not in KEYWORDS]
+    if unknown:
+        raise TypeError(f"scan got an unexpected keyword argument {unknown[0]!r}; it takes {', '.join((*ARGUMENTS, *KEYWORDS))}")
+    values = dict(given)
+    name = values["name"] = step_name(fn) if values.get("name") is None else str(values["name"])
+    where = f"scan {name!r}"
+    values["mode"] = None if values.get("mode") is None else _mode(values["mode"], where)
+    values["truncate_gradient"] = _truncate(values.get("truncate_gradient", -1), where)
+    values["keep_last"], values["save_every"] = _kept_rows(values.get("keep_last"), values.get("save_every", 1), where)
+    values["checkpoint"] = _checkpoint(values.get("checkpoint"), where)
+    for key in ("go_backwards", "strict", "return_list", "return_updates"):
+        if key in values:
+            values[key] = bool(values[key])
+    return Options(**values)
+
+
+def _mode(value: Any, where: str) -> Mode:
+    try:
+        return as_mode(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{where}: {error}") from None
+
+
+def step_name(fn: Callable[..., Any]) -> str:
+    """The name of a scan that was given none: that of its step, where it has one."""
+    name = getattr(getattr(fn, "func", fn), "__name__", "scan")
+    return name if name.isidentifier() else "scan"
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)) and int(value) >= 1
+
+
+def _truncate(value: Any, where: str) -> int:
+    if value is None or value == -1:
+        return -1
+    if not _is_count(value):
+        raise ValueError(f"{where}: truncate_gradient is {value!r}; give the number of steps to go back, or -1 for all")
+    return int(value)
+
+
+def _kept_rows(keep_last: Any, save_every: Any, where: str) -> tuple[int | None, int]:
+    if keep_last is not None and not _is_count(keep_last):
+        raise ValueError(f"{where}: keep_last is {keep_last!r}; give an int of 1 or more")
+    if not _is_count(save_every):
+        raise ValueError(f"{where}: save_every is {save_every!r}; give an int of 1 or more")
+    if keep_last is not None and save_every != 1:
+        raise ValueError(f"{where}: keep_last={keep_last} and save_every={save_every} exclude each other; give one")
+    return None if keep_last is None else int(keep_last), int(save_every)
+
+
+def _checkpoint(value: Any, where: str) -> Any:
+    if value is None or isinstance(value, Checkpoint):
+        return value
+    if isinstance(value, str) and value == "auto":
+        return Checkpoint(_half_of_free_memory())
+    if not _is_count(value):
+        raise ValueError(f"{where}: checkpoint is {value!r}; give None, an int of 1 or more, 'auto', or ns.Checkpoint(memory=...)")
+    return int(value)
+
+
+def _half_of_free_memory() -> int:
+    """In bytes, as a power of two: the code that is generated must not change with every reading."""
+    pages = os.sysconf("SC_AVPHYS_PAGES") if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names else 2**18
+    free = pages * (os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096)
+    return 1 << max((free // 2).bit_length() - 1, 20)

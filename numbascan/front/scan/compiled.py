@@ -1,25 +1,27 @@
-"""A scan compiled for one kind of argument, and what it takes and gives: results as nests, `out=` arrays, shared variables."""
+"""A step compiled, once for each kind of argument: what compiled code takes and gives, and how a call finds it."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...errors import MissingInputError
+from ...compile import key_of, remember
+from ...errors import MissingInputError, TracerBoolError, TracerError
 from ...ir.graph import Graph, close, free_inputs
 from ...ir.node import CONSTANT, Node, new_input
 from ...modes import Mode
 from ...types import TensorType, show_shape
 from ..runner import Runner, as_captured, assembled
 from ..shared import shared_of
+from ..specialisation import Kinds
 from ..tree import Structure, alike, describe, flatten, paths, unflatten
 from ..variable import Variable
-from .arguments import Arguments
+from .arguments import Arguments, Options
 from .loop import LoopMaker, Results
-from .options import Options
 from .trace import StepTracer
 
 _STEPS = TensorType("int64")
@@ -160,3 +162,84 @@ def missing_values(compiled: CompiledScan, name: str) -> MissingInputError:
     """The error for a step that uses variables whose values nobody gave."""
     names = ", ".join(node.name or str(node.type) for node in compiled.symbolic)
     return MissingInputError(f"scan {name!r}: the step uses {names}, which has no value here; compile the result with ns.function")
+
+
+class CompiledScans:
+    """The compiled kinds of one step. It does not hold the step itself, so that a step that nobody holds can go."""
+
+    def __init__(self) -> None:
+        self.latest: CompiledScan | None = None  # for those who look at it; calls go by keys alone
+        self._quick: dict[Any, CompiledScan] = {}
+        self._compiled: dict[Any, CompiledScan] = {}
+        self._kinds = Kinds()
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self._compiled)
+
+    def find(self, fn: Callable[..., Any], arguments: Arguments, has_n_steps: bool, options: Options) -> CompiledScan:
+        """The compiled kind for these arguments; traced now if there is none, or if what the step read from outside has changed."""
+        key = options, has_n_steps, arguments.key, arguments.quick_key()
+        compiled = self._quick.get(key)
+        if compiled is None or not compiled.is_current():
+            with self._lock:
+                compiled = self._quick[key] = self._compile(fn, arguments, has_n_steps, options)
+        self.latest = compiled
+        return compiled
+
+    def _compile(self, fn: Callable[..., Any], arguments: Arguments, has_n_steps: bool, options: Options) -> CompiledScan:
+        structure, small = (options, has_n_steps, arguments.key), arguments.types()
+        fitted = self._kinds.types(structure, small)
+        before = self._compiled.get((structure, fitted))
+        if before is not None and before.is_current():
+            return before
+        try:
+            compiled = CompiledScan(fn, arguments, fitted, has_n_steps, options)
+        except TracerBoolError:
+            raise
+        except TracerError:  # something that needs a fixed length, such as a Python loop over an array
+            if tuple(small) == fitted:
+                raise
+            fitted = tuple(small)
+            compiled = CompiledScan(fn, arguments, fitted, has_n_steps, options)
+        if before is not None:
+            compiled.take_over(before)
+        self._compiled[structure, fitted] = compiled
+        return compiled
+
+
+# the short way of a call ----------------------------------------------------------------------------------------------
+
+_LISTS = (list, tuple)
+
+
+def quick_call(sequences: Any, outputs_info: Any, non_sequences: Any, n_steps: Any) -> tuple[Any, list[Any]] | None:
+    """A key that decides the kind, and the values that compiled code takes, in order; None where the long way must be taken.
+
+    The short way is for arrays and floats that need no conversion, alone or in a flat list: if their kind was seen before they go straight
+    to the compiled code. Everything else takes the long way, through `Arguments`.
+    """
+    if n_steps is not None and (type(n_steps) is not int or not 0 <= n_steps < 2**63):
+        return None
+    # a list of items, where one alone may stand without the list; three times, since a call of a function takes 50 ns
+    rows = sequences if type(sequences) in _LISTS else () if sequences is None else (sequences,)
+    initial = outputs_info if type(outputs_info) in _LISTS else () if outputs_info is None else (outputs_info,)
+    constant = non_sequences if type(non_sequences) in _LISTS else () if non_sequences is None else (non_sequences,)
+    others = [*initial, *constant]
+    kinds = key_of(others, rows)
+    if kinds is None:
+        return None
+    return (n_steps is None, len(rows), len(initial), kinds), [*rows, *others] if n_steps is None else [n_steps, *rows, *others]
+
+
+class QuickTable:
+    """Compiled code by the keys of `quick_call`, and a short key in place of each: a long one takes 0.2 us to look up."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[CompiledScan, object]] = {}
+        self.get = self._known.get
+
+    def add(self, key: Any, compiled: CompiledScan, given: list[Any], prepared: list[Any]) -> None:
+        """Remembers the kind, if its arguments were taken as they stand."""
+        if len(given) == len(prepared) and all(a is b for a, b in zip(given, prepared, strict=True)):
+            remember(self._known, key, (compiled, object()))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import count
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,8 @@ from ..shared import SharedVariable
 from ..tracing import close_over, is_tracing, measured
 from ..tree import Structure
 from ..variable import METHODS, Variable, as_variable, number_as, op
-from .checks import check_carry
+from .arguments import Options
+from .returns import check_carry
 from .trace import Group, TracedStep
 
 Nest = tuple[Structure, list[Variable]]
@@ -41,7 +41,7 @@ class Results:
 class LoopMaker:
     """Makes the loop of a traced step."""
 
-    def __init__(self, step: TracedStep, options: Any) -> None:
+    def __init__(self, step: TracedStep, options: Options) -> None:
         self.step, self.options = step, options
         self.scan = f"scan {options.name!r}"
         self.seqs = tuple(self._seqs())
@@ -103,7 +103,7 @@ class LoopMaker:
     def _draw_reads(self) -> list[Node]:
         return [read for counter in self.step.draws.values() for read in counter.reads]
 
-    def spec(self, n_steps: Node) -> LoopSpec:
+    def ports(self, n_steps: Node) -> LoopSpec:
         """The ports around the step."""
         self.draws = [loop_draws(stream, counter, self.is_immediate) for stream, counter in self.step.draws.items()]
         carried = {shared.node: new_input(shared.type, shared.name) for shared, _ in self.carries}
@@ -138,13 +138,13 @@ class LoopMaker:
 
     # the number of steps --------------------------------------------------------------------------------------------
 
-    def n_steps(self, given: int | Variable | None) -> Node:
-        """n_steps as an int64 scalar: as given, or as many as the shortest sequence has rows for."""
-        if given is None:
+    def n_steps(self, steps: int | Variable | None) -> Node:
+        """n_steps as an int64 scalar: as the caller gave it, or as many as the shortest sequence has rows for."""
+        if steps is None:
             return self._usable_length()
-        if isinstance(given, Variable):
-            return METHODS["astype"](given, "int64").node if given.type.dtype != "int64" else given.node
-        return constant(given, "int64")
+        if isinstance(steps, Variable):
+            return METHODS["astype"](steps, "int64").node if steps.type.dtype != "int64" else steps.node
+        return constant(steps, "int64")
 
     def _usable_length(self) -> Node:
         rows = [(Variable(seq.outer).shape[0], seq.span) for seq in self.seqs]
@@ -172,7 +172,7 @@ class LoopMaker:
     def loop(self, n_steps: Node) -> Results:
         """The results as outputs of a loop."""
         self._check_lengths(n_steps)
-        spec = self.spec(n_steps)
+        spec = self.ports(n_steps)
         node = scan_node(settled(spec))
         node.origin = node.origin or user_line()
         results = iter(outputs_of(node))
@@ -195,7 +195,7 @@ class LoopMaker:
     def one_step(self) -> Results:
         """The results of a single step, without a loop."""
         first: dict[Node, Node] = {}
-        spec = self.spec(constant(1, "int64"))
+        spec = self.ports(constant(1, "int64"))
         for seq in self.seqs:
             rows = op(AT_LEAST_ROWS, Variable(seq.outer), needed=1 + seq.span, message=short_sequence(spec, seq))
             first.update((read, rows[seq.before + tap].node) for tap, read in zip(seq.taps, seq.reads, strict=True))

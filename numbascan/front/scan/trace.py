@@ -17,9 +17,8 @@ from ..random.draw_scopes import Counter, DrawGuards, step_draws
 from ..tracing import TraceResult, describe, in_mode, in_step, trace
 from ..tree import Structure, n_leaves, paths, unflatten
 from ..variable import Variable, as_variable, number_as
-from .arguments import Arguments, Taps
-from .checks import check_initial_axis, check_number, check_state
-from .returns import Returned, parse_returned
+from .arguments import Arguments, Options, Taps
+from .returns import Returned, check_number, check_state, parse_returned
 
 if TYPE_CHECKING:
     from ..random.base_stream import Stream
@@ -67,7 +66,7 @@ class TracedStep:
 class StepTracer:
     """Traces a step function on given arguments."""
 
-    def __init__(self, fn: Callable[..., Any], arguments: Arguments, variables: Sequence[Variable], options: Any) -> None:
+    def __init__(self, fn: Callable[..., Any], arguments: Arguments, variables: Sequence[Variable], options: Options) -> None:
         self.fn, self.options = fn, options
         self.scan = f"scan {options.name!r}"
         self.where = f"{self.scan}: the step {describe(fn)}"
@@ -131,10 +130,9 @@ class StepTracer:
                 leaves.append(Leaf(variable.node, variable.type, label, variable if variable.type.weak else None))
                 continue
             depth = -min(taps)
-            check_initial_axis(variable, taps, f"{self.scan}: {label}")
-            rows = (
-                variable if variable.type.shape[0] == depth else variable[:depth]
-            )  # of a longer one the first, as x[:depth], x[depth:] split x
+            _check_initial_axis(variable, taps, f"{self.scan}: {label}")
+            # of a longer one the first rows, as x[:depth], x[depth:] split x
+            rows = variable if variable.type.shape[0] == depth else variable[:depth]
             leaves.append(Leaf(rows.node, row_of(variable.type).strong(), label))
         return Group(structure, taps, has_axis, leaves)
 
@@ -234,3 +232,16 @@ def broadcast(value: Variable, shape: Any) -> Variable:
     """`value` in a shape whose dimensions are ints or traced."""
     result: Any = np.broadcast_to(value, shape)
     return as_variable(result)
+
+
+def _check_initial_axis(variable: Variable, taps: Taps, where: str) -> None:
+    """ValueError unless the initial value has a leading axis that is long enough for the taps, as far as that is known."""
+    depth = -min(taps)
+    if not variable.ndim:
+        raise ValueError(
+            f"{where} with taps {list(taps)} needs an initial value with a leading axis of {depth} rows, oldest first; it is a scalar "
+            f"({variable.type}): write np.full({depth}, x0)"
+        )
+    rows = variable.type.shape[0]
+    if rows is not None and rows < depth:
+        raise ValueError(f"{where}: the initial value has {rows} rows along its leading axis, but taps {list(taps)} need {depth}")

@@ -11,8 +11,7 @@ from ..numpy.creation import arange
 from ..tracing import describe
 from ..tree import flatten, unflatten
 from ..variable import Variable
-from .arguments import Arguments
-from .options import step_name
+from .arguments import Arguments, step_name
 from .scan import scan
 
 
