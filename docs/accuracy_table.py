@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 
-from numbascan.emit.runtime.libmvec import ARITY, REGISTERS, present, vector_names
+from numbascan.emit.inside.vector_forms import ARITY, REGISTERS, present, vector_names
 
 PAGE = Path(__file__).with_name("accuracy.md")
 POINTS = 500_000  # in each domain

@@ -13,7 +13,7 @@ import numpy as np
 from .emit.cache import load
 from .emit.ceilings import ceilings
 from .emit.cpu import FINITE_OR_NOT, RESERVED, beginnings, error_texts, module_text
-from .emit.sizes import Memory, memory_of, steps_of
+from .emit.estimates import Memory, memory_of, steps_of
 from .emit.work import work_of
 from .errors import CudaUnavailableError, ScanTypeError
 from .grad.mit_mots import plain_graphs

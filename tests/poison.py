@@ -15,10 +15,10 @@ BYTE = 0xFF  # of eight: a NaN of every precision; -1 as a signed integer
 
 def fill_memory(patch: pytest.MonkeyPatch) -> None:
     """Code compiled from now on fills its arrays, those on the stack too. Nothing that was compiled before may be loaded."""
-    from numbascan.emit.inside import allocation
-    from numbascan.emit.runtime import memory
+    from numbascan.emit.inside import arrays
+    from numbascan.emit.runtime import intrinsics
 
-    for module in (allocation, memory):
+    for module in (arrays, intrinsics):
         patch.setattr(module, "populate_array", _filling(module.populate_array))
 
 

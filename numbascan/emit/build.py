@@ -45,7 +45,7 @@ def imported(path: Path, name: str) -> Any:
 
 def _shortcuts() -> tuple[Callable[[], Any], ...]:
     """Changes of Numba while it compiles a kernel, for versions whose inside is known."""
-    from .inside.allocation import short_np_empty
+    from .inside.arrays import short_np_empty
 
     load_declarations()
     binding.add_symbol(NDARRAY, id(np.ndarray))

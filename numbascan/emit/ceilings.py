@@ -30,7 +30,7 @@ def triad(a, b, c, s):
 
 CHAINS = f"""import numpy as np
 from numba import njit, types
-from numbascan.emit.runtime.memory import small_array
+from numbascan.emit.runtime.intrinsics import small_array
 
 
 @njit((types.int64, types.float64, types.float64), cache=True, nogil=True, fastmath={{"contract"}})

@@ -9,15 +9,12 @@ from dataclasses import replace
 from ..ir.loops import Argument, Call, Fail, Function, walk
 from ..ir.names import WORD
 from .in_lanes import with_lanes
-from .names import MEMORY, RANDOM, ROUTINES, SCALARS, SPECIAL, THREADS, VECMATH, WRAPPING
+from .names import INTRINSICS, RANDOM, ROUTINES, SCALARS, SPECIAL, VECMATH
+from .outlining import OutlinedLoop, outlined_loops
 from .text import statements
-from .thread_ranges import Part, parts_of
 
-HELPERS = {
-    **{"memory": MEMORY, "random": RANDOM, "scalars": SCALARS, "special": SPECIAL, "threads": THREADS, "vecmath": VECMATH},
-    "wrapping": WRAPPING,
-}
-"""Modules of this folder, and what the text uses of them."""
+HELPERS = {"intrinsics": INTRINSICS, "random": RANDOM, "scalars": SCALARS, "special": SPECIAL, "vecmath": VECMATH}
+"""Modules of `runtime/`, and what the text uses of them."""
 RESERVED = (*(name for names in HELPERS.values() for name in names), *ROUTINES, "njit", "types", "first", "last")
 """What the text uses besides Python's names."""
 FINITE_OR_NOT = '{"afn", "arcp", "contract", "nsz", "reassoc"}'
@@ -35,9 +32,9 @@ def module_text(function: Function, fastmath: str = "", threads: int | None = No
     messages = _named_messages(function)
     function = replace(function, body=with_lanes(function.body))
     options = ['error_model="numpy"', "nogil=True", *([f"fastmath={fastmath}"] if fastmath else [])]
-    parts = parts_of(function, ", ".join(options))  # for one thread, too: the same machine code gives the same bits
-    body = "\n".join(_body(function, parts, messages, threads or 0))
-    functions = [line for part in parts for line in (*part.function(messages), "", "")]
+    outlined = outlined_loops(function, ", ".join(options))  # for one thread, too: the same machine code gives the same bits
+    body = "\n".join(_body(function, outlined, messages, threads or 0))
+    functions = [line for loop in outlined for line in (*loop.function(messages), "", "")]
     types = [_type_name(argument) for argument in function.arguments]
     signature = f"({types[0]},)" if len(types) == 1 else f"({', '.join(types)})"
     lines = [
@@ -57,14 +54,14 @@ def module_text(function: Function, fastmath: str = "", threads: int | None = No
 
 
 def beginnings(name: str) -> tuple[str, ...]:
-    """How names begin that the text makes up: of messages, and of parts of the function `name`."""
+    """How names begin that the text makes up: of messages, and of loops outlined from the function `name`."""
     return "ERROR_", f"{name}_lanes"
 
 
-def _body(function: Function, parts: Sequence[Part], messages: Mapping[str, str], threads: int) -> Iterator[str]:
-    """The lines of the function, calls in the place of its parts."""
-    own = {id(stmt) for part in parts for stmt in part.own}
-    loops = {id(part.loop): part for part in parts}
+def _body(function: Function, outlined: Sequence[OutlinedLoop], messages: Mapping[str, str], threads: int) -> Iterator[str]:
+    """The lines of the function, calls in the place of outlined loops."""
+    own = {id(stmt) for loop in outlined for stmt in loop.own}
+    loops = {id(loop.loop): loop for loop in outlined}
     for stmt in function.body:
         if id(stmt) in loops:
             yield from loops[id(stmt)].call(threads)

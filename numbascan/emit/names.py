@@ -33,15 +33,12 @@ VECMATH = (*FUNCTIONS, *map(in_lanes, FUNCTIONS), "add_any_order")
 """In `numbascan.emit.runtime.vecmath`: vectorised in loops that can be."""
 
 WRAPPING = ("wrapping_add", "wrapping_sub", "wrapping_mul")
-"""In `numbascan.emit.runtime.wrapping`."""
+"""Arithmetic of int64 modulo 2**64."""
 
-MEMORY = ("small_array", "lanes")
-"""In `numbascan.emit.runtime.memory`."""
+INTRINSICS = ("small_array", "lanes", "in_threads", *WRAPPING)
+"""In `numbascan.emit.runtime.intrinsics`: what generated code asks of LLVM."""
 
-THREADS = ("in_threads",)
-"""In `numbascan.emit.runtime.threads`."""
-
-ROUTINES = ("draws", "lapack", "linalg", "recurrences", "small", "sorting", "spectral", "triangles")
+ROUTINES = ("draws", "linalg", "recurrences", "small", "sorting", "spectral", "triangles")
 """Modules in `numbascan.emit.runtime.routines`."""
 
 SPECIAL = ("digamma", "polygamma", "erfinv", "betaln")

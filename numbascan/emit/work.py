@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.loops import Alias, Alloc, Apply, Call, Expr, For, Function, If, Index, Let, Load, Stmt, Store, walk
-from .sizes import known_functions
+from .estimates import known_functions
 from .text import expression, filled, statements
 
 ROUTINE, DRAWN = 1000, 30  # operations for which a routine counts, and a number that is drawn

@@ -15,7 +15,7 @@ from numbascan.emit import cache
 
 UNWRITTEN = """import numpy as np
 from numba import njit, types
-from numbascan.emit.runtime.memory import small_array
+from numbascan.emit.runtime.intrinsics import small_array
 
 
 @njit((types.int64,), cache=True)

@@ -20,9 +20,10 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.emit import cache as disk
+from numbascan.emit.inside import vector_forms as libmvec
+from numbascan.emit.inside.vector_forms import ARITY
 from numbascan.emit.names import in_lanes
-from numbascan.emit.runtime import libmvec, vecmath
-from numbascan.emit.runtime.libmvec import ARITY
+from numbascan.emit.runtime import vecmath
 
 DOCS = Path(__file__).parents[2] / "docs"
 DTYPES = ("float64", "float32")

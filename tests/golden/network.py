@@ -1,7 +1,7 @@
 import numpy as np
 from numba import njit, types
+from numbascan.emit.runtime.intrinsics import wrapping_sub
 from numbascan.emit.runtime.vecmath import tanh_in_lanes
-from numbascan.emit.runtime.wrapping import wrapping_sub
 
 float64_2d = types.Array(types.float64, 2, "C", readonly=True)
 float64_1d = types.Array(types.float64, 1, "C", readonly=True)

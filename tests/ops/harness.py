@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 from numbascan.emit.names import RANDOM, SCALARS, SPECIAL, VECMATH, WRAPPING
-from numbascan.emit.runtime import random, scalars, special, vecmath, wrapping
+from numbascan.emit.runtime import intrinsics, random, scalars, special, vecmath
 from numbascan.emit.text import expression
 from numbascan.ir.loops import Apply, Name
 from numbascan.ops.card import CARDS, Card
@@ -87,7 +87,7 @@ class Compiled:
             lines.append(f"        out{k}[i] = v{k}")
         self.text = "\n".join(lines)
         space = {"np": np, "math": math}
-        for module, helpers in ((scalars, SCALARS), (special, SPECIAL), (vecmath, VECMATH), (random, RANDOM), (wrapping, WRAPPING)):
+        for module, helpers in ((scalars, SCALARS), (special, SPECIAL), (vecmath, VECMATH), (random, RANDOM), (intrinsics, WRAPPING)):
             space.update({name: getattr(module, name) for name in helpers})
         exec(self.text, space)
         self.kernel = numba.njit(error_model="numpy")(space["kernel"])

@@ -204,15 +204,15 @@ def test_chains_of_int64_operations_are_numpys(texts):
 
 
 def test_every_operation_that_wraps_has_a_function_of_its_name():
-    from numbascan.emit.runtime import wrapping
+    from numbascan.emit.runtime import intrinsics
 
-    assert all(callable(getattr(wrapping, name)) for name in WRAPPED.values())
+    assert all(callable(getattr(intrinsics, name)) for name in WRAPPED.values())
 
 
 def test_sums_of_int64_are_loops_of_simd():
     from numba import njit, types
 
-    from numbascan.emit.runtime.wrapping import wrapping_add, wrapping_mul
+    from numbascan.emit.runtime.intrinsics import wrapping_add, wrapping_mul
 
     def total(xs, ys):
         result = 0

@@ -13,9 +13,9 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.emit.in_lanes import with_lanes
+from numbascan.emit.inside.vector_forms import ARITY
 from numbascan.emit.names import FUNCTIONS, in_lanes
 from numbascan.emit.runtime import vecmath
-from numbascan.emit.runtime.libmvec import ARITY
 from numbascan.ir.loops import Apply, For, If, Let, Literal, Load, Name, Store, Template, compare
 
 LANES = 140

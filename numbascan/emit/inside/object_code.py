@@ -57,7 +57,7 @@ def platform() -> list[str]:
     import llvmlite
     from llvmlite import binding
 
-    from ..runtime import libmvec
+    from . import vector_forms as libmvec
 
     features = binding.get_host_cpu_features().flatten()
     return [binding.get_host_cpu_name(), features, sys.version, llvmlite.__version__, numba_version(), *sorted(libmvec.present())]

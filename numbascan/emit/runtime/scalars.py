@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .wrapping import wrapping_mul
+from .intrinsics import wrapping_mul
 
 _scalar = njit(error_model="numpy")  # division by zero gives what IEEE arithmetic gives
 

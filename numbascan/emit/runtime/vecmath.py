@@ -21,8 +21,8 @@ from llvmlite import ir
 from numba import config, types
 from numba.extending import intrinsic
 
+from ..inside.vector_forms import ARITY, present, vector_names
 from ..names import FUNCTIONS, in_lanes
-from .libmvec import ARITY, present, vector_names
 
 present()  # generated code read from the disk imports this module: the symbols it refers to must be there
 

@@ -9,7 +9,7 @@ from numba import njit
 from numba.core import config
 
 from ....ops import draw_methods
-from ..memory import small_array
+from ..intrinsics import small_array
 from ..random import is_outside, normal_inside, normal_outside, normal_pair, philox, tail_of, turned_to
 
 TILE = 64  # words between Philox, which SIMD does not take, and what it takes; they stay in the first cache

@@ -15,7 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from .lapack import PIVOT, gesv, getrf, getri
+from ...inside.lapack import PIVOT, gesv, getrf, getri
 from .small import (
     SMALL,
     column,

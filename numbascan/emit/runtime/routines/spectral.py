@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .lapack import geqrf, heevd, orgqr
+from ...inside.lapack import geqrf, heevd, orgqr
 from .linalg import solve_large
 from .small import SMALL, copy_matrix, copy_transposed, helper, routine, solve_small
 

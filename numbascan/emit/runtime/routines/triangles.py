@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .lapack import potrf
+from ...inside.lapack import potrf
 from .small import SMALL, column, copy_matrix, helper, inner, known_rows, routine
 
 BLOCK = 32  # rows of a triangular system that are solved by loops; the rest is products of matrices

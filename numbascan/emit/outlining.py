@@ -29,14 +29,13 @@ _WORD = re.compile(rf"(?<![\w.]){WORD}")
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some passes of a loop as a function."""
+class OutlinedLoop:
+    """A loop over lanes as a function of a range of lanes."""
 
     name: str
     loop: For
     own: Sequence[Alloc | Alias]
     reads: Sequence[str]
-
     options: str
 
     def function(self, messages: Mapping[str, str]) -> list[str]:
@@ -55,31 +54,31 @@ class Part:
         """The operations in a pass."""
         time = next(stmt for stmt in walk(self.loop.body) if isinstance(stmt, For) and stmt.kind == "time")
         steps = sub(time.stop, time.start)
-        inside = _made(self.loop.body) | {stmt.name for stmt in walk([self.loop]) if isinstance(stmt, For)}
+        inside = _defined_in(self.loop.body) | {stmt.name for stmt in walk([self.loop]) if isinstance(stmt, For)}
         is_known = inside.isdisjoint(name for name, _ in names_in(steps))
         return mul(steps if is_known else OFTEN, max(operations_in(time.body), 1))
 
 
-def parts_of(function: Function, options: str) -> list[Part]:
-    """The loops of a function that are to be shared out; `options`: of the decorator of each."""
-    found: list[Part] = []
+def outlined_loops(function: Function, options: str) -> list[OutlinedLoop]:
+    """The loops of a function whose passes may be shared out to threads; `options`: of the decorator of each."""
+    outlined: list[OutlinedLoop] = []
     for stmt in function.body:
         if isinstance(stmt, For) and stmt.kind == "lanes" and any(isinstance(one, For) and one.kind == "time" for one in walk(stmt.body)):
-            part = _part(function, stmt, f"{function.name}_lanes" + f"_{len(found) + 1}" * bool(found), options)
-            found += [part] if part else []
-    return found
+            one = _outlined(function, stmt, f"{function.name}_lanes" + f"_{len(outlined) + 1}" * bool(outlined), options)
+            outlined += [one] if one else []
+    return outlined
 
 
-def _part(function: Function, loop: For, name: str, options: str) -> Part | None:
+def _outlined(function: Function, loop: For, name: str, options: str) -> OutlinedLoop | None:
     """The loop as a function; None where its passes have more in common than what they read and the arrays they write to."""
     others = [stmt for stmt in function.body if stmt is not loop]
     own = _own(others)
     around = [stmt for stmt in others if stmt not in own]
     changed = {stmt.name for stmt in walk([loop]) if isinstance(stmt, Let) and not stmt.is_new}
-    if changed - _made(loop.body) or _made(loop.body) & set(_words(around)) or not _is_apart(function, loop, own, around):
+    if changed - _defined_in(loop.body) or _defined_in(loop.body) & set(_words(around)) or not _is_apart(function, loop, own, around):
         return None
-    known = _made(around) | {argument.name for argument in function.arguments}
-    return Part(name, loop, own, [word for word in _words([*own, _any_passes(loop)]) if word in known], options)
+    known = _defined_in(around) | {argument.name for argument in function.arguments}
+    return OutlinedLoop(name, loop, own, [word for word in _words([*own, _any_passes(loop)]) if word in known], options)
 
 
 def _own(others: Sequence[Stmt]) -> list[Alloc | Alias]:
@@ -103,8 +102,8 @@ def _is_apart(function: Function, loop: For, own: Sequence[Alloc | Alias], aroun
     is taken to be written where a routine, or a view that does not depend on the pass, has it.
     """
     whole = {argument.name for argument in function.arguments if not argument.is_written}
-    inside = _made(loop.body) | {stmt.name for stmt in own}
-    arrays = _made(around) | {argument.name for argument in function.arguments}
+    inside = _defined_in(loop.body) | {stmt.name for stmt in own}
+    arrays = _defined_in(around) | {argument.name for argument in function.arguments}
     for stmt in walk(function.body[: next(k for k, stmt in enumerate(function.body) if stmt is loop)]):
         if isinstance(stmt, Store):
             whole.add(stmt.array)
@@ -131,7 +130,7 @@ def _any_passes(loop: For) -> For:
     return replace(loop, start=Name("int64", "first"), stop=Name("int64", "last"))
 
 
-def _made(stmts: Sequence[Stmt]) -> set[str]:
+def _defined_in(stmts: Sequence[Stmt]) -> set[str]:
     """The locals that statements make."""
     return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Alloc | Alias) or (isinstance(stmt, Let) and stmt.is_new)}
 
