@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..ir.loops import ACCUMULATE, Apply, Expr, For, If, Index, Let, Load, Stmt, Store, Template, walk
-from .names import FUNCTIONS, in_lanes
+from ..ir.loops import ACCUMULATE, FUNCTION, Apply, Expr, For, If, Index, Let, Load, Stmt, Store, Template, walk
+from .names import in_lanes
 
 SHORT = 128  # passes up to which LLVM may write a loop out: then the loop around it has none inside
 
@@ -68,4 +68,4 @@ def _named(expr: Index) -> Index:
 
 def _same(template: Template) -> Template:
     name, bracket, rest = template.text.partition("(")
-    return replace(template, text=f"{in_lanes(name)}{bracket}{rest}") if name in FUNCTIONS else template
+    return replace(template, text=f"{in_lanes(name)}{bracket}{rest}") if template.cost == FUNCTION else template

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Union
 
+PLAIN, DIVISION, FUNCTION, CALL = "plain", "division", "function", "call"
+"""What an operation costs: an instruction or a few; the divider; a function of libm that has vector forms; any other call."""
+
 ATOM, POWER, UNARY, TIMES, PLUS, SHIFT, BIT_AND, BIT_XOR, BIT_OR, COMPARE, NOT, AND, OR, CHOICE = range(14, 0, -1)
 
 
@@ -62,12 +65,14 @@ class Template:
     """Text with numbered places, how tightly it binds, and how tightly each place must.
 
     `wraps`: of int64 it is modulo 2**64, as values are; index arithmetic, which never leaves the range, is spared what that costs.
+    `cost`: one of PLAIN, DIVISION, FUNCTION, CALL.
     """
 
     text: str
     level: int = ATOM
     places: tuple[int, ...] | None = None
     wraps: bool = False
+    cost: str = PLAIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 
-from ..ir.loops import Template
+from ..ir.loops import CALL, Template
 from ..types import TensorType
 from .card import Card, register
 from .lowering import Elementwise
@@ -125,7 +125,7 @@ def _number(name: str, evaluate: Callable[..., int], samples: list[tuple[int, ..
             name,
             lambda *numbers: np.int64(evaluate(*map(int, numbers))),
             lambda *types: TensorType("int64"),
-            Elementwise(lambda *types: ("int64",) * (arity + 1), lambda *loop: Template(text)),
+            Elementwise(lambda *types: ("int64",) * (arity + 1), lambda *loop: Template(text, cost=CALL)),
             samples=lambda: [(tuple(map(np.int64, numbers)), {}) for numbers in samples],
             no_gradient="a number of steps is an integer",
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import AND, BIT_AND, BIT_OR, BIT_XOR, CHOICE, COMPARE, NOT, OR, UNARY, Template
+from ..ir.loops import AND, BIT_AND, BIT_OR, BIT_XOR, CHOICE, COMPARE, NOT, OR, PLAIN, UNARY, Template
 from ..ir.node import Node, constant
 from ..types import TensorType, dtype_name
 from .algebra import broadcast_to, dims_of, sub, where
@@ -60,7 +60,7 @@ def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, for_bool: Te
         first = where(op("equal", x, y), half, where(is_first, one, zero))
         return first, sub(1, first)
 
-    code = by_kind(b=for_bool, iu=call(f"{for_int}({{0}}, {{1}})"), fc=call(f"np.{name}({{0}}, {{1}})"))
+    code = by_kind(b=for_bool, iu=call(f"{for_int}({{0}}, {{1}})", PLAIN), fc=call(f"np.{name}({{0}}, {{1}})"))
     return elementwise(name, ufunc, code, partials=partials)
 
 
@@ -86,9 +86,9 @@ INVERT = _bits("invert", np.invert, by_kind(b=prefix("not ", NOT), iu=prefix("~"
 LEFT_SHIFT = _bits("left_shift", np.left_shift, call("left_shift({0}, {1})"), samples=integers((-90, 120), (1, 5)))
 RIGHT_SHIFT = _bits("right_shift", np.right_shift, call("right_shift({0}, {1})"), samples=integers((-90, 120), (1, 5)))
 
-ISNAN = _truth("isnan", np.isnan, by_kind(biu=call("False"), f=call("math.isnan({0})"), c=call("np.isnan({0})")))
-ISINF = _truth("isinf", np.isinf, by_kind(biu=call("False"), f=call("math.isinf({0})"), c=call("np.isinf({0})")))
-ISFINITE = _truth("isfinite", np.isfinite, by_kind(biu=call("True"), f=call("math.isfinite({0})"), c=call("np.isfinite({0})")))
+ISNAN = _truth("isnan", np.isnan, by_kind(biu=Template("False"), f=call("math.isnan({0})"), c=call("np.isnan({0})")))
+ISINF = _truth("isinf", np.isinf, by_kind(biu=Template("False"), f=call("math.isinf({0})"), c=call("np.isinf({0})")))
+ISFINITE = _truth("isfinite", np.isfinite, by_kind(biu=Template("True"), f=call("math.isfinite({0})"), c=call("np.isfinite({0})")))
 SIGNBIT = _truth("signbit", np.signbit, Template("math.copysign(1.0, {0}) < 0.0", COMPARE, (CHOICE,)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import ATOM, Template
+from ..ir.loops import ATOM, CALL, FUNCTION, PLAIN, Template
 from ..ir.node import Node
 from ..types import TensorType
 from .algebra import add, conj, div, mul, neg, square, sub, where
@@ -29,7 +29,7 @@ def _function(
     *keys: Callable[..., Any],
 ) -> Card:
     """The card of a function of one operand, and its slope. `complex_` names the text for complex operands, default: there is none."""
-    texts = {"f": call(f"{real}({{0}})"), "c": call(f"{complex_}({{0}})")}
+    texts = {"f": call(f"{real}({{0}})", CALL if "." in real else FUNCTION), "c": call(f"{complex_}({{0}})")}
     return elementwise(ufunc.__name__, ufunc, texts, *keys, domains=(domain,), partials=lambda out, x: (slope(out, x),))
 
 
@@ -96,7 +96,9 @@ def _arctan2_partials(out: Node, y: Node, x: Node) -> tuple[Node, Node]:
     return div(div(x, r), r), neg(div(div(y, r), r))
 
 
-ARCTAN2 = elementwise("arctan2", np.arctan2, call("atan2({0}, {1})"), domains=((0.3, 1.9), (-1.7, 2.1)), partials=_arctan2_partials)
+ARCTAN2 = elementwise(
+    "arctan2", np.arctan2, call("atan2({0}, {1})", FUNCTION), domains=((0.3, 1.9), (-1.7, 2.1)), partials=_arctan2_partials
+)
 DEG2RAD = _function(np.deg2rad, lambda out, x: math.pi / 180, "math.radians", "", (-300.0, 400.0), np.radians)
 RAD2DEG = _function(np.rad2deg, lambda out, x: 180 / math.pi, "math.degrees", "", (-1.7, 2.1), np.degrees)
 
@@ -110,13 +112,13 @@ def _share(out: Node, x: Node, y: Node, scale: float = 1) -> Node:
 LOGADDEXP = elementwise(
     "logaddexp",
     np.logaddexp,
-    call("logaddexp({0}, {1})"),
+    call("logaddexp({0}, {1})", FUNCTION),
     partials=lambda out, x, y: (_share(out, x, y), _share(out, y, x)),
 )
 LOGADDEXP2 = elementwise(
     "logaddexp2",
     np.logaddexp2,
-    call("logaddexp2({0}, {1})"),
+    call("logaddexp2({0}, {1})", FUNCTION),
     partials=lambda out, x, y: (_share(out, x, y, LN2), _share(out, y, x, LN2)),
 )
 
@@ -127,10 +129,10 @@ def _rounding(ufunc: np.ufunc, code: Code, *keys: Callable[..., Any]) -> Card:
 
 
 # Not math.floor and its like: those give integers in Numba, wrong beyond 2**63.
-FLOOR = _rounding(np.floor, by_kind(biu=IDENTITY, f=call("np.floor({0})")))
-CEIL = _rounding(np.ceil, by_kind(biu=IDENTITY, f=call("np.ceil({0})")))
-TRUNC = _rounding(np.trunc, by_kind(biu=IDENTITY, f=call("np.trunc({0})")), np.fix)
-RINT = _rounding(np.rint, call("np.rint({0})"))
+FLOOR = _rounding(np.floor, by_kind(biu=IDENTITY, f=call("np.floor({0})", PLAIN)))
+CEIL = _rounding(np.ceil, by_kind(biu=IDENTITY, f=call("np.ceil({0})", PLAIN)))
+TRUNC = _rounding(np.trunc, by_kind(biu=IDENTITY, f=call("np.trunc({0})", PLAIN)), np.fix)
+RINT = _rounding(np.rint, call("np.rint({0})", PLAIN))
 
 
 # dtypes -------------------------------------------------------------------------------------------------------------
@@ -186,7 +188,9 @@ def _complex(re: Any, im: Any) -> Any:
     return z
 
 
-_IMAG_OF_REAL = by_kind(b=call("False"), iu=call("0"), uint64=call("np.uint64(0)"), float32=call("np.float32(0.0)"), f=call("0.0"))
+_IMAG_OF_REAL = by_kind(
+    b=Template("False"), iu=Template("0"), uint64=Template("np.uint64(0)"), float32=Template("np.float32(0.0)"), f=Template("0.0")
+)
 
 _part_samples = points((-1.7, 2.1), with_complex=True)
 # Re(w * dz) with dz = dx + i dy gives dx the real part of w, dy that of i w; the driver takes the real parts.

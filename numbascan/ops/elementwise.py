@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import AND, ATOM, OR, PLUS, POWER, TIMES, UNARY, Template
+from ..ir.loops import AND, ATOM, CALL, DIVISION, FUNCTION, OR, PLAIN, PLUS, POWER, TIMES, UNARY, Template
 from ..ir.node import Node, constant_value
 from ..types import TensorType, broadcast_shapes, dtype_name
 from .algebra import call as op
@@ -63,14 +63,14 @@ def undefined(name: str, types: tuple[TensorType, ...], reason: str) -> TypeErro
 IDENTITY = Template("{0}", ATOM, (ATOM,))
 
 
-def call(text: str) -> Template:
-    """A call: `call("exp({0})")` binds as an atom and takes anything."""
-    return Template(text)
+def call(text: str, cost: str = CALL) -> Template:
+    """A call: `call("exp({0})", FUNCTION)` binds as an atom and takes anything."""
+    return Template(text, cost=cost)
 
 
-def infix(sign: str, level: int, wraps: bool = False) -> Template:
+def infix(sign: str, level: int, wraps: bool = False, cost: str = PLAIN) -> Template:
     """A left-associative operator: the right operand must bind more tightly, rounding does not associate."""
-    return Template(f"{{0}} {sign} {{1}}", level, (level, level + 1), wraps)
+    return Template(f"{{0}} {sign} {{1}}", level, (level, level + 1), wraps, cost)
 
 
 def prefix(sign: str, level: int) -> Template:
@@ -211,7 +211,7 @@ MUL = elementwise(
 DIV = elementwise(
     "true_divide",
     np.true_divide,
-    by_kind(f=infix("/", TIMES), c=call("complex_divide({0}, {1})")),
+    by_kind(f=infix("/", TIMES, cost=DIVISION), c=call("complex_divide({0}, {1})")),
     np.divide,
     domains=((-1.7, 2.1), (0.4, 1.9)),
     # one division: a loop backwards does not have `out`
@@ -255,7 +255,7 @@ POW = elementwise(
     np.power,
     by_kind(
         iu=call("int_power({0}, {1})"),  # a negative exponent raises ValueError, as in NumPy
-        f=call("pow({0}, {1})"),
+        f=call("pow({0}, {1})", FUNCTION),
         c=call("complex_power({0}, {1})"),
     ),
     domains=((0.4, 2.3), (-1.3, 2.6)),
@@ -290,7 +290,9 @@ FMOD = elementwise(
     partials=_remainder_partials,
 )
 NEG = elementwise("negative", np.negative, prefix("-", UNARY), partials=lambda out, x: (-1,))
-ABS = elementwise("absolute", np.absolute, by_kind(bu=IDENTITY, ifc=call("abs({0})")), partials=lambda out, x: (conj(op("sign", x)),))
+ABS = elementwise(
+    "absolute", np.absolute, by_kind(bu=IDENTITY, ifc=call("abs({0})", PLAIN)), partials=lambda out, x: (conj(op("sign", x)),)
+)
 NUMBER = register(
     Card(
         "python_number",
@@ -334,11 +336,11 @@ SQUARE = elementwise(
 SQRT = elementwise(
     "sqrt",
     np.sqrt,
-    by_kind(f=call("math.sqrt({0})"), c=call("complex_sqrt({0})")),
+    by_kind(f=call("math.sqrt({0})", DIVISION), c=call("complex_sqrt({0})")),
     domains=((0.2, 3.1),),
     partials=lambda out, x: (div(0.5, out),),
 )
-CBRT = elementwise("cbrt", np.cbrt, call("cbrt({0})"), domains=((0.2, 3.1),), partials=lambda out, x: (div(1 / 3, square(out)),))
+CBRT = elementwise("cbrt", np.cbrt, call("cbrt({0})", FUNCTION), domains=((0.2, 3.1),), partials=lambda out, x: (div(1 / 3, square(out)),))
 
 
 def _reciprocal(x: Any) -> Any:
@@ -354,8 +356,8 @@ RECIPROCAL = loop_card(
     ufunc_loop(np.reciprocal),
     by_kind(
         iu=call("int_reciprocal({0})"),
-        float32=Template("np.float32(1.0) / {0}", TIMES, (UNARY,)),
-        f=Template("1.0 / {0}", TIMES, (UNARY,)),
+        float32=Template("np.float32(1.0) / {0}", TIMES, (UNARY,), cost=DIVISION),
+        f=Template("1.0 / {0}", TIMES, (UNARY,), cost=DIVISION),
         c=call("complex_reciprocal({0})"),
     ),
     np.reciprocal,
@@ -365,12 +367,15 @@ RECIPROCAL = loop_card(
 HYPOT = elementwise(
     "hypot",
     np.hypot,
-    call("hypot({0}, {1})"),
+    call("hypot({0}, {1})", FUNCTION),
     domains=((-1.7, 2.1), (0.3, 1.9)),
     partials=lambda out, x, y: (div(x, out), div(y, out)),
 )
 COPYSIGN = elementwise(
-    "copysign", np.copysign, call("math.copysign({0}, {1})"), partials=lambda out, x, y: (mul(op("sign", x), op("copysign", 1.0, y)), 0)
+    "copysign",
+    np.copysign,
+    call("math.copysign({0}, {1})", PLAIN),
+    partials=lambda out, x, y: (mul(op("sign", x), op("copysign", 1.0, y)), 0),
 )
 HEAVISIDE = elementwise(
     "heaviside", np.heaviside, call("heaviside({0}, {1})"), partials=lambda out, x, middle: (0, Gate(op("equal", x, 0)))

@@ -12,7 +12,7 @@ from functools import reduce
 from math import inf
 from typing import Any
 
-from ..ir.loops import PLUS, TIMES, UNARY, Apply, Expr, Literal, Name, Template, both, choice, compare, either
+from ..ir.loops import DIVISION, PLUS, TIMES, UNARY, Apply, Expr, Literal, Name, Template, both, choice, compare, either
 from .elementary import EXP, LOG
 from .elementwise import ABS, SQRT
 from .lowering import Column, Elements, Elementwise, Matrix, Steps, Written
@@ -22,7 +22,7 @@ ROWS = 3  # of 4 the routines run faster: an inverse in 49 ns, not 64
 SUB = Template("{0} - {1}", PLUS, (PLUS, TIMES))
 ADD = Template("{0} + {1}", PLUS, (PLUS, TIMES))
 MUL = Template("{0} * {1}", TIMES, (TIMES, UNARY))
-DIV = Template("{0} / {1}", TIMES, (TIMES, UNARY))
+DIV = Template("{0} / {1}", TIMES, (TIMES, UNARY), cost=DIVISION)
 
 
 def _of(template: Template, x: Expr, y: Expr) -> Expr:

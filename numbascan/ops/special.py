@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.loops import FUNCTION
 from ..ir.node import Node
 from ..types import TensorType
 from .algebra import add, mul, neg, square, sub
@@ -73,10 +74,10 @@ def _gaussian(factor: float, x: Node) -> Node:
 
 TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
 
-SIGMOID = _special("sigmoid", _scipy("expit"), call("sigmoid({0})"), lambda out, x: (mul(out, sub(1, out)),), (-1.7, 2.1))
-SOFTPLUS = _special("softplus", _softplus, call("softplus({0})"), lambda out, x: (op("sigmoid", x),), (-1.7, 2.1))
-ERF = _special("erf", _scipy("erf"), call("erf({0})"), lambda out, x: (_gaussian(TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
-ERFC = _special("erfc", _scipy("erfc"), call("erfc({0})"), lambda out, x: (_gaussian(-TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
+SIGMOID = _special("sigmoid", _scipy("expit"), call("sigmoid({0})", FUNCTION), lambda out, x: (mul(out, sub(1, out)),), (-1.7, 2.1))
+SOFTPLUS = _special("softplus", _softplus, call("softplus({0})", FUNCTION), lambda out, x: (op("sigmoid", x),), (-1.7, 2.1))
+ERF = _special("erf", _scipy("erf"), call("erf({0})", FUNCTION), lambda out, x: (_gaussian(TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
+ERFC = _special("erfc", _scipy("erfc"), call("erfc({0})", FUNCTION), lambda out, x: (_gaussian(-TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
 ERFINV = _special(
     "erfinv", _scipy("erfinv"), call("erfinv({0})"), lambda out, x: (mul(1 / TWO_BY_ROOT_PI, op("exp", square(out))),), (-0.8, 0.9)
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Apply, Expr, Index, Literal, Template, add, both, choice, compare, mul
+from ..ir.loops import CALL, Apply, Expr, Index, Literal, Template, add, both, choice, compare, mul
 from ..ir.node import Node, constant
 from ..types import TensorType
 from .algebra import broadcast_to, call, concatenate, counted, dims_of, expand, indexed, on_axis, taken, total, where
@@ -53,7 +53,7 @@ def _dims(view: Operands) -> Indices:
 def _passes(view: Operands) -> Sequence[Pass]:
     depth, has_axis, dtype = view.attrs["depth"], view.attrs["has_axis"], view.out.dtype
     steps = view.dims(1)[0]
-    stride = Apply("int64", Template("thinned_stride({0}, {1})"), (steps, _slots(view)[1]))
+    stride = Apply("int64", Template("thinned_stride({0}, {1})", cost=CALL), (steps, _slots(view)[1]))
 
     def element(index: Indices) -> Expr:
         k, i, row = index[0], index[1] if depth > 1 else 0, index[2 if depth > 1 else 1 :]

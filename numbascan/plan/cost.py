@@ -6,12 +6,11 @@ calls of mathematical functions as measured (docs/accuracy.md tells which of the
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from ..ir.loops import ACCUMULATE, Apply, Index, Let, Load, Name, Stmt, Template
+from ..ir.loops import ACCUMULATE, CALL, DIVISION, FUNCTION, PLAIN, Apply, Index, Let, Load, Name, Stmt
 
 BUFFER = 1.0  # cycles for writing and reading one number of a block
 MOVE = 3.0  # cycles for moving one number from the results of a tile of lanes to the row of its lane
@@ -26,73 +25,36 @@ class Cost:
     vector: float
 
 
-PLAIN, DIVISION, FUNCTION, CALL = Cost(3.5, 0.6, 0.2), Cost(13, 5, 1.7), Cost(20, 18, 3.5), Cost(20, 20, 20)
-_CALLED = re.compile(r"(?:(\w+)\.)?(\w+)\(")
-_CHEAP = {"float64", "float32", "int64", "bool", "min", "max", "abs", "fabs", "floor", "ceil", "trunc", "rint", "copysign"}
-_VECTOR = {
-    *(
-        "exp",
-        "expm1",
-        "exp2",
-        "log",
-        "log1p",
-        "log2",
-        "log10",
-        "pow",
-        "power",
-        "sin",
-        "cos",
-        "tan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "cbrt",
-        "hypot",
-    ),
-    *("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "arctan2"),
-    *("erf", "erfc", "sigmoid", "softplus", "logaddexp"),
-}
-
-
-def _cost(template: Template, dtype: str) -> Cost:
-    if "/" in template.text and "//" not in template.text and dtype.startswith("float"):
-        return DIVISION
-    called = _CALLED.match(template.text)
-    if called is None or template is ACCUMULATE or called[2] in _CHEAP:
-        return PLAIN
-    if called[2] == "sqrt":
-        return DIVISION
-    return FUNCTION if called[2] in _VECTOR and dtype.startswith("float") else CALL
+COSTS = {PLAIN: Cost(3.5, 0.6, 0.2), DIVISION: Cost(13, 5, 1.7), FUNCTION: Cost(20, 18, 3.5), CALL: Cost(20, 20, 20)}
 
 
 def scalar_cost(exprs: Iterable[Index]) -> float:
     """Cycles that a core is busy with expressions, one element at a time. The divider works beside the other units; calls wait for all."""
-    used = Counter[Cost]()
+    used = Counter[str]()
     stack = list(exprs)
     while stack:
         expr = stack.pop()
         if isinstance(expr, Apply):
-            used[_cost(expr.template, expr.dtype)] += 1
+            used[expr.template.cost] += 1
             stack += expr.args
         elif isinstance(expr, Load):
             used[PLAIN] += 1
-    busy = {cost: count * cost.scalar for cost, count in used.items()}
+    busy = {kind: count * COSTS[kind].scalar for kind, count in used.items()}
     return max(busy.get(PLAIN, 0.0), busy.get(DIVISION, 0.0)) + busy.get(FUNCTION, 0.0) + busy.get(CALL, 0.0)
 
 
 def vector_cost(expr: Index) -> float:
     """Cycles per element in a SIMD pass."""
     if isinstance(expr, Apply):
-        return _cost(expr.template, expr.dtype).vector + sum(map(vector_cost, expr.args))
-    return PLAIN.vector if isinstance(expr, Load) else 0.0
+        return COSTS[expr.template.cost].vector + sum(map(vector_cost, expr.args))
+    return COSTS[PLAIN].vector if isinstance(expr, Load) else 0.0
 
 
 def vector_gain(expr: Index) -> bool:
     """Is there anything in an expression that SIMD makes much cheaper?"""
     if not isinstance(expr, Apply):
         return False
-    cost = _cost(expr.template, expr.dtype)
-    return cost in (DIVISION, FUNCTION) or any(map(vector_gain, expr.args))
+    return expr.template.cost in (DIVISION, FUNCTION) or any(map(vector_gain, expr.args))
 
 
 def latency(body: Sequence[Stmt], lets: Mapping[str, int], states: Set[str], k: int) -> float:
@@ -109,7 +71,7 @@ def latency(body: Sequence[Stmt], lets: Mapping[str, int], states: Set[str], k: 
                 known[expr.name] = depth(stmt.value)
             return known.get(expr.name, float("-inf"))
         if isinstance(expr, Apply):
-            return _cost(expr.template, expr.dtype).latency + max(map(depth, expr.args), default=float("-inf"))
+            return COSTS[expr.template.cost].latency + max(map(depth, expr.args), default=float("-inf"))
         return float("-inf")
 
     stmt = body[k]

@@ -11,6 +11,30 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from .complexes import (  # noqa: F401 - generated code imports every name from here
+    complex_arccos,
+    complex_arccosh,
+    complex_arcsin,
+    complex_arcsinh,
+    complex_cos,
+    complex_cosh,
+    complex_divide,
+    complex_exp,
+    complex_exp2,
+    complex_expm1,
+    complex_log,
+    complex_log2,
+    complex_log10,
+    complex_power,
+    complex_reciprocal,
+    complex_sign,
+    complex_sin,
+    complex_sinh,
+    complex_sqrt,
+    complex_square,
+    complex_tan,
+    complex_tanh,
+)
 from .intrinsics import wrapping_mul
 
 _scalar = njit(error_model="numpy")  # division by zero gives what IEEE arithmetic gives

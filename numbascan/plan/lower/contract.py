@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.loops import Apply, Expr, Index, Literal, Load, Name, Template
+from ...ir.loops import CALL, Apply, Expr, Index, Literal, Load, Name, Template
 from ...ir.node import Node
 from ..storage.placement import Place, is_small
 from ..storage.stores import copied, destinations, fixed_dims, in_locals, store
@@ -16,7 +16,7 @@ from ..storage.tensor_values import Indices, InLocals, InMemory, Value, indices_
 from .routine_operands import named, oriented
 from .scope import Scope, cast, location, nest
 
-_DOT = Template("np.dot({0}, {1})")
+_DOT = Template("np.dot({0}, {1})", cost=CALL)
 BLAS_FROM = 512  # products from which a call of BLAS (about 0.2 microseconds) pays; unknown sizes count as large
 
 Labels = tuple[int, ...]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any  # noqa: TID251 - a card's attributes are 
 import numpy as np
 
 from ...ir.graph import toposort, users
-from ...ir.loops import ATOM, Apply, Expr, Index, Literal, Name, Template
+from ...ir.loops import ATOM, CALL, Apply, Expr, Index, Literal, Name, Template
 from ...ir.names import verbatim
 from ...ir.node import CONSTANT, ITEM, Node, constant_value
 from ...ir.ports import SCAN, loop_spec
@@ -28,7 +28,7 @@ FIXED_LIMIT = 8  # elements of a constant array that stand in the text; a larger
 
 # What a float beyond an integer's range becomes is for the machine to say. This way it is what NumPy gives: -2.5 is 65534 as uint16.
 _THROUGH_INT64 = {name: Template(f"np.{name}(np.int64({{0}}))") for name in ("int8", "int16", "uint8", "uint16", "uint32")}
-_THROUGH_INT64["uint64"] = Template("float_to_uint64({0})")
+_THROUGH_INT64["uint64"] = Template("float_to_uint64({0})", cost=CALL)
 
 _AT_MOST_INT64 = Template("np.int64(min({0}, np.uint64(9223372036854775807)))")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...ir import messages
-from ...ir.loops import Apply, Break, Expr, Fail, If, Index, Let, Name, Template, add, floor_div, mod, names_in, sub, walk
+from ...ir.loops import CALL, Apply, Break, Expr, Fail, If, Index, Let, Name, Template, add, floor_div, mod, names_in, sub, walk
 from ...ir.node import Node
 from ...ir.ports import LoopSpec, Seq
 from ...ops.card import Card
@@ -194,7 +194,7 @@ class Step:
         if not self._is_checked(result):
             return
         message = messages.not_finite(self.spec, result.name, result.write)
-        template = Template("math.isfinite({0})" if result.write.type.kind == "f" else "np.isfinite({0})")
+        template = Template("math.isfinite({0})" if result.write.type.kind == "f" else "np.isfinite({0})", cost=CALL)
 
         def check(element: Expr) -> None:
             finite = Apply("bool", template, (element,))
