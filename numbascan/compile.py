@@ -18,10 +18,10 @@ from .emit.work import work_of
 from .errors import CudaUnavailableError, ScanTypeError
 from .grad.mit_mots import plain_graphs
 from .ir.graph import Graph, substitute, toposort
+from .ir.loop_node import SCAN, loop_spec
 from .ir.messages import ONE_SHAPE
 from .ir.names import identifier
 from .ir.node import ARG, INPUT, Node, arg
-from .ir.ports import SCAN, loop_spec
 from .modes import Mode
 from .ops.card import Card
 from .ops.control import inlined

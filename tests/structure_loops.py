@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.front.variable import Variable
+from numbascan.ir.loop_node import scan_node
 from numbascan.ir.node import item, new_input
-from numbascan.ir.ports import Carry, LoopSpec, MitMot, NonSeq, Seq, State, Trace, scan_node
+from numbascan.ir.ports import Carry, LoopSpec, MitMot, NonSeq, Seq, State, Trace
 from numbascan.types import TensorType
 
 

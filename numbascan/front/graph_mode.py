@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.graph import toposort
+from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import Node
-from ..ir.ports import SCAN, loop_spec
 from ..modes import Mode
 
 

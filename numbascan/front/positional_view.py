@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ir.graph import toposort
+from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, Op, outputs_of
-from ..ir.ports import SCAN, loop_spec
 from .shared import is_shared, variable_of
-from .variable import Variable
+from .variable import PROPERTIES, Variable
 
 OUTER_INPUTS = ("n_steps", "seqs", "mit_mot", "mit_sot", "sit_sot", "shared", "nit_sot", "other_shared", "non_seqs")
 INNER_INPUTS = ("seqs", "mit_mot", "mit_sot", "sit_sot", "shared", "other_shared", "non_seqs")
@@ -151,6 +151,9 @@ def owner_of(node: Node) -> Apply | None:
     inputs = [row.outer_in for row in op.outer_input_rows]
     outputs = [row.outer_out for row in op.output_rows if row.outer_out is not None]
     return Apply(op, _variables(inputs), _variables(outputs), node)
+
+
+PROPERTIES["owner"] = lambda variable: owner_of(variable.node)
 
 
 def _variables(nodes: Sequence[Node]) -> list[Variable]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..compile import Program
 from ..ir.graph import Graph
+from ..ir.loop_node import SCAN
 from ..ir.node import ITEM, Node
-from ..ir.ports import SCAN
 from ..modes import Mode
 from ..ops.card import Card
 from ..ops.lowering import View

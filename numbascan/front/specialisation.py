@@ -14,8 +14,8 @@ import numpy as np
 
 from ..ir.graph import substitute, toposort
 from ..ir.inner_graphs import all_nodes
+from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import Node, new_input
-from ..ir.ports import SCAN, loop_spec
 from ..types import SUPPORTED_DTYPES, TensorType
 from .conversion import as_argument, type_of
 

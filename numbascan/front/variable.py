@@ -75,13 +75,6 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     def name(self, value: str | None) -> None:
         self.node.name = value
 
-    @property
-    def owner(self) -> Any:
-        """The op that computes this variable, with its inputs and outputs; None for inputs, shared variables and constants."""
-        from .positional_view import owner_of
-
-        return owner_of(self.node)
-
     def __repr__(self) -> str:
         return f"<{self.name or self.node.op.name}: {self.type}>"
 

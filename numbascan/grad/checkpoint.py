@@ -19,8 +19,9 @@ from dataclasses import replace
 
 from ..checkpoint import Checkpoint
 from ..ir.graph import substitute
+from ..ir.loop_node import scan_node
 from ..ir.node import Node, constant, new_input, outputs_of
-from ..ir.ports import Carry, LoopSpec, NonSeq, State, scan_node
+from ..ir.ports import Carry, LoopSpec, NonSeq, State
 from ..ir.respecialise import settled
 from ..ops.algebra import (
     add,

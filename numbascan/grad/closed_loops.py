@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute, toposort
+from ..ir.loop_node import scan_node
 from ..ir.node import CONSTANT, ITEM, Node, new_input, outputs_of
-from ..ir.ports import OF_ONE_CASE, LoopSpec, NonSeq, Seq, Trace, row_of, scan_node
+from ..ir.ports import OF_ONE_CASE, LoopSpec, NonSeq, Seq, Trace, row_of
 from ..ir.respecialise import settled
 from ..ops.algebra import dims_of
 

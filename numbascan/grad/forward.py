@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 from ..ir.graph import toposort
 from ..ir.inner_graphs import bodies
+from ..ir.loop_node import SCAN
 from ..ir.node import ITEM, Node
-from ..ir.ports import SCAN
 from ..ops.algebra import is_float
 from ..ops.card import Card
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL

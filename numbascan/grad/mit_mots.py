@@ -14,8 +14,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.graph import substitute, toposort
+from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.node import ITEM, Node, constant, constant_value, new_input, outputs_of
-from ..ir.ports import SCAN, Carry, LoopSpec, MitMot, Seq, State, Trace, loop_spec, row_of, scan_node
+from ..ir.ports import Carry, LoopSpec, MitMot, Seq, State, Trace, row_of
 from ..ir.respecialise import settled
 from ..ops.algebra import broadcast_to, concatenate, dims_of, incremented, is_zero, rows, sub, terms_of, total
 from ..ops.control import inlined, with_bodies

@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 
 from ..ir.graph import toposort
 from ..ir.inner_graphs import all_nodes, bodies
+from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import ITEM, Node
-from ..ir.ports import SCAN, LoopSpec, loop_spec
+from ..ir.ports import LoopSpec
 from ..ops.algebra import is_float
 from ..ops.card import Card
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, rule_of

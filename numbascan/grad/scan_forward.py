@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import compress
 
 from ..ir.graph import substitute, toposort
+from ..ir.loop_node import loop_spec, scan_node
 from ..ir.node import Node, new_input, outputs_of
-from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace, loop_spec, scan_node
+from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace
 from ..ir.respecialise import settled
 from ..ops.algebra import is_float, zeros_like
 from .mit_mots import unbuffered

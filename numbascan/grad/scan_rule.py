@@ -19,8 +19,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute, toposort
+from ..ir.loop_node import loop_spec, scan_node
 from ..ir.node import CONSTANT, Node, constant, new_input, outputs_of
-from ..ir.ports import Carry, LoopSpec, MitMot, NonSeq, Seq, Trace, loop_spec, row_of, scan_node
+from ..ir.ports import Carry, LoopSpec, MitMot, NonSeq, Seq, Trace, row_of
 from ..ir.respecialise import settled
 from ..ops.algebra import (
     add,

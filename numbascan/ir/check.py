@@ -8,8 +8,9 @@ from ..errors import ScanError
 from ..types import TensorType
 from .graph import Graph, toposort
 from .inner_graphs import bodies
+from .loop_node import SCAN, loop_spec
 from .node import ARG, CONSTANT, INPUT, ITEM, Node, constant_value
-from .ports import SCAN, LoopSpec, State, loop_spec, row_of
+from .ports import LoopSpec, State, row_of
 
 
 class IllegalGraphError(ScanError, AssertionError):

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from .graph import Graph
 from .inner_graphs import bodies
+from .loop_node import SCAN, loop_spec
 from .node import CONSTANT, ITEM, Node
-from .ports import SCAN, LoopSpec, loop_spec
+from .ports import LoopSpec
 from .show import Names, input_kind, operation, read_by
 
 

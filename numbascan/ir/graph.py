@@ -15,17 +15,6 @@ class Graph:
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
 
-    def __str__(self) -> str:
-        """The graph as text, one line per node."""
-        from .show import show
-
-        return show(self)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        from .pickling import reduce_graph
-
-        return reduce_graph(self)
-
 
 def toposort(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node]:
     """All nodes that `outputs` need, inputs before users, not looking behind `stop`. No recursion: graphs are deep."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from .graph import Graph, toposort
+from .loop_node import Body
 from .node import Node
-from .ports import Body
 
 
 def bodies(node: Node) -> tuple[Graph, ...]:

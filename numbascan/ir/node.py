@@ -74,11 +74,6 @@ class Node:
         label = f" {self.name!r}" if self.name else ""
         return f"<{self.op.name}{label} #{self.serial}: {', '.join(map(str, self.types))}>"
 
-    def __reduce__(self) -> tuple[object, ...]:
-        from .pickling import reduce_node
-
-        return reduce_node(self)
-
 
 def make(
     op: Op, inputs: Sequence[Node], types: Sequence[TensorType], attrs: Attrs = (), name: str | None = None, origin: Origin | None = None

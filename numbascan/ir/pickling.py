@@ -1,16 +1,15 @@
-"""Graphs as flat lists, for pickling: graphs are deep, and pickle recurses."""
+"""Graphs as flat lists, for pickling: graphs are deep, and pickle recurses. `copyreg` knows it, for pickle and copy."""
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from ..types import TensorType
 from .graph import Graph, toposort
-from .node import Attrs, Node, Op, Origin, make
-
-if TYPE_CHECKING:
-    from .ports import Body, LoopSpec
+from .loop_node import Body
+from .node import Attrs, Node, Op, Origin, arg, make
+from .ports import LoopSpec
 
 Record = tuple[Op, tuple[int, ...], tuple[TensorType, ...], Attrs, str | None, Origin | None]
 
@@ -48,12 +47,12 @@ def restore_graph(records: Sequence[Record], inputs: Sequence[int], outputs: Seq
 
 
 def reduce_node(node: Node) -> tuple[Callable[..., Node], tuple[list[Record]]]:
-    """What Node.__reduce__ gives."""
+    """What pickle stores of a node."""
     return restore_node, (as_records([node]),)
 
 
 def reduce_graph(graph: Graph) -> tuple[Callable[..., Graph], tuple[list[Record], list[int], list[int]]]:
-    """What Graph.__reduce__ gives."""
+    """What pickle stores of a graph."""
     places = {node: place for place, node in enumerate(toposort((*graph.inputs, *graph.outputs)))}
     records = as_records((*graph.inputs, *graph.outputs))
     return restore_graph, (records, [places[node] for node in graph.inputs], [places[node] for node in graph.outputs])
@@ -61,6 +60,19 @@ def reduce_graph(graph: Graph) -> tuple[Callable[..., Graph], tuple[list[Record]
 
 def restore_body(graph: Graph, ports: LoopSpec, layout: tuple[object, ...]) -> Body:
     """The body of a loop, its ports put around the graph again."""
-    from .ports import Body
-
     return Body(graph, ports.with_inner(graph.inputs, graph.outputs), layout)
+
+
+def reduce_body(body: Body) -> tuple[Callable[..., Body], tuple[Graph, LoopSpec, tuple[object, ...]]]:
+    """What pickle stores of the body of a loop: not the graph around it."""
+    outer, reads, writes = map(_numbered, (body.ports.outer_inputs(), body.graph.inputs, body.graph.outputs))
+    return restore_body, (body.graph, body.ports.with_outer(outer).with_inner(reads, writes), body.layout)
+
+
+def _numbered(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    return tuple(arg(k, node.type, node.name) for k, node in enumerate(nodes))
+
+
+copyreg.pickle(Node, reduce_node)
+copyreg.pickle(Graph, reduce_graph)
+copyreg.pickle(Body, reduce_body)

@@ -1,17 +1,15 @@
 """A loop as a record of ports. A port knows its outer side (the graph around the loop) and its inner side (the step).
 
-`LoopSpec` is what passes read and change: replace a port, drop one, add one. `scan_node` turns it into the
-interned node of the graph, `loop_spec` back. Nobody else knows in which order a Scan node keeps its inputs.
+`LoopSpec` is what passes read and change: replace a port, drop one, add one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..types import TensorType
-from .graph import Graph, close
-from .node import LOOP, Node, arg, make
+from .node import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,61 +190,3 @@ def row_stack(type_: TensorType) -> TensorType:
 def row_of(type_: TensorType) -> TensorType:
     """The type of one row of a stack."""
     return type_.with_shape(type_.shape[1:])
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """What a Scan node keeps besides its inputs: the closed step and the shape of the ports. Hashable by content."""
-
-    graph: Graph
-    ports: LoopSpec = field(compare=False, hash=False)
-    layout: tuple[object, ...]
-
-    def __reduce__(self) -> tuple[object, ...]:
-        from .pickling import restore_body
-
-        bare = tuple(arg(k, node.type, node.name) for k, node in enumerate(self.ports.outer_inputs()))  # the graph around it stays out
-        reads = tuple(arg(k, node.type, node.name) for k, node in enumerate(self.graph.inputs))
-        writes = tuple(arg(k, node.type, node.name) for k, node in enumerate(self.graph.outputs))
-        return restore_body, (self.graph, self.ports.with_outer(bare).with_inner(reads, writes), self.layout)
-
-
-class _ScanOp:
-    """The Op of a loop. Its ports are read with `loop_spec(node)`."""
-
-    name = LOOP
-
-    def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
-        from .respecialise import respecialised
-
-        return scan_node(respecialised(loop_spec(node), inputs))
-
-    def __reduce__(self) -> str:
-        return "SCAN"
-
-
-SCAN = _ScanOp()
-
-
-def scan_node(spec: LoopSpec) -> Node:
-    """The interned node of a loop. The step must be closed over its ports."""
-    graph = close(spec.inner_inputs(), spec.inner_outputs())
-    closed = spec.with_inner(graph.inputs, graph.outputs)
-    layout = (
-        tuple(seq.taps for seq in spec.seqs),
-        tuple((mit_mot.in_taps, mit_mot.out_taps) for mit_mot in spec.mit_mots),
-        tuple((state.taps, state.has_axis) for state in spec.states),
-        len(spec.traces),
-        len(spec.carries),
-        len(spec.non_seqs),
-        *(spec.until is not None, spec.name, spec.truncate_gradient, spec.notes),
-    )
-    body = Body(graph, closed, layout)
-    return make(SCAN, spec.outer_inputs(), spec.output_types(), (("body", body),), spec.name)
-
-
-def loop_spec(node: Node) -> LoopSpec:
-    """The ports of a Scan node, outer and inner sides."""
-    body = node.attr("body")
-    assert isinstance(body, Body)
-    return body.ports.with_outer(node.inputs)

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from .graph import Graph, toposort
 from .inner_graphs import bodies
+from .loop_node import SCAN, loop_spec
 from .node import ARG, CONSTANT, INPUT, ITEM, Data, Node, constant_value
-from .ports import SCAN, LoopSpec, loop_spec
+from .ports import LoopSpec
 
 INLINE_LIMIT = 4  # elements up to which a constant is written where it is read
 INDENT = "    "
@@ -39,6 +40,9 @@ def show(graph: Graph) -> GraphText:
     inputs += [f"{input_kind(node)} {names[node]}: {node.type}" for node in names.strays]
     results = ", ".join(names[node] for node in graph.outputs)
     return GraphText("\n".join([*inputs, *_lines(graph, names), f"return {results}"]))
+
+
+setattr(Graph, "__str__", show)  # noqa: B010 - a graph is below its text
 
 
 def input_kind(node: Node) -> str:

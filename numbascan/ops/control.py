@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..ir.graph import Graph, close, substitute, toposort
+from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.node import ITEM, Node, make, new_input, outputs_of
-from ..ir.ports import SCAN, loop_spec, scan_node
 from ..types import TensorType
 from .gradient_identities import LINKS
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import substitute, toposort
+from ..ir.loop_node import SCAN, loop_spec
 from ..ir.loops import BIT_OR, CHOICE, OR, Template
 from ..ir.node import ITEM, Node, constant, constant_value
-from ..ir.ports import SCAN, LoopSpec, loop_spec
+from ..ir.ports import LoopSpec
 from ..types import TensorType
 from .card import Card, apply, register
 from .index_entries import FULL, for_all_axes

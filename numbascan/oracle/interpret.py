@@ -10,8 +10,9 @@ import numpy as np
 from ..errors import MissingInputError, ScanTypeError
 from ..ir import messages
 from ..ir.graph import Graph, toposort
+from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, constant_value
-from ..ir.ports import SCAN, LoopSpec, loop_spec
+from ..ir.ports import LoopSpec
 from ..ops.card import PLACE, Card, evaluate
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, graph_of, py_call
 from ..ops.lowering import Elementwise

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ir.graph import Graph, rebuild_with, toposort
+from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import ITEM, Node
-from ..ir.ports import SCAN, loop_spec
 from ..ops.checkpoint_schedule import NUMBERS, TURNS, steps_again
 from .interpret import interpret
 

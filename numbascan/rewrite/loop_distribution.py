@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ir.graph import substitute, toposort
+from ..ir.loop_node import scan_node
 from ..ir.node import Node, new_input, outputs_of
-from ..ir.ports import Carry, LoopSpec, Seq, State, Trace, row_of, scan_node
+from ..ir.ports import Carry, LoopSpec, Seq, State, Trace, row_of
 from ..ir.respecialise import settled
 from ..ops.algebra import dims_of
 from ..ops.card import Card

@@ -12,8 +12,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute
+from ..ir.loop_node import loop_spec, scan_node
 from ..ir.node import Node, outputs_of
-from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace, loop_spec, scan_node
+from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace
 from ..ir.respecialise import settled
 from .loop_distribution import reads_of, recurrent
 from .replace_loops import opened, with_loops

@@ -13,8 +13,9 @@ from dataclasses import replace
 from itertools import combinations
 
 from ..ir.graph import toposort
+from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.node import Node, outputs_of
-from ..ir.ports import SCAN, LoopSpec, Trace, loop_spec, scan_node
+from ..ir.ports import LoopSpec, Trace
 from ..ir.respecialise import settled
 from .loop_distribution import recurrent
 from .merge_inouts import merged_ports, start_of

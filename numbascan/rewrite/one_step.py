@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.graph import substitute
+from ..ir.loop_node import loop_spec
 from ..ir.messages import short_initial
 from ..ir.node import Node, constant_value
-from ..ir.ports import LoopSpec, State, loop_spec
+from ..ir.ports import LoopSpec, State
 from ..ops.algebra import cast, expand, indexed
 from ..ops.card import apply
 from ..ops.row_checks import AT_LEAST_ROWS, in_shape

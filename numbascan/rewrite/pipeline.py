@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 
 from ..ir.graph import Graph, toposort
 from ..ir.inner_graphs import bodies
+from ..ir.loop_node import SCAN
 from ..ir.node import Node
-from ..ir.ports import SCAN
 from ..ops.control import IF_ELSE, with_bodies
 from .merge_inouts import merge_inouts
 from .merge_scans import merge_scans

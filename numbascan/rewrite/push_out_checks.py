@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..ir.loop_node import loop_spec, scan_node
 from ..ir.node import Node, outputs_of
-from ..ir.ports import LoopSpec, Trace, loop_spec, scan_node
+from ..ir.ports import LoopSpec, Trace
 from ..ir.respecialise import settled
 from ..ops.algebra import dims_of, is_check, node_of
 from ..ops.dims import told_outside

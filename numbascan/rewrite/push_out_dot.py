@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ..ir.graph import toposort, users
+from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.node import Node, outputs_of
-from ..ir.ports import SCAN, Carry, LoopSpec, State, Trace, loop_spec, scan_node
+from ..ir.ports import Carry, LoopSpec, State, Trace
 from ..ir.respecialise import settled
 from ..ops.algebra import broadcast_to, call, cast, dims_of, indexed, mul, total
 from ..ops.index_entries import FULL

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute, toposort, users
+from ..ir.loop_node import scan_node
 from ..ir.node import INPUT, ITEM, Node, constant_value, new_input, outputs_of
-from ..ir.ports import LoopSpec, NonSeq, scan_node
+from ..ir.ports import LoopSpec, NonSeq
 from ..ir.respecialise import settled
 from ..ops.algebra import call, cast, counted, dims_of, expand, where
 from ..ops.card import Card, apply

@@ -14,8 +14,9 @@ from dataclasses import replace
 from math import prod
 
 from ..ir.graph import toposort, users
+from ..ir.loop_node import scan_node
 from ..ir.node import Node, outputs_of
-from ..ir.ports import LoopSpec, Trace, scan_node
+from ..ir.ports import LoopSpec, Trace
 from ..ir.respecialise import settled
 from ..ops.algebra import indexed
 from ..ops.index_entries import FULL

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute, toposort
+from ..ir.loop_node import scan_node
 from ..ir.node import Node, new_input, outputs_of
-from ..ir.ports import LoopSpec, Seq, row_of, scan_node
+from ..ir.ports import LoopSpec, Seq, row_of
 from ..ir.respecialise import settled
 from .replace_loops import opened, with_loops
 from .row_products import RowProduct

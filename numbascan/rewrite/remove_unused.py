@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute, toposort, users
+from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.node import ARG, CONSTANT, INPUT, Node, new_input, outputs_of
-from ..ir.ports import SCAN, Carry, LoopSpec, NonSeq, Seq, State, Trace, loop_spec, row_of, scan_node
+from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace, row_of
 from ..ir.respecialise import settled
 from ..ops.algebra import cast, counted, dims_of, rows, unchecked
 from ..ops.card import FOLD_LIMIT, apply

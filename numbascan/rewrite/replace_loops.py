@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ..ir.graph import substitute, toposort
+from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import ITEM, Node, new_input
-from ..ir.ports import SCAN, LoopSpec, loop_spec
+from ..ir.ports import LoopSpec
 from ..ops.card import PLACE
 
 

@@ -7,9 +7,10 @@ from enum import IntEnum
 from math import inf, prod
 
 from ..ir.graph import substitute, toposort
+from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.messages import negative_steps, short_sequence
 from ..ir.node import ITEM, Node, constant
-from ..ir.ports import SCAN, LoopSpec, Seq, Trace, loop_spec, scan_node
+from ..ir.ports import LoopSpec, Seq, Trace
 from ..ir.respecialise import settled
 from ..ops.algebra import add, dims_of, same_dims
 from ..ops.card import Card

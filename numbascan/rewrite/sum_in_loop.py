@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.graph import toposort, users
+from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.node import ITEM, Node, constant, new_input, outputs_of
-from ..ir.ports import SCAN, Carry, LoopSpec, Trace, loop_spec, scan_node
+from ..ir.ports import Carry, LoopSpec, Trace
 from ..ir.respecialise import settled
 from ..ops.algebra import axes_sum, broadcast_to, call, cast, expand
 from .replace_loops import with_results

@@ -9,7 +9,7 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.ir.graph import toposort
-from numbascan.ir.ports import SCAN, loop_spec
+from numbascan.ir.loop_node import SCAN, loop_spec
 
 # programs: what each line computes, of symbolic values or of arrays ----------------------------------------------------
 

@@ -14,8 +14,9 @@ import numbascan.compile as compiling
 from numbascan.grad.mit_mots import plain_graphs
 from numbascan.ir.check import check
 from numbascan.ir.graph import Graph, close, toposort
+from numbascan.ir.loop_node import SCAN, loop_spec
 from numbascan.ir.node import ARG, INPUT, Node
-from numbascan.ir.ports import SCAN, LoopSpec, loop_spec
+from numbascan.ir.ports import LoopSpec
 from numbascan.rewrite import pipeline
 from numbascan.rewrite.pipeline import PASSES, Pass
 

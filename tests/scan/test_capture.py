@@ -6,8 +6,8 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.front.tracing import close_over, current_mode, is_tracing, trace, tracing_level
+from numbascan.ir.loop_node import loop_spec
 from numbascan.ir.node import INPUT
-from numbascan.ir.ports import loop_spec
 from numbascan.modes import Mode
 
 TABLE = np.array([[1.0, 2.0], [0.5, -1.0]])

@@ -6,7 +6,7 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.ir.graph import toposort
-from numbascan.ir.ports import SCAN
+from numbascan.ir.loop_node import SCAN
 
 PYTHON = {"mode": "python"}
 

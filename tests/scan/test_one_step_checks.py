@@ -6,7 +6,7 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.ir.graph import toposort
-from numbascan.ir.ports import SCAN
+from numbascan.ir.loop_node import SCAN
 
 MODES = [None, "python", "debug"]
 V, W, M = nt.dvector("v"), nt.dmatrix("w"), nt.dmatrix("m")

@@ -9,8 +9,8 @@ from structure_loops import loop_of_every_kind
 import numbascan.tensor as nt
 from numbascan.ir.check import IllegalGraphError, check
 from numbascan.ir.graph import Graph, free_inputs
+from numbascan.ir.loop_node import scan_node
 from numbascan.ir.node import item, make, new_input
-from numbascan.ir.ports import scan_node
 from numbascan.types import TensorType
 
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from ...errors import MissingInputError
 from ...ir.graph import free_inputs, substitute
+from ...ir.loop_node import scan_node
 from ...ir.messages import short_initial, short_sequence
 from ...ir.node import CONSTANT, Node, constant, constant_value, new_input, outputs_of
-from ...ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace, scan_node
+from ...ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace
 from ...ir.respecialise import settled
 from ...ops.card import user_line
 from ...ops.row_checks import AT_LEAST_ROWS, in_shape

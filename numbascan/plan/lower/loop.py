@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir import messages
+from ...ir.loop_node import loop_spec
 from ...ir.loops import Expr, Index, Literal, add, compare, least
 from ...ir.names import verbatim
 from ...ir.node import Node, constant_value, outputs_of
-from ...ir.ports import LoopSpec, State, Trace, loop_spec
+from ...ir.ports import LoopSpec, State, Trace
 from ...ops.checkpoint_schedule import BLOCK
 from ...ops.runtime_attributes import enough
 from ...types import TensorType

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any  # noqa: TID251 - a card's attributes are 
 import numpy as np
 
 from ...ir.graph import toposort, users
+from ...ir.loop_node import SCAN, loop_spec
 from ...ir.loops import ATOM, CALL, Apply, Expr, Index, Literal, Name, Template
 from ...ir.names import verbatim
 from ...ir.node import CONSTANT, ITEM, Node, constant_value
-from ...ir.ports import SCAN, loop_spec
 from ...ops.card import Card
 from ...ops.control import IF_ELSE
 from ...types import TensorType

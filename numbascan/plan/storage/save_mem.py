@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.graph import Graph, substitute, toposort
+from ...ir.loop_node import SCAN, loop_spec
 from ...ir.node import ITEM, Node
-from ...ir.ports import SCAN, loop_spec
 from ...ops.runtime_attributes import HOLE, SizedCard, filled, sized
 
 MOST_ROWS = 2**62  # more than any loop makes
