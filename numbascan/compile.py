@@ -25,9 +25,9 @@ from .ir.node import ARG, INPUT, Node, arg
 from .modes import Mode
 from .ops.card import Card
 from .ops.control import inlined
+from .ops.dims import DIM
 from .ops.indexing import INDEX
 from .ops.lowering import Elementwise, View
-from .ops.shape import DIM
 from .oracle.debug import debug_run
 from .oracle.finite import finite_run
 from .oracle.interpret import interpret

@@ -24,7 +24,7 @@ from ..ir.graph import free_inputs, toposort
 from ..ir.node import CONSTANT, INPUT, ITEM, Node, new_input, next_serial
 from ..modes import Mode
 from ..ops.card import PLACE
-from ..ops.shape import DIM
+from ..ops.dims import DIM
 from .captures.guards import Guards, random_state
 from .conversion import type_of
 from .tree import classes_in, flatten

@@ -18,8 +18,8 @@ from ..ir.node import Node, constant, constant_value
 from ..ops.algebra import add, broadcast_to, call, cast, dims_of, mul, sub, total, where
 from ..ops.card import Card, apply
 from ..ops.checkpoint_schedule import BINOMIAL_SPLIT, FEWEST_SLOTS, THINNED_STRIDE
+from ..ops.dims import DIM
 from ..ops.lowering import Contract
-from ..ops.shape import DIM
 from .recurrence import Recurrence
 
 ROOT = "root"  # the schedule of a loop that undoes another under checkpoints, should it be undone itself: a stack at every √n-th turn

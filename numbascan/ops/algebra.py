@@ -12,6 +12,8 @@ from typing import Any
 from ..ir.node import Node, constant, constant_value
 from ..types import TensorType
 from .card import apply, card_named
+from .dims import dim_node, is_dim
+from .runtime_attributes import SizedCard, sized
 
 Operand = Node | complex | float | int
 
@@ -27,6 +29,13 @@ def node_of(value: Operand) -> Node:
 def call(name: str, *operands: Operand, **attrs: Any) -> Node:
     """The card of that name applied to nodes and numbers."""
     return apply(card_named(name), *map(node_of, operands), **attrs)
+
+
+def _sized(name: str, arrays: tuple[Node, ...], nest: Any, **others: Any) -> Node:
+    """The sized card of that name applied to arrays; `nest` is its attribute with nodes in the places of holes."""
+    card = card_named(name)
+    assert isinstance(card, SizedCard)
+    return sized(card, arrays, nest, **others)
 
 
 # arithmetic ---------------------------------------------------------------------------------------------------------
@@ -105,25 +114,20 @@ def terms_of(node: Node) -> list[Node]:
 
 def dims_of(x: Node) -> tuple[Node, ...]:
     """The dimensions of `x` as nodes: Python numbers where fixed, else asked of the value that has them first."""
-    from .dims import dim_node
-
     return tuple(dim_node(x, axis) for axis in range(x.type.rank))
 
 
 def broadcast_to(x: Node, dims: Sequence[Node | int]) -> Node:
     """`x` broadcast to a shape; itself where it has it."""
-    from .runtime_attributes import sized
-    from .shape import BROADCAST_TO
-
     nodes = tuple(node_of(dim) for dim in dims)
     if same_dims(x, nodes):
         return x
-    return sized(BROADCAST_TO, (x,), nodes)
+    return _sized("broadcast_to", (x,), nodes)
 
 
 def is_check(x: Node) -> bool:
     """Is `x` its operand, checked for its dimensions? Open dimensions that meet are equal."""
-    return x.op.name in ("broadcast_to", "sum_to") and x.type.shape == x.inputs[0].type.shape
+    return isinstance(x.op, SizedCard) and x.op.resizes and x.type.shape == x.inputs[0].type.shape
 
 
 def unchecked(x: Node) -> Node:
@@ -139,8 +143,6 @@ def same_dims(x: Node, dims: Sequence[Node]) -> bool:
 
 
 def _is_same(x: Node, axis: int, dim: Node) -> bool:
-    from .dims import is_dim
-
     known, number = x.type.shape[axis], constant_value(dim)
     if known is None or number is None:
         return known is None and number is None and is_dim(dim, x, axis)
@@ -211,18 +213,12 @@ def rows(x: Node, start: Operand | None = None, stop: Operand | None = None) -> 
 
 def indexed(x: Node, spec: tuple[Any, ...]) -> Node:
     """`x[spec]`, an entry per axis as spec.py says, with nodes where only the run knows."""
-    from .indexing import INDEX
-    from .runtime_attributes import sized
-
-    return sized(INDEX, (x,), spec)
+    return _sized("index", (x,), spec)
 
 
 def incremented(x: Node, y: Node, spec: tuple[Any, ...]) -> Node:
     """`x` with `y` added inside a region."""
-    from .indexing import INC_SUBTENSOR
-    from .runtime_attributes import sized
-
-    return sized(INC_SUBTENSOR, (x, y), spec)
+    return _sized("inc_subtensor", (x, y), spec)
 
 
 def concatenate(arrays: Sequence[Node], axis: int = 0) -> Node:
@@ -238,9 +234,19 @@ def matmul(a: Node, b: Node) -> Node:
 
 def sum_to(x: Node, like: Node) -> Node:
     """`x` summed over the axes along which `like` was broadcast to its shape. The cotangent of a broadcast."""
-    from .sum_to import summed_to
-
     return summed_to(x, dims_of(like))
+
+
+def summed_to(x: Node, dims: Sequence[Node | int]) -> Node:
+    """`x` summed over leading axes that `dims` lacks, and over those that have length 1 there."""
+    wanted = tuple(node_of(dim) for dim in dims)
+    if is_zero(x):
+        return broadcast_to(constant(0, x.type.dtype), wanted)
+    x = axes_sum(x, range(x.type.rank - len(wanted)))
+    known = [constant_value(dim) for dim in wanted]
+    ones = [axis for axis, dim in enumerate(known) if dim is not None and int(dim) == 1 and x.type.shape[axis] != 1]
+    x = axes_sum(x, ones, keepdims=True)
+    return x if same_dims(x, wanted) else _sized("sum_to", (x,), wanted)
 
 
 def is_float(type_: TensorType) -> bool:
@@ -257,27 +263,18 @@ def known_as(x: Node, like: Node) -> Node:
 
 def taken(x: Node, spec: tuple[Any, ...]) -> Node:
     """`x[spec]`; arrays of positions may stand in it."""
-    from .indexing import GATHER, INDEX
-    from .runtime_attributes import sized
-
     has_arrays = any(isinstance(entry, Node) and entry.type.rank for entry in spec)
-    return sized(GATHER if has_arrays else INDEX, (x,), spec) if spec else x
+    return _sized("gather" if has_arrays else "index", (x,), spec) if spec else x
 
 
 def written(x: Node, y: Operand, spec: tuple[Any, ...]) -> Node:
     """`x` with `y` in place of a region."""
-    from .indexing import SET_SUBTENSOR
-    from .runtime_attributes import sized
-
-    return sized(SET_SUBTENSOR, (x, node_of(y)), spec)
+    return _sized("set_subtensor", (x, node_of(y)), spec)
 
 
 def counted(n: Operand) -> Node:
     """The integers from 0 up to, not including, n."""
-    from .runtime_attributes import sized
-    from .shape import ARANGE
-
-    return sized(ARANGE, (constant(0, "int64"), constant(1, "int64")), (node_of(n),), dtype="int64")
+    return _sized("arange", (constant(0, "int64"), constant(1, "int64")), (node_of(n),), dtype="int64")
 
 
 def on_axis(entry: Any, axis: int) -> tuple[Any, ...]:

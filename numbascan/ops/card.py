@@ -41,6 +41,7 @@ class Card:
     no_gradient  the reason why there is no derivative
 
     folds: whether it is computed while tracing where all operands are known.
+    dim_from: (node, axis) -> the operands, and their axes, that have that dimension of the result.
 
     Complex numbers: a cotangent is what the real pairing Re(sum(w * v)) makes it, without conjugation, as in JAX. The gradient of a real
     function of z = x + iy is df/dx - i df/dy; for a holomorphic op the partial is its complex derivative.
@@ -58,6 +59,7 @@ class Card:
     linear: tuple[int, ...] = ()
     no_gradient: str = ""
     folds: bool = True
+    dim_from: Callable[[Node, int], list[tuple[Node, int]]] | None = None
 
     @property
     def has_derivative(self) -> bool:

@@ -92,7 +92,18 @@ def _product_rule(node: Node, da: Node | None, db: Node | None) -> Node | None:
     return total([call("contract", x, y, labels=_labels(node)) if x is not None and y is not None else None for x, y in terms])
 
 
-CONTRACT = register(Card("contract", _evaluate, _infer, Contract(), samples=_samples, vjp=_factors_back, jvp=_product_rule))
+def _dim_from(node: Node, axis: int) -> list[tuple[Node, int]]:
+    a_labels, b_labels, result = _labels(node)
+    return [
+        (operand, labels.index(result[axis]))
+        for operand, labels in zip(node.inputs, (a_labels, b_labels), strict=True)
+        if result[axis] in labels
+    ]
+
+
+CONTRACT = register(
+    Card("contract", _evaluate, _infer, Contract(), samples=_samples, vjp=_factors_back, jvp=_product_rule, dim_from=_dim_from)
+)
 
 
 # repeated labels within one operand ---------------------------------------------------------------------------------

@@ -10,15 +10,38 @@ import numpy as np
 
 from ..ir.graph import substitute, toposort
 from ..ir.loop_node import SCAN, loop_spec
-from ..ir.loops import BIT_OR, CHOICE, OR, Template
+from ..ir.loops import BIT_OR, CHOICE, OR, Expr, Literal, Template
 from ..ir.node import ITEM, Node, constant, constant_value
 from ..ir.ports import LoopSpec
 from ..types import TensorType
 from .card import Card, apply, register
-from .index_entries import FULL, for_all_axes
-from .lowering import Elementwise, Fold
-from .runtime_attributes import filled
-from .shape import DIM
+from .lowering import Elementwise, Fold, Generate, Indices, Operands
+from .runtime_attributes import SizedCard, filled
+
+
+class _DimCard(Card):
+    """A dimension of what stands for a variable now is asked of the value that has it first."""
+
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        axis: Any = node.attr("axis")
+        return dim_node(inputs[0], axis)
+
+
+def _dim_element(view: Operands, index: Indices) -> Expr:
+    dim = view.dims(0)[view.attrs["axis"]]
+    return Literal("int64", dim) if isinstance(dim, int) else dim
+
+
+DIM = register(
+    _DimCard(
+        "dim",
+        lambda x, axis: np.int64(np.shape(x)[axis]),
+        lambda x, axis: TensorType("int64", (), weak=True),  # as x.shape[0] is a Python number in NumPy
+        Generate(lambda view: (), _dim_element),
+        samples=lambda: [((np.arange(24.0).reshape(2, 3, 4),), {"axis": axis}) for axis in range(3)],
+        no_gradient="a dimension is an integer",
+    )
+)
 
 
 class _CommonDimCard(Card):
@@ -155,31 +178,18 @@ def _same_dim(node: Node, axis: int) -> list[tuple[Node, int]]:
     card = node.op
     if not isinstance(card, Card):
         return _of_initial(node, axis)
+    if card.dim_from is not None:
+        return card.dim_from(node, axis)
     if isinstance(card.lower, Elementwise):
         places = [(parent, axis - node.type.rank + parent.type.rank) for parent in node.inputs]
         return [(parent, position) for parent, position in places if position >= 0 and parent.type.shape[position] is None]
     if isinstance(card.lower, Fold):
         return [(node.inputs[0], axis if card.lower.cumulative else _kept_axis(node, axis))]
-    if card.name == "transpose":
-        axes: Any = node.attr("axes")
-        return [(node.inputs[0], axes[axis])]
-    if card.name in ("set_subtensor", "inc_subtensor"):
-        return [(node.inputs[0], axis)]
-    if card.name == "concatenate" and axis != node.attr("axis"):
-        return [(node.inputs[0], axis)]
-    if card.name == "history" and axis:
-        return [(node.inputs[1], axis)]
-    if card.name in ("step_rows", "window") and axis:
-        return [(node.inputs[0], axis)]
-    if card.name == "contract":
-        labels: Any = node.attr("labels")
-        pairs = zip(node.inputs, labels[:2], strict=True)
-        return [(parent, names.index(labels[2][axis])) for parent, names in pairs if labels[2][axis] in names]
-    if card.name == "index":
-        return _through_index(node, axis)
-    if card.name in ("broadcast_to", "sum_to"):
-        return _asked_of(filled(node.attr("shape"), iter(node.inputs[1:]))[axis])
-    return []
+    return _asked_of(filled(node.attr("shape"), iter(node.inputs[1:]))[axis]) if _is_resized(node) else []
+
+
+def _is_resized(node: Node) -> bool:
+    return isinstance(node.op, SizedCard) and node.op.resizes
 
 
 def is_dim(dim: Node, node: Node, axis: int) -> bool:
@@ -190,8 +200,8 @@ def is_dim(dim: Node, node: Node, axis: int) -> bool:
 
 def _size(node: Node, axis: int) -> Node | None:
     """The number that only the run knows to which a value was brought along an axis, where it was."""
-    is_sized = node.op.name in ("broadcast_to", "sum_to") and not node.is_held
-    entry = filled(node.attr("shape"), iter(node.inputs[1:]))[axis] if is_sized else None
+    is_own = _is_resized(node) and not node.is_held
+    entry = filled(node.attr("shape"), iter(node.inputs[1:]))[axis] if is_own else None
     return entry if isinstance(entry, Node) else None
 
 
@@ -208,16 +218,3 @@ def _kept_axis(node: Node, axis: int) -> int:
     reduced: Any = node.attr("axis")
     is_full = bool(node.attr("keepdims")) or node.type.rank == node.inputs[0].type.rank
     return axis if is_full else [k for k in range(node.inputs[0].type.rank) if k not in reduced][axis]
-
-
-def _through_index(node: Node, axis: int) -> list[tuple[Node, int]]:
-    """Behind `x[:, …]` and `x[::-1, …]` the dimension is that of x."""
-    spec: Any = node.attr("spec")
-    result, source = 0, 0
-    for entry in for_all_axes(spec, node.inputs[0].type.rank):
-        is_shown = isinstance(entry, tuple) or entry == "newaxis"
-        if is_shown and result == axis:
-            return [(node.inputs[0], source)] if entry in (FULL, (None, None, -1)) else []
-        result += is_shown
-        source += entry != "newaxis"
-    return []

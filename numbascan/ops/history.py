@@ -72,5 +72,6 @@ HISTORY = register(
         ],
         vjp=_vjp,
         linear=(0, 1),
+        dim_from=lambda node, axis: [(node.inputs[1], axis)] if axis else [],
     )
 )

@@ -106,7 +106,23 @@ def _read_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
 
 _READING: dict[str, Any] = {"holder": "spec", "linear": (0,), "vjp": _read_back}
 
-INDEX = register(SizedCard("index", _read, _region_type("x[…]"), _reading("x[…]"), samples=_index_samples, **_READING))
+
+def _through_index(node: Node, axis: int) -> list[tuple[Node, int]]:
+    """Behind `x[:, …]` and `x[::-1, …]` the dimension is that of x."""
+    spec: Any = node.attr("spec")
+    result, source = 0, 0
+    for entry in for_all_axes(spec, node.inputs[0].type.rank):
+        is_shown = isinstance(entry, tuple) or entry == "newaxis"
+        if is_shown and result == axis:
+            return [(node.inputs[0], source)] if entry in (FULL, (None, None, -1)) else []
+        result += is_shown
+        source += entry != "newaxis"
+    return []
+
+
+INDEX = register(
+    SizedCard("index", _read, _region_type("x[…]"), _reading("x[…]"), samples=_index_samples, dim_from=_through_index, **_READING)
+)
 
 _ROWS, _COLUMNS = np.array([2, 0, -1, 1]), np.array([[3], [0]], "int32")
 
@@ -246,6 +262,7 @@ def _writing(name: str, adds: bool, write: Callable[[Any, Any, Any], None]) -> S
         lambda view: _Writer(view, f"nt.{name}", adds).inside(),
     )
     facets: dict[str, Any] = {"holder": "spec", "arrays": 2, "linear": (0, 1), "vjp": _added_back if adds else _written_back}
+    facets["dim_from"] = lambda node, axis: [(node.inputs[0], axis)]
     return SizedCard(name, evaluate, _writing_type(f"nt.{name}"), lower, samples=_writing_samples, **facets)
 
 

@@ -146,6 +146,12 @@ def _window_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
 
 _X = np.arange(18.0).reshape(6, 3) / 7
 
+
+def _of_rows(node: Node, axis: int) -> list[tuple[Node, int]]:
+    """Rows keep their shape, their number changes."""
+    return [(node.inputs[0], axis)] if axis else []
+
+
 WINDOW = register(
     SizedCard(
         "window",  # x[start : start + count], all of which is there: no bound is cut to what is
@@ -156,6 +162,7 @@ WINDOW = register(
         linear=(0,),
         vjp=_window_back,
         holder="place",
+        dim_from=_of_rows,
     )
 )
 
@@ -212,6 +219,7 @@ STEP_ROWS = register(
         linear=(0,),
         vjp=_step_rows_back,
         holder="place",
+        dim_from=_of_rows,
     )
 )
 

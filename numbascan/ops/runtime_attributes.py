@@ -23,10 +23,14 @@ _GREATEST = 2**63 - 1
 
 @dataclass(frozen=True, eq=False)
 class SizedCard(Card):
-    """A card whose attribute `holder` has holes; the operands that fill them follow the first `arrays` ones."""
+    """A card whose attribute `holder` has holes; the operands that fill them follow the first `arrays` ones.
+
+    resizes: `holder` is the shape to which operand 0 is brought, axis by axis.
+    """
 
     holder: str = "shape"
     arrays: int = 1
+    resizes: bool = False
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         others = {key: value for key, value in node.attrs if key != self.holder}

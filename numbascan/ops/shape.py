@@ -23,33 +23,6 @@ Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.arange(24.0).reshape(2, 3, 4) * 1.5 - 7
 
 
-class _DimCard(Card):
-    """A dimension of what stands for a variable now is asked of the value that has it first."""
-
-    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
-        from .dims import dim_node
-
-        axis: Any = node.attr("axis")
-        return dim_node(inputs[0], axis)
-
-
-def _dim_element(view: Operands, index: Indices) -> Expr:
-    dim = view.dims(0)[view.attrs["axis"]]
-    return Literal("int64", dim) if isinstance(dim, int) else dim
-
-
-DIM = register(
-    _DimCard(
-        "dim",
-        lambda x, axis: np.int64(np.shape(x)[axis]),
-        lambda x, axis: TensorType("int64", (), weak=True),  # as x.shape[0] is a Python number in NumPy
-        Generate(lambda view: (), _dim_element),
-        samples=lambda: [((_X,), {"axis": axis}) for axis in range(3)],
-        no_gradient="a dimension is an integer",
-    )
-)
-
-
 # transpose, squeeze, broadcast_to -----------------------------------------------------------------------------------
 
 
@@ -63,6 +36,11 @@ def _transposed_back(node: Node, cotangent: Node) -> tuple[Node]:
     return (transpose(cotangent, tuple(axes.index(axis) for axis in range(len(axes)))),)
 
 
+def _transposed_from(node: Node, axis: int) -> list[tuple[Node, int]]:
+    axes: Any = node.attr("axes")
+    return [(node.inputs[0], axes[axis])]
+
+
 TRANSPOSE = register(
     Card(
         "transpose",
@@ -72,6 +50,7 @@ TRANSPOSE = register(
         samples=lambda: [((_X,), {"axes": axes}) for axes in ((2, 0, 1), (0, 2, 1), (1, 2, 0))],
         linear=(0,),
         vjp=_transposed_back,
+        dim_from=_transposed_from,
     )
 )
 
@@ -160,6 +139,7 @@ BROADCAST_TO = register(
         ],
         linear=(0,),
         vjp=lambda node, cotangent: (sum_to(cotangent, node.inputs[0]), *(None,) * (len(node.inputs) - 1)),
+        resizes=True,
     )
 )
 
@@ -290,6 +270,7 @@ CONCATENATE = register(
         ],
         vjp=_parts,
         jvp=_joined_tangents,
+        dim_from=lambda node, axis: [(node.inputs[0], axis)] if axis != node.attr("axis") else [],
     )
 )
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..ir.node import Node, constant, constant_value
+from ..ir.node import Node
 from ..types import TensorType
-from .algebra import axes_sum, broadcast_to, dims_of, is_zero, node_of, same_dims
+from .algebra import broadcast_to, dims_of, summed_to
 from .card import register
 from .lowering import Indices, Operands, View
-from .runtime_attributes import HOLE, SizedCard, filled, must_equal, run_numbers, sized
+from .runtime_attributes import HOLE, SizedCard, filled, must_equal, run_numbers
 from .shape import known_shape
 
 
@@ -21,18 +20,6 @@ class _SumToCard(SizedCard):
 
     def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         return summed_to(inputs[0], filled(node.attr("shape"), iter(inputs[1:])))
-
-
-def summed_to(x: Node, dims: Sequence[Node | int]) -> Node:
-    """`x` summed over leading axes that `dims` lacks, and over those that have length 1 there."""
-    wanted = tuple(node_of(dim) for dim in dims)
-    if is_zero(x):
-        return broadcast_to(constant(0, x.type.dtype), wanted)
-    x = axes_sum(x, range(x.type.rank - len(wanted)))
-    known = [constant_value(dim) for dim in wanted]
-    ones = [axis for axis, dim in enumerate(known) if dim is not None and int(dim) == 1 and x.type.shape[axis] != 1]
-    x = axes_sum(x, ones, keepdims=True)
-    return x if same_dims(x, wanted) else sized(SUM_TO, (x,), wanted)
 
 
 def _evaluate(x: Any, *sizes: Any, shape: tuple[Any, ...]) -> Any:
@@ -61,5 +48,6 @@ SUM_TO = register(
         samples=lambda: [((np.arange(6.0).reshape(2, 3) - 2.5, 3), {"shape": (2, HOLE)})],
         linear=(0,),
         vjp=lambda node, cotangent: (broadcast_to(cotangent, dims_of(node.inputs[0])), *(None,) * (len(node.inputs) - 1)),
+        resizes=True,
     )
 )

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.node import constant, constant_value
+from ...ops.dims import DIM
 from ...ops.runtime_attributes import sized
-from ...ops.shape import ARANGE, DIM
+from ...ops.shape import ARANGE
 from ...types import dtype_name
 from ..variable import Variable, as_variable, at_line, check_weak, implements, number_as
 from .choices import where
