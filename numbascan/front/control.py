@@ -12,7 +12,7 @@ from ..ir.graph import close, toposort
 from ..ir.node import CONSTANT, ITEM, Node, constant_value, next_serial, outputs_of
 from ..ops.control import if_else_outputs, py_call_node
 from ..types import show_shape
-from .scan.trace import broadcast
+from .numpy.shape import broadcast_to
 from .tracing import close_over, current_mark, current_mode, describe, is_tracing, trace
 from .tree import alike, flatten, unflatten
 from .tree import describe as describe_structure
@@ -80,7 +80,7 @@ def _like(number: Variable, other: Variable) -> Variable:
     if np.result_type(_example(number), other.dtype) != other.dtype:
         return number
     cast = number_as(number, other.type.dtype)
-    return broadcast(cast, other.shape) if other.ndim else cast
+    return broadcast_to(cast, other.shape) if other.ndim else cast
 
 
 def _example(number: Variable) -> Any:

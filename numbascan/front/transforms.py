@@ -21,8 +21,8 @@ from ..ir.node import Node, constant, new_input
 from ..modes import Mode, as_mode
 from ..types import TensorType
 from .captures.guards import Guards
+from .draw_scopes import DrawGuards, call_draws
 from .graph_mode import mode_of
-from .random.draw_scopes import DrawGuards, call_draws
 from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
 from .specialisation import Kinds, prepared, quick_key, sequence_axes, small_type, without

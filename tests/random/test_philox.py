@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from numbascan.front.random.random_stream.draw_scopes import word_of
 from scipy import special
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan.front.draw_scopes import word_of
 from numbascan.ops import draw_methods
 from numbascan.ops.random import RANDOM_WORDS, whole_draw
 

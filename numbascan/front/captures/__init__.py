@@ -1,1 +1,4 @@
-"""What a traced function reads from outside. Imports only `front/` files that hold Variables; tracing calls it."""
+"""What a traced function reads from outside: what it can reach, in which namespaces, and guards that tell whether it has changed.
+
+It imports `shared.py` alone. `tracing.py` makes the guards, and compiled functions ask them before every call.
+"""

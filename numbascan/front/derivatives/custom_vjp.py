@@ -25,7 +25,7 @@ from ...ops.algebra import cast, dims_of, is_float, zeros_like
 from ...ops.card import at_line, user_line
 from ...ops.control import custom_vjp_node
 from ...ops.of_shape import of_shape
-from ..random.draw_scopes import no_draws
+from ..draw_scopes import no_draws
 from ..tracing import close_over, describe, trace
 from ..tree import LEAF, NONE, Structure, alike, flatten, n_leaves, paths, unflatten
 from ..tree import describe as describe_structure

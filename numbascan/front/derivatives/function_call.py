@@ -11,7 +11,7 @@ from ...errors import ArgumentNumberError
 from ...ir.graph import free_inputs, substitute
 from ...ir.node import Node, new_input
 from ...ops.algebra import is_float
-from ..random.draw_scopes import put_outside
+from ..draw_scopes import put_outside
 from ..tree import Structure, describe, flatten, paths, unflatten
 from ..variable import Variable, as_variable
 from .of_variables import check_cost, check_wrt

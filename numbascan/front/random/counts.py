@@ -8,6 +8,7 @@ import numpy as np
 
 from ...ops.random import DRAWN_BY, EXPONENTIAL_OF, GEOMETRIC_OF, RANDOM_BELOW, RANDOM_BINOMIAL, RANDOM_GAMMA, RANDOM_POISSON
 from ...types import dtype_name
+from ..draw_scopes import take
 from ..numpy.choices import where
 from ..numpy.creation import arange
 from ..numpy.math import sqrt
@@ -15,8 +16,7 @@ from ..numpy.shape import moveaxis, reshape, specify_shape
 from ..numpy.shape_arguments import count_of
 from ..scan.scan import scan
 from ..variable import Variable, as_variable, at_line, constant_value, op
-from .base_stream import Stream, as_dtype, checked, shaped
-from .draw_scopes import take
+from .base_draws import BaseDraws, as_dtype, checked, shaped
 
 MOST = 2.0**53  # whole numbers up to here are doubles
 
@@ -64,7 +64,7 @@ def _bound(name: str, bound: Any, less: int, kind: str, ends: np.iinfo[Any]) -> 
     return variable - less if less else variable
 
 
-class Counts(Stream):
+class Counts(BaseDraws):
     """Draws of whole numbers."""
 
     def bernoulli(self, p: Any = 0.5, size: Any = None, dtype: Any = "int64") -> Variable:

@@ -12,7 +12,7 @@ from ...ops.random import CAUCHY_OF, EXACT_EXP, EXACT_LOG, EXPONENTIAL_OF, LAPLA
 from ..numpy.choices import where
 from ..numpy.math import sqrt
 from ..variable import Variable, as_variable, op
-from .base_stream import as_dtype, checked, checked_scale, float_dtype, shaped
+from .base_draws import as_dtype, checked, checked_scale, float_dtype, shaped
 from .counts import Counts
 
 __all__ = ["RandomStream"]

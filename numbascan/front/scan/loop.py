@@ -18,7 +18,7 @@ from ...ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace
 from ...ir.respecialise import settled
 from ...ops.card import user_line
 from ...ops.row_checks import AT_LEAST_ROWS, in_shape
-from ..random.draw_scopes import LoopDraws, loop_draws
+from ..draw_scopes import LoopDraws, loop_draws
 from ..shared import SharedVariable
 from ..tracing import close_over, is_tracing, measured
 from ..tree import Structure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +13,13 @@ from ...ir.graph import substitute
 from ...ir.node import Node, constant, new_input
 from ...ir.ports import row_of
 from ...types import TensorType
-from ..random.draw_scopes import Counter, DrawGuards, step_draws
+from ..draw_scopes import Counter, DrawGuards, Stream, step_draws
+from ..numpy.shape import broadcast_to
 from ..tracing import TraceResult, describe, in_mode, in_step, trace
 from ..tree import Structure, n_leaves, paths, unflatten
 from ..variable import Variable, as_variable, number_as
 from .arguments import Arguments, Options, Taps
 from .returns import Returned, check_number, check_state, parse_returned
-
-if TYPE_CHECKING:
-    from ..random.base_stream import Stream
 
 ATTEMPTS = 8  # traces until the types of numbers as initial values stand; two suffice unless the step's rank grows
 
@@ -200,10 +198,10 @@ class StepTracer:
         if not write.type.rank:
             return cast.node
         if write.type.size is not None:
-            return broadcast(cast, write.type.shape).node
+            return broadcast_to(cast, write.type.shape).node
         numbers = {read: constant(0, read.type.dtype) for draw in draws.values() for read in draw.reads}
         (row,) = substitute((write,), self._rows_outside() | numbers)
-        return broadcast(cast, Variable(row).shape).node
+        return broadcast_to(cast, Variable(row).shape).node
 
     def _rows_outside(self) -> dict[Node, Node]:
         """For each read something of its shape in the graph around the loop. Zeros: there may be no row to look at."""
@@ -212,7 +210,7 @@ class StepTracer:
             for leaf in group.leaves:
                 outer = Variable(leaf.outer)
                 if group.has_axis:
-                    outer = broadcast(as_variable(np.zeros((), leaf.row.dtype)), outer.shape[1:])
+                    outer = broadcast_to(as_variable(np.zeros((), leaf.row.dtype)), outer.shape[1:])
                 rows.update((read, outer.node) for read in leaf.reads)
         return rows
 
@@ -226,12 +224,6 @@ def a_list(kind: str, values: Sequence[Variable]) -> str:
     if not any(value.type.weak for value in values):
         return ""
     return f"; a list means several {kind}: for one of numbers write np.array([...])"
-
-
-def broadcast(value: Variable, shape: Any) -> Variable:
-    """`value` in a shape whose dimensions are ints or traced."""
-    result: Any = np.broadcast_to(value, shape)
-    return as_variable(result)
 
 
 def _check_initial_axis(variable: Variable, taps: Taps, where: str) -> None:

@@ -1,15 +1,12 @@
-"""A stream's states, and its base draws: words, uniform, normal and exponential numbers, which distributions are made from."""
+"""Base draws, which distributions are made from: words, uniform and normal numbers, numbers by rejection; and their arguments."""
 
 from __future__ import annotations
 
-import operator
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...ir.graph import free_inputs
 from ...ir.node import constant_value
 from ...ops.card import Card
 from ...ops.random import (
@@ -27,69 +24,22 @@ from ...ops.random import (
     whole_draw,
 )
 from ...ops.runtime_attributes import sized
+from ..draw_scopes import Stream, take
 from ..numpy.shape import broadcast_sizes, broadcast_to, reshape
 from ..numpy.shape_arguments import count_of, sizes_of, value_of
-from ..shared import SharedVariable, shared, shared_of
-from ..tracing import is_tracing
 from ..variable import Variable, as_variable, at_line, op
-from .draw_scopes import take
 
 Shape = tuple[Any, ...]  # ints, and traced integers where only the run knows
 SHORT = 16  # elements of a row
 FLOATS = ("float32", "float64")
-_NUMBERING = threading.RLock()  # held while a state gets its number: two of one number would draw the same
 
 
-class Stream:
-    """A key and the states of draws that go on from call to call.
-
-    A state is a shared variable of three words: the key, which is the seed and a number of the stream, and the number of the next draw.
-    """
-
-    def __init__(self, seed: int | None = None, name: str | None = None) -> None:
-        if is_tracing():
-            raise TypeError(f"a RandomStream is made in a function that is traced{at_line()}: it would be made once; make it outside")
-        self.name = name or "random"
-        self._seed = _seed_of(seed)
-        self.state = self._state(0)
-        self.states = [self.state]
-        self.pending: dict[SharedVariable, Variable] = {}
-
-    def _state(self, stream: int) -> SharedVariable:
-        label = f"{self.name}_state{stream}" if stream else f"{self.name}_state"
-        return shared(np.array([self._seed, stream, 0], dtype=np.uint64), label)
-
-    def new_state(self) -> SharedVariable:
-        """The state of one more place in a graph that draws. It counts as a stream of its own, so that no two places share a draw."""
-        with _NUMBERING:
-            state = self._state(len(self.states))
-            self.states.append(state)
-        return state
-
-    def seed(self, seed: int | None = None) -> None:
-        """Sets all states to the beginning, under a new seed."""
-        with _NUMBERING:
-            self._seed = _seed_of(seed)
-            states = list(self.states)
-        for number, state in enumerate(states):
-            state.set_value(np.array([self._seed, number, 0], dtype=np.uint64))
-
-    def updates(self) -> dict[SharedVariable, Variable]:
-        """The advance of all places that have drawn so far, for `ns.function(..., updates=stream.updates())`.
-
-        A scan whose number of steps is itself a variable is not among them: its own updates, which `ns.scan` returns, say it.
-        """
-        pending = self.pending.copy()  # at once: another thread may draw meanwhile
-        return {state: new for state, new in pending.items() if all(shared_of(node) is not None for node in free_inputs([new.node]))}
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}: seed {self._seed}>"
-
-    # base draws -----------------------------------------------------------------------------------------------------
+class BaseDraws(Stream):
+    """A stream's draws that distributions are made from."""
 
     def _words(self, shape: Shape) -> Variable:
         """Random words of 64 bits."""
-        return self._made(shape, RANDOM_BITS, RANDOM_WORDS)
+        return self._draw(shape, RANDOM_BITS, RANDOM_WORDS)
 
     def _uniforms(self, shape: Shape, dtype: str) -> Variable:
         """Numbers in [0, 1)."""
@@ -99,9 +49,9 @@ class Stream:
 
     def _normals(self, shape: Shape) -> Variable:
         """Normal numbers of mean 0 and variance 1: a single one from its word, the elements of an array in pairs from two words."""
-        return self._made(shape, RANDOM_NORMAL, RANDOM_NORMALS) if shape else op(NORMAL_OF, self._words(shape))
+        return self._draw(shape, RANDOM_NORMAL, RANDOM_NORMALS) if shape else op(NORMAL_OF, self._words(shape))
 
-    def _made(self, shape: Shape, one_by_one: Card, whole: Card) -> Variable:
+    def _draw(self, shape: Shape, one_by_one: Card, whole: Card) -> Variable:
         """A draw of a shape. A single word is one of a long draw; rows too short for loops to draw ahead in them are drawn as a whole."""
         key, number = take(self)
         if not shape:
@@ -124,18 +74,6 @@ def _places(shape: Shape) -> Any:
         return np.arange(count, dtype=np.uint64).reshape(shape)
     places = Variable(sized(DRAW_PLACES, (), (count if isinstance(count, int) else as_variable(count).node,)))
     return places if len(shape) == 1 else reshape(places, shape)
-
-
-def _seed_of(seed: Any) -> int:
-    if seed is None:
-        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-    try:
-        number = operator.index(seed)
-    except TypeError:
-        raise TypeError(f"the seed of a RandomStream is {seed!r}; give an int, or None for one of the system's") from None
-    if not 0 <= number < 2**64:
-        raise ValueError(f"the seed of a RandomStream is {number}; it must be at least 0 and below 2**64")
-    return number
 
 
 # arguments ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Where a draw gets its key and number from: a state of its own in a graph, the step's counter in a step.
+"""Streams, and where a draw gets its key and number from: a state of its own in a graph, the step's counter in a step.
 
 A step that draws k times takes k numbers of the scan's draws: step t has the numbers first + k t, ..., first + k t + k - 1. They are a
 sequence of the loop and no state, so that steps stay independent where nothing else binds them. A scan within a step takes one number
@@ -7,30 +7,90 @@ there, and its own steps draw under a key made from it: how many numbers a step 
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ...ir.graph import substitute
-from ...ir.node import Node, new_input
-from ...ir.ports import NonSeq, Seq
-from ...ops.random import DRAW_NUMBERS, RANDOM_BITS
-from ...ops.runtime_attributes import sized
-from ...types import TensorType
-from ..captures.guards import Guards
-from ..shared import SharedVariable
-from ..tracing import is_tracing
-from ..variable import METHODS, Variable, as_variable, at_line, op
-
-if TYPE_CHECKING:
-    from .base_stream import Stream
+from ..ir.graph import free_inputs, substitute
+from ..ir.node import Node, new_input
+from ..ir.ports import NonSeq, Seq
+from ..ops.random import DRAW_NUMBERS, RANDOM_BITS
+from ..ops.runtime_attributes import sized
+from ..types import TensorType
+from .captures.guards import Guards
+from .shared import SharedVariable, shared, shared_of
+from .tracing import is_tracing
+from .variable import METHODS, Variable, as_variable, at_line, op
 
 Key = tuple[Variable, Variable]
+_NUMBERING = threading.RLock()  # held while a state gets its number: two of one number would draw the same
 _WORD, _NUMBER = TensorType("uint64"), TensorType("int64")
+
+
+class Stream:
+    """A key and the states of draws that go on from call to call.
+
+    A state is a shared variable of three words: the key, which is the seed and a number of the stream, and the number of the next draw.
+    """
+
+    def __init__(self, seed: int | None = None, name: str | None = None) -> None:
+        if is_tracing():
+            raise TypeError(f"a RandomStream is made in a function that is traced{at_line()}: it would be made once; make it outside")
+        self.name = name or "random"
+        self._seed = _seed_of(seed)
+        self.state = self._state(0)
+        self.states = [self.state]
+        self.pending: dict[SharedVariable, Variable] = {}
+
+    def _state(self, stream: int) -> SharedVariable:
+        label = f"{self.name}_state{stream}" if stream else f"{self.name}_state"
+        return shared(np.array([self._seed, stream, 0], dtype=np.uint64), label)
+
+    def new_state(self) -> SharedVariable:
+        """The state of one more place in a graph that draws. It counts as a stream of its own, so that no two places share a draw."""
+        with _NUMBERING:
+            state = self._state(len(self.states))
+            self.states.append(state)
+        return state
+
+    def seed(self, seed: int | None = None) -> None:
+        """Sets all states to the beginning, under a new seed."""
+        with _NUMBERING:
+            self._seed = _seed_of(seed)
+            states = list(self.states)
+        for number, state in enumerate(states):
+            state.set_value(np.array([self._seed, number, 0], dtype=np.uint64))
+
+    def updates(self) -> dict[SharedVariable, Variable]:
+        """The advance of all places that have drawn so far, for `ns.function(..., updates=stream.updates())`.
+
+        A scan whose number of steps is itself a variable is not among them: its own updates, which `ns.scan` returns, say it.
+        """
+        pending = self.pending.copy()  # at once: another thread may draw meanwhile
+        return {state: new for state, new in pending.items() if all(shared_of(node) is not None for node in free_inputs([new.node]))}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: seed {self._seed}>"
+
+
+def _seed_of(seed: Any) -> int:
+    if seed is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise TypeError(f"the seed of a RandomStream is {seed!r}; give an int, or None for one of the system's") from None
+    if not 0 <= number < 2**64:
+        raise ValueError(f"the seed of a RandomStream is {number}; it must be at least 0 and below 2**64")
+    return number
+
+
+# scopes -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
