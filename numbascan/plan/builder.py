@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,9 +35,7 @@ from ..ir.loops import (
 )
 from ..ir.names import identifier
 
-if TYPE_CHECKING:
-    from ..ir.node import Node
-    from .lower.scope import Scope
+Indices = tuple[Index, ...]
 
 RESERVED = {"np", "math", "numba", "range", "min", "max", "abs", "int", "float", "bool", "complex", "round", "divmod", "pow", "len"}
 RESERVED |= {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
@@ -60,12 +57,12 @@ class Block:
     def __init__(self, parent: Block | None, is_branch: bool = False) -> None:
         self.parent, self.is_branch = parent, is_branch
         self.stmts: list[Stmt] = []
-        self.memo: dict[tuple[Scope, Node, tuple[Index, ...]], Expr] = {}
+        self.memo: dict[Hashable, Expr] = {}  # elements that locals of the block hold
         self.checked: set[Expr] = set()  # what holds from here to the end of the block
         self.equal: dict[Index, Index] = {}  # dimensions that were checked to be another one, to the end of the block
         self.depth: int = 0 if parent is None else parent.depth + 1
 
-    def lookup(self, key: tuple[Scope, Node, tuple[Index, ...]]) -> Expr | None:
+    def lookup(self, key: Hashable) -> Expr | None:
         """An element that this block or one around it already holds in a local."""
         block: Block | None = self
         while block is not None:
@@ -84,14 +81,14 @@ class Builder:
         self.block = self.root
         self.home: dict[str, Block] = {}  # where a name is defined
         self.written: dict[str, Block] = {}  # where an array's elements have their values; an argument's: everywhere
-        self.shapes: dict[str, tuple[Index, ...]] = {}  # of the arrays taken here
+        self.shapes: dict[str, Indices] = {}  # of the arrays taken here
         self.rings: dict[str, tuple[str, ...]] = {}  # of an array with rotating rows, the locals that tell which is how old, newest first
         self.views: set[str] = set()  # arrays whose memory belongs to another one
         self.spills: dict[tuple[int, int], tuple[object, str]] = {}
         self.counters: set[str] = set()  # names of loop indices; only other loops may use them again
         self.used = {*RESERVED, *taken}
         self.beginnings = beginnings
-        self.sides: dict[Index, tuple[Index, ...]] = {}  # of a dimension that a choice between branches tells, what each branch makes it
+        self.sides: dict[Index, Indices] = {}  # of a dimension that a choice between branches tells, what each branch makes it
         self.fixed: dict[str, Index] = {}  # locals that get one value, and what it is
         self.moving: set[str] = set()  # those that may still get others
         self.scan = ""  # the name of the innermost loop whose step is made
@@ -192,7 +189,7 @@ class Builder:
             block = block.parent
         return block
 
-    def _taken_in(self, shape: tuple[Index, ...], dtype: str) -> Block:
+    def _taken_in(self, shape: Indices, dtype: str) -> Block:
         """Where an array is taken: outside of the loops that do not change its shape. One that is not small stays in its branch."""
         home, block = self.home_of(*shape), self.block
         found, is_small = block, self._is_small(shape, dtype)
@@ -203,7 +200,7 @@ class Builder:
                 found = block
         return found
 
-    def _is_small(self, shape: tuple[Index, ...], dtype: str) -> bool:
+    def _is_small(self, shape: Indices, dtype: str) -> bool:
         """Does an array cost next to nothing? A few bytes, or some rows that are no longer than an array that there is."""
         fixed = math.prod(dim for dim in shape if isinstance(dim, int))
         others = [dim for dim in shape if not isinstance(dim, int)]
@@ -222,13 +219,13 @@ class Builder:
             return abs(number.value if isinstance(number, Literal) else number) <= ROWS
         return isinstance(number, Length)
 
-    def alloc(self, hint: str | None, shape: tuple[Index, ...], dtype: str) -> str:
+    def alloc(self, hint: str | None, shape: Indices, dtype: str) -> str:
         """An array, taken before the loops that do not change its shape; in a branch that may not be taken only a small one."""
         name = self.fresh(hint, "row")
         self.alloc_as(name, shape, dtype)
         return name
 
-    def alloc_as(self, name: str, shape: tuple[Index, ...], dtype: str) -> None:
+    def alloc_as(self, name: str, shape: Indices, dtype: str) -> None:
         """The same under a name that is taken already."""
         block = self.home[name] = self._taken_in(shape, dtype)
         self.written[name] = self.block
@@ -322,6 +319,14 @@ class Builder:
             self.used.discard(name)  # the next loop may count with the same letter
         if body.stmts:
             outer.stmts.append(For(name, start, stop, body.stmts, kind=kind))
+
+    def nest(self, dims: Sequence[Index], body: Callable[[Indices], None], letters: str = "ijklmnpq") -> None:
+        """Calls `body` inside a loop nest over `dims`, with the loops' indices."""
+        if not dims:
+            body(())
+            return
+        with self.loop(letters[0], dims[0]) as index:
+            self.nest(dims[1:], lambda rest: body((index, *rest)), letters[1:] + letters[0] * (len(letters) == 1))
 
     @contextmanager
     def at(self, block: Block) -> Iterator[None]:

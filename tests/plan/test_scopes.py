@@ -6,7 +6,7 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.ir.loops import Literal
-from numbascan.plan.lower.scope import cast
+from numbascan.plan.casts import cast
 
 
 def test_an_element_read_in_a_step_and_in_the_step_within_it_is_two_elements():

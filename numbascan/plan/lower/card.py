@@ -7,18 +7,19 @@ from collections.abc import Callable, Sequence
 from ...ir.loops import Apply, Expr, Index, Literal, both, compare
 from ...ir.node import Node
 from ...ops.card import Card, overflow_message, weak_bounds
-from ...ops.lowering import Contract, Elementwise, Fold, Generate, Library, Pass, Passes
-from ...ops.lowering import View as ViewLowering
+from ...ops.lowering import Contract, Elementwise, Fold, Generate, Library, Pass, Passes, View
 from ...ops.reshape import axis_groups
-from ..storage.placement import Place
+from ..builder import Indices
+from ..casts import cast
+from ..storage.placement import Placement
 from ..storage.save_mem import is_loop_rows
-from ..storage.stores import destinations, filled, fixed_dims, hint, in_locals, store
-from ..storage.tensor_values import Computed, Indices, InMemory, Value, indices_of
+from ..storage.stores import fixed_dims, hint, in_locals, store
+from ..storage.tensor_values import Computed, InMemory, Value, indices_of
 from . import contract as lower_contract
 from . import fold as lower_fold
 from . import library as lower_library
-from .routine_operands import in_memory
-from .scope import Scope, View, cast, location, nest, scalar_name
+from .routine_operands import array_of, in_memory
+from .scope import NodeOperands, Scope, location
 
 
 def lower(scope: Scope, node: Node) -> list[Value]:
@@ -27,10 +28,10 @@ def lower(scope: Scope, node: Node) -> list[Value]:
     kind = node.op.lower
     if isinstance(kind, Library):
         return lower_library.lower(scope, node, kind)
-    view = View(scope, node)
+    view = NodeOperands(scope, node)
     if isinstance(kind, Elementwise):
         value = _elementwise(scope, node, kind)
-    elif isinstance(kind, ViewLowering):
+    elif isinstance(kind, View):
         chosen, dims = kind, kind.dims(view)
         there = _other_shape(scope, node, dims) if node.op.name == "reshape" else None
         value = there or _computed(scope, node, dims, lambda index: view.at(0, chosen.index(view, index)))
@@ -61,11 +62,11 @@ def _other_shape(scope: Scope, node: Node, dims: Indices) -> Value | None:
         return None
     if not isinstance(value, InMemory) and not all(_is_product(reader) for reader in scope.readers.get(node, ())):
         return None
-    array = scope.kernel.array_of(scope, value, node.type.dtype)
+    array = array_of(scope, value, node.type.dtype)
     places = ", ".join(f"{{{k}}}" for k in range(len(dims)))
     name = scope.builder.alias(f"{array}_flat", f"{array}.reshape(({places}{',' * (len(dims) == 1)}))", *dims, arrays=(array,))
     scope.builder.views.add(name)
-    return InMemory(node.type, fixed_dims(scope, node, dims), name)
+    return InMemory(node.type, fixed_dims(scope.builder, node, dims), name)
 
 
 def _is_product(node: Node) -> bool:
@@ -77,7 +78,7 @@ def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:
     loop = kind.loop(*(parent.type for parent in node.inputs))
     template = kind.code(*loop)
     result_dtype = loop[len(node.inputs)]
-    view = View(scope, node)
+    view = NodeOperands(scope, node)
     _check_weak_integers(scope, node, loop)
 
     def element(index: Indices) -> Expr:
@@ -97,7 +98,7 @@ def _check_weak_integers(scope: Scope, node: Node, loop: Sequence[str]) -> None:
         value = scope.value(parent).at(())
         if not isinstance(value, Literal):
             fits = both(compare(">=", value, bounds[0]), compare("<=", value, bounds[1]))
-            View(scope, node).check(fits, "OverflowError", overflow_message(node.op.name, dtype), value)
+            NodeOperands(scope, node).check(fits, "OverflowError", overflow_message(node.op.name, dtype), value)
 
 
 def broadcast_dims(scope: Scope, node: Node) -> Indices:
@@ -120,7 +121,7 @@ def broadcast_dims(scope: Scope, node: Node) -> Indices:
     return tuple(dims)
 
 
-def operand_index(view: View, k: int, index: Indices) -> Indices:
+def operand_index(view: NodeOperands, k: int, index: Indices) -> Indices:
     """Where operand k is read for the result's element at `index`: dimensions of 1 stay at 0."""
     shape = view.types[k].shape
     tail = index[len(index) - len(shape) :]
@@ -129,15 +130,15 @@ def operand_index(view: View, k: int, index: Indices) -> Indices:
 
 def _computed(scope: Scope, node: Node, dims: Indices, element: Callable[[Indices], Expr]) -> Value:
     """The value of a node whose elements are known one by one, placed as decided."""
-    dims = fixed_dims(scope, node, dims)
-    place = scope.place(node)
+    dims = fixed_dims(scope.builder, node, dims)
+    placement = scope.placement(node)
     if node in scope.targets:
-        return filled(scope, node, dims, element)
-    if place is Place.INLINE:
+        return scope.filled(node, dims, element)
+    if placement is Placement.INLINE:
         return Computed(node.type, dims, _remembered(scope, node, element))
-    if place is Place.LOCALS:
-        return in_locals(scope, node, {index: element(index) for index in indices_of(node.type.shape)})
-    return filled(scope, node, dims, element)
+    if placement is Placement.LOCALS:
+        return in_locals(scope.builder, node, {index: element(index) for index in indices_of(node.type.shape)})
+    return scope.filled(node, dims, element)
 
 
 def _remembered(scope: Scope, node: Node, element: Callable[[Indices], Expr]) -> Callable[[Indices], Expr]:
@@ -150,24 +151,21 @@ def _remembered(scope: Scope, node: Node, element: Callable[[Indices], Expr]) ->
         key = (scope, node, index)  # a step within a step may hold the same node, of other values
         known = builder.block.lookup(key)
         if known is None:
-            known = element(index)
-            if not scalar_name(known):
-                known = builder.let(node.name or hint(node), known)
-            builder.block.memo[key] = known
+            known = builder.block.memo[key] = builder.let(node.name or hint(node), element(index))
         return known
 
     return remembered
 
 
 def _passes(scope: Scope, node: Node, kind: Passes) -> Value:
-    view = View(scope, node)
-    dims = fixed_dims(scope, node, kind.dims(view))
+    view = NodeOperands(scope, node)
+    dims = fixed_dims(scope.builder, node, kind.dims(view))
     passes = kind.passes(view)
-    if scope.place(node) is Place.LOCALS and node not in scope.targets:
+    if scope.placement(node) is Placement.LOCALS and node not in scope.targets:
         elements = _written_in_locals(passes)
         if elements is not None:
-            return in_locals(scope, node, {index: elements[index] for index in indices_of(node.type.shape)})
-    places = _taken_over(scope, node, kind) or destinations(scope, node, dims)
+            return in_locals(scope.builder, node, {index: elements[index] for index in indices_of(node.type.shape)})
+    places = _taken_over(scope, node, kind) or scope.destinations(node, dims)
     if kind.inside is not None and len(places) == 1 and _is_there(scope.value(node.inputs[0]), places[0]):
         passes = [kind.inside(view)]
     for one in passes:
@@ -179,7 +177,7 @@ def _taken_over(scope: Scope, node: Node, kind: Passes) -> list[InMemory]:
     """The memory of operand 0, where that was taken for it here and nothing else reads it: then only what changes is written."""
     before = node.inputs[0]
     value = scope.value(before)
-    is_own = isinstance(before.op, Card) and not isinstance(before.op.lower, ViewLowering) and not is_loop_rows(before)
+    is_own = isinstance(before.op, Card) and not isinstance(before.op.lower, View) and not is_loop_rows(before)
     if kind.inside is None or not is_own or node in scope.targets or before in scope.targets or scope.reads(before) > 1:
         return []
     return [value] if isinstance(value, InMemory) and value.array in scope.builder.shapes else []
@@ -210,9 +208,9 @@ def _written_in_locals(passes: object) -> dict[tuple[int, ...], Expr] | None:
 def _run_pass(scope: Scope, one: Pass, places: list[InMemory]) -> None:
     def body(index: Indices) -> None:
         expr, position = one.element(index), one.place(index)
-        if len(places) > 1 and not scalar_name(expr):
+        if len(places) > 1:
             expr = scope.builder.let(None, expr, hoist=False)
         for place in places:
             scope.builder.emit(store(place, position, expr, one.combine))
 
-    nest(scope.builder, one.counts, body)
+    scope.builder.nest(one.counts, body)

@@ -9,9 +9,11 @@ from ...ir.loops import Alloc, If, Length, Let, Name, Stmt
 from ...ir.node import Node
 from ...ops.control import branches
 from ...types import TensorType
+from ..builder import Indices
+from ..casts import cast
 from ..storage.stores import copied
-from ..storage.tensor_values import Indices, InLocals, InMemory, Value
-from .scope import Scope, cast
+from ..storage.tensor_values import InLocals, InMemory, Value
+from .scope import Scope
 
 
 def lower(scope: Scope, node: Node) -> list[Value]:
@@ -23,7 +25,7 @@ def lower(scope: Scope, node: Node) -> list[Value]:
     sides, made = [], []
     for graph in branches(node):
         with builder.branch() as side:
-            inner = Scope(scope.kernel, graph.outputs, dict(zip(graph.inputs, operands, strict=True)))
+            inner = scope.inner(graph.outputs, dict(zip(graph.inputs, operands, strict=True)))
             inner.run()
             outputs = zip(names, node.types, graph.outputs, strict=True)
             made.append([_bind(inner, name, type_, inner.value(output)) for name, type_, output in outputs])
@@ -50,7 +52,7 @@ def _bind(scope: Scope, name: str, type_: TensorType, value: Value) -> _Made:
         scope.builder.emit(Let(name, cast(value.at(()), type_.dtype)))
         return _Made((), side, None)
     count = len(side)
-    copied(scope, value, InMemory(type_, value.dims, name))
+    copied(scope.builder, value, InMemory(type_, value.dims, name))
     return _Made(value.dims, side, side[count] if count < len(side) else None)
 
 

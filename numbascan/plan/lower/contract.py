@@ -10,11 +10,13 @@ from collections.abc import Sequence
 
 from ...ir.loops import CALL, Apply, Expr, Index, Literal, Load, Name, Template
 from ...ir.node import Node
-from ..storage.placement import Place, is_small
-from ..storage.stores import copied, destinations, fixed_dims, in_locals, store
-from ..storage.tensor_values import Indices, InLocals, InMemory, Value, indices_of
+from ..builder import Indices
+from ..casts import cast
+from ..storage.placement import Placement, is_small
+from ..storage.stores import copied, fixed_dims, in_locals, store
+from ..storage.tensor_values import InLocals, InMemory, Value, indices_of
 from .routine_operands import named, oriented
-from .scope import Scope, cast, location, nest
+from .scope import Scope, location
 
 _DOT = Template("np.dot({0}, {1})", cost=CALL)
 BLAS_FROM = 512  # products from which a call of BLAS (about 0.2 microseconds) pays; unknown sizes count as large
@@ -28,17 +30,17 @@ def lower(scope: Scope, node: Node) -> Value:
     assert isinstance(labels, tuple)
     a_labels, b_labels, out_labels = labels
     extents = _extents(scope, node, (a_labels, b_labels))
-    dims = fixed_dims(scope, node, tuple(extents[label] for label in out_labels))
+    dims = fixed_dims(scope.builder, node, tuple(extents[label] for label in out_labels))
     task = _Contraction(scope, node, a_labels, b_labels, out_labels, extents)
     if not dims:
         return InLocals(node.type, (), {(): task.element(())}, scope.builder, scope.builder.block)
-    if scope.place(node) is Place.LOCALS and node not in scope.targets:
-        return in_locals(scope, node, {index: task.element(index) for index in indices_of(node.type.shape)})
-    places = destinations(scope, node, dims)
+    if scope.placement(node) is Placement.LOCALS and node not in scope.targets:
+        return in_locals(scope.builder, node, {index: task.element(index) for index in indices_of(node.type.shape)})
+    places = scope.destinations(node, dims)
     if not task.by_blas(places[0]):
         task.by_loops(dims, places[0])
     for other in places[1:]:
-        copied(scope, places[0], other)
+        copied(scope.builder, places[0], other)
     return places[0]
 
 
@@ -86,10 +88,8 @@ class _Contraction:
 
     def _is_argument(self, element: Load) -> bool:
         """Is it an element, at a known place, of an array that a step was given and does not change?"""
-        kernel = self.scope.kernel
-        given = (kernel.scope.value(argument) for argument in kernel.graph.inputs)
-        is_given = any(isinstance(value, InMemory) and value.array == element.array for value in given)
-        return is_given and self.builder.block is not self.builder.root and all(isinstance(place, int) for place in element.index)
+        is_input = self.scope.function.arguments.is_input(element.array)
+        return is_input and self.builder.block is not self.builder.root and all(isinstance(place, int) for place in element.index)
 
     def total(self, x: Expr, y: Expr) -> Expr:
         from ...ops.elementwise import ADD
@@ -136,7 +136,7 @@ class _Contraction:
             term = self.product({**where, **dict(zip(self.summed, index, strict=True))})
             self.builder.assign(accumulator, cast(self.total(accumulator, term), self.dtype))
 
-        nest(self.builder, [self.extents[label] for label in self.summed], body, letters="klmnpq")
+        self.builder.nest([self.extents[label] for label in self.summed], body, letters="klmnpq")
         self.builder.stay([accumulator.name])
 
     def by_loops(self, dims: Indices, place: InMemory) -> None:
@@ -145,7 +145,7 @@ class _Contraction:
         if len(self.summed) == 1 and self._is_axpy() and not (short is not None and short <= 8):
             self._axpy(dims, place)
             return
-        nest(self.builder, dims, lambda index: self.builder.emit(store(place, index, self.element(index))))
+        self.builder.nest(dims, lambda index: self.builder.emit(store(place, index, self.element(index))))
 
     def _is_axpy(self) -> bool:
         last = self.out[-1]
@@ -161,7 +161,7 @@ class _Contraction:
                 where = {**dict(zip(self.out, (*outer, j), strict=True)), label: k}
                 self.builder.emit(store(place, (*outer, j), self.total(place.at((*outer, j)), self.product(where))))
 
-        nest(self.builder, dims[:-1], row, letters="imnpq")
+        self.builder.nest(dims[:-1], row, letters="imnpq")
 
     # BLAS -----------------------------------------------------------------------------------------------------------
 

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from ...ir.loops import Expr, Index, Name, add, compare, mul
 from ...ir.node import Node
 from ...ops.lowering import Fold, only
-from ..storage.placement import Place
-from ..storage.stores import copied, destinations, fixed_dims, in_locals, store
-from ..storage.tensor_values import Indices, InLocals, InMemory, Value, indices_of
-from .scope import Scope, cast, nest, scalar_name
+from ..builder import Indices
+from ..casts import cast
+from ..storage.placement import Placement
+from ..storage.stores import copied, fixed_dims, in_locals, store
+from ..storage.tensor_values import InLocals, InMemory, Value, indices_of
+from .scope import Scope
 
 
 def lower(scope: Scope, node: Node, kind: Fold) -> Value:
@@ -26,18 +28,19 @@ def lower(scope: Scope, node: Node, kind: Fold) -> Value:
     kept = [axis for axis in range(len(operand.dims)) if axis not in axes]
     keepdims = bool(node.attr("keepdims"))
     found = tuple(1 if axis in axes else operand.dims[axis] for axis in range(len(operand.dims)) if keepdims or axis not in axes)
-    dims = fixed_dims(scope, node, found)
+    dims = fixed_dims(scope.builder, node, found)
 
     def element(index: Indices) -> Expr:
         outer = [index[axis] for axis in kept] if keepdims else list(index)
         return _reduced(scope, node, kind, operand, axes, dict(zip(kept, outer, strict=True)))
 
-    if node not in scope.targets and (not dims or scope.place(node) is Place.LOCALS):
+    if node not in scope.targets and (not dims or scope.placement(node) is Placement.LOCALS):
         elements = {index: element(index) for index in indices_of(node.type.shape)}
         if not dims:
-            return InLocals(node.type, (), {(): _named(scope, node, elements[()])}, scope.builder, scope.builder.block)
-        return in_locals(scope, node, elements)
-    places = destinations(scope, node, dims)
+            number = scope.builder.let(node.name, elements[()], hoist=False)
+            return InLocals(node.type, (), {(): number}, scope.builder, scope.builder.block)
+        return in_locals(scope.builder, node, elements)
+    places = scope.destinations(node, dims)
     if _goes_row_by_row(node, kind, operand, axes):
         _row_by_row(scope, node, kind, operand, kept, places)
         return places[0]
@@ -47,7 +50,7 @@ def lower(scope: Scope, node: Node, kind: Fold) -> Value:
         for place in places:
             scope.builder.emit(store(place, index, expr))
 
-    nest(scope.builder, dims, body)
+    scope.builder.nest(dims, body)
     return places[0]
 
 
@@ -70,14 +73,10 @@ def _row_by_row(scope: Scope, node: Node, kind: Fold, operand: Value, kept: Sequ
         (new,) = kind.step((place.at(at(index)),), cast(operand.at(index), dtype), 0)
         scope.builder.emit(store(place, at(index), cast(new, dtype)))
 
-    nest(scope.builder, place.dims, lambda index: scope.builder.emit(store(place, index, cast(start, dtype))))
-    nest(scope.builder, operand.dims, grown)
+    scope.builder.nest(place.dims, lambda index: scope.builder.emit(store(place, index, cast(start, dtype))))
+    scope.builder.nest(operand.dims, grown)
     for other in places[1:]:
-        copied(scope, place, other)
-
-
-def _named(scope: Scope, node: Node, expr: Expr) -> Expr:
-    return expr if scalar_name(expr) else scope.builder.let(node.name, expr, hoist=False)
+        copied(scope.builder, place, other)
 
 
 def _axes(node: Node) -> tuple[int, ...]:
@@ -95,14 +94,14 @@ def _reduced(scope: Scope, node: Node, kind: Fold, operand: Value, axes: Sequenc
     def body(index: Indices) -> None:
         where = {**fixed, **dict(zip(axes, index, strict=True))}
         element = cast(operand.at(tuple(where[axis] for axis in range(len(operand.dims)))), dtypes[0])
-        if len(accumulators) > 1 and not scalar_name(element):
+        if len(accumulators) > 1:
             element = builder.let(None, element, hoist=False)
         position: Index = 0
         for axis, i in zip(axes, index, strict=True):
             position = add(mul(position, operand.dims[axis]), i)
         _advance(scope, accumulators, kind.step(accumulators, element, position))
 
-    nest(builder, [operand.dims[axis] for axis in axes], body, letters="klmnpqij" if fixed else "ijklmnpq")
+    builder.nest([operand.dims[axis] for axis in axes], body, letters="klmnpqij" if fixed else "ijklmnpq")
     builder.stay(accumulator.name for accumulator in accumulators)
     return cast(kind.finish(accumulators), node.type.dtype)
 
@@ -126,8 +125,8 @@ def _advance(scope: Scope, accumulators: Sequence[Name], new: Sequence[Expr]) ->
 
 def _cumulative(scope: Scope, node: Node, kind: Fold, operand: Value, axis: int) -> Value:
     """Every partial result along one axis."""
-    dims = fixed_dims(scope, node, operand.dims)
-    places: list[InMemory] = destinations(scope, node, dims)
+    dims = fixed_dims(scope.builder, node, operand.dims)
+    places: list[InMemory] = scope.destinations(node, dims)
     others = [dim for k, dim in enumerate(dims) if k != axis]
     dtypes = kind.loop(operand.type)
 
@@ -140,5 +139,5 @@ def _cumulative(scope: Scope, node: Node, kind: Fold, operand: Value, axis: int)
                 scope.builder.emit(store(place, index, kind.finish(accumulators)))
 
     body: Callable[[Indices], None] = along
-    nest(scope.builder, others, body)
+    scope.builder.nest(others, body)
     return places[0]

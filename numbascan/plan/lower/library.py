@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...ir.loops import Alias, Call, Index, Template
+from ...ir.loops import Alias, Call, Expr, Index, Literal, Name, Template
 from ...ir.node import Node
 from ...ops.lowering import Library
 from ...types import TensorType
+from ..builder import Indices
+from ..casts import cast
 from ..storage.stores import copied
-from ..storage.tensor_values import Computed, Indices, InLocals, InMemory, Value
+from ..storage.tensor_values import Computed, InLocals, InMemory, Value
 from . import small as lower_small
-from .scope import Scope, View, cast, location, nest
+from .routine_operands import array_of
+from .scope import NodeOperands, Scope, location
 
 
 def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
@@ -21,7 +24,7 @@ def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
     written = lower_small.lower(scope, node, kind)
     if written is not None:
         return written
-    view = View(scope, node)
+    view = NodeOperands(scope, node)
     operand_ranks, result_ranks = kind.core
     types = tuple(parent.type for parent in node.inputs)
     dtypes = tuple(type_.dtype for type_ in types) if kind.dtypes is None else kind.dtypes(*types)
@@ -39,7 +42,7 @@ def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
         arrays = [_element(scope, result.array, index) for result in results]
         scope.builder.emit(Call(routine, (*arrays, *handed, *statics), kind.message))
 
-    nest(scope.builder, batch, call, letters="bcdefg")
+    scope.builder.nest(batch, call, letters="bcdefg")
     return [_seen(scope, node, k, result, result_ranks[k]) for k, result in enumerate(results)]
 
 
@@ -54,8 +57,16 @@ def _result(scope: Scope, node: Node, type_: TensorType, dims: Indices, core_ran
 def _operand(scope: Scope, value: Value, dtype: str, core_rank: int) -> str:
     if core_rank == 0 and not value.dims:
         name = scope.builder.let(None, cast(value.at(()), dtype), hoist=False)
-        return scope.kernel.text_of(name)
-    return scope.kernel.array_of(scope, value, dtype)
+        return _text_of(name)
+    return array_of(scope, value, dtype)
+
+
+def _text_of(expr: Expr) -> str:
+    """A scalar as the argument of a routine, which must see its dtype."""
+    if isinstance(expr, Name):
+        return expr.name
+    assert isinstance(expr, Literal)
+    return repr(expr.value) if expr.dtype in ("bool", "int64", "float64", "complex128") else f"np.{expr.dtype}({expr.value!r})"
 
 
 def _element(scope: Scope, array: str, index: Indices) -> str:
@@ -73,7 +84,7 @@ def _seen(scope: Scope, node: Node, k: int, result: InMemory, core_rank: int) ->
     if core_rank:
         waiting = scope.targets.get(node) if len(node.types) == 1 else None
         for place in waiting or ():
-            copied(scope, result, place.place(result.dims))
+            copied(scope.builder, result, place.place(result.dims))
         return result
     if not result.dims:
         element = InMemory(result.type, (1,), result.array).at((0,))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir import messages
+from ...ir.graph import toposort
 from ...ir.loop_node import loop_spec
 from ...ir.loops import Expr, Index, Literal, add, compare, least
 from ...ir.names import verbatim
@@ -18,14 +19,15 @@ from ...ir.ports import LoopSpec, State, Trace
 from ...ops.checkpoint_schedule import BLOCK
 from ...ops.runtime_attributes import enough
 from ...types import TensorType
+from ..casts import cast
 from ..storage.inplace import updated_in_place
 from ..storage.placement import is_small
 from ..storage.save_mem import MOST_ROWS, All, Every, Last, LastRows, Lengths, Path, Request, Thinned, requests
-from ..storage.states import LocalState, PathState, RingState, Rows, RowState, StateStore, Tail, every_count, write_initial
+from ..storage.states import LocalState, PathState, ResultRows, RingState, RowState, StateStore, Tail, every_count, write_initial
 from ..storage.stores import copied
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
 from ..storage.thinning import Thinning
-from .scope import Scope, cast
+from .scope import Scope
 from .step import Result, Step
 
 LOCALS_ROWS = 16  # elements over all lags that are rotated through locals
@@ -34,7 +36,8 @@ FEW_ROWS = 16  # the last rows of so many steps have memory of a fixed shape, ev
 
 def lower(scope: Scope, node: Node) -> list[Value]:
     """The results of a Scan: mit_mots, states, traces, carries."""
-    return _Loop(scope, node).make()
+    with scope.builder.step_of(loop_spec(node).name):
+        return _Loop(scope, node).make()
 
 
 class _Loop:
@@ -174,7 +177,7 @@ class _Loop:
 
     def _given(self, result: Result) -> InMemory | None:
         """The caller's array for a result that is wanted whole."""
-        return self.scope.kernel.given.get(self._output(result.position)) if self.scope is self.scope.kernel.scope else None
+        return self.scope.out.get(self._output(result.position))
 
     def _row_around(self, result: Result) -> InMemory | None:
         """The row of the loop around that is to hold this result, where its shape is known before the first step."""
@@ -192,7 +195,7 @@ class _Loop:
         for request in result.kinds():
             if isinstance(request, Path) and result.store is not None and not isinstance(result.store, PathState):
                 self._check_room()
-                rows = Rows(self.builder, f"{result.name}_path", row, add(self.room, result.store.state.depth), 0, owner)
+                rows = ResultRows(self.builder, f"{result.name}_path", row, add(self.room, result.store.state.depth), 0, owner)
                 array = rows.place(result.store.dims).array
                 write_initial(result.store, array)
                 result.sinks[request] = rows
@@ -200,7 +203,7 @@ class _Loop:
                 continue  # rows of the path
             elif isinstance(request, All) and not (isinstance(result.store, PathState) and self._given(result) is None):
                 given = self._given(result)
-                rows = Rows(self.builder, f"{result.name}_rows" if result.store else result.name, row, self.room, 0, owner)
+                rows = ResultRows(self.builder, f"{result.name}_rows" if result.store else result.name, row, self.room, 0, owner)
                 if given is not None:
                     rows.array, rows.dims = given.array, given.dims[1:]
                     message = f"{messages.title(self.spec.name)}: out= has {{0}} rows for {verbatim(result.name)}, the loop makes {{1}}"
@@ -209,29 +212,42 @@ class _Loop:
                     rows.array, rows.dims, rows.lead = around.array, around.dims[1:], around.lead
                 result.sinks[request] = rows
             elif isinstance(request, Lengths) and result.store is None:
-                result.sinks[request] = Rows(self.builder, f"{result.name}_lengths", row, 0, 0, owner)
+                result.sinks[request] = ResultRows(self.builder, f"{result.name}_lengths", row, 0, 0, owner)
             elif isinstance(request, LastRows):
                 count = request.k if request.k <= FEW_ROWS else least(request.k, self.n_steps)
-                result.sinks[request] = Rows(self.builder, f"{result.name}_tail", row, count, 0, owner)
+                result.sinks[request] = ResultRows(self.builder, f"{result.name}_tail", row, count, 0, owner)
             elif isinstance(request, Every):
                 count = every_count(self.n_steps, request.start, request.k)
-                result.sinks[request] = Rows(self.builder, f"{result.name}_kept", row, count, 0, owner)
+                result.sinks[request] = ResultRows(self.builder, f"{result.name}_kept", row, count, 0, owner)
             elif isinstance(request, Thinned) and result.store is not None:
                 name = next(node.name for node, wanted in result.wanted.items() if wanted == request)
-                result.thinned[request] = Thinning(self.scope, result.store, request.n_rows, request.most, name or f"{result.name}_kept")
+                numbers = self._fixed(request.n_rows), self._fixed(request.most)
+                result.thinned[request] = Thinning(self.builder, result.store, *numbers, name or f"{result.name}_kept")
             elif isinstance(request, Last) and result.store is None and is_small(result.write):
                 zero = Literal(row.dtype, False if row.dtype == "bool" else 0)
                 for index in indices_of(row.shape):
                     label = "_".join((f"{result.name}_last", *map(str, index)))
                     result.last[index] = self.builder.variable(label, zero, row.dtype)
             elif isinstance(request, Last) and result.store is None:
-                result.sinks[request] = Rows(self.builder, f"{result.name}_last", row, 1, 0, owner)
+                result.sinks[request] = ResultRows(self.builder, f"{result.name}_last", row, 1, 0, owner)
+
+    def _fixed(self, node: Node | int) -> Index:
+        """A number that the loop does not depend on, computed before it."""
+        if isinstance(node, int):
+            return node
+        for part in toposort([node], stop=list(self.scope.env)):
+            self.scope.make(part)
+        element = self.scope.value(node).at(())
+        if isinstance(element, Literal):
+            return int(element.value.real)
+        name = node.name or "slots"
+        return self.builder.settled(name, self.builder.let(name, cast(element, "int64")))
 
     def _buffer(self, outer: Node, name: str) -> InMemory:
         """A copy of a mit_mot's buffer, to be read and written by the steps."""
         value = self.scope.value(outer)
         buffer = InMemory(outer.type, value.dims, self.builder.alloc(name, value.dims, outer.type.dtype))
-        copied(self.scope, value, buffer)
+        copied(self.builder, value, buffer)
         return buffer
 
     @staticmethod

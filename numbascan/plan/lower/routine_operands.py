@@ -8,10 +8,13 @@ from __future__ import annotations
 from ...ir.loops import Expr, Index, Load, Name, add, names_in, sub
 from ...ir.node import Node
 from ...ops.card import Card
-from ...ops.lowering import View as ViewLowering
+from ...ops.lowering import View
+from ...types import TensorType
+from ..builder import Indices
 from ..storage.save_mem import is_loop_rows
-from ..storage.tensor_values import Indices, InMemory, Value
-from .scope import Scope, View
+from ..storage.stores import store
+from ..storage.tensor_values import Computed, InLocals, InMemory, Value
+from .scope import NodeOperands, Scope
 
 UNCHANGED = {"broadcast_to", "sum_to", "of_shape", "linked", "disconnected_grad", "zero_grad"}
 """Views that check every dimension to be that of their operand where they leave an index as it is."""
@@ -28,13 +31,26 @@ def oriented(scope: Scope, node: Node, dtype: str) -> tuple[str, bool]:
             found = value if isinstance(value, InMemory) else _found(scope, node, is_turned)
             if found is not None:
                 return named(scope, found), is_transpose != is_turned
-    return scope.kernel.array_of(scope, value, dtype), is_transpose
+    return array_of(scope, value, dtype), is_transpose
 
 
 def in_memory(scope: Scope, node: Node) -> Value:
     """A value as the memory that it reads element by element, in order; the value itself where it computes more than that."""
     value = scope.value(node)
     return value if isinstance(value, InMemory) else _found(scope, node, False) or value
+
+
+def array_of(scope: Scope, value: Value, dtype: str) -> str:
+    """The name of a C-contiguous array with the elements of `value`; copied only where it is not one already."""
+    builder = scope.builder
+    if value.type.dtype != dtype or isinstance(value, Computed):
+        copy = InMemory(TensorType(dtype, value.type.shape), value.dims, builder.alloc(None, value.dims, dtype))
+        builder.nest(value.dims, lambda index: builder.emit(store(copy, index, value.at(index))))
+        return copy.array
+    if isinstance(value, InLocals):
+        return value.spilled()
+    assert isinstance(value, InMemory)
+    return named(scope, value)
 
 
 def named(scope: Scope, value: InMemory) -> str:
@@ -61,17 +77,17 @@ def _behind_views(scope: Scope, node: Node) -> tuple[Node, bool]:
         probes = PROBES[: node.type.rank]
         if node.op.name == "transpose" and node.attr("axes") == (1, 0):
             is_transpose = not is_transpose
-        elif node.op.name not in UNCHANGED or view.index(View(scope, node), probes) != probes:
+        elif node.op.name not in UNCHANGED or view.index(NodeOperands(scope, node), probes) != probes:
             break
         node = node.inputs[0]
     return node, is_transpose
 
 
-def _view(scope: Scope, node: Node) -> ViewLowering | None:
+def _view(scope: Scope, node: Node) -> View | None:
     """How a node that is another way to read its operand finds the place there; None where it is a value of its own."""
     is_own = node in scope.targets or is_loop_rows(node)  # rows that a loop has kept are all that it has kept
     kind = node.op.lower if isinstance(node.op, Card) and not is_own else None
-    return kind if isinstance(kind, ViewLowering) else None
+    return kind if isinstance(kind, View) else None
 
 
 def _found(scope: Scope, node: Node, is_turned: bool) -> InMemory | None:
@@ -98,7 +114,7 @@ def _found(scope: Scope, node: Node, is_turned: bool) -> InMemory | None:
 def _element(scope: Scope, node: Node, index: Indices) -> Expr:
     """An element; views are looked through even where they keep what they have read in a local."""
     while (view := _view(scope, node)) is not None:
-        node, index = node.inputs[0], view.index(View(scope, node), index)
+        node, index = node.inputs[0], view.index(NodeOperands(scope, node), index)
     return scope.value(node).at(index)
 
 
@@ -108,11 +124,7 @@ def _is_probe(name: str) -> bool:
 
 def _extents(scope: Scope, array: str) -> Indices | None:
     """The shape of an array that was taken or given; None of one that was made to be a value as it is."""
-    kernel = scope.kernel
-    if array in scope.builder.shapes:
-        return scope.builder.shapes[array]
-    arguments = (*map(kernel.scope.value, kernel.graph.inputs), *kernel.places)
-    return next((value.dims for value in arguments if isinstance(value, InMemory) and value.array == array), None)
+    return scope.builder.shapes.get(array) or scope.function.arguments.dims(array)
 
 
 def _same(scope: Scope, a: Index, b: Index) -> bool:

@@ -3,52 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any  # noqa: TID251 - a card's attributes are of any type
-
-import numpy as np
+from dataclasses import dataclass
+from typing import Any  # noqa: TID251 - a card's attributes are of any type
 
 from ...ir.graph import toposort, users
-from ...ir.loop_node import SCAN, loop_spec
-from ...ir.loops import ATOM, CALL, Apply, Expr, Index, Literal, Name, Template
+from ...ir.loops import Apply, Expr, Index, Literal, Template
 from ...ir.names import verbatim
 from ...ir.node import CONSTANT, ITEM, Node, constant_value
-from ...ops.card import Card
-from ...ops.control import IF_ELSE
 from ...types import TensorType
-from ..builder import Builder
-from ..storage.placement import Place, placements
-from ..storage.tensor_values import Indices, InLocals, Value, indices_of
-
-if TYPE_CHECKING:
-    from ..plan import Kernel
-    from ..storage.states import Waiting
+from ..builder import Builder, Indices
+from ..casts import cast
+from ..storage.arguments import Arguments
+from ..storage.placement import Placement, is_small, placements
+from ..storage.states import Destination, ResultRows
+from ..storage.stores import replaces_part, store
+from ..storage.tensor_values import InLocals, InMemory, Value, indices_of
 
 FIXED_LIMIT = 8  # elements of a constant array that stand in the text; a larger one is an argument
-
-
-# What a float beyond an integer's range becomes is for the machine to say. This way it is what NumPy gives: -2.5 is 65534 as uint16.
-_THROUGH_INT64 = {name: Template(f"np.{name}(np.int64({{0}}))") for name in ("int8", "int16", "uint8", "uint16", "uint32")}
-_THROUGH_INT64["uint64"] = Template("float_to_uint64({0})", cost=CALL)
 
 _AT_MOST_INT64 = Template("np.int64(min({0}, np.uint64(9223372036854775807)))")
 
 
-def cast(expr: Expr, dtype: str) -> Expr:
-    """`expr` in another dtype; nothing where it has it already."""
-    if expr.dtype == dtype:
-        return expr
-    if isinstance(expr, Literal) and not (dtype == "bool" or expr.dtype == "bool"):
-        is_real = dtype.startswith(("float", "complex")) and not isinstance(expr.value, complex)
-        if is_real or (dtype.startswith("int") and isinstance(expr.value, int)):
-            with np.errstate(over="ignore"):
-                return Literal(dtype, np.array(expr.value).astype(dtype).item())  # as rounded: it may be cast again
-    if dtype == "bool":
-        return Apply("bool", Template("bool({0})"), (expr,))
-    if expr.dtype.startswith("complex") and not dtype.startswith("complex"):
-        expr = Apply("float64" if expr.dtype == "complex128" else "float32", Template("{0}.real", ATOM, (ATOM,)), (expr,))
-    if expr.dtype.startswith("float") and dtype in _THROUGH_INT64:
-        return Apply(dtype, _THROUGH_INT64[dtype], (expr,))
-    return Apply(dtype, Template(f"np.{dtype}({{0}})"), (expr,))
+@dataclass(frozen=True)
+class InFunction:
+    """What all scopes of one function share. `lower` makes the values of any node's results."""
+
+    builder: Builder
+    arguments: Arguments
+    lower: Callable[[Scope, Node], list[Value]]
+    check_finite: bool
 
 
 class Scope:
@@ -58,21 +41,33 @@ class Scope:
     """
 
     def __init__(
-        self, kernel: Kernel, outputs: Sequence[Node], env: Mapping[Node, Value], targets: Mapping[Node, Sequence[Waiting]] | None = None
+        self,
+        function: InFunction,
+        outputs: Sequence[Node],
+        env: Mapping[Node, Value],
+        targets: Mapping[Node, Sequence[Destination]] | None = None,
+        out: Mapping[Node, InMemory] | None = None,
     ) -> None:
-        self.kernel, self.builder = kernel, kernel.builder
+        self.function, self.builder = function, function.builder
         self.scan = self.builder.scan  # whose step this is; "" outside of loops
         self.outputs = tuple(outputs)
         self.readers = users(outputs)
+        self.placements = placements(outputs, self.readers)
         for output in outputs:
             self.readers[output] = [*self.readers[output], output]
-        self.places = placements(outputs, users(outputs))
         self.env: dict[Node, Value] = dict(env)
         self.several: dict[Node, list[Value]] = {}
-        self.prepared: dict[object, object] = {}  # what `lower_small` has made of matrices
+        self.prepared: dict[object, object] = {}  # what `small` has made of matrices
         self.targets = dict(targets or {})
-        self.rows_around: dict[Node, Waiting] = {}  # results of inner loops, and the row of the loop around that is to hold them
-        self.placed: dict[Node, Waiting] = {}  # those of them that inner loops have written there
+        self.out = dict(out or {})  # the caller's arrays for results
+        self.rows_around: dict[Node, Destination] = {}  # results of inner loops, and the row of the loop around that is to hold them
+        self.placed: dict[Node, Destination] = {}  # those of them that inner loops have written there
+
+    def inner(
+        self, outputs: Sequence[Node], env: Mapping[Node, Value], targets: Mapping[Node, Sequence[Destination]] | None = None
+    ) -> Scope:
+        """The scope of a closed graph inside this one: a step, or a branch."""
+        return Scope(self.function, outputs, env, targets)
 
     def run(self, last: Collection[Node] = ()) -> None:
         """Makes every value but those that come `last`, which nothing reads."""
@@ -82,10 +77,6 @@ class Scope:
 
     def make(self, node: Node) -> None:
         """Makes the value of one node."""
-        from . import card as lower_card
-        from . import choice as lower_choice
-        from . import loop as lower_loop
-
         if node in self.env or node in self.several:
             return
         if node.op is CONSTANT:
@@ -94,21 +85,10 @@ class Scope:
             index = node.attr("index")
             assert isinstance(index, int)
             self.env[node] = self.several[node.inputs[0]][index]
-        elif node.op is SCAN:
-            with self.builder.step_of(loop_spec(node).name):
-                self._keep(node, lower_loop.lower(self, node))
-        elif node.op is IF_ELSE:
-            self._keep(node, lower_choice.lower(self, node))
-        elif isinstance(node.op, Card):
-            self._keep(node, lower_card.lower(self, node))
+        elif len(node.types) == 1:
+            (self.env[node],) = self.function.lower(self, node)
         else:
-            raise TypeError(f"{node.op.name} ({node}) cannot be compiled; it runs in mode='python'")
-
-    def _keep(self, node: Node, values: list[Value]) -> None:
-        if len(node.types) == 1:
-            (self.env[node],) = values
-        else:
-            self.several[node] = values
+            self.several[node] = self.function.lower(self, node)
 
     def value(self, node: Node) -> Value:
         return self.env[node]
@@ -117,19 +97,59 @@ class Scope:
         """How often the graph reads a node."""
         return len(self.readers.get(node, ()))
 
-    def place(self, node: Node) -> Place:
-        return self.places.get(node, Place.MEMORY)
+    def placement(self, node: Node) -> Placement:
+        return self.placements.get(node, Placement.MEMORY)
 
     def _constant(self, node: Node) -> Value:
         array = constant_value(node)
         assert array is not None
         if array.size > FIXED_LIMIT:
-            return self.kernel.constant_argument(node)
+            return self.function.arguments.constant(node)
         elements: dict[tuple[int, ...], Expr] = {index: Literal(node.type.dtype, array[index].item()) for index in indices_of(array.shape)}
         return InLocals(node.type, tuple(array.shape), elements, self.builder, self.builder.root, node.name or "fixed")
 
+    # where values are written ---------------------------------------------------------------------------------------
 
-class View:
+    def destinations(self, node: Node, dims: Indices) -> list[InMemory]:
+        """The arrays that a value is to be written into, or a work row of its own."""
+        targets = self.targets.get(node)
+        if targets:
+            return [target.place(dims) for target in targets]
+        row = self._row_ahead(node)
+        if row is not None:
+            return [row.place(dims)]
+        return [InMemory(node.type, dims, self.builder.alloc(node.name or node.op.name, dims, node.type.dtype))]
+
+    def _row_ahead(self, node: Node) -> ResultRows | None:
+        """The row of a result that is this value with parts of it replaced, one after the other, and nothing else reads it."""
+        while node not in self.targets:
+            readers = self.readers.get(node, ())
+            if len(readers) != 1 or not replaces_part(readers[0], node):
+                return None
+            node = readers[0]
+        (row, *others) = self.targets[node]
+        return row if isinstance(row, ResultRows) and not others else None
+
+    def filled(self, node: Node, dims: Indices, element: Callable[[Indices], Expr]) -> InMemory:
+        """The value in memory, written by one loop nest; into every array that is to hold it."""
+        places = self.destinations(node, dims)
+
+        def body(index: Indices) -> None:
+            expr = element(index)
+            if len(places) > 1:
+                expr = self.builder.let(node.name, expr, hoist=False)
+            for place in places:
+                self.builder.emit(store(place, index, expr))
+
+        if is_small(node) and node.type.rank <= 1:
+            for index in indices_of(node.type.shape):
+                body(index)
+        else:
+            self.builder.nest(dims, body)
+        return places[0]
+
+
+class NodeOperands:
     """A node as its card's lowering sees it (`ops.lowering.Operands`)."""
 
     def __init__(self, scope: Scope, node: Node) -> None:
@@ -174,17 +194,3 @@ def location(scope: Scope, node: Node) -> str:
     line = f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else ""
     step = f" in the step of scan {scope.scan!r}" if scope.scan else ""
     return verbatim(line + step)
-
-
-def nest(builder: Builder, dims: Sequence[Index], body: Callable[[Indices], None], letters: str = "ijklmnpq") -> None:
-    """Calls `body` inside a loop nest over `dims`, with the loops' indices."""
-    if not dims:
-        body(())
-        return
-    with builder.loop(letters[0], dims[0]) as index:
-        nest(builder, dims[1:], lambda rest: body((index, *rest)), letters[1:] + letters[0] * (len(letters) == 1))
-
-
-def scalar_name(expr: Expr) -> bool:
-    """Does an expression cost nothing to read again?"""
-    return isinstance(expr, Name | Literal)

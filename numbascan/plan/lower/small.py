@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from ...ir.loops import Expr, Fail, If, Name
 from ...ir.node import ITEM, Node
 from ...ops.lowering import Library, Steps, Written
-from ..builder import Builder
+from ..builder import Builder, Indices
 from ..storage.placement import LOCALS_LIMIT
-from ..storage.stores import destinations, fixed_dims, in_locals, store
-from ..storage.tensor_values import Indices, InLocals, InMemory, Value
-from .scope import Scope, View, nest, scalar_name
+from ..storage.stores import fixed_dims, in_locals, store
+from ..storage.tensor_values import InLocals, InMemory, Value
+from .scope import NodeOperands, Scope
 
 Put = Callable[[int, Indices, Expr], None]  # takes one element of result k, at an index
 
@@ -33,9 +33,9 @@ class _Small:
 
     def __init__(self, scope: Scope, node: Node, kind: Library, routine: Written, n: int, dtype: str) -> None:
         self.scope, self.node, self.kind, self.routine, self.n, self.dtype = scope, node, kind, routine, n, dtype
-        self.view = View(scope, node)
+        self.view = NodeOperands(scope, node)
         dims = kind.dims(self.view)
-        self.dims = [fixed_dims(scope, node, dims[0])] if len(dims) == 1 else list(dims)
+        self.dims = [fixed_dims(scope.builder, node, dims[0])] if len(dims) == 1 else list(dims)
         self.batch = self.dims[0][: len(self.dims[0]) - kind.core[1][0]]
 
     def values(self) -> list[Value]:
@@ -46,11 +46,11 @@ class _Small:
         places = self._places()
 
         def put(k: int, index: Indices, expr: Expr) -> None:
-            kept = expr if len(places[k]) == 1 or scalar_name(expr) else self.scope.builder.let(None, expr, hoist=False)
+            kept = expr if len(places[k]) == 1 else self.scope.builder.let(None, expr, hoist=False)
             for place in places[k]:
                 self.scope.builder.emit(store(place, index, kept))
 
-        nest(self.scope.builder, self.batch, lambda index: self._run(index, put), letters="bcdefg")
+        self.scope.builder.nest(self.batch, lambda index: self._run(index, put), letters="bcdefg")
         return [waiting[0] for waiting in places]
 
     @staticmethod
@@ -60,14 +60,14 @@ class _Small:
     def _local(self, k: int, elements: dict[tuple[int, ...], Expr]) -> Value:
         is_read = len(self.dims) == 1 or any(reader.attr("index") == k for reader in self.scope.readers[self.node] if reader.op is ITEM)
         if len(self.dims) == 1:
-            return in_locals(self.scope, self.node, elements)
+            return in_locals(self.scope.builder, self.node, elements)
         type_, builder, hint = self.node.types[k], self.scope.builder, f"{self.node.op.name}_{k}"
         named = {index: builder.let(hint, expr) if is_read else expr for index, expr in elements.items()}
         return InLocals(type_, tuple(dim or 0 for dim in type_.shape), named, builder, builder.block, hint)
 
     def _places(self) -> list[list[InMemory]]:
         if len(self.dims) == 1:
-            return [destinations(self.scope, self.node, self.dims[0])]
+            return [self.scope.destinations(self.node, self.dims[0])]
         name = self.node.name or self.node.op.name
         return [
             [InMemory(type_, dims, self.scope.builder.alloc(name, dims, type_.dtype))]
@@ -90,7 +90,7 @@ class _Small:
             if isinstance(count, int) and self._is_few(self.n * count):
                 self._solve(steps, index, [(j,) for j in range(count)], put)
             else:
-                nest(self.scope.builder, [count], lambda column: self._solve(steps, index, [column], put), letters="j")
+                self.scope.builder.nest([count], lambda column: self._solve(steps, index, [column], put), letters="j")
 
     def _solve(self, steps: _Locals, index: Indices, columns: Sequence[Indices], put: Put) -> None:
         assert self.routine.columns is not None

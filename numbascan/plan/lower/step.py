@@ -10,14 +10,15 @@ from ...ir.loops import CALL, Apply, Break, Expr, Fail, If, Index, Let, Name, Te
 from ...ir.node import Node
 from ...ir.ports import LoopSpec, Seq
 from ...ops.card import Card
-from ..builder import Builder, negated
+from ..builder import Builder, Indices, negated
+from ..casts import cast
 from ..storage.placement import is_small
 from ..storage.save_mem import All, Every, Last, LastRows, Lengths, Path, Request, is_loop_rows
-from ..storage.states import LocalState, NextRow, RingState, Rows, StateStore, Waiting, is_kept
+from ..storage.states import Destination, LocalState, NextRow, ResultRows, RingState, StateStore, is_kept
 from ..storage.stores import copied
-from ..storage.tensor_values import Computed, Indices, InLocals, InMemory, Value, indices_of
+from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
 from ..storage.thinning import Thinning
-from .scope import Scope, cast, nest, scalar_name
+from .scope import Scope
 
 Elements = dict[tuple[int, ...], Expr]
 
@@ -32,7 +33,7 @@ class Result:
     wanted: dict[Node, Request]
     store: StateStore | None = None
     dims: Indices = ()  # of a row, once the step is made
-    sinks: dict[Request, Rows] = field(default_factory=dict)
+    sinks: dict[Request, ResultRows] = field(default_factory=dict)
     last: dict[tuple[int, ...], Name] = field(default_factory=dict)  # of a small trace: its elements in the last step
     thinned: dict[Request, Thinning] = field(default_factory=dict)
 
@@ -54,17 +55,17 @@ class Step:
         spec = self.spec
         self.overwrites = bool(in_place or self.buffers)  # memory that the step has read
         outputs = spec.inner_outputs()
-        scope = Scope(self.outer.kernel, outputs, {}, self._targets())
+        scope = self.outer.inner(outputs, {}, self._targets())
         self.scope = scope
         scope.rows_around = self._rows_around()
         scope.env.update(self._arguments())
         for result in self.results:
             for thinning in result.thinned.values():
-                thinning.keep(scope, self.t)
+                thinning.keep(self.t)
         scope.run(last=in_place)
         new = {result.position: self._new_row(result) for result in self.results}
-        stop = None if spec.until is None else self._condition(spec.until)
-        if scope.kernel.check_finite and not spec.waits:
+        stop = None if spec.until is None else self.builder.let("stop", cast(self.scope.value(spec.until).at(()), "bool"), hoist=False)
+        if scope.function.check_finite and not spec.waits:
             self._tell_lane()
         self._store_all([result for result in self.results if result.write not in in_place], new)
         self._store_buffers()
@@ -112,15 +113,15 @@ class Step:
 
     # what the step writes -------------------------------------------------------------------------------------------
 
-    def _targets(self) -> dict[Node, list[Waiting]]:
+    def _targets(self) -> dict[Node, list[Destination]]:
         """For each result in memory, where its row goes as it is computed."""
-        targets: dict[Node, list[Waiting]] = {}
+        targets: dict[Node, list[Destination]] = {}
         for result in self.results:
             for rows in result.sinks.values():
                 rows.where = self._where(result, rows)
             if is_small(result.write) or not _is_made_in_place(result.write):
                 continue
-            places: list[Waiting] = []
+            places: list[Destination] = []
             if result.store is not None:
                 place = result.store.target(self.t)
                 if place is not None:
@@ -130,9 +131,9 @@ class Step:
                 targets.setdefault(result.write, []).extend(places)
         return targets
 
-    def _rows_around(self) -> dict[Node, Waiting]:
+    def _rows_around(self) -> dict[Node, Destination]:
         """Results of inner loops that are wanted as rows of this one, and nothing else."""
-        found: dict[Node, Waiting] = {}
+        found: dict[Node, Destination] = {}
         for result in self.results:
             if result.store is None and [*result.sinks] == [All()] and not is_small(result.write):
                 found.setdefault(result.write, result.sinks[All()])
@@ -143,7 +144,7 @@ class Step:
         position = [other for other in self.results if other.store is not None].index(result)
         return lambda axis: messages.changed_shape(self.spec, position, axis)
 
-    def _where(self, result: Result, rows: Rows) -> Index:
+    def _where(self, result: Result, rows: ResultRows) -> Index:
         for request, sink in result.sinks.items():
             if sink is rows:
                 if isinstance(request, LastRows):
@@ -170,16 +171,6 @@ class Step:
         """What an expression reads of memory before the step overwrites any."""
         return self.builder.let(hint, expr, hoist=False) if any(is_element for _, is_element in names_in(expr)) else expr
 
-    def _condition(self, until: Node) -> Expr:
-        condition = cast(self.scope.value(until).at(()), "bool")
-        return (
-            condition if scalar_name(condition) and not self._moves_names(condition) else self.builder.let("stop", condition, hoist=False)
-        )
-
-    def _moves_names(self, expr: Expr) -> bool:
-        changing = {name for result in self.results if result.store is not None for name in result.store.changing()}
-        return any(name in changing for name, _ in names_in(expr))
-
     def _tell_lane(self) -> None:
         """Loops inside of one whose steps are lanes say in which lane a result is not finite."""
         for stmt in walk(self.builder.block.stmts):
@@ -187,7 +178,7 @@ class Step:
                 stmt.message, stmt.numbers = messages.in_lane(stmt.message, len(stmt.numbers)), (*stmt.numbers, self.t)
 
     def _is_checked(self, result: Result) -> bool:
-        return self.scope.kernel.check_finite and result.write.type.kind in "fc"
+        return self.scope.function.check_finite and result.write.type.kind in "fc"
 
     def _check_finite(self, result: Result, elements: Elements | None) -> None:
         """Fails at the first step whose result is not finite."""
@@ -205,7 +196,7 @@ class Step:
                 check(element)
         else:
             row = self.scope.value(result.write)
-            nest(self.builder, row.dims, lambda index: check(row.at(index)))
+            self.builder.nest(row.dims, lambda index: check(row.at(index)))
 
     def _store_buffers(self) -> None:
         """Writes of mit_mots: all are computed before the first is stored."""
@@ -215,11 +206,11 @@ class Step:
                 value = self.scope.value(write)
                 if isinstance(value, Computed | InLocals):
                     row = InMemory(write.type, value.dims, self.builder.alloc(None, value.dims, write.type.dtype))
-                    copied(self.scope, value, row)
+                    copied(self.builder, value, row)
                     value = row
                 kept.append((value, InMemory(write.type, buffer.dims[1:], buffer.array, (add(self.t, tap),))))
         for value, place in kept:
-            copied(self.scope, value, place)
+            copied(self.builder, value, place)
 
     def _store_all(self, results: Sequence[Result], new: Mapping[int, Elements | None]) -> None:
         """Stores that no loop of the body has done, once new rows are seen to have the shape of the old ones, and to be finite."""
@@ -243,13 +234,13 @@ class Step:
             place = rows.place(dims)
             if isinstance(request, Every):
                 with builder.branch() as kept:
-                    copied(self.scope, source, place)
+                    copied(self.builder, source, place)
                 builder.emit(If(is_kept(self.t, request.start, request.k), kept))
             elif not is_done and not isinstance(request, Lengths) and self.scope.placed.get(write) is not rows:
-                copied(self.scope, source, place)
+                copied(self.builder, source, place)
         target = None if result.store is None else result.store.target(self.t)
         if target is not None and not is_done:
-            copied(self.scope, source, target)
+            copied(self.builder, source, target)
 
     def _rotate(self, new: dict[int, Elements | None]) -> None:
         """All states move on at once: no local is overwritten that another still has to read."""

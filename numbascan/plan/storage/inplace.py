@@ -18,9 +18,9 @@ from ...ir.node import Node
 from ...ir.ports import LoopSpec, State
 from ...ops.card import Card
 from ...ops.lowering import Elementwise, Generate, Passes, View
-from .placement import Place, placements
+from .placement import Placement, placements
 
-Places = Mapping[Node, Place]
+Places = Mapping[Node, Placement]
 Reads = Mapping[State, Set[Node]]  # what the loop that writes a state's new row reads
 
 
@@ -69,7 +69,7 @@ def _replaces_part(state: State, places: Places) -> bool:
 def _is_read_later(node: Node, places: Places) -> bool:
     """Is a value computed only where it is read, and not at once?"""
     is_view = isinstance(node.op, Card) and isinstance(node.op.lower, View | Generate)
-    return is_view or places.get(node) is Place.INLINE
+    return is_view or places.get(node) is Placement.INLINE
 
 
 def _maps_elements(state: State, places: Places) -> bool:
@@ -99,7 +99,7 @@ def _reads_aligned(write: Node, read: Node, places: Places) -> bool:
             if parent is read:
                 if not is_aligned or parent.type.shape != write.type.shape:
                     return False
-            elif places.get(parent) is Place.INLINE and parent not in seen:
+            elif places.get(parent) is Placement.INLINE and parent not in seen:
                 seen.add(parent)
                 if not is_aligned and _depends(parent, read):
                     return False

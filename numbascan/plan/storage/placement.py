@@ -17,7 +17,7 @@ from ...ops.lowering import Elementwise, Fold, Generate, Passes, View
 LOCALS_LIMIT = 8  # elements of a fixed shape that are kept one local each; beyond, compile time and spills grow
 
 
-class Place(Enum):
+class Placement(Enum):
     """Where a value lives."""
 
     INLINE = "inline"
@@ -28,10 +28,10 @@ class Place(Enum):
 OUTSIDE = None  # the root of what several loops read
 
 
-def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]]) -> dict[Node, Place]:
+def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]]) -> dict[Node, Placement]:
     """Where each value behind `outputs` lives. `readers` as from `ir.graph.users`."""
     roots: dict[Node, Node | None] = {}
-    places: dict[Node, Place] = {}
+    places: dict[Node, Placement] = {}
     final = {node for node in outputs if len(readers[node]) + outputs.count(node) > 1}
     only_written = set(outputs) - final
     for node in reversed(toposort(outputs)):
@@ -41,15 +41,15 @@ def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]]) 
         kind = node.op.lower
         if node in only_written:  # read once, where the result is stored
             is_inline = isinstance(kind, View | Generate) or (isinstance(kind, Elementwise) and is_small(node))
-            places[node], roots[node] = (Place.INLINE if is_inline else Place.MEMORY), node
+            places[node], roots[node] = (Placement.INLINE if is_inline else Placement.MEMORY), node
             if _fits_locals(node) and not is_inline:
-                places[node] = Place.LOCALS
+                places[node] = Placement.LOCALS
             continue
         reading = _reading_root(node, readers[node], roots, final)
         if _is_inline(node, reading, readers[node], final):
-            places[node], roots[node] = Place.INLINE, reading
+            places[node], roots[node] = Placement.INLINE, reading
         else:
-            places[node], roots[node] = (Place.LOCALS if _fits_locals(node) else Place.MEMORY), node
+            places[node], roots[node] = (Placement.LOCALS if _fits_locals(node) else Placement.MEMORY), node
     return places
 
 

@@ -37,19 +37,19 @@ from ...ir.loops import (
 from ...ir.names import verbatim
 from ...ir.ports import State
 from ...types import TensorType
-from ..builder import Block, Builder, negated
-from ..lower.scope import cast, nest
-from .tensor_values import Computed, Indices, InLocals, InMemory, Value, indices_of
+from ..builder import Block, Builder, Indices, negated
+from ..casts import cast
+from .tensor_values import Computed, InLocals, InMemory, Value, indices_of
 
 
-class Waiting(Protocol):
+class Destination(Protocol):
     """A place in memory for a value whose dimensions are not known yet."""
 
     def place(self, dims: Indices) -> InMemory: ...
 
 
 @dataclass
-class Rows:
+class ResultRows:
     """Memory for rows of one result. `count` rows; a step writes row `where`. `lead`: where they lie in an array of more axes."""
 
     builder: Builder
@@ -260,7 +260,7 @@ class RowState(StateStore):
         self.array = array or builder.alloc(name, self.dims, self.type.dtype)
         if array is not None:
             return
-        nest(builder, self.dims, lambda index: builder.emit(Store(self.array, index, self.initial_row(0, index))))
+        builder.nest(self.dims, lambda index: builder.emit(Store(self.array, index, self.initial_row(0, index))))
 
     def changing(self) -> list[str]:
         return [self.array]
@@ -282,14 +282,14 @@ def write_initial(store: StateStore, array: str) -> None:
         def body(index: Indices, k: int = k) -> None:
             store.builder.emit(Store(array, (k, *index), store.initial_row(k, index)))
 
-        nest(store.builder, store.dims, body)
+        store.builder.nest(store.dims, body)
 
 
 @dataclass
 class Tail:
     """The last `k` rows of a result, kept in a ring of k rows."""
 
-    rows: Rows
+    rows: ResultRows
     k: int
 
     def value(self, steps: Index, shape: TensorType) -> Value:

@@ -8,9 +8,7 @@ from itertools import product
 
 from ...ir.loops import Expr, Index, Load, Store, add
 from ...types import TensorType
-from ..builder import Block, Builder
-
-Indices = tuple[Index, ...]
+from ..builder import Block, Builder, Indices
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,20 @@ before step t, where t is due     no row is free: every second one is dropped, a
 
 from __future__ import annotations
 
-from ...ir.graph import toposort
 from ...ir.loops import Expr, If, Index, Literal, Load, Store, add, compare, floor_div, mul, sub
-from ...ir.node import Node
 from ...types import TensorType
-from ..lower.scope import Scope, cast, nest
+from ..builder import Builder, Indices
+from ..casts import cast
 from .states import StateStore
 from .stores import copied
-from .tensor_values import Indices, InMemory, Value
+from .tensor_values import InMemory, Value
 
 
 class Thinning:
     """At most `most` of the states before each step, with room for `n_rows`. Made before the loop; `keep` in it; `value` after it."""
 
-    def __init__(self, scope: Scope, store: StateStore, n_rows: Node | int, most: Node | int, name: str) -> None:
-        self.builder, self.store = scope.builder, store
-        self.n_rows, self.most = (_number(scope, number) for number in (n_rows, most))
+    def __init__(self, builder: Builder, store: StateStore, n_rows: Index, most: Index, name: str) -> None:
+        self.builder, self.store, self.n_rows, self.most = builder, store, n_rows, most
         depth = store.state.depth
         self.dims: Indices = (self.n_rows, *((depth,) if depth > 1 else ()), *store.dims)
         self.array = self.builder.alloc(name, self.dims, store.type.dtype)
@@ -32,7 +30,7 @@ class Thinning:
     def changing(self) -> list[str]:
         return [self.array, self.kept.name, self.stride.name, self.due.name]
 
-    def keep(self, scope: Scope, t: Index) -> None:
+    def keep(self, t: Index) -> None:
         """What step t does before all else."""
         builder = self.builder
         with builder.branch() as due:
@@ -40,7 +38,7 @@ class Thinning:
                 self._thin_out()
             builder.emit(If(compare("==", self.kept, self.most), full))
             with builder.branch() as still_due:
-                self._store(scope, t)
+                self._store(t)
             builder.emit(If(compare("==", t, self.due), still_due))
         builder.emit(If(compare("==", t, self.due), due))
 
@@ -48,16 +46,16 @@ class Thinning:
         builder = self.builder
         with builder.loop("k", floor_div(sub(self.most, 1), 2), always=True) as k:
             there, here = add(mul(k, 2), 2), add(k, 1)
-            nest(builder, self.dims[1:], lambda index: builder.emit(Store(self.array, (here, *index), self._element((there, *index)))))
+            builder.nest(self.dims[1:], lambda index: builder.emit(Store(self.array, (here, *index), self._element((there, *index)))))
         builder.assign(self.kept, floor_div(add(self.most, 1), 2))
         builder.assign(self.stride, mul(self.stride, 2))
         builder.assign(self.due, mul(self.kept, self.stride))
 
-    def _store(self, scope: Scope, t: Index) -> None:
+    def _store(self, t: Index) -> None:
         depth, store = self.store.state.depth, self.store
         for k in range(depth):
             lead = (self.kept, k) if depth > 1 else (self.kept,)
-            copied(scope, store.read(k - depth, t, self.builder.block), InMemory(store.type, store.dims, self.array, lead))
+            copied(self.builder, store.read(k - depth, t, self.builder.block), InMemory(store.type, store.dims, self.array, lead))
         self.builder.assign(self.kept, add(self.kept, 1))
         self.builder.assign(self.due, add(self.due, self.stride))
 
@@ -68,18 +66,5 @@ class Thinning:
         """The states kept, and zeros on the places that are free."""
         zero = cast(Literal("int64", 0), self.store.type.dtype)
         left = (sub(self.n_rows, self.kept), *self.dims[1:])
-        nest(self.builder, left, lambda index: self.builder.emit(Store(self.array, (add(index[0], self.kept), *index[1:]), zero)))
+        self.builder.nest(left, lambda index: self.builder.emit(Store(self.array, (add(index[0], self.kept), *index[1:]), zero)))
         return InMemory(type_, self.dims, self.array)
-
-
-def _number(scope: Scope, node: Node | int) -> Index:
-    """A number that the loop does not depend on, computed before it."""
-    if isinstance(node, int):
-        return node
-    for part in toposort([node], stop=list(scope.env)):
-        scope.make(part)
-    element = scope.value(node).at(())
-    if isinstance(element, Literal):
-        return int(element.value.real)
-    name = node.name or "slots"
-    return scope.builder.settled(name, scope.builder.let(name, cast(element, "int64")))
