@@ -39,12 +39,27 @@ from .profile import Profile
 from .rewrite.pipeline import MOVING, rewritten
 from .types import TensorType
 
-SPECIALISED_DIM = 16  # a dimension up to this length may be compiled in
-SPECIALISED_KINDS = 8  # so many lengths of one dimension, then it is left to the run
+LARGEST_FIXED = 16  # a dimension up to this length may be compiled in
+MOST_LENGTHS = 8  # so many lengths of one dimension, then it is left to the run
 PLAIN = 0x101  # flags.num: C-contiguous and aligned
 MOST_KEYS = 4096  # lengths stand in keys: a table that grows beyond this is emptied
 
 Axes = tuple[int | None, ...]
+
+
+class FixedLengths:
+    """Which lengths of a function's arguments are compiled in: small ones, and of one dimension those that were seen first."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, int], set[int]] = {}  # by argument and dimension
+
+    def fixed(self, axis: tuple[int, int], length: int) -> int | None:
+        """`length` where it is compiled in, None where it is left to the run."""
+        lengths = self._seen.setdefault(axis, set())
+        if length > LARGEST_FIXED or (length not in lengths and len(lengths) >= MOST_LENGTHS):
+            return None
+        lengths.add(length)
+        return length
 
 
 class Program:
@@ -58,9 +73,9 @@ class Program:
         self.profile = Profile(name, ceilings=ceilings) if profile else None
         self._last: tuple[Kernel, Sequence[Any]] | None = None
         self.specialise = specialise
-        self._lengths = length_axes(graph)
+        self._length_axes = length_axes(graph)
         self._rows_alone = rows_alone(graph)
-        self._seen: dict[tuple[int, int], set[int]] = {}
+        self._fixed_lengths = FixedLengths()
         self._kernels: dict[tuple[tuple[Axes, ...], tuple[bool, ...]], Kernel] = {}
         self._quick: dict[Any, Kernel] = {}
         self._graphs: dict[tuple[Axes, ...], Graph] = {}  # as interpreted
@@ -157,19 +172,16 @@ class Program:
             for k, (node, value) in enumerate(zip(self.graph.inputs, values, strict=True))
         )
 
-    def _fixed_axes(self, k: int, shape: Axes, found: tuple[int, ...]) -> Axes:
+    def _fixed_axes(self, k: int, shape: Axes, lengths: tuple[int, ...]) -> Axes:
         axes: list[int | None] = []
-        for axis, (known, dim) in enumerate(zip(shape, found, strict=True)):
+        for axis, (known, dim) in enumerate(zip(shape, lengths, strict=True)):
             if known is not None and known != dim:
                 name = self.graph.inputs[k].name or f"argument {k}"
                 raise ValueError(f"{self.name}: {name} has length {dim} along axis {axis}, where {known} was declared")
             if known is None and dim == 1:  # must be known to broadcast
                 known = None if (k, axis) in self._rows_alone else 1
-            elif known is None and dim <= SPECIALISED_DIM and self.specialise and (k, axis) not in self._lengths:
-                seen = self._seen.setdefault((k, axis), set())
-                if dim in seen or len(seen) < SPECIALISED_KINDS:
-                    seen.add(dim)
-                    known = dim
+            elif known is None and self.specialise and (k, axis) not in self._length_axes:
+                known = self._fixed_lengths.fixed((k, axis), dim)
             axes.append(known)
         return tuple(axes)
 
@@ -325,12 +337,9 @@ def specialised(graph: Graph, kind: tuple[Axes, ...]) -> Graph:
 def length_axes(graph: Graph) -> frozenset[tuple[int, int]]:
     """The (input, axis) pairs whose length is the length of a sequence: not compiled in, unless it is 1."""
     position = {node: k for k, node in enumerate(graph.inputs)}
-    found: set[tuple[int, int]] = set()
-    for node in toposort(inlined(graph.outputs)):
-        if node.op is SCAN:
-            for seq in loop_spec(node).seqs:
-                found |= {(position[leaf], 0) for leaf in _rows_behind(seq.outer) if leaf in position}
-    return frozenset(found)
+    scans = [node for node in toposort(inlined(graph.outputs)) if node.op is SCAN]
+    leaves = [leaf for node in scans for seq in loop_spec(node).seqs for leaf in _rows_behind(seq.outer)]
+    return frozenset((position[leaf], 0) for leaf in leaves if leaf in position)
 
 
 def rows_alone(graph: Graph) -> frozenset[tuple[int, int]]:

@@ -1,17 +1,19 @@
-"""Kinds of arguments: what of them is fixed when a function of arrays is traced. For `ns.jit` and for ScanFunction.
+"""Kinds of arguments: what of them is fixed when a function of arrays is traced, and the code for each. For `ns.jit` and ScanFunction.
 
-Fixed are dtypes, ranks and dimensions up to 16; after 8 values a dimension is left open, and so is every dimension that a scan runs over.
-Use: `Kinds.types(structure, types)` before tracing, `sequence_axes(inputs, outputs)` after it, `Kinds.leave_open` with what was found, then
-trace again.
+Fixed are dtypes, ranks and dimensions up to 16; after eight lengths a dimension is left open (`compile.FixedLengths`, which `ns.function`
+goes by, too), and so is every dimension that a scan runs over: `sequence_axes` of what was traced says which, then it is traced again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from ..compile import LARGEST_FIXED, FixedLengths
+from ..errors import TracerBoolError, TracerError
 from ..ir.graph import substitute, toposort
 from ..ir.inner_graphs import all_nodes
 from ..ir.loop_node import SCAN, loop_spec
@@ -19,8 +21,6 @@ from ..ir.node import Node, new_input
 from ..types import SUPPORTED_DTYPES, TensorType
 from .conversion import as_argument, type_of
 
-LARGEST_FIXED = 16
-MOST_VALUES = 8
 _NATIVE = frozenset(np.dtype(name) for name in SUPPORTED_DTYPES)
 
 Axis = tuple[int, int]  # of which argument, which dimension
@@ -46,42 +46,85 @@ def small_type(value: Any) -> TensorType:
     return type_.with_shape(dim if dim is not None and dim <= LARGEST_FIXED else None for dim in type_.shape)
 
 
-class Kinds:
-    """The dimensions seen so far of one function's arguments."""
+class Code(Protocol):
+    """What is compiled for a kind of arguments."""
+
+    def is_current(self) -> bool:
+        """Whether what the function read from outside is as it was."""
+        ...
+
+
+C = TypeVar("C", bound=Code)
+Types = tuple[TensorType, ...]
+
+
+class Specialisations(Generic[C]):
+    """The code of one function by kind of argument, and the lengths that were seen of its arguments."""
 
     def __init__(self) -> None:
-        self._seen: dict[Hashable, dict[Axis, set[int]]] = {}
+        self.latest: C | None = None  # for those who look at it; calls go by keys alone
+        self._quick: dict[Hashable, C] = {}
+        self._by_types: dict[Hashable, C] = {}
+        self._lengths: dict[Hashable, FixedLengths] = {}
         self._open: dict[Hashable, set[Axis]] = {}
+        self._lock = threading.RLock()
 
-    def types(self, structure: Hashable, small: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """The types to trace with: those of `small`, with dimensions left open where many values were seen or a scan runs."""
+    def __len__(self) -> int:
+        return len(self._by_types)
+
+    def get(self, key: Hashable) -> C | None:
+        """The code that a key led to before; None where there is none, or where what the function read from outside has changed."""
+        code = self._quick.get(key)
+        if code is None or not code.is_current():
+            return None
+        self.latest = code
+        return code
+
+    def add(
+        self, key: Hashable, structure: Hashable, small: Types, build: Callable[[Types, bool, C | None], tuple[C | None, Types]]
+    ) -> C | None:
+        """The code for a new key: of another key of the same kind, else built now.
+
+        build: from the types to trace with, whether dimensions may be left open, and the code of an earlier trace, to the code (or None)
+        and its types.
+        """
+        with self._lock:
+            types = self._types(structure, small)
+            code = self._by_types.get((structure, types))
+            if code is None or not code.is_current():
+                try:
+                    code, types = build(types, True, code)
+                except TracerBoolError:
+                    raise
+                except TracerError:  # something that needs a fixed length, such as a Python loop over an array
+                    if small == types:
+                        raise
+                    code, types = build(small, False, code)
+                if code is None:
+                    return None
+                self._by_types[structure, types] = code
+            self._quick[key] = self.latest = code
+        return code
+
+    def _types(self, structure: Hashable, small: Types) -> Types:
+        """The types to trace with: those of `small`, with dimensions left open where many lengths were seen or a scan runs."""
         signature = _signature(structure, small)
-        seen, opened = self._seen.setdefault(signature, {}), self._open.get(signature, set())
-        result = []
-        for k, type_ in enumerate(small):
-            dims = [None if (k, axis) in opened else _noted(seen, (k, axis), dim) for axis, dim in enumerate(type_.shape)]
-            result.append(type_.with_shape(dims))
-        return tuple(result)
+        lengths, axes = self._lengths.setdefault(signature, FixedLengths()), self._open.get(signature, set())
 
-    def leave_open(self, structure: Hashable, types: Sequence[TensorType], axes: set[Axis]) -> tuple[TensorType, ...]:
-        """From now on these dimensions are never fixed for arguments of this signature. The types without them."""
+        def fixed(axis: Axis, dim: int | None) -> int | None:
+            if axis in axes:
+                return None
+            return dim if dim is None or dim == 1 else lengths.fixed(axis, dim)  # 1 stays fixed, or it would not broadcast
+
+        return tuple(type_.with_shape(fixed((k, axis), dim) for axis, dim in enumerate(type_.shape)) for k, type_ in enumerate(small))
+
+    def leave_open(self, structure: Hashable, types: Types, axes: set[Axis]) -> None:
+        """From now on these dimensions are never fixed for arguments of this signature."""
         self._open.setdefault(_signature(structure, types), set()).update(axes)
-        return without(types, axes)
 
 
-def _signature(structure: Hashable, types: Sequence[TensorType]) -> Hashable:
+def _signature(structure: Hashable, types: Types) -> Hashable:
     return structure, tuple((type_.dtype, type_.rank, type_.weak) for type_ in types)
-
-
-def _noted(seen: dict[Axis, set[int]], axis: Axis, dim: int | None) -> int | None:
-    """The dimension, None once too many values were seen. 1 stays fixed, or it would not broadcast."""
-    if dim is None or dim == 1:
-        return dim
-    values = seen.setdefault(axis, set())
-    if dim not in values and len(values) >= MOST_VALUES:
-        return None
-    values.add(dim)
-    return dim
 
 
 def without(types: Sequence[TensorType], axes: set[Axis]) -> tuple[TensorType, ...]:

@@ -6,7 +6,6 @@ import functools
 import inspect
 import operator
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..compile import key_of, remember
-from ..errors import TracerBoolError, TracerError
+from ..errors import TracerError
 from ..ir.graph import Graph, close, free_inputs, substitute
 from ..ir.node import Node, constant, new_input
 from ..modes import Mode, as_mode
@@ -25,7 +24,7 @@ from .draw_scopes import DrawGuards, call_draws
 from .graph_mode import mode_of
 from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
-from .specialisation import Kinds, prepared, quick_key, sequence_axes, small_type, without
+from .specialisation import Specialisations, Types, prepared, quick_key, sequence_axes, small_type, without
 from .tracing import in_mode, refuse_leaked, trace
 from .tree import Structure, flatten, paths, unflatten
 from .variable import Variable, as_variable
@@ -130,18 +129,14 @@ class Jitted:
         self.mode, self.given_mode, self._profile = mode or Mode(), mode, profile
         self.name = name or str(getattr(f, "__name__", "function"))
         self.__wrapped__ = f
-        self._kinds = Kinds()
-        self._quick: dict[Any, Compiled] = {}
+        self._kinds: Specialisations[Compiled] = Specialisations()
         self._known: dict[Any, Compiled] = {}  # by the keys of `key_of`, for plain arguments that need no conversion
-        self._compiled: dict[Any, Compiled] = {}
-        self._latest: Compiled | None = None
-        self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         key = None if kwargs else key_of(args)
         known = self._known.get(key)
         if known is not None and known.is_current():
-            self._latest = known
+            self._kinds.latest = known
             return known.run(args, key)
         leaves: list[Any] = []
         structure = flatten((args, kwargs), leaves)
@@ -180,14 +175,9 @@ class Jitted:
         """The arguments as compiled code takes them, and the code; None where the function uses variables without a value."""
         values = [self._prepared(k, value, structure) for k, value in enumerate(leaves)]
         key = structure, tuple([quick_key(value) for value in values])
-        compiled = self._quick.get(key)
-        if compiled is None or not compiled.is_current():
-            with self._lock:
-                compiled = self._compile(structure, [small_type(value) for value in values])
-            if compiled is None:
-                return values, None
-            self._quick[key] = compiled
-        self._latest = compiled
+        compiled = self._kinds.get(key)
+        if compiled is None:
+            compiled = self._kinds.add(key, structure, tuple(map(small_type, values)), functools.partial(self._build, structure))
         return values, compiled
 
     def _prepared(self, k: int, value: Any, structure: Structure) -> Any:
@@ -210,41 +200,24 @@ class Jitted:
         children = [*zip(roots, positional[2], strict=False), *zip(keyword[1], keyword[2], strict=True)]
         return [path for root, child in children for path in paths(child, root)]
 
-    def _compile(self, structure: Structure, small: Sequence[TensorType]) -> Compiled | None:
-        """The code for arguments of these types, traced now unless another kind led to it before."""
-        types = self._kinds.types(structure, small)
-        found = self._compiled.get((structure, types))
-        if found is not None and found.is_current():
-            return found
+    def _build(self, structure: Structure, types: Types, may_open: bool, _: Compiled | None) -> tuple[Compiled | None, Types]:
+        """The code for arguments of these types, and the types; None where the function uses variables without a value."""
         start = perf_counter()
-        try:
-            traced = self._trace(structure, types)
+        traced = self._trace(structure, types)
+        if may_open:
             traced, types = self._opened(structure, traced, types)
-        except TracerBoolError:
-            raise
-        except TracerError:  # something that needs a fixed length, such as a Python loop over an array
-            if tuple(small) == types:
-                raise
-            types = tuple(small)
-            traced = self._trace(structure, types)
-        if traced.is_symbolic:
-            return None
         seconds = perf_counter() - start
-        compiled = self._compiled[structure, types] = self._built(traced, seconds)
-        return compiled
-
-    def _built(self, traced: Traced, seconds: float) -> Compiled:
-        compiled = self.compiled(traced, self.name)
-        if compiled.runner.program.profile is not None:
+        compiled = None if traced.is_symbolic else self.compiled(traced, self.name)
+        if compiled is not None and compiled.runner.program.profile is not None:
             compiled.runner.program.profile.trace += seconds
-        return compiled
+        return compiled, types
 
     def compiled(self, traced: Traced, name: str) -> Compiled:
         """The code for a graph, in the mode of this function."""
         mode = mode_of([*traced.outputs, *traced.updates.values()], self.given_mode, name)
         return Compiled(traced, mode, name, self._profile)
 
-    def _opened(self, structure: Structure, traced: Traced, types: tuple[TensorType, ...]) -> tuple[Traced, tuple[TensorType, ...]]:
+    def _opened(self, structure: Structure, traced: Traced, types: Types) -> tuple[Traced, Types]:
         """Traced again, with the dimensions that scans run over left open, where that can be."""
         axes = sequence_axes(traced.inputs, traced.outputs)
         if not axes:
@@ -286,9 +259,9 @@ class Jitted:
         return self
 
     def _of_latest(self) -> Compiled:
-        if self._latest is None:
+        if self._kinds.latest is None:
             raise ValueError(f"{self.name} has not been compiled yet; call it, or {self.name}.lower(...), with arguments first")
-        return self._latest
+        return self._kinds.latest
 
     @property
     def graph(self) -> Graph:
@@ -317,4 +290,4 @@ class Jitted:
         return name if found is self else (Jitted, (self.__wrapped__, self.given_mode, self.name, self._profile))
 
     def __repr__(self) -> str:
-        return f"<jit {self.name}: {len(self._compiled)} kinds of arguments>"
+        return f"<jit {self.name}: {len(self._kinds)} kinds of arguments>"

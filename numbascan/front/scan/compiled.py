@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -10,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ...compile import key_of, remember
-from ...errors import MissingInputError, TracerBoolError, TracerError
+from ...errors import MissingInputError
 from ...ir.graph import Graph, close, free_inputs
 from ...ir.node import CONSTANT, Node, new_input
 from ...modes import Mode
 from ...types import TensorType, show_shape
 from ..runner import Runner, as_captured, assembled
 from ..shared import shared_of
-from ..specialisation import Kinds
+from ..specialisation import Specialisations, Types
 from ..tree import Structure, alike, describe, flatten, paths, unflatten
 from ..variable import Variable
 from .arguments import Arguments, Options
@@ -164,47 +163,25 @@ def missing_values(compiled: CompiledScan, name: str) -> MissingInputError:
     return MissingInputError(f"scan {name!r}: the step uses {names}, which has no value here; compile the result with ns.function")
 
 
-class CompiledScans:
+class CompiledScans(Specialisations[CompiledScan]):
     """The compiled kinds of one step. It does not hold the step itself, so that a step that nobody holds can go."""
-
-    def __init__(self) -> None:
-        self.latest: CompiledScan | None = None  # for those who look at it; calls go by keys alone
-        self._quick: dict[Any, CompiledScan] = {}
-        self._compiled: dict[Any, CompiledScan] = {}
-        self._kinds = Kinds()
-        self._lock = threading.RLock()
-
-    def __len__(self) -> int:
-        return len(self._compiled)
 
     def find(self, fn: Callable[..., Any], arguments: Arguments, has_n_steps: bool, options: Options) -> CompiledScan:
         """The compiled kind for these arguments; traced now if there is none, or if what the step read from outside has changed."""
-        key = options, has_n_steps, arguments.key, arguments.quick_key()
-        compiled = self._quick.get(key)
-        if compiled is None or not compiled.is_current():
-            with self._lock:
-                compiled = self._quick[key] = self._compile(fn, arguments, has_n_steps, options)
-        self.latest = compiled
-        return compiled
+        structure = options, has_n_steps, arguments.key
+        key = structure, arguments.quick_key()
+        compiled = self.get(key)
+        if compiled is not None:
+            return compiled
 
-    def _compile(self, fn: Callable[..., Any], arguments: Arguments, has_n_steps: bool, options: Options) -> CompiledScan:
-        structure, small = (options, has_n_steps, arguments.key), arguments.types()
-        fitted = self._kinds.types(structure, small)
-        before = self._compiled.get((structure, fitted))
-        if before is not None and before.is_current():
-            return before
-        try:
-            compiled = CompiledScan(fn, arguments, fitted, has_n_steps, options)
-        except TracerBoolError:
-            raise
-        except TracerError:  # something that needs a fixed length, such as a Python loop over an array
-            if tuple(small) == fitted:
-                raise
-            fitted = tuple(small)
-            compiled = CompiledScan(fn, arguments, fitted, has_n_steps, options)
-        if before is not None:
-            compiled.take_over(before)
-        self._compiled[structure, fitted] = compiled
+        def build(types: Types, _: bool, before: CompiledScan | None) -> tuple[CompiledScan, Types]:
+            built = CompiledScan(fn, arguments, types, has_n_steps, options)
+            if before is not None:
+                built.take_over(before)
+            return built, types
+
+        compiled = self.add(key, structure, tuple(arguments.types()), build)
+        assert compiled is not None
         return compiled
 
 
