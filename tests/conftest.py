@@ -56,10 +56,10 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """With --check-plans a test fails if one of its plans is wrong. What else goes wrong when Python runs generated code is no fault."""
     if not item.config.getoption("--check-plans"):
         return (yield)
-    from plan_checks import checked
+    from plan_checks import checked, two_ways
 
     other = ""
-    with checked() as checks:
+    with checked(two_ways) as checks:
         try:
             yield
         except Exception as error:

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from random_programs.run import one, report
 
+PARTS, LARGEST = 4, 2**30 - 1  # parts run side by side, each on seeds of its own
+
 WAYS = (
     *(("called",), ("symbolic",), ("at_once",), ("out", "out python"), ("read", "read python"), ("jit",)),
     *(("odd", "odd python"), ("replaced", "replaced python"), ("twice", "twice python"), ("threads",), ("checked",)),
@@ -25,20 +27,22 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 # Hypothesis draws the seed alone: drawing every choice, it makes many programs out of parts of one. `shrunk` makes a failure short.
 fixed = settings(
-    max_examples=90, derandomize=True, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    max_examples=15, derandomize=True, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )
 
 
+@pytest.mark.parametrize("part", range(PARTS))
 @fixed
-@given(st.integers(0, 2**32 - 1), st.sampled_from(WAYS))
-def test_random_programs_give_what_a_plain_loop_gives(seed: int, ways: tuple[str, ...]) -> None:
-    _runs_without_a_difference(seed, ("python", *ways), gradients=False)
+@given(seed=st.integers(0, LARGEST), ways=st.sampled_from(WAYS))
+def test_random_programs_give_what_a_plain_loop_gives(part: int, seed: int, ways: tuple[str, ...]) -> None:
+    _runs_without_a_difference(part * LARGEST + seed, ("python", *ways), gradients=False)
 
 
-@settings(fixed, max_examples=50)
-@given(st.integers(0, 2**32 - 1))
-def test_random_programs_have_the_derivatives_that_differences_give(seed: int) -> None:
-    _runs_without_a_difference(seed, (), gradients=True)
+@pytest.mark.parametrize("part", range(PARTS))
+@settings(fixed, max_examples=7)
+@given(seed=st.integers(0, LARGEST))
+def test_random_programs_have_the_derivatives_that_differences_give(part: int, seed: int) -> None:
+    _runs_without_a_difference(part * LARGEST + seed, (), gradients=True)
 
 
 def _runs_without_a_difference(seed: int, ways: tuple[str, ...], gradients: bool) -> None:
