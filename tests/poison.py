@@ -16,20 +16,17 @@ BYTE = 0xFF  # of eight: a NaN of every precision; -1 as a signed integer
 def fill_memory(patch: pytest.MonkeyPatch) -> None:
     """Code compiled from now on fills its arrays, those on the stack too. Nothing that was compiled before may be loaded."""
     from numbascan.emit.inside import arrays
-    from numbascan.emit.runtime import intrinsics
 
-    for module in (arrays, intrinsics):
-        patch.setattr(module, "populate_array", _filling(module.populate_array))
+    patch.setattr(arrays, "new_array", _filling(arrays.new_array))
 
 
-def _filling(populate_array: Any) -> Any:
-    """Numba's function that makes an array of a place in memory; the place is filled first."""
+def _filling(new_array: Any) -> Any:
+    """What makes an array of memory; the memory is filled first."""
     from numba.core import cgutils
 
-    def populate(array: Any, data: Any, shape: Any, strides: Any, itemsize: Any, meminfo: Any) -> Any:
-        builder = array._builder
-        size = reduce(builder.mul, cgutils.unpack_tuple(builder, shape) if hasattr(shape, "type") else shape, itemsize)
-        cgutils.memset(builder, builder.bitcast(data, cgutils.voidptr_t), size, BYTE)
-        return populate_array(array, data, shape, strides, itemsize, meminfo)
+    def new(context: Any, builder: Any, type_: Any, data: Any, shape: Any, strides: Any, meminfo: Any) -> Any:
+        itemsize = cgutils.intp_t(context.get_abi_sizeof(context.get_data_type(type_.dtype)))
+        cgutils.memset(builder, builder.bitcast(data, cgutils.voidptr_t), reduce(builder.mul, shape, itemsize), BYTE)
+        return new_array(context, builder, type_, data, shape, strides, meminfo)
 
-    return populate
+    return new

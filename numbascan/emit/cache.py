@@ -11,18 +11,21 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import importlib.util
 import os
 import stat
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .inside import object_code
+from .inside import object_code, vector_forms
+from .inside.shortcuts import ENTRY_POINT, numba_version, public_ways
 
 MADE_BETWEEN_COLLECTIONS = 1_000_000  # objects; about 100 MB
 
@@ -71,12 +74,12 @@ def entries() -> list[Path]:
 def clear() -> int:
     """Removes every generated module and its machine code; how many modules there were."""
     with _compiling:
-        found = entries()
-        for path in found:
+        modules = entries()
+        for path in modules:
             _remove_compiled(path)
             path.unlink(missing_ok=True)
         _loaded.clear()
-    return len(found)
+    return len(modules)
 
 
 def load(text: str, name: str) -> Callable[..., Any]:
@@ -95,23 +98,51 @@ def _stored_or_made(text: str, name: str, path: Path) -> Callable[..., Any]:
     _write(path, text.encode())
     try:
         return object_code.load(path) or _made(path, name)
-    except Exception:  # whatever a damaged or removed entry breaks: made again once; a real fault comes again
-        _remove_compiled(path)
-        _write(path, text.encode())
+    except Exception:  # whatever a damaged or removed entry breaks: made again once
+        _make_anew(path, text)
+    try:
         return _made(path, name)
+    except Exception as error:  # a shortcut that does not fit this Numba; a real fault comes again
+        _make_anew(path, text)
+        with public_ways():
+            function = _made(path, name)
+        warnings.warn(f"numbascan compiles without its shortcuts: they fail under Numba {numba_version()}: {error!r}", RuntimeWarning, 2)
+        return function
+
+
+def _make_anew(path: Path, text: str) -> None:
+    _remove_compiled(path)
+    _write(path, text.encode())
 
 
 def _made(path: Path, name: str) -> Callable[..., Any]:
     """The function as Numba compiles it, its machine code stored."""
-    with _few_collections():
-        object_code.import_numba()
-        from . import build
+    object_code.import_numba()
+    from .inside.compiling import short_ways
 
-        function = build.imported(path, name)
+    with _few_collections(), _deep_recursion(), short_ways():
+        function = _imported(path, name)
     entry = object_code.entry_of(function)
     if entry is not None:
         _write(object_code.file_of(path), object_code.packed(entry))
-    return build.entry_point(function)
+    return _entry_point(function)
+
+
+def _imported(path: Path, name: str) -> Any:
+    """The function `name` of the generated module `path`: Numba's dispatcher, with its one signature compiled."""
+    spec = importlib.util.spec_from_file_location(f"numbascan_generated.{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # Numba looks the function's module up when it saves machine code
+    spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+def _entry_point(dispatcher: Any) -> Callable[..., Any]:
+    """The compiled function itself: it takes arguments of the very types that it was compiled for, and does not look at them twice."""
+    compiled = getattr(dispatcher, "overloads", {})  # NUMBA_DISABLE_JIT=1 leaves a function of Python
+    return next(iter(compiled.values())).entry_point if compiled and ENTRY_POINT.is_taken() else dispatcher
 
 
 @contextmanager
@@ -124,6 +155,17 @@ def _few_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+@contextmanager
+def _deep_recursion() -> Iterator[None]:
+    """Inside, Python may recurse as deep as Numba asks: it walks the blocks of a function by recursion, and large ones have thousands."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, 100_000))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -148,9 +190,14 @@ def _remove_compiled(path: Path) -> None:
 @cache
 def _environment() -> str:
     """Changes when what compiles does: Numba and its settings, the processor, or a helper that generated code calls."""
+    import llvmlite
+    from llvmlite import binding
+
     here = Path(__file__).parent
     methods = [here.parent / "ops" / f"{name}.py" for name in ("draw_methods", "rejection")]  # the text of draws is compiled from there
     files = [*sorted(here.rglob("*.py")), *methods]
     helpers = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-    settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_"))
-    return "\n".join([helpers, *settings, *object_code.platform()])
+    settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(("NUMBA_", "NUMBASCAN_SHORTCUTS")))
+    compilers = [sys.version, llvmlite.__version__, numba_version()]
+    processor = [binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten(), *sorted(vector_forms.present())]
+    return "\n".join([helpers, *settings, *compilers, *processor])

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shortcuts_taken import needs
 
 import numbascan as ns
 
 
+@needs("np_empty")
 @pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="a system without large pages")
 def test_large_results_ask_for_large_pages():
     rows = ns.jit(lambda x: ns.scan(lambda x, s: s + x, sequences=x, outputs_info=0.0, return_updates=False))(np.ones(4_000_000))

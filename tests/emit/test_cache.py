@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shortcuts_taken import needs, needs_object_code
 
 import numbascan as ns
 from numbascan.emit import cache
@@ -49,6 +50,7 @@ def test_a_folder_that_others_may_read_is_closed_to_them(folder: Path) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
+@needs_object_code
 def test_a_second_process_does_not_compile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache.load(TEXT, "triple")(14) == 42
     forget(monkeypatch)
@@ -65,6 +67,7 @@ def test_an_entry_that_another_process_removes_meanwhile_is_made_again(folder: P
     assert cache.load(TEXT, "triple")(5) == 15
 
 
+@needs_object_code
 def test_a_function_whose_symbols_are_not_all_found_is_left_to_numba(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.load(TEXT, "triple")
     forget(monkeypatch)
@@ -73,6 +76,7 @@ def test_a_function_whose_symbols_are_not_all_found_is_left_to_numba(folder: Pat
     assert cache.load(TEXT, "triple")(5) == 15
 
 
+@needs_object_code
 @pytest.mark.parametrize("suffix", ["nbi", "nbc", "code", "py"])
 def test_a_damaged_entry_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
     cache.load(TEXT, "triple")
@@ -88,6 +92,7 @@ def test_a_damaged_entry_is_made_again(folder: Path, monkeypatch: pytest.MonkeyP
     assert object_code.load(*cache.entries()) is not None
 
 
+@needs_object_code
 def test_half_an_entry_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.load(TEXT, "triple")
     path = object_code.file_of(*cache.entries())
@@ -135,6 +140,7 @@ def taken(n, m):
 """
 
 
+@needs("cache_lines")
 def test_arrays_are_taken_at_cache_lines(folder: Path) -> None:
     for n in (0, 1, 5):
         found = cache.load(TAKEN, "taken")(n, 3)

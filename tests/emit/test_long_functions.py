@@ -1,14 +1,18 @@
 """What changes in Numba while a kernel compiles gives what Numba gives."""
 
+from contextlib import ExitStack
+
 import numpy as np
 from numba import njit
 from numba.core import analysis, ssa, types
 from numba.core.compiler import run_frontend
 from numba.core.postproc import VariableLifetime
+from shortcuts_taken import needs
 
 import numbascan as ns
-from numbascan.emit import build
-from numbascan.emit.inside import long_functions
+from numbascan.emit.inside import long_functions, plain_locals
+
+pytestmark = needs("plain_locals", "long_functions")
 
 
 def walk(x, n, flag):
@@ -36,7 +40,9 @@ def test_the_map_is_that_of_numba():
 
 def test_a_function_compiled_with_them_gives_the_same():
     x = np.random.default_rng(0).normal(size=30) * 3
-    with build._plain_locals(), build._memory_is_zero_once(), build._no_squares():
+    with ExitStack() as stack:
+        plain_locals.replace(stack)
+        long_functions.replace(stack)
         compiled = njit((types.float64[::1], types.int64, types.boolean))(walk)
     for flag in (True, False):
         for n in (0, 1, 30):
@@ -66,7 +72,8 @@ def test_one_definition_for_each_local_as_numba_finds_them():
         return [(label, list(map(str, block.body))) for label, block in blocks.items()]
 
     wanted = text(ssa._run_ssa(run_frontend(walk).blocks))
-    with build._no_squares():
+    with ExitStack() as stack:
+        long_functions.replace(stack)
         found = text(ssa._run_ssa(run_frontend(walk).blocks))
     assert found == wanted
     assert any("phi" in stmt for _, body in wanted for stmt in body)

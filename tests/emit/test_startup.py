@@ -7,9 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from numbascan.emit.inside import object_code
+from shortcuts_taken import needs_object_code
 
 HEAVY = "print(sorted({name.split('.')[0] for name in sys.modules} & {'numba', 'llvmlite', 'scipy'}))"
 
@@ -45,10 +43,7 @@ def test_the_package_imports_nothing_heavy(tmp_path: Path) -> None:
     assert printed(f"import sys, numbascan; {HEAVY}", tmp_path) == ["[]"]
 
 
-needs_elf = pytest.mark.skipif(not sys.platform.startswith("linux") or not object_code.is_tried(), reason="Numba loads the machine code")
-
-
-@needs_elf
+@needs_object_code
 def test_a_second_process_runs_without_numba_and_a_third_that_has_it_does_too(tmp_path: Path) -> None:
     first = printed(SCAN + HEAVY, tmp_path)
     assert "numba" in first[1]
@@ -56,7 +51,7 @@ def test_a_second_process_runs_without_numba_and_a_third_that_has_it_does_too(tm
     assert printed("import numba\n" + SCAN, tmp_path) == first[:1]
 
 
-@needs_elf
+@needs_object_code
 def test_numba_works_after_machine_code_was_loaded_without_it(tmp_path: Path) -> None:
     printed(SCAN, tmp_path)
     script = """
@@ -79,7 +74,7 @@ print(run(np.arange(3.0), np.ones(2), 0.5).tolist())
     assert again == scan
 
 
-@needs_elf
+@needs_object_code
 def test_errors_are_the_same_without_numba(tmp_path: Path) -> None:
     first, second = printed(SCAN + FAILS, tmp_path), printed(SCAN + FAILS, tmp_path)
     assert "20" in first[1]
@@ -87,7 +82,7 @@ def test_errors_are_the_same_without_numba(tmp_path: Path) -> None:
     assert second == first
 
 
-@needs_elf
+@needs_object_code
 def test_another_processor_or_another_setting_of_numba_has_machine_code_of_its_own(tmp_path: Path) -> None:
     printed(SCAN, tmp_path)
     printed("import os; os.environ['NUMBA_BOUNDSCHECK'] = '1'" + SCAN, tmp_path)

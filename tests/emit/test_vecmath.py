@@ -20,7 +20,8 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.emit import cache as disk
-from numbascan.emit.inside import vector_forms as libmvec
+from numbascan.emit.inside import vector_forms
+from numbascan.emit.inside.shortcuts import VECTOR_FORMS
 from numbascan.emit.inside.vector_forms import ARITY
 from numbascan.emit.names import in_lanes
 from numbascan.emit.runtime import vecmath
@@ -31,6 +32,10 @@ NAMES = sorted(ARITY)
 POINTS = 4099  # not a multiple of the lanes: the last elements are computed by calls
 LONG = np.finfo(np.longdouble).nmant > 52  # else the reference has errors of its own
 LIMIT = 4.0 if LONG else 5.0
+
+has_forms = pytest.mark.skipif(
+    not (vector_forms.present() and VECTOR_FORMS.is_taken()), reason="no libmvec here: plain calls, whose values the tests above hold"
+)
 
 
 @cache
@@ -98,12 +103,14 @@ def assembly(function: Any) -> str:
 
 
 def processor() -> frozenset[str]:
-    return vecmath._features(numba.core.registry.cpu_target.target_context.codegen().magic_tuple()[2])
+    return vector_forms._features(numba.core.registry.cpu_target.target_context.codegen().magic_tuple()[2])
 
 
-def vector_forms(name: str, dtype: str) -> set[str]:
+def forms_of(name: str, dtype: str) -> set[str]:
     """What a loop of this function may call on this machine."""
-    return set(libmvec.vector_names(name, np.dtype(dtype).itemsize, processor()).values()) & libmvec.present()
+    if not VECTOR_FORMS.is_taken():
+        return set()
+    return set(vector_forms.vector_names(name, np.dtype(dtype).itemsize, processor()).values()) & vector_forms.present()
 
 
 # values -------------------------------------------------------------------------------------------------------------
@@ -198,30 +205,30 @@ def test_integers_and_mixed_operands_give_double_precision() -> None:
 # machine code -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not libmvec.present(), reason="no libmvec here: plain calls, whose values the tests above hold")
+@has_forms
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("arity", [1, 2])
 def test_a_loop_calls_the_vector_form(dtype: str, arity: int) -> None:
     names, function = kernel(dtype, arity)
     text = assembly(function)
-    called = {name for name in names if any(form in text for form in vector_forms(name, dtype))}
-    assert called == {name for name in names if vector_forms(name, dtype)}
+    called = {name for name in names if any(form in text for form in forms_of(name, dtype))}
+    assert called == {name for name in names if forms_of(name, dtype)}
 
 
-@pytest.mark.skipif(not libmvec.present(), reason="no libmvec here: plain calls, whose values the tests above hold")
+@has_forms
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("arity", [1, 2])
 def test_a_loop_over_lanes_calls_the_vector_form_itself(dtype: str, arity: int) -> None:
     names = [name for name in NAMES if ARITY[name] == arity]
     blocks = assembly(compiled([in_lanes(name) for name in names], dtype, arity)).split(".cfi_endproc")
     (loops,) = (block for block in blocks if re.search(r"^_ZN\d+\w*kernel\w*:", block, re.MULTILINE))
-    called = {name for name in names if any(form in loops for form in vector_forms(name, dtype))}
-    wanted = {name for name in names if vector_forms(name, dtype)}
+    called = {name for name in names if any(form in loops for form in forms_of(name, dtype))}
+    wanted = {name for name in names if forms_of(name, dtype)}
     assert called == wanted
     assert all(in_lanes(f"{name}{'f' * (dtype == 'float32')}") in loops for name in wanted)  # what is left over
 
 
-@pytest.mark.skipif(not libmvec.present(), reason="no libmvec here: plain calls, whose values the tests above hold")
+@has_forms
 def test_generated_code_of_several_functions_in_one_loop_calls_the_vector_forms() -> None:
     x = nt.dvector("x")
     function = ns.function([x], np.exp(-(x**2)) * np.tanh(x) + nt.softplus(x) * nt.sigmoid(x) + np.logaddexp(x, np.cos(x)))
@@ -233,11 +240,11 @@ def test_generated_code_of_several_functions_in_one_loop_calls_the_vector_forms(
     exec(function.source().replace("cache=True, ", ""), space)
     (text,) = (assembly(value) for value in space.values() if hasattr(value, "inspect_asm"))
     for name in ("exp", "tanh", "log1p", "cos"):
-        assert any(form in text for form in vector_forms(name, "float64")), name
+        assert any(form in text for form in forms_of(name, "float64")), name
 
 
 def test_without_libmvec_there_are_plain_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vecmath, "present", frozenset)
+    monkeypatch.setattr(vector_forms, "present", frozenset)
     function = compiled(["exp", "sin"], "float64", 1)
     assert "_ZGV" not in assembly(function)
     x = np.linspace(-3, 3, 50)[None]
@@ -247,15 +254,15 @@ def test_without_libmvec_there_are_plain_calls(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_no_vector_form_is_wider_than_the_registers() -> None:
-    assert libmvec.vector_names("exp", 8, frozenset()) == {}
-    assert libmvec.vector_names("exp", 8, {"sse2"}) == {2: "_ZGVbN2v_exp"}
-    assert libmvec.vector_names("pow", 4, {"sse2", "avx"}) == {4: "_ZGVbN4vv_powf", 8: "_ZGVcN8vv_powf"}
-    assert libmvec.vector_names("tan", 4, {"sse2", "avx", "avx2"}) == {4: "_ZGVbN4v_tanf", 8: "_ZGVdN8v_tanf"}
+    assert vector_forms.vector_names("exp", 8, frozenset()) == {}
+    assert vector_forms.vector_names("exp", 8, {"sse2"}) == {2: "_ZGVbN2v_exp"}
+    assert vector_forms.vector_names("pow", 4, {"sse2", "avx"}) == {4: "_ZGVbN4vv_powf", 8: "_ZGVcN8vv_powf"}
+    assert vector_forms.vector_names("tan", 4, {"sse2", "avx", "avx2"}) == {4: "_ZGVbN4v_tanf", 8: "_ZGVdN8v_tanf"}
 
 
 def test_a_missing_library_has_no_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libmvec, "LIBRARY", "libnone.so.0")
-    assert libmvec.present.__wrapped__() == frozenset()
+    monkeypatch.setattr(vector_forms, "LIBRARY", "libnone.so.0")
+    assert vector_forms.present.__wrapped__() == frozenset()
 
 
 # on disk ------------------------------------------------------------------------------------------------------------
@@ -283,12 +290,12 @@ def test_code_from_the_disk_finds_the_vector_forms(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
     stored = b"".join(path.read_bytes() for path in before if path.suffix != ".py")
     for name in ("tanh", "sin"):
-        assert not vector_forms(name, "float64") or any(form.encode() in stored for form in vector_forms(name, "float64"))
+        assert not forms_of(name, "float64") or any(form.encode() in stored for form in forms_of(name, "float64"))
 
 
 def test_code_for_another_libmvec_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     here = disk._environment.__wrapped__()
-    monkeypatch.setattr(libmvec, "present", lambda: frozenset({"_ZGVbN2v_exp"}))
+    monkeypatch.setattr(vector_forms, "present", lambda: frozenset({"_ZGVbN2v_exp"}))
     assert disk._environment.__wrapped__() != here
 
 

@@ -1,7 +1,7 @@
-"""`np.empty` in generated code, typed and lowered in one step. Importing this imports Numba.
+"""Arrays made of a place in memory: `np.empty`, work rows on the stack, vectors seen as columns. Importing this imports Numba.
 
-Numba's own is five functions deep, which it compiles one by one: 0.15 s of the first kernel of a process, and 0.05 s for each further
-dtype and rank. The checks are the same, and so are the errors.
+`np.empty` is typed and lowered in one step. Numba's own is five functions deep, which it compiles one by one: 0.15 s of the first kernel of
+a process, and 0.05 s for each further dtype and rank. The checks are the same, and so are the errors.
 
 Large arrays ask Linux for pages of 2 MB, as NumPy's do: the first write to each page of 4 KB costs 2 µs otherwise (a system's answer,
 and zeros), which is more than most loops take for the 512 numbers on it.
@@ -11,45 +11,51 @@ Not handled, and left to Numba: keywords, shapes of unsigned integers, dtypes as
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.imputils import impl_ret_new_ref, lower_builtin
-from numba.core.registry import cpu_target
-from numba.core.typing.templates import AbstractTemplate, signature
-from numba.np.arrayobj import make_array, populate_array
+from numba import types
+from numba.extending import intrinsic, lower_builtin, register_jitable
 
+from .shortcuts import NP_EMPTY, STACK
+
+CACHE_LINE = 64  # bytes
 LARGE = 1 << 22  # bytes from which NumPy asks for large pages
 PAGE = 1 << 12
 _MADV_HUGEPAGE = 14  # of Linux
+_in_place: Any = intrinsic  # untyped: the first argument of an intrinsic is Numba's
 
 
-class Empty(AbstractTemplate):
-    """The type of `np.empty(shape)` and `np.empty(shape, dtype)`."""
+def new_array(context: Any, builder: Any, type_: Any, data: Any, shape: Sequence[Any], strides: Sequence[Any], meminfo: Any) -> Any:
+    """An array of memory that was just taken, and which nobody has written; `meminfo` counts references, None on the stack."""
+    array = STACK.make_array(type_)(context, builder)
+    pointer = builder.bitcast(data, context.get_data_type(type_.dtype).as_pointer())
+    itemsize = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(type_.dtype)))
+    STACK.populate_array(array, pointer, shape, strides, itemsize, meminfo)
+    return array._getvalue()
 
-    key = np.empty
 
-    def generic(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-        shape, *dtype = args
-        dims = [*shape] if isinstance(shape, (types.UniTuple, types.Tuple)) else [shape]
-        known = all(isinstance(dim, types.Integer) and getattr(dim, "signed", False) for dim in dims)
-        if kws or not known or not all(isinstance(spec, types.DTypeSpec) for spec in dtype):
-            return None
-        return signature(types.Array(dtype[0].dtype if dtype else types.float64, len(dims), "C"), *args)
+# np.empty --------------------------------------------------------------------------------------------------------------
+
+
+def replace_np_empty(stack: ExitStack, typing_context: Any) -> None:
+    """Has Numba take arrays this way until the stack is closed."""
+    if STACK.is_taken() and NP_EMPTY.is_taken():
+        stack.enter_context(_with_template(typing_context))
 
 
 @contextmanager
-def short_np_empty() -> Iterator[None]:
-    """Code compiled inside takes its arrays this way."""
-    context = cpu_target.typing_context
+def _with_template(context: Any) -> Iterator[None]:
+    context.refresh()  # loads Numba's own
     before = context.resolve_value_type(np.empty)
     try:
-        _set_type(context, types.Function([Empty, *before.templates]))
+        _set_type(context, types.Function([_template(), *before.templates]))
         yield
     finally:
         _set_type(context, before)
@@ -60,29 +66,42 @@ def _set_type(context: Any, function: Any) -> None:
     context._insert_global(np.empty, function)
 
 
-@lower_builtin(np.empty, types.Any)
-@lower_builtin(np.empty, types.Any, types.Any)
+@cache
+def _template() -> type:
+    """The type of `np.empty(shape)` and `np.empty(shape, dtype)`, and how they are lowered."""
+    lower_builtin(np.empty, types.Any)(lower_empty)
+    lower_builtin(np.empty, types.Any, types.Any)(lower_empty)
+    return type("Empty", (NP_EMPTY.AbstractTemplate,), {"key": np.empty, "generic": _type_of_empty})
+
+
+def _type_of_empty(self: Any, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+    shape, *dtype = args
+    dims = [*shape] if isinstance(shape, (types.UniTuple, types.Tuple)) else [shape]
+    known = all(isinstance(dim, types.Integer) and getattr(dim, "signed", False) for dim in dims)
+    if kws or not known or not all(isinstance(spec, types.DTypeSpec) for spec in dtype):
+        return None
+    return NP_EMPTY.signature(types.Array(dtype[0].dtype if dtype else types.float64, len(dims), "C"), *args)
+
+
 def lower_empty(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     """The code: sizes checked, memory taken, an array made of it."""
-    array = make_array(sig.return_type)(context, builder)
     shape = _shape(context, builder, sig.args[0], args[0])
     itemsize = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(sig.return_type.dtype)))
-    strides = _strides(context, builder, shape, itemsize)
+    size, *strides = _strides(context, builder, shape, itemsize)
     alignment = context.get_preferred_array_alignment(sig.return_type.dtype)
-    meminfo = context.nrt.meminfo_alloc_aligned(builder, strides[0], alignment)
+    meminfo = context.nrt.meminfo_alloc_aligned(builder, size, alignment)
     data = context.nrt.meminfo_data(builder, meminfo)
     if sys.platform == "linux":
-        _ask_for_large_pages(builder, data, strides[0])
-    pointer = builder.bitcast(data, context.get_data_type(sig.return_type.dtype).as_pointer())
-    populate_array(array, pointer, shape, strides[1:], itemsize, meminfo)
-    return impl_ret_new_ref(context, builder, sig.return_type, array._getvalue())
+        _ask_for_large_pages(builder, data, size)
+    array = new_array(context, builder, sig.return_type, data, shape, strides, meminfo)
+    return NP_EMPTY.impl_ret_new_ref(context, builder, sig.return_type, array)
 
 
 def _ask_for_large_pages(builder: Any, data: Any, size: Any) -> None:
     """Advice that the system may follow or not: whether it does changes no result."""
     long, pointer, int_ = size.type, data.type, ir.IntType(32)
-    madvise = cgutils.get_or_insert_function(builder.module, ir.FunctionType(int_, [pointer, long, int_]), "madvise")
-    with cgutils.if_unlikely(builder, builder.icmp_signed(">=", size, long(LARGE))):
+    madvise = NP_EMPTY.get_or_insert_function(builder.module, ir.FunctionType(int_, [pointer, long, int_]), "madvise")
+    with NP_EMPTY.if_unlikely(builder, builder.icmp_signed(">=", size, long(LARGE))):
         start = builder.ptrtoint(data, long)
         to_page = builder.and_(builder.neg(start), long(PAGE - 1))  # bytes before the first whole page
         builder.call(madvise, [builder.gep(data, [to_page]), builder.sub(size, to_page), int_(_MADV_HUGEPAGE)])
@@ -91,23 +110,69 @@ def _ask_for_large_pages(builder: Any, data: Any, size: Any) -> None:
 def _shape(context: Any, builder: Any, type_: Any, value: Any) -> list[Any]:
     """The dimensions, none of them negative."""
     is_number = isinstance(type_, types.Integer)
-    types_, values = ([type_], [value]) if is_number else ([*type_], cgutils.unpack_tuple(builder, value))
+    types_, values = ([type_], [value]) if is_number else ([*type_], NP_EMPTY.unpack_tuple(builder, value))
     dims = [context.cast(builder, dim, kind, types.intp) for dim, kind in zip(values, types_, strict=True)]
     zero = context.get_constant(types.intp, 0)
     for dim in dims:
-        with cgutils.if_unlikely(builder, builder.icmp_signed("<", dim, zero)):
+        with NP_EMPTY.if_unlikely(builder, builder.icmp_signed("<", dim, zero)):
             context.call_conv.return_user_exc(builder, ValueError, ("negative dimensions not allowed",))
     return dims
 
 
 def _strides(context: Any, builder: Any, shape: list[Any], itemsize: Any) -> list[Any]:
     """The bytes of the whole array, then those from one index to the next along each axis."""
-    strides, overflow = [itemsize], cgutils.false_bit
+    strides, overflow = [itemsize], ir.IntType(1)(False)
     for dim in reversed(shape):
         product = builder.smul_with_overflow(strides[0], dim)
         strides.insert(0, builder.extract_value(product, 0))
         overflow = builder.or_(overflow, builder.extract_value(product, 1))
-    with cgutils.if_unlikely(builder, overflow):
+    with NP_EMPTY.if_unlikely(builder, overflow):
         message = "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."
         context.call_conv.return_user_exc(builder, ValueError, (message,))
     return strides
+
+
+# on the stack ----------------------------------------------------------------------------------------------------------
+
+
+@intrinsic(prefer_literal=True)
+def _small_array(typing: Any, shape: Any, dtype: Any) -> Any:
+    """An array of a fixed shape that lives as long as the function runs; not initialised.
+
+    Nothing else can point into it, which LLVM knows: loops over it need no checks for overlap, and small ones become registers.
+    """
+    dims = [dim.literal_value for dim in shape]
+    array_type = types.Array(dtype.dtype, len(dims), "C")
+
+    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        element = context.get_data_type(array_type.dtype)
+        size = context.get_abi_sizeof(element)
+        with builder.goto_entry_block():
+            memory = builder.alloca(ir.ArrayType(element, math.prod(dims)))
+        memory.align = CACHE_LINE
+        strides = [size * math.prod(dims[axis + 1 :]) for axis in range(len(dims))]
+        lengths, steps = ([context.get_constant(types.intp, number) for number in row] for row in (dims, strides))
+        return new_array(context, builder, array_type, memory, lengths, steps, None)
+
+    return array_type(shape, dtype), emit
+
+
+@_in_place
+def _column(typingctx: Any, x: Any) -> Any:
+    """A vector seen as a matrix of one column; costs nothing, where `reshape` counts references (40 ns)."""
+    result = types.Array(x.dtype, 2, "C", readonly=not x.mutable)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = STACK.make_array(signature.args[0])(context, builder, args[0])
+        matrix = STACK.make_array(result)(context, builder)
+        shape = [vector.nitems, context.get_constant(types.intp, 1)]
+        STACK.populate_array(matrix, vector.data, shape, [vector.itemsize, vector.itemsize], vector.itemsize, None)
+        return matrix._getvalue()
+
+    return result(x), code
+
+
+_small_array_on_the_heap: Any = register_jitable(lambda shape, dtype: np.empty(shape, dtype))
+_column_by_reshaping: Any = register_jitable(lambda x: x.reshape((-1, 1)))
+small_array: Any = _small_array if STACK.is_taken() else _small_array_on_the_heap
+column: Any = _column if STACK.is_taken() else _column_by_reshaping

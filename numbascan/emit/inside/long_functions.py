@@ -1,18 +1,23 @@
 """What Numba asks of every local in every block of a function, answered without going through all of them for each.
 
-Its own answers take time, and memory, that grow with the square of a function's length: of a kernel of 2,800 lines, 75 s and a gigabyte.
-Importing this imports Numba.
-"""
+Its own answers take time, and memory, that grow with the square of a function's length: of a kernel of 2,800 lines, 75 s and a gigabyte."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
-from numba.core import ssa
+from .shortcuts import LONG_FUNCTIONS as NUMBA
 
-_rewritten, _run_ssa = ssa._run_block_rewrite, ssa._run_ssa
 _mentioned: dict[int, tuple[Any, list[Any], set[str]]] = {}  # of blocks, while one function is looked at
+
+
+def replace(stack: ExitStack) -> None:
+    """Has Numba ask this way until the stack is closed."""
+    if NUMBA.is_taken():
+        stack.enter_context(NUMBA.replaced(compute_live_map=live_map, fixup_var_define_in_scope=define_everywhere))
+        stack.enter_context(NUMBA.replaced(_run_block_rewrite=rewritten_blocks, _run_ssa=run_ssa))
 
 
 def live_map(cfg: Any, blocks: Mapping[int, Any], uses: Mapping[int, set[str]], definitions: Mapping[int, set[str]]) -> dict[int, set[str]]:
@@ -20,10 +25,10 @@ def live_map(cfg: Any, blocks: Mapping[int, Any], uses: Mapping[int, set[str]], 
     names = sorted(set().union(*uses.values(), *definitions.values()))
     place = {name: k for k, name in enumerate(names)}
 
-    def bits(found: set[str]) -> int:
-        return sum(1 << place[name] for name in found)
+    def bits(locals_: set[str]) -> int:
+        return sum(1 << place[name] for name in locals_)
 
-    used, defined = ({block: bits(found[block]) for block in blocks} for found in (uses, definitions))
+    used, defined = ({block: bits(names_of[block]) for block in blocks} for names_of in (uses, definitions))
     order = cfg.topo_order()
     reaching, before = dict.fromkeys(blocks, 0), None
     while before != reaching:
@@ -38,17 +43,17 @@ def live_map(cfg: Any, blocks: Mapping[int, Any], uses: Mapping[int, set[str]], 
         for block in reversed(order):
             for earlier, _ in cfg.predecessors(block):
                 alive[earlier] |= alive[block] & reaching[earlier] & ~defined[earlier]
-    return {block: {names[k] for k in _ones(found)} for block, found in alive.items()}
+    return {block: {names[k] for k in _ones(locals_)} for block, locals_ in alive.items()}
 
 
 def _ones(number: int) -> list[int]:
     """The places of the ones in a number."""
     text = bin(number)[:1:-1]
-    found, k = [], text.find("1")
+    places, k = [], text.find("1")
     while k >= 0:
-        found.append(k)
+        places.append(k)
         k = text.find("1", k + 1)
-    return found
+    return places
 
 
 def define_everywhere(blocks: Mapping[int, Any]) -> None:
@@ -63,24 +68,24 @@ def define_everywhere(blocks: Mapping[int, Any]) -> None:
 def rewritten_blocks(blocks: Mapping[int, Any], states: dict[str, Any], handler: Any) -> dict[int, Any]:
     """The blocks with a local's names changed; those that do not mention it stay as they are."""
     name = states["varname"]
-    found = dict(blocks)
+    rewritten = dict(blocks)
     for label, block in blocks.items():
         names = _names_in(block)
         if name in names:
-            changed = _rewritten({label: block}, states, handler)[label]
+            changed = NUMBA._run_block_rewrite({label: block}, states, handler)[label]
             _mentioned[id(changed)] = changed, changed.body, names  # other names of this local are never asked for
-            found[label] = changed
-    return found
+            rewritten[label] = changed
+    return rewritten
 
 
 def run_ssa(blocks: Mapping[int, Any]) -> dict[int, Any]:
     """The blocks with one definition for each local."""
     _mentioned.clear()
     try:
-        found: dict[int, Any] = _run_ssa(blocks)
+        single: dict[int, Any] = NUMBA._run_ssa(blocks)
     finally:
         _mentioned.clear()
-    return found
+    return single
 
 
 def _names_in(block: Any) -> set[str]:

@@ -4,8 +4,8 @@ What Numba makes of a kernel is a function of Python's C interface. It calls Pyt
 memory, errors), whose extension modules load without the rest of Numba. LLVM links these: 5 ms, where Numba takes 0.4 s to start and to
 load its own cache. An error that a kernel raises is put together by Numba, which is imported then.
 
-Not handled, and left to Numba: object files other than ELF, versions of Numba that this was not tried with, symbols found nowhere (LLVM
-ends the process for want of one, so all are looked up first).
+Not handled, and left to Numba: object files other than ELF, symbols found nowhere (LLVM ends the process for want of one, so all are looked
+up first).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import pickle
-import re
 import struct
 import sys
 from collections.abc import Callable, Iterator
@@ -27,7 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-TRIED = ((0, 68), (0, 69))  # versions of Numba whose inside is known, the second one not among them
+from .shortcuts import OBJECT_CODE, OBJECT_CODE_LOADED, numba_folder
+
 NDARRAY = "numbascan_ndarray"  # the symbol under which kernels find the class of NumPy's arrays
 
 _ELF_64_LITTLE = b"\x7fELF\x02\x01"
@@ -49,43 +49,6 @@ class Damaged(Exception):
     """The file is not as it was written."""
 
 
-# what it depends on ----------------------------------------------------------------------------------------------------
-
-
-def platform() -> list[str]:
-    """What machine code is made for and by: processor, Python, LLVM, Numba, the vector functions that it may call."""
-    import llvmlite
-    from llvmlite import binding
-
-    from . import vector_forms as libmvec
-
-    features = binding.get_host_cpu_features().flatten()
-    return [binding.get_host_cpu_name(), features, sys.version, llvmlite.__version__, numba_version(), *sorted(libmvec.present())]
-
-
-@cache
-def numba_folder() -> Path:
-    """Where Numba is installed, found without importing it."""
-    spec = importlib.util.find_spec("numba")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
-
-
-@cache
-def numba_version() -> str:
-    """The version of Numba, found without importing it."""
-    try:
-        found = re.search(r'"version": "([^"]+)"', numba_folder().joinpath("_version.py").read_text())
-    except OSError:
-        found = None
-    if found is not None:
-        return found[1]
-    from importlib.metadata import version  # slow to import
-
-    return version("numba")
-
-
 def import_numba() -> None:
     """Imports Numba as a whole. To be called before a part of it is imported.
 
@@ -93,12 +56,6 @@ def import_numba() -> None:
     unfinished.
     """
     importlib.import_module("numba")
-
-
-def is_tried() -> bool:
-    """Whether machine code of the installed Numba is known to work without it."""
-    numbers = re.match(r"(\d+)\.(\d+)", numba_version())
-    return numbers is not None and TRIED[0] <= (int(numbers[1]), int(numbers[2])) < TRIED[1]
 
 
 # the file --------------------------------------------------------------------------------------------------------------
@@ -111,17 +68,20 @@ def file_of(path: Path) -> Path:
 
 def entry_of(dispatcher: Any) -> Entry | None:
     """What is to be stored of a function that Numba has just compiled; None where it cannot be loaded without Numba."""
-    if not is_tried() or not hasattr(dispatcher, "overloads"):  # NUMBA_DISABLE_JIT=1 leaves a function of Python
+    if not hasattr(dispatcher, "overloads") or not OBJECT_CODE.is_taken():  # NUMBA_DISABLE_JIT=1 leaves a function of Python
         return None
     (compiled,) = dispatcher.overloads.values()
-    library = compiled.library
-    environments = [compiled.environment, *compiled._find_referenced_environments()]
-    constants = {environment.env_name: list(environment.consts) for environment in environments}
-    known = all(isinstance(constant, np.dtype) for found in constants.values() for constant in found)
-    code = getattr(library, "_compiled_object", None)  # None: Numba took it from its own cache
-    if code is None or not known or compiled.reload_init or library.has_dynamic_globals or not code.startswith(_ELF_64_LITTLE):
+    try:
+        library = compiled.library
+        environments = [compiled.environment, *compiled._find_referenced_environments()]
+        constants = {environment.env_name: list(environment.consts) for environment in environments}
+        known = all(isinstance(constant, np.dtype) for objects in constants.values() for constant in objects)
+        code = library._compiled_object  # None: Numba took it from its own cache
+        if code is None or not known or compiled.reload_init or library.has_dynamic_globals or not code.startswith(_ELF_64_LITTLE):
+            return None
+        return Entry(bytes(code), compiled.fndesc.llvm_cpython_wrapper_name, constants)
+    except AttributeError:  # of another shape
         return None
-    return Entry(bytes(code), compiled.fndesc.llvm_cpython_wrapper_name, constants)
 
 
 def packed(entry: Entry) -> bytes:
@@ -146,6 +106,8 @@ def load(path: Path) -> Callable[..., Any] | None:
         data = file_of(path).read_bytes()
     except OSError:
         return None
+    if not OBJECT_CODE.is_chosen() or not OBJECT_CODE_LOADED.is_taken(_extension):
+        return None
     entry = _unpacked(data)
     addresses = {name: _address(name) for name in set(undefined_symbols(entry.code))}
     return _linked_function(entry, path.stem, addresses) if all(addresses.values()) else None
@@ -163,7 +125,7 @@ def _linked_function(entry: Entry, name: str, addresses: dict[str, int | None]) 
     for symbol, constants in entry.environments.items():
         place = engine.get_global_value_address(symbol)
         if place:  # else the optimiser found that nothing reads it
-            environment = _extension("numba._dynfunc").Environment({"__name__": name})
+            environment = OBJECT_CODE_LOADED.Environment({"__name__": name})
             environment.consts.extend(constants)
             ctypes.c_void_p.from_address(place).value = id(environment)
             environments.append(environment)
@@ -257,6 +219,8 @@ def _process() -> Any:
 
 def _extension(name: str) -> ModuleType:
     """An extension module of Numba, without the package around it. A later `import numba` gets the same module from Python."""
+    if not name.startswith("numba."):
+        return importlib.import_module(name)
     with _module_lock(name):
         if name in sys.modules:
             return sys.modules[name]

@@ -4,56 +4,61 @@ Numba fills every local that lives in several blocks with zeros when the functio
 fills it with zeros again when it dies: that keeps counts of references. For numbers nothing comes of it but work for LLVM, which takes
 it out again at a cost that grows with the square of the function's length (2,800 lines: 120 s of 390, now 35 of 290).
 
-Importing this imports Numba.
+Memory that code fills anyway is not filled with zeros when the function starts, either.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
-from numba.core.lowering import Lower
 
-_alloca_once, _struct_proxy = cgutils.alloca_once, cgutils._StructProxy.__init__
-_alloca, _storevar, _delvar = Lower.alloca, Lower.storevar, Lower.delvar
+from .shortcuts import PLAIN_LOCALS as NUMBA
 
 
-def _is_plain(lower: Lower, type_: Any) -> bool:
+def replace(stack: ExitStack) -> None:
+    """Has Numba lower locals this way until the stack is closed."""
+    if NUMBA.is_taken():
+        stack.enter_context(NUMBA.replaced(alloca=alloca, storevar=storevar, delvar=delvar))
+        stack.enter_context(NUMBA.replaced(alloca_once=alloca_once, alloca_once_value=alloca_once_value, __init__=struct_proxy))
+
+
+def _is_plain(lower: Any, type_: Any) -> bool:
     """Does a value of a type count no references?"""
     return not lower.context.enable_debuginfo and not lower.context.data_model_manager[type_].contains_nrt_meminfo()
 
 
-def alloca(self: Lower, name: str, type_: Any) -> Any:
+def alloca(self: Any, name: str, type_: Any) -> Any:
     """Memory for a local."""
     if not _is_plain(self, type_):
-        return _alloca(self, name, type_)
+        return NUMBA.alloca(self, name, type_)
     with self.builder.goto_entry_block():
         return self.builder.alloca(self.context.get_value_type(type_), name=name)
 
 
-def storevar(self: Lower, value: ir.Value, name: str, argidx: int | None = None) -> None:
+def storevar(self: Any, value: ir.Value, name: str, argidx: int | None = None) -> None:
     """Gives a local a value."""
     if argidx is not None or name in self._singly_assigned_vars or not _is_plain(self, self.typeof(name)):
-        return _storevar(self, value, name, argidx)
+        return NUMBA.storevar(self, value, name, argidx)
     place = self.getvar(name)
     if value.type != place.type.pointee:
-        return _storevar(self, value, name, argidx)  # which says what is wrong
+        return NUMBA.storevar(self, value, name, argidx)  # which says what is wrong
     self.builder.store(value, place)
     return None
 
 
-def delvar(self: Lower, name: str) -> None:
+def delvar(self: Any, name: str) -> None:
     """Ends the life of a local."""
     if not _is_plain(self, self.typeof(name)):
-        _delvar(self, name)
+        NUMBA.delvar(self, name)
 
 
 def alloca_once(builder: ir.IRBuilder, type_: ir.Type, size: Any = None, name: str = "", zfill: bool = False) -> Any:
     """Memory that holds zeros from the function's start; where it is asked for, from there alone."""
     if not zfill:
-        return _alloca_once(builder, type_, size, name)
-    count = ir.Constant(cgutils.intp_t, size) if isinstance(size, int) else size
+        return NUMBA.alloca_once(builder, type_, size, name)
+    count = ir.Constant(NUMBA.intp_t, size) if isinstance(size, int) else size
     with builder.goto_entry_block():
         place = builder.alloca(type_, size=count, name=name)
     builder.store(type_(None), place)
@@ -70,7 +75,7 @@ def alloca_once_value(builder: ir.IRBuilder, value: ir.Value, name: str = "", zf
 
 def struct_proxy(self: Any, context: Any, builder: ir.IRBuilder, value: ir.Value | None = None, ref: Any = None) -> None:
     """A struct in memory, which holds a value from here on."""
-    if value is not None and ref is None and type(self)._make_refs is cgutils._StructProxy._make_refs:
+    if value is not None and ref is None and type(self)._make_refs is NUMBA._make_refs:
         with builder.goto_entry_block():
             ref = builder.alloca(value.type)
-    _struct_proxy(self, context, builder, value, ref)
+    vars(NUMBA)["__init__"](self, context, builder, value, ref)

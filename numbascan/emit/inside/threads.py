@@ -13,8 +13,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, config
 from numba.extending import intrinsic
+
+from .shortcuts import THREADS as NUMBA
 
 SHARE = 1 << 18  # operations that are worth a thread: 25 µs in the SIMD unit, several times that elsewhere
 TAKES = 8  # how often each thread comes for more passes
@@ -25,23 +26,25 @@ _pointer = _byte.as_pointer()
 
 
 @intrinsic
-def _in_threads(typing: Any, part: Any, start: Any, stop: Any, step: Any, work: Any, most: Any, arguments: Any) -> Any:
+def in_threads(typing: Any, part: Any, start: Any, stop: Any, step: Any, work: Any, most: Any, arguments: Any) -> Any:
     """Calls part(first, last, *arguments) for ranges that make up range(start, stop, step), in as many threads as there are processors.
 
     work: operations in a pass. most: threads at most, 0 for no limit. False where nothing was done, since it is too little for threads, or
     where a call has failed: then the caller calls `part` itself, which fails as it would have done without threads.
     """
     signature = types.boolean(part, types.int64, types.int64, types.int64, types.int64, types.int64, arguments)
+    if not NUMBA.is_taken():
+        return signature, lambda context, builder, sig, args: ir.IntType(1)(False)
     kinds = (types.int64, types.int64, *arguments.types)
     part.dispatcher.get_call_template(kinds, {})  # compiles it
 
     def emit(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
         if sys.platform != "linux":
-            return cgutils.false_bit
+            return ir.IntType(1)(False)
         _, start, stop, step, work, most, values = args
-        done = cgutils.alloca_once_value(builder, cgutils.false_bit)
+        done = NUMBA.alloca_once_value(builder, ir.IntType(1)(False))
         operations = builder.mul(builder.sub(stop, start), work)
-        with cgutils.if_unlikely(builder, builder.icmp_signed(">=", operations, _long(2 * SHARE))):
+        with NUMBA.if_unlikely(builder, builder.icmp_signed(">=", operations, _long(2 * SHARE))):
             threads = _least(builder, _processors(builder), builder.sdiv(operations, _long(SHARE)), _long(MOST))
             limit = builder.select(builder.icmp_signed(">", most, _long(0)), most, threads)
             threads = _least(builder, threads, limit)
@@ -49,7 +52,7 @@ def _in_threads(typing: Any, part: Any, start: Any, stop: Any, step: Any, work: 
                 share = builder.sdiv(builder.sub(stop, start), builder.mul(threads, builder.mul(_long(TAKES), step)))
                 grain = builder.mul(step, builder.add(share, _long(1)))
                 job = _Job(context, builder, part.dispatcher.overloads[kinds], kinds)
-                builder.store(job.shared_out(start, stop, grain, cgutils.unpack_tuple(builder, values), threads), done)
+                builder.store(job.shared_out(start, stop, grain, NUMBA.unpack_tuple(builder, values), threads), done)
         return builder.load(done)
 
     return signature, emit
@@ -63,19 +66,19 @@ def _least(builder: ir.IRBuilder, first: Any, *others: Any) -> Any:
 
 def _processors(builder: ir.IRBuilder) -> Any:
     """How many processors this process may use."""
-    mask = cgutils.alloca_once(builder, ir.ArrayType(_long, MASK // 64))
+    mask = NUMBA.alloca_once(builder, ir.ArrayType(_long, MASK // 64))
     builder.store(ir.Constant(mask.type.pointee, None), mask)
     ask = _declared(builder, "sched_getaffinity", _int, [_int, _long, _pointer])
     builder.call(ask, [_int(0), _long(MASK // 8), builder.bitcast(mask, _pointer)])
     count = _declared(builder, "llvm.ctpop.i64", _long, [_long])
     total = _long(0)
     for k in range(MASK // 64):
-        total = builder.add(total, builder.call(count, [builder.load(cgutils.gep(builder, mask, 0, k))]))
+        total = builder.add(total, builder.call(count, [builder.load(NUMBA.gep(builder, mask, 0, k))]))
     return total
 
 
 def _declared(builder: ir.IRBuilder, name: str, returned: Any, taken: Any) -> Any:
-    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(returned, taken), name)
+    return NUMBA.get_or_insert_function(builder.module, ir.FunctionType(returned, taken), name)
 
 
 class _Job:
@@ -91,25 +94,25 @@ class _Job:
     def shared_out(self, start: Any, stop: Any, grain: Any, arguments: Any, threads: Any) -> Any:
         """Starts threads, works with them, waits for them. True if no call failed."""
         builder = self.builder
-        job = cgutils.alloca_once(builder, self.type)
+        job = NUMBA.alloca_once(builder, self.type)
         for k, value in enumerate((start, _long(0), stop, grain, *arguments)):
-            builder.store(value, cgutils.gep_inbounds(builder, job, 0, k))
+            builder.store(value, NUMBA.gep_inbounds(builder, job, 0, k))
         worker, shared = self._worker(), builder.bitcast(job, _pointer)
-        ids = cgutils.alloca_once(builder, ir.ArrayType(_long, MOST))
-        started = cgutils.alloca_once_value(builder, _long(0))
+        ids = NUMBA.alloca_once(builder, ir.ArrayType(_long, MOST))
+        started = NUMBA.alloca_once_value(builder, _long(0))
         create = _declared(builder, "pthread_create", _int, [_pointer, _pointer, worker.type, _pointer])
         join = _declared(builder, "pthread_join", _int, [_long, _pointer])
         nothing = ir.Constant(_pointer, None)
-        with cgutils.for_range(builder, builder.sub(threads, _long(1))):
+        with NUMBA.for_range(builder, builder.sub(threads, _long(1))):
             count = builder.load(started)
-            place = builder.bitcast(cgutils.gep(builder, ids, 0, count), _pointer)
+            place = builder.bitcast(NUMBA.gep(builder, ids, 0, count), _pointer)
             failed = builder.call(create, [place, nothing, worker, shared])  # then there is one thread fewer
             is_there = builder.zext(builder.icmp_signed("==", failed, _int(0)), _long)
             builder.store(builder.add(count, is_there), started)
         builder.call(worker, [shared])
-        with cgutils.for_range(builder, builder.load(started)) as loop:
-            builder.call(join, [builder.load(cgutils.gep(builder, ids, 0, loop.index)), nothing])
-        return builder.icmp_signed("==", builder.load(cgutils.gep_inbounds(builder, job, 0, self.FAILED)), _long(0))
+        with NUMBA.for_range(builder, builder.load(started)) as loop:
+            builder.call(join, [builder.load(NUMBA.gep(builder, ids, 0, loop.index)), nothing])
+        return builder.icmp_signed("==", builder.load(NUMBA.gep_inbounds(builder, job, 0, self.FAILED)), _long(0))
 
     def _worker(self) -> Any:
         """The function that threads run: it takes passes until there are none left."""
@@ -120,7 +123,7 @@ class _Job:
         job = builder.bitcast(function.args[0], self.type.as_pointer())
 
         def field(k: int) -> Any:
-            return cgutils.gep_inbounds(builder, job, 0, k)
+            return NUMBA.gep_inbounds(builder, job, 0, k)
 
         stop, grain = (builder.load(field(k)) for k in (self.STOP, self.GRAIN))
         arguments = [builder.load(field(self.ARGUMENTS - 1 + k)) for k in range(1, len(self.kinds) - 1)]
@@ -134,17 +137,9 @@ class _Job:
         callee = self.context.declare_function(module, self.compiled.fndesc)
         returned = self.compiled.signature.return_type
         status, _ = self.context.call_conv.call_function(builder, callee, returned, self.kinds, [first, last, *arguments])
-        with cgutils.if_unlikely(builder, status.is_error):
+        with NUMBA.if_unlikely(builder, status.is_error):
             builder.atomic_rmw("or", field(self.FAILED), _long(1), "monotonic")
         builder.branch(again)
         builder.position_at_end(end)
         builder.ret(ir.Constant(_pointer, None))
         return function
-
-
-def _one_thread(*_: Any) -> bool:
-    return False
-
-
-# NUMBA_DISABLE_JIT=1: Python runs generated code
-in_threads: Any = _one_thread if bool(vars(config)["DISABLE_JIT"]) else _in_threads

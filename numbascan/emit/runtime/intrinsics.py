@@ -8,46 +8,17 @@ so that x + 1 > x becomes True and (x * 8) // 8 becomes x. That is right for pla
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import config
+from numba import config, types
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
 
-from ..inside import threads
+from ..inside import arrays, threads
 
 _IN_PYTHON = bool(vars(config)["DISABLE_JIT"])  # NUMBA_DISABLE_JIT=1: Python runs generated code
-CACHE_LINE = 64  # bytes
-
-
-@intrinsic(prefer_literal=True)
-def _small_array(typing: Any, shape: Any, dtype: Any) -> Any:
-    """An array of a fixed shape that lives as long as the function runs; not initialised.
-
-    Nothing else can point into it, which LLVM knows: loops over it need no checks for overlap, and small ones become registers.
-    """
-    dims = [dim.literal_value for dim in shape]
-    array_type = types.Array(dtype.dtype, len(dims), "C")
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        element = context.get_data_type(array_type.dtype)
-        size = context.get_abi_sizeof(element)
-        with builder.goto_entry_block():
-            memory = builder.alloca(ir.ArrayType(element, math.prod(dims)))
-        memory.align = CACHE_LINE
-        array = make_array(array_type)(context, builder)
-        strides = [size * math.prod(dims[axis + 1 :]) for axis in range(len(dims))]
-        lengths, steps = ([context.get_constant(types.intp, number) for number in row] for row in (dims, strides))
-        data = builder.bitcast(memory, element.as_pointer())
-        populate_array(array, data, lengths, steps, context.get_constant(types.intp, size), None)
-        return array._getvalue()
-
-    return array_type(shape, dtype), emit
 
 
 @intrinsic
@@ -84,6 +55,6 @@ wrapping_add = _intrinsic("wrapping_add", np.add, ir.IRBuilder.add)
 wrapping_sub = _intrinsic("wrapping_sub", np.subtract, ir.IRBuilder.sub)
 wrapping_mul = _intrinsic("wrapping_mul", np.multiply, ir.IRBuilder.mul)
 
-small_array: Any = np.empty if _IN_PYTHON else _small_array
+small_array: Any = np.empty if _IN_PYTHON else arrays.small_array
 lanes: Any = int if _IN_PYTHON else _lanes
-in_threads: Any = threads.in_threads
+in_threads: Any = (lambda *_: False) if _IN_PYTHON else threads.in_threads

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
-from numba.core import config
+from numba import config, njit, types
 from numba.extending import intrinsic
 
 from ...ops import draw_methods, rejection
-from ..names import RANDOM
 
 _JIT = not vars(config)["DISABLE_JIT"]  # NUMBA_DISABLE_JIT=1: Python runs generated code
 
@@ -162,4 +160,4 @@ _FUNCTIONS = _functions()
 philox, normal_pair = _FUNCTIONS["philox"], _FUNCTIONS["normal_pair"]
 tail_of, is_outside, turned_to = _FUNCTIONS["tail_of"], _FUNCTIONS["is_outside"], _FUNCTIONS["turned_to"]
 normal_inside, normal_outside = _FUNCTIONS["normal_inside"], _FUNCTIONS["normal_outside"]
-globals().update((name, _FUNCTIONS[name]) for name in RANDOM)
+globals().update((name, _FUNCTIONS[name]) for name in (*draw_methods.METHODS, *rejection.METHODS, *rejection.SAMPLERS))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.core import config
+from numba import config, njit
 
 from ....ops import draw_methods
 from ..intrinsics import small_array

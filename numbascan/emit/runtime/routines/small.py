@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
+
+from ...inside.arrays import column as column
 
 SMALL = 8  # rows up to which plain loops win: 0.5 us against LAPACK's 0.9 at 8, both about 1 us at 10
 
@@ -39,24 +40,12 @@ def stack_memory(typingctx: Any, like: Any) -> Any:
     """A pointer to SMALL x SMALL elements of an array's dtype, which live until the calling function returns."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return cgutils.alloca_once(builder, context.get_data_type(like.dtype), size=SMALL * SMALL)
+        element = context.get_data_type(like.dtype)
+        with builder.goto_entry_block():
+            memory = builder.alloca(ir.ArrayType(element, SMALL * SMALL))
+        return builder.bitcast(memory, element.as_pointer())
 
     return types.CPointer(like.dtype)(like), code
-
-
-@_in_place
-def column(typingctx: Any, x: Any) -> Any:
-    """A vector seen as a matrix of one column; costs nothing, where `reshape` counts references (40 ns)."""
-    result = types.Array(x.dtype, 2, "C", readonly=not x.mutable)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        given = make_array(signature.args[0])(context, builder, args[0])
-        made = make_array(result)(context, builder)
-        shape = [given.nitems, context.get_constant(types.intp, 1)]
-        populate_array(made, given.data, shape, [given.itemsize, given.itemsize], given.itemsize, None)
-        return made._getvalue()
-
-    return result(x), code
 
 
 @inner

@@ -1,0 +1,91 @@
+"""How Numba compiles a generated module the short way: functions of its own replaced for a while. Importing this imports Numba."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import binding
+
+from . import arrays, long_functions, plain_locals
+from .object_code import NDARRAY
+from .shortcuts import ARRAY_CLASS, C_ENTRIES, CACHE_LINES, COMPILER, DECLARATIONS, OPERATOR_TYPES
+
+CACHE_LINE = 64  # bytes
+
+
+@contextmanager
+def short_ways() -> Iterator[None]:
+    """Inside, Numba compiles with every shortcut that is taken."""
+    with ExitStack() as stack:
+        if COMPILER.is_taken():
+            # Numba makes its contexts before its lock is taken: whoever asks for them holds a lock of their own and waits for that one, as
+            # another thread may at the same time
+            typing_context, _ = COMPILER.cpu_target.typing_context, COMPILER.cpu_target.target_context
+            stack.enter_context(COMPILER.global_compiler_lock)
+            _load_declarations()
+            for change in (_cache_lines, _array_class, _c_entries, _operator_types, plain_locals.replace, long_functions.replace):
+                change(stack)
+            arrays.replace_np_empty(stack, typing_context)
+        yield
+
+
+@cache
+def _load_declarations() -> None:
+    """Loads what Numba knows of NumPy's linear algebra without SciPy, once in a process.
+
+    Numba asks for SciPy only to know that BLAS is there, and it is (a dependency). Code that calls BLAS imports it where it is called.
+    """
+    if DECLARATIONS.is_taken():
+        with DECLARATIONS.replaced(ensure_blas=lambda: None):
+            importlib.import_module("numba.np.arraymath")
+
+
+def _cache_lines(stack: ExitStack) -> None:
+    """Code compiled inside takes its arrays at multiples of 64 bytes."""
+    if CACHE_LINES.is_taken():
+        stack.enter_context(CACHE_LINES.replaced(get_preferred_array_alignment=lambda context, ty: CACHE_LINE))
+
+
+def _array_class(stack: ExitStack) -> None:
+    """Code compiled inside finds np.ndarray by a symbol."""
+    if not ARRAY_CLASS.is_taken():
+        return
+    pickled, unpickled = ARRAY_CLASS.serialize_object, ARRAY_CLASS.unserialize
+
+    def serialize_object(self: Any, obj: Any) -> Any:
+        return obj if obj is np.ndarray else pickled(self, obj)
+
+    def unserialize(self: Any, structptr: Any) -> Any:
+        return self.get_c_object(NDARRAY) if structptr is np.ndarray else unpickled(self, structptr)
+
+    binding.add_symbol(NDARRAY, id(np.ndarray))
+    stack.enter_context(ARRAY_CLASS.replaced(serialize_object=serialize_object, unserialize=unserialize))
+
+
+def _c_entries(stack: ExitStack) -> None:
+    """Functions compiled inside get no second entry for callers in C."""
+    if C_ENTRIES.is_taken():
+        stack.enter_context(C_ENTRIES.replaced(create_cfunc_wrapper=lambda self: None))
+
+
+def _operator_types(stack: ExitStack) -> None:
+    """Inside, the type of an operator's result is found once for the types of its operands."""
+    if not OPERATOR_TYPES.is_taken():
+        return
+    find = OPERATOR_TYPES.get_call_type
+    types: dict[Any, Any] = {}
+
+    def get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        if kws or not all(type_.is_precise() for type_ in args):
+            return find(self, context, args, kws)
+        key = self, tuple(args)
+        if key not in types:
+            types[key] = find(self, context, args, kws)
+        return types[key]
+
+    stack.enter_context(OPERATOR_TYPES.replaced(get_call_type=get_call_type))

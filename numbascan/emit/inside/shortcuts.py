@@ -1,0 +1,244 @@
+"""Ways through private parts of Numba, llvmlite and SciPy: what each needs there, what it buys, and whether it is taken.
+
+Nothing private is imported but by the names below, which are looked up when a shortcut is taken. The public way is taken instead where
+
+* a name is missing, or a function has other parameters than those written here;
+* Numba is of a version that this was not tried with;
+* NUMBASCAN_SHORTCUTS says so: `none`, or the names of those to take (`np_empty,lapack`), or of those to leave out (`-np_empty,-lapack`).
+
+Importing this imports nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+TRIED = ((0, 62), (0, 69))  # versions of Numba, the second one not among them
+SHORTCUTS: dict[str, Shortcut] = {}
+
+_public_ways: list[None] = []  # not empty: no shortcut is taken
+
+
+class Shortcut:
+    """Private objects as attributes, by the last part of their names; those that were there when `is_taken` was last asked."""
+
+    def __init__(self, name: str, *paths: str) -> None:
+        self.name, self.paths = name, {re.split(r"[.:]", path.partition("(")[0])[-1]: path for path in paths}
+        SHORTCUTS[name] = self
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the shortcut {self.name!r} names no {name!r}, or was never taken")
+
+    def is_chosen(self) -> bool:
+        """May it be taken, if its names are there?"""
+        return is_tried() and not _public_ways and _is_chosen(self.name, os.environ.get("NUMBASCAN_SHORTCUTS", ""))
+
+    def is_taken(self, module: Callable[[str], Any] = importlib.import_module) -> bool:
+        """Is it chosen, and are its names there, in the shape that is known? `module` imports."""
+        if not self.is_chosen():
+            return False
+        try:
+            vars(self).update({name: _looked_up(path, module) for name, path in self.paths.items()})
+        except (ImportError, AttributeError):
+            return False
+        return True
+
+    @contextmanager
+    def replaced(self, **functions: Callable[..., Any]) -> Iterator[None]:
+        """Inside, these functions stand in the place of Numba's."""
+        before = {}
+        try:
+            for name, function in functions.items():
+                owner = _looked_up(re.sub(r"[.:]\w+(\(.*)?$", "", self.paths[name]))
+                before[name] = owner, getattr(owner, name)
+                setattr(owner, name, function)
+            yield
+        finally:
+            for name, (owner, function) in before.items():
+                setattr(owner, name, function)
+
+
+def _looked_up(path: str, module: Callable[[str], Any] = importlib.import_module) -> Any:
+    """The object at `package.module:name.name(parameters)`."""
+    place, _, parameters = path.partition("(")
+    where, _, names = place.partition(":")
+    found = module(where)
+    for name in filter(None, names.split(".")):
+        found = getattr(found, name)
+    if parameters and ", ".join(inspect.signature(found).parameters) != parameters.rstrip(")"):
+        raise AttributeError(f"{place} takes other arguments")
+    return found
+
+
+def _is_chosen(name: str, choice: str) -> bool:
+    names = {one.strip() for one in choice.split(",")} - {"", "all"}
+    left_out = {one[1:] for one in names if one.startswith("-")}
+    return name not in left_out and (not names - {f"-{one}" for one in left_out} or name in names)
+
+
+@contextmanager
+def public_ways() -> Iterator[None]:
+    """Inside, no shortcut is taken."""
+    _public_ways.append(None)
+    try:
+        yield
+    finally:
+        _public_ways.pop()
+
+
+@cache
+def numba_folder() -> Path:
+    """Where Numba is installed, found without importing it."""
+    spec = importlib.util.find_spec("numba")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+@cache
+def numba_version() -> str:
+    """The version of Numba, found without importing it."""
+    try:
+        match = re.search(r'"version": "([^"]+)"', numba_folder().joinpath("_version.py").read_text())
+    except OSError:
+        match = None
+    if match is not None:
+        return match[1]
+    from importlib.metadata import version  # slow to import
+
+    return version("numba")
+
+
+def is_tried() -> bool:
+    """Is the inside of the installed Numba known?"""
+    numbers = re.match(r"(\d+)\.(\d+)", numba_version())
+    return numbers is not None and TRIED[0] <= (int(numbers[1]), int(numbers[2])) < TRIED[1]
+
+
+# the start of a process ------------------------------------------------------------------------------------------------
+
+# Machine code of kernels is stored, and loaded without Numba (`object_code.py`); else Numba loads its own cache.
+OBJECT_CODE = Shortcut(
+    "object_code",
+    "numba.core.compiler:CompileResult._find_referenced_environments(self)",
+    "numba.core.funcdesc:FunctionDescriptor.llvm_cpython_wrapper_name",
+    "numba.core.codegen:CodeLibrary.has_dynamic_globals",
+)
+# The extension modules that it needs, imported without the package around them.
+OBJECT_CODE_LOADED = Shortcut(
+    "object_code_loaded",
+    "numba._helperlib:c_helpers",
+    "numba._dynfunc:Environment",
+    "numba.core.runtime._nrt_python:memsys_use_cpython_allocator",
+    "importlib._bootstrap:_ModuleLockManager(name)",
+)
+# The class of NumPy's arrays is a symbol of the linker, not a pickle that is looked up in a dict for each result.
+ARRAY_CLASS = Shortcut(
+    "array_class",
+    "numba.core.pythonapi:PythonAPI.serialize_object(self, obj)",
+    "numba.core.pythonapi:PythonAPI.unserialize(self, structptr)",
+    "numba.core.pythonapi:PythonAPI.get_c_object(self, name)",
+)
+
+# compiling -------------------------------------------------------------------------------------------------------------
+
+# What all below need: nobody else compiles while functions of Numba are replaced.
+COMPILER = Shortcut("compiler", "numba.core.compiler_lock:global_compiler_lock", "numba.core.registry:cpu_target")
+# What Numba knows of NumPy is loaded without SciPy.
+DECLARATIONS = Shortcut("declarations", "numba.np.linalg:ensure_blas()")
+# `np.empty` is typed and lowered in one step (`arrays.py`), not in five functions that are compiled one by one.
+NP_EMPTY = Shortcut(
+    "np_empty",
+    "numba.core.typing.context:BaseContext.refresh(self)",
+    "numba.core.typing.context:BaseContext.resolve_value_type(self, val)",
+    "numba.core.typing.context:BaseContext._insert_global(self, gv, gty)",
+    "numba.core.typing.context:BaseContext._remove_global(self, gv)",
+    "numba.core.typing.templates:AbstractTemplate",
+    "numba.core.typing.templates:signature(return_type, args, kws)",
+    "numba.core.base:BaseContext.get_preferred_array_alignment(context, ty)",
+    "numba.core.imputils:impl_ret_new_ref(ctx, builder, retty, ret)",
+    "numba.core.runtime.context:NRTContext.meminfo_alloc_aligned(self, builder, size, align)",
+    "numba.core.runtime.context:NRTContext.meminfo_data(self, builder, meminfo)",
+    "numba.core.callconv:CPUCallConv.return_user_exc(self, builder, exc, exc_args, loc, func_name)",
+    "numba.core.cgutils:get_or_insert_function(module, fnty, name)",
+    "numba.core.cgutils:if_unlikely(builder, pred)",
+    "numba.core.cgutils:unpack_tuple(builder, tup, count)",
+    "numba.np.arrayobj:make_array(array_type)",
+    "numba.np.arrayobj:populate_array(array, data, shape, strides, itemsize, meminfo, parent)",
+)
+# Locals of numbers are no more than memory to Numba's lowering (`plain_locals.py`).
+PLAIN_LOCALS = Shortcut(
+    "plain_locals",
+    "numba.core.lowering:Lower.alloca(self, name, type)",
+    "numba.core.lowering:Lower.storevar(self, value, name, argidx)",
+    "numba.core.lowering:Lower.delvar(self, name)",
+    "numba.core.lowering:Lower.getvar(self, name)",
+    "numba.core.lowering:Lower.typeof(self, varname)",
+    "numba.core.cgutils:alloca_once(builder, ty, size, name, zfill)",
+    "numba.core.cgutils:alloca_once_value(builder, value, name, zfill)",
+    "numba.core.cgutils:intp_t",
+    "numba.core.cgutils:_StructProxy.__init__(self, context, builder, value, ref)",
+    "numba.core.cgutils:_StructProxy._make_refs(self, ref)",
+)
+# What Numba asks of every local in every block takes no longer for long functions than for short ones (`long_functions.py`).
+LONG_FUNCTIONS = Shortcut(
+    "long_functions",
+    "numba.core.analysis:compute_live_map(cfg, blocks, var_use_map, var_def_map)",
+    "numba.core.untyped_passes:fixup_var_define_in_scope(blocks)",
+    "numba.core.ssa:_run_block_rewrite(blocks, states, handler)",
+    "numba.core.ssa:_run_ssa(blocks)",
+)
+# The type of `x + y` is found once for the types of x and y; Numba tries dozens of templates, each time.
+OPERATOR_TYPES = Shortcut("operator_types", "numba.core.types.functions:BaseFunction.get_call_type(self, context, args, kws)")
+# Functions get no second entry for callers in C: nobody asks for it.
+C_ENTRIES = Shortcut("c_entries", "numba.core.lowering:BaseLower.create_cfunc_wrapper(self)")
+
+# running ---------------------------------------------------------------------------------------------------------------
+
+# A kernel is called without a second look at its arguments: a call of it, 1.0 -> 0.4 us.
+ENTRY_POINT = Shortcut("entry_point", "numba.core.compiler:CompileResult.entry_point")
+# Arrays lie at multiples of 64 bytes; Numba's own 32 split every second AVX-512 store in two. A row of 1,000 numbers updated in place:
+# 97 ns a pass, 160 where the heap happened to give 32 bytes.
+CACHE_LINES = Shortcut("cache_lines", "numba.core.base:BaseContext.get_preferred_array_alignment(context, ty)")
+# Work rows on the stack, and vectors seen as columns without a count of references (40 ns); else they are arrays on the heap.
+STACK = Shortcut(
+    "stack",
+    "numba.np.arrayobj:make_array(array_type)",
+    "numba.np.arrayobj:populate_array(array, data, shape, strides, itemsize, meminfo, parent)",
+)
+# Loops call libmvec (`vector_forms.py`): tanh 21 -> 2.1 ns an element. Else there are calls of libm.
+VECTOR_FORMS = Shortcut(
+    "vector_forms",
+    "numba.core.cpu:CPUContext.codegen(self)",
+    "numba.core.codegen:CPUCodegen.magic_tuple(self)",
+    "llvmlite.ir.values:FunctionAttributes.add(self, name)",
+)
+# Lanes in several threads (`threads.py`); else in one.
+THREADS = Shortcut(
+    "threads",
+    "numba.core.dispatcher:Dispatcher.get_call_template(self, args, kws)",
+    "numba.core.base:BaseContext.add_linking_libs(self, libs)",
+    "numba.core.base:BaseContext.declare_function(self, module, fndesc)",
+    "numba.core.callconv:CPUCallConv.call_function(self, builder, callee, resty, argtys, args, attrs)",
+    "numba.core.cgutils:alloca_once(builder, ty, size, name, zfill)",
+    "numba.core.cgutils:alloca_once_value(builder, value, name, zfill)",
+    "numba.core.cgutils:for_range(builder, count, start, intp)",
+    "numba.core.cgutils:gep(builder, ptr, inds, kws)",
+    "numba.core.cgutils:gep_inbounds(builder, ptr, inds, kws)",
+    "numba.core.cgutils:get_or_insert_function(module, fnty, name)",
+    "numba.core.cgutils:if_unlikely(builder, pred)",
+    "numba.core.cgutils:unpack_tuple(builder, tup, count)",
+)
+# LAPACK in place, NaN let through (`lapack.py`); else SciPy's bindings, called through Python (some microseconds).
+LAPACK = Shortcut("lapack", "numba.np.linalg:_LAPACK", "numba.np.linalg:get_blas_kind(dtype, func_name)", "numba.np.linalg:F_INT_nptype")
+# Machine code of SciPy's scalar functions; else they are called through Python.
+SCIPY = Shortcut("scipy_functions", "scipy.special.cython_special:__pyx_capi__")
