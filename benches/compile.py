@@ -3,7 +3,7 @@
 Every figure is a ratio of medians, without the shortcut over with it, all others in force: above 1 it buys something. Processes are fresh
 and alternate; time is that of the processor, so that other work on the machine counts little.
 
-compile: from the start of Python to the first result, an empty cache; load: the same with a warm one; run: of one call of a program that the
+compile: from the start of Python to the first result, an empty cache; load: the same with a warm one; run: one call of a program that the
 shortcut is for.
 """
 

@@ -1,0 +1,187 @@
+"""Shortcuts through Numba's inside: what they need may be missing, and they may be left out; results are right all the same."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shortcuts_taken import needs
+
+import numbascan as ns
+from numbascan.emit import cache
+from numbascan.emit.inside import arrays, shortcuts
+from numbascan.emit.inside.shortcuts import SHORTCUTS
+
+PACKAGE = Path(ns.__file__).parent
+
+REMOVED = """
+import os, sys, traceback
+import numba
+import numpy as np
+import numbascan as ns
+import numbascan.tensor as nt
+from numbascan.emit import cache
+from numbascan.emit.inside import shortcuts
+
+
+def succeeds(function, *arguments):
+    child = os.fork()
+    if child == 0:
+        try:
+            function(*arguments)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def delete(path):
+    place = path.partition("(")[0]
+    name = place.replace(":", ".").rpartition(".")[2]
+    owner = shortcuts._looked_up(place[: -len(name) - 1])
+    delattr(next(one for one in getattr(owner, "__mro__", [owner]) if name in vars(one)), name)
+
+
+def alone():
+    from importlib import reload, import_module
+    kernel = numba.njit(lambda n: np.ones((n, 2)).sum() + np.linalg.norm(np.empty(n)))
+    assert kernel(3) >= 6
+    import_module("colorsys")  # something that is not imported yet
+
+
+def numba_works_without(path):
+    delete(path)
+    alone()
+
+
+def hide(path):
+    lookup = shortcuts._looked_up
+
+    def looked_up(asked, *module):
+        if asked == path:
+            raise AttributeError(asked)
+        return lookup(asked, *module)
+
+    shortcuts._looked_up = looked_up
+
+
+def step(x, y, a):
+    return np.tanh(a @ y) * x + np.concatenate([y[1:], y[:1]])
+
+
+def loop(x, y, a):
+    return ns.scan(step, sequences=x, outputs_info=y, non_sequences=a, return_updates=False)
+
+
+def lanes(starts):
+    return ns.vmap(lambda y: ns.scan(lambda y: y - 0.1 * y * y, outputs_info=y, n_steps=500, return_updates=False)[-1])(starts)
+
+
+rng = np.random.default_rng(0)
+PROGRAMS = {
+    "": (loop, (np.arange(3.0), np.ones(12), rng.normal(size=(12, 12)) / 4)),
+    "lapack": (lambda a, b: np.linalg.solve(a, b), (rng.normal(size=(12, 12)), np.ones(12))),
+    "scipy_functions": (lambda x: nt.digamma(x) + nt.erfinv(x / 9), (rng.uniform(1, 2, 5),)),
+    "threads": (lanes, (rng.uniform(size=2_000),)),
+}
+
+
+def run(name, path):
+    if succeeds(numba_works_without, path):
+        delete(path)
+    else:
+        hide(path)
+    assert not shortcuts.SHORTCUTS[name].is_taken(), path
+    for key in {"", name} & set(PROGRAMS):
+        program, arguments = PROGRAMS[key]
+        expected = ns.jit(program, mode="python")(*arguments)
+        for _ in range(2):  # compiled, then loaded
+            np.testing.assert_allclose(ns.jit(program)(*arguments), expected, rtol=1e-9)
+            cache._loaded.clear()
+
+
+for path in shortcuts.SHORTCUTS[sys.argv[1]].paths.values():
+    os.environ["NUMBASCAN_CACHE_DIR"] = sys.argv[2] + "/" + "".join(filter(str.isalnum, path.partition("(")[0]))
+    assert succeeds(run, sys.argv[1], path), path
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="one process for each name is a fork of one that has imported Numba")
+@pytest.mark.parametrize("name", SHORTCUTS)
+def test_any_private_name_may_be_missing(name: str, tmp_path: Path) -> None:
+    if not SHORTCUTS[name].is_taken():
+        pytest.skip(f"{name} is not in force")
+    done = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "-c", REMOVED, name, str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_numbas_inside_is_imported_by_no_other_way() -> None:
+    public = {"numba", "numba.extending", "llvmlite"}
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            inside = {module for module in modules if module.split(".")[0] in ("numba", "llvmlite")} - public - {"llvmlite.binding"}
+            assert not inside, file
+
+
+@pytest.mark.parametrize(
+    ("choice", "taken"),
+    [
+        ("", {"np_empty", "lapack", "threads"}),
+        ("all", {"np_empty", "lapack", "threads"}),
+        ("none", set()),
+        ("lapack", {"lapack"}),
+        ("lapack, threads", {"lapack", "threads"}),
+        ("-lapack", {"np_empty", "threads"}),
+        ("-lapack,-threads", {"np_empty"}),
+    ],
+)
+@needs("np_empty", "lapack", "threads")
+def test_shortcuts_are_chosen_by_name(choice: str, taken: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBASCAN_SHORTCUTS", choice)
+    assert {name for name in ("np_empty", "lapack", "threads") if SHORTCUTS[name].is_taken()} == taken
+
+
+def test_other_shortcuts_have_a_cache_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBASCAN_SHORTCUTS", "none")
+    none = cache._environment.__wrapped__()
+    monkeypatch.setenv("NUMBASCAN_SHORTCUTS", "-threads")
+    assert cache._environment.__wrapped__() != none
+
+
+@pytest.mark.parametrize("version", ["0.61.2", "0.69.0", "1.0.0"])
+def test_a_version_that_nobody_has_tried_takes_the_public_way(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shortcuts, "numba_version", lambda: version)
+    assert not any(shortcut.is_taken() for shortcut in SHORTCUTS.values())
+
+
+@needs("np_empty")
+def test_a_function_with_other_parameters_is_as_good_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba.np import arrayobj
+
+    monkeypatch.setattr(arrayobj, "make_array", lambda array_type, layout: None)
+    assert not SHORTCUTS["np_empty"].is_taken()
+    assert not SHORTCUTS["stack"].is_taken()
+    assert SHORTCUTS["threads"].is_taken()
+
+
+@needs("np_empty")
+def test_a_shortcut_that_fails_is_left_out_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise TypeError("of another shape")
+
+    monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "_loaded", {})
+    monkeypatch.setattr(arrays, "_ask_for_large_pages", fail)
+    with pytest.warns(RuntimeWarning, match="without its shortcuts: .*of another shape"):
+        rows = ns.jit(lambda x: ns.scan(lambda x, s: s + x, sequences=x, outputs_info=0.0, return_updates=False))(np.arange(5.0))
+    np.testing.assert_array_equal(rows, [0, 1, 3, 6, 10])
