@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .inside import object_code, vector_forms
+from .inside import object_code
 from .inside.shortcuts import ENTRY_POINT, numba_version, public_ways
 
 MADE_BETWEEN_COLLECTIONS = 1_000_000  # objects; about 100 MB
@@ -192,6 +192,8 @@ def _environment() -> str:
     """Changes when what compiles does: Numba and its settings, the processor, or a helper that generated code calls."""
     import llvmlite
     from llvmlite import binding
+
+    from .inside import vector_forms
 
     here = Path(__file__).parent
     methods = [here.parent / "ops" / f"{name}.py" for name in ("draw_methods", "rejection")]  # the text of draws is compiled from there
