@@ -89,6 +89,16 @@ def test_until_is_asked_after_the_step():
     np.testing.assert_array_equal(got, [1])
 
 
+@pytest.mark.parametrize("mode", ["python", None])
+def test_a_state_that_ends_the_loop_is_asked_before_it_moves_on(mode):
+    def step(x, total, is_full):
+        return [total + x, total + x > 5], ns.until(is_full)
+
+    (totals, full), _ = ns.scan(step, np.arange(9.0), [np.float64(0), np.array(False)], mode=mode)
+    np.testing.assert_array_equal(totals, [0, 1, 3, 6, 10])
+    np.testing.assert_array_equal(full, [False, False, False, True, True])
+
+
 def test_a_number_as_condition_ends_the_loop_where_it_is_not_zero():
     got, _ = ns.scan(lambda x: (x, ns.until(x // 3)), np.arange(6), **PYTHON)
     np.testing.assert_array_equal(got, [0, 1, 2, 3])

@@ -64,7 +64,7 @@ class Step:
                 thinning.keep(self.t)
         scope.run(last=in_place)
         new = {result.position: self._new_row(result) for result in self.results}
-        stop = None if spec.until is None else self.builder.let("stop", cast(self.scope.value(spec.until).at(()), "bool"), hoist=False)
+        stop = None if spec.until is None else self._condition(spec.until)
         if scope.function.check_finite and not spec.waits:
             self._tell_lane()
         self._store_all([result for result in self.results if result.write not in in_place], new)
@@ -170,6 +170,13 @@ class Step:
     def _held(self, expr: Expr, hint: str) -> Expr:
         """What an expression reads of memory before the step overwrites any."""
         return self.builder.let(hint, expr, hoist=False) if any(is_element for _, is_element in names_in(expr)) else expr
+
+    def _condition(self, until: Node) -> Expr:
+        """Whether this step is the last one, asked before states move on: a state itself may say it."""
+        condition = cast(self.scope.value(until).at(()), "bool")
+        if isinstance(condition, Name) and condition.name in self.builder.moving:
+            return self.builder.variable("stop", condition, "bool")
+        return self.builder.let("stop", condition, hoist=False)
 
     def _tell_lane(self) -> None:
         """Loops inside of one whose steps are lanes say in which lane a result is not finite."""
