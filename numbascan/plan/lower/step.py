@@ -14,7 +14,7 @@ from ..builder import Builder, Indices, negated
 from ..casts import cast
 from ..storage.placement import is_small
 from ..storage.save_mem import All, Every, Last, LastRows, Lengths, Path, Request, is_loop_rows
-from ..storage.states import Destination, LocalState, NextRow, ResultRows, RingState, StateStore, is_kept
+from ..storage.states import Destination, LocalState, NextRow, ResultRows, RingState, StateStorage, is_kept
 from ..storage.stores import copied
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
 from ..storage.thinning import Thinning
@@ -24,58 +24,57 @@ Elements = dict[tuple[int, ...], Expr]
 
 
 @dataclass
-class Result:
-    """One result of the loop: which rows are wanted, and the memory for them."""
+class LoopResult:
+    """One result of the loop: which rows are read, and the memory for them."""
 
     position: int
     write: Node
     name: str
-    wanted: dict[Node, Request]
-    store: StateStore | None = None
+    requests: dict[Node, Request]
+    storage: StateStorage | None = None
     dims: Indices = ()  # of a row, once the step is made
     sinks: dict[Request, ResultRows] = field(default_factory=dict)
     last: dict[tuple[int, ...], Name] = field(default_factory=dict)  # of a small trace: its elements in the last step
     thinned: dict[Request, Thinning] = field(default_factory=dict)
 
-    def kinds(self) -> set[Request]:
-        return set(self.wanted.values())
+    @property
+    def rows_read(self) -> set[Request]:
+        return set(self.requests.values())
 
 
 class Step:
     """The body of the loop, at step t."""
 
-    def __init__(
-        self, outer: Scope, spec: LoopSpec, t: Index, results: Sequence[Result], buffers: Sequence[InMemory], steps: Name | None
-    ) -> None:
+    def __init__(self, outer: Scope, spec: LoopSpec, t: Index, results: Sequence[LoopResult], steps: Name | None) -> None:
         self.outer, self.spec, self.builder = outer, spec, outer.builder
-        self.t, self.results, self.buffers, self.steps = t, results, buffers, steps
+        self.t, self.results, self.steps = t, results, steps
 
     def make(self, in_place: Sequence[Node]) -> None:
-        """`in_place`: the results that overwrite the row that they come from, in the order in which they have to; all else comes before."""
+        """`in_place`: the results that overwrite the row that they come from, in the order in which they have to; all else comes before.
+
+        A step sees states as they were before it. So the condition of `until` and small new rows are in locals before a row is overwritten,
+        every check and store comes before locals and rings move on, and only then the loop may end.
+        """
         spec = self.spec
-        self.overwrites = bool(in_place or self.buffers)  # memory that the step has read
-        outputs = spec.inner_outputs()
-        scope = self.outer.inner(outputs, {}, self._targets())
-        self.scope = scope
+        self.scope = scope = self.outer.inner(spec.inner_outputs(), {}, self._targets())
         scope.rows_around = self._rows_around()
         scope.env.update(self._arguments())
         for result in self.results:
             for thinning in result.thinned.values():
                 thinning.keep(self.t)
         scope.run(last=in_place)
-        new = {result.position: self._new_row(result) for result in self.results}
+        new = {result.position: self._new_row(result, bool(in_place)) for result in self.results}
         stop = None if spec.until is None else self._condition(spec.until)
         if scope.function.check_finite and not spec.waits:
             self._tell_lane()
         self._store_all([result for result in self.results if result.write not in in_place], new)
-        self._store_buffers()
         for write in in_place:
             scope.make(write)
         self._store_all([result for result in self.results if result.write in in_place], new)
         self._rotate(new)
         for result in self.results:
-            if isinstance(result.store, LocalState):
-                self._store_rows(result, dict(result.store.lags[0]))
+            if isinstance(result.storage, LocalState):
+                self._store_rows(result, dict(result.storage.lags[0]))
         if stop is not None and self.steps is not None:
             self.builder.emit(If(stop, [Let(self.steps.name, add(self.t, 1), is_new=False), Break()]))
 
@@ -86,14 +85,9 @@ class Step:
         for seq in self.spec.seqs:
             for tap, read in zip(seq.taps, seq.reads, strict=True):
                 env[read] = self._row(seq, tap, read, self.outer.value(seq.outer))
-        for port, buffer in zip(self.spec.mit_mots, self.buffers, strict=True):
-            for tap, read in zip(port.in_taps, port.reads, strict=True):
-                env[read] = InMemory(read.type, buffer.dims[1:], buffer.array, (add(self.t, tap),))
-        stores = [result for result in self.results if result.store is not None]
-        for result in stores:
-            assert result.store is not None
-            for tap, read in zip(result.store.state.taps, result.store.state.reads, strict=True):
-                env[read] = result.store.read(tap, self.t, self.builder.block)
+        for storage in [result.storage for result in self.results if result.storage is not None]:
+            for tap, read in zip(storage.state.taps, storage.state.reads, strict=True):
+                env[read] = storage.read(tap, self.t, self.builder.block)
         for non_seq in self.spec.non_seqs:
             env[non_seq.read] = self.outer.value(non_seq.outer)
         return env
@@ -117,13 +111,13 @@ class Step:
         """For each result in memory, where its row goes as it is computed."""
         targets: dict[Node, list[Destination]] = {}
         for result in self.results:
-            for rows in result.sinks.values():
-                rows.where = self._where(result, rows)
+            for request, rows in result.sinks.items():
+                rows.where = self._where(result, request)
             if is_small(result.write) or not _is_made_in_place(result.write):
                 continue
             places: list[Destination] = []
-            if result.store is not None:
-                place = result.store.target(self.t)
+            if result.storage is not None:
+                place = result.storage.target(self.t)
                 if place is not None:
                     places.append(NextRow(self.builder, place, self._changed_shape(result)))
             places += [rows for request, rows in result.sinks.items() if not isinstance(request, Every | Lengths)]
@@ -132,40 +126,40 @@ class Step:
         return targets
 
     def _rows_around(self) -> dict[Node, Destination]:
-        """Results of inner loops that are wanted as rows of this one, and nothing else."""
-        found: dict[Node, Destination] = {}
+        """Results of inner loops that are read as rows of this one, and nothing else."""
+        rows: dict[Node, Destination] = {}
         for result in self.results:
-            if result.store is None and [*result.sinks] == [All()] and not is_small(result.write):
-                found.setdefault(result.write, result.sinks[All()])
-        return found
+            if result.storage is None and [*result.sinks] == [All()] and not is_small(result.write):
+                rows.setdefault(result.write, result.sinks[All()])
+        return rows
 
-    def _changed_shape(self, result: Result) -> Callable[[int], str]:
+    def _changed_shape(self, result: LoopResult) -> Callable[[int], str]:
         """The message, by axis, for a step that changes the shape of a state."""
-        position = [other for other in self.results if other.store is not None].index(result)
+        position = [other for other in self.results if other.storage is not None].index(result)
         return lambda axis: messages.changed_shape(self.spec, position, axis)
 
-    def _where(self, result: Result, rows: ResultRows) -> Index:
-        for request, sink in result.sinks.items():
-            if sink is rows:
-                if isinstance(request, LastRows):
-                    return mod(self.t, request.k)
-                if isinstance(request, Every):
-                    return floor_div(sub(self.t, request.start), request.k)
-                if isinstance(request, Last):
-                    return 0
-                if isinstance(request, Path) and result.store is not None:
-                    return add(self.t, result.store.state.depth)
-        return self.t
+    def _where(self, result: LoopResult, request: Request) -> Index:
+        """Which of the rows that a request keeps step t writes."""
+        if isinstance(request, LastRows):
+            return mod(self.t, request.k)
+        if isinstance(request, Every):
+            return floor_div(sub(self.t, request.start), request.k)
+        if isinstance(request, Path) and result.storage is not None:
+            return add(self.t, result.storage.state.depth)
+        return 0 if isinstance(request, Last) else self.t
 
-    def _new_row(self, result: Result) -> Elements | None:
-        """The elements of a small row, each in a form that later writes cannot change; None for a row in memory."""
+    def _new_row(self, result: LoopResult, is_overwritten: bool) -> Elements | None:
+        """The elements of a small row, each in a form that later writes cannot change; None for a row in memory.
+
+        `is_overwritten`: the step writes into memory that it has read.
+        """
         if not is_small(result.write):
             return None
         value, type_ = self.scope.value(result.write), result.write.type
         elements = {index: cast(value.at(index), type_.dtype) for index in indices_of(type_.shape)}
         if self._is_checked(result):
             return {index: self.builder.let(result.name, element, hoist=False) for index, element in elements.items()}  # read twice
-        return {index: self._held(element, f"{result.name}_next") for index, element in elements.items()} if self.overwrites else elements
+        return {index: self._held(element, f"{result.name}_next") for index, element in elements.items()} if is_overwritten else elements
 
     def _held(self, expr: Expr, hint: str) -> Expr:
         """What an expression reads of memory before the step overwrites any."""
@@ -184,10 +178,10 @@ class Step:
             if isinstance(stmt, Fail) and stmt.error == "FloatingPointError":
                 stmt.message, stmt.numbers = messages.in_lane(stmt.message, len(stmt.numbers)), (*stmt.numbers, self.t)
 
-    def _is_checked(self, result: Result) -> bool:
+    def _is_checked(self, result: LoopResult) -> bool:
         return self.scope.function.check_finite and result.write.type.kind in "fc"
 
-    def _check_finite(self, result: Result, elements: Elements | None) -> None:
+    def _check_finite(self, result: LoopResult, elements: Elements | None) -> None:
         """Fails at the first step whose result is not finite."""
         if not self._is_checked(result):
             return
@@ -205,33 +199,19 @@ class Step:
             row = self.scope.value(result.write)
             self.builder.nest(row.dims, lambda index: check(row.at(index)))
 
-    def _store_buffers(self) -> None:
-        """Writes of mit_mots: all are computed before the first is stored."""
-        kept = []
-        for port, buffer in zip(self.spec.mit_mots, self.buffers, strict=True):
-            for tap, write in zip(port.out_taps, port.writes, strict=True):
-                value = self.scope.value(write)
-                if isinstance(value, Computed | InLocals):
-                    row = InMemory(write.type, value.dims, self.builder.alloc(None, value.dims, write.type.dtype))
-                    copied(self.builder, value, row)
-                    value = row
-                kept.append((value, InMemory(write.type, buffer.dims[1:], buffer.array, (add(self.t, tap),))))
-        for value, place in kept:
-            copied(self.builder, value, place)
-
-    def _store_all(self, results: Sequence[Result], new: Mapping[int, Elements | None]) -> None:
+    def _store_all(self, results: Sequence[LoopResult], new: Mapping[int, Elements | None]) -> None:
         """Stores that no loop of the body has done, once new rows are seen to have the shape of the old ones, and to be finite."""
         for result in results:
-            if result.store is not None:
-                row = InMemory(result.write.type, result.store.dims, "")
+            if result.storage is not None:
+                row = InMemory(result.write.type, result.storage.dims, "")
                 NextRow(self.builder, row, self._changed_shape(result)).place(self.scope.value(result.write).dims)
         for result in results:  # while states are as the step read them
             self._check_finite(result, new[result.position])
         for result in results:
-            if not isinstance(result.store, LocalState):
+            if not isinstance(result.storage, LocalState):
                 self._store_rows(result, new[result.position])
 
-    def _store_rows(self, result: Result, elements: Elements | None) -> None:
+    def _store_rows(self, result: LoopResult, elements: Elements | None) -> None:
         """Stores that no loop of the body has done: small rows, rows that a card did not make, every k-th row."""
         write, builder = result.write, self.builder
         result.dims = dims = self.scope.value(write).dims
@@ -240,25 +220,25 @@ class Step:
         for request, rows in result.sinks.items():
             place = rows.place(dims)
             if isinstance(request, Every):
-                with builder.branch() as kept:
-                    copied(self.builder, source, place)
-                builder.emit(If(is_kept(self.t, request.start, request.k), kept))
+                with builder.branch() as stores:
+                    copied(builder, source, place)
+                builder.emit(If(is_kept(self.t, request.start, request.k), stores))
             elif not is_done and not isinstance(request, Lengths) and self.scope.placed.get(write) is not rows:
-                copied(self.builder, source, place)
-        target = None if result.store is None else result.store.target(self.t)
+                copied(builder, source, place)
+        target = None if result.storage is None else result.storage.target(self.t)
         if target is not None and not is_done:
-            copied(self.builder, source, target)
+            copied(builder, source, target)
 
     def _rotate(self, new: dict[int, Elements | None]) -> None:
         """All states move on at once: no local is overwritten that another still has to read."""
         moves: list[tuple[Name, Expr]] = []
         for result in self.results:
             elements = new[result.position]
-            if isinstance(result.store, LocalState):
+            if isinstance(result.storage, LocalState):
                 assert elements is not None
-                moves += result.store.moves(elements)
-            elif isinstance(result.store, RingState):
-                moves += result.store.moves()
+                moves += result.storage.moves(elements)
+            elif isinstance(result.storage, RingState):
+                moves += result.storage.moves()
             if elements is not None:
                 moves += [(name, elements[index]) for index, name in result.last.items()]
         assign_all(self.builder, moves)
@@ -285,7 +265,7 @@ def assign_all(builder: Builder, moves: Sequence[tuple[Name, Expr]]) -> None:
 
 
 def _is_made_in_place(write: Node) -> bool:
-    """Does the lowering of `write` put it where it is waited for?
+    """Does the lowering of `write` put it into its targets?
 
     What the step was given, results among several, and the rows that an inner loop kept are copied.
     """

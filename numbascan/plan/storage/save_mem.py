@@ -135,8 +135,8 @@ def _is_of_state(node: Node) -> bool:
     loop, index = (source.inputs[0], source.attr("index")) if source.op is ITEM else (source, 0)
     spec = loop_spec(loop)
     assert isinstance(index, int)
-    k = index - len(spec.mit_mots)
-    return 0 <= k < len(spec.states) and spec.states[k].initial is node.inputs[0] and spec.states[k].depth == node.attr("depth")
+    state = spec.states[index] if index < len(spec.states) else None
+    return state is not None and state.initial is node.inputs[0] and state.depth == node.attr("depth")
 
 
 def is_row_read(node: Node) -> bool:

@@ -76,26 +76,25 @@ class ResultRows:
             self.array, self.dims = self.builder.alloc(self.hint, (self.count, *dims), self.type.dtype), dims
         if self.late:
             self._check_late(dims)
-        for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True), 1):
-            if there != made and not self.late:
-                self.builder.same(
-                    there, made, "ValueError", f"out=: dimension {axis} of {verbatim(self.hint)} is {{0}}, the result has {{1}}"
-                )
+        for axis, (there, dim) in enumerate(zip(self.dims, dims, strict=True), 1):
+            if there != dim and not self.late:
+                message = f"out=: dimension {axis} of {verbatim(self.hint)} is {{0}}, the result has {{1}}"
+                self.builder.same(there, dim, "ValueError", message)
         return InMemory(self.type, dims, self.array, (*self.lead, self.where))
 
     def _taken_late(self, dims: Indices) -> str:
         """Memory taken in the first step, which alone tells how long a row is; later ones must be as long. Without one no row is read."""
         builder = self.builder
-        first = tuple(
+        before = tuple(
             next((greatest(side, 0) for side in self._sides(dim) if builder.home_of(side).depth <= self.home.depth), 0) for dim in dims
         )
         name = builder.fresh(self.hint, "row", self.home)
-        taken = builder.fresh(f"{name}_is_taken", "is_taken", self.home)
-        self.home.stmts += [Alloc(name, (0, *first), self.type.dtype), Let(taken, Literal("bool", False))]
+        is_taken = builder.fresh(f"{name}_is_taken", "is_taken", self.home)
+        self.home.stmts += [Alloc(name, (0, *before), self.type.dtype), Let(is_taken, Literal("bool", False))]
         self.dims = tuple(Length("int64", name, axis) for axis in range(1, 1 + len(dims)))
         builder.shapes[name], builder.written[name] = (self.count, *self.dims), builder.block
-        take: list[Stmt] = [Alloc(name, (self.count, *dims), self.type.dtype), Let(taken, Literal("bool", True), is_new=False)]
-        builder.emit(If(negated(Name("bool", taken)), take))
+        alloc: list[Stmt] = [Alloc(name, (self.count, *dims), self.type.dtype), Let(is_taken, Literal("bool", True), is_new=False)]
+        builder.emit(If(negated(Name("bool", is_taken)), alloc))
         self.late = True
         return name
 
@@ -107,10 +106,10 @@ class ResultRows:
 
     def _check_late(self, dims: Indices) -> None:
         """Checks where the row is written: what the array is like is not known before."""
-        for axis, (there, made) in enumerate(zip(self.dims, dims, strict=True)):
-            if there != made:
+        for axis, (there, dim) in enumerate(zip(self.dims, dims, strict=True)):
+            if there != dim:
                 message = messages.ragged_rows(*self.owner, axis)
-                self.builder.emit(If(compare("!=", made, there), [Fail("ValueError", message, (there, made))]))
+                self.builder.emit(If(compare("!=", dim, there), [Fail("ValueError", message, (there, dim))]))
 
     def all_rows(self, rows: Index, shape: TensorType) -> InMemory:
         """The rows written, as one value."""
@@ -128,20 +127,20 @@ class NextRow:
 
     def place(self, dims: Indices) -> InMemory:
         """The row; checked, when its dimensions are known, to take the value whole."""
-        for axis, (there, made) in enumerate(zip(self.row.dims, dims, strict=True)):
-            if there != made:
-                self.builder.same(there, made, "ValueError", self.message(axis))
+        for axis, (there, dim) in enumerate(zip(self.row.dims, dims, strict=True)):
+            if there != dim:
+                self.builder.same(there, dim, "ValueError", self.message(axis))
         return self.row
 
 
-class StateStore:
+class StateStorage:
     """A state between steps. Made before the loop; `enter` inside it; `leave` at the end of a step."""
 
     def __init__(self, builder: Builder, state: State, initial: Value, name: str) -> None:
         self.builder, self.state, self.initial, self.name = builder, state, initial, name
         self.type = state.write.type
-        found = initial.dims[1:] if state.has_axis else initial.dims
-        self.dims: Indices = tuple(known if known is not None else dim for known, dim in zip(self.type.shape, found, strict=True))
+        row = initial.dims[1:] if state.has_axis else initial.dims
+        self.dims: Indices = tuple(known if known is not None else dim for known, dim in zip(self.type.shape, row, strict=True))
 
     def initial_row(self, k: int, index: Indices) -> Expr:
         """An element of the k-th initial row, oldest first, in the state's dtype."""
@@ -165,7 +164,7 @@ class StateStore:
         raise NotImplementedError
 
 
-class LocalState(StateStore):
+class LocalState(StateStorage):
     """One local per element and lag."""
 
     def __init__(self, builder: Builder, state: State, initial: Value, name: str) -> None:
@@ -202,7 +201,7 @@ class LocalState(StateStore):
         return InLocals(self.type, self.dims, elements, self.builder, self.builder.block, self.name)
 
 
-class PathState(StateStore):
+class PathState(StateStorage):
     """All rows in one array, the initial ones first."""
 
     def __init__(self, builder: Builder, state: State, initial: Value, name: str, n_steps: Index) -> None:
@@ -223,7 +222,7 @@ class PathState(StateStore):
         return InMemory(self.type, self.dims, self.array, (add(steps, self.state.depth - 1),))
 
 
-class RingState(StateStore):
+class RingState(StateStorage):
     """depth + 1 rows; locals hold which row is how old."""
 
     def __init__(self, builder: Builder, state: State, initial: Value, name: str) -> None:
@@ -252,7 +251,7 @@ class RingState(StateStore):
         return InMemory(self.type, self.dims, self.array, (self.rows[1],))
 
 
-class RowState(StateStore):
+class RowState(StateStorage):
     """One row, updated in place; `array`: where the initial value lies already, if that memory may be taken over."""
 
     def __init__(self, builder: Builder, state: State, initial: Value, name: str, array: str | None = None) -> None:
@@ -275,28 +274,22 @@ class RowState(StateStore):
         return InMemory(self.type, self.dims, self.array)
 
 
-def write_initial(store: StateStore, array: str) -> None:
+def write_initial(storage: StateStorage, array: str) -> None:
     """Copies the initial rows to the beginning of `array`."""
-    for k in range(store.state.depth):
+    for k in range(storage.state.depth):
 
         def body(index: Indices, k: int = k) -> None:
-            store.builder.emit(Store(array, (k, *index), store.initial_row(k, index)))
+            storage.builder.emit(Store(array, (k, *index), storage.initial_row(k, index)))
 
-        store.builder.nest(store.dims, body)
+        storage.builder.nest(storage.dims, body)
 
 
-@dataclass
-class Tail:
+def last_rows(rows: ResultRows, k: int, steps: Index, shape: TensorType) -> Value:
     """The last `k` rows of a result, kept in a ring of k rows."""
-
-    rows: ResultRows
-    k: int
-
-    def value(self, steps: Index, shape: TensorType) -> Value:
-        kept = least(self.k, steps)
-        first = sub(steps, kept)
-        ring = self.rows.all_rows(self.rows.count, shape)
-        return Computed(shape, (kept, *self.rows.dims), lambda index: ring.at((mod(add(first, index[0]), self.k), *index[1:])))
+    count = least(k, steps)
+    first = sub(steps, count)
+    ring = rows.all_rows(rows.count, shape)
+    return Computed(shape, (count, *rows.dims), lambda index: ring.at((mod(add(first, index[0]), k), *index[1:])))
 
 
 def every_count(steps: Index, start: int, k: int) -> Index:

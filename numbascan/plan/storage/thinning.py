@@ -10,7 +10,7 @@ from ...ir.loops import Expr, If, Index, Literal, Load, Store, add, compare, flo
 from ...types import TensorType
 from ..builder import Builder, Indices
 from ..casts import cast
-from .states import StateStore
+from .states import StateStorage
 from .stores import copied
 from .tensor_values import InMemory, Value
 
@@ -18,11 +18,11 @@ from .tensor_values import InMemory, Value
 class Thinning:
     """At most `most` of the states before each step, with room for `n_rows`. Made before the loop; `keep` in it; `value` after it."""
 
-    def __init__(self, builder: Builder, store: StateStore, n_rows: Index, most: Index, name: str) -> None:
-        self.builder, self.store, self.n_rows, self.most = builder, store, n_rows, most
-        depth = store.state.depth
-        self.dims: Indices = (self.n_rows, *((depth,) if depth > 1 else ()), *store.dims)
-        self.array = self.builder.alloc(name, self.dims, store.type.dtype)
+    def __init__(self, builder: Builder, storage: StateStorage, n_rows: Index, most: Index, name: str) -> None:
+        self.builder, self.storage, self.n_rows, self.most = builder, storage, n_rows, most
+        depth = storage.state.depth
+        self.dims: Indices = (self.n_rows, *((depth,) if depth > 1 else ()), *storage.dims)
+        self.array = self.builder.alloc(name, self.dims, storage.type.dtype)
         self.kept = self.builder.variable("kept", 0, "int64")
         self.stride = self.builder.variable("stride", 1, "int64")
         self.due = self.builder.variable("due", 0, "int64")
@@ -52,19 +52,19 @@ class Thinning:
         builder.assign(self.due, mul(self.kept, self.stride))
 
     def _store(self, t: Index) -> None:
-        depth, store = self.store.state.depth, self.store
+        depth, storage = self.storage.state.depth, self.storage
         for k in range(depth):
             lead = (self.kept, k) if depth > 1 else (self.kept,)
-            copied(self.builder, store.read(k - depth, t, self.builder.block), InMemory(store.type, store.dims, self.array, lead))
+            copied(self.builder, storage.read(k - depth, t, self.builder.block), InMemory(storage.type, storage.dims, self.array, lead))
         self.builder.assign(self.kept, add(self.kept, 1))
         self.builder.assign(self.due, add(self.due, self.stride))
 
     def _element(self, index: Indices) -> Expr:
-        return Load(self.store.type.dtype, self.array, index)
+        return Load(self.storage.type.dtype, self.array, index)
 
     def value(self, type_: TensorType) -> Value:
         """The states kept, and zeros on the places that are free."""
-        zero = cast(Literal("int64", 0), self.store.type.dtype)
+        zero = cast(Literal("int64", 0), self.storage.type.dtype)
         left = (sub(self.n_rows, self.kept), *self.dims[1:])
         self.builder.nest(left, lambda index: self.builder.emit(Store(self.array, (add(index[0], self.kept), *index[1:]), zero)))
         return InMemory(type_, self.dims, self.array)
