@@ -17,7 +17,9 @@ from contextlib import suppress
 from unittest import mock
 import numpy as np, numbascan as ns, numbascan.tensor as nt
 from numbascan.ir.loops import Apply, Template
-from numbascan.plan import fuse, inplace, lower_contract, lower_loop, loop_step, storage
+from numbascan.plan.lower import contract, loop, step as loop_step
+from numbascan.plan.passes import fuse
+from numbascan.plan.storage import inplace, states
 from plan_checks import checked
 
 A, B, X = np.arange(1.0, 21), np.linspace(-1, 1, 20), np.arange(5.0)
@@ -59,9 +61,9 @@ FAULTS = {
     "rows are overwritten in any order": (inplace, {"_reader": lambda port, reads: None}),
     "rows are overwritten whatever is read of them": (inplace, {"_reads_aligned": always}),
     "loops are merged whatever they read": (fuse, {"_may_interleave": always}),
-    "initial rows of rings are not written": (storage, {"write_initial": lambda store, array: None}),
-    "every second row finds no place": (lower_loop, {"every_count": lambda steps, start, k: 1}),
-    "arrays stand in the text of a routine alone": (lower_contract, {"Apply": in_text}),
+    "initial rows of rings are not written": (states, {"write_initial": lambda storage, array: None}),
+    "every second row finds no place": (loop, {"every_count": lambda steps, start, k: 1}),
+    "arrays stand in the text of a routine alone": (contract, {"Apply": in_text}),
 }
 found = {}
 for word, (owner, changes) in FAULTS.items():
