@@ -20,6 +20,7 @@ from .grad.mit_mots import plain_graphs
 from .ir.graph import Graph, substitute, toposort
 from .ir.loop_node import SCAN, loop_spec
 from .ir.messages import ONE_SHAPE
+from .ir.names import RESERVED as OF_PYTHON
 from .ir.names import identifier
 from .ir.node import ARG, INPUT, Node, arg
 from .modes import Mode
@@ -32,7 +33,7 @@ from .oracle.debug import debug_run
 from .oracle.finite import finite_run
 from .oracle.interpret import interpret
 from .oracle.recomputed_steps import steps_run_again
-from .plan.builder import RESERVED as OF_PYTHON
+from .plan.cpu import CPU
 from .plan.plan import Plan, plan
 from .plan.storage.save_mem import split_row_reads
 from .profile import Profile
@@ -43,6 +44,8 @@ LARGEST_FIXED = 16  # a dimension up to this length may be compiled in
 MOST_LENGTHS = 8  # so many lengths of one dimension, then it is left to the run
 PLAIN = 0x101  # flags.num: C-contiguous and aligned
 MOST_KEYS = 4096  # lengths stand in keys: a table that grows beyond this is emptied
+
+MACHINES = {"numba": CPU}  # that a mode compiles for
 
 Axes = tuple[int | None, ...]
 
@@ -219,7 +222,9 @@ class Kernel:
         self.graph = graph
         lean = rewritten(_plain(graph), (*mode.without, *MOVING) if mode.check_finite else mode.without)
         lean_at = perf_counter()
-        self.plan: Plan = plan(split_row_reads(lean), name, given, mode.check_finite, RESERVED, beginnings(name))
+        target = MACHINES.get(mode.target, CPU)
+        lean = split_row_reads(lean)
+        self.plan: Plan = plan(lean, target, name, given, mode.check_finite, RESERVED, beginnings(name), mode.without)
         fastmath = FINITE_OR_NOT if mode.check_finite else "True"
         self.text = module_text(self.plan.function, fastmath * mode.fastmath, mode.threads)
         self._error_texts = error_texts(self.plan.function)

@@ -32,9 +32,10 @@ from numbascan.ops.indexing import INDEX
 from numbascan.ops.runtime_attributes import sized
 from numbascan.oracle.finite import finite_run
 from numbascan.oracle.interpret import interpret
+from numbascan.plan.cpu import CPU
 from numbascan.plan.plan import Plan, Watch, plan
-from numbascan.plan.storage import placement as place
 from numbascan.plan.storage.save_mem import may_end_early, split_row_reads
+from numbascan.plan.target import Target
 
 MOST_PASSES = 5_000  # of the loops of a function: what takes more is left out
 TOLERANCE = {"float32": 2e-4, "complex64": 2e-4}  # of the largest number of a result
@@ -167,8 +168,9 @@ class Way:
         return [self.is_given and node.type.rank > 0 and not may_end_early(node) for node in graph.outputs]
 
     def plan(self, graph: Graph, check_finite: bool, watch: Watch) -> None:
-        with mock.patch.object(place, "LOCALS_LIMIT", 1 if self.is_in_memory else place.LOCALS_LIMIT):
-            plan(split_row_reads(self.graph(graph)), "checked", self.given(graph), check_finite, RESERVED, beginnings("checked"), watch)
+        target = replace(CPU, locals_limit=1) if self.is_in_memory else CPU
+        graph, given = split_row_reads(self.graph(graph)), self.given(graph)
+        plan(graph, target, "checked", given, check_finite, RESERVED, beginnings("checked"), watch=watch)
 
 
 WAYS = (Way(), Way(is_in_memory=True), Way(is_last=True), Way(is_last=True, is_in_memory=True), Way(is_in_memory=True, is_given=True))
@@ -332,9 +334,9 @@ def checked(ways: Callable[[Graph], Sequence[Way]] = lambda graph: WAYS) -> Iter
     make, run, lower = stages.Kernel.__init__, stages.Kernel.run, stages.plan
 
     def made(self: Any, *rest: Any) -> None:
-        def lowered(graph: Graph, name: str, given: Any, check_finite: bool, *rest: Any) -> Plan:
+        def lowered(graph: Graph, target: Target, name: str, given: Any, check_finite: bool, *rest: Any) -> Plan:
             self.unchecked = graph, check_finite
-            return lower(graph, name, given, check_finite, *rest)
+            return lower(graph, target, name, given, check_finite, *rest)
 
         with mock.patch.object(stages, "plan", lowered):
             make(self, *rest)

@@ -6,10 +6,12 @@ parentheses only where Python needs them. Index arithmetic folds at once: sums a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Union
+
+from .names import Names
 
 PLAIN, DIVISION, FUNCTION, CALL = "plain", "division", "function", "call"
 """What an operation costs: an instruction or a few; the divider; a function of libm that has vector forms; any other call."""
@@ -368,11 +370,16 @@ class Argument:
 
 @dataclass(slots=True)
 class Function:
-    """A whole kernel: arguments with their types, and its body."""
+    """A whole kernel: arguments with their types, and its body.
+
+    names: all that its text uses. rings: of an array with rotating rows, the locals that tell which row is how old, newest first.
+    """
 
     name: str
     arguments: tuple[Argument, ...]
     body: list[Stmt]
+    names: Names = field(default_factory=Names)
+    rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def parts_of(stmt: Stmt) -> tuple[Index, ...]:

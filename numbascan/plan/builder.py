@@ -6,7 +6,6 @@ scalars that no step changes are computed once.
 
 from __future__ import annotations
 
-import builtins
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,12 +32,9 @@ from ..ir.loops import (
     compare,
     names_in,
 )
-from ..ir.names import identifier
+from ..ir.names import Names
 
 Indices = tuple[Index, ...]
-
-RESERVED = {"np", "math", "numba", "range", "min", "max", "abs", "int", "float", "bool", "complex", "round", "divmod", "pow", "len"}
-RESERVED |= {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
 
 SMALL, ROWS = 65536, 16  # bytes of an array, and rows of one of a length that only the run knows, that are taken whether needed or not
 
@@ -75,8 +71,8 @@ class Block:
 class Builder:
     """The function in the making."""
 
-    def __init__(self, taken: tuple[str, ...] = (), beginnings: tuple[str, ...] = ()) -> None:
-        """`taken`: names that others use; `beginnings`: of the names that they may make up."""
+    def __init__(self, names: Names) -> None:
+        self.names = names
         self.root = Block(None)
         self.block = self.root
         self.home: dict[str, Block] = {}  # where a name is defined
@@ -85,9 +81,6 @@ class Builder:
         self.rings: dict[str, tuple[str, ...]] = {}  # of an array with rotating rows, the locals that tell which is how old, newest first
         self.views: set[str] = set()  # arrays whose memory belongs to another one
         self.spills: dict[tuple[int, int], tuple[object, str]] = {}
-        self.counters: set[str] = set()  # names of loop indices; only other loops may use them again
-        self.used = {*RESERVED, *taken}
-        self.beginnings = beginnings
         self.sides: dict[Index, Indices] = {}  # of a dimension that a choice between branches tells, what each branch makes it
         self.fixed: dict[str, Index] = {}  # locals that get one value, and what it is
         self.moving: set[str] = set()  # those that may still get others
@@ -97,14 +90,7 @@ class Builder:
 
     def fresh(self, hint: str | None, fallback: str = "v", block: Block | None = None, is_counter: bool = False) -> str:
         """A name that is not taken, as near to `hint` as possible, defined in `block` (default: the current one)."""
-        base = identifier(hint or fallback, fallback)
-        while base.startswith(self.beginnings):
-            base = f"{fallback}_{base}"
-        name, count = base, 1
-        while name in self.used or (name in self.counters and not is_counter):
-            count += 1
-            name = f"{base}_{count}" if not base[-1].isdigit() else f"{base}_v{count}"
-        self.used.add(name)
+        name = self.names.fresh(hint, fallback, is_counter)
         self.home[name] = self.block if block is None else block
         return name
 
@@ -311,12 +297,12 @@ class Builder:
         outer = self.block
         self.block = Block(outer)
         name = self.fresh(hint, is_counter=True)
-        self.counters.add(name)
+        self.names.counters.add(name)
         try:
             yield Name("int64", name)
         finally:
             body, self.block = self.block, outer
-            self.used.discard(name)  # the next loop may count with the same letter
+            self.names.used.discard(name)  # the next loop may count with the same letter
         if body.stmts:
             outer.stmts.append(For(name, start, stop, body.stmts, kind=kind))
 

@@ -1,34 +1,15 @@
-"""What scalar work costs: a model in cycles of one core, good enough to choose between two ways of doing the same.
-
-The figures are of present x86-64 cores with 256-bit SIMD: latencies and throughputs of add, multiply and divide from the vendors' manuals,
-calls of mathematical functions as measured (docs/accuracy.md tells which of them have a SIMD form).
-"""
+"""What scalar work costs: a model in cycles of one core of a target, good enough to choose between two ways of doing the same."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 
 from ..ir.loops import ACCUMULATE, CALL, DIVISION, FUNCTION, PLAIN, Apply, Index, Let, Load, Name, Stmt
-
-BUFFER = 1.0  # cycles for writing and reading one number of a block
-MOVE = 3.0  # cycles for moving one number from the results of a tile of lanes to the row of its lane
+from .target import Target
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Cycles of an operation: until its result is there; of the unit that it occupies; the same per element of a SIMD pass."""
-
-    latency: float
-    scalar: float
-    vector: float
-
-
-COSTS = {PLAIN: Cost(3.5, 0.6, 0.2), DIVISION: Cost(13, 5, 1.7), FUNCTION: Cost(20, 18, 3.5), CALL: Cost(20, 20, 20)}
-
-
-def scalar_cost(exprs: Iterable[Index]) -> float:
+def scalar_cost(exprs: Iterable[Index], target: Target) -> float:
     """Cycles that a core is busy with expressions, one element at a time. The divider works beside the other units; calls wait for all."""
     used = Counter[str]()
     stack = list(exprs)
@@ -39,15 +20,15 @@ def scalar_cost(exprs: Iterable[Index]) -> float:
             stack += expr.args
         elif isinstance(expr, Load):
             used[PLAIN] += 1
-    busy = {kind: count * COSTS[kind].scalar for kind, count in used.items()}
+    busy = {cost: count * target.costs[cost].scalar for cost, count in used.items()}
     return max(busy.get(PLAIN, 0.0), busy.get(DIVISION, 0.0)) + busy.get(FUNCTION, 0.0) + busy.get(CALL, 0.0)
 
 
-def vector_cost(expr: Index) -> float:
+def vector_cost(expr: Index, target: Target) -> float:
     """Cycles per element in a SIMD pass."""
     if isinstance(expr, Apply):
-        return COSTS[expr.template.cost].vector + sum(map(vector_cost, expr.args))
-    return COSTS[PLAIN].vector if isinstance(expr, Load) else 0.0
+        return target.costs[expr.template.cost].vector + sum(vector_cost(part, target) for part in expr.args)
+    return target.costs[PLAIN].vector if isinstance(expr, Load) else 0.0
 
 
 def vector_gain(expr: Index) -> bool:
@@ -57,7 +38,7 @@ def vector_gain(expr: Index) -> bool:
     return expr.template.cost in (DIVISION, FUNCTION) or any(map(vector_gain, expr.args))
 
 
-def latency(body: Sequence[Stmt], lets: Mapping[str, int], states: Set[str], k: int) -> float:
+def latency(body: Sequence[Stmt], lets: Mapping[str, int], states: Set[str], k: int, target: Target) -> float:
     """Cycles from the states' values to what statement k makes of them, the longest way; 0 if no state enters."""
     known: dict[str, float] = {}
 
@@ -71,7 +52,7 @@ def latency(body: Sequence[Stmt], lets: Mapping[str, int], states: Set[str], k: 
                 known[expr.name] = depth(stmt.value)
             return known.get(expr.name, float("-inf"))
         if isinstance(expr, Apply):
-            return COSTS[expr.template.cost].latency + max(map(depth, expr.args), default=float("-inf"))
+            return target.costs[expr.template.cost].latency + max(map(depth, expr.args), default=float("-inf"))
         return float("-inf")
 
     stmt = body[k]

@@ -20,10 +20,11 @@ from numbascan.emit.runtime import routines
 from numbascan.ir.graph import close
 from numbascan.ir.loops import Let, Name
 from numbascan.ir.mentions import mentioned
+from numbascan.ir.names import RESERVED as OF_PYTHON
 from numbascan.ir.names import identifier, verbatim
 from numbascan.ir.node import new_input
 from numbascan.ops.algebra import add
-from numbascan.plan.builder import RESERVED as OF_PYTHON
+from numbascan.plan.cpu import CPU
 from numbascan.plan.plan import plan
 from numbascan.types import TensorType
 
@@ -89,7 +90,7 @@ def test_variables_have_names_of_their_own(names: list[str], title: str) -> None
     for node in inputs[1:]:
         total = add(total, node)
     function = _identifier(title)
-    made = plan(close(inputs, [total]), function, reserved=RESERVED, beginnings=beginnings(function)).function
+    made = plan(close(inputs, [total]), CPU, function, reserved=RESERVED, beginnings=beginnings(function)).function
     taken = [argument.name for argument in made.arguments]
     assert len({*map(normal, taken), function}) == len(names) + 1
     assert {*taken, function}.isdisjoint({*RESERVED, *OF_PYTHON})

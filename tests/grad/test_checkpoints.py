@@ -10,7 +10,7 @@ import numbascan.tensor as nt
 from numbascan.ops.checkpoint_schedule import extra_steps, fewest_slots, steps_again
 from numbascan.oracle import interpret
 from numbascan.oracle.recomputed_steps import steps_run_again
-from numbascan.plan.passes.tiles import TILE
+from numbascan.plan.cpu import CPU
 
 SCHEDULES = ["binomial", "periodic", "online"]
 STATE = 8  # bytes of a scalar float64 state
@@ -451,7 +451,7 @@ def test_no_more_is_stored_than_was_given(schedule, text_alone):
     for memory in (small, large):
         assert row < memory.checkpoints <= given
         # a dozen rows of work, as without checkpoints, and one for a tile of elements, whose length is fixed
-        assert memory.trace + memory.checkpoints + memory.work <= given + places + 12 * row + STATE * TILE
+        assert memory.trace + memory.checkpoints + memory.work <= given + places + 12 * row + STATE * CPU.tile
     assert large.per_step == 0
 
 

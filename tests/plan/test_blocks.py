@@ -1,13 +1,16 @@
 """Loops in blocks of time: the same values, for any length, and only where the model of the cost says so."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan import compile as stages
 from numbascan.ir.loops import Apply, Literal
+from numbascan.plan.cpu import CPU
 from numbascan.plan.passes import blocks
 
 LENGTHS = (0, 1, 255, 256, 257, 1000)
@@ -18,8 +21,7 @@ X = rng.normal(size=1000)
 @pytest.fixture
 def eager(monkeypatch):
     """Everything that may leave a recurrence does, in blocks of four steps."""
-    monkeypatch.setattr(blocks, "BLOCK", 4)
-    monkeypatch.setattr(blocks, "WORTH", float("inf"))
+    monkeypatch.setitem(stages.MACHINES, "numba", replace(CPU, block=4, block_gain=float("inf")))
     monkeypatch.setattr(blocks, "vector_gain", lambda expr: isinstance(expr, Apply))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from numbascan.emit.text import statements
-from numbascan.ir.loops import Alias, For, Index, Let, Literal, Load, Name, Stmt, Store, Template, add, mul
-from numbascan.plan.passes.fuse import fuse
+from numbascan.ir.loops import Alias, For, Function, Index, Let, Literal, Load, Name, Stmt, Store, Template, add, mul
+from numbascan.plan import passes
+from numbascan.plan.cpu import CPU
 
 N = Name("int64", "n")
 I, J = Name("int64", "i"), Name("int64", "j")
@@ -16,6 +17,10 @@ def load(array: str, *index: Index) -> Load:
 
 def loop(counter: str, *body: Stmt) -> For:
     return For(counter, 0, N, list(body))
+
+
+def fuse(stmts: list[Stmt]) -> list[Stmt]:
+    return passes.fuse.fuse(Function("f", (), stmts), CPU).body
 
 
 def text(stmts: list[Stmt]) -> str:

@@ -19,7 +19,6 @@ from .routine_operands import named, oriented
 from .scope import Scope, location
 
 _DOT = Template("np.dot({0}, {1})", cost=CALL)
-BLAS_FROM = 512  # products from which a call of BLAS (about 0.2 microseconds) pays; unknown sizes count as large
 
 Labels = tuple[int, ...]
 
@@ -80,7 +79,7 @@ class _Contraction:
     def _element(self, operand: Node, index: Indices) -> Expr:
         """An element of an operand; of a small argument it is read once, before the loop: a read takes 2 ms to compile."""
         element: Expr = self.scope.value(operand).at(index)
-        if isinstance(element, Load) and is_small(operand) and self._is_argument(element):
+        if isinstance(element, Load) and is_small(operand, self.scope.target) and self._is_argument(element):
             same = (Name(element.dtype, name) for name, value in self.builder.fixed.items() if value == element)
             label = "_".join((element.array, *map(str, element.index)))
             element = next(filter(self.builder.is_known, same), None) or self.builder.let(label, element)
@@ -166,8 +165,9 @@ class _Contraction:
     # BLAS -----------------------------------------------------------------------------------------------------------
 
     def _is_large(self) -> bool:
-        products = self.n_products(tuple(self.extents))
-        return self.dtype in ("float32", "float64", "complex64", "complex128") and (products is None or products >= BLAS_FROM)
+        products, target = self.n_products(tuple(self.extents)), self.scope.target
+        has_routine = self.dtype in ("float32", "float64", "complex64", "complex128") and "np.dot" in target.routines
+        return has_routine and (products is None or products >= target.blas_from)
 
     def _dot_call_fits(self) -> bool:
         return self._is_large() and len(self.a) == len(self.b) == 1

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...ir.graph import Graph
 from ...ir.loop_node import SCAN
 from ...ir.loops import Index, Name, Return, Stmt, add, compare
+from ...ir.names import Names
 from ...ir.node import Node
 from ...ops.card import Card
 from ...ops.control import IF_ELSE
@@ -16,6 +17,7 @@ from ..storage.arguments import Arguments
 from ..storage.save_mem import may_end_early
 from ..storage.stores import copied
 from ..storage.tensor_values import InMemory, Value
+from ..target import Target
 from . import card, choice, loop
 from .scope import InFunction, Scope
 
@@ -34,13 +36,11 @@ def _lower(scope: Scope, node: Node) -> list[Value]:
 class FunctionBuilder:
     """The function in the making. `is_given`: which results are written into arrays of the caller."""
 
-    def __init__(
-        self, graph: Graph, is_given: Sequence[bool], check_finite: bool, reserved: tuple[str, ...], beginnings: tuple[str, ...]
-    ) -> None:
+    def __init__(self, graph: Graph, target: Target, is_given: Sequence[bool], check_finite: bool, names: Names) -> None:
         self.graph = graph
-        self.builder = Builder(reserved, beginnings)
+        self.builder = Builder(names)
         self.arguments = Arguments(self.builder, graph, is_given)
-        shared = InFunction(self.builder, self.arguments, _lower, check_finite)
+        shared = InFunction(self.builder, self.arguments, _lower, check_finite, target)
         self.scope = Scope(shared, graph.outputs, self.arguments.inputs, out=self.arguments.out_of)
 
     def body(self) -> list[Stmt]:

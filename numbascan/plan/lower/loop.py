@@ -29,10 +29,10 @@ from ..storage.save_mem import MOST_ROWS, All, Every, Last, LastRows, Lengths, P
 from ..storage.states import LocalState, PathState, ResultRows, RingState, RowState, StateStorage, every_count, last_rows, write_initial
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
 from ..storage.thinning import Thinning
+from ..target import Target
 from .scope import Scope
 from .step import LoopResult, Step
 
-LOCALS_ROWS = 16  # elements over all lags that are rotated through locals
 FEW_ROWS = 16  # the last rows of so many steps have memory of a fixed shape, even if there are fewer steps
 
 
@@ -138,8 +138,8 @@ class _Loop:
         for result in results[len(results) - len(carries) :]:
             result.requests = {self._output(result.position): Last()}
         states = [(port, result) for port, result in zip(ports, results, strict=True) if isinstance(port, State)]
-        rows = {state.write for state, result in states if not _fits_locals(state) and not self._is_path(result)}
-        self._in_place = updated_in_place(spec, rows)
+        rows = {state.write for state, result in states if not _fits_locals(state, self.scope.target) and not self._is_path(result)}
+        self._in_place = updated_in_place(spec, rows, self.scope.target)
         for state, result in states:
             result.storage = self._storage(state, result)
         for result in results:
@@ -157,7 +157,7 @@ class _Loop:
         for axis, (there, dim) in enumerate(zip(initial.dims[state.has_axis :], state.write.type.shape, strict=True)):
             if dim is not None and there != dim:  # the initial value has the shape that every step gives
                 self.builder.same(there, dim, "ValueError", messages.changed_shape(self.spec, position, axis))
-        if _fits_locals(state):
+        if _fits_locals(state, self.scope.target):
             return LocalState(self.builder, state, initial, result.name)
         if self._is_path(result):
             self._check_room()
@@ -198,7 +198,7 @@ class _Loop:
                 name = next(node.name for node, same in result.requests.items() if same == request)
                 numbers = self._fixed(request.n_rows), self._fixed(request.most)
                 result.thinned[request] = Thinning(self.builder, result.storage, *numbers, name or f"{result.name}_kept")
-            elif isinstance(request, Last) and result.storage is None and is_small(result.write):
+            elif isinstance(request, Last) and result.storage is None and is_small(result.write, self.scope.target):
                 result.last = self._last_elements(result)
             elif (rows := self._sink(result, request)) is not None:
                 result.sinks[request] = rows
@@ -315,10 +315,10 @@ class _Loop:
         return InMemory(TensorType(shape.dtype, (None, *shape.shape[1:])), dims, array, offset=first)
 
 
-def _fits_locals(state: State) -> bool:
+def _fits_locals(state: State, target: Target) -> bool:
     """Are the rows that a state looks back at few numbers?"""
     size = state.write.type.size
-    return size is not None and is_small(state.write) and size * state.depth <= LOCALS_ROWS
+    return size is not None and is_small(state.write, target) and size * state.depth <= target.rotated_locals
 
 
 def _is_clamped(node: Node) -> bool:

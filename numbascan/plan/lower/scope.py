@@ -18,6 +18,7 @@ from ..storage.placement import Placement, is_small, placements
 from ..storage.states import Destination, ResultRows
 from ..storage.stores import replaces_part, store
 from ..storage.tensor_values import InLocals, InMemory, Value, indices_of
+from ..target import Target
 
 FIXED_LIMIT = 8  # elements of a constant array that stand in the text; a larger one is an argument
 
@@ -32,6 +33,7 @@ class InFunction:
     arguments: Arguments
     lower: Callable[[Scope, Node], list[Value]]
     check_finite: bool
+    target: Target
 
 
 class Scope:
@@ -48,11 +50,11 @@ class Scope:
         targets: Mapping[Node, Sequence[Destination]] | None = None,
         out: Mapping[Node, InMemory] | None = None,
     ) -> None:
-        self.function, self.builder = function, function.builder
+        self.function, self.builder, self.target = function, function.builder, function.target
         self.scan = self.builder.scan  # whose step this is; "" outside of loops
         self.outputs = tuple(outputs)
         self.readers = users(outputs)
-        self.placements = placements(outputs, self.readers)
+        self.placements = placements(outputs, self.readers, self.target)
         for output in outputs:
             self.readers[output] = [*self.readers[output], output]
         self.env: dict[Node, Value] = dict(env)
@@ -141,7 +143,7 @@ class Scope:
             for place in places:
                 self.builder.emit(store(place, index, expr))
 
-        if is_small(node) and node.type.rank <= 1:
+        if is_small(node, self.target) and node.type.rank <= 1:
             for index in indices_of(node.type.shape):
                 body(index)
         else:

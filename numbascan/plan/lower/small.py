@@ -8,7 +8,6 @@ from ...ir.loops import Expr, Fail, If, Name
 from ...ir.node import ITEM, Node
 from ...ops.lowering import Library, Steps, Written
 from ..builder import Builder, Indices
-from ..storage.placement import LOCALS_LIMIT
 from ..storage.stores import fixed_dims, in_locals, store
 from ..storage.tensor_values import InLocals, InMemory, Value
 from .scope import NodeOperands, Scope
@@ -53,9 +52,8 @@ class _Small:
         self.scope.builder.nest(self.batch, lambda index: self._run(index, put), letters="bcdefg")
         return [waiting[0] for waiting in places]
 
-    @staticmethod
-    def _is_few(size: int | None) -> bool:
-        return size is not None and size <= LOCALS_LIMIT
+    def _is_few(self, size: int | None) -> bool:
+        return size is not None and size <= self.scope.target.locals_limit
 
     def _local(self, k: int, elements: dict[tuple[int, ...], Expr]) -> Value:
         is_read = len(self.dims) == 1 or any(reader.attr("index") == k for reader in self.scope.readers[self.node] if reader.op is ITEM)

@@ -113,7 +113,7 @@ class Step:
         for result in self.results:
             for request, rows in result.sinks.items():
                 rows.where = self._where(result, request)
-            if is_small(result.write) or not _is_made_in_place(result.write):
+            if is_small(result.write, self.outer.target) or not _is_made_in_place(result.write):
                 continue
             places: list[Destination] = []
             if result.storage is not None:
@@ -129,7 +129,7 @@ class Step:
         """Results of inner loops that are read as rows of this one, and nothing else."""
         rows: dict[Node, Destination] = {}
         for result in self.results:
-            if result.storage is None and [*result.sinks] == [All()] and not is_small(result.write):
+            if result.storage is None and [*result.sinks] == [All()] and not is_small(result.write, self.outer.target):
                 rows.setdefault(result.write, result.sinks[All()])
         return rows
 
@@ -153,7 +153,7 @@ class Step:
 
         `is_overwritten`: the step writes into memory that it has read.
         """
-        if not is_small(result.write):
+        if not is_small(result.write, self.outer.target):
             return None
         value, type_ = self.scope.value(result.write), result.write.type
         elements = {index: cast(value.at(index), type_.dtype) for index in indices_of(type_.shape)}

@@ -25,6 +25,7 @@ from ...ir.loops import (
     Break,
     Call,
     For,
+    Function,
     If,
     Index,
     Let,
@@ -44,29 +45,28 @@ from ...ir.loops import (
     walk,
 )
 from ...ir.mentions import expressions, loads_in, memory_of
-from ..builder import Builder
-from .tiles import TILE
+from ...ir.names import Names
+from ..target import Target
 
 Places = dict[tuple[int, Apply], Load]  # where a draw is, by the loop that it stands in
 
-STEPS = 64  # drawn at once
-FEW = 4  # steps below which nothing is gained
 ROUTINES = {"random_bits": "draws.words_ahead", "random_normal": "draws.normals_ahead"}
 OF_WORDS = {"normal_of": "draws.single_normals_ahead"}  # what is made of a word, with the word
 _LEAST = Template("min({0}, {1})")
 _SUM, _DIFFERENCE, _PRODUCT, _CAST = "{0} + {1}", "{0} - {1}", "{0} * {1}", re.compile(r"np\.u?int64\(\{0\}\)")
 
 
-def drawn_ahead(stmts: Sequence[Stmt], builder: Builder) -> list[Stmt]:
-    """The statements of a function with such loops in pieces, and the memory for the numbers in front."""
-    rooms = {stmt.name: stmt.shape[0] for stmt in walk(stmts) if isinstance(stmt, Alloc) and stmt.shape and isinstance(stmt.shape[0], int)}
-    ahead = _Ahead(builder, rooms, memory_of(stmts))
-    body = ahead.each(stmts, {})
+def ahead(function: Function, target: Target) -> Function:
+    """The function with such loops in pieces, and the memory for the numbers in front."""
+    allocs = [stmt for stmt in walk(function.body) if isinstance(stmt, Alloc)]
+    rooms = {stmt.name: stmt.shape[0] for stmt in allocs if stmt.shape and isinstance(stmt.shape[0], int)}
+    made = _Ahead(target, function.names.copy(), rooms, memory_of(function.body))
+    body = made.each(function.body, {})
     read = {name for stmt in walk(body) for expr in expressions(stmt) for name, _ in names_in(expr)}
     read |= {
         name for stmt in walk(body) if isinstance(stmt, Call | Return) for name in (stmt.args if isinstance(stmt, Call) else stmt.names)
     }
-    return [*ahead.taken, *_without(body, ahead.operands - read)]
+    return replace(function, body=[*made.taken, *_without(body, made.operands - read)], names=made.names)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ class _Draw:
 
 @dataclass
 class _Ahead:
-    builder: Builder
+    target: Target
+    names: Names
     rooms: Mapping[str, int]  # the length of arrays that have a fixed one
     memory: Mapping[str, str]  # of views
     taken: list[Stmt] = field(default_factory=list)
@@ -109,15 +110,15 @@ class _Ahead:
         """The loop with its draws made ahead: for all passes where these are few, else piece by piece."""
         most = loop.stop if isinstance(loop.stop, int) else pieces.get(loop.stop)
         has_lanes = any(draw.lanes for draw in draws)
-        if loop.start == 0 and most is not None and most <= 4 * STEPS and not has_lanes:
+        if loop.start == 0 and most is not None and most <= 4 * self.target.drawn_ahead and not has_lanes:
             made, places = self._made(draws, Name("int64", loop.name), 0, loop.stop, most)
             return [*made, self._inside(_with_numbers(loop, places), pieces)]
         first, stop = (Name("int64", self._fresh(f"{loop.name}{k}")) for k in (0, 1))
-        made, places = self._made(draws, Name("int64", loop.name), first, stop, STEPS)
+        made, places = self._made(draws, Name("int64", loop.name), first, stop, self.target.drawn_ahead)
         kind = "time" if loop.kind == "time" else "sequential"
         inner = replace(self._inside(_with_numbers(loop, places), pieces), start=first, stop=stop, kind=kind)
-        body = [Let(stop.name, least(add(first, STEPS), loop.stop)), *made, inner]
-        pieces_of_loop = For(first.name, loop.start, loop.stop, body, STEPS, loop.kind)
+        body = [Let(stop.name, least(add(first, self.target.drawn_ahead), loop.stop)), *made, inner]
+        pieces_of_loop = For(first.name, loop.start, loop.stop, body, self.target.drawn_ahead, loop.kind)
         if not _may_end(inner.body):
             return [pieces_of_loop]
         ended = self._fresh("ended")
@@ -160,14 +161,14 @@ class _Ahead:
         return lets, names
 
     def _fresh(self, hint: str) -> str:
-        return self.builder.fresh(hint, block=self.builder.root)
+        return self.names.fresh(hint)
 
     # which draws --------------------------------------------------------------------------------------------------------
 
     def _draws(self, loop: For) -> Iterator[_Draw]:
         """The draws of a loop's passes, and of loops over the lanes of a tile in it, that may be made before."""
         passes = sub(loop.stop, loop.start)
-        if loop.step != 1 or (isinstance(passes, int) and passes < FEW):
+        if loop.step != 1 or (isinstance(passes, int) and passes < self.target.few_draws):
             return
         changed = self._changed(loop)
         yield from self._drawn_in(loop.body, loop, None, changed)
@@ -201,7 +202,8 @@ class _Ahead:
         """How many lanes a tile has at most: the operands are in rows of that length. 0 where they are not."""
         lane = (Name("int64", lanes.name),)
         rows = (load.array for expr in operands for load in loads_in(expr) if load.index == lane)
-        return next((self.rooms[array] for array in rows if self.rooms.get(array, TILE + 1) <= TILE), 0)
+        tile = self.target.tile
+        return next((self.rooms[array] for array in rows if self.rooms.get(array, tile + 1) <= tile), 0)
 
 
 def _piece(loop: For) -> dict[Index, int]:

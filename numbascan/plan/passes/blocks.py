@@ -29,6 +29,7 @@ from ...ir.loops import (
     Apply,
     Expr,
     For,
+    Function,
     If,
     Index,
     Let,
@@ -46,39 +47,38 @@ from ...ir.loops import (
     sub,
     walk,
 )
-from ..builder import Builder
-from ..cost import BUFFER, is_sum, latency, scalar_cost, vector_cost, vector_gain
-
-BLOCK = 256  # steps: a few arrays of so many numbers stay in the first-level cache
-WORTH = 0.8  # of the cost of the plain loop, which blocks must not exceed
+from ...ir.names import Names
+from ..cost import is_sum, latency, scalar_cost, vector_cost, vector_gain
+from ..target import Target
 
 Position = int
 
 
-def in_blocks(stmts: Sequence[Stmt], builder: Builder) -> list[Stmt]:
-    """The statements of a function with such loops in blocks, and the memory for blocks in front."""
-    views = {stmt.name for stmt in walk(stmts) if isinstance(stmt, Alias)}
+def blocks(function: Function, target: Target) -> Function:
+    """The function with such loops in blocks, and the memory for blocks in front."""
+    views = {stmt.name for stmt in walk(function.body) if isinstance(stmt, Alias)}
     memory: list[Stmt] = []
-    body = _each(stmts, builder, views, memory)
-    return [*memory, *body]
+    names = function.names.copy()
+
+    def each(stmts: Sequence[Stmt]) -> list[Stmt]:
+        result: list[Stmt] = []
+        for stmt in stmts:
+            if isinstance(stmt, If):
+                result.append(If(stmt.condition, each(stmt.then), each(stmt.otherwise)))
+            elif isinstance(stmt, For) and _is_plain(stmt, views, target):
+                parts = _Parts(stmt, target)
+                result.append(_Blocked(parts, names, memory).make() if parts.is_worth_it() else stmt)
+            elif isinstance(stmt, For):
+                result.append(replace(stmt, body=each(stmt.body)))
+            else:
+                result.append(stmt)
+        return result
+
+    body = each(function.body)
+    return replace(function, body=[*memory, *body], names=names)
 
 
-def _each(stmts: Sequence[Stmt], builder: Builder, views: set[str], memory: list[Stmt]) -> list[Stmt]:
-    found: list[Stmt] = []
-    for stmt in stmts:
-        if isinstance(stmt, If):
-            found.append(If(stmt.condition, _each(stmt.then, builder, views, memory), _each(stmt.otherwise, builder, views, memory)))
-        elif isinstance(stmt, For) and _is_plain(stmt, views):
-            parts = _Parts(stmt)
-            found.append(_Blocked(parts, builder, memory).make() if parts.is_worth_it() else stmt)
-        elif isinstance(stmt, For):
-            found.append(replace(stmt, body=_each(stmt.body, builder, views, memory)))
-        else:
-            found.append(stmt)
-    return found
-
-
-def _is_plain(loop: For, views: set[str]) -> bool:
+def _is_plain(loop: For, views: set[str], target: Target) -> bool:
     """Only stores and scalars that get one value in a step, many steps, and no array that may be another one's memory."""
     if not all(isinstance(stmt, Let | Store) for stmt in loop.body) or loop.step != 1:
         return False
@@ -86,7 +86,7 @@ def _is_plain(loop: For, views: set[str]) -> bool:
     if len(names) > len(set(names)):
         return False
     steps = sub(loop.stop, loop.start)
-    if isinstance(steps, int) and steps < BLOCK:
+    if isinstance(steps, int) and steps < target.block:
         return False
     touched = {name for stmt in loop.body for part in parts_of(stmt) for name, is_element in names_in(part) if is_element}
     stored = {stmt.array for stmt in loop.body if isinstance(stmt, Store)}
@@ -96,8 +96,8 @@ def _is_plain(loop: For, views: set[str]) -> bool:
 class _Parts:
     """A loop's body taken apart: what goes into the pass before, what into the pass after, and what stays."""
 
-    def __init__(self, loop: For) -> None:
-        self.loop, self.body = loop, loop.body
+    def __init__(self, loop: For, target: Target) -> None:
+        self.loop, self.body, self.target = loop, loop.body, target
         self.lets = {stmt.name: k for k, stmt in enumerate(loop.body) if isinstance(stmt, Let) and stmt.is_new}
         self.moves = {stmt.name: k for k, stmt in enumerate(loop.body) if isinstance(stmt, Let) and not stmt.is_new}
         self.stored = {stmt.array for stmt in loop.body if isinstance(stmt, Store)}
@@ -217,13 +217,16 @@ class _Parts:
         lifted, staying = self.lifted(), self.staying()
         if not lifted and not self.after:
             return False
-        chain = max(latency(self.body, self.lets, set(states), k) for k in states.values())
-        plain = max(chain, scalar_cost(part for stmt in self.body for part in parts_of(stmt)))
+        chain = max(latency(self.body, self.lets, set(states), k, self.target) for k in states.values())
+        plain = max(chain, scalar_cost((part for stmt in self.body for part in parts_of(stmt)), self.target))
         before = [*lifted, *(part for k in self.closure(*lifted) for part in parts_of(self.body[k]))]
         after = [part for k in self.leaving() for part in parts_of(self.body[k])]
-        left = scalar_cost(self._left(part, lifted) for k in staying if not self._is_free_at(k) for part in parts_of(self.body[k]))
-        passes = sum(map(vector_cost, [*before, *after])) + BUFFER * (len(lifted) + len(self.after))
-        return max(chain, left) + passes < WORTH * plain
+        left = scalar_cost(
+            (self._left(part, lifted) for k in staying if not self._is_free_at(k) for part in parts_of(self.body[k])), self.target
+        )
+        passes = sum(vector_cost(part, self.target) for part in (*before, *after))
+        passes += self.target.buffer_cost * (len(lifted) + len(self.after))
+        return max(chain, left) + passes < self.target.block_gain * plain
 
     def _left(self, expr: Index, lifted: Sequence[Expr]) -> Index:
         """What the recurrence computes of an expression once the pass before has been made."""
@@ -237,15 +240,15 @@ class _Blocked:
     """The loops over one block, and around them the loop over blocks."""
 
     parts: _Parts
-    builder: Builder
+    names: Names
     memory: list[Stmt]
 
     def make(self) -> For:
         """The loop over blocks."""
-        loop, builder = self.parts.loop, self.builder
+        loop, names, block = self.parts.loop, self.names, self.parts.target.block
         self.t = Name("int64", loop.name)
-        self.first, self.stop = (Name("int64", builder.fresh(f"{loop.name}{k}", block=builder.root)) for k in (0, 1))
-        self.at = Name("int64", builder.fresh("s", block=builder.root))  # no counter of a loop around this one
+        self.first, self.stop = (Name("int64", names.fresh(f"{loop.name}{k}")) for k in (0, 1))
+        self.at = Name("int64", names.fresh("s"))  # no counter of a loop around this one
         self.buffers: dict[Expr, Load] = {}
         self.saved: dict[tuple[str, bool], Load] = {}
         self.slices: dict[tuple[str, int, Index], str] = {}
@@ -255,8 +258,8 @@ class _Blocked:
         for text, stmts in passes:
             if stmts:
                 loops += [Note(text), For(self.at.name, 0, sub(self.stop, self.first), [self._placed_stmt(stmt) for stmt in stmts])]
-        stop = Let(self.stop.name, least(add(self.first, BLOCK), loop.stop))
-        return For(self.first.name, loop.start, loop.stop, [stop, *self._taken(), *loops], BLOCK, loop.kind)
+        stop = Let(self.stop.name, least(add(self.first, block), loop.stop))
+        return For(self.first.name, loop.start, loop.stop, [stop, *self._taken(), *loops], block, loop.kind)
 
     # places in a block ----------------------------------------------------------------------------------------------
 
@@ -284,7 +287,7 @@ class _Blocked:
             return array, tuple(map(self._placed, index))
         key = array, *rows
         if key not in self.slices:
-            self.slices[key] = self.builder.fresh(f"{array}_block", block=self.builder.root)
+            self.slices[key] = self.names.fresh(f"{array}_block")
         at: Index = self.at if rows[0] == 1 else sub(sub(sub(self.stop, self.first), 1), self.at)
         return self.slices[key], (at, *map(self._placed, index[1:]))
 
@@ -300,8 +303,8 @@ class _Blocked:
 
     def _buffer(self, hint: str, dtype: str) -> Load:
         """An element, for this step, of memory for one number per step of a block."""
-        name = self.builder.fresh(f"{hint}_block", block=self.builder.root)
-        self.memory.append(Alloc(name, (BLOCK,), dtype))
+        name = self.names.fresh(f"{hint}_block")
+        self.memory.append(Alloc(name, (self.parts.target.block,), dtype))
         return Load(dtype, name, (self.at,))
 
     def _before(self) -> list[Stmt]:

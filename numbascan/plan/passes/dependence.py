@@ -11,11 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...ir.loops import Alias, Alloc, Call, For, If, Index, Let, Name, Stmt, Store, names_in, slope_and_rest, walk
+from ...ir.loops import Alias, Alloc, Call, For, Function, If, Index, Let, Name, Stmt, Store, names_in, slope_and_rest, walk
 from ...ir.mentions import expressions, loads_in, memory_of, mentioned
-from ..builder import Builder
 
-LONGEST = 64  # steps of a strip
 Position = int  # of a statement in the body
 
 
@@ -35,15 +33,18 @@ class Access:
 class Steps:
     """The steps of a loop over time."""
 
-    def __init__(self, loop: For, builder: Builder, every: Sequence[Stmt], ranks: dict[str, int]) -> None:
-        self.loop, self.builder, self.ranks = loop, builder, ranks
+    def __init__(self, loop: For, function: Function) -> None:
+        every = list(walk(function.body))
+        self.loop = loop
+        self.ranks = {argument.name: argument.rank for argument in function.arguments}
+        self.ranks |= {stmt.name: len(stmt.shape) for stmt in every if isinstance(stmt, Alloc)}
         self.t = Name("int64", loop.name)
         inside = {id(stmt) for stmt in walk([loop])}
         self.outside = [_alone(stmt) for stmt in every if id(stmt) not in inside]
         self.mentions = Counter(name for stmt in self.outside for name in mentioned([stmt]))
         self.allocs = {stmt.name: stmt for stmt in self.outside if isinstance(stmt, Alloc)}
         moved = {stmt.name for stmt in loop.body if isinstance(stmt, Let) and not stmt.is_new}
-        self.rings = {array: names for array, names in builder.rings.items() if names[0] in moved}
+        self.rings = {array: names for array, names in function.rings.items() if names[0] in moved}
         self.lags = {name: (array, lag) for array, names in self.rings.items() for lag, name in enumerate(names)}
         self.views = {stmt.name: stmt for stmt in loop.body if isinstance(stmt, Alias)}
         self.turns = {stmt.name for stmt in loop.body if isinstance(stmt, Let) and self._turns_a_ring(stmt)}
@@ -118,9 +119,9 @@ class Steps:
 
     # what waits for what --------------------------------------------------------------------------------------------
 
-    def best_length(self) -> int:
+    def best_length(self, longest: int) -> int:
         """The number of steps of a strip that saves most; 0 if there is none."""
-        lengths = self._distances()
+        lengths = {distance for distance in self._distances() if 2 <= distance <= longest}
         self.of_a_step = {array for array in self.written if self._is_of_a_step(array)} if lengths else set()
         self.pairs = list(self._pairs()) if lengths else []
         savings = {length: len(self.products(length)) * (1 - 1 / length) for length in sorted(lengths)}
@@ -132,8 +133,7 @@ class Steps:
         for access in (access for found in self.accesses for access in found):
             if access.row is not None and access.array in self.written:
                 rows.setdefault(access.array, set()).add(access.row)
-        found = {abs(a - b) for places in rows.values() for a in places for b in places}
-        return {distance for distance in found if 2 <= distance <= LONGEST}
+        return {abs(a - b) for places in rows.values() for a in places for b in places}
 
     def _is_of_a_step(self, array: str) -> bool:
         """Is a work array written by one statement of a step, and read by later ones alone?"""

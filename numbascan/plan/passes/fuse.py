@@ -10,17 +10,19 @@ Not handled: loops with calls or views inside, accumulators that the second loop
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from ...ir.loops import Apply, For, If, Index, Let, Load, Name, Stmt, Store, names_in, walk
+from ...ir.loops import Apply, For, Function, If, Index, Let, Load, Name, Stmt, Store, names_in, walk
 from ...ir.mentions import loads_in, memory_of
+from ..target import Target
 
 Places = dict[str, set[tuple[Index, ...]]]  # of memory, by name; places in views, and in what has views, begin with the array's name
 Memory = Mapping[str, str]
 
 
-def fuse(stmts: Sequence[Stmt]) -> list[Stmt]:
-    """The block with neighbouring loops merged, inside out."""
-    return _fused(stmts, memory_of(stmts))
+def fuse(function: Function, target: Target) -> Function:
+    """The function with neighbouring loops merged, inside out."""
+    return replace(function, body=_fused(function.body, memory_of(function.body)))
 
 
 def _fused(stmts: Sequence[Stmt], memory: Memory) -> list[Stmt]:
@@ -31,12 +33,15 @@ def _fused(stmts: Sequence[Stmt], memory: Memory) -> list[Stmt]:
             result.append(stmt)
         else:
             result[-len(merged) :] = merged
+    inside: list[Stmt] = []
     for stmt in result:
         if isinstance(stmt, For):
-            stmt.body = _fused(stmt.body, memory)
+            inside.append(replace(stmt, body=_fused(stmt.body, memory)))
         elif isinstance(stmt, If):
-            stmt.then, stmt.otherwise = _fused(stmt.then, memory), _fused(stmt.otherwise, memory)
-    return result
+            inside.append(replace(stmt, then=_fused(stmt.then, memory), otherwise=_fused(stmt.otherwise, memory)))
+        else:
+            inside.append(stmt)
+    return inside
 
 
 def _with_one_before(before: Sequence[Stmt], loop: For, memory: Memory) -> list[Stmt] | None:

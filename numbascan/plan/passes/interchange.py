@@ -15,27 +15,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...ir.loops import Apply, Expr, For, If, Index, Let, Load, Name, Stmt, Store, names_in, parts_of
+from ...ir.loops import Apply, Expr, For, Function, If, Index, Let, Load, Name, Stmt, Store, names_in, parts_of
 from ...ir.mentions import loads_in, memory_of
-from ..builder import Builder
+from ...ir.names import Names
+from ..target import Target
 
 Place = tuple[Index, ...]
 Memory = Mapping[str, str]
 
 
-def interchanged(stmts: Sequence[Stmt], builder: Builder) -> list[Stmt]:
-    """The statements with such loops turned inside out."""
-    return _each(stmts, builder, memory_of(stmts))
+def interchange(function: Function, target: Target) -> Function:
+    """The function with such loops turned inside out."""
+    names = function.names.copy()
+    return replace(function, body=_each(function.body, names, memory_of(function.body)), names=names)
 
 
-def _each(stmts: Sequence[Stmt], builder: Builder, memory: Memory) -> list[Stmt]:
+def _each(stmts: Sequence[Stmt], names: Names, memory: Memory) -> list[Stmt]:
     found: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, If):
-            found.append(If(stmt.condition, _each(stmt.then, builder, memory), _each(stmt.otherwise, builder, memory)))
+            found.append(If(stmt.condition, _each(stmt.then, names, memory), _each(stmt.otherwise, names, memory)))
         elif isinstance(stmt, For):
             places = _places(stmt, memory)
-            found.append(_turned(stmt, places, builder) if places else replace(stmt, body=_each(stmt.body, builder, memory)))
+            found.append(_turned(stmt, places, names) if places else replace(stmt, body=_each(stmt.body, names, memory)))
         else:
             found.append(stmt)
     return found
@@ -75,10 +77,10 @@ def _reads(place: Place, name: str) -> bool:
     return any(read == name for index in place for read, _ in names_in(index))
 
 
-def _turned(time: For, places: dict[str, tuple[Place, str]], builder: Builder) -> For:
+def _turned(time: For, places: dict[str, tuple[Place, str]], names: Names) -> For:
     (inner,) = time.body
     assert isinstance(inner, For)
-    locals_ = {array: Name(dtype, builder.fresh(f"{array}_{inner.name}", block=builder.root)) for array, (_, dtype) in places.items()}
+    locals_ = {array: Name(dtype, names.fresh(f"{array}_{inner.name}")) for array, (_, dtype) in places.items()}
     step: list[Stmt] = []
     for stmt in inner.body:
         value = _from_locals(stmt.value, locals_) if isinstance(stmt, Let | Store) else 0

@@ -8,22 +8,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...ir.loops import ACCUMULATE, IN_ORDER, Apply, For, If, Index, Let, Stmt, Store
+from ...ir.loops import ACCUMULATE, IN_ORDER, Apply, For, Function, If, Index, Let, Stmt, Store
 from ..cost import is_sum
+from ..target import Target
 
-SHORT = 8  # passes below which a loop is written out
+
+def simd(function: Function, target: Target) -> Function:
+    """The function with such loops marked, and plain additions everywhere else."""
+    return replace(function, body=_for_simd(function.body, target))
 
 
-def for_simd(stmts: Sequence[Stmt], is_pass: bool = False) -> list[Stmt]:
-    """The statements with such loops marked, and plain additions everywhere else. `is_pass`: they are the body of such a loop."""
+def _for_simd(stmts: Sequence[Stmt], target: Target, is_pass: bool = False) -> list[Stmt]:
+    """`is_pass`: the statements are the body of such a loop."""
     found: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, For):
             inner = _is_pass(stmt)
-            kind = "simd" if inner and stmt.kind == "sequential" and _is_written_out(stmt) else stmt.kind
-            found.append(replace(stmt, body=for_simd(stmt.body, inner), kind=kind))
+            kind = "simd" if inner and stmt.kind == "sequential" and _is_written_out(stmt, target) else stmt.kind
+            found.append(replace(stmt, body=_for_simd(stmt.body, target, inner), kind=kind))
         elif isinstance(stmt, If):
-            found.append(If(stmt.condition, for_simd(stmt.then), for_simd(stmt.otherwise)))
+            found.append(If(stmt.condition, _for_simd(stmt.then, target), _for_simd(stmt.otherwise, target)))
         elif isinstance(stmt, Let | Store) and not (is_pass and isinstance(stmt, Let) and is_sum(stmt)):
             found.append(replace(stmt, value=_plain(stmt.value)))
         else:
@@ -31,9 +35,9 @@ def for_simd(stmts: Sequence[Stmt], is_pass: bool = False) -> list[Stmt]:
     return found
 
 
-def _is_written_out(loop: For) -> bool:
+def _is_written_out(loop: For, target: Target) -> bool:
     """Would LLVM write out the passes of a loop that are many enough for SIMD?"""
-    return isinstance(loop.stop, int) and loop.stop >= SHORT and loop.start == 0 and loop.step == 1
+    return isinstance(loop.stop, int) and loop.stop >= target.written_out and loop.start == 0 and loop.step == 1
 
 
 def _plain(expr: Index) -> Index:

@@ -13,25 +13,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...ir.loops import Alias, Alloc, For, If, Return, Stmt, walk
+from ...ir.loops import Alias, Alloc, For, Function, If, Return, Stmt, walk
 from ...ir.names import WORD
+from ..target import Target
 
-SMALL, ALL = 4096, 65536  # bytes of one row, and of all rows of a function
 
-
-def on_stack(stmts: Sequence[Stmt]) -> list[Stmt]:
-    """The statements with such rows on the stack."""
-    every = list(walk(stmts))
+def stack(function: Function, target: Target) -> Function:
+    """The function with such rows on the stack."""
+    every = list(walk(function.body))
     kept = _returned(every)
     counts = Counter(stmt.name for stmt in every if isinstance(stmt, Alloc))
     chosen: set[str] = set()
-    room = ALL
+    room = target.stack
     for stmt in every:
         size = _bytes(stmt) if isinstance(stmt, Alloc) else 0
-        if isinstance(stmt, Alloc) and 0 < size <= min(SMALL, room) and stmt.name not in kept and counts[stmt.name] == 1:
+        if isinstance(stmt, Alloc) and 0 < size <= min(target.stack_row, room) and stmt.name not in kept and counts[stmt.name] == 1:
             chosen.add(stmt.name)
             room -= size
-    return list(_marked(stmts, chosen))
+    return replace(function, body=list(_marked(function.body, chosen)))
 
 
 def _returned(every: Sequence[Stmt]) -> set[str]:

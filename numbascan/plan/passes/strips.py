@@ -17,16 +17,16 @@ Not handled: steps with conditions or memory inside, rows of several axes, loops
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...ir.loops import (
     Alias,
     Alloc,
     Apply,
-    Argument,
     Call,
     For,
+    Function,
     If,
     Index,
     Let,
@@ -42,29 +42,41 @@ from ...ir.loops import (
     walk,
 )
 from ...ir.mentions import mentioned
-from ..builder import Builder
+from ...ir.names import Names
+from ..target import Target
 from .dependence import Access, Position, Steps, Unclear
 
 
-def in_strips(stmts: Sequence[Stmt], builder: Builder, arguments: Sequence[Argument]) -> list[Stmt]:
-    """The statements of a function with such loops in strips."""
-    every = list(walk(stmts))
-    ranks = {argument.name: argument.rank for argument in arguments}
-    ranks |= {stmt.name: len(stmt.shape) for stmt in every if isinstance(stmt, Alloc)}
-    return _each(stmts, builder, every, ranks)
+def strips(function: Function, target: Target) -> Function:
+    """The function with such loops in strips."""
+    shapes: dict[str, tuple[Index, ...]] = {}
+    names = function.names.copy()
+
+    def each(stmts: Sequence[Stmt]) -> list[Stmt]:
+        result: list[Stmt] = []
+        for stmt in stmts:
+            if isinstance(stmt, If):
+                result.append(If(stmt.condition, each(stmt.then), each(stmt.otherwise)))
+            elif isinstance(stmt, For):
+                inner = _strips(stmt, function, target, names, shapes) if _is_plain(stmt) else None
+                result += inner or [replace(stmt, body=each(stmt.body))]
+            else:
+                result.append(stmt)
+        return result
+
+    return replace(function, body=_with_shapes(each(function.body), shapes), names=names)
 
 
-def _each(stmts: Sequence[Stmt], builder: Builder, every: Sequence[Stmt], ranks: dict[str, int]) -> list[Stmt]:
-    found: list[Stmt] = []
+def _with_shapes(stmts: Sequence[Stmt], shapes: Mapping[str, tuple[Index, ...]]) -> list[Stmt]:
+    result: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, If):
-            found.append(If(stmt.condition, _each(stmt.then, builder, every, ranks), _each(stmt.otherwise, builder, every, ranks)))
+            result.append(If(stmt.condition, _with_shapes(stmt.then, shapes), _with_shapes(stmt.otherwise, shapes)))
         elif isinstance(stmt, For):
-            strips = _strips(stmt, builder, every, ranks) if _is_plain(stmt) else None
-            found += strips or [replace(stmt, body=_each(stmt.body, builder, every, ranks))]
+            result.append(replace(stmt, body=_with_shapes(stmt.body, shapes)))
         else:
-            found.append(stmt)
-    return found
+            result.append(replace(stmt, shape=shapes[stmt.name]) if isinstance(stmt, Alloc) and stmt.name in shapes else stmt)
+    return result
 
 
 def _is_plain(loop: For) -> bool:
@@ -79,23 +91,23 @@ def _is_plain(loop: For) -> bool:
     )
 
 
-def _strips(loop: For, builder: Builder, every: Sequence[Stmt], ranks: dict[str, int]) -> list[Stmt] | None:
+def _strips(loop: For, function: Function, target: Target, names: Names, shapes: dict[str, tuple[Index, ...]]) -> list[Stmt] | None:
     try:
-        body = Steps(loop, builder, every, ranks)
-        length = body.best_length()
+        body = Steps(loop, function)
+        length = body.best_length(target.longest_strip)
     except Unclear:
         return None
-    return _Strips(body, length).make() if length else None
+    return _Strips(body, length, names, shapes).make() if length else None
 
 
 class _Strips:
     """The loop over strips of a body."""
 
-    def __init__(self, body: Steps, length: int) -> None:
-        self.body, self.length, self.builder = body, length, body.builder
+    def __init__(self, body: Steps, length: int, names: Names, shapes: dict[str, tuple[Index, ...]]) -> None:
+        self.body, self.length, self.names, self.shapes = body, length, names, shapes
         self.after = body.after(length)
         self.products = set(body.products(length))
-        self.first, self.stop = (Name("int64", self.builder.fresh(f"{body.t.name}{k}", block=self.builder.root)) for k in (0, 1))
+        self.first, self.stop = (Name("int64", self.names.fresh(f"{body.t.name}{k}")) for k in (0, 1))
         self.passed = sub(body.t, self.first)
         self.groups = list(self._groups())
         of_groups = [{a.array for k in group for a in body.accesses[k] if a.row is None} & body.written for group in self.groups]
@@ -124,11 +136,9 @@ class _Strips:
         if (body.lags.keys() | body.turns) & mentioned(stmts):
             return None
         for array in self.kept:
-            alloc = body.allocs[array]
-            alloc.shape = (self.length, *alloc.shape)
+            self.shapes[array] = (self.length, *body.allocs[array].shape)
         for array, names in body.rings.items():
-            alloc = body.allocs[array]
-            alloc.shape = (len(names) - 1 + self.length, *alloc.shape[1:])
+            self.shapes[array] = (len(names) - 1 + self.length, *body.allocs[array].shape[1:])
         note = Note(f"{self.length} steps at a time: products with rows that are known by then")
         return [note, For(self.first.name, loop.start, loop.stop, stmts, self.length, "time")]
 
@@ -143,7 +153,7 @@ class _Strips:
 
     def _strip(self, one: Access) -> Alias:
         """The rows of a strip."""
-        name = self.builder.fresh(f"{one.array}_strip", block=self.builder.root)
+        name = self.names.fresh(f"{one.array}_strip")
         first, stop = (
             (self.first, self.stop) if one.row is not None and one.array not in self.body.rings else (0, sub(self.stop, self.first))
         )
@@ -164,7 +174,7 @@ class _Strips:
         if isinstance(stmt, Call):
             rows = {}
             for array in sorted({text.removesuffix(".T") for text in stmt.args} & self.kept):
-                rows[array] = self.builder.fresh(f"{array}_row", block=self.builder.root)
+                rows[array] = self.names.fresh(f"{array}_row")
                 yield Alias(rows[array], Template(f"{array}[{{0}}]"), (self.passed,))
             yield replace(
                 stmt, args=tuple(text.replace(array, rows.get(array, array)) for text in stmt.args for array in [text.removesuffix(".T")])
@@ -200,8 +210,8 @@ class _Strips:
     def _moved(self, array: str, depth: int) -> Stmt:
         """The newest rows of a window go to its front, the oldest first."""
         alloc = self.body.allocs[array]
-        names = [self.builder.fresh(letter, is_counter=True) for letter in "kijlmnpq"[: len(alloc.shape)]]
-        self.builder.used.difference_update(names)
+        names = [self.names.fresh(letter, is_counter=True) for letter in "kijlmnpq"[: len(alloc.shape)]]
+        self.names.used.difference_update(names)
         row, *rest = (0 if depth == 1 else Name("int64", names[0]), *(Name("int64", name) for name in names[1:]))
         stmt: Stmt = Store(array, (row, *rest), Load(alloc.dtype, array, (add(row, sub(self.stop, self.first)), *rest)))
         for name, dim in zip(names[:0:-1], alloc.shape[:0:-1], strict=True):

@@ -26,6 +26,7 @@ from ...ir.loops import (
     Apply,
     Expr,
     For,
+    Function,
     If,
     Index,
     Let,
@@ -42,34 +43,31 @@ from ...ir.loops import (
     sub,
     walk,
 )
-from ..builder import Builder
-from ..cost import MOVE, is_sum, latency, scalar_cost, vector_cost
-
-TILE = 64  # lanes: eight of the widest registers, which hides the latency of what a step does
-FEW = 16  # lanes, or steps, below which nothing is gained
-SHORT = 2.0  # cycles of the SIMD unit per lane
-STEPS = 8  # whose results are kept: a cache line of a lane's row
+from ...ir.names import Names
+from ..cost import is_sum, latency, scalar_cost, vector_cost
+from ..target import Target
 
 
-def in_tiles(stmts: Sequence[Stmt], builder: Builder) -> list[Stmt]:
-    """The statements of a function with such loops in tiles, and the memory for tiles in front."""
-    views = {stmt.name for stmt in walk(stmts) if isinstance(stmt, Alias)}
+def tiles(function: Function, target: Target) -> Function:
+    """The function with such loops in tiles, and the memory for tiles in front."""
+    views = {stmt.name for stmt in walk(function.body) if isinstance(stmt, Alias)}
     memory: list[Stmt] = []
-    body = _each(stmts, builder, views, memory)
-    return [*memory, *body]
+    names = function.names.copy()
 
+    def each(stmts: Sequence[Stmt]) -> list[Stmt]:
+        result: list[Stmt] = []
+        for stmt in stmts:
+            if isinstance(stmt, If):
+                result.append(If(stmt.condition, each(stmt.then), each(stmt.otherwise)))
+            elif isinstance(stmt, For):
+                lanes = _Lanes.of(stmt, views, target)
+                result += lanes.tiled(names, memory) if lanes else [replace(stmt, body=each(stmt.body))]
+            else:
+                result.append(stmt)
+        return result
 
-def _each(stmts: Sequence[Stmt], builder: Builder, views: set[str], memory: list[Stmt]) -> list[Stmt]:
-    found: list[Stmt] = []
-    for stmt in stmts:
-        if isinstance(stmt, If):
-            found.append(If(stmt.condition, _each(stmt.then, builder, views, memory), _each(stmt.otherwise, builder, views, memory)))
-        elif isinstance(stmt, For):
-            lanes = _Lanes.of(stmt, views)
-            found += lanes.tiled(builder, memory) if lanes else [replace(stmt, body=_each(stmt.body, builder, views, memory))]
-        else:
-            found.append(stmt)
-    return found
+    body = each(function.body)
+    return replace(function, body=[*memory, *body], names=names)
 
 
 def _read(stmts: Sequence[Stmt]) -> set[str]:
@@ -79,7 +77,8 @@ def _read(stmts: Sequence[Stmt]) -> set[str]:
 class _Lanes:
     """A loop over lanes: what is done before the loop over time, in each of its steps, and after it."""
 
-    def __init__(self, loop: For, time: For) -> None:
+    def __init__(self, loop: For, time: For, target: Target) -> None:
+        self.target = target
         place = next(k for k, stmt in enumerate(loop.body) if stmt is time)
         self.loop, self.time = loop, time
         self.before, self.after = loop.body[:place], loop.body[place + 1 :]
@@ -89,17 +88,17 @@ class _Lanes:
         self.kept = [name for name in self.own if name in wanted or name in self.moved]
 
     @classmethod
-    def of(cls, loop: For, views: set[str]) -> _Lanes | None:
+    def of(cls, loop: For, views: set[str], target: Target) -> _Lanes | None:
         """The parts of a loop over lanes; None if it is none, or not one that may go side by side."""
         inner = [stmt for stmt in loop.body if not isinstance(stmt, Let | Store)]
         time = inner[0] if len(inner) == 1 else None
         if not isinstance(time, For) or loop.step != 1:
             return None
-        if time.kind != "time" or not all(isinstance(stmt, Let | Store) for stmt in time.body) or _is_few(time):
+        if time.kind != "time" or not all(isinstance(stmt, Let | Store) for stmt in time.body) or _is_few(time, target):
             return None
-        if loop.kind != "lanes" and _is_few(loop):  # few lanes give the bits that many would give
+        if loop.kind != "lanes" and _is_few(loop, target):  # few lanes give the bits that many would give
             return None
-        lanes = cls(loop, time)
+        lanes = cls(loop, time, target)
         may = lanes.moved and lanes._is_free_of_others(views) and lanes._is_one_length()
         return lanes if may and lanes._pays() else None
 
@@ -110,8 +109,8 @@ class _Lanes:
         lets = {stmt.name: k for k, stmt in enumerate(body) if isinstance(stmt, Let) and stmt.is_new}
         states = [k for k, stmt in enumerate(body) if isinstance(stmt, Let) and not stmt.is_new]
         values = [stmt.value for stmt in body if isinstance(stmt, Let | Store)]
-        alone = max(scalar_cost(values), *(latency(body, lets, set(self.moved), k) for k in states))
-        return not moved or alone > sum(map(vector_cost, values)) + MOVE * moved
+        alone = max(scalar_cost(values, self.target), *(latency(body, lets, set(self.moved), k, self.target) for k in states))
+        return not moved or alone > self._vector_cost(values) + self.target.move_cost * moved
 
     def _is_one_length(self) -> bool:
         """Is the number of steps the same for all lanes?"""
@@ -153,59 +152,62 @@ class _Lanes:
         """Does a statement add to a sum, in any order, that nothing else reads?"""
         return is_sum(stmt) and stmt.name not in _read([other for other in every if other is not stmt])
 
-    def tiled(self, builder: Builder, memory: list[Stmt]) -> list[Stmt]:
+    def tiled(self, names: Names, memory: list[Stmt]) -> list[Stmt]:
         """The loop over tiles; where steps are short one over whole tiles, whose lanes need no counting, and one over the rest."""
         loop = self.loop
-        first, stop = (Name("int64", builder.fresh(f"{loop.name}{k}", block=builder.root)) for k in (0, 1))
-        self.at = Name("int64", builder.fresh("s", block=builder.root))
+        first, stop = (Name("int64", names.fresh(f"{loop.name}{k}")) for k in (0, 1))
+        self.at = Name("int64", names.fresh("s"))
         self.lane = add(first, self.at)
         self.rows: dict[str, Load] = {}
         for name in self.kept:
-            row = builder.fresh(f"{name}_lanes", block=builder.root)
+            row = names.fresh(f"{name}_lanes")
             dtype = _dtype(self.own[name])
             memory.append(Alloc(row, (self._room(),), dtype))
             self.rows[name] = Load(dtype, row, (self.at,))
-        end = Let(stop.name, least(add(first, TILE), loop.stop))
+        end = Let(stop.name, least(add(first, self.target.tile), loop.stop))
         if not self._is_short():
-            passes = self._passes(builder, sub(stop, first), memory)
-            return [For(first.name, loop.start, loop.stop, [end, *passes], TILE, loop.kind)]
-        middle = add(loop.start, mul(floor_div(sub(loop.stop, loop.start), TILE), TILE))
-        whole, rest = (self._passes(builder, count, memory) for count in (TILE, sub(stop, first)))
+            passes = self._passes(names, sub(stop, first), memory)
+            return [For(first.name, loop.start, loop.stop, [end, *passes], self.target.tile, loop.kind)]
+        middle = add(loop.start, mul(floor_div(sub(loop.stop, loop.start), self.target.tile), self.target.tile))
+        whole, rest = (self._passes(names, count, memory) for count in (self.target.tile, sub(stop, first)))
         loops = [
-            For(first.name, loop.start, middle, whole, TILE, loop.kind),
-            For(first.name, middle, loop.stop, [end, *rest], TILE, loop.kind),
+            For(first.name, loop.start, middle, whole, self.target.tile, loop.kind),
+            For(first.name, middle, loop.stop, [end, *rest], self.target.tile, loop.kind),
         ]
         return [one for one in loops if one.start != one.stop]
 
     def _room(self) -> int:
         """The lanes that a tile has at most."""
         count = sub(self.loop.stop, self.loop.start)
-        return min(count, TILE) if isinstance(count, int) else TILE
+        return min(count, self.target.tile) if isinstance(count, int) else self.target.tile
 
     def _is_short(self) -> bool:
         """Is a step of a tile so short that counting its lanes takes as long? Then its states may stay in registers, too."""
         values = [stmt.value for stmt in self.time.body if isinstance(stmt, Let)]
-        return self.loop.kind == "sequential" and not self._stores() and sum(map(vector_cost, values)) < SHORT
+        return self.loop.kind == "sequential" and not self._stores() and self._vector_cost(values) < self.target.short_step
+
+    def _vector_cost(self, values: Sequence[Index]) -> float:
+        return sum(vector_cost(value, self.target) for value in values)
 
     def _stores(self) -> list[Store]:
         return [stmt for stmt in self.time.body if isinstance(stmt, Store)]
 
-    def _passes(self, builder: Builder, count: Index, memory: list[Stmt]) -> list[Stmt]:
+    def _passes(self, names: Names, count: Index, memory: list[Stmt]) -> list[Stmt]:
         """What is done with so many lanes of a tile."""
         kind = "tile" if isinstance(count, int) else "sequential"
         passes: list[Stmt] = [
             For(self.at.name, 0, count, self._all(self.before, self.kept), kind=kind),
-            self._steps(builder, count, memory, kind),
+            self._steps(names, count, memory, kind),
         ]
         return [*passes, For(self.at.name, 0, count, self._all(self.after, ()), kind=kind)] if self.after else passes
 
-    def _steps(self, builder: Builder, count: Index, memory: list[Stmt], kind: str) -> For:
+    def _steps(self, names: Names, count: Index, memory: list[Stmt], kind: str) -> For:
         """The loop over time, for all lanes of a tile; over a few steps at a time where they store something."""
         time = self.time
         if not self._stores():
             lanes = For(self.at.name, 0, count, self._all(time.body, self.moved), kind=kind)
             return For(time.name, time.start, time.stop, [lanes], kind="time")
-        first, stop = (Name("int64", builder.fresh(f"{time.name}_{word}", block=builder.root)) for word in ("from", "to"))
+        first, stop = (Name("int64", names.fresh(f"{time.name}_{word}")) for word in ("from", "to"))
         t = Name("int64", time.name)
         step: list[Stmt] = []
         moves: list[Stmt] = []
@@ -214,17 +216,17 @@ class _Lanes:
                 step.append(stmt)
                 continue
             dtype = stmt.value.dtype if isinstance(stmt.value, Expr) else "int64"
-            kept = builder.fresh(f"{stmt.array}_kept", block=builder.root)
-            memory.append(Alloc(kept, (STEPS, self._room()), dtype))
+            kept = names.fresh(f"{stmt.array}_kept")
+            memory.append(Alloc(kept, (self.target.kept_steps, self._room()), dtype))
             place = (sub(t, first), self.at)
             step.append(Store(kept, place, stmt.value))
             moves.append(self._placed(replace(stmt, value=Load(dtype, kept, place))))
         passes: list[Stmt] = [
-            Let(stop.name, least(add(first, STEPS), time.stop)),
+            Let(stop.name, least(add(first, self.target.kept_steps), time.stop)),
             For(time.name, first, stop, [For(self.at.name, 0, count, self._all(step, self.moved))], kind="time"),
             For(self.at.name, 0, count, [For(time.name, first, stop, moves)]),
         ]
-        return For(first.name, time.start, time.stop, passes, STEPS, "time")
+        return For(first.name, time.start, time.stop, passes, self.target.kept_steps, "time")
 
     def _all(self, stmts: Sequence[Stmt], stored: Sequence[str]) -> list[Stmt]:
         """The statements for one lane of a tile: scalars read from its rows, and those in `stored` written there in the end."""
@@ -251,9 +253,9 @@ class _Lanes:
         return expr
 
 
-def _is_few(loop: For) -> bool:
+def _is_few(loop: For, target: Target) -> bool:
     passes = sub(loop.stop, loop.start)
-    return isinstance(passes, int) and passes < FEW
+    return isinstance(passes, int) and passes < target.few_lanes
 
 
 def _dtype(stmt: Let) -> str:

@@ -18,18 +18,19 @@ from ...ir.node import Node
 from ...ir.ports import LoopSpec, State
 from ...ops.card import Card
 from ...ops.lowering import Elementwise, Generate, Passes, View
+from ..target import Target
 from .placement import Placement, placements
 
 Places = Mapping[Node, Placement]
 Reads = Mapping[State, Set[Node]]  # what the loop that writes a state's new row reads
 
 
-def updated_in_place(spec: LoopSpec, candidates: Set[Node]) -> list[Node]:
+def updated_in_place(spec: LoopSpec, candidates: Set[Node], target: Target) -> list[Node]:
     """Those of the `candidates`, new rows of which nobody keeps old ones, that overwrite the old row, in the order in which a step has to
     make them: after all the rest."""
     outputs = spec.inner_outputs()
     readers = users(outputs)
-    places = placements(outputs, readers)
+    places = placements(outputs, readers, target)
     ports = [*spec.states, *(State(carry.shared, (-1,), (carry.read,), carry.write) for carry in spec.carries)]
     reads: dict[State, Set[Node]] = {}
     for port in ports:

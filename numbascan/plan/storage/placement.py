@@ -13,8 +13,7 @@ from ...ir.graph import toposort
 from ...ir.node import Node
 from ...ops.card import Card
 from ...ops.lowering import Elementwise, Fold, Generate, Passes, View
-
-LOCALS_LIMIT = 8  # elements of a fixed shape that are kept one local each; beyond, compile time and spills grow
+from ..target import Target
 
 
 class Placement(Enum):
@@ -28,7 +27,7 @@ class Placement(Enum):
 OUTSIDE = None  # the root of what several loops read
 
 
-def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]]) -> dict[Node, Placement]:
+def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]], target: Target) -> dict[Node, Placement]:
     """Where each value behind `outputs` lives. `readers` as from `ir.graph.users`."""
     roots: dict[Node, Node | None] = {}
     places: dict[Node, Placement] = {}
@@ -40,16 +39,16 @@ def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]]) 
             continue
         kind = node.op.lower
         if node in only_written:  # read once, where the result is stored
-            is_inline = isinstance(kind, View | Generate) or (isinstance(kind, Elementwise) and is_small(node))
+            is_inline = isinstance(kind, View | Generate) or (isinstance(kind, Elementwise) and is_small(node, target))
             places[node], roots[node] = (Placement.INLINE if is_inline else Placement.MEMORY), node
-            if _fits_locals(node) and not is_inline:
+            if _fits_locals(node, target) and not is_inline:
                 places[node] = Placement.LOCALS
             continue
         reading = _reading_root(node, readers[node], roots, final)
         if _is_inline(node, reading, readers[node], final):
             places[node], roots[node] = Placement.INLINE, reading
         else:
-            places[node], roots[node] = (Placement.LOCALS if _fits_locals(node) else Placement.MEMORY), node
+            places[node], roots[node] = (Placement.LOCALS if _fits_locals(node, target) else Placement.MEMORY), node
     return places
 
 
@@ -64,16 +63,16 @@ def _is_inline(node: Node, reading: Node | None, readers: Sequence[Node], final:
     return reading is not None if node.type.rank else _is_nested_scalar(node, readers, final)
 
 
-def _fits_locals(node: Node) -> bool:
+def _fits_locals(node: Node, target: Target) -> bool:
     """Is a value computed into locals? Not a reduction of several results: that would write its loop out once per result."""
     assert isinstance(node.op, Card)
-    return is_small(node) and not (isinstance(node.op.lower, Fold) and node.type.rank)
+    return is_small(node, target) and not (isinstance(node.op.lower, Fold) and node.type.rank)
 
 
-def is_small(node: Node) -> bool:
+def is_small(node: Node, target: Target) -> bool:
     """May the value live in locals?"""
     size = node.type.size
-    return size is not None and size <= LOCALS_LIMIT
+    return size is not None and size <= target.locals_limit
 
 
 def _reading_root(node: Node, readers: Sequence[Node], roots: Mapping[Node, Node | None], final: Iterable[Node]) -> Node | None:
