@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--poisoned", action="store_true", help="generated code fills the memory that it takes with NaN, and checks every index"
     )
     parser.addoption("--check-plans", action="store_true", help="plans are held against the oracle after every pass; nothing else counts")
+    parser.addoption("--wide", action="store_true", help="tests run with all their parameters, not only the first ones (see wide.py)")
     parser.addoption("--update-golden", action="store_true", help="write the generated code that is seen now into tests/golden")
 
 
@@ -49,6 +50,12 @@ def pytest_configure(config: pytest.Config) -> None:
     (*defaults, _) = Mode.__init__.__defaults__
     Mode.__init__.__defaults__ = (*defaults, tuple(without))
     kernel_arguments.hold()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    beyond = [] if config.getoption("--wide") else [item for item in items if item.get_closest_marker("wide")]
+    config.hook.pytest_deselected(items=beyond)
+    items[:] = [item for item in items if item not in set(beyond)]
 
 
 @pytest.hookimpl(wrapper=True)

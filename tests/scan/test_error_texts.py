@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.special
+from wide import wide
 
 import numbascan as ns
 import numbascan.tensor as nt
@@ -172,7 +173,7 @@ REFUSED = {
 
 
 @MODES
-@pytest.mark.parametrize("n", [2, 6, 30])
+@pytest.mark.parametrize("n", wide([2, 30, 6], first=2))
 @pytest.mark.parametrize("words", REFUSED)
 def test_matrices_that_no_routine_can_take_name_line_and_scan(words, n, mode):
     function = REFUSED[words]
