@@ -57,7 +57,7 @@ def cases() -> Iterator[Any]:
         yield pytest.param(card, True, id=f"{card.name}-fixed dimensions", marks=marks)
 
 
-@pytest.mark.parametrize("card, is_fixed", cases())
+@pytest.mark.parametrize("card, is_fixed", list(cases()))
 def test_compiled_code_equals_the_oracle(card: Card, is_fixed: bool) -> None:
     graph, arguments = graph_of(card, is_fixed)
     expected = interpret(graph, arguments)
