@@ -20,6 +20,8 @@ REWRITES = (
     "push_out_output",
 )
 """The names that `without` takes: those of rewrite/pipeline.py, which stands above this module."""
+LOOP_PASSES = ("fuse", "interchange", "tiles", "blocks", "strips", "ahead", "simd", "stack")
+"""More names that it takes: those of plan/cpu.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class Mode:
     fastmath: let the compiler reorder floating-point arithmetic.
     threads: at most so many threads for loops over lanes; None for as many as there are cores. Results do not depend on it.
     check_finite: report the first NaN or infinity among what steps give: states, outputs, updates.
-    without: names of rewrites to leave out, of those in docs/rewrites.md.
+    without: names of rewrites and loop passes to leave out, of those in docs/rewrites.md.
 
     Raises ValueError for a target, a number of threads or a rewrite that there is not, TypeError for threads or names of another type.
     """
@@ -73,8 +75,9 @@ def _checked_rewrites(without: object) -> tuple[str, ...]:
         raise TypeError(f"ns.Mode: without is {without!r}; give a list of names of rewrites, as without=['sum_in_loop']")
     names = tuple(without)
     for name in names:
-        if not isinstance(name, str) or name not in REWRITES:
-            raise ValueError(f"ns.Mode: without holds {name!r}, which is no rewrite; the rewrites are {', '.join(REWRITES)}")
+        if not isinstance(name, str) or name not in REWRITES + LOOP_PASSES:
+            known = f"the rewrites are {', '.join(REWRITES)}, the loop passes {', '.join(LOOP_PASSES)}"
+            raise ValueError(f"ns.Mode: without holds {name!r}, which is neither a rewrite nor a loop pass; {known}")
     return names
 
 

@@ -24,7 +24,11 @@ os.environ["NUMBASCAN_CACHE_DIR"] = str(CACHE)  # one folder for all workers of 
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--without", default="", help="rewrites that every test leaves out where it does not choose itself: names, or all")
+    parser.addoption(
+        "--without",
+        default="",
+        help="rewrites and loop passes that every test leaves out where it does not choose itself: names, or all (rewrites)",
+    )
     parser.addoption(
         "--poisoned", action="store_true", help="generated code fills the memory that it takes with NaN, and checks every index"
     )
@@ -40,13 +44,15 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["NUMBA_BOUNDSCHECK"] = "1"
         os.environ["NUMBA_CACHE_DIR"] = str(CACHE / "numba")  # helpers of generated code, compiled in the same way
         fill_memory(pytest.MonkeyPatch())
-    from numbascan.modes import Mode
+    from numbascan.modes import LOOP_PASSES, Mode
     from numbascan.rewrite.pipeline import PASSES
 
     names = [rewrite.__name__ for rewrite in PASSES]
     without = names if config.getoption("--without") == "all" else list(filter(None, config.getoption("--without").split(",")))
-    if not set(without) <= set(names):
-        raise pytest.UsageError(f"--without={','.join(without)}: the rewrites are {', '.join(names)}")
+    if not set(without) <= {*names, *LOOP_PASSES}:
+        raise pytest.UsageError(
+            f"--without={','.join(without)}: the rewrites are {', '.join(names)}, the loop passes {', '.join(LOOP_PASSES)}"
+        )
     (*defaults, _) = Mode.__init__.__defaults__
     Mode.__init__.__defaults__ = (*defaults, tuple(without))
     kernel_arguments.hold()

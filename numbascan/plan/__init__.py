@@ -1,1 +1,5 @@
-"""From graphs to loops: where values live, and what computes them."""
+"""From graphs to loops: how a card becomes loops (lower/), where values live (storage/), what is done to loops (passes/), for a target.
+
+It imports ir/ and ops/ alone; within it plan.py and cpu.py stand above the rooms, builder.py, cost.py and target.py below them.
+compile.py calls `plan`, with the target that it chose.
+"""

@@ -13,7 +13,8 @@ import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.front.unsupported import INSTEAD, OF_UNKNOWN_LENGTH
 from numbascan.front.variable import DISPATCH
-from numbascan.modes import REWRITES
+from numbascan.modes import LOOP_PASSES, REWRITES
+from numbascan.plan.cpu import CPU
 from numbascan.rewrite.pipeline import PASSES
 
 HERE = r"test_error_texts\.py, line \d+"
@@ -113,7 +114,11 @@ def test_a_scalar_is_no_sequence():
         ({"threads": -1}, ValueError, "threads is -1; give an int"),
         ({"threads": 1.5}, TypeError, r"threads is 1\.5; give an int"),
         ({"threads": True}, TypeError, "threads is True; give an int"),
-        ({"without": ["foo"]}, ValueError, "without holds 'foo', which is no rewrite; .*one_step, .*push_out_output"),
+        (
+            {"without": ["foo"]},
+            ValueError,
+            "without holds 'foo', which is neither a rewrite nor a loop pass; .*one_step, .*fuse, .*stack",
+        ),
         ({"without": "one_step"}, TypeError, "without is 'one_step'; give a list"),
         ({"without": 3}, TypeError, "without is 3; give a list"),
     ],
@@ -126,6 +131,7 @@ def test_a_mode_refuses_what_it_cannot_mean(keywords, error, words):
 def test_a_mode_takes_what_it_can():
     assert ns.Mode(threads=np.int64(2)).threads == 2
     assert ns.Mode(without=REWRITES).without == tuple(dict.fromkeys(rewrite.__name__ for rewrite in PASSES))
+    assert ns.Mode(without=LOOP_PASSES).without == tuple(loop_pass.__name__ for loop_pass in CPU.passes)
 
 
 def test_cuda_says_what_numbascan_info_says():
