@@ -196,8 +196,7 @@ def _environment() -> str:
     from .inside import vector_forms
 
     here = Path(__file__).parent
-    methods = [here.parent / "ops" / f"{name}.py" for name in ("draw_methods", "rejection")]  # the text of draws is compiled from there
-    files = [*sorted(here.rglob("*.py")), *methods]
+    files = [*sorted(here.rglob("*.py")), *sorted((here.parent / "ops").glob("*.py"))]  # functions beside cards are compiled from there
     helpers = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(("NUMBA_", "NUMBASCAN_SHORTCUTS")))
     compilers = [sys.version, llvmlite.__version__, numba_version()]

@@ -9,12 +9,10 @@ from dataclasses import replace
 from ..ir.loops import Argument, Call, Fail, Function, walk
 from ..ir.names import WORD
 from .in_lanes import with_lanes
-from .names import INTRINSICS, RANDOM, ROUTINES, SCALARS, SPECIAL, VECMATH
+from .names import HELPERS, ROUTINES
 from .outlining import OutlinedLoop, outlined_loops
 from .text import statements
 
-HELPERS = {"intrinsics": INTRINSICS, "random": RANDOM, "scalars": SCALARS, "special": SPECIAL, "vecmath": VECMATH}
-"""Modules of `runtime/`, and what the text uses of them."""
 RESERVED = (*(name for names in HELPERS.values() for name in names), *ROUTINES, "njit", "types", "first", "last")
 """What the text uses besides Python's names."""
 FINITE_OR_NOT = '{"afn", "arcp", "contract", "nsz", "reassoc"}'

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ..ir.loops import Alias, Alloc, For, Function, Index, Let, Return, Stmt, names_in, walk
-from .inside.object_code import import_numba
-from .names import COUNTING
+from ..ops.elementwise import HELPERS
 from .text import expression
 
 LONGER = 1000  # steps more, to see what grows
@@ -103,16 +101,8 @@ def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt], lon
 def known_functions() -> dict[str, Any]:
     """What sizes are computed with, by name."""
     wrapping = {"wrapping_add": np.add, "wrapping_sub": np.subtract, "wrapping_mul": np.multiply}
-    return {"np": np, "math": math, "min": min, "max": max, **wrapping, **_helpers()}
-
-
-@cache
-def _helpers() -> dict[str, Any]:
-    """The functions of numbers that generated code calls."""
-    import_numba()
-    from .runtime import scalars
-
-    return {name: getattr(scalars, name).py_func for name in COUNTING}
+    of_cards = {name: helper.function for name, helper in HELPERS.items() if helper.function is not None}
+    return {"np": np, "math": math, "min": min, "max": max, **wrapping, **of_cards}
 
 
 def _number(dim: Index, known: dict[str, Any]) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.loops import ACCUMULATE, FUNCTION, Apply, Expr, For, If, Index, Let, Load, Stmt, Store, Template, walk
-from .names import in_lanes
+from ..ops.elementwise import in_lanes
 
 SHORT = 128  # passes up to which LLVM may write a loop out: then the loop around it has none inside
 

@@ -7,9 +7,9 @@ from math import comb
 
 import numpy as np
 
-from ..ir.loops import CALL, Template
 from ..types import TensorType
 from .card import Card, register
+from .elementwise import compiled
 from .lowering import Elementwise
 
 TURNS = "turns"  # the note of a loop over blocks, with its schedule; "ahead": of a run of steps before it
@@ -18,13 +18,21 @@ BLOCK = "block"  # the note of a loop whose n_steps is the least of a number and
 
 
 def binomial_split(steps: int, states: int) -> int:
-    """The steps to the next stored state, when `steps` are to be undone with `states` stored at a time.
+    """The steps to the next stored state, when `steps` >= 2 are to be undone with `states` stored at a time.
+
+    With r such that C(states + r, states) is the first not below `steps`, no step is run forward more than r times. Griewank & Walther,
+    ACM Transactions on Mathematical Software 26 (2000) 19-45.
 
     >>> [binomial_split(10, 3), binomial_split(2, 1)]
     [4, 1]
     """
-    r = _repetitions(steps, states)
-    return min(comb(states + r - 1, states), steps - comb(states + r - 2, states - 1)) if r else 0
+    before, now, r = 0, 1, 0
+    while now < steps:
+        r += 1
+        before, now = now, now * (states + r) // r
+    if r == 0:
+        return 0
+    return min(before, steps - before * states // (states + r - 1))
 
 
 def _repetitions(steps: int, states: int) -> int:
@@ -116,22 +124,21 @@ def _steps_again(steps: int, slots: int, block: int, stride: int = 0) -> int:
     return count
 
 
-def _number(name: str, evaluate: Callable[..., int], samples: list[tuple[int, ...]]) -> Card:
-    """The card of a number that is computed from numbers by the helper of that name."""
-    arity = len(samples[0])
-    text = f"{name}({', '.join(f'{{{k}}}' for k in range(arity))})"
+def _number(evaluate: Callable[..., int], samples: list[tuple[int, ...]]) -> Card:
+    """The card of a number that is computed from numbers by `evaluate`."""
+    code, arity = compiled(evaluate), len(samples[0])
     return register(
         Card(
-            name,
+            evaluate.__name__,
             lambda *numbers: np.int64(evaluate(*map(int, numbers))),
             lambda *types: TensorType("int64"),
-            Elementwise(lambda *types: ("int64",) * (arity + 1), lambda *loop: Template(text, cost=CALL)),
+            Elementwise(lambda *types: ("int64",) * (arity + 1), lambda *loop: code),
             samples=lambda: [(tuple(map(np.int64, numbers)), {}) for numbers in samples],
             no_gradient="a number of steps is an integer",
         )
     )
 
 
-BINOMIAL_SPLIT = _number("binomial_split", binomial_split, [(10, 3), (2, 1), (1, 4)])
-FEWEST_SLOTS = _number("fewest_slots", fewest_slots, [(100, 240, 8, 8), (100, 24, 8, 8), (7, 8, 8, 80), (1, 8, 8, 8)])
-THINNED_STRIDE = _number("thinned_stride", thinned_stride, [(100, 3), (8, 8), (0, 1)])
+BINOMIAL_SPLIT = _number(binomial_split, [(10, 3), (2, 1), (1, 4)])
+FEWEST_SLOTS = _number(fewest_slots, [(100, 240, 8, 8), (100, 24, 8, 8), (7, 8, 8, 80), (1, 8, 8, 8)])
+THINNED_STRIDE = _number(thinned_stride, [(100, 3), (8, 8), (0, 1)])

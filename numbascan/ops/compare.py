@@ -12,7 +12,7 @@ from ..types import TensorType, dtype_name
 from .algebra import broadcast_to, dims_of, sub, where
 from .algebra import call as op
 from .card import Card, Gate
-from .elementwise import Code, by_kind, call, elementwise, infix, integers, loop_card, points, prefix, ufunc_loop
+from .elementwise import Code, by_kind, call, compiled, elementwise, infix, integers, loop_card, points, prefix, ufunc_loop
 
 
 def _truth(name: str, ufunc: np.ufunc, code: Code, **facets: Any) -> Card:
@@ -83,8 +83,22 @@ BITWISE_AND = _bits("bitwise_and", np.bitwise_and, infix("&", BIT_AND), domains=
 BITWISE_OR = _bits("bitwise_or", np.bitwise_or, infix("|", BIT_OR), domains=((-90.0, 120.0), (3.0, 77.0)))
 BITWISE_XOR = _bits("bitwise_xor", np.bitwise_xor, infix("^", BIT_XOR), domains=((-90.0, 120.0), (3.0, 77.0)))
 INVERT = _bits("invert", np.invert, by_kind(b=prefix("not ", NOT), iu=prefix("~", UNARY)), domains=((-90.0, 120.0),))
-LEFT_SHIFT = _bits("left_shift", np.left_shift, call("left_shift({0}, {1})"), samples=integers((-90, 120), (1, 5)))
-RIGHT_SHIFT = _bits("right_shift", np.right_shift, call("right_shift({0}, {1})"), samples=integers((-90, 120), (1, 5)))
+
+
+def left_shift(x: Any, n: Any) -> Any:
+    """x << n; 0 where n is negative or at least 64. Narrower results lose their bits in the cast that follows."""
+    return x << n if n >= 0 and n < 64 else x ^ x
+
+
+def right_shift(x: Any, n: Any) -> Any:
+    """x >> n; all bits are the sign where n is negative or at least 64."""
+    if n >= 0 and n < 64:
+        return x >> n
+    return ~(x ^ x) if x < 0 else x ^ x
+
+
+LEFT_SHIFT = _bits("left_shift", np.left_shift, compiled(left_shift), samples=integers((-90, 120), (1, 5)))
+RIGHT_SHIFT = _bits("right_shift", np.right_shift, compiled(right_shift), samples=integers((-90, 120), (1, 5)))
 
 ISNAN = _truth("isnan", np.isnan, by_kind(biu=Template("False"), f=call("math.isnan({0})"), c=call("np.isnan({0})")))
 ISINF = _truth("isinf", np.isinf, by_kind(biu=Template("False"), f=call("math.isinf({0})"), c=call("np.isinf({0})")))

@@ -7,14 +7,33 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import exp, exp2, log1p
 
-from ..ir.loops import ATOM, CALL, FUNCTION, PLAIN, Template
+from ..ir.loops import ATOM, FUNCTION, PLAIN, Template
 from ..ir.node import Node
 from ..types import TensorType
 from .algebra import add, conj, div, mul, neg, square, sub, where
 from .algebra import call as op
 from .card import Card, register
-from .elementwise import IDENTITY, Code, by_kind, call, elementwise, loop_card, points, ufunc_loop, undefined
+from .complex_functions import (
+    complex_arccos,
+    complex_arccosh,
+    complex_arcsin,
+    complex_arcsinh,
+    complex_cos,
+    complex_cosh,
+    complex_exp,
+    complex_exp2,
+    complex_expm1,
+    complex_log,
+    complex_log2,
+    complex_log10,
+    complex_sin,
+    complex_sinh,
+    complex_tan,
+    complex_tanh,
+)
+from .elementwise import IDENTITY, Code, by_kind, call, compiled, elementwise, libm, loop_card, points, ufunc_loop, undefined
 from .lowering import Elementwise
 
 Slope = Callable[[Node, Node], Any]
@@ -23,13 +42,13 @@ Slope = Callable[[Node, Node], Any]
 def _function(
     ufunc: np.ufunc,
     slope: Slope,
-    real: str,
-    complex_: str = "",
+    real: Template,
+    complex_: Template | None = None,
     domain: tuple[float, float] = (-1.7, 2.1),
     *keys: Callable[..., Any],
 ) -> Card:
-    """The card of a function of one operand, and its slope. `complex_` names the text for complex operands, default: there is none."""
-    texts = {"f": call(f"{real}({{0}})", CALL if "." in real else FUNCTION), "c": call(f"{complex_}({{0}})")}
+    """The card of a function of one operand, and its slope. `complex_`: for complex operands, default: there is none."""
+    texts = {"f": real} if complex_ is None else {"f": real, "c": complex_}
     return elementwise(ufunc.__name__, ufunc, texts, *keys, domains=(domain,), partials=lambda out, x: (slope(out, x),))
 
 
@@ -45,49 +64,49 @@ def _one_minus_square(x: Node) -> Node:
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
 
-EXP = _function(np.exp, lambda out, x: out, "exp", "complex_exp")
-EXPM1 = _function(np.expm1, lambda out, x: add(out, 1), "expm1", "complex_expm1")
-EXP2 = _function(np.exp2, lambda out, x: mul(LN2, out), "exp2", "complex_exp2")
-LOG = _function(np.log, lambda out, x: div(1, x), "log", "complex_log", (0.3, 3.1))
-LOG1P = _function(np.log1p, lambda out, x: div(1, add(1, x)), "log1p", "np.log1p", (-0.7, 3.1))
-LOG2 = _function(np.log2, lambda out, x: div(1 / LN2, x), "log2", "complex_log2", (0.3, 3.1))
-LOG10 = _function(np.log10, lambda out, x: div(1 / LN10, x), "log10", "complex_log10", (0.3, 3.1))
+EXP = _function(np.exp, lambda out, x: out, libm("exp"), compiled(complex_exp))
+EXPM1 = _function(np.expm1, lambda out, x: add(out, 1), libm("expm1"), compiled(complex_expm1))
+EXP2 = _function(np.exp2, lambda out, x: mul(LN2, out), libm("exp2"), compiled(complex_exp2))
+LOG = _function(np.log, lambda out, x: div(1, x), libm("log"), compiled(complex_log), (0.3, 3.1))
+LOG1P = _function(np.log1p, lambda out, x: div(1, add(1, x)), libm("log1p"), call("np.log1p({0})"), (-0.7, 3.1))
+LOG2 = _function(np.log2, lambda out, x: div(1 / LN2, x), libm("log2"), compiled(complex_log2), (0.3, 3.1))
+LOG10 = _function(np.log10, lambda out, x: div(1 / LN10, x), libm("log10"), compiled(complex_log10), (0.3, 3.1))
 
-SIN = _function(np.sin, lambda out, x: op("cos", x), "sin", "complex_sin")
-COS = _function(np.cos, lambda out, x: neg(op("sin", x)), "cos", "complex_cos")
-TAN = _function(np.tan, lambda out, x: add(1, square(out)), "tan", "complex_tan", (-1.2, 1.3))
+SIN = _function(np.sin, lambda out, x: op("cos", x), libm("sin"), compiled(complex_sin))
+COS = _function(np.cos, lambda out, x: neg(op("sin", x)), libm("cos"), compiled(complex_cos))
+TAN = _function(np.tan, lambda out, x: add(1, square(out)), libm("tan"), compiled(complex_tan), (-1.2, 1.3))
 ARCSIN = _function(
     np.arcsin,
     _inverse(lambda x: op("sqrt", _one_minus_square(x)), lambda out: op("cos", out)),
-    "asin",
-    "complex_arcsin",
+    libm("asin"),
+    compiled(complex_arcsin),
     (-0.8, 0.9),
 )
 ARCCOS = _function(
     np.arccos,
     _inverse(lambda x: neg(op("sqrt", _one_minus_square(x))), lambda out: neg(op("sin", out))),
-    "acos",
-    "complex_arccos",
+    libm("acos"),
+    compiled(complex_arccos),
     (-0.8, 0.9),
 )
-ARCTAN = _function(np.arctan, lambda out, x: div(1, add(1, square(x))), "atan", "np.arctan")
-SINH = _function(np.sinh, lambda out, x: op("cosh", x), "sinh", "complex_sinh")
-COSH = _function(np.cosh, lambda out, x: op("sinh", x), "cosh", "complex_cosh")
-TANH = _function(np.tanh, lambda out, x: sub(1, square(out)), "tanh", "complex_tanh")
+ARCTAN = _function(np.arctan, lambda out, x: div(1, add(1, square(x))), libm("atan"), call("np.arctan({0})"))
+SINH = _function(np.sinh, lambda out, x: op("cosh", x), libm("sinh"), compiled(complex_sinh))
+COSH = _function(np.cosh, lambda out, x: op("sinh", x), libm("cosh"), compiled(complex_cosh))
+TANH = _function(np.tanh, lambda out, x: sub(1, square(out)), libm("tanh"), compiled(complex_tanh))
 ARCSINH = _function(
     np.arcsinh,
     _inverse(lambda x: op("hypot", 1.0, x), lambda out: op("cosh", out)),  # x**2 may overflow
-    "asinh",
-    "complex_arcsinh",
+    libm("asinh"),
+    compiled(complex_arcsinh),
 )
 ARCCOSH = _function(
     np.arccosh,
     _inverse(lambda x: mul(op("sqrt", sub(x, 1)), op("sqrt", add(x, 1))), lambda out: op("sinh", out)),  # x**2 may overflow
-    "acosh",
-    "complex_arccosh",
+    libm("acosh"),
+    compiled(complex_arccosh),
     (1.2, 3.3),
 )
-ARCTANH = _function(np.arctanh, lambda out, x: div(1, _one_minus_square(x)), "atanh", "np.arctanh", (-0.8, 0.9))
+ARCTANH = _function(np.arctanh, lambda out, x: div(1, _one_minus_square(x)), libm("atanh"), call("np.arctanh({0})"), (-0.8, 0.9))
 
 
 def _arctan2_partials(out: Node, y: Node, x: Node) -> tuple[Node, Node]:
@@ -96,11 +115,9 @@ def _arctan2_partials(out: Node, y: Node, x: Node) -> tuple[Node, Node]:
     return div(div(x, r), r), neg(div(div(y, r), r))
 
 
-ARCTAN2 = elementwise(
-    "arctan2", np.arctan2, call("atan2({0}, {1})", FUNCTION), domains=((0.3, 1.9), (-1.7, 2.1)), partials=_arctan2_partials
-)
-DEG2RAD = _function(np.deg2rad, lambda out, x: math.pi / 180, "math.radians", "", (-300.0, 400.0), np.radians)
-RAD2DEG = _function(np.rad2deg, lambda out, x: 180 / math.pi, "math.degrees", "", (-1.7, 2.1), np.degrees)
+ARCTAN2 = elementwise("arctan2", np.arctan2, libm("atan2", 2), domains=((0.3, 1.9), (-1.7, 2.1)), partials=_arctan2_partials)
+DEG2RAD = _function(np.deg2rad, lambda out, x: math.pi / 180, call("math.radians({0})"), None, (-300.0, 400.0), np.radians)
+RAD2DEG = _function(np.rad2deg, lambda out, x: 180 / math.pi, call("math.degrees({0})"), None, (-1.7, 2.1), np.degrees)
 
 
 def _share(out: Node, x: Node, y: Node, scale: float = 1) -> Node:
@@ -109,16 +126,28 @@ def _share(out: Node, x: Node, y: Node, scale: float = 1) -> Node:
     return op("sigmoid", where(op("equal", out, -math.inf), -math.inf, difference))
 
 
+def logaddexp(x: Any, y: Any) -> Any:
+    """log(exp(x) + exp(y)) as max(x, y) + log1p(exp(-|x - y|)), where x - y is 0 for equal infinities."""
+    gap = type(x)(0) if x == y else x - y
+    return (x if x > y else y) + log1p(exp(-abs(gap)))
+
+
+def logaddexp2(x: Any, y: Any) -> Any:
+    """The same to base 2."""
+    gap = type(x)(0) if x == y else x - y
+    return (x if x > y else y) + type(x)(1 / LN2) * log1p(exp2(-abs(gap)))
+
+
 LOGADDEXP = elementwise(
     "logaddexp",
     np.logaddexp,
-    call("logaddexp({0}, {1})", FUNCTION),
+    compiled(logaddexp, FUNCTION),
     partials=lambda out, x, y: (_share(out, x, y), _share(out, y, x)),
 )
 LOGADDEXP2 = elementwise(
     "logaddexp2",
     np.logaddexp2,
-    call("logaddexp2({0}, {1})", FUNCTION),
+    compiled(logaddexp2, FUNCTION),
     partials=lambda out, x, y: (_share(out, x, y, LN2), _share(out, y, x, LN2)),
 )
 
@@ -136,6 +165,14 @@ RINT = _rounding(np.rint, call("np.rint({0})", PLAIN))
 
 
 # dtypes -------------------------------------------------------------------------------------------------------------
+
+
+def float_to_uint64(x: Any) -> Any:
+    """x without its fraction; a negative number counts down from 2**64, as NumPy has it."""
+    return np.uint64(np.int64(x)) if x < 9223372036854775808.0 else np.uint64(x)
+
+
+FLOAT_TO_UINT64 = compiled(float_to_uint64)
 
 
 def _cast(x: Any, dtype: str) -> Any:

@@ -6,11 +6,14 @@ int8 in half precision; numbascan does that in single.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy import multiply as wrapping_mul
 
 from ..ir.loops import AND, ATOM, CALL, DIVISION, FUNCTION, OR, PLAIN, PLUS, POWER, TIMES, UNARY, Template
 from ..ir.node import Node, constant_value
@@ -18,6 +21,7 @@ from ..types import TensorType, broadcast_shapes, dtype_name
 from .algebra import call as op
 from .algebra import cast, conj, dims_of, div, is_one, mul, neg, power, same_dims, square, sub, where, zeros_like
 from .card import Card, Gate, register, user_line
+from .complex_functions import complex_divide, complex_power, complex_reciprocal, complex_sign, complex_sqrt, complex_square
 from .lowering import Elementwise
 
 Loop = Callable[..., tuple[str, ...]]
@@ -63,9 +67,51 @@ def undefined(name: str, types: tuple[TensorType, ...], reason: str) -> TypeErro
 IDENTITY = Template("{0}", ATOM, (ATOM,))
 
 
+@dataclass(frozen=True)
+class Helper:
+    """A function of numbers that generated code calls: the file of `emit/runtime/` that has it, its operands, what it costs.
+
+    Of cost FUNCTION: `name_in_lanes` is there, too, for loops over elements. `function`: what `emit/runtime/scalars.py` compiles.
+    """
+
+    module: str
+    arity: int
+    cost: str
+    function: Callable[..., Any] | None = None
+
+
+HELPERS: dict[str, Helper] = {}
+"""The helpers of all cards, by name."""
+
+
+def in_lanes(name: str) -> str:
+    """The helper of that name whose bits are the same in every lane."""
+    return f"{name}_in_lanes"
+
+
 def call(text: str, cost: str = CALL) -> Template:
-    """A call: `call("exp({0})", FUNCTION)` binds as an atom and takes anything."""
+    """A call of what Numba knows: `call("math.sqrt({0})", DIVISION)` binds as an atom and takes anything."""
     return Template(text, cost=cost)
+
+
+def helper(module: str, name: str, arity: int = 1, cost: str = CALL, function: Callable[..., Any] | None = None) -> Template:
+    """A call of a function of `emit/runtime/`."""
+    HELPERS[name] = Helper(module, arity, cost, function)
+    return call(f"{name}({', '.join(f'{{{k}}}' for k in range(arity))})", cost)
+
+
+def libm(name: str, arity: int = 1) -> Template:
+    """A call of a function of libm, in loops that can be vectorised of its vector form."""
+    return helper("vecmath", name, arity, FUNCTION)
+
+
+def compiled(function: Callable[..., Any], cost: str = CALL) -> Template:
+    """A call of a function that is written beside its card, for one number in each operand.
+
+    It is compiled as it stands, with the functions that it calls; `exp` and its like are those of `libm`. `type(x)(1)` is a one of the
+    operand's dtype: single precision stays single. Of cost FUNCTION: it has no branch that SIMD cannot take.
+    """
+    return helper("scalars", function.__name__, function.__code__.co_argcount, cost, function)
 
 
 def infix(sign: str, level: int, wraps: bool = False, cost: str = PLAIN) -> Template:
@@ -211,7 +257,7 @@ MUL = elementwise(
 DIV = elementwise(
     "true_divide",
     np.true_divide,
-    by_kind(f=infix("/", TIMES, cost=DIVISION), c=call("complex_divide({0}, {1})")),
+    by_kind(f=infix("/", TIMES, cost=DIVISION), c=compiled(complex_divide)),
     np.divide,
     domains=((-1.7, 2.1), (0.4, 1.9)),
     # one division: a loop backwards does not have `out`
@@ -250,13 +296,27 @@ def _power_by_exponent(out: Node, x: Node, y: Node) -> Node:
     return where(op("equal", out, 0), neg(below), slope)
 
 
+def int_power(x: Any, n: Any) -> Any:
+    """x**n by squaring, modulo the width of x. Raises ValueError for n < 0."""
+    if n < 0:
+        raise ValueError("np.power: integers to negative integer powers are not allowed; cast the base to float64")
+    one = np.uint64(1)  # beside a signed one, Numba makes uint64 operands float64
+    result, left = type(x)(1), np.uint64(n)
+    while left != 0:
+        if left & one != 0:
+            result = wrapping_mul(result, x)
+        left >>= one
+        x = wrapping_mul(x, x)
+    return result
+
+
 POW = elementwise(
     "power",
     np.power,
     by_kind(
-        iu=call("int_power({0}, {1})"),  # a negative exponent raises ValueError, as in NumPy
-        f=call("pow({0}, {1})", FUNCTION),
-        c=call("complex_power({0}, {1})"),
+        iu=compiled(int_power),  # a negative exponent raises ValueError, as in NumPy
+        f=libm("pow", 2),
+        c=compiled(complex_power),
     ),
     domains=((0.4, 2.3), (-1.3, 2.6)),
     partials=_power_partials,
@@ -268,24 +328,68 @@ def _remainder_partials(out: Node, x: Node, y: Node) -> tuple[Any, ...]:
     return 1, op("rint", div(sub(out, x), y))
 
 
+def floor_divide(x: Any, y: Any) -> Any:
+    """The greatest whole number <= x / y, exact where x / y rounds up to a whole number."""
+    if y == 0:
+        return x / y
+    rest = np.fmod(x, y)
+    quotient = (x - rest) / y
+    if rest != 0 and (y < 0) != (rest < 0):
+        quotient -= type(x)(1)
+    if quotient == 0:
+        return math.copysign(type(x)(0), x / y)
+    whole = np.floor(quotient)
+    return whole + type(x)(1) if quotient - whole > 0.5 else whole
+
+
+def int_floor_divide(x: Any, y: Any) -> Any:
+    """x // y; 0 for y == 0, and the least integer divided by -1 stays itself."""
+    if y == 0:
+        return y
+    return -x if y == -1 else x // y
+
+
+def remainder(x: Any, y: Any) -> Any:
+    """What floor_divide leaves, with the sign of y; NaN for y == 0."""
+    rest = np.fmod(x, y)
+    if y == 0:
+        return rest
+    if rest == 0:
+        return math.copysign(rest, y)
+    return rest + y if (y < 0) != (rest < 0) else rest
+
+
+def int_remainder(x: Any, y: Any) -> Any:
+    """x % y with the sign of y; 0 for y == 0."""
+    return y if y == 0 else x % y
+
+
+def int_fmod(x: Any, y: Any) -> Any:
+    """x % y with the sign of x, as in C; 0 for y == 0."""
+    if y == 0:
+        return y
+    rest = x % y
+    return rest - y if rest != 0 and (rest < 0) != (x < 0) else rest
+
+
 FLOOR_DIVIDE = elementwise(
     "floor_divide",
     np.floor_divide,
-    by_kind(iu=call("int_floor_divide({0}, {1})"), f=call("floor_divide({0}, {1})")),
+    by_kind(iu=compiled(int_floor_divide), f=compiled(floor_divide)),
     domains=((-7.3, 8.1), (1.1, 1.9)),
     partials=lambda out, x, y: (0, 0),
 )
 REMAINDER = elementwise(
     "remainder",
     np.remainder,
-    by_kind(iu=call("int_remainder({0}, {1})"), f=call("remainder({0}, {1})")),
+    by_kind(iu=compiled(int_remainder), f=compiled(remainder)),
     domains=((-7.3, 8.1), (1.1, 1.9)),
     partials=_remainder_partials,
 )
 FMOD = elementwise(
     "fmod",
     np.fmod,
-    by_kind(iu=call("int_fmod({0}, {1})"), f=call("np.fmod({0}, {1})")),
+    by_kind(iu=compiled(int_fmod), f=call("np.fmod({0}, {1})")),
     domains=((-7.3, 8.1), (1.1, 1.9)),
     partials=_remainder_partials,
 )
@@ -306,6 +410,15 @@ NUMBER = register(
 """A value as one of Python's numbers, which gives way to other dtypes: what abs() and round() make of such numbers."""
 
 
+def sign(x: Any) -> Any:
+    """-1, 0 or 1; NaN for NaN."""
+    if x > 0:
+        return type(x)(1)
+    if x < 0:
+        return type(x)(-1)
+    return x if x != x else type(x)(0)
+
+
 def _sign_vjp(node: Node, cotangent: Node) -> tuple[Node]:
     """Zero for real numbers; a complex z / |z| turns with the part of dz that is perpendicular to z."""
     (z,) = node.inputs
@@ -321,26 +434,33 @@ def _sign_jvp(node: Node, tangent: Node | None) -> Node | None:
     return mul(mul(1j, node), div(op("imag", mul(conj(node), tangent)), op("absolute", z)))
 
 
-SIGN = elementwise("sign", np.sign, by_kind(iuf=call("sign({0})"), c=call("complex_sign({0})")), vjp=_sign_vjp, jvp=_sign_jvp)
+SIGN = elementwise("sign", np.sign, by_kind(iuf=compiled(sign), c=compiled(complex_sign)), vjp=_sign_vjp, jvp=_sign_jvp)
+
+
+def int_square(x: Any) -> Any:
+    """x * x, modulo the width of x."""
+    return wrapping_mul(x, x)
+
+
 SQUARE = elementwise(
     "square",
     np.square,
     by_kind(
         iuf=Template("{0}**2", POWER, (ATOM,)),
-        int64=call("int_square({0})"),  # Numba's own does not wrap, and makes int64 of uint64
-        uint64=call("int_square({0})"),
-        c=call("complex_square({0})"),
+        int64=compiled(int_square),  # Numba's own does not wrap, and makes int64 of uint64
+        uint64=compiled(int_square),
+        c=compiled(complex_square),
     ),
     partials=lambda out, x: (mul(2, x),),
 )
 SQRT = elementwise(
     "sqrt",
     np.sqrt,
-    by_kind(f=call("math.sqrt({0})", DIVISION), c=call("complex_sqrt({0})")),
+    by_kind(f=call("math.sqrt({0})", DIVISION), c=compiled(complex_sqrt)),
     domains=((0.2, 3.1),),
     partials=lambda out, x: (div(0.5, out),),
 )
-CBRT = elementwise("cbrt", np.cbrt, call("cbrt({0})", FUNCTION), domains=((0.2, 3.1),), partials=lambda out, x: (div(1 / 3, square(out)),))
+CBRT = elementwise("cbrt", np.cbrt, libm("cbrt"), domains=((0.2, 3.1),), partials=lambda out, x: (div(1 / 3, square(out)),))
 
 
 def _reciprocal(x: Any) -> Any:
@@ -350,15 +470,20 @@ def _reciprocal(x: Any) -> Any:
     return np.where(x == 0, 0, np.reciprocal(np.where(x == 0, 1, x)))
 
 
+def int_reciprocal(x: Any) -> Any:
+    """1 / x without its fraction. For 0 NumPy leaves the value open; here it is 0."""
+    return x if x == 1 or x == -1 else type(x)(0)
+
+
 RECIPROCAL = loop_card(
     "reciprocal",
     _reciprocal,
     ufunc_loop(np.reciprocal),
     by_kind(
-        iu=call("int_reciprocal({0})"),
+        iu=compiled(int_reciprocal),
         float32=Template("np.float32(1.0) / {0}", TIMES, (UNARY,), cost=DIVISION),
         f=Template("1.0 / {0}", TIMES, (UNARY,), cost=DIVISION),
-        c=call("complex_reciprocal({0})"),
+        c=compiled(complex_reciprocal),
     ),
     np.reciprocal,
     samples=points((0.4, 2.2), with_complex=True),
@@ -367,7 +492,7 @@ RECIPROCAL = loop_card(
 HYPOT = elementwise(
     "hypot",
     np.hypot,
-    call("hypot({0}, {1})", FUNCTION),
+    libm("hypot", 2),
     domains=((-1.7, 2.1), (0.3, 1.9)),
     partials=lambda out, x, y: (div(x, out), div(y, out)),
 )
@@ -377,6 +502,15 @@ COPYSIGN = elementwise(
     call("math.copysign({0}, {1})", PLAIN),
     partials=lambda out, x, y: (mul(op("sign", x), op("copysign", 1.0, y)), 0),
 )
-HEAVISIDE = elementwise(
-    "heaviside", np.heaviside, call("heaviside({0}, {1})"), partials=lambda out, x, middle: (0, Gate(op("equal", x, 0)))
-)
+
+
+def heaviside(x: Any, middle: Any) -> Any:
+    """0 for x < 0, `middle` for x == 0, 1 for x > 0."""
+    if x < 0:
+        return type(x)(0)
+    if x > 0:
+        return type(x)(1)
+    return middle if x == 0 else x
+
+
+HEAVISIDE = elementwise("heaviside", np.heaviside, compiled(heaviside), partials=lambda out, x, middle: (0, Gate(op("equal", x, 0))))

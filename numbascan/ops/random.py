@@ -17,7 +17,7 @@ from ..types import TensorType
 from . import draw_methods, rejection
 from .algebra import add, div
 from .card import Card, apply, register
-from .elementwise import call, loop_card
+from .elementwise import helper, loop_card
 from .lowering import Generate, Indices, Library, Operands, View
 from .runtime_attributes import HOLE, SizedCard, filled, not_negative, run_numbers
 from .shape import known_shape
@@ -42,9 +42,8 @@ def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
 def _drawn(name: str, words: int, result: str, samples: Callable[[], Samples]) -> Card:
     """The card of a method that takes so many words."""
     loop = (*("uint64",) * words, result)
-    arguments = ", ".join(f"{{{k}}}" for k in range(words))
     method = _quiet(getattr(draw_methods, name))
-    return loop_card(name, method, lambda *types: loop, call(f"{name}({arguments})"), samples=samples, no_gradient=NO_GRADIENT)
+    return loop_card(name, method, lambda *types: loop, helper("random", name, words), samples=samples, no_gradient=NO_GRADIENT)
 
 
 def _words() -> np.ndarray:
@@ -68,13 +67,11 @@ def _sampled(name: str, *parameters: np.ndarray) -> Card:
     """The card of a sampler: key, number, position, parameters."""
     sampler = rejection.SAMPLERS[name]
     loop = (*("uint64",) * 4, *(sampler.dtype,) * (sampler.parameters + 1))
-    arguments = ", ".join(f"{{{k}}}" for k in range(4 + sampler.parameters))
     method = _quiet(rejection.sampled(sampler))
     places = np.arange(parameters[0].size, dtype="uint64")
     samples: Samples = [((*_KEY, np.uint64(7), places, *parameters), {})]
-    return loop_card(
-        name, method, lambda *types: loop, call(f"{name}({arguments})"), samples=lambda: samples, no_gradient=f"{REJECTED} ({name})"
-    )
+    code = helper("random", name, 4 + sampler.parameters)
+    return loop_card(name, method, lambda *types: loop, code, samples=lambda: samples, no_gradient=f"{REJECTED} ({name})")
 
 
 _MEANS = np.array([0.0, 0.3, 1.0, 4.7, 9.9, 10.0, 33.3, 1e3, 1e9, 1e15] * 5)
@@ -87,7 +84,7 @@ GEOMETRIC_OF = loop_card(
     "geometric_of",
     _quiet(rejection.geometric_of),
     lambda *types: ("uint64", "float64", "float64"),
-    call("geometric_of({0}, {1})"),
+    helper("random", "geometric_of", 2),
     samples=lambda: [((_words(), np.array([0.01, 0.3, 0.9, 1.0])), {})],
     no_gradient=REJECTED,
 )
@@ -115,7 +112,7 @@ def _exact(name: str, partial: Callable[[Node, Node], Any], *points: float) -> C
         name,
         method,
         lambda *types: ("float64", "float64"),
-        call(f"{name}({{0}})"),
+        helper("random", name),
         samples=lambda: samples,
         partials=lambda out, x: (partial(out, x),),
     )

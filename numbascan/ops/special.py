@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import exp, log1p
 
 from ..ir.loops import FUNCTION
 from ..ir.node import Node
@@ -17,7 +18,7 @@ from ..types import TensorType
 from .algebra import add, mul, neg, square, sub
 from .algebra import call as op
 from .card import Card
-from .elementwise import Code, Partials, call, loop_card, points, undefined
+from .elementwise import Code, Partials, call, compiled, helper, libm, loop_card, points, undefined
 
 
 def _scipy(name: str) -> Callable[..., Any]:
@@ -74,21 +75,33 @@ def _gaussian(factor: float, x: Node) -> Node:
 
 TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
 
-SIGMOID = _special("sigmoid", _scipy("expit"), call("sigmoid({0})", FUNCTION), lambda out, x: (mul(out, sub(1, out)),), (-1.7, 2.1))
-SOFTPLUS = _special("softplus", _softplus, call("softplus({0})", FUNCTION), lambda out, x: (op("sigmoid", x),), (-1.7, 2.1))
-ERF = _special("erf", _scipy("erf"), call("erf({0})", FUNCTION), lambda out, x: (_gaussian(TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
-ERFC = _special("erfc", _scipy("erfc"), call("erfc({0})", FUNCTION), lambda out, x: (_gaussian(-TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x)), below 0 as exp(x) / (1 + exp(x))."""
+    one, tail = type(x)(1), exp(-abs(x))
+    return (tail if x < 0 else one) / (one + tail)
+
+
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|))."""
+    return (x if x > 0 else type(x)(0)) + log1p(exp(-abs(x)))
+
+
+SIGMOID = _special("sigmoid", _scipy("expit"), compiled(sigmoid, FUNCTION), lambda out, x: (mul(out, sub(1, out)),), (-1.7, 2.1))
+SOFTPLUS = _special("softplus", _softplus, compiled(softplus, FUNCTION), lambda out, x: (op("sigmoid", x),), (-1.7, 2.1))
+ERF = _special("erf", _scipy("erf"), libm("erf"), lambda out, x: (_gaussian(TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
+ERFC = _special("erfc", _scipy("erfc"), libm("erfc"), lambda out, x: (_gaussian(-TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
 ERFINV = _special(
-    "erfinv", _scipy("erfinv"), call("erfinv({0})"), lambda out, x: (mul(1 / TWO_BY_ROOT_PI, op("exp", square(out))),), (-0.8, 0.9)
+    "erfinv", _scipy("erfinv"), helper("special", "erfinv"), lambda out, x: (mul(1 / TWO_BY_ROOT_PI, op("exp", square(out))),), (-0.8, 0.9)
 )
 GAMMA = _special("gamma", _scipy("gamma"), call("math.gamma({0})"), lambda out, x: (mul(out, op("digamma", x)),), (0.3, 4.1))
 GAMMALN = _special("gammaln", _gammaln, call("math.lgamma({0})"), lambda out, x: (op("digamma", x),), (0.3, 6.1))
-DIGAMMA = _special("digamma", _scipy("psi"), call("digamma({0})"), lambda out, x: (op("polygamma", 1, x),), (0.3, 6.1))
+DIGAMMA = _special("digamma", _scipy("psi"), helper("special", "digamma"), lambda out, x: (op("polygamma", 1, x),), (0.3, 6.1))
 POLYGAMMA = loop_card(
     "polygamma",
     _scipy("polygamma"),
     _polygamma_loop,
-    call("polygamma({0}, {1})"),
+    helper("special", "polygamma", 2),
     samples=_polygamma_samples,
     partials=lambda out, order, x: (None, op("polygamma", add(order, 1), x)),
 )
@@ -99,7 +112,7 @@ def _betaln_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
     return sub(op("digamma", x), both), sub(op("digamma", y), both)
 
 
-BETALN = _special("betaln", _scipy("betaln"), call("betaln({0}, {1})"), _betaln_partials, (0.3, 4.1), (0.4, 3.3))
+BETALN = _special("betaln", _scipy("betaln"), helper("special", "betaln", 2), _betaln_partials, (0.3, 4.1), (0.4, 3.3))
 
 SCIPY = {"expit": SIGMOID, "erf": ERF, "erfc": ERFC, "erfinv": ERFINV, "gamma": GAMMA, "gammaln": GAMMALN, "psi": DIGAMMA, "betaln": BETALN}
 """Names in scipy.special."""

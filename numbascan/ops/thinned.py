@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import CALL, Apply, Expr, Index, Literal, Template, add, both, choice, compare, mul
+from ..ir.loops import Apply, Expr, Index, Literal, add, both, choice, compare, mul
 from ..ir.node import Node, constant
 from ..types import TensorType
 from .algebra import broadcast_to, call, concatenate, counted, dims_of, expand, indexed, on_axis, taken, total, where
 from .card import apply, register
 from .checkpoint_schedule import THINNED_STRIDE, thinned_stride
+from .elementwise import compiled
 from .history import HISTORY
 from .lowering import Indices, Operands, Pass, Passes
 from .runtime_attributes import HOLE, SizedCard, filled, run_numbers
@@ -53,7 +54,7 @@ def _dims(view: Operands) -> Indices:
 def _passes(view: Operands) -> Sequence[Pass]:
     depth, has_axis, dtype = view.attrs["depth"], view.attrs["has_axis"], view.out.dtype
     steps = view.dims(1)[0]
-    stride = Apply("int64", Template("thinned_stride({0}, {1})", cost=CALL), (steps, _slots(view)[1]))
+    stride = Apply("int64", compiled(thinned_stride), (steps, _slots(view)[1]))
 
     def element(index: Indices) -> Expr:
         k, i, row = index[0], index[1] if depth > 1 else 0, index[2 if depth > 1 else 1 :]

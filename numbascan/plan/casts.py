@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir.loops import ATOM, CALL, Apply, Expr, Literal, Template
+from ..ir.loops import ATOM, Apply, Expr, Literal, Template
+from ..ops.elementary import FLOAT_TO_UINT64
 
 # What a float beyond an integer's range becomes is for the machine to say. This way it is what NumPy gives: -2.5 is 65534 as uint16.
 _THROUGH_INT64 = {name: Template(f"np.{name}(np.int64({{0}}))") for name in ("int8", "int16", "uint8", "uint16", "uint32")}
-_THROUGH_INT64["uint64"] = Template("float_to_uint64({0})", cost=CALL)
+_THROUGH_INT64["uint64"] = FLOAT_TO_UINT64
 
 
 def cast(expr: Expr, dtype: str) -> Expr:

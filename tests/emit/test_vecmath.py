@@ -16,6 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from ops.harness import helpers
 
 import numbascan as ns
 import numbascan.tensor as nt
@@ -52,7 +53,7 @@ def compiled(names: Sequence[str], dtype: str, arity: int) -> Any:
     """One loop for each function, from the rows of x to the rows of out."""
     args = ", ".join(f"x[{k}, i]" for k in range(arity))
     lines = [f"    for i in range(x.shape[1]):\n        out[{k}, i] = {name}({args})" for k, name in enumerate(names)]
-    space = {name: getattr(vecmath, name) for name in names}
+    space = helpers()
     exec("\n".join(["def kernel(x, out):", *lines]), space)
     array = numba.types.Array(getattr(numba.types, dtype), 2, "C")
     return numba.njit((array, array), error_model="numpy")(space["kernel"])

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numba
 import numpy as np
 
-from numbascan.emit.names import RANDOM, SCALARS, SPECIAL, VECMATH, WRAPPING
-from numbascan.emit.runtime import intrinsics, random, scalars, special, vecmath
+from numbascan.emit.names import HELPERS
 from numbascan.emit.text import expression
 from numbascan.ir.loops import Apply, Name
 from numbascan.ops.card import CARDS, Card
@@ -16,11 +15,14 @@ from numbascan.ops.checkpoint_schedule import BINOMIAL_SPLIT, FEWEST_SLOTS, THIN
 from numbascan.ops.lowering import Elementwise
 from numbascan.types import TensorType
 
-for _module in ("compare", "elementary", "elementwise", "special"):
-    importlib.import_module(f"numbascan.ops.{_module}")  # registers its cards
-
 REALS = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.7, 1e-3, -7.25, 20.0, 61.0, 95.0, -750.0, 1e-30, np.inf, -np.inf, np.nan)
 PARTS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.7, 3e-9, 20.0)
+
+
+def helpers():
+    """What generated code may call, by name."""
+    modules = {name: importlib.import_module(f"numbascan.emit.runtime.{module}") for module, names in HELPERS.items() for name in names}
+    return {"np": np, "math": math, **{name: getattr(module, name) for name, module in modules.items()}}
 
 
 def n_operands(card: Card) -> int:
@@ -86,9 +88,7 @@ class Compiled:
             lines.append(f"        v{k} = {expression(Apply(loop[-1], card.lower.code(*loop), places))}")
             lines.append(f"        out{k}[i] = v{k}")
         self.text = "\n".join(lines)
-        space = {"np": np, "math": math}
-        for module, helpers in ((scalars, SCALARS), (special, SPECIAL), (vecmath, VECMATH), (random, RANDOM), (intrinsics, WRAPPING)):
-            space.update({name: getattr(module, name) for name in helpers})
+        space = helpers()
         exec(self.text, space)
         self.kernel = numba.njit(error_model="numpy")(space["kernel"])
 

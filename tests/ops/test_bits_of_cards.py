@@ -1,15 +1,11 @@
 """What a card computes element by element has the same bits wherever the element stands, and however many there are."""
 
-import math
-
 import numba
 import numpy as np
 import pytest
-from ops.harness import cards_on
+from ops.harness import cards_on, helpers
 
 from numbascan.emit.in_lanes import with_lanes
-from numbascan.emit.names import RANDOM, SCALARS, SPECIAL, VECMATH
-from numbascan.emit.runtime import random, scalars, special, vecmath
 from numbascan.emit.text import statements
 from numbascan.ir.loops import Apply, For, Load, Name, Store
 from numbascan.types import TensorType
@@ -26,9 +22,7 @@ def kernel_of(cards, dtypes):
         value = Apply(loop[-1], card.lower.code(*loop), tuple(operands))
         loops.append(For("i", 0, Name("int64", "n"), [Store(f"out{k}", (index,), value)]))
     names = ["n", *"xyz"[: len(dtypes)], *(f"out{k}" for k in range(len(cards)))]
-    space = {"np": np, "math": math}
-    for module, helpers in ((scalars, SCALARS), (special, SPECIAL), (vecmath, VECMATH), (random, RANDOM)):
-        space.update({name: getattr(module, name) for name in helpers})
+    space = helpers()
     exec("\n".join([f"def kernel({', '.join(names)}):", *statements(with_lanes(loops), {})]), space)
     return numba.njit(error_model="numpy")(space["kernel"])
 

@@ -9,16 +9,16 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from ops.harness import helpers
 from wide import wide
 
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.emit.in_lanes import with_lanes
-from numbascan.emit.inside.vector_forms import ARITY
-from numbascan.emit.names import FUNCTIONS, in_lanes
-from numbascan.emit.runtime import vecmath
 from numbascan.ir.loops import FUNCTION, Apply, For, If, Let, Literal, Load, Name, Store, Template, compare
+from numbascan.ops.elementwise import HELPERS, in_lanes
 
+FUNCTIONS = [name for name, helper in HELPERS.items() if helper.cost == FUNCTION]
 LANES = 140
 STEPS = 150  # too many to be written out
 DTYPES = ("float64", "float32")
@@ -46,7 +46,7 @@ def flat(results: Any) -> list[np.ndarray]:
 
 
 def arity_of(name: str) -> int:
-    return ARITY.get(name.removesuffix(in_lanes("")), 2 if name.startswith("logaddexp") else 1)
+    return HELPERS[name.removesuffix(in_lanes(""))].arity
 
 
 # functions ----------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def kernel(names: Sequence[str], dtypes: Sequence[str]) -> Any:
     for row, name in enumerate(names):
         lines.append("    for i in range(x_0.shape[1]):")
         lines += [f"        out_{k}[{row}, i] = {name}({', '.join(f'x_{k}[{j}, i]' for j in range(arity))})" for k in range(len(dtypes))]
-    space = {name: getattr(vecmath, name) for name in names}
+    space = helpers()
     exec("\n".join(lines), space)
     return numba.njit(error_model="numpy")(space["kernel"])
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from llvmlite import binding, ir
 
+from ...ops.elementwise import HELPERS
 from .shortcuts import VECTOR_FORMS
 
 LIBRARY = "libmvec.so.1"
@@ -26,11 +27,7 @@ POINTER, INT = ir.IntType(8).as_pointer(), ir.IntType(32)
 Forms = Mapping[int, tuple[str, ir.Function]]
 Caller = Callable[..., ir.Value]  # of a context, a builder, a function's name, its operands
 
-ARITY = {
-    **dict.fromkeys(("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh"), 1),
-    **dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt"), 1),
-    **dict.fromkeys(("pow", "hypot", "atan2"), 2),
-}
+ARITY = {name: helper.arity for name, helper in HELPERS.items() if helper.module == "vecmath"}
 """How many operands each function takes."""
 
 REGISTERS = (("b", 16, "sse2"), ("c", 32, "avx"), ("d", 32, "avx2"), ("e", 64, "avx512f"))

@@ -1,4 +1,4 @@
-"""Complex scalar functions for generated code, by real arithmetic in double precision.
+"""Complex functions of one number, by real arithmetic in double precision. `emit/runtime/scalars.py` compiles them as they stand.
 
 Numba's own raise ZeroDivisionError for some arguments, overflow early (exp(710 + 1j)) and lose digits near branch points.
 Finite arguments give NumPy's value but for rounding; of an infinite or NaN argument a part may be NaN where the C standard
@@ -11,22 +11,17 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
-
-_scalar = njit(error_model="numpy")
 
 LN2 = math.log(2.0)
 LARGE = 2.0**510  # squares of greater numbers overflow, near enough
 MAX_POWER = 100  # whole exponents below it are done by multiplication
 
 
-@_scalar
 def complex_square(z: Any) -> Any:
     """z * z."""
     return z * z
 
 
-@_scalar
 def complex_divide(a: Any, b: Any) -> Any:
     """a / b by R. L. Smith's method; by zero: infinities and NaN."""
     x, y = np.float64(b.real), np.float64(b.imag)
@@ -42,7 +37,6 @@ def complex_divide(a: Any, b: Any) -> Any:
     return type(a)(complex((u * ratio + v) * scale, (v * ratio - u) * scale))
 
 
-@_scalar
 def complex_reciprocal(z: Any) -> Any:
     """1 / z; of zero: NaN."""
     x, y = np.float64(z.real), np.float64(z.imag)
@@ -55,7 +49,6 @@ def complex_reciprocal(z: Any) -> Any:
     return type(z)(complex(ratio / scale, -1.0 / scale))
 
 
-@_scalar
 def complex_sign(z: Any) -> Any:
     """z / |z|; 0 for 0."""
     x, y = np.float64(z.real), np.float64(z.imag)
@@ -67,7 +60,6 @@ def complex_sign(z: Any) -> Any:
     return type(z)(complex(x / size, y / size))
 
 
-@_scalar
 def _sqrt(x: float, y: float) -> tuple[float, float]:
     """Real and imaginary part of the principal root."""
     if x == 0 and y == 0:
@@ -89,14 +81,12 @@ def _sqrt(x: float, y: float) -> tuple[float, float]:
     return abs(other) * scale, math.copysign(root, y) * scale
 
 
-@_scalar
 def complex_sqrt(z: Any) -> Any:
     """The root with a real part >= 0."""
     x, y = _sqrt(np.float64(z.real), np.float64(z.imag))
     return type(z)(complex(x, y))
 
 
-@_scalar
 def _exp(x: float, y: float, factor: float = 1.0) -> tuple[float, float]:
     """Real and imaginary part of factor * exp(z)."""
     if y == 0:
@@ -111,21 +101,18 @@ def _exp(x: float, y: float, factor: float = 1.0) -> tuple[float, float]:
     return size * math.cos(y) * factor, size * math.sin(y) * factor
 
 
-@_scalar
 def complex_exp(z: Any) -> Any:
     """exp(x) (cos y + i sin y)."""
     x, y = _exp(np.float64(z.real), np.float64(z.imag))
     return type(z)(complex(x, y))
 
 
-@_scalar
 def complex_exp2(z: Any) -> Any:
     """exp(z log 2)."""
     x, y = _exp(np.float64(z.real) * LN2, np.float64(z.imag) * LN2)
     return type(z)(complex(x, y))
 
 
-@_scalar
 def complex_expm1(z: Any) -> Any:
     """exp(z) - 1 without cancellation."""
     x, y = np.float64(z.real), np.float64(z.imag)
@@ -133,7 +120,6 @@ def complex_expm1(z: Any) -> Any:
     return type(z)(complex(math.expm1(x) * math.cos(y) - 2.0 * half * half, _exp(x, y)[1]))
 
 
-@_scalar
 def _log(x: float, y: float) -> tuple[float, float]:
     """log |z|, exact near |z| = 1, and the angle."""
     angle = math.atan2(y, x)
@@ -147,28 +133,24 @@ def _log(x: float, y: float) -> tuple[float, float]:
     return math.log(math.hypot(x, y)), angle
 
 
-@_scalar
 def complex_log(z: Any) -> Any:
     """log |z| and the angle in (-pi, pi]."""
     x, y = _log(np.float64(z.real), np.float64(z.imag))
     return type(z)(complex(x, y))
 
 
-@_scalar
 def complex_log2(z: Any) -> Any:
     """log(z) / log(2)."""
     x, y = _log(np.float64(z.real), np.float64(z.imag))
     return type(z)(complex(x / LN2, y / LN2))
 
 
-@_scalar
 def complex_log10(z: Any) -> Any:
     """log(z) / log(10)."""
     x, y = _log(np.float64(z.real), np.float64(z.imag))
     return type(z)(complex(x / math.log(10.0), y / math.log(10.0)))
 
 
-@_scalar
 def complex_power(a: Any, b: Any) -> Any:
     """a**b: whole exponents by multiplication, others as exp(b log a); 0**b is 0 for b.real > 0, else NaN."""
     n = np.float64(b.real)
@@ -193,7 +175,6 @@ def complex_power(a: Any, b: Any) -> Any:
     return type(a)(complex(x, y))
 
 
-@_scalar
 def _sinh(x: float, y: float) -> tuple[float, float]:
     """sinh x cos y, cosh x sin y."""
     if y == 0:
@@ -206,7 +187,6 @@ def _sinh(x: float, y: float) -> tuple[float, float]:
     return math.copysign(1.0, x) * cosine, sine
 
 
-@_scalar
 def _cosh(x: float, y: float) -> tuple[float, float]:
     """cosh x cos y, sinh x sin y."""
     if y == 0:
@@ -219,7 +199,6 @@ def _cosh(x: float, y: float) -> tuple[float, float]:
     return cosine, math.copysign(1.0, x) * sine
 
 
-@_scalar
 def _tanh(x: float, y: float) -> tuple[float, float]:
     if abs(x) > 22.0:  # beyond it the real part is 1 in double precision
         sine = 4.0 * math.sin(y) * math.cos(y) * math.exp(-2.0 * abs(x)) if math.isfinite(y) else 0.0
@@ -230,49 +209,42 @@ def _tanh(x: float, y: float) -> tuple[float, float]:
     return stretch * math.sqrt(1.0 + sine * sine) * sine / below, tangent / below
 
 
-@_scalar
 def complex_sinh(z: Any) -> Any:
     """(exp(z) - exp(-z)) / 2."""
     x, y = _sinh(np.float64(z.real), np.float64(z.imag))
     return type(z)(complex(x, y))
 
 
-@_scalar
 def complex_cosh(z: Any) -> Any:
     """(exp(z) + exp(-z)) / 2."""
     x, y = _cosh(np.float64(z.real), np.float64(z.imag))
     return type(z)(complex(x, y))
 
 
-@_scalar
 def complex_tanh(z: Any) -> Any:
     """sinh(z) / cosh(z)."""
     x, y = _tanh(np.float64(z.real), np.float64(z.imag))
     return type(z)(complex(x, y))
 
 
-@_scalar
 def complex_sin(z: Any) -> Any:
     """-i sinh(i z)."""
     x, y = _sinh(-np.float64(z.imag), np.float64(z.real))
     return type(z)(complex(y, -x))
 
 
-@_scalar
 def complex_cos(z: Any) -> Any:
     """cosh(i z)."""
     x, y = _cosh(-np.float64(z.imag), np.float64(z.real))
     return type(z)(complex(x, y))
 
 
-@_scalar
 def complex_tan(z: Any) -> Any:
     """-i tanh(i z)."""
     x, y = _tanh(-np.float64(z.imag), np.float64(z.real))
     return type(z)(complex(y, -x))
 
 
-@_scalar
 def _arcsinh(x: float, y: float) -> tuple[float, float]:
     if abs(x) > LARGE or abs(y) > LARGE:
         return math.copysign(math.log(math.hypot(x / 2.0, y / 2.0)) + 2.0 * LN2, x), math.atan2(y, abs(x))
@@ -281,7 +253,6 @@ def _arcsinh(x: float, y: float) -> tuple[float, float]:
     return math.asinh(a * d - c * b), math.atan2(y, a * c - b * d)
 
 
-@_scalar
 def _arccos(x: float, y: float) -> tuple[float, float]:
     if abs(x) > LARGE or abs(y) > LARGE:
         return math.atan2(abs(y), x), -math.copysign(math.log(math.hypot(x / 2.0, y / 2.0)) + 2.0 * LN2, y)
@@ -290,28 +261,24 @@ def _arccos(x: float, y: float) -> tuple[float, float]:
     return 2.0 * math.atan2(a, c), math.asinh(c * b - d * a)
 
 
-@_scalar
 def complex_arcsinh(z: Any) -> Any:
     """The inverse of sinh, cut along the imaginary axis beyond i and -i."""
     x, y = _arcsinh(np.float64(z.real), np.float64(z.imag))
     return type(z)(complex(x, y))
 
 
-@_scalar
 def complex_arcsin(z: Any) -> Any:
     """The inverse of sin, cut along the real axis beyond 1 and -1."""
     x, y = _arcsinh(-np.float64(z.imag), np.float64(z.real))
     return type(z)(complex(y, -x))
 
 
-@_scalar
 def complex_arccos(z: Any) -> Any:
     """The inverse of cos, cut along the real axis beyond 1 and -1."""
     x, y = _arccos(np.float64(z.real), np.float64(z.imag))
     return type(z)(complex(x, y))
 
 
-@_scalar
 def complex_arccosh(z: Any) -> Any:
     """The inverse of cosh with a real part >= 0, cut along the real axis below 1."""
     x, y = _arccos(np.float64(z.real), np.float64(z.imag))
