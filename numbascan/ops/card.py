@@ -1,7 +1,7 @@
 """Cards: everything about an op in one place.
 
-A card says what an op is called, which NumPy functions lead to it, what it gives (`infer`), how NumPy computes it
-(`evaluate`, the oracle), how `plan/` turns it into loops (`lower`), and its derivatives. Tests loop over CARDS.
+A card says what an op is called, which functions of NumPy and SciPy (these by name) lead to it, what it gives (`infer`), how NumPy
+computes it (`evaluate`, the oracle), how `plan/` turns it into loops (`lower`), and its derivatives. Tests loop over CARDS.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class Card:
     jvp          (node, *tangents of the operands, None for zero) -> the tangent of the result, or a tuple of these
     no_gradient  the reason why there is no derivative
 
+    Cards with a `summary` are functions of `numbascan.tensor`, made from it: what it gives, its operands, its other names.
+
     folds: whether it is computed while tracing where all operands are known.
     dim_from: (node, axis) -> the operands, and their axes, that have that dimension of the result.
 
@@ -51,13 +53,16 @@ class Card:
     evaluate: Callable[..., Any]
     infer: Infer
     lower: Lowering
-    keys: tuple[Callable[..., Any], ...] = ()
+    keys: tuple[Callable[..., Any] | str, ...] = ()
     samples: Callable[[], list[tuple[tuple[Any, ...], dict[str, Any]]]] | None = None
     partials: Callable[..., Any] | None = None
     vjp: Callable[..., Any] | None = None
     jvp: Callable[..., Any] | None = None
     linear: tuple[int, ...] = ()
     no_gradient: str = ""
+    summary: str = ""
+    operands: str = ""
+    aliases: str = ""
     folds: bool = True
     dim_from: Callable[[Node, int], list[tuple[Node, int]]] | None = None
 

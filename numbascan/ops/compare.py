@@ -51,7 +51,7 @@ NOT_EQUAL = _comparison("not_equal", np.not_equal, "!=")
 COMPARISONS = (LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, NOT_EQUAL)
 
 
-def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, for_bool: Template, for_int: str) -> Card:
+def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, for_bool: Template, for_int: str, **facets: Any) -> Card:
     """The derivative goes to the operand that is the result, half to each where they are equal: that is the central difference."""
 
     def partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
@@ -61,28 +61,57 @@ def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, for_bool: Te
         return first, sub(1, first)
 
     code = by_kind(b=for_bool, iu=call(f"{for_int}({{0}}, {{1}})", PLAIN), fc=call(f"np.{name}({{0}}, {{1}})"))
-    return elementwise(name, ufunc, code, partials=partials)
+    return elementwise(name, ufunc, code, partials=partials, **facets)
 
 
-MAXIMUM = _extreme("maximum", np.maximum, "greater", True, infix("or", OR), "max")
-MINIMUM = _extreme("minimum", np.minimum, "less", True, infix("and", AND), "min")
-FMAX = _extreme("fmax", np.fmax, "greater", False, infix("or", OR), "max")
-FMIN = _extreme("fmin", np.fmin, "less", False, infix("and", AND), "min")
+MAXIMUM = _extreme("maximum", np.maximum, "greater", True, infix("or", OR), "max", summary="the greater of two; NaN where one is NaN")
+MINIMUM = _extreme("minimum", np.minimum, "less", True, infix("and", AND), "min", summary="the lesser of two; NaN where one is NaN")
+FMAX = _extreme("fmax", np.fmax, "greater", False, infix("or", OR), "max", summary="the greater of two; a number beside a NaN wins")
+FMIN = _extreme("fmin", np.fmin, "less", False, infix("and", AND), "min", summary="the lesser of two; a number beside a NaN wins")
 
 _TRUTH = (BIT_OR, BIT_OR)
-LOGICAL_AND = _truth("logical_and", np.logical_and, by_kind(b=infix("and", AND), iufc=Template("{0} != 0 and {1} != 0", AND, _TRUTH)))
-LOGICAL_OR = _truth("logical_or", np.logical_or, by_kind(b=infix("or", OR), iufc=Template("{0} != 0 or {1} != 0", OR, _TRUTH)))
+LOGICAL_AND = _truth(
+    "logical_and",
+    np.logical_and,
+    by_kind(b=infix("and", AND), iufc=Template("{0} != 0 and {1} != 0", AND, _TRUTH)),
+    summary="whether both are true",
+)
+LOGICAL_OR = _truth(
+    "logical_or",
+    np.logical_or,
+    by_kind(b=infix("or", OR), iufc=Template("{0} != 0 or {1} != 0", OR, _TRUTH)),
+    summary="whether one or both are true",
+)
 LOGICAL_XOR = _truth(
     "logical_xor",
     np.logical_xor,
     by_kind(b=Template("{0} != {1}", COMPARE, _TRUTH), iufc=Template("({0} != 0) != ({1} != 0)", COMPARE, _TRUTH)),
+    summary="whether just one is true",
 )
-LOGICAL_NOT = _truth("logical_not", np.logical_not, by_kind(b=prefix("not ", NOT), iufc=Template("{0} == 0", COMPARE, (BIT_OR,))))
+LOGICAL_NOT = _truth(
+    "logical_not",
+    np.logical_not,
+    by_kind(b=prefix("not ", NOT), iufc=Template("{0} == 0", COMPARE, (BIT_OR,))),
+    summary="whether x is false",
+)
 
-BITWISE_AND = _bits("bitwise_and", np.bitwise_and, infix("&", BIT_AND), domains=((-90.0, 120.0), (3.0, 77.0)))
-BITWISE_OR = _bits("bitwise_or", np.bitwise_or, infix("|", BIT_OR), domains=((-90.0, 120.0), (3.0, 77.0)))
-BITWISE_XOR = _bits("bitwise_xor", np.bitwise_xor, infix("^", BIT_XOR), domains=((-90.0, 120.0), (3.0, 77.0)))
-INVERT = _bits("invert", np.invert, by_kind(b=prefix("not ", NOT), iu=prefix("~", UNARY)), domains=((-90.0, 120.0),))
+BITWISE_AND = _bits(
+    "bitwise_and", np.bitwise_and, infix("&", BIT_AND), domains=((-90.0, 120.0), (3.0, 77.0)), summary="x1 & x2, bit by bit", aliases="and_"
+)
+BITWISE_OR = _bits(
+    "bitwise_or", np.bitwise_or, infix("|", BIT_OR), domains=((-90.0, 120.0), (3.0, 77.0)), summary="x1 | x2, bit by bit", aliases="or_"
+)
+BITWISE_XOR = _bits(
+    "bitwise_xor", np.bitwise_xor, infix("^", BIT_XOR), domains=((-90.0, 120.0), (3.0, 77.0)), summary="x1 ^ x2, bit by bit", aliases="xor"
+)
+INVERT = _bits(
+    "invert",
+    np.invert,
+    by_kind(b=prefix("not ", NOT), iu=prefix("~", UNARY)),
+    domains=((-90.0, 120.0),),
+    summary="~x, every bit turned over",
+    aliases="bitwise_not",
+)
 
 
 def left_shift(x: Any, n: Any) -> Any:
@@ -97,13 +126,36 @@ def right_shift(x: Any, n: Any) -> Any:
     return ~(x ^ x) if x < 0 else x ^ x
 
 
-LEFT_SHIFT = _bits("left_shift", np.left_shift, compiled(left_shift), samples=integers((-90, 120), (1, 5)))
-RIGHT_SHIFT = _bits("right_shift", np.right_shift, compiled(right_shift), samples=integers((-90, 120), (1, 5)))
+LEFT_SHIFT = _bits(
+    "left_shift",
+    np.left_shift,
+    compiled(left_shift),
+    samples=integers((-90, 120), (1, 5)),
+    summary="x1 << x2; 0 where x2 is negative or too large",
+)
+RIGHT_SHIFT = _bits(
+    "right_shift",
+    np.right_shift,
+    compiled(right_shift),
+    samples=integers((-90, 120), (1, 5)),
+    summary="x1 >> x2; only sign bits where x2 is negative or too large",
+)
 
-ISNAN = _truth("isnan", np.isnan, by_kind(biu=Template("False"), f=call("math.isnan({0})"), c=call("np.isnan({0})")))
-ISINF = _truth("isinf", np.isinf, by_kind(biu=Template("False"), f=call("math.isinf({0})"), c=call("np.isinf({0})")))
-ISFINITE = _truth("isfinite", np.isfinite, by_kind(biu=Template("True"), f=call("math.isfinite({0})"), c=call("np.isfinite({0})")))
-SIGNBIT = _truth("signbit", np.signbit, Template("math.copysign(1.0, {0}) < 0.0", COMPARE, (CHOICE,)))
+ISNAN = _truth(
+    "isnan", np.isnan, by_kind(biu=Template("False"), f=call("math.isnan({0})"), c=call("np.isnan({0})")), summary="whether x is NaN"
+)
+ISINF = _truth(
+    "isinf", np.isinf, by_kind(biu=Template("False"), f=call("math.isinf({0})"), c=call("np.isinf({0})")), summary="whether x is infinite"
+)
+ISFINITE = _truth(
+    "isfinite",
+    np.isfinite,
+    by_kind(biu=Template("True"), f=call("math.isfinite({0})"), c=call("np.isfinite({0})")),
+    summary="whether x is neither infinite nor NaN",
+)
+SIGNBIT = _truth(
+    "signbit", np.signbit, Template("math.copysign(1.0, {0}) < 0.0", COMPARE, (CHOICE,)), summary="whether the sign bit is set, as in -0.0"
+)
 
 
 _PYTHON = {"i": 0, "u": 0, "f": 0.0, "c": 0j}

@@ -46,10 +46,11 @@ def _function(
     complex_: Template | None = None,
     domain: tuple[float, float] = (-1.7, 2.1),
     *keys: Callable[..., Any],
+    **facets: Any,
 ) -> Card:
     """The card of a function of one operand, and its slope. `complex_`: for complex operands, default: there is none."""
     texts = {"f": real} if complex_ is None else {"f": real, "c": complex_}
-    return elementwise(ufunc.__name__, ufunc, texts, *keys, domains=(domain,), partials=lambda out, x: (slope(out, x),))
+    return elementwise(ufunc.__name__, ufunc, texts, *keys, domains=(domain,), partials=lambda out, x: (slope(out, x),), **facets)
 
 
 def _inverse(real: Callable[[Node], Node], complex_: Callable[[Node], Node]) -> Slope:
@@ -64,23 +65,33 @@ def _one_minus_square(x: Node) -> Node:
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
 
-EXP = _function(np.exp, lambda out, x: out, libm("exp"), compiled(complex_exp))
-EXPM1 = _function(np.expm1, lambda out, x: add(out, 1), libm("expm1"), compiled(complex_expm1))
-EXP2 = _function(np.exp2, lambda out, x: mul(LN2, out), libm("exp2"), compiled(complex_exp2))
-LOG = _function(np.log, lambda out, x: div(1, x), libm("log"), compiled(complex_log), (0.3, 3.1))
-LOG1P = _function(np.log1p, lambda out, x: div(1, add(1, x)), libm("log1p"), call("np.log1p({0})"), (-0.7, 3.1))
-LOG2 = _function(np.log2, lambda out, x: div(1 / LN2, x), libm("log2"), compiled(complex_log2), (0.3, 3.1))
-LOG10 = _function(np.log10, lambda out, x: div(1 / LN10, x), libm("log10"), compiled(complex_log10), (0.3, 3.1))
+EXP = _function(np.exp, lambda out, x: out, libm("exp"), compiled(complex_exp), summary="e**x")
+EXPM1 = _function(np.expm1, lambda out, x: add(out, 1), libm("expm1"), compiled(complex_expm1), summary="e**x - 1, exact near 0")
+EXP2 = _function(np.exp2, lambda out, x: mul(LN2, out), libm("exp2"), compiled(complex_exp2), summary="2**x")
+LOG = _function(np.log, lambda out, x: div(1, x), libm("log"), compiled(complex_log), (0.3, 3.1), summary="the natural logarithm")
+LOG1P = _function(
+    np.log1p, lambda out, x: div(1, add(1, x)), libm("log1p"), call("np.log1p({0})"), (-0.7, 3.1), summary="log(1 + x), exact near 0"
+)
+LOG2 = _function(
+    np.log2, lambda out, x: div(1 / LN2, x), libm("log2"), compiled(complex_log2), (0.3, 3.1), summary="the logarithm to base 2"
+)
+LOG10 = _function(
+    np.log10, lambda out, x: div(1 / LN10, x), libm("log10"), compiled(complex_log10), (0.3, 3.1), summary="the logarithm to base 10"
+)
 
-SIN = _function(np.sin, lambda out, x: op("cos", x), libm("sin"), compiled(complex_sin))
-COS = _function(np.cos, lambda out, x: neg(op("sin", x)), libm("cos"), compiled(complex_cos))
-TAN = _function(np.tan, lambda out, x: add(1, square(out)), libm("tan"), compiled(complex_tan), (-1.2, 1.3))
+SIN = _function(np.sin, lambda out, x: op("cos", x), libm("sin"), compiled(complex_sin), summary="the sine of x radians")
+COS = _function(np.cos, lambda out, x: neg(op("sin", x)), libm("cos"), compiled(complex_cos), summary="the cosine of x radians")
+TAN = _function(
+    np.tan, lambda out, x: add(1, square(out)), libm("tan"), compiled(complex_tan), (-1.2, 1.3), summary="the tangent of x radians"
+)
 ARCSIN = _function(
     np.arcsin,
     _inverse(lambda x: op("sqrt", _one_minus_square(x)), lambda out: op("cos", out)),
     libm("asin"),
     compiled(complex_arcsin),
     (-0.8, 0.9),
+    summary="the inverse sine; NaN for real numbers outside [-1, 1]",
+    aliases="asin",
 )
 ARCCOS = _function(
     np.arccos,
@@ -88,16 +99,22 @@ ARCCOS = _function(
     libm("acos"),
     compiled(complex_arccos),
     (-0.8, 0.9),
+    summary="the inverse cosine; NaN for real numbers outside [-1, 1]",
+    aliases="acos",
 )
-ARCTAN = _function(np.arctan, lambda out, x: div(1, add(1, square(x))), libm("atan"), call("np.arctan({0})"))
-SINH = _function(np.sinh, lambda out, x: op("cosh", x), libm("sinh"), compiled(complex_sinh))
-COSH = _function(np.cosh, lambda out, x: op("sinh", x), libm("cosh"), compiled(complex_cosh))
-TANH = _function(np.tanh, lambda out, x: sub(1, square(out)), libm("tanh"), compiled(complex_tanh))
+ARCTAN = _function(
+    np.arctan, lambda out, x: div(1, add(1, square(x))), libm("atan"), call("np.arctan({0})"), summary="the inverse tangent", aliases="atan"
+)
+SINH = _function(np.sinh, lambda out, x: op("cosh", x), libm("sinh"), compiled(complex_sinh), summary="the hyperbolic sine")
+COSH = _function(np.cosh, lambda out, x: op("sinh", x), libm("cosh"), compiled(complex_cosh), summary="the hyperbolic cosine")
+TANH = _function(np.tanh, lambda out, x: sub(1, square(out)), libm("tanh"), compiled(complex_tanh), summary="the hyperbolic tangent")
 ARCSINH = _function(
     np.arcsinh,
     _inverse(lambda x: op("hypot", 1.0, x), lambda out: op("cosh", out)),  # x**2 may overflow
     libm("asinh"),
     compiled(complex_arcsinh),
+    summary="the inverse hyperbolic sine",
+    aliases="asinh",
 )
 ARCCOSH = _function(
     np.arccosh,
@@ -105,8 +122,18 @@ ARCCOSH = _function(
     libm("acosh"),
     compiled(complex_arccosh),
     (1.2, 3.3),
+    summary="the inverse hyperbolic cosine; NaN for real numbers below 1",
+    aliases="acosh",
 )
-ARCTANH = _function(np.arctanh, lambda out, x: div(1, _one_minus_square(x)), libm("atanh"), call("np.arctanh({0})"), (-0.8, 0.9))
+ARCTANH = _function(
+    np.arctanh,
+    lambda out, x: div(1, _one_minus_square(x)),
+    libm("atanh"),
+    call("np.arctanh({0})"),
+    (-0.8, 0.9),
+    summary="the inverse hyperbolic tangent; NaN for real numbers outside [-1, 1]",
+    aliases="atanh",
+)
 
 
 def _arctan2_partials(out: Node, y: Node, x: Node) -> tuple[Node, Node]:
@@ -115,9 +142,35 @@ def _arctan2_partials(out: Node, y: Node, x: Node) -> tuple[Node, Node]:
     return div(div(x, r), r), neg(div(div(y, r), r))
 
 
-ARCTAN2 = elementwise("arctan2", np.arctan2, libm("atan2", 2), domains=((0.3, 1.9), (-1.7, 2.1)), partials=_arctan2_partials)
-DEG2RAD = _function(np.deg2rad, lambda out, x: math.pi / 180, call("math.radians({0})"), None, (-300.0, 400.0), np.radians)
-RAD2DEG = _function(np.rad2deg, lambda out, x: 180 / math.pi, call("math.degrees({0})"), None, (-1.7, 2.1), np.degrees)
+ARCTAN2 = elementwise(
+    "arctan2",
+    np.arctan2,
+    libm("atan2", 2),
+    domains=((0.3, 1.9), (-1.7, 2.1)),
+    partials=_arctan2_partials,
+    summary="the angle of the point (x2, x1), in [-pi, pi]",
+    aliases="atan2",
+)
+DEG2RAD = _function(
+    np.deg2rad,
+    lambda out, x: math.pi / 180,
+    call("math.radians({0})"),
+    None,
+    (-300.0, 400.0),
+    np.radians,
+    summary="degrees as radians",
+    aliases="radians",
+)
+RAD2DEG = _function(
+    np.rad2deg,
+    lambda out, x: 180 / math.pi,
+    call("math.degrees({0})"),
+    None,
+    (-1.7, 2.1),
+    np.degrees,
+    summary="radians as degrees",
+    aliases="degrees",
+)
 
 
 def _share(out: Node, x: Node, y: Node, scale: float = 1) -> Node:
@@ -143,25 +196,31 @@ LOGADDEXP = elementwise(
     np.logaddexp,
     compiled(logaddexp, FUNCTION),
     partials=lambda out, x, y: (_share(out, x, y), _share(out, y, x)),
+    summary="log(exp(x1) + exp(x2)) without overflow",
 )
 LOGADDEXP2 = elementwise(
     "logaddexp2",
     np.logaddexp2,
     compiled(logaddexp2, FUNCTION),
     partials=lambda out, x, y: (_share(out, x, y, LN2), _share(out, y, x, LN2)),
+    summary="log2(2**x1 + 2**x2) without overflow",
 )
 
 
-def _rounding(ufunc: np.ufunc, code: Code, *keys: Callable[..., Any]) -> Card:
+def _rounding(ufunc: np.ufunc, code: Code, *keys: Callable[..., Any], **facets: Any) -> Card:
     """The card of a function whose steps are whole numbers: its derivative is 0."""
-    return elementwise(ufunc.__name__, ufunc, code, *keys, partials=lambda out, x: (0,))
+    return elementwise(ufunc.__name__, ufunc, code, *keys, partials=lambda out, x: (0,), **facets)
 
 
 # Not math.floor and its like: those give integers in Numba, wrong beyond 2**63.
-FLOOR = _rounding(np.floor, by_kind(biu=IDENTITY, f=call("np.floor({0})", PLAIN)))
-CEIL = _rounding(np.ceil, by_kind(biu=IDENTITY, f=call("np.ceil({0})", PLAIN)))
-TRUNC = _rounding(np.trunc, by_kind(biu=IDENTITY, f=call("np.trunc({0})", PLAIN)), np.fix)
-RINT = _rounding(np.rint, call("np.rint({0})", PLAIN))
+FLOOR = _rounding(np.floor, by_kind(biu=IDENTITY, f=call("np.floor({0})", PLAIN)), summary="the greatest whole number <= x, in x's dtype")
+CEIL = _rounding(np.ceil, by_kind(biu=IDENTITY, f=call("np.ceil({0})", PLAIN)), summary="the least whole number >= x, in x's dtype")
+TRUNC = _rounding(
+    np.trunc, by_kind(biu=IDENTITY, f=call("np.trunc({0})", PLAIN)), np.fix, summary="x without its fraction, in x's dtype", aliases="fix"
+)
+RINT = _rounding(
+    np.rint, call("np.rint({0})", PLAIN), summary="the nearest whole number, halves to the even one", aliases="round_half_to_even"
+)
 
 
 # dtypes -------------------------------------------------------------------------------------------------------------
@@ -239,6 +298,8 @@ COMPLEX = loop_card(
     samples=points((-1.7, 2.1), (0.3, 1.9)),
     partials=lambda out, re, im: (1, 1j),
     linear=(0, 1),
+    summary="the complex number re + i im",
+    operands="re im",
 )
 REAL = loop_card(
     "real",
@@ -263,4 +324,6 @@ CONJUGATE = elementwise(
     by_kind(iuf=IDENTITY, c=call("np.conj({0})")),
     linear=(0,),
     vjp=lambda node, cotangent: (conj(cotangent),),
+    summary="the complex conjugate",
+    aliases="conj",
 )

@@ -177,11 +177,15 @@ def _inside(low: float, high: float, shape: tuple[int, ...], seed: int) -> Any:
 # cards --------------------------------------------------------------------------------------------------------------
 
 
+OPERANDS = {1: "x", 2: "x1 x2"}
+"""What the documentation calls operands."""
+
+
 def elementwise(
     name: str,
     ufunc: np.ufunc,
     code: Code,
-    *keys: Callable[..., Any],
+    *keys: Callable[..., Any] | str,
     domains: tuple[tuple[float, float], ...] = (),
     loop: Loop | None = None,
     **facets: Any,
@@ -191,7 +195,8 @@ def elementwise(
     domains = domains or ((-1.7, 2.1),) * ufunc.nin
     has_floats = any(types[0] in "fd" for types in ufunc.types)
     sample = points(*domains, with_complex=any(types[0] == "D" for types in ufunc.types)) if has_floats else integers(*domains)
-    return loop_card(name, ufunc, loop or ufunc_loop(ufunc), code, ufunc, *keys, **{"samples": sample, **facets})
+    facets = {"samples": sample, "operands": OPERANDS[ufunc.nin], **facets}
+    return loop_card(name, ufunc, loop or ufunc_loop(ufunc), code, ufunc, *keys, **facets)
 
 
 OPERATORS = (
@@ -206,7 +211,7 @@ def loop_card(
     evaluate: Callable[..., Any],
     loop: Loop,
     code: Code,
-    *keys: Callable[..., Any],
+    *keys: Callable[..., Any] | str,
     partials: Partials | None = None,
     kind: type[Card] = Card,
     **facets: Any,
@@ -232,8 +237,12 @@ def _on_computed_operands(loop: Loop, partials: Partials) -> Partials:
     return given
 
 
-ADD = elementwise("add", np.add, by_kind(b=infix("or", OR), iufc=infix("+", PLUS, wraps=True)), partials=lambda out, x, y: (1, 1))
-SUB = elementwise("subtract", np.subtract, infix("-", PLUS, wraps=True), partials=lambda out, x, y: (1, -1))
+ADD = elementwise(
+    "add", np.add, by_kind(b=infix("or", OR), iufc=infix("+", PLUS, wraps=True)), partials=lambda out, x, y: (1, 1), summary="x1 + x2"
+)
+SUB = elementwise(
+    "subtract", np.subtract, infix("-", PLUS, wraps=True), partials=lambda out, x, y: (1, -1), summary="x1 - x2", aliases="sub"
+)
 
 
 class _MultiplyCard(Card):
@@ -253,6 +262,8 @@ MUL = elementwise(
     by_kind(b=infix("and", AND), iufc=infix("*", TIMES, wraps=True)),
     partials=lambda out, x, y: (y, x),
     kind=_MultiplyCard,
+    summary="x1 * x2",
+    aliases="mul",
 )
 DIV = elementwise(
     "true_divide",
@@ -262,6 +273,8 @@ DIV = elementwise(
     domains=((-1.7, 2.1), (0.4, 1.9)),
     # one division: a loop backwards does not have `out`
     partials=lambda out, x, y: (div(1, y), neg(mul(mul(x, div(1, y)), div(1, y)))),
+    summary="x1 / x2; integers give floats",
+    aliases="true_div divide",
 )
 
 
@@ -378,6 +391,8 @@ FLOOR_DIVIDE = elementwise(
     by_kind(iu=compiled(int_floor_divide), f=compiled(floor_divide)),
     domains=((-7.3, 8.1), (1.1, 1.9)),
     partials=lambda out, x, y: (0, 0),
+    summary="x1 // x2; 0 where an integer is divided by 0",
+    aliases="int_div floor_div",
 )
 REMAINDER = elementwise(
     "remainder",
@@ -385,6 +400,8 @@ REMAINDER = elementwise(
     by_kind(iu=compiled(int_remainder), f=compiled(remainder)),
     domains=((-7.3, 8.1), (1.1, 1.9)),
     partials=_remainder_partials,
+    summary="x1 % x2, with the sign of x2; 0 where an integer is divided by 0",
+    aliases="mod",
 )
 FMOD = elementwise(
     "fmod",
@@ -392,10 +409,16 @@ FMOD = elementwise(
     by_kind(iu=compiled(int_fmod), f=call("np.fmod({0}, {1})")),
     domains=((-7.3, 8.1), (1.1, 1.9)),
     partials=_remainder_partials,
+    summary="the remainder of x1 / x2 with the sign of x1",
 )
-NEG = elementwise("negative", np.negative, prefix("-", UNARY), partials=lambda out, x: (-1,))
+NEG = elementwise("negative", np.negative, prefix("-", UNARY), partials=lambda out, x: (-1,), summary="-x", aliases="neg")
 ABS = elementwise(
-    "absolute", np.absolute, by_kind(bu=IDENTITY, ifc=call("abs({0})", PLAIN)), partials=lambda out, x: (conj(op("sign", x)),)
+    "absolute",
+    np.absolute,
+    by_kind(bu=IDENTITY, ifc=call("abs({0})", PLAIN)),
+    partials=lambda out, x: (conj(op("sign", x)),),
+    summary="the absolute value; of complex numbers the modulus",
+    aliases="abs",
 )
 NUMBER = register(
     Card(
@@ -434,7 +457,15 @@ def _sign_jvp(node: Node, tangent: Node | None) -> Node | None:
     return mul(mul(1j, node), div(op("imag", mul(conj(node), tangent)), op("absolute", z)))
 
 
-SIGN = elementwise("sign", np.sign, by_kind(iuf=compiled(sign), c=compiled(complex_sign)), vjp=_sign_vjp, jvp=_sign_jvp)
+SIGN = elementwise(
+    "sign",
+    np.sign,
+    by_kind(iuf=compiled(sign), c=compiled(complex_sign)),
+    vjp=_sign_vjp,
+    jvp=_sign_jvp,
+    summary="-1, 0 or 1; z / |z| for complex numbers",
+    aliases="sgn",
+)
 
 
 def int_square(x: Any) -> Any:
@@ -452,6 +483,8 @@ SQUARE = elementwise(
         c=compiled(complex_square),
     ),
     partials=lambda out, x: (mul(2, x),),
+    summary="x * x",
+    aliases="sqr",
 )
 SQRT = elementwise(
     "sqrt",
@@ -459,8 +492,11 @@ SQRT = elementwise(
     by_kind(f=call("math.sqrt({0})", DIVISION), c=compiled(complex_sqrt)),
     domains=((0.2, 3.1),),
     partials=lambda out, x: (div(0.5, out),),
+    summary="the square root; NaN for negative real numbers",
 )
-CBRT = elementwise("cbrt", np.cbrt, libm("cbrt"), domains=((0.2, 3.1),), partials=lambda out, x: (div(1 / 3, square(out)),))
+CBRT = elementwise(
+    "cbrt", np.cbrt, libm("cbrt"), domains=((0.2, 3.1),), partials=lambda out, x: (div(1 / 3, square(out)),), summary="the cube root"
+)
 
 
 def _reciprocal(x: Any) -> Any:
@@ -488,6 +524,8 @@ RECIPROCAL = loop_card(
     np.reciprocal,
     samples=points((0.4, 2.2), with_complex=True),
     partials=lambda out, x: (neg(square(out)),),
+    summary="1 / x, in x's dtype",
+    operands="x",
 )
 HYPOT = elementwise(
     "hypot",
@@ -495,12 +533,14 @@ HYPOT = elementwise(
     libm("hypot", 2),
     domains=((-1.7, 2.1), (0.3, 1.9)),
     partials=lambda out, x, y: (div(x, out), div(y, out)),
+    summary="sqrt(x1**2 + x2**2) without overflow",
 )
 COPYSIGN = elementwise(
     "copysign",
     np.copysign,
     call("math.copysign({0}, {1})", PLAIN),
     partials=lambda out, x, y: (mul(op("sign", x), op("copysign", 1.0, y)), 0),
+    summary="|x1| with the sign of x2",
 )
 
 
@@ -513,4 +553,10 @@ def heaviside(x: Any, middle: Any) -> Any:
     return middle if x == 0 else x
 
 
-HEAVISIDE = elementwise("heaviside", np.heaviside, compiled(heaviside), partials=lambda out, x, middle: (0, Gate(op("equal", x, 0))))
+HEAVISIDE = elementwise(
+    "heaviside",
+    np.heaviside,
+    compiled(heaviside),
+    partials=lambda out, x, middle: (0, Gate(op("equal", x, 0))),
+    summary="0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0",
+)

@@ -18,7 +18,7 @@ from ..types import TensorType
 from .algebra import add, mul, neg, square, sub
 from .algebra import call as op
 from .card import Card
-from .elementwise import Code, Partials, call, compiled, helper, libm, loop_card, points, undefined
+from .elementwise import OPERANDS, Code, Partials, call, compiled, helper, libm, loop_card, points, undefined
 
 
 def _scipy(name: str) -> Callable[..., Any]:
@@ -38,11 +38,23 @@ def _computes_in(name: str, types: tuple[TensorType, ...]) -> str:
     return "float32" if strong == {"float32"} else "float64"
 
 
-def _special(name: str, evaluate: Callable[..., Any], code: Code, partials: Partials, *domains: tuple[float, float]) -> Card:
+def _special(
+    name: str,
+    code: Code,
+    partials: Partials,
+    *domains: tuple[float, float],
+    scipy: str = "",
+    evaluate: Callable[..., Any] | None = None,
+    **facets: Any,
+) -> Card:
+    """The card of a function of `scipy.special`, where it is called `scipy`. `evaluate`: its value where SciPy does not have it."""
+
     def loop(*types: TensorType) -> tuple[str, ...]:
         return (_computes_in(name, types),) * (len(types) + 1)
 
-    return loop_card(name, evaluate, loop, code, samples=points(*domains), partials=partials)
+    keys = [f"scipy.special.{scipy}"] if scipy else []
+    facets |= {"samples": points(*domains), "partials": partials, "operands": OPERANDS[len(domains)]}
+    return loop_card(name, evaluate or _scipy(scipy), loop, code, *keys, **facets)
 
 
 def _softplus(x: Any) -> Any:
@@ -87,16 +99,62 @@ def softplus(x: Any) -> Any:
     return (x if x > 0 else type(x)(0)) + log1p(exp(-abs(x)))
 
 
-SIGMOID = _special("sigmoid", _scipy("expit"), compiled(sigmoid, FUNCTION), lambda out, x: (mul(out, sub(1, out)),), (-1.7, 2.1))
-SOFTPLUS = _special("softplus", _softplus, compiled(softplus, FUNCTION), lambda out, x: (op("sigmoid", x),), (-1.7, 2.1))
-ERF = _special("erf", _scipy("erf"), libm("erf"), lambda out, x: (_gaussian(TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
-ERFC = _special("erfc", _scipy("erfc"), libm("erfc"), lambda out, x: (_gaussian(-TWO_BY_ROOT_PI, x),), (-1.7, 2.1))
-ERFINV = _special(
-    "erfinv", _scipy("erfinv"), helper("special", "erfinv"), lambda out, x: (mul(1 / TWO_BY_ROOT_PI, op("exp", square(out))),), (-0.8, 0.9)
+SIGMOID = _special(
+    "sigmoid",
+    compiled(sigmoid, FUNCTION),
+    lambda out, x: (mul(out, sub(1, out)),),
+    (-1.7, 2.1),
+    scipy="expit",
+    summary="1 / (1 + exp(-x))",
+    aliases="expit",
 )
-GAMMA = _special("gamma", _scipy("gamma"), call("math.gamma({0})"), lambda out, x: (mul(out, op("digamma", x)),), (0.3, 4.1))
-GAMMALN = _special("gammaln", _gammaln, call("math.lgamma({0})"), lambda out, x: (op("digamma", x),), (0.3, 6.1))
-DIGAMMA = _special("digamma", _scipy("psi"), helper("special", "digamma"), lambda out, x: (op("polygamma", 1, x),), (0.3, 6.1))
+SOFTPLUS = _special(
+    "softplus",
+    compiled(softplus, FUNCTION),
+    lambda out, x: (op("sigmoid", x),),
+    (-1.7, 2.1),
+    evaluate=_softplus,
+    summary="log(1 + exp(x)) without overflow",
+    aliases="log1pexp",
+)
+ERF = _special("erf", libm("erf"), lambda out, x: (_gaussian(TWO_BY_ROOT_PI, x),), (-1.7, 2.1), scipy="erf", summary="the error function")
+ERFC = _special(
+    "erfc",
+    libm("erfc"),
+    lambda out, x: (_gaussian(-TWO_BY_ROOT_PI, x),),
+    (-1.7, 2.1),
+    scipy="erfc",
+    summary="1 - erf(x), exact for large x",
+)
+ERFINV = _special(
+    "erfinv",
+    helper("special", "erfinv"),
+    lambda out, x: (mul(1 / TWO_BY_ROOT_PI, op("exp", square(out))),),
+    (-0.8, 0.9),
+    scipy="erfinv",
+    summary="the inverse of the error function",
+)
+GAMMA = _special(
+    "gamma", call("math.gamma({0})"), lambda out, x: (mul(out, op("digamma", x)),), (0.3, 4.1), scipy="gamma", summary="the gamma function"
+)
+GAMMALN = _special(
+    "gammaln",
+    call("math.lgamma({0})"),
+    lambda out, x: (op("digamma", x),),
+    (0.3, 6.1),
+    scipy="gammaln",
+    evaluate=_gammaln,
+    summary="the logarithm of |gamma(x)|",
+)
+DIGAMMA = _special(
+    "digamma",
+    helper("special", "digamma"),
+    lambda out, x: (op("polygamma", 1, x),),
+    (0.3, 6.1),
+    scipy="psi",
+    summary="the logarithmic derivative of the gamma function",
+    aliases="psi",
+)
 POLYGAMMA = loop_card(
     "polygamma",
     _scipy("polygamma"),
@@ -112,7 +170,12 @@ def _betaln_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
     return sub(op("digamma", x), both), sub(op("digamma", y), both)
 
 
-BETALN = _special("betaln", _scipy("betaln"), helper("special", "betaln", 2), _betaln_partials, (0.3, 4.1), (0.4, 3.3))
-
-SCIPY = {"expit": SIGMOID, "erf": ERF, "erfc": ERFC, "erfinv": ERFINV, "gamma": GAMMA, "gammaln": GAMMALN, "psi": DIGAMMA, "betaln": BETALN}
-"""Names in scipy.special."""
+BETALN = _special(
+    "betaln",
+    helper("special", "betaln", 2),
+    _betaln_partials,
+    (0.3, 4.1),
+    (0.4, 3.3),
+    scipy="betaln",
+    summary="the logarithm of |beta(x1, x2)|",
+)
