@@ -77,7 +77,7 @@ def any_bits(rng: np.random.Generator, n: int, dtype: str) -> np.ndarray:
 def operands(name: str, dtype: str, seed: int = 0, n: int = POINTS) -> list[tuple[np.ndarray, ...]]:
     """Points of every domain of a function, in `dtype`."""
     rng = np.random.default_rng(seed)
-    domains = PAIRS.get(name) or [(sample,) for sample in DOMAINS[name]]
+    domains = PAIRS.get(name) or [(sample,) for sample in DOMAINS.get(name, (uniform(-10, 10), WIDE))]
     points = [tuple(sample(rng, n).astype(dtype) for sample in domain) for domain in domains]
     return [*points, tuple(any_bits(rng, n, dtype) for _ in range(ARITY[name]))]
 

@@ -58,7 +58,6 @@ INSTEAD = {
     "isin": "(x[..., np.newaxis] == values).any(axis=-1)",
     "isneginf": "x == -np.inf",
     "isposinf": "x == np.inf",
-    "log_expit": "-np.logaddexp(0, -x)",
     "log_ndtr": "np.log(0.5 * scipy.special.erfc(-x / np.sqrt(2)))",
     "loggamma": "scipy.special.gammaln",
     "logit": "np.log(p / (1 - p))",
