@@ -108,6 +108,23 @@ SIGMOID = _special(
     summary="1 / (1 + exp(-x))",
     aliases="expit",
 )
+
+
+def log_expit(x: Any) -> Any:
+    """-log(1 + exp(-x)) as min(x, 0) - log1p(exp(-|x|))."""
+    tail = log1p(exp(-abs(x)))
+    return x - tail if x < 0 else -tail
+
+
+LOG_EXPIT = _special(
+    "log_expit",
+    compiled(log_expit, FUNCTION),
+    lambda out, x: (op("sigmoid", neg(x)),),
+    (-1.7, 2.1),
+    scipy="log_expit",
+    summary="log(1 / (1 + exp(-x))) without overflow",
+    aliases="log_sigmoid",
+)
 SOFTPLUS = _special(
     "softplus",
     compiled(softplus, FUNCTION),

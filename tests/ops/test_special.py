@@ -26,6 +26,20 @@ def test_compiled_special_functions_have_scipys_values(dtype, count):
         assert_close(actual, expected, 64 if name == "gammaln" else 8, name)  # log gamma has zeros between its poles
 
 
+ENDS = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e-310, 1e-17, -1e-8, -745.2, 709.7, 709.9, 717.5, 1e300, -1e300])
+WIDE = np.concatenate([ENDS, np.linspace(-800.0, 800.0, 4001), np.linspace(-2.0, 2.0, 2001)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["log_expit"])
+def test_compiled_functions_of_exponentials_have_scipys_values_at_both_ends(name, dtype):
+    with np.errstate(all="ignore"):
+        values = WIDE.astype(dtype)
+        expected = getattr(scipy.special, name)(values)
+    x = nt.vector("x", dtype=dtype)
+    assert_close(ns.function([x], getattr(nt, name)(x))(values), expected, 4, name)
+
+
 @pytest.mark.parametrize("name", sorted(SCIPY))
 def test_scipys_function_of_a_variable_makes_our_node(name):
     card = SCIPY[name]
