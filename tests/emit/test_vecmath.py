@@ -24,8 +24,8 @@ from numbascan.emit import cache as disk
 from numbascan.emit.inside import vector_forms
 from numbascan.emit.inside.shortcuts import VECTOR_FORMS
 from numbascan.emit.inside.vector_forms import ARITY
-from numbascan.emit.names import in_lanes
 from numbascan.emit.runtime import vecmath
+from numbascan.ops.elementwise import in_lanes
 
 DOCS = Path(__file__).parents[2] / "docs"
 DTYPES = ("float64", "float32")
