@@ -14,13 +14,14 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from ..errors import TracerError
-from ..ir.graph import free_inputs, toposort
+from ..ir.graph import dependents, free_inputs, toposort
 from ..ir.node import CONSTANT, INPUT, ITEM, Node, new_input, next_serial
 from ..modes import Mode
 from ..ops.card import PLACE
@@ -268,15 +269,33 @@ def describe(fn: Callable[..., Any]) -> str:
     return f"{name} ({code.co_filename}, line {code.co_firstlineno})" if code is not None else str(name)
 
 
+def parameter_names(fn: Callable[..., Any], count: int) -> list[str]:
+    """A name for each of so many arguments by position: that of the parameter, where it is known."""
+    try:
+        names = list(inspect.signature(fn).parameters)
+    except (TypeError, ValueError):  # a builtin
+        names = []
+    return [*names[:count], *(f"arg{k}" for k in range(len(names), count))]
+
+
+def name_in_module(value: Any) -> str | None:
+    """The name under which pickle finds what a decorator made; None where something else bears that name, or nothing."""
+    holder: Any = sys.modules.get(value.__module__)
+    name = str(getattr(value, "__qualname__", ""))
+    for part in name.split("."):
+        holder = getattr(holder, part, None)
+    return name if holder is value else None
+
+
 def close_over(inputs: Sequence[Node], outputs: Sequence[Node], mark: int = 0, changing: Sequence[Node] = ()) -> list[Node]:
     """What `outputs` use from outside, in the order it is met: free variables, nodes older than `mark`, and constant arrays.
 
     Not looked behind: `inputs`. Constants of one element belong to the inside: code holds them, arrays it is handed. What depends on
     `changing` (shared variables that every step replaces) belongs to the inside, however old. Of what is only measured the dimensions.
     """
-    inside = depending(outputs, changing)
+    inside = dependents(outputs, changing)
     seen = {*inputs, *changing}
-    found: list[Node] = []
+    outside: list[Node] = []
     stack = list(reversed(outputs))
     while stack:
         node = stack.pop()
@@ -285,12 +304,12 @@ def close_over(inputs: Sequence[Node], outputs: Sequence[Node], mark: int = 0, c
         seen.add(node)
         if node.op is CONSTANT:
             if node.type.size != 1:
-                found.append(node)
+                outside.append(node)
         elif node not in inside and _is_outer(node, mark):
-            found.append(node)
+            outside.append(node)
         else:
             stack.extend(reversed(node.inputs))
-    return measured(found, outputs)
+    return measured(outside, outputs)
 
 
 def measured(outside: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
@@ -301,17 +320,8 @@ def measured(outside: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
         for parent in node.inputs if node not in known else ():
             if parent in readers:
                 readers[parent].append(node)
-    kept = [found if (found := readers.get(node)) and all(one.op is DIM for one in found) else [node] for node in outside]
-    return list(dict.fromkeys(node for nodes in kept for node in nodes))
-
-
-def depending(outputs: Sequence[Node], sources: Sequence[Node]) -> set[Node]:
-    """The nodes behind `outputs` that depend on one of `sources`, these included."""
-    found = set(sources)
-    for node in toposort(outputs) if found else ():
-        if any(parent in found for parent in node.inputs):
-            found.add(node)
-    return found
+    nodes = [dims if (dims := readers.get(node)) and all(one.op is DIM for one in dims) else [node] for node in outside]
+    return list(dict.fromkeys(chain.from_iterable(nodes)))
 
 
 def _is_outer(node: Node, mark: int) -> bool:

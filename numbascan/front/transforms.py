@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import operator
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -25,7 +23,7 @@ from .graph_mode import mode_of
 from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
 from .specialisation import Specialisations, Types, prepared, quick_key, sequence_axes, small_type, without
-from .tracing import in_mode, refuse_leaked, trace
+from .tracing import in_mode, name_in_module, parameter_names, refuse_leaked, trace
 from .tree import Structure, flatten, paths, unflatten
 from .variable import Variable, as_variable
 
@@ -192,12 +190,8 @@ class Jitted:
         """A name for each leaf of the arguments: the parameter's, then keys and positions."""
         assert not isinstance(structure, str)  # of (args, kwargs)
         positional, keyword = structure[2]
-        try:
-            parameters = list(inspect.signature(self.__wrapped__).parameters)
-        except (TypeError, ValueError):  # a builtin
-            parameters = []
-        roots = [*parameters, *(f"arg{k}" for k in range(len(parameters), len(positional[2])))]
-        children = [*zip(roots, positional[2], strict=False), *zip(keyword[1], keyword[2], strict=True)]
+        roots = parameter_names(self.__wrapped__, len(positional[2]))
+        children = [*zip(roots, positional[2], strict=True), *zip(keyword[1], keyword[2], strict=True)]
         return [path for root, child in children for path in paths(child, root)]
 
     def _build(self, structure: Structure, types: Types, may_open: bool, _: Compiled | None) -> tuple[Compiled | None, Types]:
@@ -282,12 +276,8 @@ class Jitted:
         return self._of_latest().runner.program.profile
 
     def __reduce__(self) -> Any:
-        found: Any = sys.modules.get(self.__module__)
-        name = str(getattr(self, "__qualname__", ""))
-        for part in name.split("."):
-            found = getattr(found, part, None)
         # a decorated function is found by its name; the function behind it is not
-        return name if found is self else (Jitted, (self.__wrapped__, self.given_mode, self.name, self._profile))
+        return name_in_module(self) or (Jitted, (self.__wrapped__, self.given_mode, self.name, self._profile))
 
     def __repr__(self) -> str:
         return f"<jit {self.name}: {len(self._kinds)} kinds of arguments>"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from ..ir.graph import substitute, toposort
+from ..ir.graph import dependents, substitute, toposort
 from ..ir.loop_node import scan_node
 from ..ir.node import CONSTANT, ITEM, Node, new_input, outputs_of
 from ..ir.ports import OF_ONE_CASE, LoopSpec, NonSeq, Seq, Trace, row_of
@@ -16,18 +16,13 @@ from ..ops.algebra import dims_of
 def closed_loop(spec: LoopSpec) -> Node:
     """The loop of a step that mentions nodes from outside: they become non-sequences. What does not depend on the step stays outside."""
     outputs = spec.inner_outputs()
-    depending = set(spec.inner_inputs())
-    order = toposort(outputs)
-    for node in order:
-        if any(parent in depending for parent in node.inputs):
-            depending.add(node)
-    inside = {node: new_input(node.type, node.name) for node in _boundary(order, depending, outputs)}
+    inside = {node: new_input(node.type, node.name) for node in _boundary(outputs, dependents(outputs, spec.inner_inputs()))}
     non_seqs = tuple(NonSeq(node, read) for node, read in inside.items())
     closed = replace(spec, non_seqs=(*spec.non_seqs, *non_seqs))
     return scan_node(settled(closed.with_inner(closed.inner_inputs(), substitute(outputs, inside))))
 
 
-def mapped(outputs: Sequence[Node], over: Node, values: Node) -> list[Node]:
+def map_rows(outputs: Sequence[Node], over: Node, values: Node) -> list[Node]:
     """For each row of `values` in place of `over`: the outputs, stacked. What does not depend on `over` is computed once, outside."""
     row = new_input(row_of(values.type), over.name)
     writes = substitute(outputs, {over: row})
@@ -41,10 +36,10 @@ def mapped(outputs: Sequence[Node], over: Node, values: Node) -> list[Node]:
     return list(outputs_of(closed_loop(spec)))
 
 
-def _boundary(order: Sequence[Node], depending: set[Node], outputs: Sequence[Node]) -> list[Node]:
-    """The nodes from outside that the loop reads."""
-    found = [output for output in outputs if output not in depending]
-    for node in order:
+def _boundary(outputs: Sequence[Node], depending: Collection[Node]) -> list[Node]:
+    """The nodes from outside that the loop reads, `depending` being those of its step."""
+    read = [output for output in outputs if output not in depending]
+    for node in toposort(outputs):
         if node in depending and node.op is not ITEM:
-            found += [parent for parent in node.inputs if parent not in depending]
-    return [node for node in dict.fromkeys(found) if node.op is not CONSTANT or node.type.size != 1]
+            read += [parent for parent in node.inputs if parent not in depending]
+    return [node for node in dict.fromkeys(read) if node.op is not CONSTANT or node.type.size != 1]

@@ -35,8 +35,7 @@ def tangents(
         if node in moves or node in constants:
             continue
         if node.op is ITEM:
-            index = node.attr("index")
-            assert isinstance(index, int)
+            index = node.number("index")
             found = moves.get(node.inputs[0])
             if found is not None and found[index] is not None:
                 moves[node] = (found[index],)

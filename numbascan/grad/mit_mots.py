@@ -66,16 +66,14 @@ def buffered_cotangents(node: Node, given: Sequence[Node | None], needed: Collec
 def _of_loop(node: Node, loops: dict[Node, _Plain]) -> Node | None:
     """What stands for a result of a loop, or for the rows of a buffer behind the last step."""
     if node.op is ITEM and node.inputs[0] in loops:
-        index = node.attr("index")
-        assert isinstance(index, int)
+        index = node.number("index")
         return loops[node.inputs[0]].result(index)
     if node.op.name != "index":
         return None
     source = node.inputs[0]
-    loop, index = (source.inputs[0], source.attr("index")) if source.op is ITEM else (source, 0)
+    loop, index = (source.inputs[0], source.number("index")) if source.op is ITEM else (source, 0)
     if loop not in loops or not _starts_behind(node, loop_spec(loop).n_steps):
         return None
-    assert isinstance(index, int)
     return loops[loop].tail(index) if index < len(loops[loop].parts) else None
 
 
@@ -106,9 +104,7 @@ class _Plain:
     """A loop without mit_mot ports that gives what one with them gave."""
 
     def __init__(self, spec: LoopSpec) -> None:
-        fresh = tuple(new_input(node.type, node.name) for node in spec.inner_inputs())
-        inside = dict(zip(spec.inner_inputs(), fresh, strict=True))
-        self.old = spec = spec.with_inner(fresh, substitute(spec.inner_outputs(), inside))
+        self.old = spec = spec.opened()
         self.parts = [_parts(port, spec.n_steps) for port in spec.mit_mots]
         self.seqs: list[Seq] = []
         self.states: list[State] = []

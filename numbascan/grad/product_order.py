@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from math import inf, prod
 
 from ..ir.graph import toposort
 from ..ir.node import Node
 from ..ops.algebra import call
 from ..ops.card import Card
+from ..ops.contract import labels_of, multiplications
 from ..ops.lowering import Contract
 
 Labels = tuple[int, ...]
@@ -54,7 +54,8 @@ def _cheapest(node: Node, free: Sequence[int]) -> Node:
         if not _is_product(node.inputs[k]) or node.inputs[k].type.dtype != node.type.dtype:
             continue
         for other in _others(node, k):
-            saved = _cost(node) + _cost(node.inputs[k]) - _cost(other) - _cost(other.inputs[1])  # NaN where a dimension is open
+            now, then = sum(map(multiplications, (node, node.inputs[k]))), sum(map(multiplications, (other, other.inputs[1])))
+            saved = now - then  # NaN where a dimension is open
             if saved > most:
                 best, most = other, saved
     return best
@@ -63,7 +64,7 @@ def _cheapest(node: Node, free: Sequence[int]) -> Node:
 def _others(node: Node, k: int) -> list[Node]:
     """(x y) z as x (y z) and as y (x z), where x y is operand k."""
     (x, y), z = _factors(node, k)
-    _, _, out = _labels(node)
+    _, _, out = labels_of(node)
     found = []
     for (first, first_labels), (second, second_labels) in ((x, y), (y, x)):
         wanted = {*first_labels, *out}
@@ -75,24 +76,11 @@ def _others(node: Node, k: int) -> list[Node]:
 
 def _factors(node: Node, k: int) -> tuple[tuple[Factor, Factor], Factor]:
     """The factors of operand k and the other operand, with the labels of the whole product."""
-    labels, inner = _labels(node), node.inputs[k]
-    a, b, out = _labels(inner)
+    labels, inner = labels_of(node), node.inputs[k]
+    a, b, out = labels_of(inner)
     names = dict(zip(out, labels[k], strict=True))
     unused = 1 + max(max(part, default=0) for part in labels)
     for label in (*a, *b):
         names.setdefault(label, unused + label)
     x, y = ((one, tuple(names[label] for label in part)) for one, part in zip(inner.inputs, (a, b), strict=True))
     return (x, y), (node.inputs[1 - k], labels[1 - k])
-
-
-def _labels(node: Node) -> tuple[Labels, Labels, Labels]:
-    labels = node.attr("labels")
-    assert isinstance(labels, tuple)
-    return labels
-
-
-def _cost(product: Node) -> float:
-    """Multiplications; infinitely many where a dimension is open."""
-    labels = _labels(product)
-    extents = dict(zip(labels[0] + labels[1], product.inputs[0].type.shape + product.inputs[1].type.shape, strict=True))
-    return prod(inf if dim is None else dim for dim in extents.values())

@@ -1,4 +1,4 @@
-"""What a backward step does not compute again: values of the forward step that are kept in a trace."""
+"""What a backward step does not compute again: the residuals, values of the forward step that it keeps in traces."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ from collections.abc import Collection, Sequence
 from ..ir.graph import toposort
 from ..ir.node import ITEM, Node
 from ..ops.card import Card
+from ..ops.contract import multiplications
 from ..ops.lowering import Contract, Elementwise, Library
 
-KEPT_PRODUCTS = 64  # a contraction of fewer multiplications is computed again: storing and loading its result costs as much
+MOST_RECOMPUTED = 64  # a contraction of fewer multiplications is computed again: storing and loading its result costs as much
 
 
-def kept_values(backward: Sequence[Node], forward: Sequence[Node], inputs: Collection[Node], stored: Collection[Node]) -> list[Node]:
+def residuals(backward: Sequence[Node], forward: Sequence[Node], inputs: Collection[Node], stored: Collection[Node]) -> list[Node]:
     """The contractions and factorisations of the forward step that the backward step reads, but for what is `stored` anyway.
 
     Where it needs several of them for their sum alone, or for another value of each element, that value stands for them.
     """
     known = toposort(forward, stop=inputs)
     heavy = {node for node in known if _is_heavy(node)} - set(stored)
-    kept = [node for node in toposort(backward, stop={*heavy, *stored}) if node in heavy]
-    while (join := _join(backward, kept, stored, set(known))) is not None:
+    values = [node for node in toposort(backward, stop={*heavy, *stored}) if node in heavy]
+    while (join := _join(backward, values, stored, set(known))) is not None:
         value, parts = join
-        kept = [*(node for node in kept if node not in parts), value]
-    return kept
+        values = [*(node for node in values if node not in parts), value]
+    return values
 
 
 def _join(
-    backward: Sequence[Node], kept: Sequence[Node], stored: Collection[Node], known: Collection[Node]
+    backward: Sequence[Node], values: Sequence[Node], stored: Collection[Node], known: Collection[Node]
 ) -> tuple[Node, list[Node]] | None:
-    """A value of the forward step, and those kept ones that the backward step reads for it alone; None where there is none of several."""
-    readers: dict[Node, set[Node]] = {node: {node} if node in backward else set() for node in kept}
-    for node in toposort(backward, stop={*kept, *stored}):
+    """A value of the forward step, and those `values` that the backward step reads for it alone; None where there is none of several."""
+    readers: dict[Node, set[Node]] = {node: {node} if node in backward else set() for node in values}
+    for node in toposort(backward, stop={*values, *stored}):
         for parent in node.inputs if node not in readers else ():
             if parent in readers:
                 readers[parent].add(node)
     parts: dict[Node, list[Node]] = {}
-    for node, found in readers.items():
-        if len(found) == 1:
-            parts.setdefault(next(iter(found)), []).append(node)
+    for node, nodes in readers.items():
+        if len(nodes) == 1:
+            parts.setdefault(next(iter(nodes)), []).append(node)
     fitting = (pair for pair in parts.items() if len(pair[1]) > 1 and pair[0] in known and _is_as_large(*pair))
     return next(fitting, None)
 
@@ -56,15 +57,4 @@ def _is_heavy(node: Node) -> bool:
         return False
     if isinstance(source.op.lower, Library):
         return True
-    return isinstance(source.op.lower, Contract) and _products(source) > KEPT_PRODUCTS
-
-
-def _products(node: Node) -> float:
-    """How many multiplications a contraction takes; infinitely many where a dimension is open."""
-    (a, b), labels = node.inputs, node.attr("labels")
-    assert isinstance(labels, tuple)
-    extents = dict(zip(labels[0] + labels[1], a.type.shape + b.type.shape, strict=True))
-    count = 1.0
-    for dim in extents.values():
-        count = float("inf") if dim is None else count * dim
-    return count
+    return isinstance(source.op.lower, Contract) and multiplications(source) > MOST_RECOMPUTED

@@ -50,8 +50,7 @@ def cotangents(outputs: Sequence[Node], given: Sequence[Node], wrt: Sequence[Nod
         if node in wanted:
             done[node] = cotangent.realised()
         if node.op is ITEM:
-            index = node.attr("index")
-            assert isinstance(index, int)
+            index = node.number("index")
             several.setdefault(node.inputs[0], {})[index] = cotangent
         elif node not in constants:
             _pull(node, [cotangent], active, terms)
@@ -89,8 +88,7 @@ def _reached(
 def _is_drawn(node: Node, active: set[Node], drawn: set[Node], results: dict[Node, Sequence[bool]]) -> bool:
     """Does a value come from a draw whose parameters are `active`? `results`: the answers for nodes with graphs inside, one per result."""
     if node.op is ITEM:
-        index = node.attr("index")
-        assert isinstance(index, int)
+        index = node.number("index")
         return node.inputs[0] in results and results[node.inputs[0]][index]
     if active.isdisjoint(node.inputs):
         return False

@@ -36,9 +36,7 @@ class _Forward:
     """The loop of values and tangents, in the making."""
 
     def __init__(self, spec: LoopSpec, given: Sequence[Node | None], wanted: Sequence[bool], forward: Forward) -> None:
-        fresh = tuple(new_input(node.type, node.name) for node in spec.inner_inputs())
-        inside = dict(zip(spec.inner_inputs(), fresh, strict=True))
-        self.spec = spec = spec.with_inner(fresh, substitute(spec.inner_outputs(), inside))
+        self.spec = spec = spec.opened()
         self.forward = forward
         values = iter(given[1:])
         self.seqs = [next(values) for _ in spec.seqs]

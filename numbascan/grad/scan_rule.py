@@ -51,7 +51,7 @@ from .mit_mots import buffered_cotangents
 from .product_order import in_cheap_order
 from .products import Product, factors_of, split_products
 from .recurrence import Recurrence, with_untouched
-from .residuals import kept_values
+from .residuals import residuals
 from .reverse import drawn_writes, reaching, refuse_drawn
 from .rules import no_derivative
 
@@ -72,9 +72,7 @@ class _Backward:
     """The backward loop of one loop, in the making."""
 
     def __init__(self, spec: LoopSpec, given: Sequence[Node | None], needed: set[int], reverse: Reverse) -> None:
-        fresh = tuple(new_input(node.type, node.name) for node in spec.inner_inputs())
-        inside = dict(zip(spec.inner_inputs(), fresh, strict=True))
-        self.spec = spec.with_inner(fresh, substitute(spec.inner_outputs(), inside))
+        self.spec = spec.opened()
         self.needed, self.reverse = needed, reverse
         values = iter(given)
         self.recurrences = [
@@ -157,7 +155,7 @@ class _Backward:
         if not step:
             return [None] * len(self.spec.outer_inputs())
         self.stored = self._stored_writes(list(step.values()))
-        kept = kept_values(list(step.values()), self._writes(), self.spec.inner_inputs(), self.stored)
+        kept = residuals(list(step.values()), self._writes(), self.spec.inner_inputs(), self.stored)
         step = dict(zip(step, in_cheap_order(step.values(), [*kept, *self.stored]), strict=True))
         self.used = set(toposort(step.values(), stop=[*kept, *self.stored]))
         self._forward(kept)
@@ -191,7 +189,7 @@ class _Backward:
     def _kept_besides(self, step: dict[Node, Node]) -> list[Node]:
         """What the backward loop of a block keeps of each step besides states, as values of the forward step."""
         values = list(step.values())
-        kept = kept_values(values, self._writes(), self.spec.inner_inputs(), self._stored_writes(values))
+        kept = residuals(values, self._writes(), self.spec.inner_inputs(), self._stored_writes(values))
         factors = dict.fromkeys(factor for port in self.spec.non_seqs if port.read in step for factor in factors_of(step[port.read]))
         writes, inputs = self._writes(), self.spec.inner_inputs()
         found = substitute(list(factors), {above: writes[k] for k, above in self.above.items()})

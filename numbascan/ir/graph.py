@@ -85,6 +85,15 @@ def is_closed(graph: Graph) -> bool:
     return all(node.op not in (INPUT, ARG) or node in known for node in toposort(graph.outputs, stop=known))
 
 
+def dependents(outputs: Iterable[Node], sources: Iterable[Node]) -> set[Node]:
+    """The nodes behind `outputs` that depend on one of `sources`, these included."""
+    result = set(sources)
+    for node in toposort(outputs) if result else ():
+        if not result.isdisjoint(node.inputs):
+            result.add(node)
+    return result
+
+
 def users(outputs: Iterable[Node]) -> dict[Node, list[Node]]:
     """For each node behind `outputs`, the nodes that read it (once per reading input)."""
     result: dict[Node, list[Node]] = {}

@@ -70,6 +70,12 @@ class Node:
                 return value
         raise KeyError(key)
 
+    def number(self, key: str) -> int:
+        """An attribute that is an int."""
+        value = self.attr(key)
+        assert isinstance(value, int)
+        return value
+
     def __repr__(self) -> str:
         label = f" {self.name!r}" if self.name else ""
         return f"<{self.op.name}{label} #{self.serial}: {', '.join(map(str, self.types))}>"
@@ -81,12 +87,12 @@ def make(
     """The one node of this op, inputs and attributes; made now if it does not live yet."""
     key = (id(op), tuple(node.serial for node in inputs), tuple(types), attrs)
     with _interning:
-        found = _interned.get(key)
-        if found is not None:
-            if found.name is None:
-                found.name = name
-            found.latest = next(_serials)
-            return found
+        node = _interned.get(key)
+        if node is not None:
+            if node.name is None:
+                node.name = name
+            node.latest = next(_serials)
+            return node
         node = Node()
         node.op, node.inputs, node.types, node.attrs = op, tuple(inputs), tuple(types), attrs
         node.serial = node.latest = next(_serials)
@@ -181,9 +187,7 @@ class _Item:
     name = "item"
 
     def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
-        index = node.attr("index")
-        assert isinstance(index, int)
-        return item(inputs[0], index, node.name)
+        return item(inputs[0], node.number("index"), node.name)
 
     def __reduce__(self) -> str:
         return "ITEM"

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..types import TensorType
-from .node import Node
+from .graph import substitute
+from .node import Node, new_input
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,11 @@ class LoopSpec:
         carries = tuple(replace(port, shared=next(outer)) for port in self.carries)
         non_seqs = tuple(replace(port, outer=next(outer)) for port in self.non_seqs)
         return replace(self, n_steps=n_steps, seqs=seqs, mit_mots=mit_mots, states=states, carries=carries, non_seqs=non_seqs)
+
+    def opened(self) -> LoopSpec:
+        """The same ports around a step on inputs of its own: its nodes are no other graph's, so that both sides can be told apart."""
+        fresh = tuple(new_input(node.type, node.name) for node in self.inner_inputs())
+        return self.with_inner(fresh, substitute(self.inner_outputs(), dict(zip(self.inner_inputs(), fresh, strict=True))))
 
     def output_types(self) -> tuple[TensorType, ...]:
         """Types of the loop's results: mit_mots, states, traces, carries. The number of rows is never static."""

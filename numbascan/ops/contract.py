@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -74,26 +75,34 @@ def _samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
 
 def _factors_back(node: Node, cotangent: Node) -> tuple[Node, Node]:
     """For each operand the product of the result's cotangent and the other operand, over the labels that it lacks."""
-    (a, b), (a_labels, b_labels, out) = node.inputs, _labels(node)
+    (a, b), (a_labels, b_labels, out) = node.inputs, labels_of(node)
     return (
         call("contract", cotangent, b, labels=(out, b_labels, a_labels)),
         call("contract", cotangent, a, labels=(out, a_labels, b_labels)),
     )
 
 
-def _labels(node: Node) -> Labels:
+def labels_of(node: Node) -> Labels:
+    """Of a contraction the labels of its operands and of its result, one label per axis."""
     labels: Any = node.attr("labels")
     return labels  # type: ignore[no-any-return]
+
+
+def multiplications(node: Node, unknown: float = inf) -> float:
+    """How many a contraction takes; `unknown` is what an open dimension counts for."""
+    (a, b), labels = node.inputs, labels_of(node)
+    extents = dict(zip(labels[0] + labels[1], a.type.shape + b.type.shape, strict=True))
+    return prod(unknown if dim is None else dim for dim in extents.values())
 
 
 def _product_rule(node: Node, da: Node | None, db: Node | None) -> Node | None:
     a, b = node.inputs
     terms = [(da, b), (a, db)]
-    return total([call("contract", x, y, labels=_labels(node)) if x is not None and y is not None else None for x, y in terms])
+    return total([call("contract", x, y, labels=labels_of(node)) if x is not None and y is not None else None for x, y in terms])
 
 
 def _dim_from(node: Node, axis: int) -> list[tuple[Node, int]]:
-    a_labels, b_labels, result = _labels(node)
+    a_labels, b_labels, result = labels_of(node)
     return [
         (operand, labels.index(result[axis]))
         for operand, labels in zip(node.inputs, (a_labels, b_labels), strict=True)

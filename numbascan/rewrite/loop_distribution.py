@@ -19,7 +19,7 @@ from ..ops.algebra import dims_of
 from ..ops.card import Card
 from ..ops.lowering import Elementwise, Generate, View
 from .row_products import RowProduct
-from .step_dependence import Kind, fixed_outside
+from .step_dependence import Dependence, fixed_outside
 
 
 def recurrent(spec: LoopSpec) -> list[State | Carry]:
@@ -63,7 +63,7 @@ class Split:
     """A loop that may be split at products of which the second part reads the results alone."""
 
     spec: LoopSpec
-    kind: Mapping[Node, Kind]
+    dependence: Mapping[Node, Dependence]
     products: Sequence[RowProduct]
     late: set[Node] = field(init=False)
     crossing: list[Node] = field(init=False)  # values that the first part hands over besides what the products take
@@ -92,7 +92,7 @@ class Split:
 
     def _is_computed_again(self, node: Node) -> bool:
         """Does a value that both parts read cost less to compute than to store?"""
-        if self.kind[node] is Kind.MOVING:
+        if self.dependence[node] is Dependence.MOVING:
             return False
         cards = [one.op for one in toposort([node]) if one.inputs]
         return all(isinstance(card, Card) and isinstance(card.lower, Elementwise | View | Generate) for card in cards)

@@ -12,12 +12,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute
-from ..ir.loop_node import loop_spec, scan_node
-from ..ir.node import Node, outputs_of
+from ..ir.loop_node import loop_spec
+from ..ir.node import Node
 from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace
-from ..ir.respecialise import settled
 from .loop_distribution import reads_of, recurrent
-from .replace_loops import opened, with_loops
+from .replace_loops import loop_results, with_loops
 
 
 def merge_inouts(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -29,12 +28,10 @@ def _changed(loop: Node) -> Sequence[Node] | None:
     spec = loop_spec(loop)
     if spec.mit_mots or not _may_have_equals(spec):
         return None
-    less, places = merged_ports(opened(loop))
+    less, places = merged_ports(loop_spec(loop).opened())
     if len(less.inner_inputs()) + len(less.inner_outputs()) == len(spec.inner_inputs()) + len(spec.inner_outputs()):
         return None
-    node = scan_node(settled(less))
-    node.origin = node.origin or loop.origin
-    results = outputs_of(node)
+    results = loop_results(loop, less)
     return [results[place] for place in places]
 
 

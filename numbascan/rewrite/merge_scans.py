@@ -13,33 +13,29 @@ from dataclasses import replace
 from itertools import combinations
 
 from ..ir.graph import toposort
-from ..ir.loop_node import SCAN, loop_spec, scan_node
-from ..ir.node import Node, outputs_of
+from ..ir.loop_node import SCAN, loop_spec
+from ..ir.node import Node
 from ..ir.ports import LoopSpec, Trace
-from ..ir.respecialise import settled
 from .loop_distribution import recurrent
 from .merge_inouts import merged_ports, start_of
-from .replace_loops import opened, with_results
+from .replace_loops import Change, changed_repeatedly, loop_results
 
 FEW, MOST = 8, 32  # elements of a state that lives in locals; of all results of a step that still fit the registers, more or less
 
 
 def merge_scans(outputs: Sequence[Node]) -> tuple[Node, ...]:
     """`outputs` with such loops merged."""
-    plain = tuple(outputs)
-    while (found := _first_change(plain)) is not None:
-        plain = with_results(plain, found, {})
-    return plain
+    return changed_repeatedly(outputs, _first_change)
 
 
-def _first_change(outputs: Sequence[Node]) -> dict[Node, Sequence[Node]] | None:
+def _first_change(outputs: Sequence[Node]) -> Change | None:
     loops = [node for node in toposort(outputs) if node.op is SCAN]
     for a, b in combinations(loops, 2):
         specs = loop_spec(a), loop_spec(b)
         if _may_merge(*specs) and a not in toposort(b.inputs) and b not in toposort(a.inputs):
-            found = _merged(a, b)
-            if found is not None:
-                return found
+            replacements = _merged(a, b)
+            if replacements is not None:
+                return replacements, {}
     return None
 
 
@@ -65,7 +61,7 @@ def _are_small(a: LoopSpec, b: LoopSpec) -> bool:
 
 def _merged(a: Node, b: Node) -> dict[Node, Sequence[Node]] | None:
     """What stands for the results of two loops; None where that does not pay, or where one may end before the other."""
-    one, other = opened(a), opened(b)
+    one, other = loop_spec(a).opened(), loop_spec(b).opened()
     both = replace(
         one,
         seqs=one.seqs + other.seqs,
@@ -80,11 +76,9 @@ def _merged(a: Node, b: Node) -> dict[Node, Sequence[Node]] | None:
         return None
     if less.until is not None and less.traces[places[len(both.states) + len(both.traces) - 1] - len(less.states)].write is not less.until:
         return None
-    node = scan_node(settled(less))
-    node.origin = node.origin or a.origin
-    results = outputs_of(node)
-    found = [results[place] for place in places]
-    states, traces, carried = found[: len(both.states)], found[len(both.states) :], found[len(found) - len(both.carries) :]
+    merged = loop_results(a, less)
+    results = [merged[place] for place in places]
+    states, traces, carried = results[: len(both.states)], results[len(both.states) :], results[len(results) - len(both.carries) :]
     return {
         a: [*states[: len(one.states)], *traces[: len(one.traces)], *carried[: len(one.carries)]],
         b: [*states[len(one.states) :], *traces[len(one.traces) :][: len(other.traces)], *carried[len(one.carries) :]],

@@ -12,7 +12,7 @@ from ..ir.ports import LoopSpec, State
 from ..ops.algebra import cast, expand, indexed
 from ..ops.card import apply
 from ..ops.row_checks import AT_LEAST_ROWS, in_shape
-from .replace_loops import opened, with_loops
+from .replace_loops import with_loops
 from .step_dependence import rows_read
 
 
@@ -24,7 +24,7 @@ def one_step(outputs: Sequence[Node]) -> tuple[Node, ...]:
 def _changed(loop: Node) -> Sequence[Node] | None:
     if constant_value(loop_spec(loop).n_steps) != 1 or loop_spec(loop).mit_mots:
         return None
-    spec = opened(loop)
+    spec = loop_spec(loop).opened()
     given = {port.read: port.outer for port in spec.non_seqs}
     given |= {port.read: cast(port.shared, port.read.type.dtype) for port in spec.carries}
     for seq in spec.seqs:

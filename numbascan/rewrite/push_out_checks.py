@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..ir.loop_node import loop_spec, scan_node
-from ..ir.node import Node, outputs_of
+from ..ir.loop_node import loop_spec
+from ..ir.node import Node
 from ..ir.ports import LoopSpec, Trace
-from ..ir.respecialise import settled
 from ..ops.algebra import dims_of, is_check, node_of
 from ..ops.dims import told_outside
 from ..ops.runtime_attributes import SizedCard, filled, sized
-from .replace_loops import with_loops
+from .replace_loops import loop_results, with_loops
 
 
 def push_out_checks(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -34,9 +33,7 @@ def _changed(loop: Node) -> Sequence[Node] | None:
     peeled = [_peeled(spec, trace.write) for trace in spec.traces]
     if not any(checks for _, checks in peeled):
         return None
-    node = scan_node(settled(replace(spec, traces=tuple(Trace(write) for write, _ in peeled))))
-    node.origin = node.origin or loop.origin
-    results = list(outputs_of(node))
+    results = list(loop_results(loop, replace(spec, traces=tuple(Trace(write) for write, _ in peeled))))
     for k, (_, checks) in enumerate(peeled, len(spec.mit_mots) + len(spec.states)):
         for card, dims in checks:
             results[k] = sized(card, (results[k],), (dims_of(results[k])[0], *dims))

@@ -10,33 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 from ..ir.graph import toposort, users
-from ..ir.loop_node import SCAN, loop_spec, scan_node
+from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import Node, outputs_of
 from ..ir.ports import Carry, LoopSpec, State, Trace
-from ..ir.respecialise import settled
 from ..ops.algebra import broadcast_to, call, cast, dims_of, indexed, mul, total
 from ..ops.index_entries import FULL
 from ..ops.reshape import reshaped
 from .loop_distribution import reads_of, recurrent, row_writes
-from .replace_loops import opened, placed, with_results
-
-Change = tuple[dict[Node, Sequence[Node]], dict[Node, Node]]  # what stands for the results of a loop, and for nodes that read them
+from .replace_loops import Change, changed_repeatedly, loop_results, placed
+from .step_dependence import about_size
 
 SUMS = ("add", "accumulate")
 SMALL = 64  # elements up to which a sum stays in the loop: it lies in the cache, and the factors need not be stored
-ASSUMED = 32  # what a dimension that only the run knows is taken for
 MEMORY = 4  # the rows of the factors may take so many times the memory of the rows that there are
 
 
 def push_out_dot(outputs: Sequence[Node]) -> tuple[Node, ...]:
     """`outputs` with such sums behind the loops."""
-    plain = tuple(outputs)
-    while (found := _first_change(plain)) is not None:
-        plain = with_results(plain, *found)
-    return plain
+    return changed_repeatedly(outputs, _first_change)
 
 
 @dataclass(frozen=True)
@@ -65,7 +58,7 @@ def _first_change(outputs: Sequence[Node]) -> Change | None:
     for loop in toposort(outputs):
         if loop.op is not SCAN or not any(port.write.op.name in SUMS for port in recurrent(loop_spec(loop))):
             continue
-        spec, results = opened(loop), outputs_of(loop)
+        spec, results = loop_spec(loop).opened(), outputs_of(loop)
         own = [*results[: len(spec.states)], *results[len(results) - len(spec.carries) :]]
         for port, result in zip(recurrent(spec), own, strict=True):
             ends = [] if result in outputs else [one for one in readers.get(result, []) if one.op.name != "dim"]
@@ -122,7 +115,7 @@ def _outer(node: Node) -> Outer | None:
     found = _contracted(node) if node.op.name == "contract" else _multiplied(node) if node.op.name == "multiply" else None
     if found is None or node.type.kind not in "fc" or any(one.type.dtype != node.type.dtype for one in (found.left, found.right)):
         return None
-    return found if _size(node) > max(SMALL, _size(found.left) + _size(found.right)) else None
+    return found if about_size(node) > max(SMALL, about_size(found.left) + about_size(found.right)) else None
 
 
 def _contracted(node: Node) -> Outer | None:
@@ -152,14 +145,9 @@ _COLUMNS, _ROWS = ((FULL, "newaxis"),), (("newaxis",), ("newaxis", FULL))
 
 def _has_room(spec: LoopSpec, products: Sequence[Outer]) -> bool:
     """Is the memory for the rows of the factors in proportion to that of the rows that there are?"""
-    there = sum(map(_size, row_writes(spec))) + sum(_size(seq.reads[0]) for seq in spec.seqs)
+    there = sum(map(about_size, row_writes(spec))) + sum(about_size(seq.reads[0]) for seq in spec.seqs)
     new = {factor for product in products for factor in (product.left, product.right)} - set(row_writes(spec))
-    return sum(map(_size, new)) <= MEMORY * there
-
-
-def _size(node: Node) -> int:
-    """Elements of a value, about."""
-    return prod(ASSUMED if dim is None else dim for dim in node.type.shape)
+    return sum(map(about_size, new)) <= MEMORY * there
 
 
 # what replaces it ---------------------------------------------------------------------------------------------------
@@ -178,15 +166,13 @@ def _replaced(
         traces=(*spec.traces, *map(Trace, factors)),
         carries=tuple(one for one in left if isinstance(one, Carry)),
     )
-    node = scan_node(settled(new))
-    node.origin = node.origin or loop.origin
-    found = iter(outputs_of(node))
+    moved = iter(loop_results(loop, new))
 
     def results(ports: Sequence[State | Carry]) -> list[Node]:
-        return [next(found) if one is not port or others else loop for one in ports]
+        return [next(moved) if one is not port or others else loop for one in ports]
 
-    states, traces = results(spec.states), [next(found) for _ in spec.traces]
-    rows = {factor: next(found) for factor in factors}
+    states, traces = results(spec.states), [next(moved) for _ in spec.traces]
+    rows = {factor: next(moved) for factor in factors}
     carried = results(spec.carries)
     summed = [product.summed(rows) for product in products]
     if isinstance(port, Carry):
@@ -202,6 +188,6 @@ def _replaced(
 
 
 def _sum(terms: Sequence[Node]) -> Node:
-    found = total(terms)
-    assert found is not None
-    return found
+    value = total(terms)
+    assert value is not None
+    return value

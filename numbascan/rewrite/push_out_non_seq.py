@@ -13,16 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute, toposort, users
-from ..ir.loop_node import scan_node
-from ..ir.node import INPUT, ITEM, Node, constant_value, new_input, outputs_of
+from ..ir.loop_node import loop_spec
+from ..ir.node import INPUT, ITEM, Node, constant_value, new_input
 from ..ir.ports import LoopSpec, NonSeq
-from ..ir.respecialise import settled
 from ..ops.algebra import call, cast, counted, dims_of, expand, where
 from ..ops.card import Card, apply
 from ..ops.gradient_identities import DISCONNECTED
 from ..ops.lowering import Contract, Elementwise, Fold, Library, Passes, View
-from .replace_loops import opened, placed, with_loops
-from .step_dependence import Kind, kinds
+from .replace_loops import loop_results, placed, with_loops
+from .step_dependence import Dependence, dependences
 
 CHEAP = frozenset(
     (
@@ -44,7 +43,7 @@ def push_out_non_seq(outputs: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _changed(loop: Node) -> Sequence[Node] | None:
-    spec = opened(loop)
+    spec = loop_spec(loop).opened()
     found = _leaving(spec)
     if not found:
         return None
@@ -53,9 +52,7 @@ def _changed(loop: Node) -> Sequence[Node] | None:
     ports = tuple(NonSeq(value, reads[node]) for node, value in zip(found, outer, strict=True))
     new = replace(spec, non_seqs=(*spec.non_seqs, *ports))
     writes = tuple(map(_with_line, spec.inner_outputs(), substitute(spec.inner_outputs(), reads)))
-    node = scan_node(settled(new.with_inner(new.inner_inputs(), writes)))
-    node.origin = node.origin or loop.origin
-    return outputs_of(node)
+    return loop_results(loop, new.with_inner(new.inner_inputs(), writes))
 
 
 def _with_line(write: Node, inner: Node) -> Node:
@@ -70,12 +67,11 @@ def _with_line(write: Node, inner: Node) -> Node:
 
 def _leaving(spec: LoopSpec) -> list[Node]:
     """The values that leave the step: what other values read of the work that is the same at every step."""
-    kind = kinds(spec)
+    dependence = dependences(spec)
     readers = users(spec.inner_outputs())
     written = set(spec.inner_outputs())
-    ends = [
-        node for node in readers if kind[node] is Kind.FIXED and (node in written or any(kind[one] > Kind.FIXED for one in readers[node]))
-    ]
+    fixed = [node for node in readers if dependence[node] is Dependence.FIXED]
+    ends = [node for node in fixed if node in written or any(dependence[one] > Dependence.FIXED for one in readers[node])]
     found: dict[Node, None] = {}
     seen: set[Node] = set()
     while ends:

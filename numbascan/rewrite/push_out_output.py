@@ -11,62 +11,57 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import prod
 
 from ..ir.graph import toposort, users
-from ..ir.loop_node import scan_node
+from ..ir.loop_node import loop_spec, scan_node
 from ..ir.node import Node, outputs_of
 from ..ir.ports import LoopSpec, Trace
 from ..ir.respecialise import settled
 from ..ops.algebra import indexed
+from ..ops.contract import multiplications
 from ..ops.index_entries import FULL
 from .loop_distribution import Split, behind, row_writes
-from .replace_loops import opened, reads_few_rows, with_results
+from .replace_loops import Change, changed_repeatedly, reads_few_rows
 from .row_products import RowProduct
-from .step_dependence import Kind, extents, fixed_outside, has_op, kinds, may_raise, multiplications
-
-Change = tuple[Sequence[Node], dict[Node, Node]]  # what stands for each result of a loop, and for some nodes that read them
+from .step_dependence import ASSUMED, Dependence, about_size, dependences, fixed_outside, has_op, may_raise
 
 SMALL = 64  # multiplications up to which a product is a few instructions of the step
 FEW_ROWS = 4  # as in push_out_seq
-ASSUMED = 32  # what a dimension that only the run knows is taken for
 CHEAP = 8  # multiplications that cost as much as to store and load a number
 MEMORY = 4  # the rows that are stored besides may be so many times those that there are
 
 
 def push_out_output(outputs: Sequence[Node]) -> tuple[Node, ...]:
     """`outputs` with such products behind the loops."""
-    plain = tuple(outputs)
-    while (found := _first_change(plain)) is not None:
-        plain = with_results(plain, *found)
-    return plain
+    return changed_repeatedly(outputs, _first_change)
 
 
-def _first_change(outputs: Sequence[Node]) -> tuple[dict[Node, Sequence[Node]], dict[Node, Node]] | None:
+def _first_change(outputs: Sequence[Node]) -> Change | None:
     """What replaces the results of a loop, and some of their readers; None where nothing is left to do."""
     readers = users(outputs)
     for loop in toposort(outputs):
         if not has_op(loop, "contract"):
             continue
-        spec = opened(loop)
+        spec = loop_spec(loop).opened()
         if spec.are_lanes:
             continue
-        kind = kinds(spec)
-        products = [product for node in kind if (product := _product(node, kind, spec.until is not None)) is not None]
+        dependence = dependences(spec)
+        products = [product for node in dependence if (product := _product(node, dependence, spec.until is not None)) is not None]
         if products:
             asked = [_asked(result, readers, outputs) for result in outputs_of(loop)]
-            found = _few_rows(spec, products, asked) or _split(spec, kind, products, asked)
-            if found is not None:
-                return {loop: found[0]}, found[1]
+            replacements = _few_rows(loop, spec, products, asked) or _split(loop, spec, dependence, products, asked)
+            if replacements is not None:
+                return replacements
     return None
 
 
-def _product(node: Node, kind: Mapping[Node, Kind], ends_early: bool) -> RowProduct | None:
+def _product(node: Node, dependence: Mapping[Node, Dependence], ends_early: bool) -> RowProduct | None:
     if node.op.name != "contract" or multiplications(node) <= SMALL:
         return None
     for place, fixed in ((0, 1), (1, 0)):
-        changes = kind[node.inputs[place]] is Kind.MOVING or (ends_early and kind[node.inputs[place]] is Kind.ROWS)  # see push_out_seq
-        if changes and kind[node.inputs[fixed]] is Kind.FIXED and not may_raise(node.inputs[fixed]):
+        changing, matrix = dependence[node.inputs[place]], dependence[node.inputs[fixed]]
+        changes = changing is Dependence.MOVING or (ends_early and changing is Dependence.ROWS)  # see push_out_seq
+        if changes and matrix is Dependence.FIXED and not may_raise(node.inputs[fixed]):
             product = RowProduct(node, place)
             return product if product.is_matrix_product and product.n_rows <= FEW_ROWS else None
     return None
@@ -78,7 +73,7 @@ def _asked(result: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequen
     return None if result in outputs or not all(map(reads_few_rows, found)) else found
 
 
-def _few_rows(spec: LoopSpec, products: Iterable[RowProduct], asked: Sequence[list[Node] | None]) -> Change | None:
+def _few_rows(loop: Node, spec: LoopSpec, products: Iterable[RowProduct], asked: Sequence[list[Node] | None]) -> Change | None:
     """A trace of products of which few rows are read: the loop gives these rows of the factor."""
     inner = users(spec.inner_outputs())
     for k, trace in enumerate(spec.traces, len(spec.states)):
@@ -89,7 +84,7 @@ def _few_rows(spec: LoopSpec, products: Iterable[RowProduct], asked: Sequence[li
         traces = tuple(Trace(product.changing) if one is trace else one for one in spec.traces)
         results = outputs_of(scan_node(settled(replace(spec, traces=traces))))
         fixed = fixed_outside(spec, product.fixed)
-        return results, {reader: _of_few(product, results[k], fixed, reader) for reader in wanted}
+        return {loop: results}, {reader: _of_few(product, results[k], fixed, reader) for reader in wanted}
     return None
 
 
@@ -105,7 +100,9 @@ def _of_few(product: RowProduct, rows: Node, fixed: Node, reader: Node) -> Node:
     return indexed(row, tuple(rest)) if rest else row
 
 
-def _split(spec: LoopSpec, kind: Mapping[Node, Kind], products: Sequence[RowProduct], asked: Sequence[list[Node] | None]) -> Change | None:
+def _split(
+    loop: Node, spec: LoopSpec, dependence: Mapping[Node, Dependence], products: Sequence[RowProduct], asked: Sequence[list[Node] | None]
+) -> Change | None:
     """The loop in two parts, with all products between them, or one."""
     waits = {product: behind(spec, [product.changing]) for product in products}
     until = set() if spec.until is None else behind(spec, [spec.until])
@@ -115,8 +112,8 @@ def _split(spec: LoopSpec, kind: Mapping[Node, Kind], products: Sequence[RowProd
         if all(one.node not in waits[other] and other.node not in waits[one] for other in together):
             together.append(one)
     for group in (together, *([one] for one in together)):
-        if group and _pays(found := Split(spec, kind, group), asked):
-            return found.results(), {}
+        if group and _pays(split := Split(spec, dependence, group), asked):
+            return {loop: split.results()}, {}
     return None
 
 
@@ -127,11 +124,6 @@ def _pays(split: Split, asked: Sequence[list[Node] | None]) -> bool:
     products = [product.node for product in split.products]
     new = {value for value in (*split.crossing, *(product.changing for product in split.products)) if value not in kept}
     new |= {product for product in products if product not in kept}
-    there = sum(map(_size, kept)) + sum(_size(seq.reads[0]) for seq in spec.seqs)
-    saved = sum(prod(ASSUMED if dim is None else dim for dim in extents(product)) for product in products)
-    return sum(map(_size, new)) <= MEMORY * there and CHEAP * sum(map(_size, new | set(split.crossing))) <= saved
-
-
-def _size(node: Node) -> int:
-    """Elements of a value, about."""
-    return prod(ASSUMED if dim is None else dim for dim in node.type.shape)
+    there = sum(map(about_size, kept)) + sum(about_size(seq.reads[0]) for seq in spec.seqs)
+    saved = sum(multiplications(product, ASSUMED) for product in products)
+    return sum(map(about_size, new)) <= MEMORY * there and CHEAP * sum(map(about_size, new | set(split.crossing))) <= saved

@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute, toposort
-from ..ir.loop_node import scan_node
+from ..ir.loop_node import loop_spec, scan_node
 from ..ir.node import Node, new_input, outputs_of
 from ..ir.ports import LoopSpec, Seq, row_of
 from ..ir.respecialise import settled
-from .replace_loops import opened, with_loops
+from ..ops.contract import multiplications
+from .replace_loops import with_loops
 from .row_products import RowProduct
-from .step_dependence import Kind, fixed_outside, has_op, kinds, may_raise, multiplications, rows_outside, rows_read
+from .step_dependence import Dependence, dependences, fixed_outside, has_op, may_raise, rows_outside, rows_read
 
 SMALL = 64  # multiplications up to which a product is a few instructions of the step
 FEW_ROWS = 4  # rows of a matrix up to which its product costs by the row hardly less than that of a vector
@@ -34,7 +35,7 @@ def push_out_seq(outputs: Sequence[Node]) -> tuple[Node, ...]:
 def _changed(loop: Node) -> Sequence[Node] | None:
     if not has_op(loop, "contract"):
         return None
-    spec, found = opened(loop), None
+    spec, found = loop_spec(loop).opened(), None
     while products := _products(spec):  # one layer after another
         found = spec = _without(spec, products)
     if found is None:
@@ -48,17 +49,18 @@ def _products(spec: LoopSpec) -> list[RowProduct]:
     """The products that may leave now: those that read no other one."""
     if spec.until is not None or not spec.seqs or spec.are_lanes:
         return []
-    kind = kinds(spec)
-    found = [product for node in kind if node.inputs and (product := _product(node, kind)) is not None]
+    dependence = dependences(spec)
+    found = [product for node in dependence if node.inputs and (product := _product(node, dependence)) is not None]
     nodes = {product.node for product in found}
     return [product for product in found if nodes.isdisjoint(toposort([product.changing]))]
 
 
-def _product(node: Node, kind: dict[Node, Kind]) -> RowProduct | None:
+def _product(node: Node, dependence: dict[Node, Dependence]) -> RowProduct | None:
     if node.op.name != "contract":
         return None
     for place, fixed in ((0, 1), (1, 0)):
-        if kind[node.inputs[place]] is Kind.ROWS and kind[node.inputs[fixed]] is Kind.FIXED and not may_raise(node.inputs[fixed]):
+        changing, matrix = dependence[node.inputs[place]], dependence[node.inputs[fixed]]
+        if changing is Dependence.ROWS and matrix is Dependence.FIXED and not may_raise(node.inputs[fixed]):
             product = RowProduct(node, place)
             return product if product.is_matrix_product and _pays(product) else None
     return None

@@ -12,27 +12,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute, toposort, users
-from ..ir.loop_node import SCAN, loop_spec, scan_node
+from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import ARG, CONSTANT, INPUT, Node, new_input, outputs_of
 from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace, row_of
-from ..ir.respecialise import settled
 from ..ops.algebra import cast, counted, dims_of, rows, unchecked
 from ..ops.card import FOLD_LIMIT, apply
 from ..ops.history import HISTORY
 from .loop_distribution import behind, reads_of
-from .replace_loops import opened, reads_few_rows, with_results
+from .replace_loops import Change, changed_repeatedly, loop_results, reads_few_rows
 from .step_dependence import is_long_enough, n_rows, rows_read
 
 
 def remove_unused(outputs: Sequence[Node]) -> tuple[Node, ...]:
     """`outputs` with loops of which every port is needed."""
-    plain = tuple(outputs)
-    while (found := _first_change(plain)) is not None:
-        plain = with_results(plain, found, {})
-    return plain
+    return changed_repeatedly(outputs, _first_change)
 
 
-def _first_change(outputs: tuple[Node, ...]) -> dict[Node, Sequence[Node]] | None:
+def _first_change(outputs: Sequence[Node]) -> Change | None:
     """What stands for the results of a loop that has ports too many. The last loops first: what they do not read, others need not make."""
     readers = users(outputs)
     for loop in reversed(toposort(outputs)):
@@ -41,33 +37,26 @@ def _first_change(outputs: tuple[Node, ...]) -> dict[Node, Sequence[Node]] | Non
         results = outputs_of(loop)
         is_read = [one in readers for one in results]
         may_move = [one in readers and not any(map(reads_few_rows, readers[one])) for one in results]
-        found = (
+        replacements = (
             _without_constants(loop)
             or _without_unchanging(loop)
             or _without_measured(loop)
             or _without_repeats(loop, may_move)
             or _without_unread(loop, is_read)
         )
-        if found is not None:
-            return {loop: found}
+        if replacements is not None:
+            return {loop: replacements}, {}
     return None
-
-
-def _results(loop: Node, spec: LoopSpec) -> tuple[Node, ...]:
-    """The results of a loop that stands for `loop`."""
-    node = scan_node(settled(spec))
-    node.origin = node.origin or loop.origin
-    return outputs_of(node)
 
 
 def _without_constants(loop: Node) -> Sequence[Node] | None:
     """Small constants in the step, not among its non-sequences."""
     if not any(_is_small_constant(port.outer) for port in loop_spec(loop).non_seqs):
         return None
-    spec = opened(loop)
+    spec = loop_spec(loop).opened()
     constants = {port.read: port.outer for port in spec.non_seqs if _is_small_constant(port.outer)}
     less = replace(spec, non_seqs=tuple(port for port in spec.non_seqs if port.read not in constants))
-    return _results(loop, less.with_inner(less.inner_inputs(), substitute(spec.inner_outputs(), constants)))
+    return loop_results(loop, less.with_inner(less.inner_inputs(), substitute(spec.inner_outputs(), constants)))
 
 
 def _is_small_constant(node: Node) -> bool:
@@ -78,7 +67,7 @@ def _without_unchanging(loop: Node) -> Sequence[Node] | None:
     """Non-sequences in the place of carries that every step leaves as they are."""
     if not any(map(_is_unchanging, loop_spec(loop).carries)):
         return None
-    spec = opened(loop)
+    spec = loop_spec(loop).opened()
     outer = {port.read: value for port in spec.carries if _is_unchanging(port) and (value := _written_once(spec, port)) is not None}
     if not outer:
         return None
@@ -86,9 +75,9 @@ def _without_unchanging(loop: Node) -> Sequence[Node] | None:
     left = tuple(port for port in spec.carries if port.read not in outer)
     less = replace(spec, carries=left, non_seqs=(*spec.non_seqs, *ports.values()))
     step = substitute(less.inner_outputs(), {read: port.read for read, port in ports.items()})
-    found = iter(_results(loop, less.with_inner(less.inner_inputs(), step)) if step else ())
-    rows = [next(found) for _ in (*spec.states, *spec.traces)]
-    return [*rows, *(outer[port.read] if port.read in outer else next(found) for port in spec.carries)]
+    results = iter(loop_results(loop, less.with_inner(less.inner_inputs(), step)) if step else ())
+    rows = [next(results) for _ in (*spec.states, *spec.traces)]
+    return [*rows, *(outer[port.read] if port.read in outer else next(results) for port in spec.carries)]
 
 
 def _is_unchanging(port: Carry) -> bool:
@@ -98,44 +87,40 @@ def _is_unchanging(port: Carry) -> bool:
 
 def _written_once(spec: LoopSpec, port: Carry) -> Node | None:
     """What the first step writes, from values around the loop; None where its dimensions are asked of something that changes."""
-    given = {one.read: one.outer for one in spec.non_seqs} | {port.read: cast(port.shared, port.read.type.dtype)}
+    outer = {one.read: one.outer for one in spec.non_seqs} | {port.read: cast(port.shared, port.read.type.dtype)}
     sequences = {read: seq.outer for seq in spec.seqs for read in seq.reads}
     for node in toposort([port.write]):
         if node.op.name == "dim" and node.inputs[0] in sequences:
-            axis = node.attr("axis")
-            assert isinstance(axis, int)
-            given[node] = dims_of(sequences[node.inputs[0]])[1 + axis]
-    (found,) = substitute([port.write], given)
-    return found if set(spec.inner_inputs()).isdisjoint(toposort([found])) else None
+            outer[node] = dims_of(sequences[node.inputs[0]])[1 + node.number("axis")]
+    (first,) = substitute([port.write], outer)
+    return first if set(spec.inner_inputs()).isdisjoint(toposort([first])) else None
 
 
 def _without_measured(loop: Node) -> Sequence[Node] | None:
     """Dimensions of rows, asked of the sequence where the step asks nothing else of it."""
     if not _measured(loop_spec(loop)):
         return None
-    spec = opened(loop)
+    spec = loop_spec(loop).opened()
     dims: dict[Node, Node] = {}
     ports = []
     for node, seq in _measured(spec).items():
-        axis = node.attr("axis")
-        assert isinstance(axis, int)
-        outer = dims_of(seq.outer)[1 + axis]
+        outer = dims_of(seq.outer)[1 + node.number("axis")]
         dims[node] = new_input(outer.type, node.name)
         ports.append(NonSeq(outer, dims[node]))
     more = replace(spec, non_seqs=(*spec.non_seqs, *ports))
-    return _results(loop, more.with_inner(more.inner_inputs(), substitute(spec.inner_outputs(), dims)))
+    return loop_results(loop, more.with_inner(more.inner_inputs(), substitute(spec.inner_outputs(), dims)))
 
 
 def _measured(spec: LoopSpec) -> dict[Node, Seq]:
     """Dimensions that the step asks of rows, where that is all that it does with them."""
     readers = users(spec.inner_outputs())
-    found: dict[Node, Seq] = {}
+    dims: dict[Node, Seq] = {}
     for seq in spec.seqs:
         for read in seq.reads:
             asked = readers.get(read, [])
             if read not in spec.inner_outputs() and all(node.op.name == "dim" for node in asked):
-                found |= dict.fromkeys(asked, seq)
-    return found
+                dims |= dict.fromkeys(asked, seq)
+    return dims
 
 
 def _without_repeats(loop: Node, may_move: Sequence[bool]) -> Sequence[Node] | None:
@@ -146,12 +131,10 @@ def _without_repeats(loop: Node, may_move: Sequence[bool]) -> Sequence[Node] | N
     if not repeats:
         return None
     left = replace(spec, traces=tuple(trace for k, trace in enumerate(spec.traces, first) if k not in repeats))
-    found = _results(loop, left) if left.inner_outputs() else ()
-    given = iter(found[first:])
-    others = [next(given) if k not in repeats else None for k in range(first, first + len(spec.traces))]
-    states = found[:first]
-    results = [one if one is not None else _repeated(spec, repeats[k], states) for k, one in enumerate(others, first)]
-    return [*states, *results, *given]
+    results = loop_results(loop, left) if left.inner_outputs() else ()
+    states, others = results[:first], iter(results[first:])
+    traces = [_repeated(spec, repeats[k], states) if k in repeats else next(others) for k in range(first, first + len(spec.traces))]
+    return [*states, *traces, *others]
 
 
 def _is_repeat(spec: LoopSpec, trace: Trace) -> bool:
@@ -179,16 +162,16 @@ def _without_unread(loop: Node, is_read: Sequence[bool]) -> Sequence[Node] | Non
     spec = loop_spec(loop)
     needed = _needed(spec, is_read)
     ports: list[State | Trace | Carry] = [*spec.states, *spec.traces, *spec.carries]
-    kept = [
-        one or (not isinstance(port, Trace) and not needed.isdisjoint(reads_of(port))) for one, port in zip(is_read, ports, strict=True)
+    stays = [
+        one or (not isinstance(port, Trace) and not needed.isdisjoint(reads_of(port))) or _must_count(port)
+        for one, port in zip(is_read, ports, strict=True)
     ]
-    kept = [one or (isinstance(port, State) and not _is_countable(port)) for one, port in zip(kept, ports, strict=True)]
     seqs = [seq for seq in spec.seqs if not needed.isdisjoint(seq.reads) or not is_long_enough(spec, seq)]
     non_seqs = tuple(port for port in spec.non_seqs if port.read in needed)
     lengths = [seq if not needed.isdisjoint(seq.reads) else _length_alone(seq) for seq in seqs]
-    if all(kept) and len(non_seqs) == len(spec.non_seqs) and [seq.outer for seq in lengths] == [seq.outer for seq in spec.seqs]:
+    if all(stays) and len(non_seqs) == len(spec.non_seqs) and [seq.outer for seq in lengths] == [seq.outer for seq in spec.seqs]:
         return None
-    left = {id(port) for port, one in zip(ports, kept, strict=True) if one}
+    left = {id(port) for port, one in zip(ports, stays, strict=True) if one}
     less = replace(
         spec,
         seqs=tuple(lengths),
@@ -197,21 +180,23 @@ def _without_unread(loop: Node, is_read: Sequence[bool]) -> Sequence[Node] | Non
         carries=tuple(carry for carry in spec.carries if id(carry) in left),
         non_seqs=non_seqs,
     )
-    found = iter(_results(loop, less))
-    return [next(found) if one else loop for one in kept]
+    results = iter(loop_results(loop, less))
+    return [next(results) if one else loop for one in stays]
 
 
 def _needed(spec: LoopSpec, is_read: Sequence[bool]) -> set[Node]:
     """The values of the step that are needed for results that somebody reads."""
     ports: list[State | Trace | Carry] = [*spec.states, *spec.traces, *spec.carries]
-    wanted = [port.write for port, one in zip(ports, is_read, strict=True) if one or (isinstance(port, State) and not _is_countable(port))]
-    return behind(spec, [*wanted, *(() if spec.until is None else (spec.until,))])
+    writes = [port.write for port, one in zip(ports, is_read, strict=True) if one or _must_count(port)]
+    return behind(spec, [*writes, *(() if spec.until is None else (spec.until,))])
 
 
-def _is_countable(state: State) -> bool:
-    """Is it known that the initial rows are enough? Else the loop must be there to say that they are not."""
-    n_rows = state.initial.type.shape[0] if state.has_axis else state.depth
-    return n_rows is not None and n_rows >= state.depth
+def _must_count(port: State | Trace | Carry) -> bool:
+    """Is it a state whose initial rows may be too few? Then the loop must be there to say so."""
+    if not isinstance(port, State) or not port.has_axis:
+        return False
+    count = port.initial.type.shape[0]
+    return count is None or count < port.depth
 
 
 def _length_alone(seq: Seq) -> Seq:

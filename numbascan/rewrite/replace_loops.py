@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from ..ir.graph import substitute, toposort
-from ..ir.loop_node import SCAN, loop_spec
-from ..ir.node import ITEM, Node, new_input
+from ..ir.graph import toposort
+from ..ir.loop_node import SCAN, scan_node
+from ..ir.node import ITEM, Node, outputs_of
 from ..ir.ports import LoopSpec
+from ..ir.respecialise import settled
 from ..ops.card import PLACE
 
-
-def opened(loop: Node) -> LoopSpec:
-    """The ports of a loop around a step on inputs of its own: its nodes are no other graph's, so that both sides can be told apart."""
-    spec = loop_spec(loop)
-    fresh = tuple(new_input(node.type, node.name) for node in spec.inner_inputs())
-    return spec.with_inner(fresh, substitute(spec.inner_outputs(), dict(zip(spec.inner_inputs(), fresh, strict=True))))
+Change = tuple[dict[Node, Sequence[Node]], dict[Node, Node]]  # what stands for the results of a loop, and for nodes that read them
 
 
 @contextmanager
@@ -27,6 +23,13 @@ def placed(node: Node) -> Iterator[None]:
         yield
     finally:
         PLACE.origin = outer
+
+
+def loop_results(loop: Node, spec: LoopSpec) -> tuple[Node, ...]:
+    """The results of a loop of such ports, which stands for `loop`."""
+    node = scan_node(settled(spec))
+    node.origin = node.origin or loop.origin
+    return outputs_of(node)
 
 
 def with_loops(outputs: Sequence[Node], change: Callable[[Node], Sequence[Node] | None]) -> tuple[Node, ...]:
@@ -41,11 +44,11 @@ def with_loops(outputs: Sequence[Node], change: Callable[[Node], Sequence[Node] 
         built = node if inputs == node.inputs else node.op.rebuild(node, inputs)
         built.name, built.origin = built.name or node.name, built.origin or node.origin
         done[node] = built
-        found = change(built) if built.op is SCAN else None
-        if found is not None:
-            results[node] = found
+        replacements = change(built) if built.op is SCAN else None
+        if replacements is not None:
+            results[node] = replacements
             if len(node.types) == 1:
-                done[node] = found[0]
+                done[node] = replacements[0]
     return tuple(done[output] for output in outputs)
 
 
@@ -67,6 +70,14 @@ def with_results(outputs: Sequence[Node], results: Mapping[Node, Sequence[Node]]
     return tuple(done[output] for output in outputs)
 
 
+def changed_repeatedly(outputs: Sequence[Node], change: Callable[[tuple[Node, ...]], Change | None]) -> tuple[Node, ...]:
+    """`outputs` after one change after another, until there is none left."""
+    plain = tuple(outputs)
+    while (replacements := change(plain)) is not None:
+        plain = with_results(plain, *replacements)
+    return plain
+
+
 def reads_few_rows(reader: Node) -> bool:
     """Does a node that reads rows ask for the last ones, or every k-th one: `x[-1, …]`, `x[-k:, …]`, `x[s::k, …]`?"""
     spec = reader.attr("spec") if reader.op.name == "index" and len(reader.inputs) == 1 else None
@@ -80,8 +91,6 @@ def reads_few_rows(reader: Node) -> bool:
 
 def _result(results: Sequence[Node], item: Node) -> Node:
     """What stands for one of several results, under its name."""
-    index = item.attr("index")
-    assert isinstance(index, int)
-    found = results[index]
-    found.name = found.name or item.name
-    return found
+    replacement = results[item.number("index")]
+    replacement.name = replacement.name or item.name
+    return replacement

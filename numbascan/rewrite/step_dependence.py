@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
-from math import inf, prod
+from math import prod
 
 from ..ir.graph import substitute, toposort
 from ..ir.loop_node import SCAN, loop_spec, scan_node
@@ -19,10 +19,11 @@ from ..ops.lowering import Library
 from ..ops.row_checks import STEP_ROWS
 from ..ops.runtime_attributes import filled, sized
 
+ASSUMED = 32  # what a dimension that only the run knows is taken for
 BACKWARDS = ((None, None, -1),)  # the index that reads rows from the last to the first
 
 
-class Kind(IntEnum):
+class Dependence(IntEnum):
     """What a value of a step depends on, at most."""
 
     FIXED = 0  # non-sequences: it is the same at every step
@@ -35,15 +36,15 @@ def has_op(node: Node, name: str) -> bool:
     return node.op is SCAN and any(one.op.name == name for one in toposort(loop_spec(node).inner_outputs()))
 
 
-def kinds(spec: LoopSpec) -> dict[Node, Kind]:
-    """The kind of each value of the step, its inputs included."""
-    found = dict.fromkeys(spec.inner_inputs(), Kind.MOVING)
-    found |= {port.read: Kind.FIXED for port in spec.non_seqs}
-    found |= {read: Kind.ROWS for port in spec.seqs for read in port.reads}
-    for node in toposort(spec.inner_outputs(), stop=list(found)):
-        if node not in found:
-            found[node] = max((found[parent] for parent in node.inputs), default=Kind.FIXED)
-    return found
+def dependences(spec: LoopSpec) -> dict[Node, Dependence]:
+    """For each value of the step, its inputs included, what it depends on."""
+    result = dict.fromkeys(spec.inner_inputs(), Dependence.MOVING)
+    result |= {port.read: Dependence.FIXED for port in spec.non_seqs}
+    result |= {read: Dependence.ROWS for port in spec.seqs for read in port.reads}
+    for node in toposort(spec.inner_outputs(), stop=list(result)):
+        if node not in result:
+            result[node] = max((result[parent] for parent in node.inputs), default=Dependence.FIXED)
+    return result
 
 
 def fixed_outside(spec: LoopSpec, node: Node) -> Node:
@@ -52,7 +53,7 @@ def fixed_outside(spec: LoopSpec, node: Node) -> Node:
 
 
 def rows_outside(spec: LoopSpec, node: Node) -> Node:
-    """A value of kind ROWS at all steps, as a value of the graph around the loop. The loop must not end early."""
+    """A value that depends on ROWS alone, at all steps, as a value of the graph around the loop. The loop must not end early."""
     for seq in spec.seqs:
         for tap, read in zip(seq.taps, seq.reads, strict=True):
             if read is node:
@@ -99,9 +100,7 @@ def n_rows(x: Node) -> Node:
         x = x.inputs[0]
     if x.op is not HISTORY:
         return dims_of(x)[0]
-    depth = x.attr("depth")
-    assert isinstance(depth, int)
-    return add(dims_of(x.inputs[1])[0], constant(depth, "int64"))
+    return add(dims_of(x.inputs[1])[0], constant(x.number("depth"), "int64"))
 
 
 def _loop_counted(count: Node) -> Node | None:
@@ -138,16 +137,9 @@ def _of_taps(spec: LoopSpec, seq: Seq, reads: Sequence[Node]) -> Seq:
     return Seq(rows_read(spec, seq, min(taps), max(taps)), tuple(tap - min(taps) for tap in taps), tuple(reads))
 
 
-def extents(node: Node) -> Collection[int | None]:
-    """The lengths of the labels of a contraction."""
-    (a, b), labels = node.inputs, node.attr("labels")
-    assert isinstance(labels, tuple)
-    return dict(zip(labels[0] + labels[1], a.type.shape + b.type.shape, strict=True)).values()
-
-
-def multiplications(node: Node) -> float:
-    """How many a contraction takes; infinitely many where a dimension is open."""
-    return prod(inf if dim is None else dim for dim in extents(node))
+def about_size(node: Node) -> int:
+    """Elements of a value, about."""
+    return prod(ASSUMED if dim is None else dim for dim in node.type.shape)
 
 
 def may_raise(node: Node) -> bool:

@@ -65,8 +65,7 @@ def _has_lanes(loop: Node) -> bool:
 
 
 def _index(item: Node) -> int:
-    index = item.attr("index")
-    assert isinstance(index, int)
+    index = item.number("index")
     return index
 
 

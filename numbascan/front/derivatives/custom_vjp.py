@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from ...ops.card import at_line, user_line
 from ...ops.control import custom_vjp_node
 from ...ops.of_shape import of_shape
 from ..draw_scopes import no_draws
-from ..tracing import close_over, describe, trace
+from ..tracing import close_over, describe, name_in_module, parameter_names, trace
 from ..tree import LEAF, NONE, Structure, alike, flatten, n_leaves, paths, unflatten
 from ..tree import describe as describe_structure
 from ..variable import Variable, as_variable
@@ -114,17 +113,11 @@ class CustomVjp:
     def names(self, structure: Structure) -> list[str]:
         """A name for each leaf of the arguments."""
         assert not isinstance(structure, str)
-        parameters = list(inspect.signature(self.__wrapped__).parameters) if not isinstance(self.__wrapped__, np.ufunc) else []
-        roots = [*parameters, *(f"arg{k}" for k in range(len(parameters), len(structure[2])))]
-        return [path for root, child in zip(roots, structure[2], strict=False) for path in paths(child, root)]
+        roots = parameter_names(self.__wrapped__, len(structure[2]))
+        return [path for root, child in zip(roots, structure[2], strict=True) for path in paths(child, root)]
 
     def __reduce__(self) -> Any:
-        found: Any = sys.modules.get(self.__module__)
-        name = str(getattr(self, "__qualname__", ""))
-        for part in name.split("."):
-            found = getattr(found, part, None)
-        # a decorated function is found by its name; the function behind it is not
-        return name if found is self else (CustomVjp, (self.__wrapped__, self.fwd, self.bwd))
+        return name_in_module(self) or (CustomVjp, (self.__wrapped__, self.fwd, self.bwd))
 
 
 def _is_symbolic(leaf: Any) -> bool:

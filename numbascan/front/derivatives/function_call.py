@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from ...ir.graph import free_inputs, substitute
 from ...ir.node import Node, new_input
 from ...ops.algebra import is_float
 from ..draw_scopes import put_outside
+from ..tracing import parameter_names
 from ..tree import Structure, describe, flatten, paths, unflatten
 from ..variable import Variable, as_variable
 from .of_variables import check_cost, check_wrt
@@ -58,7 +58,7 @@ def called(
         if not -len(args) <= place < len(args):
             was = "1 positional argument was" if len(args) == 1 else f"{len(args)} positional arguments were"
             raise ArgumentNumberError(f"{name}: argument number {place} is asked for, but {was} given")
-    labels = _parameters(f, len(args))
+    labels = parameter_names(f, len(args))
     given, back = list(args), {}
     arguments: dict[int, tuple[Structure, list[Node | None]]] = {}
     for place in dict.fromkeys(place % len(args) for place in places):
@@ -80,14 +80,6 @@ def called(
     returned = flatten(f(*given, **kwargs), found)
     put_outside(back)
     return Call([arguments[place % len(args)] for place in places], back, returned, [as_variable(leaf).node for leaf in found])
-
-
-def _parameters(f: Callable[..., Any], count: int) -> list[str]:
-    try:
-        names = list(inspect.signature(f).parameters)
-    except (TypeError, ValueError):  # a builtin
-        names = []
-    return [*names[:count], *(f"arg{k}" for k in range(len(names), count))]
 
 
 def cost_of(call: Call, what: str) -> Node:

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from ...errors import DisconnectedInputError, NullGradientError
-from ...grad.closed_loops import mapped
+from ...grad.closed_loops import map_rows
 from ...grad.forward import tangents
 from ...grad.reverse import cotangents
 from ...ir.graph import substitute, toposort
@@ -243,7 +243,7 @@ def jacobian_nodes(
         return [add(real, mul(imaginary, 1j)) for real, imaginary in zip(*parts, strict=True)]
     seed = new_input(output.type.strong())
     found = gradients([output], [seed], wrt, what, constants, disconnected_inputs, links)
-    rows = mapped(found, seed, _basis(output))
+    rows = map_rows(found, seed, _basis(output))
     return [reshaped(row, (*dims_of(output), *dims_of(node))) for row, node in zip(rows, wrt, strict=True)]
 
 
@@ -257,7 +257,7 @@ def second_nodes(firsts: Sequence[Node], wrt: Node, what: str, constants: Sequen
     except NullGradientError:  # what ns.custom_vjp made goes backwards only
         return [jacobian_nodes(first, [wrt], what, constants, "ignore")[0] for first in firsts]
     plain = [zeros_like(first) if value is None else value for first, value in zip(firsts, found, strict=True)]
-    columns = mapped([linked(value, [wrt]) for value in plain], seed, _basis(wrt))
+    columns = map_rows([linked(value, [wrt]) for value in plain], seed, _basis(wrt))
     result = []
     for first, column in zip(firsts, columns, strict=True):
         turned = transpose(column, (*range(1, column.type.rank), 0))  # [element of wrt, *first] -> [*first, element of wrt]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import types
 import weakref
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..shared import SharedVariable
-from ..tracing import refuse_leaked
+from ..tracing import name_in_module, refuse_leaked
 from ..variable import Variable, as_variable
 from .arguments import ARGUMENTS, Arguments, Options, make_options, read_n_steps, step_name
 from .compiled import CompiledScan, CompiledScans, QuickTable, missing_values, nested_outputs, quick_call
@@ -280,10 +279,7 @@ class ScanFunction:
         return None if compiled is None else compiled.runner.program.profile
 
     def __reduce__(self) -> Any:
-        found: Any = sys.modules.get(self.__module__)
-        for part in self.__qualname__.split("."):
-            found = getattr(found, part, None)
-        return self.__qualname__ if found is self else (ScanFunction, (self.__wrapped__, self._defaults))
+        return name_in_module(self) or (ScanFunction, (self.__wrapped__, self._defaults))
 
     def __repr__(self) -> str:
         return f"<scan {self.name}: {len(self._compiled)} kinds of arguments>"
