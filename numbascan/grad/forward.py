@@ -19,47 +19,51 @@ from .rules import no_derivative, pushed
 
 
 def tangents(
-    outputs: Sequence[Node], wrt: Sequence[Node], given: Sequence[Node | None], constants: Collection[Node] = ()
+    outputs: Sequence[Node], wrt: Sequence[Node], along: Sequence[Node | None], constants: Collection[Node] = ()
 ) -> list[Node | None]:
-    """The tangent of each output when the nodes in `wrt` move along `given`. None: it does not move.
+    """The tangent of each output when the nodes in `wrt` move along `along`. None: it does not move.
 
     Raises NullGradientError where the way leads through an op that has no derivative.
     """
+    # per node a tangent for each of its results; a node that is not here stands still, and so nothing is computed for what it makes
     moves: dict[Node, tuple[Node | None, ...]] = {
-        node: (value,) for node, value in zip(wrt, given, strict=True) if value is not None and is_float(node.type)
+        node: (value,) for node, value in zip(wrt, along, strict=True) if value is not None and is_float(node.type)
     }
-    held = [node for node in toposort(outputs, stop=constants) if node.op is DISCONNECTED]
-    order = toposort(outputs, stop=[*constants, *held])
+    # what is disconnected lets nothing through: it is not walked behind, so that nothing there can refuse to be differentiated
+    disconnected = [node for node in toposort(outputs, stop=constants) if node.op is DISCONNECTED]
+    order = toposort(outputs, stop=[*constants, *disconnected])
+    # of a loop or a choice with several results only those that somebody reads get a tangent: each costs states in the loop
     read = {(node.inputs[0], node.attr("index")) for node in order if node.op is ITEM}
     for node in order:
         if node in moves or node in constants:
             continue
         if node.op is ITEM:
             index = node.number("index")
-            found = moves.get(node.inputs[0])
-            if found is not None and found[index] is not None:
-                moves[node] = (found[index],)
+            of_all = moves.get(node.inputs[0])
+            if of_all is not None and of_all[index] is not None:
+                moves[node] = (of_all[index],)
             continue
         operands = [moves[parent][0] if parent in moves else None for parent in node.inputs]
         if all(value is None for value in operands):
             continue
         if any(map(is_float, node.types)):
-            wanted = [len(node.types) == 1 or (node, k) in read for k in range(len(node.types))]
-            results = _pushed(node, operands, wanted)
+            are_read = [len(node.types) == 1 or (node, k) in read for k in range(len(node.types))]
+            results = _pushed(node, operands, are_read)
             if any(value is not None for value in results):
                 moves[node] = tuple(value if is_float(type_) else None for value, type_ in zip(results, node.types, strict=True))
         elif bodies(node) and any(drawn_results(node, set(moves), set())):
+            # whole numbers have no tangent; but one that a step drew with what moves has a derivative that would be left out silently
             raise no_derivative(node, REJECTED)
     return [moves[output][0] if output in moves else None for output in outputs]
 
 
-def _pushed(node: Node, operands: Sequence[Node | None], wanted: Sequence[bool]) -> Sequence[Node | None]:
+def _pushed(node: Node, operands: Sequence[Node | None], are_read: Sequence[bool]) -> Sequence[Node | None]:
     if isinstance(node.op, Card):
         return pushed(node, operands)
     if node.op is SCAN:
         from .scan_forward import scan_tangents
 
-        return scan_tangents(node, operands, wanted, tangents)
+        return scan_tangents(node, operands, are_read, tangents)
     if node.op is IF_ELSE:
         return choice_tangents(node, operands, tangents)
     if node.op is CUSTOM_VJP:

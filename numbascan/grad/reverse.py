@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ..ir.graph import toposort
 from ..ir.inner_graphs import all_nodes, bodies
@@ -65,6 +65,20 @@ def reaching(order: Sequence[Node], wrt: Collection[Node], constants: Collection
     """
     active, _ = _reached(order, wrt, constants, ())
     return active
+
+
+def over_all_steps(order: Sequence[Node], reads: Iterable[Node], recurrent: Sequence[tuple[tuple[Node, ...], Node]]) -> dict[Node, None]:
+    """`reads` of a step that are real or complex, and those to which a way leads from them over the steps.
+
+    recurrent: the reads and the write of each state. `order`: what the step computes, inputs before users.
+    """
+    result = dict.fromkeys(read for read in reads if is_float(read.type))
+    while True:
+        active = reaching(order, result)
+        more = [read for reads, write in recurrent if write in active and is_float(write.type) for read in reads if is_float(read.type)]
+        if set(more) <= set(result):
+            return result
+        result |= dict.fromkeys(more)
 
 
 def _reached(

@@ -11,11 +11,11 @@ from ..ir.loop_node import loop_spec, scan_node
 from ..ir.node import Node, new_input, outputs_of
 from ..ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace
 from ..ir.respecialise import settled
-from ..ops.algebra import is_float, zeros_like
+from ..ops.algebra import zeros_like
 from .mit_mots import unbuffered
-from .reverse import differentiated, reaching
+from .reverse import differentiated, over_all_steps
 
-Recurrence = tuple[tuple[Node, ...], Node, Node | None]  # what a step reads of a state, what it writes, the first tangent
+Moving = tuple[tuple[Node, ...], Node, Node | None]  # what a step reads of a state, what it writes, the first tangent
 Forward = Callable[[Sequence[Node], Sequence[Node], Sequence[Node | None]], list[Node | None]]
 
 
@@ -43,12 +43,12 @@ class _Forward:
         self.states = [next(values) for _ in spec.states]
         self.carries = [next(values) for _ in spec.carries]
         self.non_seqs = [next(values) for _ in spec.non_seqs]
-        recurrent: list[Recurrence] = [(state.reads, state.write, tangent) for state, tangent in zip(spec.states, self.states, strict=True)]
+        recurrent: list[Moving] = [(state.reads, state.write, tangent) for state, tangent in zip(spec.states, self.states, strict=True)]
         recurrent += [((carry.read,), carry.write, tangent) for carry, tangent in zip(spec.carries, self.carries, strict=True)]
         self.writes = self._needed(wanted, recurrent)
         self.recurrent = [one for one in recurrent if one[1] in self.writes]
 
-    def _needed(self, wanted: Sequence[bool], recurrent: Sequence[Recurrence]) -> set[Node]:
+    def _needed(self, wanted: Sequence[bool], recurrent: Sequence[Moving]) -> set[Node]:
         """What a step writes into results that are wanted, and into states that these come from at some step."""
         found = set(compress(self.spec.inner_outputs(), wanted))
         while True:
@@ -69,15 +69,8 @@ class _Forward:
         for reads, _, tangent in self.recurrent:
             moving |= dict.fromkeys(reads if tangent is not None else ())
         order = toposort([write for _, write, _ in self.recurrent])
-        while True:
-            moving = {read: None for read in moving if is_float(read.type)}
-            active = reaching(order, moving)
-            moved = [reads for reads, write, _ in self.recurrent if write in active and is_float(write.type)]
-            more = [reads for reads in moved if not set(reads) <= set(moving)]
-            if not more:
-                return {read: new_input(read.type, f"d_{read.name or 'x'}") for read in moving}
-            for reads in more:
-                moving |= dict.fromkeys(reads)
+        reads_moving = over_all_steps(order, moving, [(reads, write) for reads, write, _ in self.recurrent])
+        return {read: new_input(read.type, f"d_{read.name or 'x'}") for read in reads_moving}
 
     def tangents(self) -> list[Node | None]:
         spec = self.spec

@@ -33,7 +33,6 @@ from ..ops.algebra import (
     flip,
     incremented,
     indexed,
-    is_float,
     rows,
     same_dims,
     sub,
@@ -52,7 +51,7 @@ from .product_order import in_cheap_order
 from .products import Product, factors_of, split_products
 from .recurrence import Recurrence, with_untouched
 from .residuals import residuals
-from .reverse import drawn_writes, reaching, refuse_drawn
+from .reverse import drawn_writes, over_all_steps, reaching, refuse_drawn
 from .rules import no_derivative
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
@@ -100,51 +99,45 @@ class _Backward:
     def _dependent_reads(self) -> dict[Node, None]:
         """The inner inputs whose cotangents are wanted: they stand for needed outer inputs, or depend on these over the steps."""
         seqs, _, _, non_seqs = self.spec.outer_places()
-        found: dict[Node, None] = {}
+        reads: dict[Node, None] = {}
         for place, seq in zip(seqs, self.spec.seqs, strict=True):
-            found |= dict.fromkeys(seq.reads if place in self.needed else ())
+            reads |= dict.fromkeys(seq.reads if place in self.needed else ())
         for place, non_seq in zip(non_seqs, self.spec.non_seqs, strict=True):
-            found |= dict.fromkeys((non_seq.read,) if place in self.needed else ())
+            reads |= dict.fromkeys((non_seq.read,) if place in self.needed else ())
         for place, recurrence in zip(self._initials(), self.recurrences, strict=True):
-            found |= dict.fromkeys(recurrence.reads if place in self.needed else ())
-        order = toposort(self._writes())
-        while True:
-            found = {read: None for read in found if is_float(read.type)}
-            active = reaching(order, found)
-            reals = [one for one in self.recurrences if one.write in active and is_float(one.write.type)]
-            more = [one for one in reals if not set(one.reads) <= set(found)]
-            if not more:
-                return found
-            for recurrence in more:
-                found |= dict.fromkeys(recurrence.reads)
+            reads |= dict.fromkeys(recurrence.reads if place in self.needed else ())
+        return over_all_steps(toposort(self._writes()), reads, [(one.reads, one.write) for one in self.recurrences])
 
     def _writes(self) -> list[Node]:
         return [*(one.write for one in self.recurrences), *(trace.write for trace in self.spec.traces)]
 
     def _step(self) -> dict[Node, Node]:
-        """The cotangent of each inner input that gets one, as a graph over inner inputs and `self.above`."""
-        wanted = self._dependent_reads()
-        active = reaching(toposort(self._writes()), wanted)
+        """The cotangent of each inner input that gets one, as a graph over inner inputs and `self.above`.
+
+        Found by going round: a result's cotangent gives cotangents to reads; what a step has read an earlier step has written, so these
+        writes get one as well; the step is differentiated again, with them, until no read is new.
+        """
+        reads = self._dependent_reads()
+        active = reaching(toposort(self._writes()), reads)
         above: dict[int, Node] = {}  # by place among the writes: what stands for the cotangent of the write
         writes = self._writes()
-        given = [one.rows or one.last for one in self.recurrences] + self.trace_rows
-        self._refuse_drawn([writes[k] for k, value in enumerate(given) if value is not None], set(wanted))
-        alive = [k for k, value in enumerate(given) if value is not None and writes[k] in active]
-        found: dict[Node, Node] = {}
+        cotangents = [one.rows or one.last for one in self.recurrences] + self.trace_rows
+        self._refuse_drawn([writes[k] for k, value in enumerate(cotangents) if value is not None], set(reads))
+        alive = [k for k, value in enumerate(cotangents) if value is not None and writes[k] in active]
         while True:
             above |= {k: new_input(writes[k].type.strong(), f"d_{writes[k].name or 'out'}") for k in alive if k not in above}
-            values = self.reverse([writes[k] for k in above], list(above.values()), list(wanted))
-            found = {read: value for read, value in zip(wanted, values, strict=True) if value is not None}
+            values = self.reverse([writes[k] for k in above], list(above.values()), list(reads))
+            step = {read: value for read, value in zip(reads, values, strict=True) if value is not None}
             # a write that depends on nothing lets nothing through, but the first steps read initial values
-            alive = [k for k, one in enumerate(self.recurrences) if k not in above and any(read in found for read in one.reads)]
+            alive = [k for k, one in enumerate(self.recurrences) if k not in above and any(read in step for read in one.reads)]
             if not alive:
                 refuse_drawn([writes[k] for k in above], [(one.reads, one.write) for one in self.recurrences if one.write in active])
                 self.above = above
-                return found
+                return step
 
-    def _refuse_drawn(self, results: list[Node], wanted: set[Node]) -> None:
+    def _refuse_drawn(self, results: list[Node], reads: set[Node]) -> None:
         """NullGradientError for a result that comes from whole numbers that some step drew with what derivatives are asked for."""
-        behind = drawn_writes(self.spec, wanted, set())
+        behind = drawn_writes(self.spec, reads, set())
         for write in results:
             if write in behind:
                 raise no_derivative(write, REJECTED)
@@ -154,6 +147,8 @@ class _Backward:
         step = self._step()
         if not step:
             return [None] * len(self.spec.outer_inputs())
+        # What the backward step reads is settled before anything is made of it: rows that states store anyway, then residuals. Products
+        # are reordered with these as leaves, and only then is it known which other values it reads (`used`), which the ports below ask.
         self.stored = self._stored_writes(list(step.values()))
         kept = residuals(list(step.values()), self._writes(), self.spec.inner_inputs(), self.stored)
         step = dict(zip(step, in_cheap_order(step.values(), [*kept, *self.stored]), strict=True))
@@ -294,11 +289,11 @@ class _Backward:
 
     def _traced(self, value: Node) -> int:
         """The number of the trace that keeps a value of every step."""
-        found = next((k for k, trace in enumerate(self.traces) if trace.write is value), None)
-        if found is None:
-            found = len(self.traces)
-            self.traces.append(Trace(value))
-        return found
+        writes = [trace.write for trace in self.traces]
+        if value in writes:
+            return writes.index(value)
+        self.traces.append(Trace(value))
+        return len(writes)
 
     def _sum(self, port: NonSeq, traced: Sequence[Node], sums: Sequence[Node]) -> Node | None:
         """What a non-sequence gets from all steps."""
@@ -360,10 +355,8 @@ class _Backward:
         writes = substitute(spec.inner_outputs(), self.inside)
         loop = scan_node(settled(spec.with_inner(spec.inner_inputs(), writes)))
         loop.origin = loop.origin or self.spec.n_steps.origin
-        found = outputs_of(loop)
-        buffers = found[: len(self.mit_mots)]
-        traced = found[len(self.mit_mots) : len(self.mit_mots) + len(self.traces)]
-        sums = found[len(self.mit_mots) + len(self.traces) :]
+        results, n_rows = outputs_of(loop), len(self.mit_mots) + len(self.traces)
+        buffers, traced, sums = results[: len(self.mit_mots)], results[len(self.mit_mots) : n_rows], results[n_rows:]
         result: list[Node | None] = [None] * len(self.spec.outer_inputs())
         seqs, _, _, non_seqs = self.spec.outer_places()
         for place, seq in zip(seqs, self.spec.seqs, strict=True):
@@ -382,7 +375,7 @@ class _Backward:
 
     def _sequence_cotangent(self, seq: Seq, traced: Sequence[Node]) -> Node | None:
         """What the taps of a sequence get, added up where they read the same rows; zeros for rows that were not read."""
-        found: Node | None = None
+        cotangent: Node | None = None
         first = self._first_undone()
         for tap, read in zip(seq.taps, seq.reads, strict=True):
             if read not in self.seq_traces:
@@ -392,8 +385,8 @@ class _Backward:
                 return value
             start: Node = constant(seq.before + tap, "int64") if first is None else add(first, constant(seq.before + tap, "int64"))
             region = ((start, add(start, self.steps), None),)
-            found = incremented(zeros_like(seq.outer) if found is None else found, value, region)
-        return found
+            cotangent = incremented(zeros_like(seq.outer) if cotangent is None else cotangent, value, region)
+        return cotangent
 
     def _initial_cotangent(self, one: Recurrence, before: Node) -> Node:
         """What the initial value gets, from the cotangents of the rows before the first step undone, oldest first."""

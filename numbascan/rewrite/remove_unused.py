@@ -29,14 +29,20 @@ def remove_unused(outputs: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _first_change(outputs: Sequence[Node]) -> Change | None:
-    """What stands for the results of a loop that has ports too many. The last loops first: what they do not read, others need not make."""
+    """What stands for the results of a loop that has ports too many. The last loops first: what they do not read, others need not make.
+
+    One change at a time: it makes another loop, whose readers must be counted anew, as must those of the loops before it.
+    """
     readers = users(outputs)
     for loop in reversed(toposort(outputs)):
         if loop.op is not SCAN or loop_spec(loop).mit_mots:
             continue
         results = outputs_of(loop)
         is_read = [one in readers for one in results]
+        # a result of which few rows are read stays: the loop stores just these, what stands for it outside would be made whole
         may_move = [one in readers and not any(map(reads_few_rows, readers[one])) for one in results]
+        # What makes ports needless comes before what drops them: constants fold, and what they fold away reads no port any more; carries
+        # and dimensions of rows become non-sequences; a trace that repeats the rows of a state keeps alive what the state needs, no more.
         replacements = (
             _without_constants(loop)
             or _without_unchanging(loop)
@@ -162,6 +168,8 @@ def _without_unread(loop: Node, is_read: Sequence[bool]) -> Sequence[Node] | Non
     spec = loop_spec(loop)
     needed = _needed(spec, is_read)
     ports: list[State | Trace | Carry] = [*spec.states, *spec.traces, *spec.carries]
+    # A state stays, though nobody reads its rows, while a later step reads it for something needed; one that nothing needs, while its
+    # initial rows may be too few. A sequence stays by its length alone, while it may be too short: the error is the loop's to raise.
     stays = [
         one or (not isinstance(port, Trace) and not needed.isdisjoint(reads_of(port))) or _must_count(port)
         for one, port in zip(is_read, ports, strict=True)
