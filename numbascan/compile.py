@@ -241,8 +241,8 @@ class Kernel:
         try:
             results = self.function(*values, *out, *self._constants)
         except Exception as error:
-            found = readable(error, self._error_texts)
-            raise self._too_large(values) if found is error and is_about_memory(error) else found from None
+            explained = readable(error, self._error_texts)
+            raise self._too_large(values) if explained is error and is_about_memory(error) else explained from None
         if self._is_single:
             results = (results,)
         elif results is None:
@@ -381,5 +381,5 @@ def _rows_behind(node: Node) -> set[Node]:
 
 def _identifier(name: str) -> str:
     """`name` as a name for a function: none that its text uses."""
-    found = identifier(name, "scan")
-    return f"scan_{found}" if found in {*RESERVED, *OF_PYTHON} or found.startswith(beginnings(found)) else found
+    word = identifier(name, "scan")
+    return f"scan_{word}" if word in {*RESERVED, *OF_PYTHON} or word.startswith(beginnings(word)) else word

@@ -127,9 +127,9 @@ def _check_shape(array: np.ndarray, type_: TensorType, where: str) -> None:
             f"{where} has {array.ndim} dimensions (shape {array.shape}), but {type_} has {type_.rank}; "
             f"pass an array of shape {show_shape(type_.shape)}, as value.reshape(…) or value[np.newaxis] gives"
         )
-    for axis, (seen, wanted) in enumerate(zip(array.shape, type_.shape, strict=True)):
-        if wanted is not None and seen != wanted:
+    for axis, (seen, dim) in enumerate(zip(array.shape, type_.shape, strict=True)):
+        if dim is not None and seen != dim:
             raise ValueError(
-                f"{where} has shape {array.shape}, but {type_} has {wanted} along axis {axis}; "
+                f"{where} has shape {array.shape}, but {type_} has {dim} along axis {axis}; "
                 f"pass an array of shape {show_shape(type_.shape)}, or declare the dimension as None"
             )

@@ -69,10 +69,10 @@ def function(
     leaves: list[Any] = []
     structure: Structure = (list, None, ()) if outputs is None else flatten(outputs, leaves)
     changes = list(_checked_updates(updates, label))
-    wanted = [as_variable(leaf).node for leaf in leaves] + [node for _, node in changes]
-    wanted, ins = _with_givens(wanted, ins, _checked_givens(givens, label))
-    shared = [variable for node in free_inputs(wanted, bound=ins) if (variable := shared_of(node)) is not None]
-    graph = close([*ins, *(variable.node for variable in shared)], wanted)
+    nodes = [as_variable(leaf).node for leaf in leaves] + [node for _, node in changes]
+    nodes, ins = _with_givens(nodes, ins, _checked_givens(givens, label))
+    shared = [variable for node in free_inputs(nodes, bound=ins) if (variable := shared_of(node)) is not None]
+    graph = close([*ins, *(variable.node for variable in shared)], nodes)
     _check_used(ins, graph, on_unused_input, label)
     _check_given(graph, label)
     recipe = Recipe(
@@ -82,7 +82,7 @@ def function(
         shared=tuple(shared),
         targets=tuple(target for target, _ in changes),
         structure=structure,
-        mode=mode_of(wanted, None if mode is None else as_mode(mode), label),
+        mode=mode_of(nodes, None if mode is None else as_mode(mode), label),
         downcast=allow_input_downcast,
         profile=profile,
     )
@@ -151,20 +151,20 @@ class Function:
         labels = self.recipe.labels
         if len(args) > len(labels):
             raise TypeError(f"{self.name} takes {len(labels)} arguments ({self._signature()}), but {len(args)} were given")
-        given = dict(enumerate(args))
+        values = dict(enumerate(args))
         for key, value in kwargs.items():
             places = [k for k, label in enumerate(labels) if label == key]
             places = places or [k for k, label in enumerate(labels) if label and normalize("NFKC", label) == key]  # as Python writes names
             if len(places) != 1:
                 seen = "no input" if not places else f"{len(places)} inputs"
                 raise TypeError(f"{self.name}: {seen} called {key!r}; the inputs are ({self._signature()})")
-            if places[0] in given:
+            if places[0] in values:
                 raise TypeError(f"{self.name}: {self._label(places[0])} was given twice, by position and by name")
-            given[places[0]] = value
-        missing = [self._label(k) for k in range(len(labels)) if k not in given]
+            values[places[0]] = value
+        missing = [self._label(k) for k in range(len(labels)) if k not in values]
         if missing:
             raise TypeError(f"{self.name}: {', '.join(missing)} missing; the inputs are ({self._signature()})")
-        return tuple(given[k] for k in range(len(labels)))
+        return tuple(values[k] for k in range(len(labels)))
 
     def _signature(self) -> str:
         return ", ".join(f"{label or '_'}: {spec[3]}" for label, spec in zip(self.recipe.labels, self._specs, strict=True))
@@ -278,15 +278,15 @@ def _of_type(value: Any, type_: TensorType, where: str) -> Node:
             else f", of rank {type_.rank}, as np.broadcast_to or .reshape gives"
         )
         raise TypeError(f"{where} is {variable.type}, but {type_} is needed; write value{fix}")
-    dims = [mine if wanted is None else wanted for mine, wanted in zip(dims_of(variable.node), type_.shape, strict=True)]
+    dims = [mine if dim is None else dim for mine, dim in zip(dims_of(variable.node), type_.shape, strict=True)]
     return of_shape(variable.node, dims, where)
 
 
-def _with_givens(wanted: Sequence[Node], inputs: Sequence[Node], givens: Mapping[Node, Node]) -> tuple[list[Node], list[Node]]:
+def _with_givens(nodes: Sequence[Node], inputs: Sequence[Node], givens: Mapping[Node, Node]) -> tuple[list[Node], list[Node]]:
     """`wanted` with the givens in place, and the inputs. What is behind an input is not built again; one that is computed in the
     graph becomes a variable of its own, of all the fixed dimensions that it would have."""
     fresh = {node: new_input(known_type(node), node.name) if node.inputs else node for node in inputs}
-    return list(substitute(wanted, {**fresh, **givens})), list(fresh.values())
+    return list(substitute(nodes, {**fresh, **givens})), list(fresh.values())
 
 
 def _check_used(inputs: Sequence[Node], graph: Graph, on_unused: str, label: str) -> None:

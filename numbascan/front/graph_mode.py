@@ -10,23 +10,23 @@ from ..ir.node import Node
 from ..modes import Mode
 
 
-def mode_of(outputs: Sequence[Node], given: Mode | None, where: str) -> Mode:
+def mode_of(outputs: Sequence[Node], chosen: Mode | None, where: str) -> Mode:
     """`given`, else the mode that the scans of a graph were made with. ValueError if these have different ones."""
-    found = _by_mode(outputs) if given is None else {given: where}
-    if len(found) > 1:
-        listed = " and ".join(f"scan {name!r} has mode {mode.target!r}" for mode, name in found.items())
+    names = _by_mode(outputs) if chosen is None else {chosen: where}
+    if len(names) > 1:
+        listed = " and ".join(f"scan {name!r} has mode {mode.target!r}" for mode, name in names.items())
         raise ValueError(f"{where}: a graph runs in one mode, but {listed}; give {where} a mode, or its scans the same")
-    return next(iter(found), Mode())
+    return next(iter(names), Mode())
 
 
 def _by_mode(outputs: Sequence[Node]) -> dict[Mode, str]:
     """The modes of scans, also of those in steps, each with the name of one of them."""
-    found: dict[Mode, str] = {}
+    names: dict[Mode, str] = {}
     for node in toposort(outputs):
         if node.op is SCAN:
             spec = loop_spec(node)
             mode = dict(spec.notes).get("mode")
             if isinstance(mode, Mode):
-                found.setdefault(mode, spec.name)
-            found = {**_by_mode(spec.inner_outputs()), **found}
-    return found
+                names.setdefault(mode, spec.name)
+            names = {**_by_mode(spec.inner_outputs()), **names}
+    return names

@@ -77,12 +77,12 @@ class ScanOp:
         sides = ("outer_inp", "inner_inp", "inner_out", "outer_out")
         mappings: dict[str, dict[int, Any]] = {f"{to}_from_{origin}": {} for origin in sides for to in sides if to != origin}
         for row in self.rows:
-            found = places[id(row)]
+            of_row = places[id(row)]
             for origin in sides:
-                for position in found[origin]:
+                for position in of_row[origin]:
                     for to in sides:
                         if to != origin:
-                            mappings[f"{to}_from_{origin}"][position] = _outer_or_list(to, found[to])
+                            mappings[f"{to}_from_{origin}"][position] = _outer_or_list(to, of_row[to])
         return {name: dict(sorted(mapping.items())) for name, mapping in mappings.items()}
 
     def _places(self) -> dict[int, dict[str, list[int]]]:

@@ -90,8 +90,8 @@ def shared_of(node: Node) -> SharedVariable | None:
 
 def variable_of(node: Node) -> Variable:
     """The variable of a node, shared or not."""
-    found = shared_of(node)
-    return Variable(node) if found is None else found
+    variable = shared_of(node)
+    return Variable(node) if variable is None else variable
 
 
 def shared(value: Any, name: str | None = None, borrow: bool = False) -> SharedVariable:

@@ -23,9 +23,9 @@ class Keys(tuple[Any, ...]):
 
     def __new__(cls, keys: Iterable[Any]) -> Keys:
         written = tuple(keys)
-        made = super().__new__(cls, _sorted(written))
-        made.written = written
-        return made
+        in_order = super().__new__(cls, _sorted(written))
+        in_order.written = written
+        return in_order
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Keys):

@@ -214,14 +214,14 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs:
 
 def _operands_for(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: Any, casting: Any) -> list[Variable]:
     """The operands as the loop of `ufunc` takes them whose results are of `dtype`: NumPy casts before it computes."""
-    wanted = np.dtype(dtype_name(dtype))
+    result = np.dtype(dtype_name(dtype))
     operands = [as_variable(value) for value in inputs]
-    given = [_PYTHON[x.type.kind] if x.type.weak else x.dtype for x in operands]
-    signature = (*(None,) * ufunc.nin, *(wanted,) * ufunc.nout)
+    dtypes = [_PYTHON[x.type.kind] if x.type.weak else x.dtype for x in operands]
+    signature = (*(None,) * ufunc.nin, *(result,) * ufunc.nout)
     try:
-        loop = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout), signature=signature, casting=casting)
+        loop = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout), signature=signature, casting=casting)
     except TypeError as error:
-        raise TypeError(f"np.{ufunc.__name__}(dtype={wanted.name!r}){at_line()}: {error}") from None
+        raise TypeError(f"np.{ufunc.__name__}(dtype={result.name!r}){at_line()}: {error}") from None
     pairs = zip(operands, [np.dtype("float32") if one == np.float16 else one for one in loop], strict=False)
     if all(x.type.weak for x in operands):
         return [number_as(x, one) for x, one in pairs]
@@ -334,17 +334,17 @@ def _with_large_integers(card: Card, operands: Sequence[Any], nodes: Sequence[No
     """The operands' nodes. Python integers beyond int64 are floats or uint64 where the card computes with these; else OverflowError."""
     zero = constant(0, "int64", weak=True)
     loop = card.lower.loop(*((node or zero).type for node in nodes)) if isinstance(card.lower, Elementwise) else ("int64",) * len(nodes)
-    found: list[Node | None] = []
+    result: list[Node | None] = []
     for value, node, dtype in zip(operands, nodes, loop, strict=False):
         if node is not None:
-            found.append(node)
+            result.append(node)
         elif dtype == "uint64" and 0 <= value < 2**64:
-            found.append(constant(value, dtype, weak=True))
+            result.append(constant(value, dtype, weak=True))
         elif np.dtype(dtype).kind in "fc" and abs(value) <= GREATEST_FLOAT:
-            found.append(constant(float(value), "float64", weak=True))
+            result.append(constant(float(value), "float64", weak=True))
         else:
             raise _out_of_bounds(f"np.{card.name}: ", value, dtype)
-    return found
+    return result
 
 
 def _check_weak_integers(card: Card, nodes: list[Node]) -> None:

@@ -33,9 +33,9 @@ class _Vmap(Transformed):
         def lane(*values: Any) -> list[Any]:
             rows, others = iter(values[: len(mapped)]), iter(values[len(mapped) :])
             whole, named = unflatten(structure, [next(others) if axis is None else next(rows) for axis in axes])
-            found: list[Any] = []
-            returned.append(flatten(self.__wrapped__(*whole, **named), found))
-            return found
+            results: list[Any] = []
+            returned.append(flatten(self.__wrapped__(*whole, **named), results))
+            return results
 
         results = scan(
             lane,

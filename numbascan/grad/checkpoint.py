@@ -90,25 +90,25 @@ class Checkpointed:
         self.begin = sub(self.ran, self.steps) if self.is_cut else int_node(0)
 
     def cotangents(
-        self, note: object, wanted: Mapping[Node, None], kept: Sequence[Node], results: Mapping[Node, Node], reverse: Reverse
+        self, note: object, reads: Mapping[Node, None], residuals: Sequence[Node], results: Mapping[Node, Node], reverse: Reverse
     ) -> Found:
         """The cotangents of initial rows, sequences and non-sequences whose inner inputs are in `wanted`.
 
         kept: values of the step that a block keeps. results: the rows of states, by their first inner input.
         """
-        self.wanted, self.reverse = wanted, reverse
+        self.wanted, self.reverse = reads, reverse
         if isinstance(note, Checkpoint) and needs_rows(note) and self.is_cut:
             note = replace(note, schedule="binomial")  # the stack would hold states of steps that are not undone
-        plan = schedule(note, self.steps, as_int(self.spec.n_steps), *bytes_of(self.recurrences, kept, self._outside()))
+        plan = schedule(note, self.steps, as_int(self.spec.n_steps), *bytes_of(self.recurrences, residuals, self._outside()))
         stack, places, top = self._thinned(plan, results) if plan.kind == "online" else self._first(plan)
         return self._loop(plan, stack, places, top)
 
     def _outside(self) -> dict[Node, Node]:
         """For each value that the step reads, one outside of its shape."""
-        found = {read: row_like(seq.outer) for seq in self.spec.seqs for read in seq.reads}
+        outer_rows = {read: row_like(seq.outer) for seq in self.spec.seqs for read in seq.reads}
         for one in self.recurrences:
-            found |= {read: broadcast_to(constant(0, read.type.dtype), row_dims(one)) for read in one.reads}
-        return found | {port.read: port.outer for port in self.spec.non_seqs}
+            outer_rows |= {read: broadcast_to(constant(0, read.type.dtype), row_dims(one)) for read in one.reads}
+        return outer_rows | {port.read: port.outer for port in self.spec.non_seqs}
 
     # the stack at first ---------------------------------------------------------------------------------------------
 
@@ -190,13 +190,13 @@ class Checkpointed:
             carries=tuple(Carry(state, one.reads[0], one.write) for one, state in single),
         )
         results = iter(outputs_of(scan_node(settled(spec))))
-        found = {}
+        values = {}
         for one, state in several:
             newest = rows(next(results), -one.depth)
-            found[one.reads] = broadcast_to(rows(concatenate([state, newest]), -one.depth), self._dims(one))
+            values[one.reads] = broadcast_to(rows(concatenate([state, newest]), -one.depth), self._dims(one))
         for one, _ in single:
-            found[one.reads] = next(results)
-        return [found[one.reads] for one in self.recurrences]
+            values[one.reads] = next(results)
+        return [values[one.reads] for one in self.recurrences]
 
     def _undone(self, start: Sequence[Node], begin: Node, count: Node, along: Mapping[int, Node]) -> list[Node | None]:
         """What a block gives to its first states, to the rows of sequences that it reads, and to non-sequences.
@@ -210,19 +210,19 @@ class Checkpointed:
         states = [State(state, one.taps, one.reads, one.write, one.depth > 1) for state, one in zip(fresh, self.recurrences, strict=True)]
         spec = replace(self._part(fed, fixed, count, (BLOCK, True)), states=tuple(states), traces=self.spec.traces)
         results = outputs_of(scan_node(settled(spec)))
-        outputs, given = self._given(fresh, results, begin, count, along)
+        outputs, seeds = self._given(fresh, results, begin, count, along)
         wrt = [*fresh, *fed, *fixed]
         asked = [node for node, is_asked in zip(wrt, self._asked(), strict=True) if is_asked]
-        values = dict(zip(asked, self.reverse(outputs, given, asked), strict=True))
+        values = dict(zip(asked, self.reverse(outputs, seeds, asked), strict=True))
         back = dict(zip([*fresh, *whole, *fixed], [*start, *(seq.outer for seq in self.spec.seqs), *self._non_seqs()], strict=True))
-        found = [values.get(node) for node in wrt]
-        return [None if value is None else substitute([value], back)[0] for value in found]
+        cotangents = [values.get(node) for node in wrt]
+        return [None if value is None else substitute([value], back)[0] for value in cotangents]
 
     def _given(
         self, fresh: Sequence[Node], results: Sequence[Node], begin: Node, count: Node, along: Mapping[int, Node]
     ) -> tuple[list[Node], list[Node]]:
         """The results of a block that have cotangents, and these."""
-        outputs, given = [], []
+        outputs, seeds = [], []
         n = len(self.recurrences)
         above = [one.rows for one in self.recurrences] + list(self.above)
         for k, result in enumerate(results):
@@ -234,17 +234,17 @@ class Checkpointed:
             elif last is not None and k < n:
                 depth = self.recurrences[k].depth
                 outputs.append(rows(apply(HISTORY, fresh[k], result, depth=depth, has_axis=True), count))
-                given.append(last)
+                seeds.append(last)
             if piece is not None:
                 outputs.append(result)
-                given.append(piece)
-        return outputs, given
+                seeds.append(piece)
+        return outputs, seeds
 
     def _asked(self) -> list[bool]:
         """Whether a cotangent is wanted: of states, sequences, non-sequences."""
-        found = [any(read in self.wanted for read in one.reads) for one in self.recurrences]
-        found += [any(read in self.wanted for read in seq.reads) for seq in self.spec.seqs]
-        return found + [port.read in self.wanted for port in self.spec.non_seqs]
+        are_read = [any(read in self.wanted for read in one.reads) for one in self.recurrences]
+        are_read += [any(read in self.wanted for read in seq.reads) for seq in self.spec.seqs]
+        return are_read + [port.read in self.wanted for port in self.spec.non_seqs]
 
     # the loop -------------------------------------------------------------------------------------------------------
 
@@ -264,7 +264,7 @@ class Checkpointed:
         reached = self._gone_on([indexed(node, (top_in,)) for node in stack_in], position, ahead)
         here = named(add(position, ahead), "here")
         count = named(least(where(is_stored, int_node(0), sub(end_in, here)), plan.block), "count")
-        found = self._undone(reached, here, count, along)
+        undone = self._undone(reached, here, count, along)
 
         new_end = where(is_stored, end_in, here)
         is_popped = call("less_equal", ahead, int_node(0))
@@ -275,7 +275,7 @@ class Checkpointed:
         fixed = len(carries)
         order = [k for k, is_asked in enumerate(asked) if is_asked]
         for k in order:
-            carries.append(Carry(firsts[k], along[k], found[k] or along[k]) if k < n else self._sum(k - n, found[k], here, count))
+            carries.append(Carry(firsts[k], along[k], undone[k] or along[k]) if k < n else self._sum(k - n, undone[k], here, count))
         spec = LoopSpec(
             n_steps=mul(int_node(2), self.steps),  # each turn stores a state or undoes a block: at most so many
             carries=tuple(carries),

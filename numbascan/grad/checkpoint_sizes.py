@@ -119,10 +119,10 @@ def schedule(note: object, steps: Node, at_most: Node, state: Node, row: Node) -
 
     if note.schedule == "online":
         many = greatest(at_most, int_node(1))
-        found = least(greatest(call("floor_divide", states, int_node(2)), int_node(1)), many)
-        is_whole = call("less_equal", apply(THINNED_STRIDE, many, found), longest(found))  # a segment is one block, whatever the length
-        slots = where(is_whole, found, least(states, many))
-        return Schedule("online", slots, least(apply(THINNED_STRIDE, steps, found), longest(slots)), found=found)
+        online = least(greatest(call("floor_divide", states, int_node(2)), int_node(1)), many)
+        is_whole = call("less_equal", apply(THINNED_STRIDE, many, online), longest(online))  # a segment is one block, whatever the length
+        slots = where(is_whole, online, least(states, many))
+        return Schedule("online", slots, least(apply(THINNED_STRIDE, steps, online), longest(slots)), found=online)
     fewest = apply(FEWEST_SLOTS, steps, memory, state, row)
     is_enough = call("greater", fewest, int_node(0))
     if note.schedule == "periodic":
@@ -136,14 +136,14 @@ def schedule(note: object, steps: Node, at_most: Node, state: Node, row: Node) -
 # bytes --------------------------------------------------------------------------------------------------------------
 
 
-def bytes_of(recurrences: Sequence[Recurrence], kept: Sequence[Node], rows: Mapping[Node, Node]) -> tuple[Node, Node]:
+def bytes_of(recurrences: Sequence[Recurrence], residuals: Sequence[Node], rows: Mapping[Node, Node]) -> tuple[Node, Node]:
     """The bytes of a stored state, and of what each step of a block stores.
 
     kept: values of the step of which a block keeps a row per step. rows: what the step reads, and a value outside of that shape.
     """
     sizes = [mul(product(row_dims(one)), int_node(_itemsize(one.write))) for one in recurrences]
     states = [size if one.depth == 1 else mul(size, int_node(one.depth)) for one, size in zip(recurrences, sizes, strict=True)]
-    sizes += [mul(_elements(value, rows), int_node(_itemsize(value))) for value in kept]
+    sizes += [mul(_elements(value, rows), int_node(_itemsize(value))) for value in residuals]
     state, row = (greatest(total(terms) or int_node(0), int_node(1)) for terms in (states, sizes))
     return named(state, "state_bytes"), named(row, "row_bytes")
 
@@ -154,8 +154,8 @@ def _itemsize(node: Node) -> int:
 
 def row_dims(one: Recurrence) -> tuple[Node, ...]:
     """The dimensions of one row of a state: fixed numbers where its step makes them so."""
-    found = dims_of(one.initial)[one.has_axis :]
-    return tuple(dim if known is None else int_node(known) for known, dim in zip(one.write.type.shape, found, strict=True))
+    dims = dims_of(one.initial)[one.has_axis :]
+    return tuple(dim if known is None else int_node(known) for known, dim in zip(one.write.type.shape, dims, strict=True))
 
 
 def row_like(x: Node) -> Node:

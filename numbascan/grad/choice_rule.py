@@ -13,52 +13,52 @@ Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node |
 Forward = Callable[[Sequence[Node], Sequence[Node], Sequence[Node | None]], list[Node | None]]
 
 
-def choice_cotangents(node: Node, given: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
+def choice_cotangents(node: Node, cotangents: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
     """The cotangents of the condition (none) and of what the branches read."""
     condition, *operands = node.inputs
-    values = [value for value in given if value is not None]
-    wanted = [k - 1 for k in needed if k]
-    found: list[list[Node | None]] = []
+    values = [value for value in cotangents if value is not None]
+    places = [k - 1 for k in needed if k]
+    of_branches: list[list[Node | None]] = []
     inner: list[tuple[list[Node], list[Node]]] = []
     for branch in branches(node):
         inputs, outputs = _opened(branch)
         above = [new_input(value.type) for value in values]
-        written = [out for out, value in zip(outputs, given, strict=True) if value is not None]
-        found.append(reverse(written, above, [inputs[k] for k in wanted]))
+        written = [out for out, value in zip(outputs, cotangents, strict=True) if value is not None]
+        of_branches.append(reverse(written, above, [inputs[k] for k in places]))
         inner.append((inputs, above))
     result: list[Node | None] = [None] * len(node.inputs)
-    there = [place for place, pair in enumerate(zip(*found, strict=True)) if any(value is not None for value in pair)]
+    there = [place for place, pair in enumerate(zip(*of_branches, strict=True)) if any(value is not None for value in pair)]
     if not there:
         return result
     graphs = [
-        close((*inputs, *above), [values_of[place] or zeros_like(inputs[wanted[place]]) for place in there])
-        for values_of, (inputs, above) in zip(found, inner, strict=True)
+        close((*inputs, *above), [values_of[place] or zeros_like(inputs[places[place]]) for place in there])
+        for values_of, (inputs, above) in zip(of_branches, inner, strict=True)
     ]
     for place, value in zip(there, if_else_outputs(condition, (*operands, *values), *graphs), strict=True):
-        result[1 + wanted[place]] = value
+        result[1 + places[place]] = value
     return result
 
 
 def choice_tangents(node: Node, tangents: Sequence[Node | None], forward: Forward) -> list[Node | None]:
     """The tangents of the results."""
     condition, *operands = node.inputs
-    given = {k: tangent for k, tangent in enumerate(tangents[1:]) if tangent is not None}
-    found: list[list[Node | None]] = []
+    moving = {k: tangent for k, tangent in enumerate(tangents[1:]) if tangent is not None}
+    of_branches: list[list[Node | None]] = []
     inner: list[tuple[list[Node], list[Node]]] = []
     for branch in branches(node):
         inputs, outputs = _opened(branch)
-        along = {k: new_input(tangent.type) for k, tangent in given.items()}
-        found.append(forward(outputs, inputs, [along.get(k) for k in range(len(inputs))]))
+        along = {k: new_input(tangent.type) for k, tangent in moving.items()}
+        of_branches.append(forward(outputs, inputs, [along.get(k) for k in range(len(inputs))]))
         inner.append((inputs, list(along.values())))
     result: list[Node | None] = [None] * len(node.types)
-    there = [place for place, pair in enumerate(zip(*found, strict=True)) if any(value is not None for value in pair)]
+    there = [place for place, pair in enumerate(zip(*of_branches, strict=True)) if any(value is not None for value in pair)]
     if not there:
         return result
     graphs = []
-    for branch_values, (inputs, moved), branch in zip(found, inner, branches(node), strict=True):
+    for branch_values, (inputs, moved), branch in zip(of_branches, inner, branches(node), strict=True):
         outputs = substitute(branch.outputs, dict(zip(branch.inputs, inputs, strict=True)))
         graphs.append(close((*inputs, *moved), [branch_values[place] or zeros_like(outputs[place]) for place in there]))
-    for place, value in zip(there, if_else_outputs(condition, (*operands, *given.values()), *graphs), strict=True):
+    for place, value in zip(there, if_else_outputs(condition, (*operands, *moving.values()), *graphs), strict=True):
         result[place] = value
     return result
 

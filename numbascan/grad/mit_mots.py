@@ -38,8 +38,8 @@ def without_mit_mots(outputs: Sequence[Node], keep: Collection[Node] = ()) -> tu
             if len(node.types) == 1:
                 done[node] = loops[node].result(0)
             continue
-        found = _of_loop(node, loops)
-        done[node] = found or (node if inputs == node.inputs else node.op.rebuild(node, inputs))
+        replacement = _of_loop(node, loops)
+        done[node] = replacement or (node if inputs == node.inputs else node.op.rebuild(node, inputs))
     return tuple(done[node] for node in outputs)
 
 
@@ -50,15 +50,15 @@ def unbuffered(node: Node) -> tuple[dict[Node, Node], tuple[Node, ...]]:
     return outer, without_mit_mots(outputs_of(loop))
 
 
-def buffered_cotangents(node: Node, given: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
+def buffered_cotangents(node: Node, cotangents: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
     """The cotangents of the outer inputs of a loop with buffers, through the equal loop without."""
     outer, results = unbuffered(node)
-    pairs = [(out, value) for out, value in zip(results, given, strict=True) if value is not None]
+    pairs = [(out, value) for out, value in zip(results, cotangents, strict=True) if value is not None]
     places = {node.inputs[k]: k for k in sorted(needed, reverse=True)}  # of an input that stands at several, the first
-    found = reverse([out for out, _ in pairs], [value for _, value in pairs], [outer[parent] for parent in places])
+    values = reverse([out for out, _ in pairs], [value for _, value in pairs], [outer[parent] for parent in places])
     back = {fresh: parent for parent, fresh in outer.items()}
     result: list[Node | None] = [None] * len(node.inputs)
-    for k, value in zip(places.values(), found, strict=True):
+    for k, value in zip(places.values(), values, strict=True):
         result[k] = None if value is None else substitute([value], back)[0]
     return result
 
@@ -167,23 +167,23 @@ class _Plain:
         """The rows of a buffer behind the last step."""
         parts = self.parts[index]
         terms = [self._tail_of(port, parts.depth) for port in self.added[index]]
-        found = total(terms if parts.tail is None else [parts.tail, *terms])
-        assert found is not None
-        return found
+        tail = total(terms if parts.tail is None else [parts.tail, *terms])
+        assert tail is not None
+        return tail
 
     def _tail_of(self, port: State | Carry, depth: Node) -> Node:
         """What one port has added to the rows behind the last step."""
         if isinstance(port, Carry):
             place = len(self.old.states) + len(self.states) + len(self.old.traces) + len(self.now) + len(self.old.carries)
             last = self.results[place + self.carries.index(port)]
-            found, n = broadcast_to(last, (1, *dims_of(last))), 1
+            tail, n = broadcast_to(last, (1, *dims_of(last))), 1
         else:
             n = port.depth
             newest = rows(self.results[len(self.old.states) + self.states.index(port)], -n)
-            found = rows(concatenate([port.initial, newest]), -n)  # of a loop of fewer steps, initial rows too
+            tail = rows(concatenate([port.initial, newest]), -n)  # of a loop of fewer steps, initial rows too
         rest = sub(depth, constant(n, "int64", weak=True))
-        zero = broadcast_to(constant(0, found.type.dtype), (rest, *dims_of(found)[1:]))
-        return found if zero.type.shape[0] == 0 else concatenate([found, zero])
+        zero = broadcast_to(constant(0, tail.type.dtype), (rest, *dims_of(tail)[1:]))
+        return tail if zero.type.shape[0] == 0 else concatenate([tail, zero])
 
 
 def _waiting_least(write: Node, moving: Collection[Node]) -> Node:

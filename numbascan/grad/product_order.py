@@ -65,13 +65,13 @@ def _others(node: Node, k: int) -> list[Node]:
     """(x y) z as x (y z) and as y (x z), where x y is operand k."""
     (x, y), z = _factors(node, k)
     _, _, out = labels_of(node)
-    found = []
+    products = []
     for (first, first_labels), (second, second_labels) in ((x, y), (y, x)):
-        wanted = {*first_labels, *out}
-        inner = tuple(label for label in dict.fromkeys((*second_labels, *z[1])) if label in wanted)
+        labels = {*first_labels, *out}
+        inner = tuple(label for label in dict.fromkeys((*second_labels, *z[1])) if label in labels)
         product = call("contract", second, z[0], labels=(second_labels, z[1], inner))
-        found.append(call("contract", first, product, labels=(first_labels, inner, out)))
-    return found
+        products.append(call("contract", first, product, labels=(first_labels, inner, out)))
+    return products
 
 
 def _factors(node: Node, k: int) -> tuple[tuple[Factor, Factor], Factor]:

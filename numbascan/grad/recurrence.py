@@ -32,12 +32,12 @@ class Recurrence:
 
 
 def with_untouched(
-    spec: LoopSpec, given: Sequence[Node | None], found: Sequence[Node | None], needed: Collection[int]
+    spec: LoopSpec, cotangents: Sequence[Node | None], results: Sequence[Node | None], needed: Collection[int]
 ) -> list[Node | None]:
     """With the cotangents of shared variables that every step replaces: a loop of no steps leaves them as they were."""
-    result = list(found)
+    result = list(results)
     _, _, carries, _ = spec.outer_places()
-    for place, carry, last in zip(carries, spec.carries, given[len(given) - len(spec.carries) :], strict=True):
+    for place, carry, last in zip(carries, spec.carries, cotangents[len(cotangents) - len(spec.carries) :], strict=True):
         if result[place] is None and last is not None and place in needed and not _runs(spec.n_steps) and is_float(carry.shared.type):
             result[place] = call("where", call("equal", spec.n_steps, constant(0, "int64")), last, zeros_like(carry.shared))
     return result

@@ -20,7 +20,7 @@ from .rules import Cotangent, accumulated, no_derivative, pulled, scalar_mask
 Terms = dict[Node, list[Cotangent]]
 
 
-def cotangents(outputs: Sequence[Node], given: Sequence[Node], wrt: Sequence[Node], constants: Collection[Node] = ()) -> list[Node | None]:
+def cotangents(outputs: Sequence[Node], seeds: Sequence[Node], wrt: Sequence[Node], constants: Collection[Node] = ()) -> list[Node | None]:
     """The cotangent of each node in `wrt`: what `given`, the cotangents of `outputs`, become on the way back. None: no way leads there.
 
     `constants` lets nothing through. Integers and booleans carry nothing. Raises NullGradientError where the way leads through an op
@@ -30,24 +30,24 @@ def cotangents(outputs: Sequence[Node], given: Sequence[Node], wrt: Sequence[Nod
     order = toposort(outputs, stop=constants)
     active = reaching(order, wrt, constants)
     terms: Terms = {}
-    for output, value in zip(outputs, given, strict=True):
+    for output, value in zip(outputs, seeds, strict=True):
         if output in active:
             terms.setdefault(output, []).append(Cotangent(value))
     done: dict[Node, Node] = {}
-    wanted = set(wrt)
+    sources = set(wrt)
     several: dict[Node, dict[int, Cotangent]] = {}
     for node in reversed(order):
         if node not in active:
             continue
         if len(node.types) > 1:
-            found = several.pop(node, None)
-            if found is not None:
-                _pull(node, [found.get(k) for k in range(len(node.types))], active, terms)
+            above = several.pop(node, None)
+            if above is not None:
+                _pull(node, [above.get(k) for k in range(len(node.types))], active, terms)
             continue
         if node not in terms:
             continue
         cotangent = accumulated(terms.pop(node))
-        if node in wanted:
+        if node in sources:
             done[node] = cotangent.realised()
         if node.op is ITEM:
             index = node.number("index")
@@ -120,13 +120,13 @@ def drawn_results(node: Node, active: set[Node], drawn: set[Node]) -> Sequence[b
     if node.op is SCAN:
         return _drawn_in_loop(node, active, drawn)
     if node.op is IF_ELSE and node.inputs[0] not in drawn:
-        found = [False] * len(node.types)
+        are_drawn = [False] * len(node.types)
         for graph in branches(node):
             pairs = list(zip(graph.inputs, node.inputs[1:], strict=True))
             counts = [inner for inner, outer in pairs if outer in drawn]
             _, behind = _reached(toposort(graph.outputs), [inner for inner, outer in pairs if outer in active], (), counts)
-            found = [one or output in behind for one, output in zip(found, graph.outputs, strict=True)]
-        return found
+            are_drawn = [one or output in behind for one, output in zip(are_drawn, graph.outputs, strict=True)]
+        return are_drawn
     return [True] * len(node.types)
 
 
@@ -173,36 +173,36 @@ def differentiated(outputs: Sequence[Node]) -> set[Node]:
     return set(toposort(outputs, stop=[node for node in toposort(outputs) if node.op in (DISCONNECTED, ZERO_GRAD)]))
 
 
-def _pull(node: Node, given: Sequence[Cotangent | None], active: set[Node], terms: Terms) -> None:
+def _pull(node: Node, above: Sequence[Cotangent | None], active: set[Node], terms: Terms) -> None:
     """Adds the cotangents of a node's operands to `terms`."""
     needed = [k for k, parent in enumerate(node.inputs) if parent in active]
-    if not needed or all(one is None for one in given):
+    if not needed or all(one is None for one in above):
         return
     for k in needed:
         if not any(map(is_float, node.inputs[k].types)):
             raise no_derivative(node.inputs[k], REJECTED)
-    for k, value in enumerate(_operand_cotangents(node, given, needed)):
+    for k, value in enumerate(_operand_cotangents(node, above, needed)):
         if value is not None and k in needed:
             terms.setdefault(node.inputs[k], []).append(value)
 
 
-def _operand_cotangents(node: Node, given: Sequence[Cotangent | None], needed: Collection[int]) -> Sequence[Cotangent | None]:
+def _operand_cotangents(node: Node, above: Sequence[Cotangent | None], needed: Collection[int]) -> Sequence[Cotangent | None]:
     if isinstance(node.op, Card):
-        return pulled(node, given, needed)
-    mask = scalar_mask(given)
-    plain = [None if one is None else one.realised() for one in given]
+        return pulled(node, above, needed)
+    mask = scalar_mask(above)
+    plain = [None if one is None else one.realised() for one in above]
     if node.op is SCAN:
         from .scan_rule import scan_cotangents
 
-        found = scan_cotangents(node, plain, needed, cotangents)
+        values = scan_cotangents(node, plain, needed, cotangents)
     elif node.op is IF_ELSE:
         from .choice_rule import choice_cotangents
 
-        found = choice_cotangents(node, plain, needed, cotangents)
+        values = choice_cotangents(node, plain, needed, cotangents)
     elif node.op is CUSTOM_VJP:
-        found = rule_of(node)(node, plain, needed)
+        values = rule_of(node)(node, plain, needed)
     elif node.op is PY_CALL:
         raise no_derivative(node, "a Python function is called for real there")
     else:
         return [None] * len(node.inputs)
-    return [None if value is None else Cotangent(value, mask) for value in found]
+    return [None if value is None else Cotangent(value, mask) for value in values]

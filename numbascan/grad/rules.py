@@ -65,9 +65,9 @@ def pulled(node: Node, cotangents: Sequence[Cotangent | None], needed: Collectio
     if card.vjp is None:
         raise no_derivative(node, card.no_gradient or "none is known")
     shared, is_elementwise = scalar_mask(cotangents), isinstance(card.lower, Elementwise) or card is BROADCAST_TO
-    found: Sequence[Node | None] = card.vjp(node, *(None if one is None else one.realised() for one in cotangents))
+    values: Sequence[Node | None] = card.vjp(node, *(None if one is None else one.realised() for one in cotangents))
     result: list[Cotangent | None] = []
-    for k, (operand, value) in enumerate(zip(node.inputs, found, strict=True)):
+    for k, (operand, value) in enumerate(zip(node.inputs, values, strict=True)):
         if value is None or k not in needed:
             result.append(None)
             continue
@@ -153,8 +153,8 @@ def pushed(node: Node, tangents: Sequence[Node | None]) -> tuple[Node | None, ..
     card = node.op
     assert isinstance(card, Card)
     if card.jvp is not None:
-        found = card.jvp(node, *tangents)
-        results = found if isinstance(found, tuple) else (found,)
+        tangent = card.jvp(node, *tangents)
+        results = tangent if isinstance(tangent, tuple) else (tangent,)
     elif card.linear:
         results = (_pushed_linear(node, card, tangents),)
     elif card.partials is not None:

@@ -19,44 +19,44 @@ Moving = tuple[tuple[Node, ...], Node, Node | None]  # what a step reads of a st
 Forward = Callable[[Sequence[Node], Sequence[Node], Sequence[Node | None]], list[Node | None]]
 
 
-def scan_tangents(node: Node, given: Sequence[Node | None], wanted: Sequence[bool], forward: Forward) -> list[Node | None]:
+def scan_tangents(node: Node, along: Sequence[Node | None], are_read: Sequence[bool], forward: Forward) -> list[Node | None]:
     """The tangents of a loop's results from those of its outer inputs; of those that are not `wanted` maybe None."""
     spec = loop_spec(node)
     if not spec.mit_mots:
-        return _Forward(spec, given, wanted, forward).tangents()
+        return _Forward(spec, along, are_read, forward).tangents()
     outer, results = unbuffered(node)
-    moved = dict(zip(node.inputs, given, strict=True))
-    found = iter(forward(list(compress(results, wanted)), list(outer.values()), [moved[parent] for parent in outer]))
+    moved = dict(zip(node.inputs, along, strict=True))
+    tangents = iter(forward(list(compress(results, are_read)), list(outer.values()), [moved[parent] for parent in outer]))
     back = {fresh: parent for parent, fresh in outer.items()}
-    values = [next(found) if is_wanted else None for is_wanted in wanted]
+    values = [next(tangents) if is_wanted else None for is_wanted in are_read]
     return [None if value is None else substitute([value], back)[0] for value in values]
 
 
 class _Forward:
     """The loop of values and tangents, in the making."""
 
-    def __init__(self, spec: LoopSpec, given: Sequence[Node | None], wanted: Sequence[bool], forward: Forward) -> None:
+    def __init__(self, spec: LoopSpec, along: Sequence[Node | None], are_read: Sequence[bool], forward: Forward) -> None:
         self.spec = spec = spec.opened()
         self.forward = forward
-        values = iter(given[1:])
+        values = iter(along[1:])
         self.seqs = [next(values) for _ in spec.seqs]
         self.states = [next(values) for _ in spec.states]
         self.carries = [next(values) for _ in spec.carries]
         self.non_seqs = [next(values) for _ in spec.non_seqs]
         recurrent: list[Moving] = [(state.reads, state.write, tangent) for state, tangent in zip(spec.states, self.states, strict=True)]
         recurrent += [((carry.read,), carry.write, tangent) for carry, tangent in zip(spec.carries, self.carries, strict=True)]
-        self.writes = self._needed(wanted, recurrent)
+        self.writes = self._needed(are_read, recurrent)
         self.recurrent = [one for one in recurrent if one[1] in self.writes]
 
-    def _needed(self, wanted: Sequence[bool], recurrent: Sequence[Moving]) -> set[Node]:
+    def _needed(self, are_read: Sequence[bool], recurrent: Sequence[Moving]) -> set[Node]:
         """What a step writes into results that are wanted, and into states that these come from at some step."""
-        found = set(compress(self.spec.inner_outputs(), wanted))
+        writes = set(compress(self.spec.inner_outputs(), are_read))
         while True:
-            behind = differentiated(list(found))
-            more = {write for reads, write, _ in recurrent if not behind.isdisjoint(reads)} - found
+            behind = differentiated(list(writes))
+            more = {write for reads, write, _ in recurrent if not behind.isdisjoint(reads)} - writes
             if not more:
-                return found
-            found |= more
+                return writes
+            writes |= more
 
     def _moving(self) -> dict[Node, Node]:
         """An inner input for the tangent of each inner input that moves."""
@@ -131,6 +131,6 @@ class _Forward:
         start = len(spec.states) + n_states + len(spec.traces)
         new_traces = iter(results[start : start + n_traces])
         new_carries = iter(results[start + n_traces + len(spec.carries) :])
-        found: list[Node | None] = [next(new_states) if state.reads[0] in moving else None for state in spec.states]
-        found += [next(new_traces) if of.get(trace.write) is not None else None for trace in spec.traces]
-        return found + [next(new_carries) if carry.read in moving else None for carry in spec.carries]
+        rows: list[Node | None] = [next(new_states) if state.reads[0] in moving else None for state in spec.states]
+        rows += [next(new_traces) if of.get(trace.write) is not None else None for trace in spec.traces]
+        return rows + [next(new_carries) if carry.read in moving else None for carry in spec.carries]

@@ -57,23 +57,23 @@ from .rules import no_derivative
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 
 
-def scan_cotangents(node: Node, given: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
+def scan_cotangents(node: Node, cotangents: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
     """The cotangents of a loop's outer inputs (those in `needed`) from those of its results."""
     spec = loop_spec(node)
     if spec.mit_mots:
-        return buffered_cotangents(node, given, needed, reverse)
-    backward, note = _Backward(spec, given, set(needed), reverse), dict(spec.notes).get("checkpoint")
-    found = backward.cotangents() if note is None else backward.checkpointed(note)
-    return with_untouched(spec, given, found, needed)
+        return buffered_cotangents(node, cotangents, needed, reverse)
+    backward, note = _Backward(spec, cotangents, set(needed), reverse), dict(spec.notes).get("checkpoint")
+    results = backward.cotangents() if note is None else backward.checkpointed(note)
+    return with_untouched(spec, cotangents, results, needed)
 
 
 class _Backward:
     """The backward loop of one loop, in the making."""
 
-    def __init__(self, spec: LoopSpec, given: Sequence[Node | None], needed: set[int], reverse: Reverse) -> None:
+    def __init__(self, spec: LoopSpec, cotangents: Sequence[Node | None], needed: set[int], reverse: Reverse) -> None:
         self.spec = spec.opened()
         self.needed, self.reverse = needed, reverse
-        values = iter(given)
+        values = iter(cotangents)
         self.recurrences = [
             Recurrence(port.initial, port.taps, port.reads, port.write, port.has_axis, False, next(values)) for port in self.spec.states
         ]
@@ -150,45 +150,45 @@ class _Backward:
         # What the backward step reads is settled before anything is made of it: rows that states store anyway, then residuals. Products
         # are reordered with these as leaves, and only then is it known which other values it reads (`used`), which the ports below ask.
         self.stored = self._stored_writes(list(step.values()))
-        kept = residuals(list(step.values()), self._writes(), self.spec.inner_inputs(), self.stored)
-        step = dict(zip(step, in_cheap_order(step.values(), [*kept, *self.stored]), strict=True))
-        self.used = set(toposort(step.values(), stop=[*kept, *self.stored]))
-        self._forward(kept)
+        traced = residuals(list(step.values()), self._writes(), self.spec.inner_inputs(), self.stored)
+        step = dict(zip(step, in_cheap_order(step.values(), [*traced, *self.stored]), strict=True))
+        self.used = set(toposort(step.values(), stop=[*traced, *self.stored]))
+        self._forward(traced)
         self._recurrence_ports(step)
         self._trace_ports()
         self._sequence_ports(step)
         self._sum_ports(step)
-        self._sources(kept)
+        self._sources(traced)
         return self._results(step)
 
     def checkpointed(self, note: object) -> list[Node | None]:
         """The same, with few of the states stored."""
-        wanted, step = self._dependent_reads(), self._step()
+        reads, step = self._dependent_reads(), self._step()
         result: list[Node | None] = [None] * len(self.spec.outer_inputs())
         if not step:
             return result
-        kept = self._kept_besides(step)
+        traced = self._kept_besides(step)
         carried = self.recurrences[len(self.spec.states) :]
         self.stored, self.used = [], {one.reads[0] for one in carried} if needs_rows(note) else set()
         self._forward([])
         loop = Checkpointed(self.spec, self.recurrences, self.trace_rows, self.ran, self.steps)
-        found = loop.cotangents(note, wanted, kept, self.state_rows, self.reverse)
+        cotangents = loop.cotangents(note, reads, traced, self.state_rows, self.reverse)
         seqs, _, _, non_seqs = self.spec.outer_places()
         for place, (k, one) in zip(self._initials(), enumerate(self.recurrences), strict=True):
-            if place in self.needed and k in found:
-                result[place] = self._initial_cotangent(one, found[k] if one.depth > 1 else expand(found[k], (0,)))
+            if place in self.needed and k in cotangents:
+                result[place] = self._initial_cotangent(one, cotangents[k] if one.depth > 1 else expand(cotangents[k], (0,)))
         for k, place in enumerate((*seqs, *non_seqs), len(self.recurrences)):
-            result[place] = found.get(k)
+            result[place] = cotangents.get(k)
         return result
 
     def _kept_besides(self, step: dict[Node, Node]) -> list[Node]:
         """What the backward loop of a block keeps of each step besides states, as values of the forward step."""
         values = list(step.values())
-        kept = residuals(values, self._writes(), self.spec.inner_inputs(), self._stored_writes(values))
+        traced = residuals(values, self._writes(), self.spec.inner_inputs(), self._stored_writes(values))
         factors = dict.fromkeys(factor for port in self.spec.non_seqs if port.read in step for factor in factors_of(step[port.read]))
         writes, inputs = self._writes(), self.spec.inner_inputs()
-        found = substitute(list(factors), {above: writes[k] for k, above in self.above.items()})
-        return [*kept, *(value for value in found if value not in inputs)]  # rows that the step reads are there anyway
+        factor_rows = substitute(list(factors), {above: writes[k] for k, above in self.above.items()})
+        return [*traced, *(value for value in factor_rows if value not in inputs)]  # rows that the step reads are there anyway
 
     def _stored_writes(self, values: Sequence[Node]) -> list[Node]:
         """What the forward step wrote into states whose rows are read again anyway: it need not be computed again."""
@@ -200,18 +200,18 @@ class _Backward:
         """Does the backward step read rows of a state?"""
         return not self.used.isdisjoint(one.reads) or (one.write in self.stored and one.write in self.used)
 
-    def _forward(self, kept: Sequence[Node]) -> None:
+    def _forward(self, traced: Sequence[Node]) -> None:
         """The forward loop, with the rows that the backward one needs among its results."""
         spec = self.spec
-        must_count = spec.until is not None and not (spec.states or spec.traces or kept)
+        must_count = spec.until is not None and not (spec.states or spec.traces or traced)
         carried = self.recurrences[len(spec.states) :]
         converted = [one for k, one in enumerate(carried) if self._is_used(one) or (must_count and k == 0)]
         left = [carry for carry in spec.carries if all(carry.read is not one.reads[0] for one in converted)]
         states = (*spec.states, *(one.as_state() for one in converted))
-        loop = scan_node(settled(replace(spec, states=states, traces=(*spec.traces, *map(Trace, kept)), carries=tuple(left))))
+        loop = scan_node(settled(replace(spec, states=states, traces=(*spec.traces, *map(Trace, traced)), carries=tuple(left))))
         results = outputs_of(loop)
         self.state_rows = dict(zip((state.reads[0] for state in states), results, strict=False))
-        self.kept_rows = dict(zip(kept, results[len(states) + len(spec.traces) :], strict=False))
+        self.kept_rows = dict(zip(traced, results[len(states) + len(spec.traces) :], strict=False))
         ran = spec.n_steps if spec.until is None else dims_of(results[0])[0]
         self.ran = ran
         self.steps = ran if spec.truncate_gradient == -1 else call("minimum", ran, constant(spec.truncate_gradient, "int64"))
@@ -302,7 +302,7 @@ class _Backward:
         terms = [product.summed(traced[a], traced[b]) for product, a, b in self.products[port.read]]
         return total([sums[self.sum_of[port.read]], *terms] if port.read in self.sum_of else terms)
 
-    def _sources(self, kept: Sequence[Node]) -> None:
+    def _sources(self, traced: Sequence[Node]) -> None:
         """The values of the forward step that the backward step reads: sequences, states, what was kept, non-sequences."""
         for seq in self.spec.seqs:
             if not self.used.isdisjoint(seq.reads):
@@ -310,7 +310,7 @@ class _Backward:
         for one in self.recurrences:
             if self._is_used(one):
                 self._state_source(one)
-        for value in kept:
+        for value in traced:
             self._add_sequence(flip(self.kept_rows[value]), (0,), (value,))
         self.non_seqs = []
         for port in self.spec.non_seqs:

@@ -11,13 +11,13 @@ from .node import Node
 
 def bodies(node: Node) -> tuple[Graph, ...]:
     """The closed graphs that a node holds, empty for most."""
-    found: list[Graph] = []
+    graphs: list[Graph] = []
     for _, value in node.attrs:
         if isinstance(value, Body):
-            found.append(value.graph)
+            graphs.append(value.graph)
         elif isinstance(value, tuple):
-            found.extend(part for part in value if isinstance(part, Graph))
-    return tuple(found)
+            graphs.extend(part for part in value if isinstance(part, Graph))
+    return tuple(graphs)
 
 
 def all_nodes(outputs: Iterable[Node]) -> Iterator[Node]:

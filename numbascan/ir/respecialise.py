@@ -94,11 +94,11 @@ def _state_types(spec: LoopSpec, agreed: Agreed) -> list[TensorType] | None:
     recurrent = [(state.reads, state.write) for state in spec.states] + [((carry.read,), carry.write) for carry in spec.carries]
     for k, (reads, write) in enumerate(recurrent):
         for offset, read in enumerate(reads):
-            kept = _kept(read.type, write.type, agreed)
-            if kept is None:
+            type_ = _kept(read.type, write.type, agreed)
+            if type_ is None:
                 raise ScanTypeError(changed_type(spec, k, read).format())
-            changed |= kept != read.type
-            types[position + offset] = kept
+            changed |= type_ != read.type
+            types[position + offset] = type_
         position += len(reads)
     return types if changed else None
 

@@ -67,11 +67,11 @@ class Names:
     def _name(self, node: Node) -> str:
         if node.op is CONSTANT and node.name is None and (node.type.size or 0) <= INLINE_LIMIT:
             return _number(node)
-        wanted = node.name or f"v{next(self._numbers)}"
-        name, copies = wanted, 1
+        base = node.name or f"v{next(self._numbers)}"
+        name, copies = base, 1
         while name in self._used:
             copies += 1
-            name = f"{wanted}_{copies}"
+            name = f"{base}_{copies}"
         self._used.add(name)
         return name
 

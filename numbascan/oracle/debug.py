@@ -39,8 +39,8 @@ def debug_run(graph: Graph, arguments: Sequence[Any], compiled: Compiled, name: 
             values: dict[Node, Any] = dict(zip(self.spec.inner_inputs(), self.arguments(t), strict=True))
             interpret(Graph(self.spec.inner_inputs(), tuple(self.inner)), list(values.values()), values.__setitem__)
             if self.program is not None:
-                found = self.program(self.arguments(t))
-                for node, value in zip(self.inner, found, strict=True):
+                results = self.program(self.arguments(t))
+                for node, value in zip(self.inner, results, strict=True):
                     _compare(node, values, value, f"scan {self.spec.name!r}, step {t}")
             return super().step(t)
 
@@ -51,16 +51,18 @@ def debug_run(graph: Graph, arguments: Sequence[Any], compiled: Compiled, name: 
     return results
 
 
-def _compare(node: Node, values: dict[Node, Any], found: Any, where: str) -> None:
+def _compare(node: Node, values: dict[Node, Any], computed: Any, where: str) -> None:
     """Raises where the compiled value differs from the oracle's, or the oracle's is the first NaN."""
-    expected = np.asarray(values.get(node, found))
+    expected = np.asarray(values.get(node, computed))
     if expected.dtype.kind in "fc" and np.isnan(expected).any() and not _has_nan_operand(node, values):
         raise DebugError(f"{where}: {_variable(node)} becomes NaN; its operands are {_operands(node, values)}")
     tolerance = TOLERANCE.get(node.types[0].dtype, DEFAULT_TOLERANCE)
-    if expected.shape != np.shape(found):
-        raise DebugError(f"{where}: {_variable(node)} has shape {expected.shape} by NumPy and {np.shape(found)} compiled")
-    if not np.allclose(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True):
-        raise DebugError(f"{where}: {_variable(node)} is {expected!r} by NumPy and {found!r} compiled; operands {_operands(node, values)}")
+    if expected.shape != np.shape(computed):
+        raise DebugError(f"{where}: {_variable(node)} has shape {expected.shape} by NumPy and {np.shape(computed)} compiled")
+    if not np.allclose(computed, expected, rtol=tolerance, atol=tolerance, equal_nan=True):
+        raise DebugError(
+            f"{where}: {_variable(node)} is {expected!r} by NumPy and {computed!r} compiled; operands {_operands(node, values)}"
+        )
 
 
 def _has_nan_operand(node: Node, values: dict[Node, Any]) -> bool:

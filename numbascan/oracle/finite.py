@@ -44,7 +44,7 @@ class _Checked(Loop):
     def _check_finite(self, t: int) -> None:
         spec = self.spec
         writes = [*(port.write for port in spec.states), *(port.write for port in spec.traces), *(port.write for port in spec.carries)]
-        made = [*(rows[-1] for rows in (*self.histories, *self.traces)), *self.carried]
-        for name, write, value in zip(messages.result_names(spec), writes, made, strict=True):
+        latest = [*(rows[-1] for rows in (*self.histories, *self.traces)), *self.carried]
+        for name, write, value in zip(messages.result_names(spec), writes, latest, strict=True):
             if write.type.kind in "fc" and not np.isfinite(value).all():
                 raise _NotFiniteError(messages.not_finite(spec, name, write), t)

@@ -77,14 +77,14 @@ class Loop:
 
     def __init__(self, spec: LoopSpec, operands: Sequence[Any], watch: Watch | None = None) -> None:
         self.spec, self.watch = spec, watch
-        given = iter(operands)
-        self.n_steps = int(next(given))
-        self.seqs = [next(given) for _ in spec.seqs]
-        self.buffers = [np.array(next(given)) for _ in spec.mit_mots]
-        self.histories = [self._history(state.has_axis, state.depth, next(given)) for state in spec.states]
+        values = iter(operands)
+        self.n_steps = int(next(values))
+        self.seqs = [next(values) for _ in spec.seqs]
+        self.buffers = [np.array(next(values)) for _ in spec.mit_mots]
+        self.histories = [self._history(state.has_axis, state.depth, next(values)) for state in spec.states]
         self.traces: list[list[Any]] = [[] for _ in spec.traces]
-        self.carried = [next(given) for _ in spec.carries]
-        self.fixed = [next(given) for _ in spec.non_seqs]
+        self.carried = [next(values) for _ in spec.carries]
+        self.fixed = [next(values) for _ in spec.non_seqs]
         self._check()
 
     @staticmethod
@@ -119,10 +119,10 @@ class Loop:
     def arguments(self, t: int) -> list[Any]:
         """What the step is given at step t, in the order of its inner inputs."""
         spec = self.spec
-        given = [rows[t + seq.before + tap] for seq, rows in zip(spec.seqs, self.seqs, strict=True) for tap in seq.taps]
-        given += [buffer[t + tap] for port, buffer in zip(spec.mit_mots, self.buffers, strict=True) for tap in port.in_taps]
-        given += [rows[tap] for state, rows in zip(spec.states, self.histories, strict=True) for tap in state.taps]
-        return [*given, *self.carried, *self.fixed]
+        arguments = [rows[t + seq.before + tap] for seq, rows in zip(spec.seqs, self.seqs, strict=True) for tap in seq.taps]
+        arguments += [buffer[t + tap] for port, buffer in zip(spec.mit_mots, self.buffers, strict=True) for tap in port.in_taps]
+        arguments += [rows[tap] for state, rows in zip(spec.states, self.histories, strict=True) for tap in state.taps]
+        return [*arguments, *self.carried, *self.fixed]
 
     def step(self, t: int) -> bool:
         """Runs step t; True if `until` holds after it."""

@@ -39,23 +39,23 @@ def reads_of(port: State | Carry) -> tuple[Node, ...]:
 
 def behind(spec: LoopSpec, nodes: Iterable[Node]) -> set[Node]:
     """The values of the step that `nodes` wait for, in this step or in those before."""
-    found = set(toposort(nodes))
-    while more := [port.write for port in recurrent(spec) if port.write not in found and not found.isdisjoint(reads_of(port))]:
-        found |= set(toposort(more))
-    return found
+    result = set(toposort(nodes))
+    while more := [port.write for port in recurrent(spec) if port.write not in result and not result.isdisjoint(reads_of(port))]:
+        result |= set(toposort(more))
+    return result
 
 
 def after(spec: LoopSpec, nodes: Collection[Node]) -> set[Node]:
     """The values of the step that wait for `nodes`, these included."""
-    found, order = set(nodes), toposort(spec.inner_outputs())
+    waiting, order = set(nodes), toposort(spec.inner_outputs())
     while True:
-        found |= {read for port in recurrent(spec) if port.write in found for read in reads_of(port)}
-        size = len(found)
+        waiting |= {read for port in recurrent(spec) if port.write in waiting for read in reads_of(port)}
+        size = len(waiting)
         for node in order:
-            if not found.isdisjoint(node.inputs):
-                found.add(node)
-        if len(found) == size:
-            return found
+            if not waiting.isdisjoint(node.inputs):
+                waiting.add(node)
+        if len(waiting) == size:
+            return waiting
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Split:
         early = set(toposort([*outputs, *(product.changing for product in self.products)]))
         carried = {read for port in recurrent(self.spec) for read in reads_of(port)} - self.late
         stops = {product.node for product in self.products}
-        found: list[Node] = []
+        values: list[Node] = []
         stack, seen = [write for write in self.spec.inner_outputs() if write in self.late], set(stops)
         while stack:
             node = stack.pop()
@@ -85,10 +85,10 @@ class Split:
                 continue
             seen.add(node)
             if node in carried or (node in early and node not in self.late and not self._is_computed_again(node)):
-                found.append(node)
+                values.append(node)
             else:
                 stack += node.inputs
-        return found
+        return values
 
     def _is_computed_again(self, node: Node) -> bool:
         """Does a value that both parts read cost less to compute than to store?"""
@@ -113,15 +113,17 @@ class Split:
             ),
             carries=tuple(carry for carry in spec.carries if not is_late(carry.write)),
         )
-        found = outputs_of(scan_node(settled(first)))
-        made = dict(zip(row_writes(first), found, strict=False))
-        products = {product.node: product.of_rows(made[product.changing], fixed_outside(spec, product.fixed)) for product in self.products}
-        rows = {**{value: made[value] for value in self.crossing}, **products}
-        steps = spec.n_steps if spec.until is None else dims_of(next(iter(made.values())))[0]
+        results = outputs_of(scan_node(settled(first)))
+        stacks = dict(zip(row_writes(first), results, strict=False))
+        products = {
+            product.node: product.of_rows(stacks[product.changing], fixed_outside(spec, product.fixed)) for product in self.products
+        }
+        rows = {**{value: stacks[value] for value in self.crossing}, **products}
+        steps = spec.n_steps if spec.until is None else dims_of(next(iter(stacks.values())))[0]
         later = self._later(replace(spec, n_steps=steps, until=None), rows)
-        carried = dict(zip([carry.read for carry in first.carries], found[len(first.states) + len(first.traces) :], strict=True))
+        carried = dict(zip([carry.read for carry in first.carries], results[len(first.states) + len(first.traces) :], strict=True))
         return [
-            *(later.get(write) or made[write] for write in row_writes(spec)),
+            *(later.get(write) or stacks[write] for write in row_writes(spec)),
             *(later.get(carry.read) or carried[carry.read] for carry in spec.carries),
         ]
 

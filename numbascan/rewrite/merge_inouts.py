@@ -62,8 +62,8 @@ def merged_ports(spec: LoopSpec) -> tuple[LoopSpec, list[int]]:
         if len(set(finer.values())) == len(first):
             break
         groups = finer
-    kept = set(first.values())
-    states = {group: new for (old, group), new in zip(groups.items(), recurrent(step), strict=True) if old in kept}
+    ports = set(first.values())
+    states = {group: new for (old, group), new in zip(groups.items(), recurrent(step), strict=True) if old in ports}
     traces = list(dict.fromkeys(trace.write for trace in step.traces))
     less = replace(
         step,
@@ -85,13 +85,13 @@ def _equal_inputs(spec: LoopSpec) -> tuple[dict[Node, Node], tuple[Seq, ...], tu
     same: dict[Node, Node] = {}
     taps: dict[tuple[Node, int], dict[int, Node]] = {}
     for seq in spec.seqs:
-        found = taps.setdefault((seq.outer, seq.before), {})
+        reads = taps.setdefault((seq.outer, seq.before), {})
         for tap, read in zip(seq.taps, seq.reads, strict=True):
-            if found.setdefault(tap, read) is not read:
-                same[read] = found[tap]
+            if reads.setdefault(tap, read) is not read:
+                same[read] = reads[tap]
     fixed: dict[Node, NonSeq] = {}
     for port in spec.non_seqs:
         if fixed.setdefault(port.outer, port) is not port:
             same[port.read] = fixed[port.outer].read
-    seqs = tuple(Seq(outer, tuple(found), tuple(found.values())) for (outer, _), found in taps.items())
+    seqs = tuple(Seq(outer, tuple(reads), tuple(reads.values())) for (outer, _), reads in taps.items())
     return same, seqs, tuple(fixed.values())

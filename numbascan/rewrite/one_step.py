@@ -25,13 +25,13 @@ def _changed(loop: Node) -> Sequence[Node] | None:
     if constant_value(loop_spec(loop).n_steps) != 1 or loop_spec(loop).mit_mots:
         return None
     spec = loop_spec(loop).opened()
-    given = {port.read: port.outer for port in spec.non_seqs}
-    given |= {port.read: cast(port.shared, port.read.type.dtype) for port in spec.carries}
+    values = {port.read: port.outer for port in spec.non_seqs}
+    values |= {port.read: cast(port.shared, port.read.type.dtype) for port in spec.carries}
     for seq in spec.seqs:
-        given |= {read: indexed(rows_read(spec, seq, tap, tap), (0,)) for tap, read in zip(seq.taps, seq.reads, strict=True)}
+        values |= {read: indexed(rows_read(spec, seq, tap, tap), (0,)) for tap, read in zip(seq.taps, seq.reads, strict=True)}
     for state in spec.states:
-        given |= _first_rows(spec, state)
-    writes = substitute(spec.inner_outputs(), given)[: len(loop.types)]  # without `until`: there is no other step
+        values |= _first_rows(spec, state)
+    writes = substitute(spec.inner_outputs(), values)[: len(loop.types)]  # without `until`: there is no other step
     strong = [cast(write, write.type.dtype) for write in writes]
     n_states, n_rows = len(spec.states), len(spec.states) + len(spec.traces)
     states = [in_shape(spec, k, write) for k, write in enumerate(strong[:n_states])]

@@ -55,6 +55,6 @@ def _dims_outside(spec: LoopSpec, write: Node) -> tuple[Node, ...] | None:
     if not is_check(write):
         return None
     nest = filled(write.attr("shape"), iter(write.inputs[1:]))
-    found = [told_outside(spec, node_of(dim)) for dim in nest]
-    dims = tuple(dim for dim in found if dim is not None)
-    return dims if len(dims) == len(found) else None
+    outside = [told_outside(spec, node_of(dim)) for dim in nest]
+    dims = tuple(dim for dim in outside if dim is not None)
+    return dims if len(dims) == len(outside) else None

@@ -97,11 +97,11 @@ def _terms(spec: LoopSpec, port: State | Carry) -> tuple[list[Outer], list[Node]
             sums.add(node)
             stack += node.inputs
         elif node is not read:
-            found = _outer(node)
-            if found is None:
+            product = _outer(node)
+            if product is None:
                 others.append(node)
             else:
-                products.append(found)
+                products.append(product)
     node = read
     while node is not port.write:  # each partial sum is read by the next one alone
         if len(readers.get(node, ())) != 1 or readers[node][0] not in sums:
@@ -112,10 +112,10 @@ def _terms(spec: LoopSpec, port: State | Carry) -> tuple[list[Outer], list[Node]
 
 def _outer(node: Node) -> Outer | None:
     """The value as an outer product; None where it is none, or no larger than its factors."""
-    found = _contracted(node) if node.op.name == "contract" else _multiplied(node) if node.op.name == "multiply" else None
-    if found is None or node.type.kind not in "fc" or any(one.type.dtype != node.type.dtype for one in (found.left, found.right)):
+    product = _contracted(node) if node.op.name == "contract" else _multiplied(node) if node.op.name == "multiply" else None
+    if product is None or node.type.kind not in "fc" or any(one.type.dtype != node.type.dtype for one in (product.left, product.right)):
         return None
-    return found if about_size(node) > max(SMALL, about_size(found.left) + about_size(found.right)) else None
+    return product if about_size(node) > max(SMALL, about_size(product.left) + about_size(product.right)) else None
 
 
 def _contracted(node: Node) -> Outer | None:
@@ -132,8 +132,8 @@ def _multiplied(node: Node) -> Outer | None:
     """`a[:, None] * b`, and numbers times that."""
     for x, y in (node.inputs, node.inputs[::-1]):
         if not y.type.rank:
-            found = _outer(x)
-            return None if found is None or x.type != node.type else Outer(node, mul(found.left, y), found.right)
+            product = _outer(x)
+            return None if product is None or x.type != node.type else Outer(node, mul(product.left, y), product.right)
         if x.op.name == "index" and x.attr("spec") in _COLUMNS and x.inputs[0].type.rank == 1:
             row = y.inputs[0] if y.op.name == "index" and y.attr("spec") in _ROWS else y
             return Outer(node, x.inputs[0], row) if row.type.rank == 1 else None

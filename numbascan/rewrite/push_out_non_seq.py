@@ -44,12 +44,12 @@ def push_out_non_seq(outputs: Sequence[Node]) -> tuple[Node, ...]:
 
 def _changed(loop: Node) -> Sequence[Node] | None:
     spec = loop_spec(loop).opened()
-    found = _leaving(spec)
-    if not found:
+    leaving = _leaving(spec)
+    if not leaving:
         return None
-    outer = _outside(spec, found)
-    reads = {node: new_input(value.type, node.name) for node, value in zip(found, outer, strict=True)}
-    ports = tuple(NonSeq(value, reads[node]) for node, value in zip(found, outer, strict=True))
+    outer = _outside(spec, leaving)
+    reads = {node: new_input(value.type, node.name) for node, value in zip(leaving, outer, strict=True)}
+    ports = tuple(NonSeq(value, reads[node]) for node, value in zip(leaving, outer, strict=True))
     new = replace(spec, non_seqs=(*spec.non_seqs, *ports))
     writes = tuple(map(_with_line, spec.inner_outputs(), substitute(spec.inner_outputs(), reads)))
     return loop_results(loop, new.with_inner(new.inner_inputs(), writes))
@@ -72,7 +72,7 @@ def _leaving(spec: LoopSpec) -> list[Node]:
     written = set(spec.inner_outputs())
     fixed = [node for node in readers if dependence[node] is Dependence.FIXED]
     ends = [node for node in fixed if node in written or any(dependence[one] > Dependence.FIXED for one in readers[node])]
-    found: dict[Node, None] = {}
+    leaving: dict[Node, None] = {}
     seen: set[Node] = set()
     while ends:
         node = ends.pop()
@@ -80,10 +80,10 @@ def _leaving(spec: LoopSpec) -> list[Node]:
             continue
         seen.add(node)
         if _pays(node, readers) and _may_leave(node):
-            found[node] = None
+            leaving[node] = None
         else:
             ends += node.inputs
-    return list(found)
+    return list(leaving)
 
 
 def _may_leave(node: Node) -> bool:

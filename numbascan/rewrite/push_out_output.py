@@ -69,8 +69,8 @@ def _product(node: Node, dependence: Mapping[Node, Dependence], ends_early: bool
 
 def _asked(result: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[Node] | None:
     """The nodes that read few rows of a result each; None where some node reads all of them."""
-    found = [reader for reader in dict.fromkeys(readers.get(result, ())) if reader.op.name != "dim"]
-    return None if result in outputs or not all(map(reads_few_rows, found)) else found
+    nodes = [reader for reader in dict.fromkeys(readers.get(result, ())) if reader.op.name != "dim"]
+    return None if result in outputs or not all(map(reads_few_rows, nodes)) else nodes
 
 
 def _few_rows(loop: Node, spec: LoopSpec, products: Iterable[RowProduct], asked: Sequence[list[Node] | None]) -> Change | None:
@@ -78,13 +78,13 @@ def _few_rows(loop: Node, spec: LoopSpec, products: Iterable[RowProduct], asked:
     inner = users(spec.inner_outputs())
     for k, trace in enumerate(spec.traces, len(spec.states)):
         product = next((one for one in products if one.node is trace.write and not inner[one.node]), None)
-        wanted = asked[k]
-        if product is None or not wanted or spec.inner_outputs().count(trace.write) > 1:
+        readers = asked[k]
+        if product is None or not readers or spec.inner_outputs().count(trace.write) > 1:
             continue
         traces = tuple(Trace(product.changing) if one is trace else one for one in spec.traces)
         results = outputs_of(scan_node(settled(replace(spec, traces=traces))))
         fixed = fixed_outside(spec, product.fixed)
-        return {loop: results}, {reader: _of_few(product, results[k], fixed, reader) for reader in wanted}
+        return {loop: results}, {reader: _of_few(product, results[k], fixed, reader) for reader in readers}
     return None
 
 
@@ -120,10 +120,10 @@ def _split(
 def _pays(split: Split, asked: Sequence[list[Node] | None]) -> bool:
     """Is more saved than what it costs to store rows and to read them again, and is the memory for these rows in proportion?"""
     spec = split.spec
-    kept = [write for write, readers in zip(row_writes(spec), asked, strict=False) if readers is None]
+    stored = [write for write, readers in zip(row_writes(spec), asked, strict=False) if readers is None]
     products = [product.node for product in split.products]
-    new = {value for value in (*split.crossing, *(product.changing for product in split.products)) if value not in kept}
-    new |= {product for product in products if product not in kept}
-    there = sum(map(about_size, kept)) + sum(about_size(seq.reads[0]) for seq in spec.seqs)
+    new = {value for value in (*split.crossing, *(product.changing for product in split.products)) if value not in stored}
+    new |= {product for product in products if product not in stored}
+    there = sum(map(about_size, stored)) + sum(about_size(seq.reads[0]) for seq in spec.seqs)
     saved = sum(multiplications(product, ASSUMED) for product in products)
     return sum(map(about_size, new)) <= MEMORY * there and CHEAP * sum(map(about_size, new | set(split.crossing))) <= saved

@@ -35,12 +35,12 @@ def push_out_seq(outputs: Sequence[Node]) -> tuple[Node, ...]:
 def _changed(loop: Node) -> Sequence[Node] | None:
     if not has_op(loop, "contract"):
         return None
-    spec, found = loop_spec(loop).opened(), None
+    spec, less = loop_spec(loop).opened(), None
     while products := _products(spec):  # one layer after another
-        found = spec = _without(spec, products)
-    if found is None:
+        less = spec = _without(spec, products)
+    if less is None:
         return None
-    node = scan_node(found)
+    node = scan_node(less)
     node.origin = node.origin or loop.origin
     return outputs_of(node)
 
@@ -50,9 +50,9 @@ def _products(spec: LoopSpec) -> list[RowProduct]:
     if spec.until is not None or not spec.seqs or spec.are_lanes:
         return []
     dependence = dependences(spec)
-    found = [product for node in dependence if node.inputs and (product := _product(node, dependence)) is not None]
-    nodes = {product.node for product in found}
-    return [product for product in found if nodes.isdisjoint(toposort([product.changing]))]
+    products = [product for node in dependence if node.inputs and (product := _product(node, dependence)) is not None]
+    nodes = {product.node for product in products}
+    return [product for product in products if nodes.isdisjoint(toposort([product.changing]))]
 
 
 def _product(node: Node, dependence: dict[Node, Dependence]) -> RowProduct | None:

@@ -80,9 +80,9 @@ def rows_read(spec: LoopSpec, seq: Seq, first: int, last: int) -> Node:
         return seq.outer
     place = (start, last - first, seq.span, spec.n_steps)
     errors = () if is_long_enough(spec, seq) else (negative_steps(spec), short_sequence(spec, seq))
-    found = sized(STEP_ROWS, (seq.outer,), place, errors=errors)
-    found.origin = None  # its errors are those of the loop, which name no line
-    return found
+    checked = sized(STEP_ROWS, (seq.outer,), place, errors=errors)
+    checked.origin = None  # its errors are those of the loop, which name no line
+    return checked
 
 
 def has_rows(x: Node, count: Node) -> bool:

@@ -22,7 +22,7 @@ _ADDED_IN = {"float32": "float64", "complex64": "complex128"}  # as the sum of a
 
 
 @dataclass(frozen=True)
-class _Found:
+class _StepSum:
     """A sum over the rows of result `index` of a loop."""
 
     node: Node
@@ -42,20 +42,20 @@ def sum_in_loop(outputs: Sequence[Node]) -> tuple[Node, ...]:
         plain = _replaced(plain, loop, sums)
 
 
-def _sums(loop: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[_Found]:
+def _sums(loop: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[_StepSum]:
     """The sums over the rows of a loop's states and traces, where nothing else reads these rows."""
     if loop.op is not SCAN:
         return []
     spec = loop_spec(loop)
-    found: list[_Found] = []
+    candidates: list[_StepSum] = []
     results = [(0, loop)] if len(loop.types) == 1 else [(_index(item), item) for item in dict.fromkeys(readers[loop]) if item.op is ITEM]
     for index, item in results:
         is_rows = len(spec.mit_mots) <= index < len(spec.mit_mots) + len(spec.states) + len(spec.traces)
         asked = list(dict.fromkeys(readers[item]))
         if is_rows and asked and item not in outputs and all(map(_is_sum_of_rows, asked)):
             sums = [_as_found(node, index) for node in asked]
-            found += sums if not _has_lanes(loop) else [one for one in sums if one.axes and len(sums) == 1]
-    return found
+            candidates += sums if not _has_lanes(loop) else [one for one in sums if one.axes and len(sums) == 1]
+    return candidates
 
 
 def _has_lanes(loop: Node) -> bool:
@@ -74,17 +74,17 @@ def _is_sum_of_rows(node: Node) -> bool:
     return isinstance(axis, tuple) and 0 in axis and node.type.size is not None
 
 
-def _as_found(node: Node, index: int) -> _Found:
+def _as_found(node: Node, index: int) -> _StepSum:
     axis = node.attr("axis")
     assert isinstance(axis, tuple)
-    return _Found(node, index, tuple(k - 1 for k in axis if k), bool(node.attr("keepdims")))
+    return _StepSum(node, index, tuple(k - 1 for k in axis if k), bool(node.attr("keepdims")))
 
 
-def _replaced(outputs: Sequence[Node], loop: Node, sums: Sequence[_Found]) -> tuple[Node, ...]:
+def _replaced(outputs: Sequence[Node], loop: Node, sums: Sequence[_StepSum]) -> tuple[Node, ...]:
     return _with_sums_of_lanes(outputs, loop, sums) if _has_lanes(loop) else _with_carries(outputs, loop, sums)
 
 
-def _with_sums_of_lanes(outputs: Sequence[Node], loop: Node, sums: Sequence[_Found]) -> tuple[Node, ...]:
+def _with_sums_of_lanes(outputs: Sequence[Node], loop: Node, sums: Sequence[_StepSum]) -> tuple[Node, ...]:
     """`outputs` with rows that are summed in their lane, and these sums added behind the loop."""
     spec = loop_spec(loop)
     traces = list(spec.traces)
@@ -96,7 +96,7 @@ def _with_sums_of_lanes(outputs: Sequence[Node], loop: Node, sums: Sequence[_Fou
     return with_results(outputs, {loop: results}, others)
 
 
-def _with_carries(outputs: Sequence[Node], loop: Node, sums: Sequence[_Found]) -> tuple[Node, ...]:
+def _with_carries(outputs: Sequence[Node], loop: Node, sums: Sequence[_StepSum]) -> tuple[Node, ...]:
     spec = loop_spec(loop)
     first, n_states = len(spec.mit_mots), len(spec.states)
     writes = [*(state.write for state in spec.states), *(trace.write for trace in spec.traces)]
@@ -113,16 +113,16 @@ def _with_carries(outputs: Sequence[Node], loop: Node, sums: Sequence[_Found]) -
     return with_results(outputs, {loop: old}, others)
 
 
-def _total(total: Node, one: _Found) -> Node:
+def _total(total: Node, one: _StepSum) -> Node:
     axes = (0, *(axis + 1 for axis in one.axes)) if one.keepdims else ()
     return expand(cast(total, one.node.type.dtype), axes)
 
 
-def _added_in(one: _Found) -> str:
+def _added_in(one: _StepSum) -> str:
     return _ADDED_IN.get(one.node.type.dtype, one.node.type.dtype)
 
 
-def _carry(spec: LoopSpec, write: Node, one: _Found) -> Carry:
+def _carry(spec: LoopSpec, write: Node, one: _StepSum) -> Carry:
     """A sum that grows with every step."""
     dtype = _added_in(one)
     row = axes_sum(cast(write, dtype), one.axes)

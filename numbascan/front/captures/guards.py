@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from .namespaces import ABSENT, Space, content, items, slots, space_of
-from .reachable import COMPARED, Reach
+from .namespaces import ABSENT, Namespace, content, items, slots, space_of
+from .reachable import COMPARED, Reachable
 
 WATCHED = 1 << 24  # bytes of an array that are kept and compared; of a larger one a digest
 _ROW = 4096  # words of a row in a digest
@@ -35,7 +35,7 @@ class Guards:
     """
 
     def __init__(self, fn: Callable[..., Any], classes: Iterable[type] = ()) -> None:
-        reach = Reach(fn, classes)
+        reach = Reachable(fn, classes)
         self.generators = reach.generators
         self.array_names = {id(array): name for array, name in reach.arrays}
         self.arrays = [(array, _bytes(array)) for array, _ in reach.arrays if not array.dtype.hasobject]
@@ -49,7 +49,7 @@ class Guards:
             self._add(space, fn)
         self._reads += [(ask, source, _kept(ask(source), fn)) for ask, source in _questions(reach)]
 
-    def _add(self, space: Space, fn: Callable[..., Any]) -> None:
+    def _add(self, space: Namespace, fn: Callable[..., Any]) -> None:
         """What code names in a namespace. In a class, and where every name counts, none may come or go."""
         now, present = space.now(), space.present()
         if space.slots:
@@ -108,7 +108,7 @@ class Guards:
 # what is asked ------------------------------------------------------------------------------------------------------
 
 
-def _questions(reach: Reach) -> Iterator[tuple[Callable[[Any], Any], Any]]:
+def _questions(reach: Reachable) -> Iterator[tuple[Callable[[Any], Any], Any]]:
     """What to ask of everything that has no names."""
     yield from ((type, value) for value in reach.objects)
     yield from ((_mro, value) for value in reach.objects if isinstance(value, type))

@@ -48,7 +48,7 @@ _HIDDEN = frozenset(
 
 
 @dataclass(eq=False)
-class Space:
+class Namespace:
     """A namespace: of an object, a class or a module, a dict of globals, or the `slots` of an object.
 
     names: those that code names. whole: every name counts. is_closed: none but these ever does.
@@ -129,13 +129,13 @@ def space_of(value: Any) -> Any:
 def slots(named: tuple[Any, Iterable[types.MemberDescriptorType]]) -> tuple[Any, ...]:
     """What slots of an object hold; ABSENT for one that is not set."""
     value, members = named
-    found = []
+    values = []
     for member in members:
         try:
-            found.append(member.__get__(value))
+            values.append(member.__get__(value))
         except AttributeError:
-            found.append(ABSENT)
-    return tuple(found)
+            values.append(ABSENT)
+    return tuple(values)
 
 
 def slots_of(kind: type) -> tuple[types.MemberDescriptorType, ...]:

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from ..shared import SharedVariable
-from .namespaces import CONTAINERS, MAPPINGS, PARTS, Space, content, items, slots_of, space_of
+from .namespaces import CONTAINERS, MAPPINGS, PARTS, Namespace, content, items, slots_of, space_of
 
 _LIBRARIES = ("numpy", "scipy", "numba", "numbascan", "builtins", "math", "cmath", "operator", "functools", "itertools")
 _QUIET = {*_LIBRARIES, "_operator", "_thread", "abc", "collections", "contextvars", "enum", "random", "reprlib", "time", "types", "typing"}
@@ -61,7 +61,7 @@ _BARE = _SIMPLE | {object, bool, int, float, complex, str, bytes, abc.ABC, typin
 """Classes whose methods read no attributes by themselves."""
 
 
-class Reach:
+class Reachable:
     """What a function can read, and methods of the classes of its arguments. Lists of what is to be watched, by kind."""
 
     def __init__(self, fn: Callable[..., Any], classes: Iterable[type] = ()) -> None:
@@ -77,9 +77,9 @@ class Reach:
         self.shared: list[SharedVariable] = []
         self.attributes: set[str] = set()
         self._is_open = self._are_globals_open = False
-        self._globals: dict[int, Space] = {}
-        self._builtins = Space(vars(builtins), set(), is_closed=True)
-        self._modules = Space(sys.modules, set(), is_closed=True)
+        self._globals: dict[int, Namespace] = {}
+        self._builtins = Namespace(vars(builtins), set(), is_closed=True)
+        self._modules = Namespace(sys.modules, set(), is_closed=True)
         self.spaces = [self._builtins, self._modules]
         self._seen: dict[int, Any] = {}
         self._package = _package_of(fn)
@@ -88,7 +88,7 @@ class Reach:
             self._look(*self._todo.pop())
             if not self._todo:
                 self._open()
-                self._todo += [found for space in self.spaces for found in space.fresh()]
+                self._todo += [value for space in self.spaces for value in space.fresh()]
 
     def _open(self) -> None:
         """Every attribute counts, and every global, where code may read any."""
@@ -167,14 +167,14 @@ class Reach:
             self._builtins.names |= (global_names - fn.__globals__.keys()) & vars(builtins).keys()
             self._modules.names.update(_imported(modules, fn.__globals__))
 
-    def _space_of_globals(self, names: dict[str, Any]) -> Space:
+    def _space_of_globals(self, names: dict[str, Any]) -> Namespace:
         if (known := self._globals.get(id(names))) is None:
-            self.spaces.append(known := self._globals.setdefault(id(names), Space(names, set())))
+            self.spaces.append(known := self._globals.setdefault(id(names), Namespace(names, set())))
         return known
 
     def _look_at_module(self, module: types.ModuleType) -> None:
         if self._is_ours(module):
-            self.spaces.append(Space(module, self.attributes))
+            self.spaces.append(Namespace(module, self.attributes))
             self._add(type(module))
         else:
             self._look_at_foreign(module)
@@ -187,7 +187,7 @@ class Reach:
         foreign = [meta for meta in type.mro(type(cls)) if meta not in (type, abc.ABCMeta, object) and not self._is_ours(meta)]
         for base in cls.__mro__:
             if base is cls:
-                self.spaces.append(Space(cls, self.attributes, bool(foreign)))
+                self.spaces.append(Namespace(cls, self.attributes, bool(foreign)))
             elif self._is_ours(base):
                 self._add(base)
         self._add(type(cls))
@@ -199,15 +199,15 @@ class Reach:
             self.shared.append(value)
         elif _root_of(kind) in ("numbascan", "numba"):
             if isinstance(space_of(value), dict):
-                self.spaces.append(Space(value, set(_LIBRARY_PARTS), is_closed=True))
+                self.spaces.append(Namespace(value, set(_LIBRARY_PARTS), is_closed=True))
         else:
             self.objects.append(value)
             self._add(kind)
             foreign = [cls for cls in kind.__mro__ if cls not in _BARE and not self._is_ours(cls)]
             if isinstance(space_of(value), dict):
-                self.spaces.append(Space(value, self.attributes, bool(foreign)))
+                self.spaces.append(Namespace(value, self.attributes, bool(foreign)))
             if members := slots_of(kind):
-                self.spaces.append(Space(value, self.attributes, bool(foreign), members))
+                self.spaces.append(Namespace(value, self.attributes, bool(foreign), members))
             if foreign and hasattr(kind, "__array__") and not issubclass(kind, np.ndarray):
                 self.like_arrays.append(value)
 

@@ -151,24 +151,24 @@ class _Rule:
     def __repr__(self) -> str:
         return self.f.__name__
 
-    def __call__(self, node: Node, given: Sequence[Node | None], needed: Collection[int]) -> list[Node | None]:
+    def __call__(self, node: Node, cotangents: Sequence[Node | None], needed: Collection[int]) -> list[Node | None]:
         """The cotangents of the node's operands."""
         count = n_leaves(self.structure)
         self._check(node, needed, count)
         inputs = [new_input(operand.type, operand.name) for operand in node.inputs[:count]]
         above = [new_input(type_.strong()) for type_ in node.types]
-        found = list(self._cotangents(self._run(inputs, above, outputs_of(node)), inputs))
+        results = list(self._cotangents(self._run(inputs, above, outputs_of(node)), inputs))
         outside = [*inputs, *self.read, *self.more]
-        strays = free_inputs([value for value in found if value is not None], [*outside, *above])
+        strays = free_inputs([value for value in results if value is not None], [*outside, *above])
         if strays:
             names = ", ".join(stray.name or str(stray.type) for stray in strays)
             raise TypeError(
                 f"{self._words('bwd')} uses {names}, which was not so when {self.f.__name__} was called; pass it as an argument"
             )
         back = dict(zip(outside, node.inputs, strict=True))
-        for fresh, value, result in zip(above, given, outputs_of(node), strict=True):
+        for fresh, value, result in zip(above, cotangents, outputs_of(node), strict=True):
             back[fresh] = zeros_like(result) if value is None else value
-        plain = [None if value is None else substitute([value], back)[0] for value in found]
+        plain = [None if value is None else substitute([value], back)[0] for value in results]
         return plain + [None] * (len(node.inputs) - count)
 
     def _check(self, node: Node, needed: Collection[int], count: int) -> None:
@@ -217,8 +217,8 @@ class _Rule:
         leaves: list[Any] = []
         structure = flatten(value, leaves)
         if not alike(structure, self.returned):
-            seen, wanted = describe_structure(structure), describe_structure(self.returned)
-            raise TypeError(f"{self._words('fwd')} gives {seen} as the result, but {self.f.__name__} itself gives {wanted}")
+            seen, expected = describe_structure(structure), describe_structure(self.returned)
+            raise TypeError(f"{self._words('fwd')} gives {seen} as the result, but {self.f.__name__} itself gives {expected}")
         for leaf, result in zip(leaves, results, strict=True):
             type_ = as_variable(leaf).type
             if (type_.dtype, type_.rank) != (result.type.dtype, result.type.rank):
@@ -250,8 +250,8 @@ class _Rule:
         cls, keys, children = structure
         is_nest = isinstance(value, dict) if cls is dict else isinstance(value, (tuple, list))
         if not is_nest or (set(value) != set(keys) if cls is dict else len(value) != len(children)):
-            wanted = describe_structure(structure)
-            raise TypeError(f"{self._words('bwd')} gives {value!r} for a part of {name} that is {wanted}; nest it in the same way")
+            expected = describe_structure(structure)
+            raise TypeError(f"{self._words('bwd')} gives {value!r} for a part of {name} that is {expected}; nest it in the same way")
         for part, child in zip([value[key] for key in keys] if cls is dict else value, children, strict=True):
             yield from self._leaves(child, part, name)
 

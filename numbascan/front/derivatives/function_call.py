@@ -49,7 +49,7 @@ class Call:
         return [unflatten(nest, [None if node is None else next(values) for node in group]) for nest, group in self.arguments]
 
 
-def called(
+def call_on_inputs(
     f: Callable[..., Any], places: Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any], what: str, mixed: bool = False
 ) -> Call:
     """`mixed`: integers among the leaves stay as they are; else they are refused."""
@@ -59,7 +59,7 @@ def called(
             was = "1 positional argument was" if len(args) == 1 else f"{len(args)} positional arguments were"
             raise ArgumentNumberError(f"{name}: argument number {place} is asked for, but {was} given")
     labels = parameter_names(f, len(args))
-    given, back = list(args), {}
+    values, back = list(args), {}
     arguments: dict[int, tuple[Structure, list[Node | None]]] = {}
     for place in dict.fromkeys(place % len(args) for place in places):
         leaves: list[Any] = []
@@ -75,11 +75,11 @@ def called(
             back[fresh] = node
             group.append(fresh)
         arguments[place] = structure, group
-        given[place] = unflatten(structure, [leaf if node is None else Variable(node) for leaf, node in zip(leaves, group, strict=True)])
-    found: list[Any] = []
-    returned = flatten(f(*given, **kwargs), found)
+        values[place] = unflatten(structure, [leaf if node is None else Variable(node) for leaf, node in zip(leaves, group, strict=True)])
+    results: list[Any] = []
+    returned = flatten(f(*values, **kwargs), results)
     put_outside(back)
-    return Call([arguments[place % len(args)] for place in places], back, returned, [as_variable(leaf).node for leaf in found])
+    return Call([arguments[place % len(args)] for place in places], back, returned, [as_variable(leaf).node for leaf in results])
 
 
 def cost_of(call: Call, what: str) -> Node:

@@ -16,7 +16,7 @@ from ..runner import Seen
 from ..transforms import Jitted, jit
 from ..tree import unflatten
 from ..variable import Variable
-from .function_call import Call, called, cost_of
+from .function_call import Call, call_on_inputs, cost_of
 from .of_variables import (
     along,
     grad_of_variable,
@@ -55,8 +55,8 @@ def transform(cls: type[Transformed], f: Any, **options: Any) -> Jitted:
     """What `cls` makes of `f`, as a function of arrays; run in the mode of `f` if that is jitted."""
     if not callable(f):
         raise TypeError(f"{cls.what} takes a function, not {f!r} ({type(f).__name__})")
-    made: Jitted = jit(cls(f, **options), mode=f.given_mode if isinstance(f, Jitted) else None)
-    return made
+    transformed: Jitted = jit(cls(f, **options), mode=f.given_mode if isinstance(f, Jitted) else None)
+    return transformed
 
 
 class _Derivative(Transformed):
@@ -64,53 +64,53 @@ class _Derivative(Transformed):
 
     def made(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         argnums = self.options["argnums"]
-        return called(self.__wrapped__, argnums if isinstance(argnums, tuple) else (argnums,), args, kwargs, self.what)
+        return call_on_inputs(self.__wrapped__, argnums if isinstance(argnums, tuple) else (argnums,), args, kwargs, self.what)
 
     def alone(self, nests: Sequence[Any]) -> Any:
         """One result for one argument number, a tuple for a tuple of them."""
         return tuple(nests) if isinstance(self.options["argnums"], tuple) else nests[0]
 
-    def gradients(self, made: Call) -> list[Node]:
-        cost = cost_of(made, self.what)
-        return gradients([cost], [constant(1, cost.type.dtype)], made.wrt, self.what, (), self.options["disconnected_inputs"], made.links)
+    def gradients(self, call: Call) -> list[Node]:
+        cost = cost_of(call, self.what)
+        return gradients([cost], [constant(1, cost.type.dtype)], call.wrt, self.what, (), self.options["disconnected_inputs"], call.links)
 
 
 class _Grad(_Derivative):
     what = "ns.grad"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        made = self.made(args, kwargs)
-        return self.alone(made.nests(self.gradients(made)))
+        call = self.made(args, kwargs)
+        return self.alone(call.nests(self.gradients(call)))
 
 
 class _ValueAndGrad(_Derivative):
     what = "ns.value_and_grad"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        made = self.made(args, kwargs)
-        found = self.gradients(made)
-        return made.outside(made.leaves)[0], self.alone(made.nests(found))
+        call = self.made(args, kwargs)
+        nodes = self.gradients(call)
+        return call.outside(call.leaves)[0], self.alone(call.nests(nodes))
 
 
 class _Jacobian(_Derivative):
     what = "ns.jacobian"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        made = self.made(args, kwargs)
+        call = self.made(args, kwargs)
         policy = self.options["disconnected_inputs"]
-        blocks = [jacobian_nodes(leaf, made.wrt, self.what, (), policy, made.links) for leaf in made.leaves]
-        return unflatten(made.returned, [self.alone(made.nests(block)) for block in blocks])
+        blocks = [jacobian_nodes(leaf, call.wrt, self.what, (), policy, call.links) for leaf in call.leaves]
+        return unflatten(call.returned, [self.alone(call.nests(block)) for block in blocks])
 
 
 class _Hessian(_Derivative):
     what = "ns.hessian"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        made = self.made(args, kwargs)
-        firsts = self.gradients(made)
-        columns = [second_nodes(firsts, node, self.what) for node in made.wrt]  # [leaf j][leaf i]
-        rows = iter([self.alone(made.nests([column[i] for column in columns])) for i in range(len(firsts))])
-        return self.alone([unflatten(structure, [next(rows) for _ in group]) for structure, group in made.arguments])
+        call = self.made(args, kwargs)
+        firsts = self.gradients(call)
+        columns = [second_nodes(firsts, node, self.what) for node in call.wrt]  # [leaf j][leaf i]
+        rows = iter([self.alone(call.nests([column[i] for column in columns])) for i in range(len(firsts))])
+        return self.alone([unflatten(structure, [next(rows) for _ in group]) for structure, group in call.arguments])
 
 
 def _derivative(cls: type[_Derivative], f: Any, argnums: Any, disconnected_inputs: str) -> Jitted:
@@ -252,8 +252,8 @@ def recorded_vjp(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Cal
     function = f if isinstance(f, Jitted) else jit(f)
     run = function.recorded(*args)
     if run is None:  # part of a graph: one call of f is both the value and what is differentiated
-        made = called(f, range(len(args)), args, {}, "ns.vjp", mixed=True)
-        return unflatten(made.returned, made.outside(made.leaves)), lambda cotangent: pulled(made, cotangent), {}
+        call = call_on_inputs(f, range(len(args)), args, {}, "ns.vjp", mixed=True)
+        return unflatten(call.returned, call.outside(call.leaves)), lambda cotangent: pulled(call, cotangent), {}
     value, seen = run
     return value, Pullback(function, seen), seen.seen
 
@@ -267,19 +267,19 @@ class _Jvp(Transformed):
         super().__init__(f)
         self.__signature__ = inspect.signature(self.__call__)
 
-    def __call__(self, args: tuple[Any, ...], given: tuple[Any, ...]) -> Any:
-        places = [k for k, tangent in enumerate(given) if tangent is not None]
-        made = called(self.__wrapped__, places, args, {}, self.what)
-        wanted = (tuple, None, tuple(structure for structure, _ in made.arguments))
+    def __call__(self, args: tuple[Any, ...], directions: tuple[Any, ...]) -> Any:
+        places = [k for k, tangent in enumerate(directions) if tangent is not None]
+        call = call_on_inputs(self.__wrapped__, places, args, {}, self.what)
+        expected = (tuple, None, tuple(structure for structure, _ in call.arguments))
         values = leaves_like(
-            tuple(given[k] for k in places), wanted, "ns.jvp: the arguments are {0}, the tangents {1}; give the same nests"
+            tuple(directions[k] for k in places), expected, "ns.jvp: the arguments are {0}, the tangents {1}; give the same nests"
         )
-        seeds = [along(value, node, "ns.jvp: a tangent") for value, node in zip(values, made.wrt, strict=True)]
-        found = moved(made.leaves, made.wrt, seeds)
-        links, count = made.links, len(made.leaves)
-        plain = [zeros_like(node) if value is None else value for node, value in zip(made.leaves, found, strict=True)]
-        results = made.outside([*made.leaves, *(linked(value, links) if is_float(value.type) else value for value in plain)])
-        return unflatten(made.returned, results[:count]), unflatten(made.returned, results[count:])
+        seeds = [along(value, node, "ns.jvp: a tangent") for value, node in zip(values, call.wrt, strict=True)]
+        along_leaves = moved(call.leaves, call.wrt, seeds)
+        links, count = call.links, len(call.leaves)
+        plain = [zeros_like(node) if value is None else value for node, value in zip(call.leaves, along_leaves, strict=True)]
+        results = call.outside([*call.leaves, *(linked(value, links) if is_float(value.type) else value for value in plain)])
+        return unflatten(call.returned, results[:count]), unflatten(call.returned, results[count:])
 
 
 def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

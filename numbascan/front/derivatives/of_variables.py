@@ -83,10 +83,10 @@ def check_cost(node: Node, what: str) -> None:
 
 def along(value: Any, node: Node, what: str) -> Node:
     """A cotangent or a tangent from a user, in the dtype of `node`. It must have its shape; of a real variable it must be real."""
-    given = as_variable(value).node
-    if given.type.kind == "c" and node.type.kind != "c":
+    direction = as_variable(value).node
+    if direction.type.kind == "c" and node.type.kind != "c":
         raise TypeError(f"{what} is complex, but {shown(node)} is real{at_line()}; write np.real(value)")
-    return of_shape(cast(given, node.type.dtype), dims_of(node), what)
+    return of_shape(cast(direction, node.type.dtype), dims_of(node), what)
 
 
 def _disconnected(outputs: Sequence[Node], node: Node, what: str, policy: str = "disconnected_inputs") -> Exception:
@@ -111,7 +111,7 @@ def _disconnected(outputs: Sequence[Node], node: Node, what: str, policy: str = 
 
 def gradients(
     outputs: Sequence[Node],
-    given: Sequence[Node],
+    seeds: Sequence[Node],
     wrt: Sequence[Node],
     what: str,
     constants: Sequence[Node] = (),
@@ -127,14 +127,14 @@ def gradients(
         raise ValueError(f"{what}: disconnected_inputs is {disconnected_inputs!r}; it must be 'raise', 'warn' or 'ignore'")
     for node in wrt:
         check_wrt(node, what)
-    found = cotangents(outputs, given, wrt, constants)
-    missing = [node for node, value in zip(wrt, found, strict=True) if value is None]
+    results = cotangents(outputs, seeds, wrt, constants)
+    missing = [node for node, value in zip(wrt, results, strict=True) if value is None]
     for node in missing if disconnected_inputs != "ignore" else ():
         error = _disconnected(outputs, node, what)
         if disconnected_inputs == "raise":
             raise error
         warnings.warn(str(error), UserWarning, stacklevel=4)
-    return [linked(zeros_like(node) if value is None else value, [*wrt, *links]) for node, value in zip(wrt, found, strict=True)]
+    return [linked(zeros_like(node) if value is None else value, [*wrt, *links]) for node, value in zip(wrt, results, strict=True)]
 
 
 def linked(value: Node, wrt: Sequence[Node]) -> Node:
@@ -146,18 +146,18 @@ def linked(value: Node, wrt: Sequence[Node]) -> Node:
 
 def _float_ways(outputs: Sequence[Node], except_through: Card | None = None) -> set[Node]:
     """The nodes from which a way of real or complex values leads to `outputs`."""
-    found: set[Node] = set()
+    reached: set[Node] = set()
     stack = list(outputs)
     while stack:
         node = stack.pop()
-        if node not in found and node.op is not except_through and any(map(is_float, node.types)):
-            found.add(node)
+        if node not in reached and node.op is not except_through and any(map(is_float, node.types)):
+            reached.add(node)
             stack += node.inputs
-    return found
+    return reached
 
 
-def _as_list(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, (list, tuple)) else [given]
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _nodes(wrt: Any, what: str) -> list[Node]:
@@ -173,9 +173,9 @@ def _constants(variables: Any) -> list[Node]:
     return [as_variable(variable).node for variable in ([] if variables is None else _as_list(variables))]
 
 
-def _packed(found: Sequence[Node], like: Any) -> Any:
+def _packed(nodes: Sequence[Node], like: Any) -> Any:
     """Variables in a list or tuple as `like` is one; one alone as it is."""
-    variables = list(map(Variable, found))
+    variables = list(map(Variable, nodes))
     return variables if isinstance(like, list) else tuple(variables) if isinstance(like, tuple) else variables[0]
 
 
@@ -188,35 +188,35 @@ def grad_of_variable(cost: Variable | None, wrt: Any, consider_constant: Any, di
         check_cost(cost.node, "ns.grad")
     # of what is computed from a variable whose gradient is known nothing flows back to it: for that it is an input
     inputs = {node: new_input(node.type, node.name) for node in known}
-    outputs, given = list(known), list(known.values())
+    outputs, seeds = list(known), list(known.values())
     if cost is not None:
         outputs += substitute([cost.node], inputs)
-        given.append(constant(1, cost.type.dtype))
+        seeds.append(constant(1, cost.type.dtype))
 
     def cut(node: Node) -> Node:
         return node if node in known else substitute([node], inputs)[0]
 
     constants = list(map(cut, _constants(consider_constant)))
-    found = gradients(outputs, given, list(map(cut, nodes)), "ns.grad", constants, disconnected_inputs)
-    found = list(substitute(found, {fresh: node for node, fresh in inputs.items()}))
-    for node, value in zip(nodes, found, strict=True):
+    results = gradients(outputs, seeds, list(map(cut, nodes)), "ns.grad", constants, disconnected_inputs)
+    results = list(substitute(results, {fresh: node for node, fresh in inputs.items()}))
+    for node, value in zip(nodes, results, strict=True):
         value.name = value.name or (f"d_{node.name}" if node.name else None)
-    return _packed(found, wrt)
+    return _packed(results, wrt)
 
 
 def _known(known_grads: Mapping[Variable, Any]) -> dict[Node, Node]:
     """The gradients that are known. ValueError where one variable is computed from another: would they add up, or stand alone?"""
-    found = {}
+    result = {}
     for variable, value in known_grads.items():
         check_wrt(variable.node, "ns.grad: known_grads")
-        found[variable.node] = along(value, variable.node, f"ns.grad: the known gradient of {shown(variable.node)}")
-    for node in found:
-        for other in set(toposort([node])) & set(found) - {node}:
+        result[variable.node] = along(value, variable.node, f"ns.grad: the known gradient of {shown(variable.node)}")
+    for node in result:
+        for other in set(toposort([node])) & set(result) - {node}:
             raise ValueError(
                 f"ns.grad: known_grads has {shown(node)} and {shown(other)}, from which that is computed{at_line()}; write ns.Lop, where "
                 "gradients add up, or leave one out"
             )
-    return found
+    return result
 
 
 # many directions at once --------------------------------------------------------------------------------------------
@@ -242,8 +242,8 @@ def jacobian_nodes(
         parts = [jacobian_nodes(call(part, output), wrt, what, constants, disconnected_inputs, links) for part in ("real", "imag")]
         return [add(real, mul(imaginary, 1j)) for real, imaginary in zip(*parts, strict=True)]
     seed = new_input(output.type.strong())
-    found = gradients([output], [seed], wrt, what, constants, disconnected_inputs, links)
-    rows = map_rows(found, seed, _basis(output))
+    by_wrt = gradients([output], [seed], wrt, what, constants, disconnected_inputs, links)
+    rows = map_rows(by_wrt, seed, _basis(output))
     return [reshaped(row, (*dims_of(output), *dims_of(node))) for row, node in zip(rows, wrt, strict=True)]
 
 
@@ -253,10 +253,10 @@ def second_nodes(firsts: Sequence[Node], wrt: Node, what: str, constants: Sequen
         raise TypeError(f"{what}: {shown(wrt)} is complex{at_line()}; take real and imaginary parts as arguments of their own")
     seed = new_input(wrt.type.strong())
     try:
-        found = tangents(firsts, [wrt], [seed], constants)
+        moved = tangents(firsts, [wrt], [seed], constants)
     except NullGradientError:  # what ns.custom_vjp made goes backwards only
         return [jacobian_nodes(first, [wrt], what, constants, "ignore")[0] for first in firsts]
-    plain = [zeros_like(first) if value is None else value for first, value in zip(firsts, found, strict=True)]
+    plain = [zeros_like(first) if value is None else value for first, value in zip(firsts, moved, strict=True)]
     columns = map_rows([linked(value, [wrt]) for value in plain], seed, _basis(wrt))
     result = []
     for first, column in zip(firsts, columns, strict=True):
@@ -319,8 +319,8 @@ def Lop(f: Any, wrt: Any, v: Any, consider_constant: Any = None, disconnected_in
     outputs = [as_variable(one).node for one in _as_list(f)]
     for output in outputs:
         check_result(output, "ns.Lop")
-    given = _directions(outputs, v, "ns.Lop")
-    return _packed(gradients(outputs, given, nodes, "ns.Lop", constants, disconnected_inputs), wrt)
+    seeds = _directions(outputs, v, "ns.Lop")
+    return _packed(gradients(outputs, seeds, nodes, "ns.Lop", constants, disconnected_inputs), wrt)
 
 
 def Rop(f: Any, wrt: Any, v: Any, disconnected_outputs: str = "raise") -> Any:
@@ -347,6 +347,6 @@ def Rop(f: Any, wrt: Any, v: Any, disconnected_outputs: str = "raise") -> Any:
         check_result(output, "ns.Rop")
         if not _float_ways([output], DISCONNECTED) & set(nodes):
             raise _disconnected([output], nodes[0], "ns.Rop", "disconnected_outputs")
-    found = tangents(outputs, nodes, _directions(nodes, v, "ns.Rop"))
-    plain = [zeros_like(output) if value is None else value for output, value in zip(outputs, found, strict=True)]
+    results = tangents(outputs, nodes, _directions(nodes, v, "ns.Rop"))
+    plain = [zeros_like(output) if value is None else value for output, value in zip(outputs, results, strict=True)]
     return _packed([linked(value, nodes) for value in plain], f)

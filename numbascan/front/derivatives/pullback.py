@@ -21,20 +21,20 @@ from .of_variables import along, gradients
 _WHAT = "ns.vjp"
 
 
-def leaves_like(value: Any, wanted: Structure, message: str) -> list[Any]:
+def leaves_like(value: Any, structure: Structure, message: str) -> list[Any]:
     """The leaves of a nest that must have this structure."""
     leaves: list[Any] = []
-    found = flatten(value, leaves)
-    if not alike(found, wanted):
-        raise ValueError(message.format(describe(wanted), describe(found)))
+    seen = flatten(value, leaves)
+    if not alike(seen, structure):
+        raise ValueError(message.format(describe(structure), describe(seen)))
     return leaves
 
 
 def pulled(call: Call, cotangent: Any) -> tuple[Any, ...]:
     """The cotangents of a call's arguments."""
-    given = _given(cotangent, call)
-    outputs = [node for node, _ in given]
-    return tuple(call.nests(_gradients(call, outputs, [along(value, node, f"{_WHAT}: a cotangent") for node, value in given])))
+    pairs = _given(cotangent, call)
+    outputs = [node for node, _ in pairs]
+    return tuple(call.nests(_gradients(call, outputs, [along(value, node, f"{_WHAT}: a cotangent") for node, value in pairs])))
 
 
 def _given(cotangent: Any, call: Call) -> list[tuple[Node, Any]]:
@@ -63,10 +63,10 @@ class Pullback:
         self._compiled: dict[Any, Compiled] = {}
 
     def __call__(self, cotangent: Any) -> tuple[Any, ...]:
-        given = _given(cotangent, self.call)
-        if any(isinstance(value, Variable) for _, value in given):
-            return self._in_graph([as_variable(value).node for _, value in given])
-        values = [prepared(value, f"{_WHAT}: a cotangent") for _, value in given]
+        pairs = _given(cotangent, self.call)
+        if any(isinstance(value, Variable) for _, value in pairs):
+            return self._in_graph([as_variable(value).node for _, value in pairs])
+        values = [prepared(value, f"{_WHAT}: a cotangent") for _, value in pairs]
         types = tuple([small_type(value) for value in values])
         compiled = self._compiled.get(types)
         if compiled is None:
@@ -88,8 +88,8 @@ class Pullback:
         shared = [shared_of(node) for node in free_inputs(outputs, bound=(*inputs, *traced.arrays))]
         structure = flatten(tuple(self.call.nests(outputs)), [])
         known = tuple([variable for variable in shared if variable is not None])
-        made = replace(traced, inputs=inputs, arrays=self.run.arrays, shared=known, outputs=outputs, updates={}, structure=structure)
-        return self.function.compiled(replace(made, guards=None), f"vjp_{self.function.name}")
+        backward = replace(traced, inputs=inputs, arrays=self.run.arrays, shared=known, outputs=outputs, updates={}, structure=structure)
+        return self.function.compiled(replace(backward, guards=None), f"vjp_{self.function.name}")
 
     def _in_graph(self, cotangents: Sequence[Node]) -> tuple[Any, ...]:
         """The cotangents of the arguments as variables: what the call saw are constants."""

@@ -100,25 +100,25 @@ class _Projected:
 
     def gradients(self) -> dict[int, np.ndarray]:
         """The gradient of the weighted sum with respect to each argument that has one, by reverse mode."""
-        found = self.pull(unflatten(self.structure, self.weights))
+        cotangents = self.pull(unflatten(self.structure, self.weights))
         for k in self.active:
-            if (found[k].shape, found[k].dtype) != (self.arguments[k].shape, self.arguments[k].dtype):
+            if (cotangents[k].shape, cotangents[k].dtype) != (self.arguments[k].shape, self.arguments[k].dtype):
                 raise GradientError(
                     f"ns.verify_grad: the gradient of {self.label(k)} has another shape or dtype than {self.label(k)} itself"
                 )
-        return {k: found[k] for k in self.active}
+        return {k: cotangents[k] for k in self.active}
 
     def differences(self, k: int, eps: float) -> tuple[np.ndarray, np.ndarray]:
         """The same by central differences, and what rounding may have done to each."""
         argument = self.arguments[k]
-        found, roundings = np.zeros(argument.shape, np.result_type(argument, np.float64)), np.zeros(argument.shape)
+        slopes, roundings = np.zeros(argument.shape, np.result_type(argument, np.float64)), np.zeros(argument.shape)
         for index in np.ndindex(argument.shape):
             for unit, factor in ((1, 1), (1j, -1j)) if argument.dtype.kind == "c" else ((1, 1),):
                 step = unit * eps * max(1.0, float(abs(argument[index])))
                 difference, rounding = self._difference(k, index, step)
-                found[index] += factor * difference
+                slopes[index] += factor * difference
                 roundings[index] += rounding
-        return found, roundings
+        return slopes, roundings
 
     def _difference(self, k: int, index: tuple[int, ...], step: complex) -> tuple[float, float]:
         ends, places = [], []

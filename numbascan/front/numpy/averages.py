@@ -21,8 +21,8 @@ def _averaged_dtype(x: Variable, dtype: Any) -> Any:
 
 def _count(x: Variable, axis: Any, dtype: Any) -> Any:
     """How many elements are reduced, as a real number of the precision of `dtype`."""
-    found = count_of([dim(x, k) for k in axes_of(axis, x.ndim, "np.mean")])
-    return found if isinstance(found, int) else cast(found, np.zeros(0, dtype).real.dtype)
+    number = count_of([dim(x, k) for k in axes_of(axis, x.ndim, "np.mean")])
+    return number if isinstance(number, int) else cast(number, np.zeros(0, dtype).real.dtype)
 
 
 @implements(np.mean, method="mean")
@@ -129,9 +129,9 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
     refuse("np.median", out=out)
     x = as_variable(a)
     axes = axes_of(axis, x.ndim, "np.median")
-    kept = [k for k in range(x.ndim) if k not in axes]
+    others = [k for k in range(x.ndim) if k not in axes]
     sizes = shape_of(x)
-    rows = reshape(np.transpose(x, (*kept, *axes)), (*(sizes[k] for k in kept), -1))
+    rows = reshape(np.transpose(x, (*others, *axes)), (*(sizes[k] for k in others), -1))
     ordered, n = sort(rows, axis=-1), dim(rows, rows.ndim - 1)
     middle = (cast(ordered[..., (n - 1) // 2], _averaged_dtype(x, None)) + ordered[..., n // 2]) / 2
     if x.type.kind in "fc":

@@ -116,10 +116,10 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Va
     known = [constant_value(value.node) for value in values]
     if all(number is not None for number in known):
         return Variable(constant(np.arange(*numbers if not isinstance(numbers[1], Variable) else known, dtype=dtype)))
-    found = common_dtype(values) if dtype is None else dtype_name(dtype)
+    name = common_dtype(values) if dtype is None else dtype_name(dtype)
     first, last, stride = values
     length = size_of(_length(first, last, stride), "nt.arange: the length")
-    return Variable(sized(ARANGE, (first.node, stride.node), (length,), dtype=found))
+    return Variable(sized(ARANGE, (first.node, stride.node), (length,), dtype=name))
 
 
 def _length(start: Variable, stop: Variable, step: Variable) -> Any:

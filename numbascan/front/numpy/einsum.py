@@ -37,20 +37,20 @@ def einsum(*operands: Any, out: None = None, optimize: Any = True, **options: An
         raise TypeError(f"np.einsum: {names} cannot be given for traced values{at_line()}; convert the result with .astype")
     inputs, result, values = _parsed(operands)
     terms = [_expanded(labels, as_variable(value), k) for k, (labels, value) in enumerate(zip(inputs, values, strict=True))]
-    wanted = _result_labels(terms, result)
+    result_labels = _result_labels(terms, result)
     dtype = np.result_type(*(x.dtype for x, _ in terms))  # in which sums are taken, those over one operand's own labels too
     terms = [_without_repeats(x if x.dtype == dtype else x.astype(dtype), labels) for x, labels in terms]
-    for positions in _path(terms, wanted):
+    for positions in _path(terms, result_labels):
         chosen = [terms[k] for k in positions]
         terms = [term for k, term in enumerate(terms) if k not in positions]
         while len(chosen) > 1:
             first, second = chosen[:2]
-            needed = {*wanted, *(label for _, labels in (*terms, *chosen[2:]) for label in labels)}
+            needed = {*result_labels, *(label for _, labels in (*terms, *chosen[2:]) for label in labels)}
             is_last = not terms and len(chosen) == 2
-            chosen[:2] = [_pair(first, second, wanted if is_last else None, needed)]
+            chosen[:2] = [_pair(first, second, result_labels if is_last else None, needed)]
         terms += chosen
     ((x, labels),) = terms
-    return aligned(*summed(x, labels, wanted), wanted)
+    return aligned(*summed(x, labels, result_labels), result_labels)
 
 
 def _pair(first: Term, second: Term, out: list[Hashable] | None, needed: set[Hashable]) -> Term:
@@ -60,7 +60,7 @@ def _pair(first: Term, second: Term, out: list[Hashable] | None, needed: set[Has
     return contraction("einsum", a, a_labels, b, b_labels, labels, stretch={*a_labels}), labels
 
 
-def _path(terms: Sequence[Term], wanted: Sequence[Hashable]) -> list[tuple[int, ...]]:
+def _path(terms: Sequence[Term], result_labels: Sequence[Hashable]) -> list[tuple[int, ...]]:
     """Which terms to contract, step by step; results go to the end."""
     if len(terms) < 3 or any(x.type.size is None for x, _ in terms):
         return [(0, 1 if count == len(terms) else count - 1) for count in range(len(terms), 1, -1)]  # of `count` terms that are left
@@ -69,7 +69,7 @@ def _path(terms: Sequence[Term], wanted: Sequence[Hashable]) -> list[tuple[int, 
     for x, labels in terms:
         asked += [np.broadcast_to(np.float32(0), x.type.shape), [number[label] for label in labels]]  # type: ignore[arg-type]
     search = "optimal" if len(terms) <= OPTIMAL_TERMS else "greedy"
-    steps = np.einsum_path(*asked, [number[label] for label in wanted], optimize=search)[0]
+    steps = np.einsum_path(*asked, [number[label] for label in result_labels], optimize=search)[0]
     return [tuple(step) for step in steps[1:]]
 
 
@@ -137,14 +137,14 @@ def _result_labels(terms: Sequence[Term], result: list[Any] | None) -> list[Hash
     if result is None:
         named: Any = [label for label in every if not _is_leading(label)]
         return _filled([..., *sorted(label for label in set(named) if named.count(label) == 1)], leading)
-    wanted = _filled(result, leading)
-    missing = [label for label in wanted if label not in every]
-    if missing or len(set(wanted)) < len(wanted):
+    filled = _filled(result, leading)
+    missing = [label for label in filled if label not in every]
+    if missing or len(set(filled)) < len(filled):
         fault = f"label {missing[0]!r} of the result stands in no operand" if missing else "a label stands twice in the result"
         raise ValueError(f"np.einsum: {fault}{at_line()}")
     if leading and ... not in result:
         raise ValueError(f"np.einsum: the axes behind ... are missing in the result; write ... after -> too, or sum over them{at_line()}")
-    return wanted
+    return filled
 
 
 def _is_leading(label: Hashable) -> bool:

@@ -83,16 +83,16 @@ def _fitting_masks(x: Variable, index: tuple[Any, ...]) -> Variable:
     if all(mask is None for mask in masks):
         return x
     ranks = [0 if part is None or part is Ellipsis else 1 if mask is None else mask.ndim for part, mask in zip(index, masks, strict=True)]
-    axis, wanted = 0, list(shape_of(x))
+    axis, sizes = 0, list(shape_of(x))
     for part, mask, rank in zip(index, masks, ranks, strict=True):
         for k, length in enumerate(() if mask is None else mask.shape, axis):
-            if isinstance(wanted[k], int) and wanted[k] != length:
+            if isinstance(sizes[k], int) and sizes[k] != length:
                 raise IndexError(
-                    f"x[mask]: {x!r} has length {wanted[k]} along axis {k}, the mask {length}{at_line()}; both must be the same"
+                    f"x[mask]: {x!r} has length {sizes[k]} along axis {k}, the mask {length}{at_line()}; both must be the same"
                 )
-            wanted[k] = length
+            sizes[k] = length
         axis += x.ndim - sum(ranks) if part is Ellipsis else rank
-    return Variable(of_shape(x.node, sizes_of(wanted, "x[mask]"), "the array before a mask in brackets"))
+    return Variable(of_shape(x.node, sizes_of(sizes, "x[mask]"), "the array before a mask in brackets"))
 
 
 def _mask(part: Any) -> np.ndarray | None:
@@ -227,10 +227,10 @@ def _in_mode(indices: Variable, n: Any, mode: str, name: str) -> Variable:
 
 
 def _integers(indices: Any, name: str) -> Variable:
-    found = as_variable(_no_empty_list(indices))
-    if found.type.kind not in "iu":
-        raise TypeError(f"{name}: the indices {found!r} must be integers{at_line()}; write .astype('int64')")
-    return found
+    index = as_variable(_no_empty_list(indices))
+    if index.type.kind not in "iu":
+        raise TypeError(f"{name}: the indices {index!r} must be integers{at_line()}; write .astype('int64')")
+    return index
 
 
 @implements(np.take, method="take")

@@ -23,12 +23,12 @@ def common_dtype(arrays: Sequence[Variable]) -> str:
 
 
 def _joined(arrays: Sequence[Variable], axis: int, dtype: Any, name: str) -> Variable:
-    wanted = common_dtype(arrays) if dtype is None else dtype_name(dtype)
+    common = common_dtype(arrays) if dtype is None else dtype_name(dtype)
     if len({x.ndim for x in arrays}) > 1:
         raise ValueError(
             f"{name}: the arrays have {', '.join(str(x.ndim) for x in arrays)} dimensions{at_line()}; all must have equally many"
         )
-    parts = [cast(x, wanted) for x in arrays]
+    parts = [cast(x, common) for x in arrays]
     return parts[0] if len(parts) == 1 else op(CONCATENATE, *parts, axis=axis)
 
 
@@ -73,9 +73,9 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
         raise ValueError(f"np.stack needs at least one array{at_line()}")
     if len({x.ndim for x in parts}) > 1:
         raise ValueError(f"np.stack: all arrays must have the same shape, they have {[x.type.shape for x in parts]}{at_line()}")
-    wanted = common_dtype(parts) if dtype is None else dtype_name(dtype)
+    common = common_dtype(parts) if dtype is None else dtype_name(dtype)
     place = axis_of(axis, parts[0].ndim + 1, "np.stack")
-    return _joined([expand_dims(cast(x, wanted), place) for x in parts], place, wanted, "np.stack")
+    return _joined([expand_dims(cast(x, common), place) for x in parts], place, common, "np.stack")
 
 
 @implements(method="_stack")

@@ -205,8 +205,8 @@ def angle(z: Any, deg: bool = False) -> Variable:
     <arctan2: float64[?]>
     """
     z = as_variable(z)
-    found = FUNCTIONS["arctan2"](op(IMAG, z), z.real) if z.type.kind == "c" else FUNCTIONS["arctan2"](0, z)
-    return found * (180 / np.pi) if deg else found
+    radians = FUNCTIONS["arctan2"](op(IMAG, z), z.real) if z.type.kind == "c" else FUNCTIONS["arctan2"](0, z)
+    return radians * (180 / np.pi) if deg else radians
 
 
 PROPERTIES.update(real=real, imag=imag)

@@ -71,13 +71,13 @@ def _dropped(x: Variable, labels: Labels, short: Labels) -> tuple[Variable, Labe
     return x[index], [label for label in labels if label not in short]
 
 
-def summed(x: Variable, labels: Labels, kept: Collection[Hashable]) -> tuple[Variable, Labels]:
+def summed(x: Variable, labels: Labels, remaining: Collection[Hashable]) -> tuple[Variable, Labels]:
     """x summed over the labels that are not kept, in its own dtype; True + True is True."""
-    axes = tuple(k for k, label in enumerate(labels) if label not in kept)
+    axes = tuple(k for k, label in enumerate(labels) if label not in remaining)
     if not axes:
         return x, labels
     total = np.any(x, axis=axes) if x.dtype == bool else reductions.sum(x, axis=axes, dtype=x.dtype)
-    return total, [label for label in labels if label in kept]
+    return total, [label for label in labels if label in remaining]
 
 
 def aligned(x: Variable, labels: Labels, out: Labels) -> Variable:
@@ -246,10 +246,10 @@ def _axis_pairs(axes: Any, rank_a: int, rank_b: int) -> list[tuple[int, int]]:
     for i, j in pairs:
         if not (-rank_a <= i < rank_a and -rank_b <= j < rank_b):
             raise ValueError(f"np.tensordot: axes={axes} do not exist in operands of {rank_a} and {rank_b} dimensions{at_line()}")
-    found = [(i % rank_a, j % rank_b) for i, j in pairs]
-    if len({i for i, _ in found}) < len(found) or len({j for _, j in found}) < len(found):
+    numbers = [(i % rank_a, j % rank_b) for i, j in pairs]
+    if len({i for i, _ in numbers}) < len(numbers) or len({j for _, j in numbers}) < len(numbers):
         raise ValueError(f"np.tensordot: axes={axes} name an axis twice{at_line()}")
-    return found
+    return numbers
 
 
 @implements(np.kron)

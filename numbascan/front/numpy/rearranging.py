@@ -176,17 +176,17 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Va
     return x
 
 
-def _no_more(name: str, mode: str, given: dict[str, Any]) -> None:
-    if given:
-        raise ValueError(f"{name}: mode {mode!r} takes no {', '.join(given)}{at_line()}")
+def _no_more(name: str, mode: str, keywords: dict[str, Any]) -> None:
+    if keywords:
+        raise ValueError(f"{name}: mode {mode!r} takes no {', '.join(keywords)}{at_line()}")
 
 
 def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
     if isinstance(pad_width, dict):
-        found: dict[int, Any] = {}
+        by_axis: dict[int, Any] = {}
         for axis, width in pad_width.items():
-            found[axis_of(axis, rank, "np.pad")] = width
-        return [_pair(found.get(axis, 0)) for axis in range(rank)]
+            by_axis[axis_of(axis, rank, "np.pad")] = width
+        return [_pair(by_axis.get(axis, 0)) for axis in range(rank)]
     if isinstance(pad_width, Variable) and constant_value(pad_width.node) is None:
         raise TypeError(f"np.pad: pad_width is traced{at_line()}; it must be known while tracing")
     return [_pair(row) for row in np.broadcast_to(np.asarray(pad_width), (rank, 2))]

@@ -199,8 +199,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Vari
     if ordered.ndim != 1:
         raise ValueError(f"np.searchsorted: the sorted array must be a vector, {ordered!r} has {ordered.ndim} axes{at_line()}")
     dtype = common_dtype([ordered, values])
-    found = op(SEARCHSORTED, cast(ordered, dtype), ravel(cast(values, dtype)), side=side)
-    return found if values.ndim == 1 else reshape(found, shape_of(values))
+    places = op(SEARCHSORTED, cast(ordered, dtype), ravel(cast(values, dtype)), side=side)
+    return places if values.ndim == 1 else reshape(places, shape_of(values))
 
 
 @implements(np.interp)

@@ -65,8 +65,8 @@ def isrealobj(x: Any) -> bool:
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """The dtype that NumPy's promotion gives; Python numbers give way."""
     weak = {"i": 0, "f": 0.0, "c": 0j}
-    found = [(weak[x.type.kind] if x.type.weak else x.dtype) if isinstance(x, Variable) else x for x in arrays_and_dtypes]
-    return np.result_type(*found)
+    operands = [(weak[x.type.kind] if x.type.weak else x.dtype) if isinstance(x, Variable) else x for x in arrays_and_dtypes]
+    return np.result_type(*operands)
 
 
 PROPERTIES.update(shape=shape, size=size, T=lambda x: transpose(x), mT=lambda x: swapaxes(x, -1, -2))
@@ -252,13 +252,13 @@ def dimshuffle(x: Any, *pattern: Any) -> Variable:
     """
     x = as_variable(x)
     order = tuple(pattern[0]) if len(pattern) == 1 and isinstance(pattern[0], list | tuple) else pattern
-    kept = axes_of(tuple(axis for axis in order if axis != "x"), x.ndim, "dimshuffle")
-    dropped = tuple(axis for axis in range(x.ndim) if axis not in kept)
+    axes = axes_of(tuple(axis for axis in order if axis != "x"), x.ndim, "dimshuffle")
+    dropped = tuple(axis for axis in range(x.ndim) if axis not in axes)
     if dropped:
         x = squeeze(x, dropped)
-        kept = tuple(axis - sum(one < axis for one in dropped) for axis in kept)
+        axes = tuple(axis - sum(one < axis for one in dropped) for axis in axes)
     new = tuple(k for k, axis in enumerate(order) if axis == "x")
-    x = transpose(x, kept)
+    x = transpose(x, axes)
     return expand_dims(x, new) if new else x
 
 
@@ -323,10 +323,10 @@ def specify_shape(x: Any, shape: Any) -> Variable:
     <of_shape: float64[?, 3]>
     """
     x = as_variable(x)
-    wanted = shape if isinstance(shape, list | tuple) else (shape,)
-    if len(wanted) != x.ndim:
-        raise ValueError(f"nt.specify_shape: {len(wanted)} dimensions are given for an array of {x.ndim}{at_line()}")
-    sizes = sizes_of([dim(x, k) if length is None else length for k, length in enumerate(wanted)], "nt.specify_shape: shape")
+    lengths = shape if isinstance(shape, list | tuple) else (shape,)
+    if len(lengths) != x.ndim:
+        raise ValueError(f"nt.specify_shape: {len(lengths)} dimensions are given for an array of {x.ndim}{at_line()}")
+    sizes = sizes_of([dim(x, k) if length is None else length for k, length in enumerate(lengths)], "nt.specify_shape: shape")
     return Variable(of_shape(x.node, sizes, f"nt.specify_shape: {x.name or 'the array'}"))
 
 

@@ -27,8 +27,8 @@ def axes_of(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     axes = tuple(axis) if isinstance(axis, list | tuple) else axis
-    wanted = tuple(_fixed(one, name) for one in axes) if isinstance(axes, tuple) else _fixed(axes, name)
-    return tuple(int(one) for one in normalize_axis_tuple(wanted, ndim, name))
+    numbers = tuple(_fixed(one, name) for one in axes) if isinstance(axes, tuple) else _fixed(axes, name)
+    return tuple(int(one) for one in normalize_axis_tuple(numbers, ndim, name))
 
 
 def _fixed(axis: Any, name: str) -> int:
@@ -93,9 +93,9 @@ def count_of(dims: Sequence[Any]) -> Any:
     return total
 
 
-def refuse(name: str, **given: Any) -> None:
+def refuse(name: str, **arguments: Any) -> None:
     """TypeError if an argument is given that works in place or has no meaning for traced values."""
-    for argument, value in given.items():
+    for argument, value in arguments.items():
         if value is not None and value is not NOT_GIVEN:
             raise TypeError(f"{name}({argument}={value!r}) is not supported on traced values{at_line()}; leave {argument} out")
 

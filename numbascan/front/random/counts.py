@@ -139,8 +139,8 @@ class Counts(BaseDraws):
         shape, (total,) = shaped(size, (total,), "categorical")
         u = self._uniforms(shape, "float64") * total
         last = _held("categorical", "the last position", as_variable(weights.shape[-1]) - 1, dtype)
-        found: Any = np.searchsorted(sums, u, side="right") if weights.ndim == 1 else (sums <= u[..., None]).sum(axis=-1)
-        return as_dtype(np.minimum(found, last), dtype)
+        category: Any = np.searchsorted(sums, u, side="right") if weights.ndim == 1 else (sums <= u[..., None]).sum(axis=-1)
+        return as_dtype(np.minimum(category, last), dtype)
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Variable:
         """Rows of an array `a`, or numbers below an int `a`: with replacement or without, with probabilities `p` or all alike.
@@ -166,8 +166,8 @@ class Counts(BaseDraws):
     def _of_enough(n: Any, least: Any) -> Any:
         """The number of rows, if it is large enough for a choice."""
         rule = f"at least {least}, what is drawn" if isinstance(least, int) else "at least what is drawn"
-        found = checked("choice", "the number of rows", n, rule, lambda n: n >= least)
-        return n if constant_value(found.node) is not None else found
+        number = checked("choice", "the number of rows", n, rule, lambda n: n >= least)
+        return n if constant_value(number.node) is not None else number
 
     @staticmethod
     def _probabilities(p: Any, n: Any, least: Any) -> Variable:
@@ -207,9 +207,9 @@ class Counts(BaseDraws):
         places = reshape(arange(count), shape)
 
         def step(share: Variable, k: Variable, left: Variable) -> Any:
-            found = op(RANDOM_BINOMIAL, *key, number, places + k * count, left, share)
-            return left - found, found
+            drawn = op(RANDOM_BINOMIAL, *key, number, places + k * count, left, share)
+            return left - drawn, drawn
 
         shares = np.where(rest > 0, columns / np.where(rest > 0, rest, 1.0), 0.0)
-        (_, found), _ = scan(step, sequences=[shares, arange(columns.shape[0])], outputs_info=[n + 0.0 * places, None], name="multinomial")
-        return as_dtype(moveaxis(found, 0, -1), dtype)
+        (_, counts), _ = scan(step, sequences=[shares, arange(columns.shape[0])], outputs_info=[n + 0.0 * places, None], name="multinomial")
+        return as_dtype(moveaxis(counts, 0, -1), dtype)

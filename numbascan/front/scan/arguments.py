@@ -274,12 +274,12 @@ class Options:
 KEYWORDS = tuple(field.name for field in fields(Options) if field.name != "in_graph")
 
 
-def make_options(fn: Callable[..., Any], given: dict[str, Any]) -> Options:
+def make_options(fn: Callable[..., Any], keywords: dict[str, Any]) -> Options:
     """The options that keywords mean. TypeError for an unknown keyword, ValueError for a value that none of them takes."""
-    unknown = [key for key in given if key not in KEYWORDS]
+    unknown = [key for key in keywords if key not in KEYWORDS]
     if unknown:
         raise TypeError(f"scan got an unexpected keyword argument {unknown[0]!r}; it takes {', '.join((*ARGUMENTS, *KEYWORDS))}")
-    values = dict(given)
+    values = dict(keywords)
     name = values["name"] = step_name(fn) if values.get("name") is None else str(values["name"])
     where = f"scan {name!r}"
     values["mode"] = None if values.get("mode") is None else _mode(values["mode"], where)

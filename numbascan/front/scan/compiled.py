@@ -75,8 +75,8 @@ class CompiledScan:
         self.structure: Structure = flatten(nested_outputs(results, options), leaves)
         self._assembled = assembled(self.structure)
         updates = results.updates
-        wanted = [leaf.node for leaf in leaves] + [variable.node for variable in updates.values()]
-        self.graph: Graph = close([*inputs, *(variable.node for variable in self.shared)], wanted)
+        nodes = [leaf.node for leaf in leaves] + [variable.node for variable in updates.values()]
+        self.graph: Graph = close([*inputs, *(variable.node for variable in self.shared)], nodes)
         self.runner = Runner(self.graph, options.mode or Mode(), options.name, self.shared, tuple(updates), False, bool(options.profile))
         self.out_types = [leaf.type for leaf in leaves]
         self.options = options
@@ -146,14 +146,14 @@ def _check_out(label: str, array: Any, type_: TensorType) -> None:
 def _name_inputs(tracer: StepTracer, arguments: Arguments, inputs: list[Node]) -> None:
     """Names the graph's inputs by the step's parameters."""
     names = iter(tracer.names)
-    given = iter(inputs)
+    nodes = iter(inputs)
     trees: list[tuple[Structure, int]] = [(structure, len(taps)) for structure, taps in arguments.seqs]
     trees += [(structure, len(taps)) for structure, taps, _ in arguments.outs or () if structure is not None]
     trees += [(structure, 1) for structure in arguments.nons]
     for structure, n_names in trees:
         (root, *_) = [next(names) for _ in range(n_names)]
         for path in paths(structure, root or ""):
-            node = next(given)
+            node = next(nodes)
             node.name = node.name or path or None
 
 
@@ -216,7 +216,7 @@ class QuickTable:
         self._known: dict[Any, tuple[CompiledScan, object]] = {}
         self.get = self._known.get
 
-    def add(self, key: Any, compiled: CompiledScan, given: list[Any], prepared: list[Any]) -> None:
+    def add(self, key: Any, compiled: CompiledScan, values: list[Any], prepared: list[Any]) -> None:
         """Remembers the kind, if its arguments were taken as they stand."""
-        if len(given) == len(prepared) and all(a is b for a, b in zip(given, prepared, strict=True)):
+        if len(values) == len(prepared) and all(a is b for a, b in zip(values, prepared, strict=True)):
             remember(self._known, key, (compiled, object()))

@@ -199,9 +199,9 @@ class ScanFunction:
             table.add(key, compiled, values if n_steps is None else values[1:], arguments.leaves)
         return result
 
-    def _filled(self, *given: Any) -> list[Any]:
+    def _filled(self, *values: Any) -> list[Any]:
         """The arguments of a call, with those of the decorator in place of None."""
-        return [self._arguments.get(key) if value is None else value for key, value in zip(ARGUMENTS, given, strict=True)]
+        return [self._arguments.get(key) if value is None else value for key, value in zip(ARGUMENTS, values, strict=True)]
 
     def _chosen(self, options: dict[str, Any]) -> Options:
         return make_options(self.__wrapped__, {**self._keywords, **options})

@@ -70,13 +70,13 @@ class StepTracer:
         self.where = f"{self.scan}: the step {describe(fn)}"
         self.outs = arguments.outs
         self.given = variables
-        given = iter(variables)
-        self.seqs = [self._sequence(k, structure, taps, given) for k, (structure, taps) in enumerate(arguments.seqs)]
+        leaves = iter(variables)
+        self.seqs = [self._sequence(k, structure, taps, leaves) for k, (structure, taps) in enumerate(arguments.seqs)]
         self.states = [
-            None if structure is None else self._initial(k, structure, taps, has_axis, given)
+            None if structure is None else self._initial(k, structure, taps, has_axis, leaves)
             for k, (structure, taps, has_axis) in enumerate(arguments.outs or ())
         ]
-        self.nons = [(structure, [next(given) for _ in range(n_leaves(structure))]) for structure in arguments.nons]
+        self.nons = [(structure, [next(leaves) for _ in range(n_leaves(structure))]) for structure in arguments.nons]
         self.names = self._parameter_names()
 
     def run(self, bind: bool = False) -> TracedStep:
@@ -108,10 +108,10 @@ class StepTracer:
 
     # arguments ------------------------------------------------------------------------------------------------------
 
-    def _sequence(self, k: int, structure: Structure, taps: Taps, given: Iterator[Variable]) -> Group:
+    def _sequence(self, k: int, structure: Structure, taps: Taps, variables: Iterator[Variable]) -> Group:
         leaves = []
         for label in paths(structure, f"sequences[{k}]"):
-            variable = next(given)
+            variable = next(variables)
             if not variable.ndim:
                 raise TypeError(
                     f"{self.scan}: {label} ({variable.name or variable.type}) is a scalar, without a leading axis to run over; "
@@ -120,10 +120,10 @@ class StepTracer:
             leaves.append(Leaf(variable.node, row_of(variable.type).strong(), label))
         return Group(structure, taps, True, leaves)
 
-    def _initial(self, k: int, structure: Structure, taps: Taps, has_axis: bool, given: Iterator[Variable]) -> Group:
+    def _initial(self, k: int, structure: Structure, taps: Taps, has_axis: bool, variables: Iterator[Variable]) -> Group:
         leaves = []
         for label in paths(structure, f"outputs_info[{k}]"):
-            variable = next(given)
+            variable = next(variables)
             if not has_axis:
                 leaves.append(Leaf(variable.node, variable.type, label, variable if variable.type.weak else None))
                 continue

@@ -155,12 +155,12 @@ def filter(
     mask = mask if mask.dtype == bool else mask != 0
     arguments = Arguments(sequences, None, None, name or step_name(fn))
     leaves = iter(arguments.leaves)
-    kept = []
+    results = []
     for structure, taps in arguments.seqs:
         rows: list[Any] = []
         flatten(unflatten(structure, leaves), rows)
-        kept.append(unflatten(structure, [_kept(_read(leaf, taps, go_backwards), mask) for leaf in rows]))
-    result = kept if len(kept) > 1 else kept[0]
+        results.append(unflatten(structure, [_kept(_read(leaf, taps, go_backwards), mask) for leaf in rows]))
+    result = results if len(results) > 1 else results[0]
     return (result, updates) if return_updates else result
 
 
