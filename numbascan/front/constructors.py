@@ -107,36 +107,21 @@ class Several:
         return [self.single(name) for text in names for name in str(text).split()]
 
 
-SHAPES: tuple[Shape, ...] = ((), (None,), (None, None), (1, None), (None, 1), (None,) * 3, (None,) * 4)
+RANKS: dict[tuple[str, str], Shape] = {
+    ("scalar", "scalars"): (),
+    ("vector", "vectors"): (None,),
+    ("matrix", "matrices"): (None, None),
+    ("row", "rows"): (1, None),
+    ("col", "cols"): (None, 1),
+    ("tensor3", "tensor3s"): (None,) * 3,
+    ("tensor4", "tensor4s"): (None,) * 4,
+}
+DTYPES = (None, "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128")
 
-
-def _singles(dtype: str | None) -> tuple[Constructor, ...]:
-    return tuple(Constructor(shape, dtype) for shape in SHAPES)
-
-
-def _plurals(dtype: str | None) -> tuple[Several, ...]:
-    return tuple(map(Several, _singles(dtype)))
-
-
-scalar, vector, matrix, row, col, tensor3, tensor4 = _singles(None)
-bscalar, bvector, bmatrix, brow, bcol, btensor3, btensor4 = _singles("int8")
-wscalar, wvector, wmatrix, wrow, wcol, wtensor3, wtensor4 = _singles("int16")
-iscalar, ivector, imatrix, irow, icol, itensor3, itensor4 = _singles("int32")
-lscalar, lvector, lmatrix, lrow, lcol, ltensor3, ltensor4 = _singles("int64")
-fscalar, fvector, fmatrix, frow, fcol, ftensor3, ftensor4 = _singles("float32")
-dscalar, dvector, dmatrix, drow, dcol, dtensor3, dtensor4 = _singles("float64")
-cscalar, cvector, cmatrix, crow, ccol, ctensor3, ctensor4 = _singles("complex64")
-zscalar, zvector, zmatrix, zrow, zcol, ztensor3, ztensor4 = _singles("complex128")
-
-scalars, vectors, matrices, rows, cols, tensor3s, tensor4s = _plurals(None)
-bscalars, bvectors, bmatrices, brows, bcols, btensor3s, btensor4s = _plurals("int8")
-wscalars, wvectors, wmatrices, wrows, wcols, wtensor3s, wtensor4s = _plurals("int16")
-iscalars, ivectors, imatrices, irows, icols, itensor3s, itensor4s = _plurals("int32")
-lscalars, lvectors, lmatrices, lrows, lcols, ltensor3s, ltensor4s = _plurals("int64")
-fscalars, fvectors, fmatrices, frows, fcols, ftensor3s, ftensor4s = _plurals("float32")
-dscalars, dvectors, dmatrices, drows, dcols, dtensor3s, dtensor4s = _plurals("float64")
-cscalars, cvectors, cmatrices, crows, ccols, ctensor3s, ctensor4s = _plurals("complex64")
-zscalars, zvectors, zmatrices, zrows, zcols, ztensor3s, ztensor4s = _plurals("complex128")
+for _letter, _dtype in zip(("", *"bwilfdcz"), DTYPES, strict=True):
+    for (_single, _plural), _dims in RANKS.items():
+        globals()[_letter + _single] = Constructor(_dims, _dtype)
+        globals()[_letter + _plural] = Several(Constructor(_dims, _dtype))
 
 
 def as_tensor_variable(x: Any, name: str | None = None, *, dtype: Any = None) -> Variable:

@@ -14,7 +14,7 @@ from ..ops.control import if_else_outputs, py_call_node
 from ..types import show_shape
 from .numpy.shape import broadcast_to
 from .tracing import close_over, current_mark, current_mode, describe, is_tracing, trace
-from .tree import alike, flatten, unflatten
+from .tree import alike, flattened, unflatten
 from .tree import describe as describe_structure
 from .variable import Variable, as_variable, at_line, number_as
 
@@ -57,8 +57,7 @@ def ifelse(cond: Any, a: Any, b: Any) -> Any:
 
 
 def _branch(branch: Any) -> tuple[Any, list[Variable]]:
-    leaves: list[Any] = []
-    structure = flatten(branch() if callable(branch) else branch, leaves)
+    leaves, structure = flattened(branch() if callable(branch) else branch)
     return structure, [as_variable(leaf) for leaf in leaves]
 
 
@@ -125,8 +124,7 @@ def py_step(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f)
     def stepped(*args: Any, **kwargs: Any) -> Any:
-        leaves: list[Any] = []
-        structure = flatten((args, kwargs), leaves)
+        leaves, structure = flattened((args, kwargs))
         mode = current_mode()
         if not is_tracing() or mode is None or mode.target != "python" or not any(isinstance(leaf, Variable) for leaf in leaves):
             return f(*args, **kwargs)
@@ -139,8 +137,7 @@ def _called(f: Callable[..., Any], structure: Any, operands: list[Node]) -> Any:
     """A node that calls `f` on the values of `operands`."""
     args, kwargs = unflatten(structure, map(Variable, operands))
     traced = trace(f, args, kwargs)
-    leaves: list[Any] = []
-    returned = flatten(traced.value, leaves)
+    leaves, returned = flattened(traced.value)
     results = [as_variable(leaf).node for leaf in leaves]
     outside = [node for node in close_over(operands, results, traced.mark) if node.op is not CONSTANT]
     if outside:
@@ -158,8 +155,7 @@ class _Call:
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         args, kwargs = unflatten(self.structure, values)
-        leaves: list[Any] = []
-        seen = flatten(self.f(*args, **kwargs), leaves)
+        leaves, seen = flattened(self.f(*args, **kwargs))
         if not alike(seen, self.returned):
             shown = describe_structure(seen), describe_structure(self.returned)
             raise ValueError(f"ns.py_step: {describe(self.f)} gave {shown[0]}, but {shown[1]} when it was traced; give the same structure")

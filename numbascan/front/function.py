@@ -24,7 +24,7 @@ from .conversion import fit
 from .graph_mode import mode_of
 from .runner import Runner, assembled
 from .shared import SharedVariable, shared_of
-from .tree import Structure, flatten
+from .tree import Structure, flatten, flattened
 from .variable import Variable, as_variable, number_as
 
 Pairs = Mapping[Variable, Any] | Iterable[tuple[Variable, Any]] | None
@@ -263,8 +263,7 @@ def _of_type(value: Any, type_: TensorType, where: str) -> Node:
     Dimensions that are fixed there must be those of the replacement: if only the run can tell, the run checks.
     """
     if not isinstance(value, Variable):
-        leaves: list[Any] = []
-        flatten(value, leaves)
+        leaves, _ = flattened(value)
         if not any(isinstance(leaf, Variable) for leaf in leaves):
             return constant(fit(value, type_, where), type_.dtype, type_.weak)
     variable = as_variable(value)

@@ -13,7 +13,7 @@ from ..ir.graph import Graph, free_inputs
 from ..ir.show import GraphText
 from ..ir.show import show as graph_text
 from ..rewrite.pipeline import rewritten as rewritten_graph
-from .tree import flatten
+from .tree import flattened
 from .variable import Variable
 
 
@@ -25,8 +25,7 @@ def graph_of(x: Any) -> Graph:
         graph = getattr(x, "graph", None)
         if isinstance(graph, Graph):
             return graph
-    leaves: list[Any] = []
-    flatten(x, leaves)
+    leaves, _ = flattened(x)
     if not leaves or not all(isinstance(leaf, Variable) for leaf in leaves):
         raise TypeError(f"{x!r} ({type(x).__name__}) has no graph; give a variable, several of them, or a compiled function")
     outputs = tuple(leaf.node for leaf in leaves)

@@ -24,7 +24,7 @@ from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
 from .specialisation import Specialisations, Types, prepared, quick_key, sequence_axes, small_type, without
 from .tracing import in_mode, name_in_module, parameter_names, refuse_leaked, trace
-from .tree import Structure, flatten, paths, unflatten
+from .tree import Structure, flatten, flattened, paths, unflatten
 from .variable import Variable, as_variable
 
 
@@ -136,8 +136,7 @@ class Jitted:
         if known is not None and known.is_current():
             self._kinds.latest = known
             return known.run(args, key)
-        leaves: list[Any] = []
-        structure = flatten((args, kwargs), leaves)
+        leaves, structure = flattened((args, kwargs))
         if any(isinstance(leaf, Variable) for leaf in leaves):
             return self.__wrapped__(*args, **kwargs)
         values, compiled = self._find(structure, leaves)
@@ -165,8 +164,7 @@ class Jitted:
         return unflatten(structure, map(Variable, substitute([as_variable(leaf).node for leaf in leaves], known)))
 
     def _found(self, args: Sequence[Any]) -> tuple[list[Any], Compiled | None]:
-        leaves: list[Any] = []
-        structure = flatten((args, {}), leaves)
+        leaves, structure = flattened((args, {}))
         return ([], None) if any(isinstance(leaf, Variable) for leaf in leaves) else self._find(structure, leaves)
 
     def _find(self, structure: Structure, leaves: list[Any]) -> tuple[list[Any], Compiled | None]:
@@ -230,8 +228,7 @@ class Jitted:
         args, kwargs = unflatten(structure, map(Variable, inputs))
         with in_mode(self.mode), call_draws() as draws:
             result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs)
-        leaves: list[Any] = []
-        returned = flatten(result.value, leaves)
+        leaves, returned = flattened(result.value)
         outputs = tuple(as_variable(leaf).node for leaf in leaves)
         updates = {state: value.node for state, value in draws.updates().items()}
         free = free_inputs([*outputs, *updates.values()], bound=(*inputs, *result.arrays))
@@ -244,8 +241,7 @@ class Jitted:
 
     def lower(self, *args: Any, **kwargs: Any) -> Jitted:
         """Itself, traced and compiled for arguments like these."""
-        leaves: list[Any] = []
-        structure = flatten((args, kwargs), leaves)
+        leaves, structure = flattened((args, kwargs))
         values, compiled = self._find(structure, leaves)
         if compiled is None:
             raise TypeError(f"{self.name} uses variables without a value, so there is nothing to compile; use ns.function")

@@ -59,6 +59,13 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
     return cls, None, tuple(flatten(child, leaves, is_leaf) for child in value)
 
 
+def flattened(value: Any) -> tuple[list[Any], Structure]:
+    """The leaves of `value`, and its structure."""
+    leaves: list[Any] = []
+    structure = flatten(value, leaves)
+    return leaves, structure
+
+
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """The nest of `structure` with `leaves` in place.
 

@@ -11,7 +11,7 @@ import numpy as np
 from .derivatives.of_functions import Transformed, transform
 from .scan.scan import scan
 from .transforms import Jitted
-from .tree import Keys, Structure, flatten, unflatten
+from .tree import Keys, Structure, flatten, flattened, unflatten
 from .variable import Variable, as_variable
 
 
@@ -21,8 +21,7 @@ class _Vmap(Transformed):
     what = "ns.vmap"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves: list[Any] = []
-        structure = flatten((args, kwargs), leaves)
+        leaves, structure = flattened((args, kwargs))
         axes = [*_axes_of(self.options["in_axes"], args), *_nested_axes(0, kwargs)]
         pairs = list(zip(map(as_variable, leaves), axes, strict=True))
         mapped = [_lanes_first(variable, axis) for variable, axis in pairs if axis is not None]

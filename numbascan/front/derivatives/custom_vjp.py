@@ -26,7 +26,7 @@ from ...ops.control import custom_vjp_node
 from ...ops.of_shape import of_shape
 from ..draw_scopes import no_draws
 from ..tracing import close_over, describe, name_in_module, parameter_names, trace
-from ..tree import LEAF, NONE, Structure, alike, flatten, n_leaves, paths, unflatten
+from ..tree import LEAF, NONE, Structure, alike, flatten, flattened, n_leaves, paths, unflatten
 from ..tree import describe as describe_structure
 from ..variable import Variable, as_variable
 
@@ -73,12 +73,10 @@ class CustomVjp:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args = self._positional(args, kwargs)
-        leaves: list[Any] = []
-        structure = flatten(args, leaves)
+        leaves, structure = flattened(args)
         if not any(map(_is_symbolic, leaves)):
             value = self.__wrapped__(*args)
-            results: list[Any] = []
-            flatten(value, results)
+            results, _ = flattened(value)
             if not any(map(_is_symbolic, results)):  # else it reads variables from outside
                 return value
         return self._node(structure, [as_variable(leaf).node for leaf in leaves])
@@ -99,8 +97,7 @@ class CustomVjp:
         inputs = [new_input(node.type, node.name or name) for node, name in zip(operands, names, strict=True)]
         with no_draws("a function of ns.custom_vjp"):
             traced = trace(self.__wrapped__, unflatten(structure, map(Variable, inputs)), placeholders=inputs)
-        leaves: list[Any] = []
-        returned = flatten(traced.value, leaves)
+        leaves, returned = flattened(traced.value)
         results = [as_variable(leaf).node for leaf in leaves]
         read = close_over(inputs, results, traced.mark)
         rule = _Rule(self, structure, returned, tuple(read))
@@ -214,8 +211,7 @@ class _Rule:
         return trace(self.f.bwd, (pair[1], cotangent), placeholders=own).value
 
     def _check_result(self, value: Any, results: Sequence[Node]) -> None:
-        leaves: list[Any] = []
-        structure = flatten(value, leaves)
+        leaves, structure = flattened(value)
         if not alike(structure, self.returned):
             seen, expected = describe_structure(structure), describe_structure(self.returned)
             raise TypeError(f"{self._words('fwd')} gives {seen} as the result, but {self.f.__name__} itself gives {expected}")

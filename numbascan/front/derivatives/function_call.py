@@ -12,7 +12,7 @@ from ...ir.node import Node, new_input
 from ...ops.algebra import is_float
 from ..draw_scopes import put_outside
 from ..tracing import parameter_names
-from ..tree import Structure, describe, flatten, paths, unflatten
+from ..tree import Structure, describe, flattened, paths, unflatten
 from ..variable import Variable, as_variable
 from .of_variables import check_cost, check_wrt
 
@@ -62,8 +62,7 @@ def call_on_inputs(
     values, back = list(args), {}
     arguments: dict[int, tuple[Structure, list[Node | None]]] = {}
     for place in dict.fromkeys(place % len(args) for place in places):
-        leaves: list[Any] = []
-        structure = flatten(args[place], leaves)
+        leaves, structure = flattened(args[place])
         group: list[Node | None] = []
         for leaf, label in zip(leaves, paths(structure, labels[place]), strict=True):
             node = as_variable(leaf).node
@@ -76,8 +75,7 @@ def call_on_inputs(
             group.append(fresh)
         arguments[place] = structure, group
         values[place] = unflatten(structure, [leaf if node is None else Variable(node) for leaf, node in zip(leaves, group, strict=True)])
-    results: list[Any] = []
-    returned = flatten(f(*values, **kwargs), results)
+    results, returned = flattened(f(*values, **kwargs))
     put_outside(back)
     return Call([arguments[place % len(args)] for place in places], back, returned, [as_variable(leaf).node for leaf in results])
 

@@ -13,7 +13,7 @@ from ..shared import shared_of
 from ..specialisation import prepared, small_type
 from ..tracing import in_mode
 from ..transforms import Compiled, Jitted, Run
-from ..tree import Structure, alike, describe, flatten, unflatten
+from ..tree import Structure, alike, describe, flatten, flattened, unflatten
 from ..variable import CAPTURE, Variable, as_variable
 from .function_call import Call
 from .of_variables import along, gradients
@@ -23,8 +23,7 @@ _WHAT = "ns.vjp"
 
 def leaves_like(value: Any, structure: Structure, message: str) -> list[Any]:
     """The leaves of a nest that must have this structure."""
-    leaves: list[Any] = []
-    seen = flatten(value, leaves)
+    leaves, seen = flattened(value)
     if not alike(seen, structure):
         raise ValueError(message.format(describe(structure), describe(seen)))
     return leaves
@@ -106,7 +105,6 @@ def _call_of(run: Run) -> Call:
     args, _ = unflatten(run.structure, traced.inputs)
     arguments: list[tuple[Structure, list[Node | None]]] = []
     for argument in args:
-        nodes: list[Any] = []
-        nest = flatten(argument, nodes)
+        nodes, nest = flattened(argument)
         arguments.append((nest, [node if is_float(node.type) else None for node in nodes]))
     return Call(arguments, {}, traced.structure, list(traced.outputs))

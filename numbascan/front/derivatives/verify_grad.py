@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import GradientError, MissingInputError, NullGradientError
 from ..transforms import Jitted, jit
-from ..tree import flatten, unflatten
+from ..tree import flatten, flattened, unflatten
 from ..variable import Variable
 from .of_functions import recorded_vjp, replayed_jvp
 
@@ -137,8 +137,7 @@ class _Projected:
         return change / width, ROUNDINGS * rounding / width
 
     def _at(self, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-        leaves: list[Any] = []
-        flatten(self.fun.replayed(self.seen, *arguments), leaves)
+        leaves, _ = flattened(self.fun.replayed(self.seen, *arguments))
         return [np.asarray(leaf) for leaf in leaves]
 
     def check_forward(self, gradients: dict[int, np.ndarray], rtol: float) -> None:
@@ -148,8 +147,7 @@ class _Projected:
             _, moved = replayed_jvp(self.fun, self.seen, tuple(self.arguments), directions)
         except NullGradientError:  # reverse mode has one: a rule of ns.custom_vjp
             return
-        leaves: list[Any] = []
-        flatten(moved, leaves)
+        leaves, _ = flattened(moved)
         ahead = [weight * leaf for weight, leaf in zip(self.weights, leaves, strict=True)]
         back = [direction * gradients[k] for k, direction in self.directions.items()]
         scale = sum(np.sum(np.abs(product)) for product in (*ahead, *back))

@@ -17,7 +17,7 @@ from ...types import TensorType, show_shape
 from ..conversion import is_number_list
 from ..shared import SharedVariable
 from ..tracing import code_of
-from ..tree import LEAF, Keys, Structure, alike, describe, flatten, is_named_tuple
+from ..tree import LEAF, Keys, Structure, alike, describe, flatten, flattened, is_named_tuple
 from ..variable import Variable, as_node, as_variable, at_line
 from .arguments import OutKey
 
@@ -112,8 +112,7 @@ def _is_until(value: Any) -> bool:
 
 
 def _all_leaves(value: Any) -> list[Any]:
-    leaves: list[Any] = []
-    flatten(value, leaves)
+    leaves, _ = flattened(value)
     return leaves
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..numpy.creation import arange
 from ..tracing import describe
-from ..tree import flatten, unflatten
+from ..tree import flattened, unflatten
 from ..variable import Variable
 from .arguments import Arguments, step_name
 from .scan import scan
@@ -157,8 +157,7 @@ def filter(
     leaves = iter(arguments.leaves)
     results = []
     for structure, taps in arguments.seqs:
-        rows: list[Any] = []
-        flatten(unflatten(structure, leaves), rows)
+        rows, _ = flattened(unflatten(structure, leaves))
         results.append(unflatten(structure, [_kept(_read(leaf, taps, go_backwards), mask) for leaf in rows]))
     result = results if len(results) > 1 else results[0]
     return (result, updates) if return_updates else result
@@ -204,8 +203,7 @@ def scan_checkpoints(
     if isinstance(save_every_N, bool) or not isinstance(save_every_N, (int, np.integer)) or save_every_N < 1:
         raise ValueError(f"scan {name!r}: save_every_N is {save_every_N!r}; give an int of 1 or more")
     outputs, updates = scan(fn, sequences, outputs_info, non_sequences, n_steps, name=name, checkpoint=int(save_every_N))
-    leaves: list[Any] = []
-    structure = flatten(outputs, leaves)
+    leaves, structure = flattened(outputs)
     thinned = unflatten(structure, [_every(leaf, int(save_every_N), padding) for leaf in leaves])
     return (thinned, updates) if return_updates else thinned
 
