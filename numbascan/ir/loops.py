@@ -88,12 +88,17 @@ class Apply(Expr):
 # A sum over many terms, in whatever order is fast: the SIMD unit adds them in several accumulators.
 ACCUMULATE = Template("add_any_order({0}, {1})")
 IN_ORDER = Template("{0} + {1}", PLUS, (PLUS, TIMES), wraps=True)
+DIFFERENCE = Template("{0} - {1}", PLUS, (PLUS, TIMES), wraps=True)
+PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY), wraps=True)
+BROADCAST_DIM = Template("{1} if {0} == 1 else {0}", CHOICE, (BIT_OR, OR))
+LEAST, GREATEST = Template("min({0}, {1})"), Template("max({0}, {1})")
+COMPARE_WITH = {sign: Template(f"{{0}} {sign} {{1}}", COMPARE, (BIT_OR, BIT_OR)) for sign in ("<", "<=", ">", ">=", "==", "!=")}
 
 Index = Union[Expr, int]  # noqa: UP007 - evaluated at run time by Load's and Apply's annotations
 
-_ADD = Template("{0} + {1}", PLUS, (PLUS, TIMES))
-_SUB = Template("{0} - {1}", PLUS, (PLUS, TIMES))
-_MUL = Template("{0} * {1}", TIMES, (TIMES, UNARY))
+INDEX_SUM = Template("{0} + {1}", PLUS, (PLUS, TIMES))
+INDEX_DIFFERENCE = Template("{0} - {1}", PLUS, (PLUS, TIMES))
+INDEX_PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY))
 _FLOOR_DIV = Template("{0} // {1}", TIMES, (TIMES, UNARY))
 _MOD = Template("{0} % {1}", TIMES, (TIMES, UNARY))
 
@@ -107,9 +112,11 @@ def _linear(a: Index) -> tuple[dict[Index, int], int]:
     """An index as fixed multiples of what is not fixed, and a fixed number."""
     if isinstance(a, int):
         return {}, a
-    if isinstance(a, Apply) and (a.template is _ADD or a.template is _SUB):  # a user's sum, of another dtype perhaps, is not taken apart
-        return _combined(a.args[0], a.args[1], 1 if a.template is _ADD else -1)
-    if isinstance(a, Apply) and a.template is _MUL and isinstance(a.args[1], int):
+    if isinstance(a, Apply) and (
+        a.template is INDEX_SUM or a.template is INDEX_DIFFERENCE
+    ):  # a user's sum, of another dtype perhaps, is not taken apart
+        return _combined(a.args[0], a.args[1], 1 if a.template is INDEX_SUM else -1)
+    if isinstance(a, Apply) and a.template is INDEX_PRODUCT and isinstance(a.args[1], int):
         return {a.args[0]: a.args[1]}, 0
     return {a: 1}, 0
 
@@ -129,15 +136,15 @@ def _joined(terms: dict[Index, int], number: int) -> Index:
     taken = [_times(term, -factor) for term, factor in terms.items() if factor < 0]
     if not added:
         added, number = [number], 0
-    result = reduce(lambda a, b: index_expr(_ADD, a, b), added)
-    result = reduce(lambda a, b: index_expr(_SUB, a, b), taken, result)
+    result = reduce(lambda a, b: index_expr(INDEX_SUM, a, b), added)
+    result = reduce(lambda a, b: index_expr(INDEX_DIFFERENCE, a, b), taken, result)
     if number == 0:
         return result
-    return index_expr(_ADD, result, number) if number > 0 else index_expr(_SUB, result, -number)
+    return index_expr(INDEX_SUM, result, number) if number > 0 else index_expr(INDEX_DIFFERENCE, result, -number)
 
 
 def _times(a: Index, factor: int) -> Index:
-    return a if factor == 1 else index_expr(_MUL, a, factor)
+    return a if factor == 1 else index_expr(INDEX_PRODUCT, a, factor)
 
 
 def add(a: Index, b: Index) -> Index:
@@ -155,7 +162,7 @@ def mul(a: Index, b: Index) -> Index:
     if isinstance(a, int):
         a, b = b, a
     if not isinstance(b, int):
-        return index_expr(_MUL, a, b)
+        return index_expr(INDEX_PRODUCT, a, b)
     terms, number = _linear(a)
     if b == 0 or len(terms) <= 1 or b == -1:
         return _joined({term: factor * b for term, factor in terms.items() if b}, number * b)
@@ -188,14 +195,14 @@ def least(a: Index, b: Index) -> Index:
     """The smaller of two, folded where both are known."""
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
-    return a if a == b else index_expr(Template("min({0}, {1})"), a, b)
+    return a if a == b else index_expr(LEAST, a, b)
 
 
 def greatest(a: Index, b: Index) -> Index:
     """The larger of two, folded where both are known."""
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
-    return a if a == b else index_expr(Template("max({0}, {1})"), a, b)
+    return a if a == b else index_expr(GREATEST, a, b)
 
 
 def compare(sign: str, a: Index, b: Index) -> Expr:
@@ -203,7 +210,18 @@ def compare(sign: str, a: Index, b: Index) -> Expr:
     if isinstance(a, int) and isinstance(b, int):
         value = {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}[sign]
         return Literal("bool", value)
-    return Apply("bool", Template(f"{{0}} {sign} {{1}}", COMPARE, (BIT_OR, BIT_OR)), (a, b))
+    return Apply("bool", COMPARE_WITH[sign], (a, b))
+
+
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+_NEGATED = {COMPARE_WITH[sign]: COMPARE_WITH[opposite] for sign, opposite in _OPPOSITE.items()}
+
+
+def negated(condition: Expr) -> Expr:
+    """The opposite condition, as a person would write it."""
+    if isinstance(condition, Apply) and condition.template in _NEGATED:
+        return Apply("bool", _NEGATED[condition.template], condition.args)
+    return Apply("bool", Template("not {0}", NOT, (COMPARE,)), (condition,))
 
 
 def both(*conditions: Expr) -> Expr:

@@ -43,6 +43,7 @@ class Card:
     Cards with a `summary` are functions of `numbascan.tensor`, made from it: what it gives, its operands, its other names.
 
     folds: whether it is computed while tracing where all operands are known.
+    hint: what generated code calls a result that the user has not named; else it has the name of the op.
     dim_from: (node, axis) -> the operands, and their axes, that have that dimension of the result.
 
     Complex numbers: a cotangent is what the real pairing Re(sum(w * v)) makes it, without conjugation, as in JAX. The gradient of a real
@@ -64,6 +65,7 @@ class Card:
     operands: str = ""
     aliases: str = ""
     folds: bool = True
+    hint: str = ""
     dim_from: Callable[[Node, int], list[tuple[Node, int]]] | None = None
 
     @property

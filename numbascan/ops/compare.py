@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import AND, BIT_AND, BIT_OR, BIT_XOR, CHOICE, COMPARE, NOT, OR, PLAIN, UNARY, Template
+from ..ir.loops import AND, BIT_AND, BIT_OR, BIT_XOR, CHOICE, COMPARE, COMPARE_WITH, GREATEST, LEAST, NOT, OR, UNARY, Template
 from ..ir.node import Node, constant
 from ..types import TensorType, dtype_name
 from .algebra import broadcast_to, dims_of, sub, where
@@ -27,12 +27,11 @@ def _bits(name: str, ufunc: np.ufunc, code: Code, **facets: Any) -> Card:
 
 def _comparison(name: str, ufunc: np.ufunc, sign: str) -> Card:
     """Complex numbers are ordered by their real, then by their imaginary parts. Numba's operators take int64 with uint64 as floats."""
-    plain = Template(f"{{0}} {sign} {{1}}", COMPARE, (BIT_OR, BIT_OR))
     exact = call(f"np.{name}({{0}}, {{1}})")
 
     def code(x: str, y: str, *result: str) -> Template:
         is_ordered = x.startswith("complex") and sign not in ("==", "!=")
-        return exact if is_ordered or {x, y} == {"int64", "uint64"} else plain
+        return exact if is_ordered or {x, y} == {"int64", "uint64"} else COMPARE_WITH[sign]
 
     def loop(x: TensorType, y: TensorType) -> tuple[str, ...]:
         """A Python integer that only the run knows is compared by its value, whether the other operand's dtype holds it or not."""
@@ -51,7 +50,7 @@ NOT_EQUAL = _comparison("not_equal", np.not_equal, "!=")
 COMPARISONS = (LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, NOT_EQUAL)
 
 
-def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, for_bool: Template, for_int: str, **facets: Any) -> Card:
+def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, for_bool: Template, for_int: Template, **facets: Any) -> Card:
     """The derivative goes to the operand that is the result, half to each where they are equal: that is the central difference."""
 
     def partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
@@ -60,14 +59,14 @@ def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, for_bool: Te
         first = where(op("equal", x, y), half, where(is_first, one, zero))
         return first, sub(1, first)
 
-    code = by_kind(b=for_bool, iu=call(f"{for_int}({{0}}, {{1}})", PLAIN), fc=call(f"np.{name}({{0}}, {{1}})"))
+    code = by_kind(b=for_bool, iu=for_int, fc=call(f"np.{name}({{0}}, {{1}})"))
     return elementwise(name, ufunc, code, partials=partials, **facets)
 
 
-MAXIMUM = _extreme("maximum", np.maximum, "greater", True, infix("or", OR), "max", summary="the greater of two; NaN where one is NaN")
-MINIMUM = _extreme("minimum", np.minimum, "less", True, infix("and", AND), "min", summary="the lesser of two; NaN where one is NaN")
-FMAX = _extreme("fmax", np.fmax, "greater", False, infix("or", OR), "max", summary="the greater of two; a number beside a NaN wins")
-FMIN = _extreme("fmin", np.fmin, "less", False, infix("and", AND), "min", summary="the lesser of two; a number beside a NaN wins")
+MAXIMUM = _extreme("maximum", np.maximum, "greater", True, infix("or", OR), GREATEST, summary="the greater of two; NaN where one is NaN")
+MINIMUM = _extreme("minimum", np.minimum, "less", True, infix("and", AND), LEAST, summary="the lesser of two; NaN where one is NaN")
+FMAX = _extreme("fmax", np.fmax, "greater", False, infix("or", OR), GREATEST, summary="the greater of two; a number beside a NaN wins")
+FMIN = _extreme("fmin", np.fmin, "less", False, infix("and", AND), LEAST, summary="the lesser of two; a number beside a NaN wins")
 
 _TRUTH = (BIT_OR, BIT_OR)
 LOGICAL_AND = _truth(
@@ -85,7 +84,7 @@ LOGICAL_OR = _truth(
 LOGICAL_XOR = _truth(
     "logical_xor",
     np.logical_xor,
-    by_kind(b=Template("{0} != {1}", COMPARE, _TRUTH), iufc=Template("({0} != 0) != ({1} != 0)", COMPARE, _TRUTH)),
+    by_kind(b=COMPARE_WITH["!="], iufc=Template("({0} != 0) != ({1} != 0)", COMPARE, _TRUTH)),
     summary="whether just one is true",
 )
 LOGICAL_NOT = _truth(

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ir.graph import substitute, toposort
 from ..ir.loop_node import SCAN, loop_spec
-from ..ir.loops import BIT_OR, CHOICE, OR, Expr, Literal, Template
+from ..ir.loops import BROADCAST_DIM, Expr, Literal
 from ..ir.node import ITEM, Node, constant, constant_value
 from ..ir.ports import LoopSpec
 from ..types import TensorType
@@ -61,7 +61,7 @@ COMMON_DIM = register(
         "common_dim",
         lambda a, b: np.where(np.equal(a, 1), b, a),
         lambda a, b: TensorType("int64", (), weak=True),  # a dimension, as those that it is made of
-        Elementwise(lambda *types: ("int64",) * 3, lambda *loop: Template("{1} if {0} == 1 else {0}", CHOICE, (BIT_OR, OR))),
+        Elementwise(lambda *types: ("int64",) * 3, lambda *loop: BROADCAST_DIM),
         samples=lambda: [((np.int64(1), np.int64(5)), {}), ((np.int64(4), np.int64(1)), {})],
         no_gradient="a dimension is an integer",
     )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import multiply as wrapping_mul
 
-from ..ir.loops import AND, ATOM, CALL, DIVISION, FUNCTION, OR, PLAIN, PLUS, POWER, TIMES, UNARY, Template
+from ..ir.loops import AND, ATOM, CALL, DIFFERENCE, DIVISION, FUNCTION, IN_ORDER, OR, PLAIN, POWER, PRODUCT, TIMES, UNARY, Template
 from ..ir.node import Node, constant_value
 from ..types import TensorType, broadcast_shapes, dtype_name
 from .algebra import call as op
@@ -238,10 +238,10 @@ def _on_computed_operands(loop: Loop, partials: Partials) -> Partials:
 
 
 ADD = elementwise(
-    "add", np.add, by_kind(b=infix("or", OR), iufc=infix("+", PLUS, wraps=True)), partials=lambda out, x, y: (1, 1), summary="x1 + x2"
+    "add", np.add, by_kind(b=infix("or", OR), iufc=IN_ORDER), partials=lambda out, x, y: (1, 1), hint="total", summary="x1 + x2"
 )
 SUB = elementwise(
-    "subtract", np.subtract, infix("-", PLUS, wraps=True), partials=lambda out, x, y: (1, -1), summary="x1 - x2", aliases="sub"
+    "subtract", np.subtract, DIFFERENCE, partials=lambda out, x, y: (1, -1), hint="difference", summary="x1 - x2", aliases="sub"
 )
 
 
@@ -259,9 +259,10 @@ class _MultiplyCard(Card):
 MUL = elementwise(
     "multiply",
     np.multiply,
-    by_kind(b=infix("and", AND), iufc=infix("*", TIMES, wraps=True)),
+    by_kind(b=infix("and", AND), iufc=PRODUCT),
     partials=lambda out, x, y: (y, x),
     kind=_MultiplyCard,
+    hint="product",
     summary="x1 * x2",
     aliases="mul",
 )
@@ -273,6 +274,7 @@ DIV = elementwise(
     domains=((-1.7, 2.1), (0.4, 1.9)),
     # one division: a loop backwards does not have `out`
     partials=lambda out, x, y: (div(1, y), neg(mul(mul(x, div(1, y)), div(1, y)))),
+    hint="ratio",
     summary="x1 / x2; integers give floats",
     aliases="true_div divide",
 )

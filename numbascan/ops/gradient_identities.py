@@ -18,7 +18,7 @@ def _identity(name: str, vjp: Any, jvp: Any, n_operands: int = 1) -> Card:
             name,
             lambda x, *others: x,
             lambda x, *others: x.strong(),
-            View(_own_dims, lambda view, index: index),
+            View(_own_dims, lambda view, index: index, keeps_dims=True),
             samples=lambda: [((np.arange(3.0) - 1.5,) * n_operands, {})],
             vjp=vjp,
             jvp=jvp,

@@ -70,10 +70,17 @@ class Elementwise:
 
 @dataclass(frozen=True)
 class View:
-    """out[i] = operand[index(i)]. Nothing is stored. `index` gives the place in operand 0."""
+    """out[i] = operand[index(i)]. Nothing is stored. `index` gives the place in operand 0.
+
+    `keeps_dims`: a dimension whose place `index` leaves as it is, or moves to another axis, is the operand's own.
+    `keeps_order`: every element is there once, in the operand's order. `repeats`: an element may be read several times.
+    """
 
     dims: Dims
     index: Callable[[Operands, Indices], Indices]
+    keeps_dims: bool = False
+    keeps_order: bool = False
+    repeats: bool = False
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ OF_SHAPE = register(
         "of_shape",
         _evaluate,
         _infer,
-        View(_dims, lambda view, index: index),
+        View(_dims, lambda view, index: index, keeps_dims=True),
         samples=lambda: [((np.arange(6.0).reshape(2, 3) - 2.5, 3), {"shape": (2, HOLE), "what": "a sample"})],
         linear=(0,),
         vjp=lambda node, cotangent: (cotangent, *(None,) * (len(node.inputs) - 1)),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import ACCUMULATE, AND, BIT_OR, CHOICE, IN_ORDER, OR, TIMES, UNARY, Apply, Expr, Index, Literal, Template
+from ..ir.loops import ACCUMULATE, AND, BIT_OR, CHOICE, IN_ORDER, OR, PRODUCT, Apply, Expr, Index, Literal, Template
 from ..ir.node import Node
 from ..types import Shape, TensorType
 from .algebra import broadcast_to, call, cast, dims_of, div, expand, flip_axis, from_last, full_like, mul, to_last, where
@@ -21,7 +21,6 @@ from .recurrence import one_later, recurrence_back
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.array([3.5, -1.25, 4.0, 0.5, -9.0, 2.75] * 4)[:24].reshape(2, 3, 4) * np.linspace(0.5, 1.5, 24).reshape(2, 3, 4)
 
-_PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY), wraps=True)
 _AND = Template("{0} and {1}", AND, (AND, AND + 1))
 _OR = Template("{0} or {1}", OR, (OR, OR + 1))
 
@@ -138,7 +137,7 @@ def _add_to_sum(accumulators: tuple[Expr, ...], element: Expr, position: Index) 
 
 SUM = _fold("sum", np.sum, widened, Fold(_sum_loop, _starting(0), _add_to_sum, only), linear=(0,), vjp=_spread)
 PROD = _fold(
-    *("prod", np.prod, widened, Fold(lambda x: (widened(x.dtype),), _starting(1), _binary(_PRODUCT), only)),
+    *("prod", np.prod, widened, Fold(lambda x: (widened(x.dtype),), _starting(1), _binary(PRODUCT), only)),
     vjp=_product_back,
     jvp=_product_tangent,
 )
@@ -285,4 +284,4 @@ def _factors_tangent(node: Node, tangent: Node) -> Node:
 
 
 CUMSUM = _running("cumsum", np.cumsum, 0, IN_ORDER, linear=(0,), vjp=_summed_behind)
-CUMPROD = _running("cumprod", np.cumprod, 1, _PRODUCT, vjp=_factors_back, jvp=_factors_tangent)
+CUMPROD = _running("cumprod", np.cumprod, 1, PRODUCT, vjp=_factors_back, jvp=_factors_tangent)

@@ -172,5 +172,7 @@ def _reshaped_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
 
 
 RESHAPE = register(
-    _ReshapeCard("reshape", _evaluate, _type, View(_checked_dims, _index), samples=_samples, linear=(0,), vjp=_reshaped_back)
+    _ReshapeCard(
+        "reshape", _evaluate, _type, View(_checked_dims, _index, keeps_order=True), samples=_samples, linear=(0,), vjp=_reshaped_back
+    )
 )

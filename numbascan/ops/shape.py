@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import COMPARE, PLUS, TIMES, UNARY, Apply, Expr, Index, Literal, Template, add, choice, compare, mod, sub
+from ..ir.loops import COMPARE, IN_ORDER, PLUS, PRODUCT, TIMES, Apply, Expr, Index, Literal, Template, add, choice, compare, mod, sub
 from ..ir.node import Node
 from ..types import Shape, TensorType, dtype_name, show_shape
 from .algebra import add as plus
@@ -46,7 +46,7 @@ TRANSPOSE = register(
         "transpose",
         lambda x, axes: np.transpose(x, axes),
         lambda x, axes: x.with_shape(x.shape[axis] for axis in axes).strong(),
-        View(lambda view: tuple(view.dims(0)[axis] for axis in view.attrs["axes"]), _transposed_index),
+        View(lambda view: tuple(view.dims(0)[axis] for axis in view.attrs["axes"]), _transposed_index, keeps_dims=True),
         samples=lambda: [((_X,), {"axes": axes}) for axes in ((2, 0, 1), (0, 2, 1), (1, 2, 0))],
         linear=(0,),
         vjp=_transposed_back,
@@ -131,7 +131,7 @@ BROADCAST_TO = register(
         "broadcast_to",
         lambda x, *sizes, shape: np.broadcast_to(x, tuple(map(int, filled(shape, iter(sizes))))),
         _broadcast_type,
-        View(_broadcast_dims, _broadcast_index),
+        View(_broadcast_dims, _broadcast_index, keeps_dims=True, repeats=True),
         samples=lambda: [
             ((_X[0],), {"shape": (5, 3, 4)}),
             ((_X[0, :, :1], 5, 4), {"shape": (HOLE, 3, HOLE)}),
@@ -277,9 +277,7 @@ CONCATENATE = register(
 
 # arange -------------------------------------------------------------------------------------------------------------
 
-_PLUS = Template("{0} + {1}", PLUS, (PLUS, TIMES), wraps=True)
 _MINUS = Template("{0} - {1}", PLUS, (PLUS, TIMES))
-_TIMES = Template("{0} * {1}", TIMES, (TIMES, UNARY), wraps=True)
 
 
 def _evenly_dims(view: Operands) -> Indices:
@@ -301,10 +299,10 @@ def _evenly_element(view: Operands, index: Indices) -> Expr:
     place: Expr = Literal("int64", i) if isinstance(i, int) else i
     counted = place if dtype == "int64" else Apply(dtype, Template(f"np.{dtype}({{0}})"), (place,))
     if not (isinstance(step, Literal) and step.value == 1):
-        counted = Apply(dtype, _TIMES, (counted, step))
+        counted = Apply(dtype, PRODUCT, (counted, step))
     if isinstance(start, Literal) and start.value == 0:
         return counted
-    return Apply(dtype, _PLUS, (start, counted))
+    return Apply(dtype, IN_ORDER, (start, counted))
 
 
 def _rounded_step(start: Expr, step: Expr, dtype: str) -> Expr:
@@ -312,7 +310,7 @@ def _rounded_step(start: Expr, step: Expr, dtype: str) -> Expr:
     if isinstance(start, Literal) and isinstance(step, Literal):
         number = np.dtype(dtype).type
         return Literal(dtype, ((number(start.value) + number(step.value)) - number(start.value)).item())
-    return Apply(dtype, _MINUS, (Apply(dtype, _PLUS, (start, step)), start))
+    return Apply(dtype, _MINUS, (Apply(dtype, IN_ORDER, (start, step)), start))
 
 
 def _evenly(start: Any, step: Any, *sizes: Any, shape: tuple[Any, ...], dtype: str) -> Any:

@@ -44,7 +44,7 @@ SUM_TO = register(
         "sum_to",
         _evaluate,
         _infer,
-        View(_dims, lambda view, index: index),
+        View(_dims, lambda view, index: index, keeps_dims=True),
         samples=lambda: [((np.arange(6.0).reshape(2, 3) - 2.5, 3), {"shape": (2, HOLE)})],
         linear=(0,),
         vjp=lambda node, cotangent: (broadcast_to(cotangent, dims_of(node.inputs[0])), *(None,) * (len(node.inputs) - 1)),

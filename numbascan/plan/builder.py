@@ -13,8 +13,16 @@ from contextlib import contextmanager
 import numpy as np
 
 from ..ir.loops import (
-    COMPARE,
-    NOT,
+    BROADCAST_DIM,
+    COMPARE_WITH,
+    DIFFERENCE,
+    GREATEST,
+    IN_ORDER,
+    INDEX_DIFFERENCE,
+    INDEX_PRODUCT,
+    INDEX_SUM,
+    LEAST,
+    PRODUCT,
     Alias,
     Alloc,
     Apply,
@@ -31,6 +39,7 @@ from ..ir.loops import (
     Template,
     compare,
     names_in,
+    negated,
 )
 from ..ir.names import Names
 
@@ -38,13 +47,9 @@ Indices = tuple[Index, ...]
 
 SMALL, ROWS = 65536, 16  # bytes of an array, and rows of one of a length that only the run knows, that are taken whether needed or not
 
-_OF_COUNTS = {
-    "{0} + {1}": all,
-    "{0} * {1}": all,
-    "min({0}, {1})": all,
-    "max({0}, {1})": any,
-    "{1} if {0} == 1 else {0}": all,
-}  # not negative if all operands, or any of them, are not
+# Which operands say it of a result: that it is not negative, that it is bounded.
+_NOT_NEGATIVE_IF = {**dict.fromkeys((INDEX_SUM, IN_ORDER, INDEX_PRODUCT, PRODUCT, LEAST, BROADCAST_DIM), all), GREATEST: any}
+_BOUNDED_IF = {**dict.fromkeys((INDEX_SUM, IN_ORDER, INDEX_DIFFERENCE, DIFFERENCE, GREATEST), all), LEAST: any}
 
 
 class Block:
@@ -199,8 +204,8 @@ class Builder:
         if isinstance(number, Name):
             return number.name in self.fixed and self.is_bounded(self.fixed[number.name])
         if isinstance(number, Apply):
-            of_parts = {"min({0}, {1})": any, "max({0}, {1})": all, "{0} + {1}": all, "{0} - {1}": all}.get(number.template.text)
-            return of_parts is not None and of_parts(map(self.is_bounded, number.args))
+            quantifier = _BOUNDED_IF.get(number.template)
+            return quantifier is not None and quantifier(map(self.is_bounded, number.args))
         if isinstance(number, Literal | int):
             return abs(number.value if isinstance(number, Literal) else number) <= ROWS
         return isinstance(number, Length)
@@ -251,16 +256,18 @@ class Builder:
 
     def _is_count(self, condition: Expr) -> bool:
         """Does a condition ask whether something is 0 or more that is made of lengths alone?"""
-        is_asked = isinstance(condition, Apply) and condition.template.text == "{0} >= {1}" and condition.args[1] == 0
-        return is_asked and isinstance(condition, Apply) and self._is_not_negative(condition.args[0])
+        if not isinstance(condition, Apply) or condition.template is not COMPARE_WITH[">="]:
+            return False
+        return condition.args[1] == 0 and self._is_not_negative(condition.args[0])
 
     def _is_not_negative(self, number: Index) -> bool:
         if isinstance(number, int):
             return number >= 0
         if isinstance(number, Name):
             return number.name in self.fixed and self._is_not_negative(self.fixed[number.name])
-        if isinstance(number, Apply) and number.template.text in _OF_COUNTS:
-            return _OF_COUNTS[number.template.text](map(self._is_not_negative, number.args))
+        if isinstance(number, Apply):
+            quantifier = _NOT_NEGATIVE_IF.get(number.template)
+            return quantifier is not None and quantifier(map(self._is_not_negative, number.args))
         return isinstance(number, Length)
 
     def same(self, a: Index, b: Index, error: str, message: str) -> None:
@@ -342,13 +349,3 @@ class Builder:
             yield collected
         finally:
             self.block = outer
-
-
-def negated(condition: Expr) -> Expr:
-    """The opposite condition, as a person would write it."""
-    if isinstance(condition, Apply) and condition.template.level == COMPARE:
-        opposite = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
-        for sign, other in opposite.items():
-            if condition.template.text == f"{{0}} {sign} {{1}}":
-                return Apply("bool", Template(f"{{0}} {other} {{1}}", COMPARE, condition.template.places), condition.args)
-    return Apply("bool", Template("not {0}", NOT, (COMPARE,)), (condition,))

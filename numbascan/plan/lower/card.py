@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from ...ir.loops import Apply, Expr, Index, Literal, both, compare
 from ...ir.node import Node
 from ...ops.card import Card, overflow_message, weak_bounds
+from ...ops.elementwise import IDENTITY
 from ...ops.lowering import Contract, Elementwise, Fold, Generate, Library, Pass, Passes, View
 from ...ops.reshape import axis_groups
 from ..builder import Indices
 from ..casts import cast
 from ..storage.placement import Placement
 from ..storage.save_mem import is_loop_rows
-from ..storage.stores import fixed_dims, hint, in_locals, store
+from ..storage.stores import fixed_dims, in_locals, label_of, store
 from ..storage.tensor_values import Computed, InMemory, Value, indices_of
 from . import contract as lower_contract
 from . import fold as lower_fold
@@ -33,7 +34,7 @@ def lower(scope: Scope, node: Node) -> list[Value]:
         value = _elementwise(scope, node, kind)
     elif isinstance(kind, View):
         chosen, dims = kind, kind.dims(view)
-        there = _other_shape(scope, node, dims) if node.op.name == "reshape" else None
+        there = _other_shape(scope, node, dims) if kind.keeps_order else None
         value = there or _computed(scope, node, dims, lambda index: view.at(0, chosen.index(view, index)))
     elif isinstance(kind, Generate):
         made = kind
@@ -83,7 +84,7 @@ def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:
 
     def element(index: Indices) -> Expr:
         operands = tuple(view.at(k, operand_index(view, k, index), dtype) for k, dtype in zip(range(len(node.inputs)), loop, strict=False))
-        computed = operands[0] if template.text == "{0}" else Apply(result_dtype, template, operands)
+        computed = operands[0] if template is IDENTITY else Apply(result_dtype, template, operands)
         return cast(computed, node.type.dtype)
 
     return _computed(scope, node, dims, element)
@@ -151,7 +152,7 @@ def _remembered(scope: Scope, node: Node, element: Callable[[Indices], Expr]) ->
         key = (scope, node, index)  # a step within a step may hold the same node, of other values
         known = builder.block.lookup(key)
         if known is None:
-            known = builder.block.memo[key] = builder.let(node.name or hint(node), element(index))
+            known = builder.block.memo[key] = builder.let(label_of(node), element(index))
         return known
 
     return remembered

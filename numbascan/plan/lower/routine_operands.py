@@ -16,9 +16,6 @@ from ..storage.stores import store
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value
 from .scope import NodeOperands, Scope
 
-UNCHANGED = {"broadcast_to", "sum_to", "of_shape", "linked", "disconnected_grad", "zero_grad"}
-"""Views that check every dimension to be that of their operand where they leave an index as it is."""
-
 PROBES = tuple(Name("int64", f"probe {k}") for k in range(4))  # no names of Python: they never meet the user's
 
 
@@ -75,10 +72,11 @@ def _behind_views(scope: Scope, node: Node) -> tuple[Node, bool]:
     is_transpose = False
     while (view := _view(scope, node)) is not None:
         probes = PROBES[: node.type.rank]
-        if node.op.name == "transpose" and node.attr("axes") == (1, 0):
+        places = view.index(NodeOperands(scope, node), probes) if view.keeps_dims else None
+        if places != probes:
+            if places != probes[::-1] or len(probes) != 2:
+                break
             is_transpose = not is_transpose
-        elif node.op.name not in UNCHANGED or view.index(NodeOperands(scope, node), probes) != probes:
-            break
         node = node.inputs[0]
     return node, is_transpose
 

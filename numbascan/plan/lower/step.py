@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...ir import messages
-from ...ir.loops import CALL, Apply, Break, Expr, Fail, If, Index, Let, Name, Template, add, floor_div, mod, names_in, sub, walk
+from ...ir.loops import CALL, Apply, Break, Expr, Fail, If, Index, Let, Name, Template, add, floor_div, mod, names_in, negated, sub, walk
 from ...ir.node import Node
 from ...ir.ports import LoopSpec, Seq
 from ...ops.card import Card
-from ..builder import Builder, Indices, negated
+from ..builder import Builder, Indices
 from ..casts import cast
 from ..storage.placement import is_small
 from ..storage.save_mem import All, Every, Last, LastRows, Lengths, Path, Request, is_loop_rows

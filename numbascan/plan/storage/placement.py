@@ -96,15 +96,15 @@ def _reads_in_place(node: Node, reader: Node, n_reads: int) -> bool:
         return reader.type.shape == node.type.shape
     if isinstance(kind, View):  # read once, by slices and axes alone; several would compute elements several times
         is_gather = any(operand.type.rank for operand in reader.inputs[1:])
-        return n_reads == 1 and not is_gather and not _widens(node, reader)
+        return n_reads == 1 and not is_gather and not _widens(node, reader, kind)
     return n_reads == 1 and isinstance(kind, Fold | Passes)
 
 
-def _widens(node: Node, reader: Node) -> bool:
+def _widens(node: Node, reader: Node, kind: View) -> bool:
     before, after = node.type, reader.type
     if before.size is not None and after.size is not None:
         return after.size > before.size
-    return after.rank > before.rank or reader.op.name == "broadcast_to"
+    return after.rank > before.rank or kind.repeats
 
 
 def _is_nested_scalar(node: Node, readers: Sequence[Node], final: Iterable[Node]) -> bool:

@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from ...ir.graph import Graph, substitute, toposort
 from ...ir.loop_node import SCAN, loop_spec
 from ...ir.node import ITEM, Node
+from ...ops.dims import DIM
+from ...ops.history import HISTORY
+from ...ops.indexing import INDEX
 from ...ops.runtime_attributes import HOLE, SizedCard, filled, sized
+from ...ops.thinned import THINNED
 
 MOST_ROWS = 2**62  # more than any loop makes
 
@@ -73,7 +77,7 @@ def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequen
         for reader in readers[source]:
             if reader is source:  # noted as an output
                 continue
-            if reader.op.name == "dim":
+            if reader.op is DIM:
                 if reader.attr("axis") != 0:
                     found[position].setdefault(source, Lengths())
                 continue
@@ -119,12 +123,12 @@ def _state_request(reader: Node, loop: Node) -> Request | None:
 
 def is_history(node: Node) -> bool:
     """Is the node the rows of a loop's state from its initial ones on?"""
-    return node.op.name == "history" and _is_of_state(node)
+    return node.op is HISTORY and _is_of_state(node)
 
 
 def is_thinned(node: Node) -> bool:
     """Is the node states of a loop that lie evenly apart?"""
-    return node.op.name == "thinned" and _is_of_state(node)
+    return node.op is THINNED and _is_of_state(node)
 
 
 def _is_of_state(node: Node) -> bool:
@@ -141,7 +145,7 @@ def _is_of_state(node: Node) -> bool:
 
 def is_row_read(node: Node) -> bool:
     """Is the node `x[-1]`, `x[-k:]` or `x[s::k]`, and nothing more?"""
-    if node.op.name != "index" or len(node.inputs) != 1:
+    if node.op is not INDEX or len(node.inputs) != 1:
         return False
     spec = node.attr("spec")
     return isinstance(spec, tuple) and len(spec) == 1 and _is_row_entry(spec[0])
@@ -154,7 +158,7 @@ def is_loop_rows(node: Node) -> bool:
 
 def may_end_early(node: Node) -> bool:
     """Is the number of rows of a loop's result (or of some of its rows) for `until` to say?"""
-    if node.op.name == "index" and is_history(node.inputs[0]):  # rows of an earlier tap
+    if node.op is INDEX and is_history(node.inputs[0]):  # rows of an earlier tap
         node = node.inputs[0]
     if is_history(node):
         node = node.inputs[1]
@@ -185,7 +189,7 @@ def split_row_reads(graph: Graph) -> Graph:
     """The graph where a read of some rows of a loop's result, and of some part of these rows, are two nodes."""
 
     def split(node: Node) -> Node | None:
-        if node.op.name != "index" or not _is_loop_result(node.inputs[0]):
+        if node.op is not INDEX or not _is_loop_result(node.inputs[0]):
             return None
         spec = node.attr("spec")
         if not isinstance(spec, tuple) or len(spec) < 2 or not _is_row_entry(spec[0]) or HOLE in spec[1:] or len(node.inputs) > 1:

@@ -32,12 +32,13 @@ from ...ir.loops import (
     greatest,
     least,
     mod,
+    negated,
     sub,
 )
 from ...ir.names import verbatim
 from ...ir.ports import State
 from ...types import TensorType
-from ..builder import Block, Builder, Indices, negated
+from ..builder import Block, Builder, Indices
 from ..casts import cast
 from .tensor_values import Computed, InLocals, InMemory, Value, indices_of
 

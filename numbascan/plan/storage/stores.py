@@ -21,14 +21,14 @@ def fixed_dims(builder: Builder, node: Node, dims: Indices) -> Indices:
     return tuple(result)
 
 
-def hint(node: Node) -> str:
-    """A name for a value that the user gave none."""
-    return {"multiply": "product", "add": "total", "subtract": "difference", "true_divide": "ratio"}.get(node.op.name, node.op.name)
+def label_of(node: Node) -> str:
+    """The name of a value: the user's, or that of its card."""
+    return node.name or (node.op.hint if isinstance(node.op, Card) else "") or node.op.name
 
 
 def in_locals(builder: Builder, node: Node, elements: dict[tuple[int, ...], Expr]) -> InLocals:
     """One local per element."""
-    label = node.name or hint(node)
+    label = label_of(node)
     named: dict[tuple[int, ...], Expr] = {}
     for index, expr in elements.items():
         named[index] = builder.let("_".join((label, *map(str, index))), expr)
