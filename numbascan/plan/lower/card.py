@@ -33,12 +33,12 @@ def lower(scope: Scope, node: Node) -> list[Value]:
     if isinstance(kind, Elementwise):
         value = _elementwise(scope, node, kind)
     elif isinstance(kind, View):
-        chosen, dims = kind, kind.dims(view)
-        there = _other_shape(scope, node, dims) if kind.keeps_order else None
-        value = there or _computed(scope, node, dims, lambda index: view.at(0, chosen.index(view, index)))
+        dims, place = kind.dims(view), kind.index
+        reshaped = _other_shape(scope, node, dims) if kind.keeps_order else None
+        value = reshaped or _computed(scope, node, dims, lambda index: view.at(0, place(view, index)))
     elif isinstance(kind, Generate):
-        made = kind
-        value = _computed(scope, node, kind.dims(view), lambda index: cast(made.element(view, index), node.type.dtype))
+        element = kind.element
+        value = _computed(scope, node, kind.dims(view), lambda index: cast(element(view, index), node.type.dtype))
     elif isinstance(kind, Passes):
         value = _passes(scope, node, kind)
     elif isinstance(kind, Fold):
@@ -107,18 +107,18 @@ def broadcast_dims(scope: Scope, node: Node) -> Indices:
     rank = node.type.rank
     dims: list[Index] = []
     for axis in range(rank):
-        found: Index | None = node.type.shape[axis]
+        known: Index | None = node.type.shape[axis]
         for parent in node.inputs:
             position = axis - rank + parent.type.rank
             if position < 0 or parent.type.shape[position] == 1:
                 continue
             dim = scope.value(parent).dims[position]
-            if found is None:
-                found = dim
-            elif found != dim:
+            if known is None:
+                known = dim
+            elif known != dim:
                 message = f"{node.op.name}: operands do not broadcast: dimension {axis} is {{0}} in one and {{1}} in another"
-                scope.builder.same(found, dim, "ValueError", message + location(scope, node))
-        dims.append(1 if found is None else found)
+                scope.builder.same(known, dim, "ValueError", message + location(scope, node))
+        dims.append(1 if known is None else known)
     return tuple(dims)
 
 
@@ -150,10 +150,10 @@ def _remembered(scope: Scope, node: Node, element: Callable[[Indices], Expr]) ->
 
     def remembered(index: Indices) -> Expr:
         key = (scope, node, index)  # a step within a step may hold the same node, of other values
-        known = builder.block.lookup(key)
-        if known is None:
-            known = builder.block.memo[key] = builder.let(label_of(node), element(index))
-        return known
+        local = builder.block.lookup(key)
+        if local is None:
+            local = builder.block.memo[key] = builder.let(label_of(node), element(index))
+        return local
 
     return remembered
 

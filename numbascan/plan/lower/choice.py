@@ -22,22 +22,22 @@ def lower(scope: Scope, node: Node) -> list[Value]:
     condition = cast(scope.value(node.inputs[0]).at(()), "bool")
     operands = [scope.value(parent) for parent in node.inputs[1:]]
     names = [builder.fresh(output.name or "chosen") for output in branches(node)[0].outputs]
-    sides, made = [], []
+    sides, results_of_sides = [], []
     for graph in branches(node):
         with builder.branch() as side:
             inner = scope.inner(graph.outputs, dict(zip(graph.inputs, operands, strict=True)))
             inner.run()
             outputs = zip(names, node.types, graph.outputs, strict=True)
-            made.append([_bind(inner, name, type_, inner.value(output)) for name, type_, output in outputs])
+            results_of_sides.append([_bind(inner, name, type_, inner.value(output)) for name, type_, output in outputs])
         sides.append(side)
-    found = zip(names, node.types, zip(*made, strict=True), strict=True)
-    results = [_result(scope, name, type_, both) for name, type_, both in found]
+    pairs = zip(*results_of_sides, strict=True)
+    results = [_result(scope, name, type_, pair) for name, type_, pair in zip(names, node.types, pairs, strict=True)]
     builder.emit(If(condition, *sides))
     return results
 
 
 @dataclass(frozen=True)
-class _Made:
+class _SideResult:
     """A result of one side: its dimensions, and the statement before which its memory must be there."""
 
     dims: Indices
@@ -45,30 +45,30 @@ class _Made:
     before: Stmt | None
 
 
-def _bind(scope: Scope, name: str, type_: TensorType, value: Value) -> _Made:
+def _bind(scope: Scope, name: str, type_: TensorType, value: Value) -> _SideResult:
     """Gives `name` the branch's value: a number, or the elements of an array."""
     side = scope.builder.block.stmts
     if not type_.rank:
         scope.builder.emit(Let(name, cast(value.at(()), type_.dtype)))
-        return _Made((), side, None)
+        return _SideResult((), side, None)
     count = len(side)
     copied(scope.builder, value, InMemory(type_, value.dims, name))
-    return _Made(value.dims, side, side[count] if count < len(side) else None)
+    return _SideResult(value.dims, side, side[count] if count < len(side) else None)
 
 
-def _result(scope: Scope, name: str, type_: TensorType, made: Sequence[_Made]) -> Value:
+def _result(scope: Scope, name: str, type_: TensorType, on_sides: Sequence[_SideResult]) -> Value:
     """The result, in memory taken before the choice if both sides have one shape that is known there, else by each side."""
     builder = scope.builder
     builder.written[name] = builder.block
     if not type_.rank:
         return InLocals(type_, (), {(): Name(type_.dtype, name)}, builder, builder.block)
-    dims = made[0].dims
-    if all(one.dims == dims for one in made) and builder.is_known(*dims):
+    dims = on_sides[0].dims
+    if all(one.dims == dims for one in on_sides) and builder.is_known(*dims):
         builder.alloc_as(name, dims, type_.dtype)
         return InMemory(type_, dims, name)
-    for one in made:
+    for one in on_sides:
         place = len(one.side) if one.before is None else next(k for k, stmt in enumerate(one.side) if stmt is one.before)
         one.side.insert(place, Alloc(name, one.dims, type_.dtype))
     dims = tuple(Length("int64", name, k) if dim is None else dim for k, dim in enumerate(type_.shape))
-    builder.sides.update({dim: tuple(one.dims[k] for one in made) for k, dim in enumerate(dims) if not isinstance(dim, int)})
+    builder.sides.update({dim: tuple(one.dims[k] for one in on_sides) for k, dim in enumerate(dims) if not isinstance(dim, int)})
     return InMemory(type_, dims, name)

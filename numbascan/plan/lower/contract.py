@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.loops import CALL, Apply, Expr, Index, Literal, Load, Name, Template
+from ...ir.loops import CALL, Apply, Call, Expr, Index, Literal, Load, Name, Template
 from ...ir.node import Node
+from ...ops.card import Card
+from ...ops.elementwise import ADD, MUL
+from ...ops.lowering import Elementwise
 from ..builder import Indices
 from ..casts import cast
 from ..storage.placement import Placement, is_small
@@ -67,14 +70,10 @@ class _Contraction:
 
     def product(self, where: dict[int, Index]) -> Expr:
         """One product at the given place of every label."""
-        from ...ops.elementwise import MUL
-        from ...ops.lowering import Elementwise
-
         first, second = self.node.inputs
         x = self._element(first, tuple(where[label] for label in self.a))
         y = self._element(second, tuple(where[label] for label in self.b))
-        assert isinstance(MUL.lower, Elementwise)
-        return Apply(self.dtype, MUL.lower.code(self.dtype, self.dtype), (x, y))
+        return self._applied(MUL, x, y)
 
     def _element(self, operand: Node, index: Indices) -> Expr:
         """An element of an operand; of a small argument it is read once, before the loop: a read takes 2 ms to compile."""
@@ -91,11 +90,12 @@ class _Contraction:
         return is_input and self.builder.block is not self.builder.root and all(isinstance(place, int) for place in element.index)
 
     def total(self, x: Expr, y: Expr) -> Expr:
-        from ...ops.elementwise import ADD
-        from ...ops.lowering import Elementwise
+        """One more product added to a sum."""
+        return self._applied(ADD, x, y)
 
-        assert isinstance(ADD.lower, Elementwise)
-        return Apply(self.dtype, ADD.lower.code(self.dtype, self.dtype), (x, y))
+    def _applied(self, card: Card, x: Expr, y: Expr) -> Expr:
+        assert isinstance(card.lower, Elementwise)
+        return Apply(self.dtype, card.lower.code(self.dtype, self.dtype), (x, y))
 
     def n_products(self, labels: Sequence[int]) -> int | None:
         """How many products there are over some labels, None where only the run knows."""
@@ -202,8 +202,6 @@ class _Contraction:
         return f"{array}.T" if is_transpose != transposed else array
 
     def _call(self, x: str, y: str, place: InMemory) -> None:
-        from ...ir.loops import Call
-
         self.builder.emit(Call("np.dot", (x, y, named(self.scope, place))))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ...ir.loops import Expr, Index, Name, add, compare, mul
 from ...ir.node import Node
@@ -25,14 +25,14 @@ def lower(scope: Scope, node: Node, kind: Fold) -> Value:
             scope.builder.check(compare("!=", operand.dims[axis], 0), "ValueError", message)
     if kind.cumulative:
         return _cumulative(scope, node, kind, operand, axes[0])
-    kept = [axis for axis in range(len(operand.dims)) if axis not in axes]
+    others = [axis for axis in range(len(operand.dims)) if axis not in axes]
     keepdims = bool(node.attr("keepdims"))
-    found = tuple(1 if axis in axes else operand.dims[axis] for axis in range(len(operand.dims)) if keepdims or axis not in axes)
-    dims = fixed_dims(scope.builder, node, found)
+    operand_dims = [1 if axis in axes else dim for axis, dim in enumerate(operand.dims) if keepdims or axis not in axes]
+    dims = fixed_dims(scope.builder, node, tuple(operand_dims))
 
     def element(index: Indices) -> Expr:
-        outer = [index[axis] for axis in kept] if keepdims else list(index)
-        return _reduced(scope, node, kind, operand, axes, dict(zip(kept, outer, strict=True)))
+        outer = [index[axis] for axis in others] if keepdims else list(index)
+        return _reduced(scope, node, kind, operand, axes, dict(zip(others, outer, strict=True)))
 
     if node not in scope.targets and (not dims or scope.placement(node) is Placement.LOCALS):
         elements = {index: element(index) for index in indices_of(node.type.shape)}
@@ -42,7 +42,7 @@ def lower(scope: Scope, node: Node, kind: Fold) -> Value:
         return in_locals(scope.builder, node, elements)
     places = scope.destinations(node, dims)
     if _goes_row_by_row(node, kind, operand, axes):
-        _row_by_row(scope, node, kind, operand, kept, places)
+        _row_by_row(scope, node, kind, operand, others, places)
         return places[0]
 
     def body(index: Indices) -> None:
@@ -60,21 +60,21 @@ def _goes_row_by_row(node: Node, kind: Fold, operand: Value, axes: Sequence[int]
     return bool(axes) and len(operand.dims) - 1 not in axes and dtypes == (node.type.dtype,) and kind.finish is only
 
 
-def _row_by_row(scope: Scope, node: Node, kind: Fold, operand: Value, kept: Sequence[int], places: Sequence[InMemory]) -> None:
+def _row_by_row(scope: Scope, node: Node, kind: Fold, operand: Value, others: Sequence[int], places: Sequence[InMemory]) -> None:
     """The result grows with every row of the operand: memory is read in its order, and the SIMD unit takes a row."""
     place, dtype = places[0], node.type.dtype
     (start,) = kind.start(dtype)
     keepdims = bool(node.attr("keepdims"))
 
     def at(index: Indices) -> Indices:
-        return tuple(index[axis] if axis in kept else 0 for axis in range(len(index)) if keepdims or axis in kept)
+        return tuple(index[axis] if axis in others else 0 for axis in range(len(index)) if keepdims or axis in others)
 
-    def grown(index: Indices) -> None:
-        (new,) = kind.step((place.at(at(index)),), cast(operand.at(index), dtype), 0)
-        scope.builder.emit(store(place, at(index), cast(new, dtype)))
+    def grow(index: Indices) -> None:
+        (total,) = kind.step((place.at(at(index)),), cast(operand.at(index), dtype), 0)
+        scope.builder.emit(store(place, at(index), cast(total, dtype)))
 
     scope.builder.nest(place.dims, lambda index: scope.builder.emit(store(place, index, cast(start, dtype))))
-    scope.builder.nest(operand.dims, grown)
+    scope.builder.nest(operand.dims, grow)
     for other in places[1:]:
         copied(scope.builder, place, other)
 
@@ -112,21 +112,20 @@ def _started(scope: Scope, node: Node, kind: Fold, dtypes: tuple[str, ...]) -> t
     return tuple(scope.builder.variable(name, cast(start, dtype), dtype) for name, start, dtype in zip(names, starts, dtypes, strict=True))
 
 
-def _advance(scope: Scope, accumulators: Sequence[Name], new: Sequence[Expr]) -> None:
-    """Gives all accumulators their next values at once."""
-    if len(accumulators) > 1:
-        new = [
-            scope.builder.let(f"{name.name}_next", cast(expr, name.dtype), hoist=False)
-            for name, expr in zip(accumulators, new, strict=True)
-        ]
-    for name, expr in zip(accumulators, new, strict=True):
-        scope.builder.assign(name, cast(expr, name.dtype))
+def _advance(scope: Scope, accumulators: Sequence[Name], exprs: Sequence[Expr]) -> None:
+    """Gives all accumulators their next values at once: of several, each reads the others as they were."""
+    exprs = [cast(expr, name.dtype) for name, expr in zip(accumulators, exprs, strict=True)]
+    if len(exprs) > 1:
+        pairs = zip(accumulators, exprs, strict=True)
+        exprs = [scope.builder.let(f"{name.name}_next", expr, hoist=False) for name, expr in pairs]
+    for name, expr in zip(accumulators, exprs, strict=True):
+        scope.builder.assign(name, expr)
 
 
 def _cumulative(scope: Scope, node: Node, kind: Fold, operand: Value, axis: int) -> Value:
     """Every partial result along one axis."""
     dims = fixed_dims(scope.builder, node, operand.dims)
-    places: list[InMemory] = scope.destinations(node, dims)
+    places = scope.destinations(node, dims)
     others = [dim for k, dim in enumerate(dims) if k != axis]
     dtypes = kind.loop(operand.type)
 
@@ -138,6 +137,5 @@ def _cumulative(scope: Scope, node: Node, kind: Fold, operand: Value, axis: int)
             for place in places:
                 scope.builder.emit(store(place, index, kind.finish(accumulators)))
 
-    body: Callable[[Indices], None] = along
-    scope.builder.nest(others, body)
+    scope.builder.nest(others, along)
     return places[0]

@@ -25,16 +25,16 @@ def oriented(scope: Scope, node: Node, dtype: str) -> tuple[str, bool]:
     value = scope.value(node)
     if value.type.dtype == dtype:
         for is_turned in (False, True)[: value.type.rank]:
-            found = value if isinstance(value, InMemory) else _found(scope, node, is_turned)
-            if found is not None:
-                return named(scope, found), is_transpose != is_turned
+            memory = value if isinstance(value, InMemory) else _memory_behind(scope, node, is_turned)
+            if memory is not None:
+                return named(scope, memory), is_transpose != is_turned
     return array_of(scope, value, dtype), is_transpose
 
 
 def in_memory(scope: Scope, node: Node) -> Value:
     """A value as the memory that it reads element by element, in order; the value itself where it computes more than that."""
     value = scope.value(node)
-    return value if isinstance(value, InMemory) else _found(scope, node, False) or value
+    return value if isinstance(value, InMemory) else _memory_behind(scope, node, False) or value
 
 
 def array_of(scope: Scope, value: Value, dtype: str) -> str:
@@ -88,16 +88,16 @@ def _view(scope: Scope, node: Node) -> View | None:
     return kind if isinstance(kind, View) else None
 
 
-def _found(scope: Scope, node: Node, is_turned: bool) -> InMemory | None:
+def _memory_behind(scope: Scope, node: Node, is_turned: bool) -> InMemory | None:
     """The memory that a value (or its transpose) reads element by element, in order; None where it computes more than that."""
     value, rank = scope.value(node), node.type.rank
     if not 0 < rank <= len(PROBES):
         return None
     turn = -1 if is_turned else 1
     probes: Indices = PROBES[:rank]
-    with scope.builder.branch() as made:
+    with scope.builder.branch() as stmts:
         expr = _element(scope, node, probes[::turn])
-    if made or not isinstance(expr, Load) or expr.dtype != node.type.dtype or len(expr.index) < rank:
+    if stmts or not isinstance(expr, Load) or expr.dtype != node.type.dtype or len(expr.index) < rank:
         return None
     lead, (first, *others) = expr.index[:-rank], expr.index[-rank:]
     offset = sub(first, probes[0])

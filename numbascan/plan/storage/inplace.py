@@ -42,16 +42,16 @@ def updated_in_place(spec: LoopSpec, candidates: Set[Node], target: Target) -> l
 
 def _ordered(reads: Reads) -> list[State]:
     """States, each behind those for which its row is read; of rows that are each read for the other one is left out."""
-    left, found = dict(reads), []
+    left, ordered = dict(reads), []
     while left:
         port, behind = next(iter(left)), []
         while port not in behind and (reader := _reader(port, left)) is not None:
             behind.append(port)
             port = reader
         if port not in behind:
-            found.append(port)
+            ordered.append(port)
         del left[port]
-    return found
+    return ordered
 
 
 def _reader(port: State, reads: Reads) -> State | None:
@@ -81,13 +81,13 @@ def _maps_elements(state: State, places: Places) -> bool:
 
 def _computed_in(write: Node, places: Places) -> set[Node]:
     """The nodes that are computed in the loop that writes `write`."""
-    found, stack = {write}, [write]
+    nodes, stack = {write}, [write]
     while stack:
         for parent in stack.pop().inputs:
-            if parent not in found and _is_read_later(parent, places):
-                found.add(parent)
+            if parent not in nodes and _is_read_later(parent, places):
+                nodes.add(parent)
                 stack.append(parent)
-    return found
+    return nodes
 
 
 def _reads_aligned(write: Node, read: Node, places: Places) -> bool:

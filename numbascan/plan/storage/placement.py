@@ -79,12 +79,12 @@ def _reading_root(node: Node, readers: Sequence[Node], roots: Mapping[Node, Node
     """The one loop that reads `node` element by element; None where there are several, or it is read elsewhere too."""
     if node in final or not readers:
         return OUTSIDE
-    found = set()
+    loops = set()
     for reader in set(readers):
         if not _reads_in_place(node, reader, len(readers)):
             return OUTSIDE
-        found.add(roots.get(reader, OUTSIDE))
-    return found.pop() if len(found) == 1 else OUTSIDE
+        loops.add(roots.get(reader, OUTSIDE))
+    return loops.pop() if len(loops) == 1 else OUTSIDE
 
 
 def _reads_in_place(node: Node, reader: Node, n_reads: int) -> bool:

@@ -70,20 +70,20 @@ Request = All | Last | LastRows | Every | Path | Thinned | Lengths
 
 def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[dict[Node, Request]]:
     """For each result of a Scan node: the nodes that stand for some of its rows, and which rows these are."""
-    found: list[dict[Node, Request]] = [{} for _ in node.types]
+    asked: list[dict[Node, Request]] = [{} for _ in node.types]
     for position, source in _results(node, readers):
         if source in outputs:
-            found[position][source] = All()
+            asked[position][source] = All()
         for reader in readers[source]:
             if reader is source:  # noted as an output
                 continue
             if reader.op is DIM:
                 if reader.attr("axis") != 0:
-                    found[position].setdefault(source, Lengths())
+                    asked[position].setdefault(source, Lengths())
                 continue
             request = _state_request(reader, node) or row_request(reader)
-            found[position][source if isinstance(request, All) else reader] = request
-    return found
+            asked[position][source if isinstance(request, All) else reader] = request
+    return asked
 
 
 def _results(node: Node, readers: Mapping[Node, Sequence[Node]]) -> list[tuple[int, Node]]:
@@ -200,10 +200,10 @@ def split_row_reads(graph: Graph) -> Graph:
         return sized(node.op, (rows,), rest)
 
     while True:  # one at a time: a replacement must not hold loops that another one changes
-        found = next(((node, part) for node in toposort(graph.outputs) if (part := split(node)) is not None), None)
-        if found is None:
+        pair = next(((node, part) for node in toposort(graph.outputs) if (part := split(node)) is not None), None)
+        if pair is None:
             return graph
-        graph = Graph(graph.inputs, substitute(graph.outputs, dict([found])))
+        graph = Graph(graph.inputs, substitute(graph.outputs, dict([pair])))
 
 
 def _is_loop_result(node: Node) -> bool:

@@ -14,10 +14,10 @@ from .tensor_values import InLocals, InMemory, Value
 def fixed_dims(builder: Builder, node: Node, dims: Indices) -> Indices:
     """`dims` with what the type knows put in: a fixed number beats an expression, which must agree at run time. They stay what they are."""
     result: list[Index] = []
-    for axis, (known, found) in enumerate(zip(node.type.shape, dims, strict=True)):
-        if known is not None and not isinstance(found, int):
-            builder.same(found, known, "ValueError", f"{node.op.name}: dimension {axis} is {{0}}, expected {{1}}")
-        result.append(builder.settled("length", found) if known is None else known)
+    for axis, (known, dim) in enumerate(zip(node.type.shape, dims, strict=True)):
+        if known is not None and not isinstance(dim, int):
+            builder.same(dim, known, "ValueError", f"{node.op.name}: dimension {axis} is {{0}}, expected {{1}}")
+        result.append(builder.settled("length", dim) if known is None else known)
     return tuple(result)
 
 
@@ -51,9 +51,9 @@ def store(place: InMemory, index: Indices, expr: Expr, combine: str = "") -> Sto
 
 def copied(builder: Builder, value: Value, place: InMemory) -> None:
     """Writes a value into an array, whose shape must be that of the value; values in locals without a loop."""
-    for axis, (there, made) in enumerate(zip(place.dims, value.dims, strict=True)):
-        if there != made:
-            builder.same(there, made, "ValueError", f"dimension {axis} of what is written is {{1}}, where {{0}} is expected")
+    for axis, (there, dim) in enumerate(zip(place.dims, value.dims, strict=True)):
+        if there != dim:
+            builder.same(there, dim, "ValueError", f"dimension {axis} of what is written is {{1}}, where {{0}} is expected")
     if isinstance(value, InLocals):
         for index, expr in value.elements.items():
             builder.emit(store(place, index, expr))
