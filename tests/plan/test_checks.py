@@ -9,6 +9,7 @@ import pytest
 
 import numbascan as ns
 from numbascan.ir.loops import Expr, If, Index, Length, Literal, Load, Name, add, compare, greatest, least, sub, walk
+from numbascan.ir.names import Names
 from numbascan.plan.builder import Builder
 
 X, Y = Length("int64", "x", 0), Length("int64", "y", 0)
@@ -20,7 +21,7 @@ def n_checks(builder: Builder) -> int:
 
 
 def checks_of(*conditions: Expr) -> int:
-    builder = Builder()
+    builder = Builder(Names())
     for condition in conditions:
         builder.check(condition, "ValueError", "no")
     return n_checks(builder)
@@ -37,7 +38,7 @@ def test_other_numbers_may_be(number: Index) -> None:
 
 
 def test_a_length_that_has_a_name_is_still_one() -> None:
-    builder = Builder()
+    builder = Builder(Names())
     builder.check(compare(">=", builder.let("n_steps", X), 0), "ValueError", "no")
     builder.check(compare(">=", builder.let("rest", sub(X, 1)), 0), "ValueError", "no")
     assert n_checks(builder) == 1
@@ -48,7 +49,7 @@ def test_a_condition_is_checked_once() -> None:
 
 
 def test_a_check_in_a_branch_says_nothing_of_what_follows() -> None:
-    builder = Builder()
+    builder = Builder(Names())
     with builder.branch() as stmts:
         builder.check(compare("==", X, Y), "ValueError", "no")
     builder.emit(If(Literal("bool", True), stmts))
@@ -57,7 +58,7 @@ def test_a_check_in_a_branch_says_nothing_of_what_follows() -> None:
 
 
 def test_a_check_before_a_loop_holds_inside_it() -> None:
-    builder = Builder()
+    builder = Builder(Names())
     builder.check(compare("==", X, Y), "ValueError", "no")
     with builder.loop("t", X), builder.branch() as stmts:
         builder.check(compare("==", X, Y), "ValueError", "no")
@@ -65,7 +66,7 @@ def test_a_check_before_a_loop_holds_inside_it() -> None:
 
 
 def test_what_may_change_is_checked_again() -> None:
-    builder = Builder()
+    builder = Builder(Names())
     steps = builder.variable("steps", X, "int64")
     for element in (steps, Load("int64", "x", (0,))):
         for _ in range(2):

@@ -13,6 +13,7 @@ from wide import wide
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.ir.loops import If, Index, Length, Load, Name, add, walk
+from numbascan.ir.names import Names
 from numbascan.plan.builder import Builder
 
 X, Y = Length("int64", "x", 0), Length("int64", "y", 0)
@@ -25,7 +26,7 @@ def n_checks(builder: Builder) -> int:
 
 
 def test_the_counter_of_the_next_loop_is_another_number() -> None:
-    builder = Builder()
+    builder = Builder(Names())
     with builder.loop("t", X) as t:
         builder.same(add(t, 1), Y, "ValueError", "no")
         assert builder.representative(add(t, 1)) == Y
@@ -37,7 +38,7 @@ def test_the_counter_of_the_next_loop_is_another_number() -> None:
 
 
 def test_what_a_branch_has_checked_ends_with_it() -> None:
-    builder = Builder()
+    builder = Builder(Names())
     with builder.branch() as stmts:
         builder.same(X, Y, "ValueError", "no")
         builder.same(Y, X, "ValueError", "no")
@@ -47,7 +48,7 @@ def test_what_a_branch_has_checked_ends_with_it() -> None:
 
 
 def test_lengths_that_are_known_before_a_loop_are_equal_behind_it() -> None:
-    builder = Builder()
+    builder = Builder(Names())
     with builder.loop("t", X):
         builder.same(X, Y, "ValueError", "no")
     builder.same(X, Y, "ValueError", "no")
@@ -55,7 +56,7 @@ def test_lengths_that_are_known_before_a_loop_are_equal_behind_it() -> None:
 
 
 def test_elements_and_locals_that_move_are_equal_once() -> None:
-    builder = Builder()
+    builder = Builder(Names())
     steps = builder.variable("steps", X, "int64")
     numbers: list[Index] = [steps, Load("int64", "n", (0,)), add(steps, 1)]
     for number in numbers:
@@ -67,7 +68,7 @@ def test_elements_and_locals_that_move_are_equal_once() -> None:
 
 
 def test_a_settled_number_stays_when_what_it_was_read_from_moves() -> None:
-    builder = Builder()
+    builder = Builder(Names())
     steps = builder.variable("steps", X, "int64")
     length = builder.settled("length", add(steps, 1))
     assert (isinstance(length, Name), builder.settled("length", length), builder.settled("length", X)) == (True, length, X)
