@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from .emit.cache import load
-from .emit.ceilings import ceilings
 from .emit.cpu import FINITE_OR_NOT, RESERVED, beginnings, error_texts, module_text
-from .emit.estimates import Memory, memory_of, steps_of
-from .emit.work import work_of
+from .emit.estimates import Memory, memory_of, steps_of, work_of
 from .errors import CudaUnavailableError, ScanTypeError
 from .grad.mit_mots import plain_graphs
 from .ir.graph import Graph, substitute, toposort
@@ -73,7 +71,7 @@ class Program:
 
     def __init__(self, graph: Graph, mode: Mode, name: str = "scan", specialise: bool = True, profile: bool = False) -> None:
         self.graph, self.mode, self.name = graph, mode, _identifier(name)
-        self.profile = Profile(name, ceilings=ceilings) if profile else None
+        self.profile = Profile(name) if profile else None
         self._last: tuple[Kernel, Sequence[Any]] | None = None
         self.specialise = specialise
         self._length_axes = length_axes(graph)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +18,6 @@ class Profile:
     operations: on floating-point and complex numbers, counted from the loops; a function such as exp counts as one. bytes: what the calls
     had to read and write at the least: arguments, results, and what is stored for each step. Rows that a loop works on stay in the cache
     and are not counted. loops: the outermost loops of the latest call, each with its line in the source, its passes and its operations.
-
-    Printed, bytes and operations are set against what this machine can do on one core, which is measured then (`ceilings`).
     """
 
     name: str
@@ -35,7 +32,6 @@ class Profile:
     bytes: int = 0
     kernels: dict[str, float] = field(default_factory=dict)
     loops: tuple[Any, ...] = ()
-    ceilings: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def steps_per_second(self) -> float:
@@ -47,13 +43,6 @@ class Profile:
         lines += [f"  {stage:<10}{getattr(self, stage):>12.6f} s" for stage in STAGES]
         lines += [f"  kernel {name}: {seconds:.6f} s" for name, seconds in self.kernels.items()]
         lines += [f"    {loop.line}: {loop.passes:,} passes, {loop.operations:,} operations" for loop in self.loops]
-        if self.run and self.ceilings is not None:
-            most = self.ceilings()
-            lines.append(_share("bytes", self.bytes, self.run, most.bandwidth))
-            lines.append(_share("operations", self.operations, self.run, most.arithmetic))
+        for what, amount in (("bytes", self.bytes), ("operations", self.operations)):
+            lines += [f"  {what} {amount:,}: {amount / self.run / 1e9:.2f} billion a second"] if self.run else []
         return "\n".join(lines)
-
-
-def _share(what: str, amount: int, seconds: float, most: float) -> str:
-    rate = amount / seconds
-    return f"  {what} {amount:,}: {rate / 1e9:.2f} of {most / 1e9:.1f} billion a second, {rate / most:.0%}"

@@ -1,4 +1,4 @@
-"""What a kernel will take, known before it runs: bytes of its arrays, steps of its loops, for given arguments."""
+"""What a call of a kernel will take, read from its loops before it runs: bytes of its arrays, steps of its loops, operations."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Alias, Alloc, For, Function, Index, Let, Return, Stmt, names_in, walk
+from ..ir.loops import Alias, Alloc, Apply, Call, Expr, For, Function, If, Index, Let, Load, Return, Stmt, Store, names_in, walk
 from ..ops.elementwise import HELPERS
-from .text import expression
+from .text import expression, filled, statements
 
 LONGER = 1000  # steps more, to see what grows
+ROUTINE, DRAWN = 1000, 30  # operations for which a routine counts, and a number that is drawn
+
+
+# bytes and steps -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,8 @@ def memory_of(function: Function, values: Sequence[Any], steps_again: int = 0) -
     return Memory(**sums, per_step=per_step, steps_again=steps_again)
 
 
-def _bytes(array: Alloc, known: dict[str, Any]) -> int:
-    return math.prod(max(_number(dim, known), 0) for dim in array.shape) * np.dtype(array.dtype).itemsize
+def _bytes(array: Alloc, known: _Names) -> int:
+    return math.prod(max(known.number(dim), 0) for dim in array.shape) * np.dtype(array.dtype).itemsize
 
 
 def _lengths(function: Function, stmts: Sequence[Stmt]) -> set[str]:
@@ -77,40 +81,27 @@ def _lengths(function: Function, stmts: Sequence[Stmt]) -> set[str]:
 def steps_of(function: Function, values: Sequence[Any]) -> int:
     """How many steps the outermost loops of a call make at most."""
     known = _known(function, values, list(walk(function.body)))
-    return sum(_number(loop.stop, known) for loop in function.body if isinstance(loop, For) and loop.kind in ("time", "lanes"))
+    return sum(known.number(loop.stop) for loop in function.body if isinstance(loop, For) and loop.kind in ("time", "lanes"))
 
 
-def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt], longer: Set[str] = frozenset()) -> dict[str, Any]:
+def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt], longer: Set[str] = frozenset()) -> _Names:
     """The locals whose value follows from the arguments' shapes and numbers alone. Arguments in `longer` as for LONGER more steps."""
-    known = known_functions()
+    known = _Names({})
     for argument, value in zip(function.arguments, values, strict=False):
         more = LONGER if argument.name in longer else 0
         shape = np.shape(value)
-        known[argument.name] = SimpleNamespace(shape=(shape[0] + more, *shape[1:])) if argument.rank else value + more if more else value
+        known.names[argument.name] = _without_elements((shape[0] + more, *shape[1:])) if argument.rank else value + more if more else value
     for stmt in stmts:
-        if isinstance(stmt, Let) and stmt.is_new and stmt.name not in known:
-            try:
-                known[stmt.name] = eval(expression(stmt.value), {"__builtins__": {}}, known)
-            except Exception:
-                continue  # depends on elements: not a size
+        if isinstance(stmt, Let) and stmt.is_new and stmt.name not in known.names:
+            known.define(stmt.name, expression(stmt.value))
         elif isinstance(stmt, Alloc):
-            known[stmt.name] = SimpleNamespace(shape=tuple(_number(dim, known) for dim in stmt.shape))
+            known.names[stmt.name] = _without_elements([known.number(dim) for dim in stmt.shape])
     return known
 
 
-def known_functions() -> dict[str, Any]:
-    """What sizes are computed with, by name."""
-    wrapping = {"wrapping_add": np.add, "wrapping_sub": np.subtract, "wrapping_mul": np.multiply}
-    of_cards = {name: helper.function for name, helper in HELPERS.items() if helper.function is not None}
-    return {"np": np, "math": math, "min": min, "max": max, **wrapping, **of_cards}
-
-
-def _number(dim: Index, known: dict[str, Any]) -> int:
-    """A dimension as a number, 0 where only the run knows it."""
-    try:
-        return int(eval(expression(dim), {"__builtins__": {}}, known))
-    except Exception:
-        return 0
+def _without_elements(shape: Sequence[int]) -> Any:
+    """What has a shape, and no elements on which a size could depend."""
+    return SimpleNamespace(shape=tuple(shape))
 
 
 def _returned(function: Function) -> set[str]:
@@ -122,3 +113,129 @@ def _returned(function: Function) -> set[str]:
         elif isinstance(stmt, Alias) and stmt.name in names:
             names.add(stmt.text.text.split("[")[0])
     return names
+
+
+# what is known of names -------------------------------------------------------------------------------------------------
+
+
+class _Names:
+    """The values of names as far as they are known before the run."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        wrapping = {"wrapping_add": np.add, "wrapping_sub": np.subtract, "wrapping_mul": np.multiply}
+        of_cards = {name: helper.function for name, helper in HELPERS.items() if helper.function is not None}
+        self.names = {"np": np, "math": math, "min": min, "max": max, **wrapping, **of_cards, **names}
+
+    def define(self, name: str, text: str) -> None:
+        value = self.value(text)
+        if value is None:
+            self.names.pop(name, None)
+        else:
+            self.names[name] = value
+
+    def number(self, index: Index) -> int:
+        """A dimension or bound as a number, 0 where only the run knows it."""
+        try:
+            return int(self.value(expression(index)))
+        except (TypeError, ValueError, OverflowError):
+            return 0
+
+    def value(self, text: str) -> Any:
+        """What a text means; None for what only the run knows."""
+        try:
+            return eval(text, {"__builtins__": {}}, self.names)
+        except Exception:
+            return None
+
+
+# operations ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Loop:
+    """An outermost loop: its line in the source, how often its body runs, and the operations of all passes together."""
+
+    line: str
+    passes: int
+    operations: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """Operations of a call on floating-point and complex numbers, and the outermost loops among which they are.
+
+    A function such as exp counts as one, a product of matrices as two for each of its multiplications, another library routine as none.
+    A loop that may end early counts as if it did not, of two branches the longer one.
+    """
+
+    operations: int
+    loops: tuple[Loop, ...]
+
+
+def work_of(function: Function, values: Sequence[Any]) -> Work:
+    """The work of a call of `function` with `values` (arrays, numbers)."""
+    counter = _Counter({argument.name: value for argument, value in zip(function.arguments, values, strict=False)})
+    loops: list[Loop] = []
+    total = 0
+    for stmt in function.body:
+        with np.errstate(all="ignore"):  # rows that are not there yet are taken for zeros
+            operations = counter.statement(stmt)
+        total += operations
+        if isinstance(stmt, For) and operations:
+            (line, *_) = statements([For(stmt.name, stmt.start, stmt.stop, [], stmt.step)], {}, 0)
+            loops.append(Loop(line.removesuffix(":"), counter.passes(stmt), operations))
+    return Work(total, tuple(loops))
+
+
+class _Counter(_Names):
+    """Goes through statements once; loops as in their first pass."""
+
+    def block(self, stmts: Sequence[Stmt]) -> int:
+        return sum(self.statement(stmt) for stmt in stmts)
+
+    def statement(self, stmt: Stmt) -> int:
+        """The operations of a statement with all inside it."""
+        if isinstance(stmt, Let):
+            if stmt.is_new:
+                self.define(stmt.name, expression(stmt.value))
+            return _operations(stmt.value)
+        if isinstance(stmt, Store):
+            return _operations(stmt.value) + bool(stmt.combine)
+        if isinstance(stmt, For):
+            passes = self.passes(stmt)
+            self.names[stmt.name] = self.number(stmt.start)
+            return passes * self.block(stmt.body)
+        if isinstance(stmt, If):
+            return _operations(stmt.condition) + max(self.block(stmt.then), self.block(stmt.otherwise))
+        if isinstance(stmt, Call):
+            return self._product(stmt) if stmt.routine == "np.dot" else 0
+        if isinstance(stmt, Alloc):  # an array of the right shape that takes no memory
+            self.names[stmt.name] = np.broadcast_to(np.zeros((), stmt.dtype), tuple(max(self.number(dim), 0) for dim in stmt.shape))
+        elif isinstance(stmt, Alias):
+            self.define(stmt.name, filled(stmt.text, stmt.args))
+        return 0
+
+    def passes(self, loop: For) -> int:
+        """How often the body of a loop runs."""
+        return len(range(self.number(loop.start), self.number(loop.stop), loop.step))
+
+    def _product(self, stmt: Call) -> int:
+        """Of np.dot(a, b, out)."""
+        a, _, out = (self.value(text) for text in stmt.args)
+        return 2 * int(np.size(out)) * int(np.shape(a)[-1]) if np.ndim(a) and out is not None else 0
+
+
+def operations_in(stmts: Sequence[Stmt]) -> int:
+    """Operations in the text of statements, each counted once; a routine for many, one that draws ahead for those of a number."""
+    every = list(walk(stmts))
+    called = [DRAWN if one.routine.endswith("_ahead") else ROUTINE for one in every if isinstance(one, Call)]
+    return sum(_operations(one.value) for one in every if isinstance(one, Let | Store)) + sum(called)
+
+
+def _operations(expr: Index) -> int:
+    """Operations on floating-point and complex numbers in an expression."""
+    if not isinstance(expr, Expr):
+        return 0
+    if isinstance(expr, Apply):
+        return expr.dtype.startswith(("float", "complex")) + sum(map(_operations, expr.args))
+    return sum(map(_operations, expr.index)) if isinstance(expr, Load) else 0

@@ -21,8 +21,8 @@ from itertools import chain
 
 from ..ir.loops import Alias, Alloc, Call, For, Function, Index, Let, Name, Stmt, Store, mul, names_in, sub, walk
 from ..ir.names import WORD
+from .estimates import operations_in
 from .text import expression, statements
-from .work import operations_in
 
 OFTEN = 16  # steps of an inner loop of which only the passes know how many there are
 _WORD = re.compile(rf"(?<![\w.]){WORD}")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 import numbascan as ns
-from numbascan.emit.ceilings import Ceilings
 
 
 def test_operations_and_bytes_of_a_recurrence() -> None:
@@ -40,11 +38,11 @@ def test_every_stage_has_its_time() -> None:
     assert profile.kernels == {"total": profile.run}
 
 
-def test_print_sets_them_against_what_the_machine_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_print_gives_rates() -> None:
     f: Any = ns.scan(lambda x, s: s + x, profile=True)
     f(np.ones(500), 0.0)
     profile = f.profile
-    profile.run, profile.ceilings = 1e-6, lambda: Ceilings(bandwidth=profile.bytes * 2e6, arithmetic=1e9)
+    profile.run = 1e-6
     text = str(profile)
-    assert f"bytes {profile.bytes:,}: {profile.bytes / 1e3:.2f} of {profile.bytes / 500:.1f} billion a second, 50%" in text
-    assert "operations 500: 0.50 of 1.0 billion a second, 50%" in text
+    assert f"bytes {profile.bytes:,}: {profile.bytes / 1e3:.2f} billion a second" in text
+    assert "operations 500: 0.50 billion a second" in text
