@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
+from collections.abc import Sequence
 from statistics import median
 from time import process_time_ns, thread_time_ns
 
@@ -24,17 +24,19 @@ RUNNING = ("entry_point", "array_class", "cache_lines", "stack", "vector_forms",
 
 
 def step_of(lines: int) -> str:
-    """A step of so many lines: scalars that depend on one another, a branch here and there, as models of many equations have them."""
-    body = ["    y0 = 0.5 * s + x"]
-    for k in range(1, lines - 1):
-        text = (
-            f"0.5 * y{k - 1} + c * x",
-            f"np.tanh(y{k - 1}) - s",
-            f"np.where(y{k - 1} > s, x, y{k - 1})",
-            f"y{k - 1} * s / (2.0 + x * x)",
+    """A step on rows of 20 numbers whose code has about so many lines: elementwise work, branches, sums, views."""
+    body, count = ["    y0 = 0.5 * s + x"], max(2, round(0.47 * (lines - 8)))
+    for k in range(1, count):
+        y = f"y{k - 1}"
+        texts = (
+            f"0.5 * {y} + c * x",
+            f"np.tanh({y}).sum() - s",
+            f"np.where({y} > s, x, {y})",
+            f"{y} * s[::-1] / (2 + x * x)",
+            f"np.cumsum({y}) * c",
         )
-        body.append(f"    y{k} = {text[k % len(text)]}")
-    return "\n".join(["def step(x, s, c):", *body, f"    return y{max(lines - 2, 0)}"])
+        body.append(f"    y{k} = {texts[k % len(texts)]}")
+    return "\n".join(["def step(x, s, c):", *body, f"    return y{count - 1}"])
 
 
 def first_result(lines: int) -> None:
@@ -44,9 +46,8 @@ def first_result(lines: int) -> None:
     import numbascan as ns
 
     names = {"np": np}
-    path = Path(tempfile.gettempdir()) / "step.py"
-    exec(compile(step_of(lines), str(path), "exec"), names)
-    ns.scan(names["step"])(np.arange(5.0), 0.5, 0.25)
+    exec(step_of(lines), names)
+    ns.scan(names["step"])(np.ones((5, 20)), np.ones(20), 0.25)
     print(process_time_ns() / 1e9)
 
 
@@ -104,15 +105,15 @@ def seconds(what: str, without: str, folder: str) -> float:
     return float(done.stdout)
 
 
-def ratios(name: str, what: str, runs: int) -> dict[str, float]:
-    """Without the shortcut over with it, for an empty cache and a warm one."""
+def medians(what: str, names: Sequence[str], runs: int) -> dict[tuple[str, str], float]:
+    """By cache (`compile`: empty, `load`: warm) and the shortcut that was left out, none for ""; processes alternate."""
     times: dict[tuple[str, str], list[float]] = {}
     for _ in range(runs):
-        for without in ("", name):
+        for without in ("", *names):
             with tempfile.TemporaryDirectory() as folder:
                 for cache in ("compile", "load"):
                     times.setdefault((cache, without), []).append(seconds(what, without, folder))
-    return {cache: median(times[cache, name]) / median(times[cache, ""]) for cache in ("compile", "load")}
+    return {key: median(found) for key, found in times.items()}
 
 
 def main() -> None:
@@ -124,13 +125,19 @@ def main() -> None:
     if options.child:
         first_result(int(options.child)) if options.child.isdigit() else call_time(options.child)
         return
-    print("| shortcut | " + " | ".join(f"{cache}, {lines} lines" for cache in ("compile", "load") for lines in LINES) + " | run |")
+    names = options.names or list(dict.fromkeys((*COMPILING, *RUNNING)))
+    cells: dict[str, list[str]] = {name: [] for name in names}
+    for lines in LINES:
+        found = medians(str(lines), [name for name in names if name in COMPILING], options.runs)
+        print(f"{lines} lines: {found['compile', '']:.2f} s, from a warm cache {found['load', '']:.2f} s", flush=True)
+        for name in names:
+            cells[name] += [f"{found[cache, name] / found[cache, '']:.2f}" if name in COMPILING else "" for cache in ("compile", "load")]
+    print("| shortcut | " + " | ".join(f"{cache}, {lines} lines" for lines in LINES for cache in ("compile", "load")) + " | run |")
     print("|---" * (2 * len(LINES) + 2) + "|")
-    for name in options.names or dict.fromkeys((*COMPILING, *RUNNING)):
-        rows = [ratios(name, str(lines), options.runs) for lines in LINES] if name in COMPILING else []
-        cells = [f"{row[cache]:.2f}" for cache in ("compile", "load") for row in rows] or [""] * (2 * len(LINES))
-        run = f"{ratios(name, name, options.runs)['load']:.2f}" if name in RUNNING else ""
-        print(f"| {name} | {' | '.join(cells)} | {run} |", flush=True)
+    for name in names:
+        run = medians(name, [name], options.runs) if name in RUNNING else {}
+        ratio = f"{run['load', name] / run['load', '']:.2f}" if run else ""
+        print(f"| {name} | {' | '.join(cells[name])} | {ratio} |", flush=True)
 
 
 if __name__ == "__main__":
