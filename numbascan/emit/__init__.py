@@ -1,1 +1,5 @@
-"""Text: plans as Python modules, on disk and in memory."""
+"""From a plan to something that runs: the text of kernels, the threads' part of it, the cache on disk, estimates of what a call will take.
+
+It may import `ir/`, `ops/` and `plan/`, and reaches Numba through its rooms `runtime/` and `inside/` alone, when something is compiled.
+`compile.py` calls it, and the command line lists and clears the cache.
+"""

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from poison import fill_memory
+from shortcuts_taken import needs
 
 from numbascan.emit import cache
 
@@ -48,6 +49,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "_loaded", {})
 
 
+@needs("np_empty", "stack")
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int64", "uint8"])
 def test_memory_that_nobody_has_written_is_seen(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill_memory(monkeypatch)

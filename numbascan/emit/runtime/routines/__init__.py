@@ -1,1 +1,5 @@
-"""Routines on whole arrays that generated code calls."""
+"""Routines on whole arrays: linear algebra, sorting, recurrences, draws of many numbers.
+
+They may import what `runtime/` may, and its scalar functions. Generated code calls them as `routine(results…, operands…)`, by the names
+that `Library` cards in `ops/` give.
+"""
