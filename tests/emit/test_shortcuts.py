@@ -19,8 +19,9 @@ from numbascan.emit.inside.shortcuts import SHORTCUTS
 
 PACKAGE = Path(ns.__file__).parent
 
-REMOVED = """
+REMOVED = '''
 import os, sys, traceback
+from pathlib import Path
 import numba
 import numpy as np
 import numbascan as ns
@@ -48,16 +49,27 @@ def delete(path):
     delattr(next(one for one in getattr(owner, "__mro__", [owner]) if name in vars(one)), name)
 
 
-def alone():
-    from importlib import reload, import_module
-    kernel = numba.njit(lambda n: np.ones((n, 2)).sum() + np.linalg.norm(np.empty(n)))
-    assert kernel(3) >= 6
-    import_module("colorsys")  # something that is not imported yet
+ALONE = """
+import numpy as np
+from numba import njit
+
+@njit("float64[:](int64, float64[:, :])", cache=True)
+def kernel(n, a):
+    x = np.empty(n)
+    for i in range(n):
+        x[i] = 1.0 if i > 0 else a[0, 0]
+    return np.linalg.solve(a, x)
+"""
 
 
 def numba_works_without(path):
     delete(path)
-    alone()
+    folder = Path(os.environ["NUMBASCAN_CACHE_DIR"])
+    folder.mkdir()
+    (folder / "numba_alone.py").write_text(ALONE)
+    sys.path.insert(0, str(folder))
+    from numba_alone import kernel
+    np.testing.assert_array_equal(kernel(3, np.eye(3)), np.ones(3))
 
 
 def hide(path):
@@ -109,7 +121,7 @@ def run(name, path):
 for path in shortcuts.SHORTCUTS[sys.argv[1]].paths.values():
     os.environ["NUMBASCAN_CACHE_DIR"] = sys.argv[2] + "/" + "".join(filter(str.isalnum, path.partition("(")[0]))
     assert succeeds(run, sys.argv[1], path), path
-"""
+'''
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="one process for each name is a fork of one that has imported Numba")
