@@ -1,5 +1,5 @@
 """What generated code calls at run time: scalar functions, random numbers, intrinsics.
 
-It may import Numba, the methods of draws in `ops/`, and `inside/`; nothing else of `emit/`. Generated modules import it, so that it is
+It may import Numba, `ops/` and `inside/`; nothing else of `emit/`. Generated modules import it, so that it is
 loaded when Numba compiles one or loads one from its own cache.
 """
