@@ -17,7 +17,7 @@ from ..types import Shape, TensorType, show_shape
 from . import linalg_small as small
 from .card import Card, at_line, register
 from .linalg_rules import RULES
-from .lowering import Indices, Library, Operands, Written
+from .lowering import Indices, Library, Operands, ScalarRoutine
 from .runtime_attributes import must_equal
 
 KNOWN_ROWS = 8  # up to so many rows there is a routine for each number of rows (SMALL in emit/runtime/routines/small.py)
@@ -213,7 +213,7 @@ def _system(
     evaluate: Callable[..., Any],
     routine: str,
     samples: Callable[[], Samples],
-    written: Written,
+    scalar: ScalarRoutine,
     **facets: Any,
 ) -> Card:
     """The card of `a @ x = b` for a right-hand side with `core` axes of its own."""
@@ -226,7 +226,7 @@ def _system(
 
     shape = ((2, core), (core,))
     lower = Library(
-        _routine(routine), shape, _system_dims(name, core), dtypes=_dtypes, written=written, message=f"{name}: Singular matrix", **facets
+        _routine(routine), shape, _system_dims(name, core), dtypes=_dtypes, scalar=scalar, message=f"{name}: Singular matrix", **facets
     )
     vjp, jvp = RULES[card]
     return register(Card(card, evaluate, infer, lower, samples=samples, vjp=vjp, jvp=jvp))
@@ -259,7 +259,7 @@ def _matrix_card(
     results: tuple[tuple[int, bool], ...],
     samples: Callable[[], Samples],
     statics: Callable[[dict[str, Any]], tuple[Any, ...]] = lambda attrs: (),
-    written: Written | None = None,
+    scalar: ScalarRoutine | None = None,
     fails: str = "",
 ) -> Card:
     """The card of a function of square matrices. `results`: how many of the last two axes each lacks, and whether it is real."""
@@ -272,19 +272,19 @@ def _matrix_card(
 
     drops = [drop for drop, _ in results]
     message = fails and f"{name}: {fails}"
-    lower = Library(routine, ((2,), tuple(2 - drop for drop in drops)), _of_square(name, *drops), statics, _dtypes, written, message)
+    lower = Library(routine, ((2,), tuple(2 - drop for drop in drops)), _of_square(name, *drops), statics, _dtypes, scalar, message)
     vjp, jvp = RULES[name]
     return register(Card(name, _by_numpy(name, evaluate), infer, lower, samples=samples, vjp=vjp, jvp=jvp))
 
 
-INV = _matrix_card("inv", np.linalg.inv, _routine("linalg.inv_into"), ((0, False),), _single, written=small.INV, fails="Singular matrix")
-DET = _matrix_card("det", np.linalg.det, _routine("linalg.det_into"), ((2, False),), _single, written=small.DET)
+INV = _matrix_card("inv", np.linalg.inv, _routine("linalg.inv_into"), ((0, False),), _single, scalar=small.INV, fails="Singular matrix")
+DET = _matrix_card("det", np.linalg.det, _routine("linalg.det_into"), ((2, False),), _single, scalar=small.DET)
 SLOGDET = _matrix_card(
-    "slogdet", np.linalg.slogdet, _routine("linalg.slogdet_into"), ((2, False), (2, True)), _single, written=small.SLOGDET
+    "slogdet", np.linalg.slogdet, _routine("linalg.slogdet_into"), ((2, False), (2, True)), _single, scalar=small.SLOGDET
 )
 CHOLESKY = _matrix_card(
     *("cholesky", np.linalg.cholesky, _routine("triangles.cholesky_into"), ((0, False),), _definite),
-    written=small.CHOLESKY,
+    scalar=small.CHOLESKY,
     fails="Matrix is not positive definite",
 )
 EXPM = _matrix_card(

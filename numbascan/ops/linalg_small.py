@@ -15,7 +15,7 @@ from typing import Any
 from ..ir.loops import DIVISION, PLUS, TIMES, UNARY, Apply, Expr, Literal, Name, Template, both, choice, compare, either
 from .elementary import EXP, LOG
 from .elementwise import ABS, SQRT
-from .lowering import Column, Elements, Elementwise, Matrix, Steps, Written
+from .lowering import Column, Elements, Elementwise, Matrix, ScalarCode, ScalarRoutine
 
 ROWS = 3  # of 4 the routines run faster: an inverse in 49 ns, not 64
 
@@ -74,50 +74,50 @@ class Factors:
         return either(*(compare("==", pivot, 0) for pivot in self.pivots))
 
 
-def _factors(steps: Steps, a: Matrix, attrs: dict[str, Any]) -> Factors:
+def _factors(code: ScalarCode, a: Matrix, attrs: dict[str, Any]) -> Factors:
     n = len(a)
     if n == 1:
         return Factors(((),), ((),), a)
-    rows = [[steps.variable(f"lu_{i}_{j}", a[i][j]) for j in range(n)] for i in range(n)]
+    rows = [[code.variable(f"lu_{i}_{j}", a[i][j]) for j in range(n)] for i in range(n)]
     exchanges, multiples = [], []
     for k in range(n):
-        exchanges.append(tuple(_pivoted(steps, rows, k, i) for i in range(k + 1, n)))
-        multiples.append(tuple(steps.let("multiple", _of(DIV, rows[i][k], rows[k][k])) for i in range(k + 1, n)))
+        exchanges.append(tuple(_pivoted(code, rows, k, i) for i in range(k + 1, n)))
+        multiples.append(tuple(code.let("multiple", _of(DIV, rows[i][k], rows[k][k])) for i in range(k + 1, n)))
         for i, multiple in enumerate(multiples[k], k + 1):
             for j in range(k + 1, n):
-                _take_off(steps, rows[i][j], multiple, rows[k][j])
+                _take_off(code, rows[i][j], multiple, rows[k][j])
     return Factors(tuple(exchanges), tuple(multiples), rows)
 
 
-def _pivoted(steps: Steps, rows: Sequence[Sequence[Name]], k: int, i: int) -> Expr:
+def _pivoted(code: ScalarCode, rows: Sequence[Sequence[Name]], k: int, i: int) -> Expr:
     """Exchanges rows k and i where the latter has the larger pivot; whether it has."""
-    is_larger = steps.let("is_larger", compare(">", _size(rows[i][k]), _size(rows[k][k])))
-    steps.exchange(is_larger, [(rows[k][j], rows[i][j]) for j in range(k, len(rows))])
+    is_larger = code.let("is_larger", compare(">", _size(rows[i][k]), _size(rows[k][k])))
+    code.exchange(is_larger, [(rows[k][j], rows[i][j]) for j in range(k, len(rows))])
     return is_larger
 
 
-def _take_off(steps: Steps, x: Name, factor: Expr, y: Expr) -> None:
+def _take_off(code: ScalarCode, x: Name, factor: Expr, y: Expr) -> None:
     """x -= factor * y."""
-    steps.assign(x, _of(SUB, x, _of(MUL, factor, y)))
+    code.assign(x, _of(SUB, x, _of(MUL, factor, y)))
 
 
 # systems ------------------------------------------------------------------------------------------------------------
 
 
-def _solved(steps: Steps, factors: Factors, columns: Sequence[Column]) -> Sequence[Column]:
+def _solved(code: ScalarCode, factors: Factors, columns: Sequence[Column]) -> Sequence[Column]:
     """The solutions of a system that is not singular."""
     n = len(factors.upper)
     if n == 1:
         return [(_of(DIV, column[0], factors.upper[0][0]),) for column in columns]
-    xs = [[steps.variable("x", element) for element in column] for column in columns]
+    xs = [[code.variable("x", element) for element in column] for column in columns]
     for k in range(n):
         for i, is_exchanged in enumerate(factors.exchanges[k], k + 1):
-            steps.exchange(is_exchanged, [(x[k], x[i]) for x in xs])
+            code.exchange(is_exchanged, [(x[k], x[i]) for x in xs])
         for i, multiple in enumerate(factors.multiples[k], k + 1):
             for x in xs:
-                _take_off(steps, x[i], multiple, x[k])
+                _take_off(code, x[i], multiple, x[k])
     for x in xs:
-        _substitute(steps, x, (factors.upper, False, False))
+        _substitute(code, x, (factors.upper, False, False))
     return xs
 
 
@@ -125,25 +125,25 @@ Triangle = tuple[Matrix, bool, bool]
 """Rows, whether the lower triangle of them counts, and whether the diagonal is taken to be 1."""
 
 
-def _substitute(steps: Steps, x: Sequence[Name], triangle: Triangle) -> None:
+def _substitute(code: ScalarCode, x: Sequence[Name], triangle: Triangle) -> None:
     """Makes a right-hand side the solution."""
     rows, is_lower, is_unit = triangle
     n = len(rows)
     for i in range(n) if is_lower else reversed(range(n)):
         for k in range(i) if is_lower else range(i + 1, n):
-            _take_off(steps, x[i], rows[i][k], x[k])
+            _take_off(code, x[i], rows[i][k], x[k])
         if not is_unit:
-            steps.assign(x[i], _of(DIV, x[i], rows[i][i]))
+            code.assign(x[i], _of(DIV, x[i], rows[i][i]))
 
 
-def _inverse(steps: Steps, factors: Factors) -> Sequence[Elements]:
+def _inverse(code: ScalarCode, factors: Factors) -> Sequence[Elements]:
     like = factors.upper[0][0]
     n = len(factors.upper)
-    columns = _solved(steps, factors, [[_number(float(i == j), like) for i in range(n)] for j in range(n)])
+    columns = _solved(code, factors, [[_number(float(i == j), like) for i in range(n)] for j in range(n)])
     return [{(i, j): columns[j][i] for i in range(n) for j in range(n)}]
 
 
-def _triangle(steps: Steps, a: Matrix, attrs: dict[str, Any]) -> Triangle:
+def _triangle(code: ScalarCode, a: Matrix, attrs: dict[str, Any]) -> Triangle:
     """That of op(a)."""
     rows = list(zip(*a, strict=True)) if attrs["trans"] else a
     return rows, attrs["lower"] == (not attrs["trans"]), attrs["unit"]
@@ -154,10 +154,10 @@ def _has_zero_on_diagonal(triangle: Triangle) -> Expr:
     return either(*(compare("==", row[i], 0) for i, row in enumerate(rows) if not is_unit))
 
 
-def _substituted(steps: Steps, triangle: Triangle, columns: Sequence[Column]) -> Sequence[Column]:
-    xs = [[steps.variable("x", element) for element in column] for column in columns]
+def _substituted(code: ScalarCode, triangle: Triangle, columns: Sequence[Column]) -> Sequence[Column]:
+    xs = [[code.variable("x", element) for element in column] for column in columns]
     for x in xs:
-        _substitute(steps, x, triangle)
+        _substitute(code, x, triangle)
     return xs
 
 
@@ -187,21 +187,21 @@ def _signed_log(factors: Factors) -> tuple[Expr, Expr]:
     return _sign([*factors.all_exchanges, *below_zero], factors.pivots[0]), _log_of_size(factors)
 
 
-def _sign_and_log(steps: Steps, factors: Factors) -> Sequence[Elements]:
+def _sign_and_log(code: ScalarCode, factors: Factors) -> Sequence[Elements]:
     sign, log = _signed_log(factors)
     if len(factors.pivots) > 1:  # log(0) is what it should be, but behind a pivot of 0 there are no numbers
         log = _unless_singular(factors, -inf, log)
     return [{(): _unless_singular(factors, 0.0, sign)}, {(): log}]
 
 
-def _determinant(steps: Steps, factors: Factors) -> Sequence[Elements]:
+def _determinant(code: ScalarCode, factors: Factors) -> Sequence[Elements]:
     """The product of pivots. Of three, two may overflow or lose digits where all do not: then by logarithms, as NumPy does it."""
     first, *others = factors.pivots
     if not others:
         return [{(): first}]
     part = _of(MUL, _of(MUL, _sign(factors.all_exchanges, first), first), others[0])
     for pivot in others[1:]:
-        part = steps.let("part", part)
+        part = code.let("part", part)
         sign, log = _signed_log(factors)
         is_safe = both(compare(">", _size(part), _number(1e-30, part)), compare("<", _size(part), _number(1e30, part)))
         part = _chosen(is_safe, _of(MUL, part, pivot), _of(MUL, sign, _function(EXP, log)))
@@ -219,15 +219,15 @@ class Roots:
     lower: Matrix
 
 
-def _roots(steps: Steps, a: Matrix, attrs: dict[str, Any]) -> Roots:
+def _roots(code: ScalarCode, a: Matrix, attrs: dict[str, Any]) -> Roots:
     squares: list[Expr] = []
     x: list[list[Expr]] = [[] for _ in a]
     for j in range(len(a)):
         for i in range(j, len(a)):
             rest = reduce(lambda total, pair: _of(SUB, total, _of(MUL, *pair)), zip(x[i][:j], x[j][:j], strict=True), a[i][j])
             if i == j:
-                squares.append(steps.let("square", rest))
-            x[i].append(steps.let(f"factor_{i}_{j}", _function(SQRT, squares[j]) if i == j else _of(DIV, rest, x[j][j])))
+                squares.append(code.let("square", rest))
+            x[i].append(code.let(f"factor_{i}_{j}", _function(SQRT, squares[j]) if i == j else _of(DIV, rest, x[j][j])))
     return Roots(tuple(squares), x)
 
 
@@ -235,7 +235,7 @@ def _is_not_definite(roots: Roots) -> Expr:
     return either(*(compare("<=", square, 0) for square in roots.squares))
 
 
-def _cholesky(steps: Steps, roots: Roots) -> Sequence[Elements]:
+def _cholesky(code: ScalarCode, roots: Roots) -> Sequence[Elements]:
     n = len(roots.lower)
     zero = _number(0.0, roots.squares[0])
     return [{(i, j): roots.lower[i][j] if j <= i else zero for i in range(n) for j in range(n)}]
@@ -245,9 +245,9 @@ def _is_singular(factors: Factors) -> Expr:
     return factors.is_singular
 
 
-SOLVE = Written(ROWS, _factors, _is_singular, columns=_solved)
-INV = Written(ROWS, _factors, _is_singular, results=_inverse)
-DET = Written(ROWS, _factors, results=_determinant)
-SLOGDET = Written(ROWS, _factors, results=_sign_and_log)
-CHOLESKY = Written(ROWS, _roots, _is_not_definite, results=_cholesky)
-TRIANGULAR = Written(ROWS, _triangle, _has_zero_on_diagonal, columns=_substituted)
+SOLVE = ScalarRoutine(ROWS, _factors, _is_singular, columns=_solved)
+INV = ScalarRoutine(ROWS, _factors, _is_singular, results=_inverse)
+DET = ScalarRoutine(ROWS, _factors, results=_determinant)
+SLOGDET = ScalarRoutine(ROWS, _factors, results=_sign_and_log)
+CHOLESKY = ScalarRoutine(ROWS, _roots, _is_not_definite, results=_cholesky)
+TRIANGULAR = ScalarRoutine(ROWS, _triangle, _has_zero_on_diagonal, columns=_substituted)

@@ -144,7 +144,7 @@ class Contract:
     """
 
 
-class Steps(Protocol):
+class ScalarCode(Protocol):
     """Statements on scalars in the making, where a routine is written out."""
 
     def let(self, hint: str, value: Expr) -> Expr:
@@ -170,19 +170,19 @@ Elements = dict[tuple[int, ...], Expr]
 
 
 @dataclass(frozen=True)
-class Written:
+class ScalarRoutine:
     """A routine on a real matrix of at most `rows` rows as scalar statements.
 
-    `prepared(steps, matrix, attrs)` is done once for all that reads the matrix. With what that gave, `refused` says whether it
+    `prepared(code, matrix, attrs)` is done once for all that reads the matrix. With what that gave, `refused` says whether it
     cannot be done, `columns` makes the columns of the solution of a system from those of the right-hand side, and `results` the elements
     of each result of a function of the matrix alone.
     """
 
     rows: int
-    prepared: Callable[[Steps, Matrix, dict[str, Any]], Any]
+    prepared: Callable[[ScalarCode, Matrix, dict[str, Any]], Any]
     refused: Callable[[Any], Expr] | None = None
-    columns: Callable[[Steps, Any, Sequence[Column]], Sequence[Column]] | None = None
-    results: Callable[[Steps, Any], Sequence[Elements]] | None = None
+    columns: Callable[[ScalarCode, Any, Sequence[Column]], Sequence[Column]] | None = None
+    results: Callable[[ScalarCode, Any], Sequence[Elements]] | None = None
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class Library:
     dims: Callable[[Operands], tuple[Indices, ...]]  # one tuple per result
     statics: Callable[[dict[str, Any]], tuple[Any, ...]] = lambda attrs: ()
     dtypes: Callable[..., tuple[str, ...]] | None = None  # of the operands as handed over; default: as they are
-    written: Written | None = None  # instead of the call, for real matrices of few rows
+    scalar: ScalarRoutine | None = None  # instead of the call, for real matrices of few rows
     message: str = ""
 
 

@@ -12,7 +12,7 @@ from ..builder import Indices
 from ..casts import cast
 from ..storage.stores import copied
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value
-from . import small as lower_small
+from . import small_matrices
 from .routine_operands import array_of
 from .scope import NodeOperands, Scope, location
 
@@ -21,9 +21,9 @@ def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
     """The values of a routine's results."""
     if kind.message:
         kind = replace(kind, message=kind.message + location(scope, node))
-    written = lower_small.lower(scope, node, kind)
-    if written is not None:
-        return written
+    values = small_matrices.lower(scope, node, kind)
+    if values is not None:
+        return values
     view = NodeOperands(scope, node)
     operand_ranks, result_ranks = kind.core
     types = tuple(parent.type for parent in node.inputs)
@@ -33,14 +33,13 @@ def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
     statics = tuple(repr(value) for value in kind.statics(view.attrs))
     batch_rank = len(node.types[0].shape) - result_ranks[0]
     batch = results[0].dims[:batch_rank]
-    operands = [
-        _operand(scope, scope.value(parent), dtype, rank) for parent, dtype, rank in zip(node.inputs, dtypes, operand_ranks, strict=True)
-    ]
+    parents = zip(node.inputs, dtypes, operand_ranks, strict=True)
+    operands = [_operand(scope, scope.value(parent), dtype, rank) for parent, dtype, rank in parents]
 
     def call(index: Indices) -> None:
-        handed = [_element(scope, operand, index) for operand in operands]
-        arrays = [_element(scope, result.array, index) for result in results]
-        scope.builder.emit(Call(routine, (*arrays, *handed, *statics), kind.message))
+        operand_parts = [_element(scope, operand, index) for operand in operands]
+        result_parts = [_element(scope, result.array, index) for result in results]
+        scope.builder.emit(Call(routine, (*result_parts, *operand_parts, *statics), kind.message))
 
     scope.builder.nest(batch, call, letters="bcdefg")
     return [_seen(scope, node, k, result, result_ranks[k]) for k, result in enumerate(results)]
@@ -82,9 +81,9 @@ def _element(scope: Scope, array: str, index: Indices) -> str:
 def _seen(scope: Scope, node: Node, k: int, result: InMemory, core_rank: int) -> Value:
     """A result as the graph sees it."""
     if core_rank:
-        waiting = scope.targets.get(node) if len(node.types) == 1 else None
-        for place in waiting or ():
-            copied(scope.builder, result, place.place(result.dims))
+        targets = scope.targets.get(node, ()) if len(node.types) == 1 else ()
+        for target in targets:
+            copied(scope.builder, result, target.place(result.dims))
         return result
     if not result.dims:
         element = InMemory(result.type, (1,), result.array).at((0,))

@@ -59,7 +59,7 @@ class Scope:
             self.readers[output] = [*self.readers[output], output]
         self.env: dict[Node, Value] = dict(env)
         self.several: dict[Node, list[Value]] = {}
-        self.prepared: dict[object, object] = {}  # what `small` has made of matrices
+        self.prepared: dict[object, object] = {}  # factors of matrices, which several routines may read
         self.targets = dict(targets or {})
         self.out = dict(out or {})  # the caller's arrays for results
         self.rows_around: dict[Node, Destination] = {}  # results of inner loops, and the row of the loop around that is to hold them

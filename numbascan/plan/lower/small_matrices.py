@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...ir.loops import Expr, Fail, If, Name
 from ...ir.node import ITEM, Node
-from ...ops.lowering import Library, Steps, Written
+from ...ops.lowering import Library, ScalarCode, ScalarRoutine
 from ..builder import Builder, Indices
 from ..storage.stores import fixed_dims, in_locals, store
 from ..storage.tensor_values import InLocals, InMemory, Value
@@ -17,20 +17,20 @@ Put = Callable[[int, Indices, Expr], None]  # takes one element of result k, at 
 
 def lower(scope: Scope, node: Node, kind: Library) -> list[Value] | None:
     """The values of a routine's results; None where it has to be called."""
-    routine = kind.written
+    routine = kind.scalar
     if routine is None or kind.dtypes is None:
         return None
     n = node.inputs[0].type.shape[-1]
     if n is None or not 1 <= n <= routine.rows:
         return None
     dtype = kind.dtypes(*(parent.type for parent in node.inputs))[0]
-    return _Small(scope, node, kind, routine, n, dtype).values() if dtype.startswith("float") else None
+    return _SmallMatrices(scope, node, kind, routine, n, dtype).values() if dtype.startswith("float") else None
 
 
-class _Small:
+class _SmallMatrices:
     """One node, and the ways to hold its results."""
 
-    def __init__(self, scope: Scope, node: Node, kind: Library, routine: Written, n: int, dtype: str) -> None:
+    def __init__(self, scope: Scope, node: Node, kind: Library, routine: ScalarRoutine, n: int, dtype: str) -> None:
         self.scope, self.node, self.kind, self.routine, self.n, self.dtype = scope, node, kind, routine, n, dtype
         self.view = NodeOperands(scope, node)
         dims = kind.dims(self.view)
@@ -39,26 +39,26 @@ class _Small:
 
     def values(self) -> list[Value]:
         if not self.batch and all(self._is_few(type_.size) for type_ in self.node.types):
-            found: list[dict[tuple[int, ...], Expr]] = [{} for _ in self.dims]
-            self._run((), lambda k, index, expr: found[k].__setitem__(_known(index), expr))
-            return [self._local(k, elements) for k, elements in enumerate(found)]
+            elements: list[dict[tuple[int, ...], Expr]] = [{} for _ in self.dims]
+            self._run((), lambda k, index, expr: elements[k].__setitem__(_known(index), expr))
+            return [self._local(k, exprs) for k, exprs in enumerate(elements)]
         places = self._places()
 
         def put(k: int, index: Indices, expr: Expr) -> None:
-            kept = expr if len(places[k]) == 1 else self.scope.builder.let(None, expr, hoist=False)
+            element = expr if len(places[k]) == 1 else self.scope.builder.let(None, expr, hoist=False)
             for place in places[k]:
-                self.scope.builder.emit(store(place, index, kept))
+                self.scope.builder.emit(store(place, index, element))
 
         self.scope.builder.nest(self.batch, lambda index: self._run(index, put), letters="bcdefg")
-        return [waiting[0] for waiting in places]
+        return [first for first, *_ in places]
 
     def _is_few(self, size: int | None) -> bool:
         return size is not None and size <= self.scope.target.locals_limit
 
     def _local(self, k: int, elements: dict[tuple[int, ...], Expr]) -> Value:
-        is_read = len(self.dims) == 1 or any(reader.attr("index") == k for reader in self.scope.readers[self.node] if reader.op is ITEM)
         if len(self.dims) == 1:
             return in_locals(self.scope.builder, self.node, elements)
+        is_read = any(reader.attr("index") == k for reader in self.scope.readers[self.node] if reader.op is ITEM)
         type_, builder, hint = self.node.types[k], self.scope.builder, f"{self.node.op.name}_{k}"
         named = {index: builder.let(hint, expr) if is_read else expr for index, expr in elements.items()}
         return InLocals(type_, tuple(dim or 0 for dim in type_.shape), named, builder, builder.block, hint)
@@ -76,24 +76,24 @@ class _Small:
 
     def _run(self, index: Indices, put: Put) -> None:
         """Makes the results of one matrix."""
-        steps, routine = self._prepared(index), self.routine
+        code, routine = self._prepared(index), self.routine
         if routine.results is not None:
-            for k, elements in enumerate(routine.results(steps, steps.prepared)):
+            for k, elements in enumerate(routine.results(code, code.prepared)):
                 for at, expr in elements.items():
                     put(k, (*index, *at), expr)
         elif self.kind.core[1][0] == 1:
-            self._solve(steps, index, [()], put)
+            self._solve(code, index, [()], put)
         else:
             count = self.dims[0][-1]
             if isinstance(count, int) and self._is_few(self.n * count):
-                self._solve(steps, index, [(j,) for j in range(count)], put)
+                self._solve(code, index, [(j,) for j in range(count)], put)
             else:
-                self.scope.builder.nest([count], lambda column: self._solve(steps, index, [column], put), letters="j")
+                self.scope.builder.nest([count], lambda column: self._solve(code, index, [column], put), letters="j")
 
-    def _solve(self, steps: _Locals, index: Indices, columns: Sequence[Indices], put: Put) -> None:
+    def _solve(self, code: _Locals, index: Indices, columns: Sequence[Indices], put: Put) -> None:
         assert self.routine.columns is not None
         right = [[self.view.at(1, (*index, i, *column), self.dtype) for i in range(self.n)] for column in columns]
-        for column, solution in zip(columns, self.routine.columns(steps, steps.prepared, right), strict=True):
+        for column, solution in zip(columns, self.routine.columns(code, code.prepared, right), strict=True):
             for i, x in enumerate(solution):
                 put(0, (*index, i, *column), x)
 
@@ -101,21 +101,21 @@ class _Small:
         """What is done once per matrix, for all that reads it in the same block."""
         scope, routine = self.scope, self.routine
         key = (scope.builder.block, self.node.inputs[0], self.dtype, routine.prepared, self.kind.statics(self.view.attrs))
-        steps = None if index else scope.prepared.get(key)
-        if not isinstance(steps, _Locals):
+        code = None if index else scope.prepared.get(key)
+        if not isinstance(code, _Locals):
             rows = [[self.view.at(0, (*index, i, j), self.dtype) for j in range(self.n)] for i in range(self.n)]
-            steps = scope.prepared[key] = _Locals(scope.builder)
-            steps.prepared = routine.prepared(steps, rows, self.view.attrs)
+            code = scope.prepared[key] = _Locals(scope.builder)
+            code.prepared = routine.prepared(code, rows, self.view.attrs)
         if routine.refused is not None:
-            steps.refuse(routine.refused(steps.prepared), self.kind.message)
-        return steps
+            code.refuse(routine.refused(code.prepared), self.kind.message)
+        return code
 
 
 def _known(index: Indices) -> tuple[int, ...]:
     return tuple(i for i in index if isinstance(i, int))
 
 
-class _Locals(Steps):
+class _Locals(ScalarCode):
     """Statements in the builder's current block; one of these per matrix."""
 
     def __init__(self, builder: Builder) -> None:
