@@ -18,6 +18,7 @@ from .variable import PROPERTIES, Variable
 
 OUTER_INPUTS = ("n_steps", "seqs", "mit_mot", "mit_sot", "sit_sot", "shared", "nit_sot", "other_shared", "non_seqs")
 INNER_INPUTS = ("seqs", "mit_mot", "mit_sot", "sit_sot", "shared", "other_shared", "non_seqs")
+KINDS = ("seqs", "mit_mot", "mit_sot", "sit_sot", "nit_sot", "shared", "non_seqs")
 OUTPUTS = ("mit_mot", "mit_sot", "sit_sot", "nit_sot", "shared")
 
 
@@ -186,58 +187,24 @@ class ScanArgs:
         self.inner_inputs = _variables([inner for row in _ordered(self._rows, INNER_INPUTS) for inner in row.inner_in])
         self.inner_outputs = _variables([inner for row in owner.op.output_rows for inner in row.inner_out]) + self.cond
 
-        self.seqs = self.outer_in_seqs = self._outer_in("seqs")
-        self.mit_mot = self.outer_in_mit_mot = self._outer_in("mit_mot")
-        self.mit_sot = self.outer_in_mit_sot = self._outer_in("mit_sot")
-        self.sit_sot = self.outer_in_sit_sot = self._outer_in("sit_sot")
-        self.nit_sot = self.outer_in_nit_sot = self._outer_in("nit_sot")
-        self.shared = self.outer_in_shared = self._outer_in("shared")
-        self.non_seqs = self.outer_in_non_seqs = self._outer_in("other_shared", "non_seqs")
+        for kind in KINDS:
+            rows = _ordered(self._rows, ("other_shared", kind) if kind == "non_seqs" else (kind,))
+            setattr(self, kind, _variables([row.outer_in for row in rows]))
+            setattr(self, f"outer_in_{kind}", getattr(self, kind))
+            if kind != "nit_sot":
+                self._set_inner(f"inner_in_{kind}", [row.inner_in for row in rows], kind in ("mit_mot", "mit_sot"))
+            if kind in OUTPUTS:
+                self._set_inner(f"inner_out_{kind}", [row.inner_out for row in rows], kind == "mit_mot")
+                setattr(self, f"outer_out_{kind}", _variables([row.outer_out for row in rows if row.outer_out is not None]))
+        for kind, name in (("seqs", "seq"), ("mit_mot", "mit_mot"), ("mit_sot", "mit_sot"), ("sit_sot", "sit_sot")):
+            setattr(self, f"{name}_in_slices", [row.taps for row in _ordered(self._rows, (kind,))])
+        self.mit_mot_out_slices = [row.out_taps for row in _ordered(self._rows, ("mit_mot",))]
 
-        self.inner_in_seqs = _flat(self._inner_in("seqs"))
-        self.inner_in_mit_mot = self._inner_in("mit_mot")
-        self.inner_in_mit_sot = self._inner_in("mit_sot")
-        self.inner_in_sit_sot = _flat(self._inner_in("sit_sot"))
-        self.inner_in_shared = _flat(self._inner_in("shared"))
-        self.inner_in_non_seqs = _flat(self._inner_in("other_shared", "non_seqs"))
-
-        self.inner_out_mit_mot = [_variables(row.inner_out) for row in self._of("mit_mot")]
-        self.inner_out_mit_sot = self._inner_out("mit_sot")
-        self.inner_out_sit_sot = self._inner_out("sit_sot")
-        self.inner_out_nit_sot = self._inner_out("nit_sot")
-        self.inner_out_shared = self._inner_out("shared")
-
-        self.outer_out_mit_mot = self._outer_out("mit_mot")
-        self.outer_out_mit_sot = self._outer_out("mit_sot")
-        self.outer_out_sit_sot = self._outer_out("sit_sot")
-        self.outer_out_nit_sot = self._outer_out("nit_sot")
-        self.outer_out_shared = self._outer_out("shared")
-
-        self.seq_in_slices = [row.taps for row in self._of("seqs")]
-        self.mit_mot_in_slices = [row.taps for row in self._of("mit_mot")]
-        self.mit_mot_out_slices = [row.out_taps for row in self._of("mit_mot")]
-        self.mit_sot_in_slices = [row.taps for row in self._of("mit_sot")]
-        self.sit_sot_in_slices = [row.taps for row in self._of("sit_sot")]
-
-    def _of(self, *kinds: str) -> list[PortRow]:
-        return _ordered(self._rows, kinds)
-
-    def _outer_in(self, *kinds: str) -> list[Variable]:
-        return _variables([row.outer_in for row in self._of(*kinds)])
-
-    def _inner_in(self, *kinds: str) -> list[list[Variable]]:
-        return [_variables(row.inner_in) for row in self._of(*kinds)]
-
-    def _inner_out(self, kind: str) -> list[Variable]:
-        return _flat([_variables(row.inner_out) for row in self._of(kind)])
-
-    def _outer_out(self, kind: str) -> list[Variable]:
-        return _variables([row.outer_out for row in self._of(kind) if row.outer_out is not None])
+    def _set_inner(self, name: str, ports: Sequence[Sequence[Node]], is_nested: bool) -> None:
+        """Values of the step: a list for each port, or one list of all."""
+        nested = [_variables(port) for port in ports]
+        setattr(self, name, nested if is_nested else [variable for variables in nested for variable in variables])
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{kind}: {len(getattr(self, kind))}" for kind in ("seqs", *OUTPUTS, "non_seqs"))
         return f"<ScanArgs of {self.name!r}: {counts}>"
-
-
-def _flat(nested: list[list[Variable]]) -> list[Variable]:
-    return [variable for variables in nested for variable in variables]
