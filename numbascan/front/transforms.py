@@ -148,12 +148,12 @@ class Jitted:
 
     def recorded(self, *args: Any) -> tuple[Any, Run] | None:
         """What a call gives, and what it comes from; None where that has no value here."""
-        values, compiled = self._found(args)
+        values, compiled = self._kind_of(args)
         return None if compiled is None else compiled.recorded(flatten((args, {}), []), values)
 
     def replayed(self, seen: Seen, *args: Any) -> Any:
         """What a call gives from values of shared variables that were seen before, and so from the same draws. It stores none."""
-        values, compiled = self._found(args)
+        values, compiled = self._kind_of(args)
         if compiled is not None:
             return compiled.replayed(values, seen)
         leaves: list[Any] = []
@@ -163,7 +163,7 @@ class Jitted:
         known = {state.node: constant(seen[state.container]) for state in states if state.container in seen}
         return unflatten(structure, map(Variable, substitute([as_variable(leaf).node for leaf in leaves], known)))
 
-    def _found(self, args: Sequence[Any]) -> tuple[list[Any], Compiled | None]:
+    def _kind_of(self, args: Sequence[Any]) -> tuple[list[Any], Compiled | None]:
         leaves, structure = flattened((args, {}))
         return ([], None) if any(isinstance(leaf, Variable) for leaf in leaves) else self._find(structure, leaves)
 

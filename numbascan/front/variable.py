@@ -88,12 +88,12 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             return _ufunc_method(ufunc, method, inputs, kwargs)
         if kwargs.get("out") is not None or "where" in kwargs:
             raise TypeError(f"np.{ufunc.__name__}(out=…, where=…) cannot write into a traced value{at_line()}; use the result, or np.where")
-        ours = _found(ufunc)
+        ours = _counterpart(ufunc)
         dtype, casting = kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
         return ours(*(inputs if dtype is None else _operands_for(ufunc, inputs, dtype, casting)), **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        ours = _found(func)
+        ours = _counterpart(func)
         return ours(*args, **kwargs)
 
     # what needs a concrete value ------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def number_as(number: Variable, dtype: Any) -> Variable:
     return cast
 
 
-def _found(func: Any) -> Callable[..., Any]:
+def _counterpart(func: Any) -> Callable[..., Any]:
     """Our function for one of NumPy's, or for a ufunc of scipy.special by its name: SciPy need not be imported to be known."""
     ours = DISPATCH.get(func)
     if ours is None and isinstance(func, np.ufunc) and getattr(np, func.__name__, None) is not func:

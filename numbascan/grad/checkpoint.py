@@ -59,7 +59,7 @@ from .checkpoint_sizes import (
     named,
     row_dims,
     row_like,
-    schedule,
+    schedule_for,
     shifted,
 )
 from .closed_loops import closed_loop
@@ -67,7 +67,7 @@ from .recurrence import Recurrence
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 
-Found = dict[int, Node]
+Cotangents = dict[int, Node]
 """Cotangents by place: of the rows of states before the first step, oldest first, then of sequences, then of non-sequences."""
 
 
@@ -91,15 +91,15 @@ class Checkpointed:
 
     def cotangents(
         self, note: object, reads: Mapping[Node, None], residuals: Sequence[Node], results: Mapping[Node, Node], reverse: Reverse
-    ) -> Found:
+    ) -> Cotangents:
         """The cotangents of initial rows, sequences and non-sequences whose inner inputs are in `wanted`.
 
         kept: values of the step that a block keeps. results: the rows of states, by their first inner input.
         """
-        self.wanted, self.reverse = reads, reverse
+        self.reads, self.reverse = reads, reverse
         if isinstance(note, Checkpoint) and needs_rows(note) and self.is_cut:
             note = replace(note, schedule="binomial")  # the stack would hold states of steps that are not undone
-        plan = schedule(note, self.steps, as_int(self.spec.n_steps), *bytes_of(self.recurrences, residuals, self._outside()))
+        plan = schedule_for(note, self.steps, as_int(self.spec.n_steps), *bytes_of(self.recurrences, residuals, self._outside()))
         stack, places, top = self._thinned(plan, results) if plan.kind == "online" else self._first(plan)
         return self._loop(plan, stack, places, top)
 
@@ -116,7 +116,7 @@ class Checkpointed:
         """The stack, the places of its states among the steps, and its top: the state before the first step that is undone."""
         start = [self._initial(one) for one in self.recurrences]
         if self.is_cut:
-            start = self._gone_on(start, int_node(0), self.begin, (TURNS, "ahead"))
+            start = self._advanced(start, int_node(0), self.begin, (TURNS, "ahead"))
         stack = [
             broadcast_to(expand(state, (0,)), (plan.slots, *self._dims(one))) for one, state in zip(self.recurrences, start, strict=True)
         ]
@@ -179,7 +179,7 @@ class Checkpointed:
     def _non_seqs(self) -> list[Node]:
         return [port.outer for port in self.spec.non_seqs]
 
-    def _gone_on(self, start: Sequence[Node], begin: Node, count: Node, *notes: tuple[str, object]) -> list[Node]:
+    def _advanced(self, start: Sequence[Node], begin: Node, count: Node, *notes: tuple[str, object]) -> list[Node]:
         """The states `count` steps after `begin`."""
         spec = self._part(self._pieces(begin, count), self._non_seqs(), count, *notes)
         single = [(one, state) for one, state in zip(self.recurrences, start, strict=True) if one.depth == 1]
@@ -210,15 +210,15 @@ class Checkpointed:
         states = [State(state, one.taps, one.reads, one.write, one.depth > 1) for state, one in zip(fresh, self.recurrences, strict=True)]
         spec = replace(self._part(fed, fixed, count, (BLOCK, True)), states=tuple(states), traces=self.spec.traces)
         results = outputs_of(scan_node(settled(spec)))
-        outputs, seeds = self._given(fresh, results, begin, count, along)
+        outputs, seeds = self._seeds(fresh, results, begin, count, along)
         wrt = [*fresh, *fed, *fixed]
-        asked = [node for node, is_asked in zip(wrt, self._asked(), strict=True) if is_asked]
-        values = dict(zip(asked, self.reverse(outputs, seeds, asked), strict=True))
+        sources = [node for node, is_wanted in zip(wrt, self._are_wanted(), strict=True) if is_wanted]
+        values = dict(zip(sources, self.reverse(outputs, seeds, sources), strict=True))
         back = dict(zip([*fresh, *whole, *fixed], [*start, *(seq.outer for seq in self.spec.seqs), *self._non_seqs()], strict=True))
         cotangents = [values.get(node) for node in wrt]
         return [None if value is None else substitute([value], back)[0] for value in cotangents]
 
-    def _given(
+    def _seeds(
         self, fresh: Sequence[Node], results: Sequence[Node], begin: Node, count: Node, along: Mapping[int, Node]
     ) -> tuple[list[Node], list[Node]]:
         """The results of a block that have cotangents, and these."""
@@ -240,28 +240,28 @@ class Checkpointed:
                 seeds.append(piece)
         return outputs, seeds
 
-    def _asked(self) -> list[bool]:
+    def _are_wanted(self) -> list[bool]:
         """Whether a cotangent is wanted: of states, sequences, non-sequences."""
-        are_read = [any(read in self.wanted for read in one.reads) for one in self.recurrences]
-        are_read += [any(read in self.wanted for read in seq.reads) for seq in self.spec.seqs]
-        return are_read + [port.read in self.wanted for port in self.spec.non_seqs]
+        are_read = [any(read in self.reads for read in one.reads) for one in self.recurrences]
+        are_read += [any(read in self.reads for read in seq.reads) for seq in self.spec.seqs]
+        return are_read + [port.read in self.reads for port in self.spec.non_seqs]
 
     # the loop -------------------------------------------------------------------------------------------------------
 
-    def _loop(self, outside: Schedule, stack: Sequence[Node], places: Node, top: Node) -> Found:
+    def _loop(self, outside: Schedule, stack: Sequence[Node], places: Node, top: Node) -> Cotangents:
         reads = {name: new_input(node.type, f"{TURNS}_{name}") for name, node in outside.fields().items()}
         plan = outside.on(reads)
-        n, asked = len(self.recurrences), self._asked()
+        n, are_wanted = len(self.recurrences), self._are_wanted()
         end_in, top_in = new_input(int_node(0).type, "end"), new_input(int_node(0).type, "top")
         places_in = new_input(places.type, "places")
         stack_in = [new_input(node.type, self._name("checkpoints", one)) for node, one in zip(stack, self.recurrences, strict=True)]
-        firsts = {k: self._last_cotangents(self.recurrences[k]) for k in range(n) if asked[k]}
+        firsts = {k: self._last_cotangents(self.recurrences[k]) for k in range(n) if are_wanted[k]}
         along = {k: new_input(node.type, self._name("d", self.recurrences[k])) for k, node in firsts.items()}
 
         position = named(indexed(places_in, (top_in,)), "position")
         apart = sub(end_in, position)
         is_stored, ahead = plan.turn(apart, sub(sub(plan.slots, int_node(1)), top_in))
-        reached = self._gone_on([indexed(node, (top_in,)) for node in stack_in], position, ahead)
+        reached = self._advanced([indexed(node, (top_in,)) for node in stack_in], position, ahead)
         here = named(add(position, ahead), "here")
         count = named(least(where(is_stored, int_node(0), sub(end_in, here)), plan.block), "count")
         undone = self._undone(reached, here, count, along)
@@ -273,7 +273,7 @@ class Checkpointed:
         carries = [Carry(node, read, _pushed(read, value, top_in, is_stored)) for node, read, value in pushed]
         carries += [Carry(self.ran, end_in, new_end), Carry(top, top_in, new_top)]
         fixed = len(carries)
-        order = [k for k, is_asked in enumerate(asked) if is_asked]
+        order = [k for k, is_wanted in enumerate(are_wanted) if is_wanted]
         for k in order:
             carries.append(Carry(firsts[k], along[k], undone[k] or along[k]) if k < n else self._sum(k - n, undone[k], here, count))
         spec = LoopSpec(

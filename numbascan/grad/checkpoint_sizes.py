@@ -98,7 +98,7 @@ class Schedule:
         return named(is_stored, "is_stored"), named(ahead, "ahead")
 
 
-def schedule(note: object, steps: Node, at_most: Node, state: Node, row: Node) -> Schedule:
+def schedule_for(note: object, steps: Node, at_most: Node, state: Node, row: Node) -> Schedule:
     """What a scan's `checkpoint` asks for, to undo so many steps.
 
     at_most: how many steps there could have been. state, row: bytes of a stored state, and of a step in a block.

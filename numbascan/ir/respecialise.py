@@ -94,7 +94,7 @@ def _state_types(spec: LoopSpec, agreed: Agreed) -> list[TensorType] | None:
     recurrent = [(state.reads, state.write) for state in spec.states] + [((carry.read,), carry.write) for carry in spec.carries]
     for k, (reads, write) in enumerate(recurrent):
         for offset, read in enumerate(reads):
-            type_ = _kept(read.type, write.type, agreed)
+            type_ = _agreed_type(read.type, write.type, agreed)
             if type_ is None:
                 raise ScanTypeError(changed_type(spec, k, read).format())
             changed |= type_ != read.type
@@ -103,7 +103,7 @@ def _state_types(spec: LoopSpec, agreed: Agreed) -> list[TensorType] | None:
     return types if changed else None
 
 
-def _kept(read: TensorType, write: TensorType, agreed: Agreed) -> TensorType | None:
+def _agreed_type(read: TensorType, write: TensorType, agreed: Agreed) -> TensorType | None:
     """`read` with the dimensions that the two agree on; None where they cannot be one type."""
     if read.dtype != write.dtype or read.rank != write.rank:
         return None

@@ -53,7 +53,7 @@ def _sums(loop: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[
         is_rows = len(spec.mit_mots) <= index < len(spec.mit_mots) + len(spec.states) + len(spec.traces)
         asked = list(dict.fromkeys(readers[item]))
         if is_rows and asked and item not in outputs and all(map(_is_sum_of_rows, asked)):
-            sums = [_as_found(node, index) for node in asked]
+            sums = [_step_sum(node, index) for node in asked]
             candidates += sums if not _has_lanes(loop) else [one for one in sums if one.axes and len(sums) == 1]
     return candidates
 
@@ -74,7 +74,7 @@ def _is_sum_of_rows(node: Node) -> bool:
     return isinstance(axis, tuple) and 0 in axis and node.type.size is not None
 
 
-def _as_found(node: Node, index: int) -> _StepSum:
+def _step_sum(node: Node, index: int) -> _StepSum:
     axis = node.attr("axis")
     assert isinstance(axis, tuple)
     return _StepSum(node, index, tuple(k - 1 for k in axis if k), bool(node.attr("keepdims")))

@@ -62,7 +62,7 @@ def transform(cls: type[Transformed], f: Any, **options: Any) -> Jitted:
 class _Derivative(Transformed):
     """A derivative with respect to the arguments that the option `argnums` tells."""
 
-    def made(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+    def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         argnums = self.options["argnums"]
         return call_on_inputs(self.__wrapped__, argnums if isinstance(argnums, tuple) else (argnums,), args, kwargs, self.what)
 
@@ -79,7 +79,7 @@ class _Grad(_Derivative):
     what = "ns.grad"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call = self.made(args, kwargs)
+        call = self.call(args, kwargs)
         return self.alone(call.nests(self.gradients(call)))
 
 
@@ -87,7 +87,7 @@ class _ValueAndGrad(_Derivative):
     what = "ns.value_and_grad"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call = self.made(args, kwargs)
+        call = self.call(args, kwargs)
         nodes = self.gradients(call)
         return call.outside(call.leaves)[0], self.alone(call.nests(nodes))
 
@@ -96,7 +96,7 @@ class _Jacobian(_Derivative):
     what = "ns.jacobian"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call = self.made(args, kwargs)
+        call = self.call(args, kwargs)
         policy = self.options["disconnected_inputs"]
         blocks = [jacobian_nodes(leaf, call.wrt, self.what, (), policy, call.links) for leaf in call.leaves]
         return unflatten(call.returned, [self.alone(call.nests(block)) for block in blocks])
@@ -106,7 +106,7 @@ class _Hessian(_Derivative):
     what = "ns.hessian"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call = self.made(args, kwargs)
+        call = self.call(args, kwargs)
         firsts = self.gradients(call)
         columns = [second_nodes(firsts, node, self.what) for node in call.wrt]  # [leaf j][leaf i]
         rows = iter([self.alone(call.nests([column[i] for column in columns])) for i in range(len(firsts))])

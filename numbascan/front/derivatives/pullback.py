@@ -31,12 +31,12 @@ def leaves_like(value: Any, structure: Structure, message: str) -> list[Any]:
 
 def pulled(call: Call, cotangent: Any) -> tuple[Any, ...]:
     """The cotangents of a call's arguments."""
-    pairs = _given(cotangent, call)
+    pairs = _leaves_given(cotangent, call)
     outputs = [node for node, _ in pairs]
     return tuple(call.nests(_gradients(call, outputs, [along(value, node, f"{_WHAT}: a cotangent") for node, value in pairs])))
 
 
-def _given(cotangent: Any, call: Call) -> list[tuple[Node, Any]]:
+def _leaves_given(cotangent: Any, call: Call) -> list[tuple[Node, Any]]:
     """The results that have derivatives, each with its cotangent."""
     values = leaves_like(cotangent, call.returned, f"{_WHAT}: the function returns {{0}}, the cotangent is {{1}}; give the same nest")
     return [(node, value) for node, value in zip(call.leaves, values, strict=True) if is_float(node.type)]
@@ -62,7 +62,7 @@ class Pullback:
         self._compiled: dict[Any, Compiled] = {}
 
     def __call__(self, cotangent: Any) -> tuple[Any, ...]:
-        pairs = _given(cotangent, self.call)
+        pairs = _leaves_given(cotangent, self.call)
         if any(isinstance(value, Variable) for _, value in pairs):
             return self._in_graph([as_variable(value).node for _, value in pairs])
         values = [prepared(value, f"{_WHAT}: a cotangent") for _, value in pairs]

@@ -158,7 +158,7 @@ def filter(
     results = []
     for structure, taps in arguments.seqs:
         rows, _ = flattened(unflatten(structure, leaves))
-        results.append(unflatten(structure, [_kept(_read(leaf, taps, go_backwards), mask) for leaf in rows]))
+        results.append(unflatten(structure, [_where(_read(leaf, taps, go_backwards), mask) for leaf in rows]))
     result = results if len(results) > 1 else results[0]
     return (result, updates) if return_updates else result
 
@@ -169,7 +169,7 @@ def _read(rows: Any, taps: tuple[int, ...], go_backwards: bool) -> Any:
     return (rows[::-1] if go_backwards else rows)[ahead:]
 
 
-def _kept(rows: Any, mask: Any) -> Any:
+def _where(rows: Any, mask: Any) -> Any:
     """The rows at which `mask` holds."""
     if not isinstance(rows, Variable) and not isinstance(mask, Variable):
         return rows[: len(mask)][mask]
