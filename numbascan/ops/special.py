@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy import exp, log1p
+from numpy import exp, expm1, log1p
 
 from ..ir.loops import FUNCTION
 from ..ir.node import Node
@@ -18,7 +18,7 @@ from ..types import TensorType
 from .algebra import add, mul, neg, square, sub
 from .algebra import call as op
 from .card import Card
-from .elementwise import OPERANDS, Code, Partials, call, compiled, helper, libm, loop_card, points, undefined
+from .elementwise import OPERANDS, Code, Loop, Partials, call, compiled, helper, libm, loop_card, points, undefined
 
 
 def _scipy(name: str) -> Callable[..., Any]:
@@ -68,11 +68,16 @@ def _gammaln(x: Any) -> Any:
     return np.where(np.isneginf(x), np.inf, scipy.special.gammaln(x))
 
 
-def _polygamma_loop(order: TensorType, x: TensorType) -> tuple[str, ...]:
-    if order.kind not in "iu":
-        raise undefined("nt.polygamma", (order, x), "the order is an integer")
-    dtype = _computes_in("polygamma", (x,))
-    return "int64", dtype, dtype
+def _of_order(name: str) -> Loop:
+    """The dtypes of a function of an order and a real operand."""
+
+    def loop(order: TensorType, x: TensorType) -> tuple[str, ...]:
+        if order.kind not in "iu":
+            raise undefined(f"nt.{name}", (order, x), "the order is an integer")
+        dtype = _computes_in(name, (x,))
+        return "int64", dtype, dtype
+
+    return loop
 
 
 def _polygamma_samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
@@ -175,7 +180,7 @@ DIGAMMA = _special(
 POLYGAMMA = loop_card(
     "polygamma",
     _scipy("polygamma"),
-    _polygamma_loop,
+    _of_order("polygamma"),
     helper("special", "polygamma", 2),
     samples=_polygamma_samples,
     partials=lambda out, order, x: (None, op("polygamma", add(order, 1), x)),
@@ -195,4 +200,45 @@ BETALN = _special(
     (0.4, 3.3),
     scipy="betaln",
     summary="the logarithm of |beta(x1, x2)|",
+)
+
+
+def exprel(x: Any) -> Any:
+    """(exp(x) - 1) / x, its limit 1 at 0."""
+    y = np.float64(x)  # of single precision exp(x) overflows before the quotient
+    above = expm1(y)
+    return type(x)(1.0 if y == 0 else above / y if y < 1000 else above)
+
+
+def exprel_derivative(order: Any, x: Any) -> Any:
+    """The integral of t**order exp(t x) over t from 0 to 1, by sums of positive terms where x is small, else by parts."""
+    y, last = abs(np.float64(x)), np.exp(np.float64(x))
+    if not y < 30 + 2 * order:
+        value = (last - 1.0) / x if y < np.inf else max(np.float64(x), 0.0)
+        for n in range(1, order + 1):
+            value = (last - n * value) / x if last < np.inf and y < np.inf else value
+        return type(x)(value)
+    k, power, total = 0.0, 1.0, 0.0
+    while power > 1e-18 * total:
+        total += power / (order + 1 + k) if x > 0 else power
+        k += 1.0
+        power *= y / k if x > 0 else y / (order + 1 + k)
+    return type(x)(total if x > 0 else total * last / (order + 1))
+
+
+EXPREL = _special(
+    "exprel",
+    compiled(exprel, FUNCTION),
+    lambda out, x: (op("exprel_derivative", 1, x),),
+    (-1.7, 2.1),
+    scipy="exprel",
+    summary="(exp(x) - 1) / x, exact near 0",
+)
+EXPREL_DERIVATIVE = loop_card(
+    "exprel_derivative",
+    np.vectorize(exprel_derivative, otypes="d"),
+    _of_order("exprel_derivative"),
+    compiled(exprel_derivative),
+    samples=lambda: [((np.arange(6).reshape(2, 3) % 4, np.array([-37.5, 0.25, 3.1])), {})],
+    partials=lambda out, order, x: (None, op("exprel_derivative", add(order, 1), x)),
 )

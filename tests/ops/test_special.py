@@ -1,9 +1,13 @@
 """Special functions: SciPy's values, interpreted and compiled, and the sums of exponentials built on them."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.special
+from ops.functions import inputs_for
 from ops.harness import Compiled, assert_close, cards_on
+from ops.slopes import reverse, value
 
 import numbascan as ns
 import numbascan.tensor as nt
@@ -31,7 +35,7 @@ WIDE = np.concatenate([ENDS, np.linspace(-800.0, 800.0, 4001), np.linspace(-2.0,
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ["log_expit"])
+@pytest.mark.parametrize("name", ["exprel", "log_expit"])
 def test_compiled_functions_of_exponentials_have_scipys_values_at_both_ends(name, dtype):
     with np.errstate(all="ignore"):
         values = WIDE.astype(dtype)
@@ -142,3 +146,33 @@ def test_polygamma_in_single_precision_and_of_a_negative_order():
     assert first.dtype == "float32"
     np.testing.assert_allclose(first, scipy.special.polygamma(1, values), rtol=1e-6)
     assert np.isnan(none).all()
+
+
+def integral(order, x):
+    """The integral of t**order exp(t x) over t from 0 to 1: the sum of x**k / (k! (order + 1 + k)), in exact arithmetic."""
+    total, power, k, x = Fraction(0), Fraction(1), 0, Fraction(x)
+    while k < abs(x) or abs(power) > Fraction(10) ** -350:
+        total, k = total + power / (order + 1 + k), k + 1
+        power = Fraction(int(power * x / k * 10**700), 10**700)
+    return float(total)
+
+
+@pytest.mark.parametrize("order", range(4))
+def test_every_derivative_of_exprel_is_exact_near_0_and_far_from_it(order):
+    x = np.array([-300.0, -61.0, -36.1, -34.0, -31.9, -8.5, -1.0, -1e-3, -1e-9, 0.0, 5e-324, 1e-8, 0.25, 3.0, 31.9, 36.1, 300.0])
+    function = scipy.special.exprel
+    for _ in range(order):
+        function = reverse(function)
+    expected = [integral(order, point) for point in x]
+    np.testing.assert_allclose(value(function, x), expected, rtol=2e-15)
+    (variable,) = inputs_for((x,), known=False)
+    np.testing.assert_allclose(ns.function([variable], function(variable))(x), expected, rtol=2e-15)
+
+
+def test_derivatives_of_exprel_at_the_ends():
+    ends = np.array([-np.inf, -1e300, 720.0, np.inf, np.nan])
+    for function in (reverse(scipy.special.exprel), reverse(reverse(scipy.special.exprel))):
+        np.testing.assert_array_equal(value(function, ends), [0, 0, np.inf, np.inf, np.nan])
+    single = value(reverse(scipy.special.exprel), np.array([-2.0, 1e-5, 90.0], "float32"))
+    assert single.dtype == "float32"
+    np.testing.assert_allclose(single, [integral(1, x) for x in (-2.0, np.float32(1e-5).item(), 90.0)], rtol=1e-6)
