@@ -544,6 +544,13 @@ COPYSIGN = elementwise(
     partials=lambda out, x, y: (mul(op("sign", x), op("copysign", 1.0, y)), 0),
     summary="|x1| with the sign of x2",
 )
+NEXTAFTER = elementwise(
+    "nextafter",
+    np.nextafter,
+    call("np.nextafter({0}, {1})"),
+    partials=lambda out, x, y: (1, 0),
+    summary="the next number after x1 in the direction of x2",
+)
 
 
 def heaviside(x: Any, middle: Any) -> Any:
