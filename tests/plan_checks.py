@@ -24,8 +24,7 @@ import numpy as np
 from numbascan.emit.cpu import RESERVED, beginnings, module_text
 from numbascan.ir.graph import Graph
 from numbascan.ir.loop_node import SCAN
-from numbascan.ir.loops import Alias, Alloc, Apply, Argument, For, Function, If, Load, Stmt, walk
-from numbascan.ir.mentions import expressions
+from numbascan.ir.loops import Alias, Alloc, Apply, Argument, For, Function, If, Load, Stmt, expressions, walk
 from numbascan.ir.node import ITEM, Node
 from numbascan.ir.show import show
 from numbascan.ops.indexing import INDEX

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..ir.loops import Alias, Alloc, Apply, Call, Expr, For, Function, If, Index, Let, Load, Return, Stmt, Store, names_in, walk
 from ..ops.elementwise import HELPERS
-from .text import expression, filled, statements
+from .text import expression, handed, statements, view_text
 
 LONGER = 1000  # steps more, to see what grows
 ROUTINE, DRAWN = 1000, 30  # operations for which a routine counts, and a number that is drawn
@@ -111,7 +111,7 @@ def _returned(function: Function) -> set[str]:
         if isinstance(stmt, Return):
             names |= set(stmt.names)
         elif isinstance(stmt, Alias) and stmt.name in names:
-            names.add(stmt.text.text.split("[")[0])
+            names.add(stmt.array)
     return names
 
 
@@ -208,11 +208,11 @@ class _Counter(_Names):
         if isinstance(stmt, If):
             return _operations(stmt.condition) + max(self.block(stmt.then), self.block(stmt.otherwise))
         if isinstance(stmt, Call):
-            return self._product(stmt) if stmt.routine == "np.dot" else 0
+            return 0 if stmt.turned is None else self._product(stmt)
         if isinstance(stmt, Alloc):  # an array of the right shape that takes no memory
             self.names[stmt.name] = np.broadcast_to(np.zeros((), stmt.dtype), tuple(max(self.number(dim), 0) for dim in stmt.shape))
         elif isinstance(stmt, Alias):
-            self.define(stmt.name, filled(stmt.text, stmt.args))
+            self.define(stmt.name, view_text(stmt))
         return 0
 
     def passes(self, loop: For) -> int:
@@ -221,7 +221,7 @@ class _Counter(_Names):
 
     def _product(self, stmt: Call) -> int:
         """Of np.dot(a, b, out)."""
-        a, _, out = (self.value(text) for text in stmt.args)
+        a, _, out = (self.value(text) for text in handed(stmt))
         return 2 * int(np.size(out)) * int(np.shape(a)[-1]) if np.ndim(a) and out is not None else 0
 
 

@@ -158,7 +158,7 @@ def _simple(stmt: Stmt, messages: Mapping[str, str]) -> str:
     if isinstance(stmt, Alloc):
         return f"{stmt.name} = {_array(stmt)}"
     if isinstance(stmt, Alias):
-        return f"{stmt.name} = {filled(stmt.text, stmt.args)}"
+        return f"{stmt.name} = {view_text(stmt)}"
     if isinstance(stmt, Fail):
         numbers = "".join(f", {expression(number)}" for number in stmt.numbers)
         return f"raise {stmt.error}({messages[stmt.message]}{numbers})"
@@ -173,7 +173,18 @@ def _simple(stmt: Stmt, messages: Mapping[str, str]) -> str:
 
 
 def _call(stmt: Call) -> str:
-    return f"{stmt.routine}({', '.join(stmt.args)})"
+    return f"{stmt.routine}({', '.join(handed(stmt))})"
+
+
+def handed(stmt: Call) -> tuple[str, ...]:
+    """What a routine is handed."""
+    turned = (*(stmt.turned or ()), *(False,) * len(stmt.args))
+    return tuple(f"{arg}.T" if is_turned else arg for arg, is_turned in zip(stmt.args, turned, strict=False))
+
+
+def view_text(stmt: Alias) -> str:
+    """What makes a view."""
+    return stmt.array + filled(stmt.text, stmt.args)
 
 
 def _array(stmt: Alloc) -> str:

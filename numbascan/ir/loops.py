@@ -6,8 +6,8 @@ parentheses only where Python needs them. Index arithmetic folds at once: sums a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Union
 
@@ -68,6 +68,7 @@ class Template:
 
     `wraps`: of int64 it is modulo 2**64, as values are; index arithmetic, which never leaves the range, is spared what that costs.
     `cost`: one of PLAIN, DIVISION, FUNCTION, CALL.
+    `ahead`: the routine that makes many of a draw at once; of a function of one operand, many of it and the draw that this operand is.
     """
 
     text: str
@@ -75,6 +76,7 @@ class Template:
     places: tuple[int, ...] | None = None
     wraps: bool = False
     cost: str = PLAIN
+    ahead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,17 +257,30 @@ def choice(condition: Expr, yes: Index, no: Index, dtype: str = "int64") -> Inde
 
 def names_in(expr: Index) -> Iterator[tuple[str, bool]]:
     """Every local or array that an expression reads; True where it reads an array's elements."""
-    if isinstance(expr, Name):
-        yield expr.name, False
-    elif isinstance(expr, Length):
-        yield expr.array, False
-    elif isinstance(expr, Load):
-        yield expr.array, True
-        for index in expr.index:
-            yield from names_in(index)
-    elif isinstance(expr, Apply):
-        for part in expr.args:
-            yield from names_in(part)
+    for part in parts(expr):
+        if isinstance(part, Name):
+            yield part.name, False
+        elif isinstance(part, Length | Load):
+            yield part.array, isinstance(part, Load)
+
+
+def parts(expr: Index) -> Iterator[Index]:
+    """An expression and all that it is made of, outer parts first."""
+    yield expr
+    for part in expr.args if isinstance(expr, Apply) else expr.index if isinstance(expr, Load) else ():
+        yield from parts(part)
+
+
+def mapped(expr: Index, change: Callable[[Expr], Index | None]) -> Index:
+    """An expression with every part for which `change` gives another one replaced, outer parts first; None: its parts are asked."""
+    if isinstance(expr, int):
+        return expr
+    other = change(expr)
+    if other is not None:
+        return other
+    if isinstance(expr, Load) and expr.index:
+        return Load(expr.dtype, expr.array, tuple(mapped(part, change) for part in expr.index))
+    return Apply(expr.dtype, expr.template, tuple(mapped(part, change) for part in expr.args)) if isinstance(expr, Apply) else expr
 
 
 # Statements ---------------------------------------------------------------------------------------------------------
@@ -307,9 +322,10 @@ class Alloc(Stmt):
 
 @dataclass(slots=True)
 class Alias(Stmt):
-    """`name` stands for a view of an array: leading indices fixed, or a range of rows, or another shape."""
+    """`name` stands for a view of an array: leading indices fixed, or a range of rows, or another shape. `text` comes behind the array."""
 
     name: str
+    array: str
     text: Template
     args: tuple[Index, ...]
 
@@ -355,11 +371,16 @@ class Fail(Stmt):
 
 @dataclass(slots=True)
 class Call(Stmt):
-    """A library routine on whole arrays: results first, then operands, then fixed values. With a `message`: False is an error."""
+    """A library routine on whole arrays: results first, then operands, then fixed values. With a `message`: False is an error.
+
+    results: the arrays that it writes. turned: of a product, `routine(left, right, result)`, which operands are transposed; None of others.
+    """
 
     routine: str
     args: tuple[str, ...]
     message: str = ""
+    results: tuple[str, ...] = ()
+    turned: tuple[bool, bool] | None = None
 
 
 @dataclass(slots=True)
@@ -400,12 +421,52 @@ class Function:
     rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def parts_of(stmt: Stmt) -> tuple[Index, ...]:
-    """The expressions of a scalar or a store."""
+ROW, ROWS = Template("[{0}]"), Template("[{0}:{1}]")  # views: one row, and a range of rows
+
+
+def expressions(stmt: Stmt) -> tuple[Index, ...]:
+    """The expressions of a statement itself, not of those inside it."""
     if isinstance(stmt, Let):
         return (stmt.value,)
-    assert isinstance(stmt, Store)
-    return (stmt.value, *stmt.index)
+    if isinstance(stmt, Store):
+        return (stmt.value, *stmt.index)
+    if isinstance(stmt, For):
+        return stmt.start, stmt.stop
+    if isinstance(stmt, If):
+        return (stmt.condition,)
+    if isinstance(stmt, Alloc):
+        return stmt.shape
+    if isinstance(stmt, Alias):
+        return stmt.args
+    return stmt.numbers if isinstance(stmt, Fail) else ()
+
+
+def with_values(stmt: Stmt, change: Callable[[Index], Index]) -> Stmt:
+    """A scalar, a store or a loop with its own expressions changed, and the loop with those inside it; other statements as they are."""
+    if isinstance(stmt, Let):
+        return Let(stmt.name, change(stmt.value), stmt.is_new)
+    if isinstance(stmt, Store):
+        return Store(stmt.array, tuple(map(change, stmt.index)), change(stmt.value), stmt.combine)
+    if isinstance(stmt, For):
+        body = [with_values(inner, change) for inner in stmt.body]
+        return replace(stmt, start=change(stmt.start), stop=change(stmt.stop), body=body)
+    return stmt
+
+
+def with_blocks(stmt: Stmt, change: Callable[[list[Stmt]], list[Stmt]]) -> Stmt:
+    """A statement with the blocks inside it changed."""
+    if isinstance(stmt, For):
+        return replace(stmt, body=change(stmt.body))
+    return replace(stmt, then=change(stmt.then), otherwise=change(stmt.otherwise)) if isinstance(stmt, If) else stmt
+
+
+def rebuilt(stmts: Iterable[Stmt], change: Callable[[Stmt], Iterable[Stmt] | None]) -> list[Stmt]:
+    """Statements, each with what `change` gives for it in its place; None: it stays, and those inside it are asked."""
+    result: list[Stmt] = []
+    for stmt in stmts:
+        others = change(stmt)
+        result += [with_blocks(stmt, lambda block: rebuilt(block, change))] if others is None else others
+    return result
 
 
 def walk(stmts: Iterable[Stmt]) -> Iterator[Stmt]:

@@ -6,6 +6,7 @@ Elements one by one where there are few; long draws by routines that use all fou
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,12 @@ def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
     return evaluate
 
 
-def _drawn(name: str, words: int, result: str, samples: Callable[[], Samples]) -> Card:
-    """The card of a method that takes so many words."""
+def _drawn(name: str, words: int, result: str, samples: Callable[[], Samples], ahead: str = "") -> Card:
+    """The card of a method that takes so many words; `ahead`: the routine that makes many at once."""
     loop = (*("uint64",) * words, result)
     method = _quiet(getattr(draw_methods, name))
-    return loop_card(name, method, lambda *types: loop, helper("random", name, words), samples=samples, no_gradient=NO_GRADIENT)
+    code = replace(helper("random", name, words), ahead=ahead)
+    return loop_card(name, method, lambda *types: loop, code, samples=samples, no_gradient=NO_GRADIENT)
 
 
 def _words() -> np.ndarray:
@@ -52,15 +54,20 @@ def _words() -> np.ndarray:
 
 _POSITIONS = np.arange(6, dtype="uint64").reshape(2, 3)
 
-RANDOM_BITS = _drawn("random_bits", 5, "uint64", lambda: [((*_KEY, np.uint64(7), np.uint64(tag), _POSITIONS), {}) for tag in (0, 1)])
-RANDOM_NORMAL = _drawn("random_normal", 5, "float64", lambda: [((*_KEY, np.uint64(7), np.uint64(tag), _POSITIONS), {}) for tag in (0, 1)])
+
+def _successive() -> Samples:
+    return [((*_KEY, np.uint64(7), np.uint64(tag), _POSITIONS), {}) for tag in (0, 1)]
+
+
+RANDOM_BITS = _drawn("random_bits", 5, "uint64", _successive, "draws.words_ahead")
+RANDOM_NORMAL = _drawn("random_normal", 5, "float64", _successive, "draws.normals_ahead")
 SINGLE = np.uint64(2)  # the tag of draws of one number: they are the positions of draw 0, so that four of them share a block
 UNIFORM_OF = _drawn("uniform_of", 1, "float64", lambda: [((_words(),), {})])
 SINGLE_UNIFORM_OF = _drawn("single_uniform_of", 1, "float64", lambda: [((_words(),), {})])
-EXPONENTIAL_OF, CAUCHY_OF, LAPLACE_OF, LOGISTIC_OF, NORMAL_OF = (
-    _drawn(name, 1, "float64", lambda: [((_words(),), {})])
-    for name in ("exponential_of", "cauchy_of", "laplace_of", "logistic_of", "normal_of")
+EXPONENTIAL_OF, CAUCHY_OF, LAPLACE_OF, LOGISTIC_OF = (
+    _drawn(name, 1, "float64", lambda: [((_words(),), {})]) for name in ("exponential_of", "cauchy_of", "laplace_of", "logistic_of")
 )
+NORMAL_OF = _drawn("normal_of", 1, "float64", lambda: [((_words(),), {})], "draws.single_normals_ahead")
 
 
 def _sampled(name: str, *parameters: np.ndarray) -> Card:

@@ -228,15 +228,12 @@ class Builder:
         open_blocks = self._open_blocks()
         return all(self.home.get(name, self.root) in open_blocks for expr in exprs for name, _ in names_in(expr))
 
-    def alias(self, hint: str | None, text: str, *args: Index, arrays: tuple[str, ...] = ()) -> str:
-        """A view of `arrays`; `text` is what makes it, with {0}, {1}, … for `args`."""
-        block = self._hoisted(*args, *(Name("array", array) for array in arrays))
+    def alias(self, hint: str | None, array: str, text: str, *args: Index) -> str:
+        """A view of an array; `text` behind the array's name makes it, with {0}, {1}, … for `args`."""
+        block = self._hoisted(*args, Name("array", array))
         name = self.fresh(hint, "row", block)
-        if arrays:  # the elements of a view have their values where those of the array have
-            self.written[name] = max(
-                (self.written.get(array, self.home.get(array, self.root)) for array in arrays), key=lambda at: at.depth
-            )
-        block.stmts.append(Alias(name, Template(text), args))
+        self.written[name] = self.written.get(array, self.home.get(array, self.root))  # a view has its elements where the array has
+        block.stmts.append(Alias(name, array, Template(text), args))
         return name
 
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:

@@ -82,14 +82,14 @@ def test_an_index_that_an_inner_loop_counts_with_keeps_loops_apart() -> None:
 
 
 def test_a_loop_does_not_pass_one_that_reads_what_it_writes_through_a_view() -> None:
-    view = Alias("a_flat", Template("a.reshape((2, 15))"), ())
+    view = Alias("a_flat", "a", Template(".reshape((2, 15))"), ())
     writer, other = loop("i", Store("a", (I,), load("x", I))), loop("i", Store("b", (I,), load("x", I)))
     reader = For("j", 0, 2, [Store("c", (J,), load("a_flat", J, 0))])
     assert [stmt for stmt in fuse([view, writer, reader, other]) if isinstance(stmt, For)] == [writer, reader, other]
 
 
 def test_a_loop_does_not_join_one_that_touches_its_memory_through_a_view() -> None:
-    view = Alias("a_rows", Template("a[1:]"), ())
+    view = Alias("a_rows", "a", Template("[1:]"), ())
     writer, reader = loop("i", Store("a", (I,), load("x", I))), loop("i", Store("b", (I,), load("a_rows", I)))
     assert len(fuse([view, writer, reader])) == 3
     assert len(fuse([view, loop("i", Store("a_rows", (I,), load("x", I))), reader])) == 2

@@ -65,7 +65,7 @@ def _other_shape(scope: Scope, node: Node, dims: Indices) -> Value | None:
         return None
     array = array_of(scope, value, node.type.dtype)
     places = ", ".join(f"{{{k}}}" for k in range(len(dims)))
-    name = scope.builder.alias(f"{array}_flat", f"{array}.reshape(({places}{',' * (len(dims) == 1)}))", *dims, arrays=(array,))
+    name = scope.builder.alias(f"{array}_flat", array, f".reshape(({places}{',' * (len(dims) == 1)}))", *dims)
     scope.builder.views.add(name)
     return InMemory(node.type, fixed_dims(scope.builder, node, dims), name)
 

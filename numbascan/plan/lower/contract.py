@@ -119,7 +119,7 @@ class _Contraction:
             assert total is not None
             return self.builder.let(self.node.name, total, hoist=False) if not index else total
         if not index and self._dot_call_fits():
-            call = Apply(self.dtype, _DOT, tuple(Load(self.dtype, self._array(k), ()) for k in (0, 1)))
+            call = Apply(self.dtype, _DOT, tuple(Load(self.dtype, self._array(k)[0], ()) for k in (0, 1)))
             return self.builder.let(self.node.name or "dot", call, hoist=False)
         accumulator = self.builder.variable(self.node.name or "total", self.zero(), self.dtype)
         self._accumulate(accumulator, where)
@@ -196,13 +196,15 @@ class _Contraction:
         self._call(x, y, place)
         return True
 
-    def _array(self, k: int, transposed: bool = False) -> str:
-        """Operand k as an array, transposed if asked; a transpose that the graph holds is not carried out but undone here."""
+    def _array(self, k: int, transposed: bool = False) -> tuple[str, bool]:
+        """Operand k as an array, and whether it is to be transposed, as asked; a transpose that the graph holds is undone here."""
         array, is_transpose = oriented(self.scope, self.node.inputs[k], self.dtype)
-        return f"{array}.T" if is_transpose != transposed else array
+        return array, is_transpose != transposed
 
-    def _call(self, x: str, y: str, place: InMemory) -> None:
-        self.builder.emit(Call("np.dot", (x, y, named(self.scope, place))))
+    def _call(self, x: tuple[str, bool], y: tuple[str, bool], place: InMemory) -> None:
+        (left, turns_left), (right, turns_right) = x, y
+        result = named(self.scope, place)
+        self.builder.emit(Call("np.dot", (left, right, result), results=(result,), turned=(turns_left, turns_right)))
 
 
 def _other(labels: Labels, k: int) -> int | None:

@@ -77,8 +77,8 @@ class FunctionBuilder:
             return value.array
         stop = add(rows, value.offset)
         is_end = allocated is not None and allocated[0] == stop
-        text = f"{value.array}[{{0}}:]" if is_end else f"{value.array}[{{0}}:{{1}}].copy()"  # a copy: the rest may be long
-        return self.builder.alias(value.array.removesuffix("_path"), text, value.offset, stop, arrays=(value.array,))
+        text = "[{0}:]" if is_end else "[{0}:{1}].copy()"  # a copy: the rest may be long
+        return self.builder.alias(value.array.removesuffix("_path"), value.array, text, value.offset, stop)
 
     def _into(self, node: Node, value: Value, out: InMemory) -> str:
         """The caller's array, written unless the loop has written it."""
@@ -98,4 +98,4 @@ class FunctionBuilder:
         return self._first_rows(out, value.dims[0]) if ends_early else out.array
 
     def _first_rows(self, out: InMemory, rows: Index) -> str:
-        return self.builder.alias(f"{out.array}_rows", f"{out.array}[:{{0}}]", rows, arrays=(out.array,))
+        return self.builder.alias(f"{out.array}_rows", out.array, "[:{0}]", rows)

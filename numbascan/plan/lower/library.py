@@ -39,7 +39,7 @@ def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
     def call(index: Indices) -> None:
         operand_parts = [_element(scope, operand, index) for operand in operands]
         result_parts = [_element(scope, result.array, index) for result in results]
-        scope.builder.emit(Call(routine, (*result_parts, *operand_parts, *statics), kind.message))
+        scope.builder.emit(Call(routine, (*result_parts, *operand_parts, *statics), kind.message, tuple(result_parts)))
 
     scope.builder.nest(batch, call, letters="bcdefg")
     return [_seen(scope, node, k, result, result_ranks[k]) for k, result in enumerate(results)]
@@ -74,7 +74,7 @@ def _element(scope: Scope, array: str, index: Indices) -> str:
         return array
     places = ", ".join(f"{{{k}}}" for k in range(len(index)))
     name = scope.builder.fresh(f"{array}_part", "part")
-    scope.builder.emit(Alias(name, Template(f"{array}[{places}]"), index))
+    scope.builder.emit(Alias(name, array, Template(f"[{places}]"), index))
     return name
 
 

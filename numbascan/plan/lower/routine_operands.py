@@ -63,8 +63,7 @@ def named(scope: Scope, value: InMemory) -> str:
         numbers += [value.offset] if is_end else [value.offset, stop]
     if not places:
         return value.array
-    text = f"{value.array}[{', '.join(places)}]"
-    return scope.builder.alias(f"{value.array}_{'rows' if is_part else 'row'}", text, *numbers, arrays=(value.array,))
+    return scope.builder.alias(f"{value.array}_{'rows' if is_part else 'row'}", value.array, f"[{', '.join(places)}]", *numbers)
 
 
 def _behind_views(scope: Scope, node: Node) -> tuple[Node, bool]:

@@ -14,16 +14,23 @@ Not handled: draws in branches of a lazy choice, draws of which neither number n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...ir.loops import (
+    DIFFERENCE,
+    IN_ORDER,
+    INDEX_DIFFERENCE,
+    INDEX_PRODUCT,
+    INDEX_SUM,
+    LEAST,
+    PRODUCT,
     Alias,
     Alloc,
     Apply,
     Break,
     Call,
+    Expr,
     For,
     Function,
     If,
@@ -37,23 +44,25 @@ from ...ir.loops import (
     Store,
     Template,
     add,
+    expressions,
     least,
+    mapped,
     names_in,
-    parts_of,
+    rebuilt,
     slope_and_rest,
     sub,
     walk,
+    with_blocks,
+    with_values,
 )
-from ...ir.mentions import expressions, loads_in, memory_of
+from ...ir.mentions import loads_in, memory_of
 from ...ir.names import Names
 from ..target import Target
 
+_SUMS, _DIFFERENCES, _PRODUCTS = (IN_ORDER, INDEX_SUM), (DIFFERENCE, INDEX_DIFFERENCE), (PRODUCT, INDEX_PRODUCT)
+_CASTS = {dtype: Template(f"np.{dtype}({{0}})") for dtype in ("int64", "uint64")}
+_FIRST, _FIRST_OF_LANE = Template("[:{0}]"), Template("[:{0}, {1}]")
 Places = dict[tuple[int, Apply], Load]  # where a draw is, by the loop that it stands in
-
-ROUTINES = {"random_bits": "draws.words_ahead", "random_normal": "draws.normals_ahead"}
-OF_WORDS = {"normal_of": "draws.single_normals_ahead"}  # what is made of a word, with the word
-_LEAST = Template("min({0}, {1})")
-_SUM, _DIFFERENCE, _PRODUCT, _CAST = "{0} + {1}", "{0} - {1}", "{0} * {1}", re.compile(r"np\.u?int64\(\{0\}\)")
 
 
 def ahead(function: Function, target: Target) -> Function:
@@ -63,18 +72,18 @@ def ahead(function: Function, target: Target) -> Function:
     made = _Ahead(target, function.names.copy(), rooms, memory_of(function.body))
     body = made.each(function.body, {})
     read = {name for stmt in walk(body) for expr in expressions(stmt) for name, _ in names_in(expr)}
-    read |= {
-        name for stmt in walk(body) if isinstance(stmt, Call | Return) for name in (stmt.args if isinstance(stmt, Call) else stmt.names)
-    }
-    return replace(function, body=[*made.taken, *_without(body, made.operands - read)], names=made.names)
+    read |= {name for stmt in walk(body) if isinstance(stmt, Call) for name in stmt.args}
+    read |= {name for stmt in walk(body) if isinstance(stmt, Return) for name in stmt.names}
+    unread = made.operands - read
+    body = rebuilt(body, lambda stmt: [] if isinstance(stmt, Let) and stmt.name in unread else None)
+    return replace(function, body=[*made.taken, *body], names=made.names)
 
 
 @dataclass(frozen=True)
 class _Draw:
-    """A draw in a loop: what makes many, its operands, the numbers from one step to the next, and the loop over lanes that it stands in."""
+    """A draw in a loop: its operands, the numbers from one step to the next, and the loop over lanes that it stands in."""
 
     expr: Apply
-    routine: str
     operands: tuple[Index, ...]
     stride: int
     lanes: For | None
@@ -92,16 +101,14 @@ class _Ahead:
 
     def each(self, stmts: Sequence[Stmt], pieces: Mapping[Index, int]) -> list[Stmt]:
         """`pieces`: how many passes a loop has at most, for stops that say so."""
-        found: list[Stmt] = []
+        result: list[Stmt] = []
         for stmt in stmts:
-            if isinstance(stmt, If):
-                found.append(If(stmt.condition, self.each(stmt.then, pieces), self.each(stmt.otherwise, pieces)))
-            elif isinstance(stmt, For):
+            if isinstance(stmt, For):
                 draws = list(self._draws(stmt))
-                found += self._split(stmt, draws, pieces) if draws else [self._inside(stmt, pieces)]
+                result += self._split(stmt, draws, pieces) if draws else [self._inside(stmt, pieces)]
             else:
-                found.append(stmt)
-        return found
+                result.append(with_blocks(stmt, lambda block: self.each(block, pieces)))
+        return result
 
     def _inside(self, loop: For, pieces: Mapping[Index, int]) -> For:
         return replace(loop, body=self.each(loop.body, {**pieces, **_piece(loop)}))
@@ -136,16 +143,16 @@ class _Ahead:
             array, part = (self._fresh(f"{hint}_{word}") for word in ("ahead", "part"))
             count = sub(stop, first)
             lets, names = self._operands(draw, t, first)
-            call = Call(draw.routine, (part, *names, repr(draw.stride)))
+            call = Call(draw.expr.template.ahead, (part, *names, repr(draw.stride)), results=(part,))
             if draw.lanes is None:
                 self.taken.append(Alloc(array, (steps,), dtype))
                 places[id(draw.lanes), draw.expr] = Load(dtype, array, (sub(t, first),))
-                stmts += [*lets, Alias(part, Template(f"{array}[:{{0}}]"), (count,)), call]
+                stmts += [*lets, Alias(part, array, _FIRST, (count,)), call]
             else:
                 lane = Name("int64", draw.lanes.name)
                 self.taken.append(Alloc(array, (steps, draw.room), dtype))
                 places[id(draw.lanes), draw.expr] = Load(dtype, array, (sub(t, first), lane))
-                body: list[Stmt] = [*lets, Alias(part, Template(f"{array}[:{{0}}, {{1}}]"), (count, lane)), call]
+                body: list[Stmt] = [*lets, Alias(part, array, _FIRST_OF_LANE, (count, lane)), call]
                 stmts.append(replace(draw.lanes, body=body, kind="sequential"))
         return stmts, places
 
@@ -179,7 +186,7 @@ class _Ahead:
     def _drawn_in(self, body: Sequence[Stmt], loop: For, lanes: For | None, changed: set[str]) -> Iterator[_Draw]:
         again = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and not stmt.is_new}
         lets = {stmt.name: stmt.value for stmt in body if isinstance(stmt, Let) and stmt.name not in again}
-        for expr, (routine, args) in dict(_found(body)).items():
+        for expr, args in dict(_found(body, self.target)).items():
             operands = tuple(_expanded(arg, lets) for arg in args)
             stride = _slope(operands[-1], Name("int64", loop.name))
             room = 0 if lanes is None else self._room(operands, lanes)
@@ -187,7 +194,7 @@ class _Ahead:
                 continue
             if lanes is None or room:
                 self.operands |= lets.keys()
-                yield _Draw(expr, routine, operands, stride, lanes, room)
+                yield _Draw(expr, operands, stride, lanes, room)
 
     def _changed(self, loop: For) -> set[str]:
         """All that the passes of a loop give a value."""
@@ -213,41 +220,41 @@ def _piece(loop: For) -> dict[Index, int]:
     for stmt in loop.body:
         if isinstance(stmt, Let) and isinstance(stmt.value, Apply):
             end = stmt.value
-            if end.template == _LEAST and end.args[0] == add(first, loop.step):
+            if end.template == LEAST and end.args[0] == add(first, loop.step):
                 found[sub(Name("int64", stmt.name), first)] = loop.step
     return found
 
 
-def _found(body: Sequence[Stmt]) -> Iterator[tuple[Apply, tuple[str, tuple[Index, ...]]]]:
-    """The draws among the expressions of scalars and stores, each with its routine and its operands."""
-    stack = [part for stmt in body if isinstance(stmt, Let | Store) for part in parts_of(stmt)]
+def _found(body: Sequence[Stmt], target: Target) -> Iterator[tuple[Apply, tuple[Index, ...]]]:
+    """The draws among the expressions of scalars and stores that a routine can make ahead, each with its operands."""
+    stack = [part for stmt in body if isinstance(stmt, Let | Store) for part in expressions(stmt)]
     while stack:
         expr = stack.pop()
         if isinstance(expr, Apply):
-            drawn = _drawn(expr)
-            if drawn is not None:
-                yield expr, drawn
-            else:
+            draw = _draw_of(expr) if expr.template.ahead in target.routines else None
+            if draw is None:
                 stack += expr.args
+            else:
+                yield expr, draw.args
 
 
-def _drawn(expr: Apply) -> tuple[str, tuple[Index, ...]] | None:
-    """The routine that makes many of a draw, or of what is made of its word, and the operands of the draw."""
-    name, word = _called(expr), expr.args[0] if expr.args else None
-    if name in OF_WORDS and isinstance(word, Apply) and _called(word) == "random_bits":
-        return OF_WORDS[name], word.args
-    return (ROUTINES[name], expr.args) if name in ROUTINES else None
-
-
-def _called(expr: Apply) -> str:
-    return expr.template.text.partition("(")[0]
+def _draw_of(expr: Apply) -> Apply | None:
+    """The draw that an expression with a routine of its own is, or is made of: the word that is its one operand."""
+    (word, *others) = expr.args
+    if others:
+        return expr
+    return word if isinstance(word, Apply) and word.template.ahead else None
 
 
 def _expanded(expr: Index, lets: Mapping[str, Index]) -> Index:
     """An expression with the locals of a pass written out."""
-    if isinstance(expr, Name) and expr.name in lets:
-        return _expanded(lets[expr.name], lets)
-    return replace(expr, args=tuple(_expanded(arg, lets) for arg in expr.args)) if isinstance(expr, Apply) else expr
+
+    def written_out(part: Expr) -> Index | None:
+        if isinstance(part, Name) and part.name in lets:
+            return _expanded(lets[part.name], lets)
+        return part if isinstance(part, Load) else None
+
+    return mapped(expr, written_out)
 
 
 def _reads(exprs: Iterable[Index], names: set[str]) -> bool:
@@ -261,17 +268,17 @@ def _slope(expr: Index, t: Name) -> int | None:
         return known[0]
     if not isinstance(expr, Apply):
         return None
-    text, parts = expr.template.text, [_slope(arg, t) for arg in expr.args]
-    if _CAST.fullmatch(text):
-        return parts[0]
-    if text not in (_SUM, _DIFFERENCE, _PRODUCT) or expr.dtype != "int64":
+    slopes = [_slope(arg, t) for arg in expr.args]
+    if expr.template == _CASTS.get(expr.dtype):
+        return slopes[0]
+    if expr.template not in (*_SUMS, *_DIFFERENCES, *_PRODUCTS) or expr.dtype != "int64":
         return None
-    (a, b), factor = parts, expr.args[1]
+    (a, b), factor = slopes, expr.args[1]
     if a is None or b is None:
         return None
-    if text == _PRODUCT:
+    if expr.template in _PRODUCTS:
         return a * factor if isinstance(factor, int) else None
-    return a + b if text == _SUM else a - b
+    return a + b if expr.template in _SUMS else a - b
 
 
 # statements -----------------------------------------------------------------------------------------------------------
@@ -279,14 +286,13 @@ def _slope(expr: Index, t: Name) -> int | None:
 
 def _at(expr: Index, t: Name, first: Index) -> Index:
     """An expression of step t at step `first`."""
-    if expr == t:
-        return first
-    if isinstance(expr, Load):
-        return replace(expr, index=tuple(_at(part, t, first) for part in expr.index))
-    if isinstance(expr, Apply):
-        args = tuple(_at(arg, t, first) for arg in expr.args)
-        return add(*args) if expr.template.text == _SUM and expr.dtype == "int64" else replace(expr, args=args)
-    return expr
+
+    def moved(part: Expr) -> Index | None:
+        if isinstance(part, Apply) and part.template in _SUMS and part.dtype == "int64":
+            return add(*(mapped(arg, moved) for arg in part.args))
+        return first if part == t else None
+
+    return mapped(expr, moved)
 
 
 def _may_end(stmts: Sequence[Stmt]) -> bool:
@@ -296,42 +302,23 @@ def _may_end(stmts: Sequence[Stmt]) -> bool:
 
 def _telling(stmts: Sequence[Stmt], tell: Stmt) -> list[Stmt]:
     """A loop's body with `tell` wherever it ends the loop."""
-    found: list[Stmt] = []
+    result: list[Stmt] = []
     for stmt in stmts:
-        if isinstance(stmt, If):
-            found.append(If(stmt.condition, _telling(stmt.then, tell), _telling(stmt.otherwise, tell)))
-        else:
-            found += [tell, stmt] if isinstance(stmt, Break) else [stmt]
-    return found
-
-
-def _without(stmts: Sequence[Stmt], names: set[str]) -> list[Stmt]:
-    """Statements without the locals `names`, which nothing reads."""
-    found: list[Stmt] = []
-    for stmt in stmts:
-        if isinstance(stmt, For):
-            found.append(replace(stmt, body=_without(stmt.body, names)))
-        elif isinstance(stmt, If):
-            found.append(If(stmt.condition, _without(stmt.then, names), _without(stmt.otherwise, names)))
-        elif not (isinstance(stmt, Let) and stmt.name in names):
-            found.append(stmt)
-    return found
+        ends = [tell, stmt] if isinstance(stmt, Break) else [stmt]
+        result += [with_blocks(stmt, lambda block: _telling(block, tell))] if isinstance(stmt, If) else ends
+    return result
 
 
 def _with_numbers(loop: For, places: Places, lanes: For | None = None) -> For:
     """The loop with its draws read from where they are."""
 
-    def read(expr: Index) -> Index:
-        if isinstance(expr, Apply):
-            return places.get((id(lanes), expr)) or replace(expr, args=tuple(map(read, expr.args)))
-        return replace(expr, index=tuple(map(read, expr.index))) if isinstance(expr, Load) else expr
+    def place(part: Expr) -> Load | None:
+        return places.get((id(lanes), part)) if isinstance(part, Apply) else None
 
     body: list[Stmt] = []
     for stmt in loop.body:
-        if isinstance(stmt, Let):
-            body.append(replace(stmt, value=read(stmt.value)))
-        elif isinstance(stmt, Store):
-            body.append(replace(stmt, index=tuple(map(read, stmt.index)), value=read(stmt.value)))
+        if isinstance(stmt, For):
+            body.append(_with_numbers(stmt, places, stmt) if lanes is None else stmt)
         else:
-            body.append(_with_numbers(stmt, places, stmt) if isinstance(stmt, For) and lanes is None else stmt)
+            body.append(with_values(stmt, lambda expr: mapped(expr, place)))
     return replace(loop, body=body)

@@ -24,13 +24,13 @@ from ...ir.loops import (
     AND,
     CHOICE,
     OR,
+    ROWS,
     Alias,
     Alloc,
     Apply,
     Expr,
     For,
     Function,
-    If,
     Index,
     Let,
     Load,
@@ -38,14 +38,16 @@ from ...ir.loops import (
     Note,
     Stmt,
     Store,
-    Template,
     add,
+    expressions,
     least,
+    mapped,
     names_in,
-    parts_of,
+    rebuilt,
     slope_and_rest,
     sub,
     walk,
+    with_values,
 )
 from ...ir.names import Names
 from ..cost import is_sum, latency, scalar_cost, vector_cost, vector_gain
@@ -60,21 +62,13 @@ def blocks(function: Function, target: Target) -> Function:
     memory: list[Stmt] = []
     names = function.names.copy()
 
-    def each(stmts: Sequence[Stmt]) -> list[Stmt]:
-        result: list[Stmt] = []
-        for stmt in stmts:
-            if isinstance(stmt, If):
-                result.append(If(stmt.condition, each(stmt.then), each(stmt.otherwise)))
-            elif isinstance(stmt, For) and _is_plain(stmt, views, target):
-                parts = _Parts(stmt, target)
-                result.append(_Blocked(parts, names, memory).make() if parts.is_worth_it() else stmt)
-            elif isinstance(stmt, For):
-                result.append(replace(stmt, body=each(stmt.body)))
-            else:
-                result.append(stmt)
-        return result
+    def in_blocks(stmt: Stmt) -> list[Stmt] | None:
+        if not isinstance(stmt, For) or not _is_plain(stmt, views, target):
+            return None
+        parts = _Parts(stmt, target)
+        return [_Blocked(parts, names, memory).make() if parts.is_worth_it() else stmt]
 
-    body = each(function.body)
+    body = rebuilt(function.body, in_blocks)
     return replace(function, body=[*memory, *body], names=names)
 
 
@@ -88,7 +82,7 @@ def _is_plain(loop: For, views: set[str], target: Target) -> bool:
     steps = sub(loop.stop, loop.start)
     if isinstance(steps, int) and steps < target.block:
         return False
-    touched = {name for stmt in loop.body for part in parts_of(stmt) for name, is_element in names_in(part) if is_element}
+    touched = {name for stmt in loop.body for part in expressions(stmt) for name, is_element in names_in(part) if is_element}
     stored = {stmt.array for stmt in loop.body if isinstance(stmt, Store)}
     return not (stored and (touched | stored) & views)
 
@@ -103,7 +97,7 @@ class _Parts:
         self.stored = {stmt.array for stmt in loop.body if isinstance(stmt, Store)}
         self.free: set[str] = set()  # scalars that no state enters
         for name, k in self.lets.items():
-            if self.is_free(*parts_of(loop.body[k])):
+            if self.is_free(*expressions(loop.body[k])):
                 self.free.add(name)
         self.after = self._after()
 
@@ -123,7 +117,7 @@ class _Parts:
         if not isinstance(stmt, Let) or stmt.is_new or not is_sum(stmt):
             return False
         assert isinstance(stmt.value, Apply)
-        others = [part for j, other in enumerate(self.body) if j != k for part in parts_of(other)]
+        others = [part for j, other in enumerate(self.body) if j != k for part in expressions(other)]
         return not any(name == stmt.name for part in (*others, stmt.value.args[1]) for name, _ in names_in(part))
 
     def closure(self, *exprs: Index) -> set[Position]:
@@ -135,49 +129,49 @@ class _Parts:
                 k = self.lets.get(name)
                 if k is not None and k not in found:
                     found.add(k)
-                    stack += parts_of(self.body[k])
+                    stack += expressions(self.body[k])
         return found
 
     def _after(self) -> set[Position]:
         """The stores and sums that no state waits for and that are worth a pass of their own."""
         ends = {k for k, stmt in enumerate(self.body) if isinstance(stmt, Store) or self.sums(k)}
         states = set(self.moves.values()) - ends
-        needed = self.closure(*(part for k in states for part in parts_of(self.body[k])))
+        needed = self.closure(*(part for k in states for part in expressions(self.body[k])))
         return {k for k in ends if self._may_leave(k) and self._gain(k, needed)}
 
     def _may_leave(self, k: Position) -> bool:
         """Only one store may write an array, and nothing reads what the step stores."""
-        parts = [part for j in (k, *self.closure(*parts_of(self.body[k]))) for part in parts_of(self.body[j])]
+        parts = [part for j in (k, *self.closure(*expressions(self.body[k]))) for part in expressions(self.body[j])]
         stmt = self.body[k]
         if isinstance(stmt, Store) and sum(isinstance(other, Store) and other.array == stmt.array for other in self.body) > 1:
             return False
         if any(is_element and name in self.stored for part in parts for name, is_element in names_in(part)):
             return False
-        read = {name for other in self.body for part in parts_of(other) for name, is_element in names_in(part) if is_element}
+        read = {name for other in self.body for part in expressions(other) for name, is_element in names_in(part) if is_element}
         return not isinstance(stmt, Store) or stmt.array not in read
 
     def _gain(self, k: Position, needed: set[Position]) -> bool:
-        own = [k, *(self.closure(*parts_of(self.body[k])) - needed)]
-        return any(vector_gain(part) for j in own for part in parts_of(self.body[j]))
+        own = [k, *(self.closure(*expressions(self.body[k])) - needed)]
+        return any(vector_gain(part) for j in own for part in expressions(self.body[j]))
 
     # what it costs --------------------------------------------------------------------------------------------------
 
     def staying(self) -> list[Position]:
         """The statements of the recurrence: states, the stores that stay, and the scalars that these read."""
         kept = {k for k, stmt in enumerate(self.body) if not (isinstance(stmt, Let) and stmt.is_new)} - self.after
-        return sorted(kept | self.closure(*(part for k in kept for part in parts_of(self.body[k]))))
+        return sorted(kept | self.closure(*(part for k in kept for part in expressions(self.body[k]))))
 
     def leaving(self) -> list[Position]:
         """The statements of the pass after: those that leave, and the scalars that these alone read."""
         staying = {k for k in self.staying() if not self._is_free_at(k)}
         found = set(self.after)
-        stack = [part for k in self.after for part in parts_of(self.body[k])]
+        stack = [part for k in self.after for part in expressions(self.body[k])]
         while stack:
             for name, _ in names_in(stack.pop()):
                 k = self.lets.get(name, -1)
                 if k >= 0 and k not in staying | found:
                     found.add(k)
-                    stack += parts_of(self.body[k])
+                    stack += expressions(self.body[k])
         return sorted(found)
 
     def _is_free_at(self, k: Position) -> bool:
@@ -191,7 +185,7 @@ class _Parts:
             stmt = self.body[k]
             if isinstance(stmt, Let) and stmt.name in self.free:
                 continue  # whoever reads it asks for it
-            for part in parts_of(stmt)[:1]:
+            for part in expressions(stmt)[:1]:
                 self._find_lifted(part, found)
         return found
 
@@ -206,7 +200,7 @@ class _Parts:
                 self._find_lifted(part, found)
 
     def _is_worth_lifting(self, expr: Expr) -> bool:
-        inner = (part for k in self.closure(expr) for part in parts_of(self.body[k]))
+        inner = (part for k in self.closure(expr) for part in expressions(self.body[k]))
         return any(map(vector_gain, (expr, *inner)))
 
     def is_worth_it(self) -> bool:
@@ -218,11 +212,11 @@ class _Parts:
         if not lifted and not self.after:
             return False
         chain = max(latency(self.body, self.lets, set(states), k, self.target) for k in states.values())
-        plain = max(chain, scalar_cost((part for stmt in self.body for part in parts_of(stmt)), self.target))
-        before = [*lifted, *(part for k in self.closure(*lifted) for part in parts_of(self.body[k]))]
-        after = [part for k in self.leaving() for part in parts_of(self.body[k])]
+        plain = max(chain, scalar_cost((part for stmt in self.body for part in expressions(stmt)), self.target))
+        before = [*lifted, *(part for k in self.closure(*lifted) for part in expressions(self.body[k]))]
+        after = [part for k in self.leaving() for part in expressions(self.body[k])]
         left = scalar_cost(
-            (self._left(part, lifted) for k in staying if not self._is_free_at(k) for part in parts_of(self.body[k])), self.target
+            (self._left(part, lifted) for k in staying if not self._is_free_at(k) for part in expressions(self.body[k])), self.target
         )
         passes = sum(vector_cost(part, self.target) for part in (*before, *after))
         passes += self.target.buffer_cost * (len(lifted) + len(self.after))
@@ -230,9 +224,7 @@ class _Parts:
 
     def _left(self, expr: Index, lifted: Sequence[Expr]) -> Index:
         """What the recurrence computes of an expression once the pass before has been made."""
-        if isinstance(expr, int) or not isinstance(expr, Apply):
-            return expr
-        return Name(expr.dtype, "lifted") if expr in lifted else replace(expr, args=tuple(self._left(part, lifted) for part in expr.args))
+        return mapped(expr, lambda part: Name(part.dtype, "lifted") if isinstance(part, Apply) and part in lifted else None)
 
 
 @dataclass
@@ -263,22 +255,20 @@ class _Blocked:
 
     # places in a block ----------------------------------------------------------------------------------------------
 
-    def _placed_stmt(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Let):
-            return replace(stmt, value=self._placed(stmt.value))
-        assert isinstance(stmt, Store)
-        array, index = self._place(stmt.array, stmt.index)
-        return Store(array, index, self._placed(stmt.value), stmt.combine)
-
     def _placed(self, expr: Index) -> Index:
         """An expression of step t as one of the i-th step of the block."""
+        return mapped(expr, self._place_of)
+
+    def _place_of(self, expr: Expr) -> Index | None:
         if expr == self.t:
             return add(self.first, self.at)
-        if isinstance(expr, Load):
-            return Load(expr.dtype, *self._place(expr.array, expr.index))
-        if isinstance(expr, Apply):
-            return replace(expr, args=tuple(map(self._placed, expr.args)))
-        return expr
+        return Load(expr.dtype, *self._place(expr.array, expr.index)) if isinstance(expr, Load) else None
+
+    def _placed_stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Store):
+            array, index = self._place(stmt.array, stmt.index)
+            return Store(array, index, self._placed(stmt.value), stmt.combine)
+        return with_values(stmt, self._placed)
 
     def _place(self, array: str, index: tuple[Index, ...]) -> tuple[str, tuple[Index, ...]]:
         """The same element in the block's slice of an array, where its rows go up or down with t."""
@@ -296,7 +286,7 @@ class _Blocked:
         found: list[Stmt] = []
         for (array, slope, rest), name in self.slices.items():
             ends = (self.first, self.stop) if slope == 1 else (sub(1, self.stop), sub(1, self.first))
-            found.append(Alias(name, Template(f"{array}[{{0}}:{{1}}]"), tuple(add(rest, end) for end in ends)))
+            found.append(Alias(name, array, ROWS, tuple(add(rest, end) for end in ends)))
         return found
 
     # the passes -----------------------------------------------------------------------------------------------------
@@ -324,7 +314,7 @@ class _Blocked:
         """Statement k of the step, with what belongs to the recurrence read from the block."""
         stmt = self.parts.body[k]
         if isinstance(stmt, Store):
-            return replace(stmt, index=tuple(self._read(part, k) for part in stmt.index), value=self._read(stmt.value, k))
+            return with_values(stmt, lambda expr: self._read(expr, k))
         assert isinstance(stmt, Let)
         if k in self.parts.after:
             assert isinstance(stmt.value, Apply)
@@ -333,17 +323,7 @@ class _Blocked:
         return replace(stmt, value=self._read(stmt.value, k))
 
     def _read(self, expr: Index, k: Position) -> Index:
-        if isinstance(expr, int):
-            return expr
-        if expr in self.buffers:
-            return self.buffers[expr]
-        if isinstance(expr, Name):
-            return self._saved(expr, k)
-        if isinstance(expr, Load):
-            return replace(expr, index=tuple(self._read(part, k) for part in expr.index))
-        if isinstance(expr, Apply):
-            return replace(expr, args=tuple(self._read(part, k) for part in expr.args))
-        return expr
+        return mapped(expr, lambda part: self.buffers.get(part) or (self._saved(part, k) if isinstance(part, Name) else None))
 
     def _saved(self, name: Name, k: Position) -> Expr:
         """A scalar of the recurrence as statement k sees it; others as they are."""
@@ -374,16 +354,11 @@ class _Blocked:
         """Statement k of the step, with what was computed before read from the block."""
         stmt = self.parts.body[k]
         assert isinstance(stmt, Let | Store)
-        return replace(stmt, value=self._shorter(stmt.value))
+        return replace(stmt, value=mapped(stmt.value, self._shorter))
 
-    def _shorter(self, expr: Index) -> Index:
-        if isinstance(expr, int):
-            return expr
-        if expr in self.buffers:
-            return self.buffers[expr]
-        if isinstance(expr, Apply) and expr.template.level not in (CHOICE, AND, OR):
-            return replace(expr, args=tuple(map(self._shorter, expr.args)))
-        return expr
+    def _shorter(self, expr: Expr) -> Expr | None:
+        is_left = isinstance(expr, Load) or (isinstance(expr, Apply) and expr.template.level in (CHOICE, AND, OR))
+        return self.buffers.get(expr) or (expr if is_left else None)
 
 
 def _live(stmts: Sequence[Stmt]) -> list[Stmt]:
@@ -394,5 +369,5 @@ def _live(stmts: Sequence[Stmt]) -> list[Stmt]:
         if isinstance(stmt, Let) and stmt.is_new and stmt.name not in read:
             continue
         kept.append(stmt)
-        read |= {name for part in parts_of(stmt) for name, _ in names_in(part)}
+        read |= {name for part in expressions(stmt) for name, _ in names_in(part)}
     return kept[::-1]

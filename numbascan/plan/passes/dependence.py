@@ -2,17 +2,37 @@
 
 Statement b of a step waits for statement a of the step `distance` before where both touch a row, or a scalar, and one of them writes it.
 A row is known by its distance from the step: `x[t + 2]` is written two steps before it is read as `x[t]`.
+
+The rule is that of loop distribution: two statements may be taken apart for a strip of n steps unless each comes after the other within
+n steps, in a chain of others. What is written anywhere in an array, in a scalar or by a routine that is no product counts as the whole of
+it, so that a dependence too many is found rather than one too few; what cannot be told at all refuses the loop (`Unclear`).
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...ir.loops import Alias, Alloc, Call, For, Function, If, Index, Let, Name, Stmt, Store, names_in, slope_and_rest, walk
-from ...ir.mentions import expressions, loads_in, memory_of, mentioned
+from ...ir.loops import (
+    ROW,
+    Alias,
+    Alloc,
+    Call,
+    For,
+    Function,
+    If,
+    Index,
+    Let,
+    Name,
+    Stmt,
+    Store,
+    expressions,
+    names_in,
+    slope_and_rest,
+    walk,
+)
+from ...ir.mentions import loads_in, memory_of, mentioned
 
 Position = int  # of a statement in the body
 
@@ -30,7 +50,7 @@ class Access:
     is_write: bool
 
 
-class Steps:
+class StepDependences:
     """The steps of a loop over time."""
 
     def __init__(self, loop: For, function: Function) -> None:
@@ -65,15 +85,14 @@ class Steps:
     def row_of(self, name: str) -> tuple[str, Index]:
         """The array and the number of the row that a view is."""
         view = self.views[name]
-        match = re.fullmatch(r"(\w+)\[\{0\}\]", view.text.text)
-        if match is None or match[1] in self.views:
+        if view.text != ROW or view.array in self.views:
             raise Unclear
-        return match[1], view.args[0]
+        return view.array, view.args[0]
 
     def _of(self, stmt: Stmt) -> Iterator[Access]:
         if isinstance(stmt, Call):
-            for k, text in enumerate(stmt.args):
-                yield self._access(text.removesuffix(".T"), (), stmt.routine != "np.dot" or k == len(stmt.args) - 1)
+            for arg in stmt.args:
+                yield self._access(arg, (), stmt.turned is None or arg in stmt.results)
         else:
             for inner in walk([stmt]):
                 if isinstance(inner, Store):
@@ -191,10 +210,10 @@ class Steps:
 
     def _is_product(self, k: Position) -> bool:
         stmt = self.steps[k]
-        if not isinstance(stmt, Call) or stmt.routine != "np.dot" or stmt.args[1].endswith(".T"):
+        if not isinstance(stmt, Call) or stmt.turned is None or stmt.turned[1]:
             return False
         matrix, *vectors = self.accesses[k]
-        is_fixed = matrix.array not in self.written and stmt.args[0].removesuffix(".T") not in self.views
+        is_fixed = matrix.array not in self.written and stmt.args[0] not in self.views
         return is_fixed and all(self._is_vector(one) for one in vectors)
 
     def _is_vector(self, one: Access) -> bool:
@@ -214,4 +233,4 @@ def _written(stmts: Sequence[Stmt]) -> Iterator[str]:
         if isinstance(stmt, Store):
             yield stmt.array
         elif isinstance(stmt, Call):
-            yield from stmt.args[-1:] if stmt.routine == "np.dot" else (text.removesuffix(".T") for text in stmt.args)
+            yield from stmt.args if stmt.turned is None else stmt.results

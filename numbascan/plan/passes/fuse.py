@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...ir.loops import Apply, For, Function, If, Index, Let, Load, Name, Stmt, Store, names_in, walk
+from ...ir.loops import For, Function, Index, Let, Name, Stmt, Store, expressions, mapped, names_in, walk, with_blocks, with_values
 from ...ir.mentions import loads_in, memory_of
 from ..target import Target
 
@@ -33,15 +33,7 @@ def _fused(stmts: Sequence[Stmt], memory: Memory) -> list[Stmt]:
             result.append(stmt)
         else:
             result[-len(merged) :] = merged
-    inside: list[Stmt] = []
-    for stmt in result:
-        if isinstance(stmt, For):
-            inside.append(replace(stmt, body=_fused(stmt.body, memory)))
-        elif isinstance(stmt, If):
-            inside.append(replace(stmt, then=_fused(stmt.then, memory), otherwise=_fused(stmt.otherwise, memory)))
-        else:
-            inside.append(stmt)
-    return inside
+    return [with_blocks(stmt, lambda block: _fused(block, memory)) for stmt in result]
 
 
 def _with_one_before(before: Sequence[Stmt], loop: For, memory: Memory) -> list[Stmt] | None:
@@ -71,14 +63,7 @@ def _may_change_places(first: For, second: For, memory: Memory) -> bool:
 
 
 def _read_by(stmt: Stmt) -> set[str]:
-    parts: tuple[Index, ...] = ()
-    if isinstance(stmt, Let):
-        parts = (stmt.value,)
-    elif isinstance(stmt, Store):
-        parts = (stmt.value, *stmt.index)
-    elif isinstance(stmt, For):
-        parts = (stmt.start, stmt.stop)
-    return {name for part in parts for name, is_element in names_in(part) if not is_element}
+    return {name for part in expressions(stmt) for name, is_element in names_in(part) if not is_element}
 
 
 def _depth(loop: For) -> int:
@@ -94,7 +79,7 @@ def _merged(first: For, second: For, memory: Memory) -> For | None:
         return None
     if _counts_with(second.body, first.name):  # its loops inside would hide the index that it is to have
         return None
-    body = [_renamed(stmt, second.name, first.name) for stmt in second.body]
+    body = [with_values(stmt, lambda expr: _renamed(expr, second.name, first.name)) for stmt in second.body]
     if not _is_plain(first.body) or not _is_plain(body) or not _may_interleave(first, body, memory):
         return None
     kinds = {first.kind, second.kind}
@@ -137,8 +122,8 @@ def _at_one_place(counter: str, written: set[tuple[Index, ...]], touched: set[tu
 
 def _outer_scalars(stmts: Sequence[Stmt]) -> set[str]:
     """Scalars that a block gives new values without having made them."""
-    made = {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let) and stmt.is_new}
-    return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let) and not stmt.is_new} - made
+    new = {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let) and stmt.is_new}
+    return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let) and not stmt.is_new} - new
 
 
 def _assigned(stmts: Sequence[Stmt]) -> set[str]:
@@ -146,54 +131,27 @@ def _assigned(stmts: Sequence[Stmt]) -> set[str]:
 
 
 def _stores(stmts: Sequence[Stmt], memory: Memory) -> Places:
-    found: Places = {}
+    places: Places = {}
     for stmt in walk(stmts):
         if isinstance(stmt, Store):
-            _note(found, stmt.array, stmt.index, memory)
-    return found
+            _note(places, stmt.array, stmt.index, memory)
+    return places
 
 
-def _note(found: Places, array: str, index: tuple[Index, ...], memory: Memory) -> None:
+def _note(places: Places, array: str, index: tuple[Index, ...], memory: Memory) -> None:
     place = (Name("view", array), *index) if array in memory else index
-    found.setdefault(memory.get(array, array), set()).add(place)
+    places.setdefault(memory.get(array, array), set()).add(place)
 
 
 def _touches(stmts: Sequence[Stmt], memory: Memory) -> Places:
     """Where each array is read or written."""
-    found = _stores(stmts, memory)
+    places = _stores(stmts, memory)
     for stmt in walk(stmts):
-        parts: list[Index] = []
-        if isinstance(stmt, Let):
-            parts = [stmt.value]
-        elif isinstance(stmt, Store):
-            parts = [stmt.value, *stmt.index]
-        elif isinstance(stmt, For):
-            parts = [stmt.start, stmt.stop]
-        for load in (load for part in parts for load in loads_in(part)):
-            _note(found, load.array, load.index, memory)
-    return found
+        for load in (load for part in expressions(stmt) for load in loads_in(part)):
+            _note(places, load.array, load.index, memory)
+    return places
 
 
-def _renamed(stmt: Stmt, old: str, new: str) -> Stmt:
-    """The statement with a loop's index called otherwise."""
-    if old == new:
-        return stmt
-    if isinstance(stmt, Let):
-        return Let(stmt.name, _in(stmt.value, old, new), stmt.is_new)
-    if isinstance(stmt, Store):
-        return Store(stmt.array, tuple(_in(part, old, new) for part in stmt.index), _in(stmt.value, old, new), stmt.combine)
-    if isinstance(stmt, For):
-        body = [_renamed(inner, old, new) for inner in stmt.body]
-        return For(stmt.name, _in(stmt.start, old, new), _in(stmt.stop, old, new), body, stmt.step, stmt.kind)
-    return stmt
-
-
-def _in(expr: Index, old: str, new: str) -> Index:
-    if isinstance(expr, int) or not any(name == old for name, _ in names_in(expr)):
-        return expr
-    if isinstance(expr, Name):
-        return Name(expr.dtype, new)
-    if isinstance(expr, Load):
-        return Load(expr.dtype, expr.array, tuple(_in(part, old, new) for part in expr.index))
-    assert isinstance(expr, Apply)
-    return Apply(expr.dtype, expr.template, tuple(_in(part, old, new) for part in expr.args))
+def _renamed(expr: Index, old: str, new: str) -> Index:
+    """An expression with a loop's index called otherwise."""
+    return mapped(expr, lambda part: Name(part.dtype, new) if isinstance(part, Name) and part.name == old else None)

@@ -12,10 +12,10 @@ Not handled: states of which rows are kept, steps that do more than one loop ove
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
-from ...ir.loops import Apply, Expr, For, Function, If, Index, Let, Load, Name, Stmt, Store, names_in, parts_of
+from ...ir.loops import Expr, For, Function, Index, Let, Load, Name, Stmt, Store, expressions, mapped, names_in, rebuilt, with_values
 from ...ir.mentions import loads_in, memory_of
 from ...ir.names import Names
 from ..target import Target
@@ -26,21 +26,13 @@ Memory = Mapping[str, str]
 
 def interchange(function: Function, target: Target) -> Function:
     """The function with such loops turned inside out."""
-    names = function.names.copy()
-    return replace(function, body=_each(function.body, names, memory_of(function.body)), names=names)
+    names, memory = function.names.copy(), memory_of(function.body)
 
+    def turned(stmt: Stmt) -> list[Stmt] | None:
+        places = _places(stmt, memory) if isinstance(stmt, For) else {}
+        return [_turned(stmt, places, names)] if isinstance(stmt, For) and places else None
 
-def _each(stmts: Sequence[Stmt], names: Names, memory: Memory) -> list[Stmt]:
-    found: list[Stmt] = []
-    for stmt in stmts:
-        if isinstance(stmt, If):
-            found.append(If(stmt.condition, _each(stmt.then, names, memory), _each(stmt.otherwise, names, memory)))
-        elif isinstance(stmt, For):
-            places = _places(stmt, memory)
-            found.append(_turned(stmt, places, names) if places else replace(stmt, body=_each(stmt.body, names, memory)))
-        else:
-            found.append(stmt)
-    return found
+    return replace(function, body=rebuilt(function.body, turned), names=names)
 
 
 def _places(time: For, memory: Memory) -> dict[str, tuple[Place, str]]:
@@ -67,7 +59,7 @@ def _is_apart(time: For, inner: For, written: dict[str, tuple[Place, str]]) -> b
     bounds = [name for bound in (inner.start, inner.stop, time.start, time.stop) for name, _ in names_in(bound)]
     if {time.name, inner.name, *written} & set(bounds):
         return False
-    loads = [load for stmt in inner.body for part in parts_of(stmt) for load in loads_in(part)]
+    loads = [load for stmt in inner.body for part in expressions(stmt) for load in loads_in(part)]
     return any(load.array in written for load in loads) and all(
         load.array not in written or (load.index, load.dtype) == written[load.array] for load in loads
     )
@@ -83,19 +75,8 @@ def _turned(time: For, places: dict[str, tuple[Place, str]], names: Names) -> Fo
     locals_ = {array: Name(dtype, names.fresh(f"{array}_{inner.name}")) for array, (_, dtype) in places.items()}
     step: list[Stmt] = []
     for stmt in inner.body:
-        value = _from_locals(stmt.value, locals_) if isinstance(stmt, Let | Store) else 0
-        if isinstance(stmt, Store):
-            step.append(Let(locals_[stmt.array].name, value, is_new=False))
-        else:
-            assert isinstance(stmt, Let)
-            step.append(replace(stmt, value=value))
+        changed = with_values(stmt, lambda expr: mapped(expr, lambda part: locals_.get(part.array) if isinstance(part, Load) else None))
+        step.append(Let(locals_[changed.array].name, changed.value, is_new=False) if isinstance(changed, Store) else changed)
     before: list[Stmt] = [Let(locals_[array].name, Load(dtype, array, place)) for array, (place, dtype) in places.items()]
     after: list[Stmt] = [Store(array, place, locals_[array]) for array, (place, _) in places.items()]
     return replace(inner, body=[*before, replace(time, body=step), *after])
-
-
-def _from_locals(expr: Index, locals_: dict[str, Name]) -> Index:
-    """An expression that reads states from locals."""
-    if isinstance(expr, Load):
-        return locals_.get(expr.array) or replace(expr, index=tuple(_from_locals(index, locals_) for index in expr.index))
-    return replace(expr, args=tuple(_from_locals(arg, locals_) for arg in expr.args)) if isinstance(expr, Apply) else expr

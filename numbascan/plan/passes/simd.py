@@ -1,6 +1,8 @@
 """Sums keep their order in loops that go one step after the other, and lose it where the SIMD unit adds them up.
 
-# total = add_any_order(total, x)           # after: total += x
+    # before: total = add_any_order(total, x)           # after: total += x
+
+Not handled: sums in loops that hold other loops, calls or conditions keep their order.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...ir.loops import ACCUMULATE, IN_ORDER, Apply, For, Function, If, Index, Let, Stmt, Store
+from ...ir.loops import ACCUMULATE, IN_ORDER, Apply, Expr, For, Function, Let, Stmt, Store, mapped, with_blocks
 from ..cost import is_sum
 from ..target import Target
 
@@ -20,19 +22,17 @@ def simd(function: Function, target: Target) -> Function:
 
 def _for_simd(stmts: Sequence[Stmt], target: Target, is_pass: bool = False) -> list[Stmt]:
     """`is_pass`: the statements are the body of such a loop."""
-    found: list[Stmt] = []
+    result: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, For):
             inner = _is_pass(stmt)
             kind = "simd" if inner and stmt.kind == "sequential" and _is_written_out(stmt, target) else stmt.kind
-            found.append(replace(stmt, body=_for_simd(stmt.body, target, inner), kind=kind))
-        elif isinstance(stmt, If):
-            found.append(If(stmt.condition, _for_simd(stmt.then, target), _for_simd(stmt.otherwise, target)))
+            result.append(replace(stmt, body=_for_simd(stmt.body, target, inner), kind=kind))
         elif isinstance(stmt, Let | Store) and not (is_pass and isinstance(stmt, Let) and is_sum(stmt)):
-            found.append(replace(stmt, value=_plain(stmt.value)))
+            result.append(replace(stmt, value=mapped(stmt.value, _in_order)))
         else:
-            found.append(stmt)
-    return found
+            result.append(with_blocks(stmt, lambda block: _for_simd(block, target)))
+    return result
 
 
 def _is_written_out(loop: For, target: Target) -> bool:
@@ -40,10 +40,10 @@ def _is_written_out(loop: For, target: Target) -> bool:
     return isinstance(loop.stop, int) and loop.stop >= target.written_out and loop.start == 0 and loop.step == 1
 
 
-def _plain(expr: Index) -> Index:
-    if not isinstance(expr, Apply):
-        return expr
-    return replace(expr, template=IN_ORDER if expr.template is ACCUMULATE else expr.template, args=tuple(map(_plain, expr.args)))
+def _in_order(expr: Expr) -> Expr | None:
+    if not isinstance(expr, Apply) or expr.template is not ACCUMULATE:
+        return None
+    return Apply(expr.dtype, IN_ORDER, tuple(mapped(arg, _in_order) for arg in expr.args))
 
 
 def _is_pass(loop: For) -> bool:

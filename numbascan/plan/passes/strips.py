@@ -17,17 +17,17 @@ Not handled: steps with conditions or memory inside, rows of several axes, loops
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ...ir.loops import (
+    ROW,
+    ROWS,
     Alias,
     Alloc,
-    Apply,
     Call,
     For,
     Function,
-    If,
     Index,
     Let,
     Load,
@@ -38,13 +38,16 @@ from ...ir.loops import (
     Template,
     add,
     least,
+    mapped,
+    rebuilt,
     sub,
     walk,
+    with_values,
 )
 from ...ir.mentions import mentioned
 from ...ir.names import Names
 from ..target import Target
-from .dependence import Access, Position, Steps, Unclear
+from .dependence import Access, Position, StepDependences, Unclear
 
 
 def strips(function: Function, target: Target) -> Function:
@@ -52,31 +55,13 @@ def strips(function: Function, target: Target) -> Function:
     shapes: dict[str, tuple[Index, ...]] = {}
     names = function.names.copy()
 
-    def each(stmts: Sequence[Stmt]) -> list[Stmt]:
-        result: list[Stmt] = []
-        for stmt in stmts:
-            if isinstance(stmt, If):
-                result.append(If(stmt.condition, each(stmt.then), each(stmt.otherwise)))
-            elif isinstance(stmt, For):
-                inner = _strips(stmt, function, target, names, shapes) if _is_plain(stmt) else None
-                result += inner or [replace(stmt, body=each(stmt.body))]
-            else:
-                result.append(stmt)
-        return result
+    def stripped(stmt: Stmt) -> list[Stmt] | None:
+        return _strips(stmt, function, target, names, shapes) if isinstance(stmt, For) and _is_plain(stmt) else None
 
-    return replace(function, body=_with_shapes(each(function.body), shapes), names=names)
+    def shaped(stmt: Stmt) -> list[Stmt] | None:
+        return [replace(stmt, shape=shapes[stmt.name])] if isinstance(stmt, Alloc) and stmt.name in shapes else None
 
-
-def _with_shapes(stmts: Sequence[Stmt], shapes: Mapping[str, tuple[Index, ...]]) -> list[Stmt]:
-    result: list[Stmt] = []
-    for stmt in stmts:
-        if isinstance(stmt, If):
-            result.append(If(stmt.condition, _with_shapes(stmt.then, shapes), _with_shapes(stmt.otherwise, shapes)))
-        elif isinstance(stmt, For):
-            result.append(replace(stmt, body=_with_shapes(stmt.body, shapes)))
-        else:
-            result.append(replace(stmt, shape=shapes[stmt.name]) if isinstance(stmt, Alloc) and stmt.name in shapes else stmt)
-    return result
+    return replace(function, body=rebuilt(rebuilt(function.body, stripped), shaped), names=names)
 
 
 def _is_plain(loop: For) -> bool:
@@ -85,7 +70,7 @@ def _is_plain(loop: For) -> bool:
     return (
         loop.kind == "time"
         and loop.step == 1
-        and any(isinstance(stmt, Call) and stmt.routine == "np.dot" for stmt in loop.body)
+        and any(isinstance(stmt, Call) and stmt.turned is not None for stmt in loop.body)
         and all(isinstance(stmt, Alias | Let | Store | Call | For) for stmt in loop.body)
         and all(isinstance(stmt, Let | Store | For) for stmt in inner)
     )
@@ -93,7 +78,7 @@ def _is_plain(loop: For) -> bool:
 
 def _strips(loop: For, function: Function, target: Target, names: Names, shapes: dict[str, tuple[Index, ...]]) -> list[Stmt] | None:
     try:
-        body = Steps(loop, function)
+        body = StepDependences(loop, function)
         length = body.best_length(target.longest_strip)
     except Unclear:
         return None
@@ -103,7 +88,7 @@ def _strips(loop: For, function: Function, target: Target, names: Names, shapes:
 class _Strips:
     """The loop over strips of a body."""
 
-    def __init__(self, body: Steps, length: int, names: Names, shapes: dict[str, tuple[Index, ...]]) -> None:
+    def __init__(self, body: StepDependences, length: int, names: Names, shapes: dict[str, tuple[Index, ...]]) -> None:
         self.body, self.length, self.names, self.shapes = body, length, names, shapes
         self.after = body.after(length)
         self.products = set(body.products(length))
@@ -147,9 +132,10 @@ class _Strips:
         call = self.body.steps[k]
         assert isinstance(call, Call)
         (matrix, *_), (_, *vectors) = call.args, self.body.accesses[k]
-        views = [self._strip(one) for one in vectors]
-        turned = matrix.removesuffix(".T") if matrix.endswith(".T") else f"{matrix}.T"
-        return [*views, Call("np.dot", (views[0].name, turned, views[1].name))]
+        rows, result = (self._strip(one) for one in vectors)
+        assert call.turned is not None
+        turned = False, not call.turned[0]
+        return [rows, result, Call("np.dot", (rows.name, matrix, result.name), results=(result.name,), turned=turned)]
 
     def _strip(self, one: Access) -> Alias:
         """The rows of a strip."""
@@ -159,8 +145,8 @@ class _Strips:
         )
         shift = (one.row or 0) + self._depth(one.array)
         if first == shift == 0:
-            return Alias(name, Template(f"{one.array}[:{{0}}]"), (stop,))
-        return Alias(name, Template(f"{one.array}[{{0}}:{{1}}]"), (add(first, shift), add(stop, shift)))
+            return Alias(name, one.array, Template("[:{0}]"), (stop,))
+        return Alias(name, one.array, ROWS, (add(first, shift), add(stop, shift)))
 
     def _depth(self, array: str) -> int:
         """How many rows of a window are older than the strip."""
@@ -173,12 +159,11 @@ class _Strips:
             yield replace(self.body.views[name], args=(self._row(array, row),))
         if isinstance(stmt, Call):
             rows = {}
-            for array in sorted({text.removesuffix(".T") for text in stmt.args} & self.kept):
+            for array in sorted({*stmt.args} & self.kept):
                 rows[array] = self.names.fresh(f"{array}_row")
-                yield Alias(rows[array], Template(f"{array}[{{0}}]"), (self.passed,))
-            yield replace(
-                stmt, args=tuple(text.replace(array, rows.get(array, array)) for text in stmt.args for array in [text.removesuffix(".T")])
-            )
+                yield Alias(rows[array], array, ROW, (self.passed,))
+            args, results = (tuple(rows.get(array, array) for array in arrays) for arrays in (stmt.args, stmt.results))
+            yield replace(stmt, args=args, results=results)
         else:
             yield self._placed(stmt)
 
@@ -191,21 +176,17 @@ class _Strips:
 
     def _placed(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, For):
-            body = [self._placed(inner) for inner in stmt.body]
-            return replace(stmt, start=self._in(stmt.start), stop=self._in(stmt.stop), body=body)
-        if isinstance(stmt, Let):
-            return replace(stmt, value=self._in(stmt.value))
-        assert isinstance(stmt, Store)
-        return replace(stmt, index=self._place(stmt.array, stmt.index), value=self._in(stmt.value))
+            return replace(stmt, start=self._in(stmt.start), stop=self._in(stmt.stop), body=[self._placed(inner) for inner in stmt.body])
+        if isinstance(stmt, Store):
+            return replace(stmt, index=self._place(stmt.array, stmt.index), value=self._in(stmt.value))
+        return with_values(stmt, self._in)
 
     def _place(self, array: str, index: tuple[Index, ...]) -> tuple[Index, ...]:
         lead = (self.passed,) if array in self.kept else ()
         return (*lead, self._in(self._row(array, index[0])), *map(self._in, index[1:])) if index else lead
 
     def _in(self, expr: Index) -> Index:
-        if isinstance(expr, Load):
-            return replace(expr, index=self._place(expr.array, expr.index))
-        return replace(expr, args=tuple(map(self._in, expr.args))) if isinstance(expr, Apply) else expr
+        return mapped(expr, lambda part: replace(part, index=self._place(part.array, part.index)) if isinstance(part, Load) else None)
 
     def _moved(self, array: str, depth: int) -> Stmt:
         """The newest rows of a window go to its front, the oldest first."""

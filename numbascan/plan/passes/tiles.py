@@ -23,11 +23,9 @@ from dataclasses import replace
 from ...ir.loops import (
     Alias,
     Alloc,
-    Apply,
     Expr,
     For,
     Function,
-    If,
     Index,
     Let,
     Load,
@@ -35,13 +33,16 @@ from ...ir.loops import (
     Stmt,
     Store,
     add,
+    expressions,
     floor_div,
     least,
+    mapped,
     mul,
     names_in,
-    parts_of,
+    rebuilt,
     sub,
     walk,
+    with_values,
 )
 from ...ir.names import Names
 from ..cost import is_sum, latency, scalar_cost, vector_cost
@@ -54,24 +55,16 @@ def tiles(function: Function, target: Target) -> Function:
     memory: list[Stmt] = []
     names = function.names.copy()
 
-    def each(stmts: Sequence[Stmt]) -> list[Stmt]:
-        result: list[Stmt] = []
-        for stmt in stmts:
-            if isinstance(stmt, If):
-                result.append(If(stmt.condition, each(stmt.then), each(stmt.otherwise)))
-            elif isinstance(stmt, For):
-                lanes = _Lanes.of(stmt, views, target)
-                result += lanes.tiled(names, memory) if lanes else [replace(stmt, body=each(stmt.body))]
-            else:
-                result.append(stmt)
-        return result
+    def tiled(stmt: Stmt) -> list[Stmt] | None:
+        lanes = _Lanes.of(stmt, views, target) if isinstance(stmt, For) else None
+        return lanes.tiled(names, memory) if lanes else None
 
-    body = each(function.body)
+    body = rebuilt(function.body, tiled)
     return replace(function, body=[*memory, *body], names=names)
 
 
 def _read(stmts: Sequence[Stmt]) -> set[str]:
-    return {name for stmt in stmts for part in parts_of(stmt) for name, is_element in names_in(part) if not is_element}
+    return {name for stmt in stmts for part in expressions(stmt) for name, is_element in names_in(part) if not is_element}
 
 
 class _Lanes:
@@ -127,7 +120,7 @@ class _Lanes:
         if _read(self.after) & set(new) - {stmt.name for stmt in self.after if isinstance(stmt, Let)}:
             return False
         stored = {stmt.array for stmt in every if isinstance(stmt, Store)}
-        loaded = {name for stmt in every for part in parts_of(stmt) for name, is_element in names_in(part) if is_element}
+        loaded = {name for stmt in every for part in expressions(stmt) for name, is_element in names_in(part) if is_element}
         loaded -= self._taken_and_put_back(every)
         lane = Name("int64", self.loop.name)
         by_lane = all(lane in stmt.index for stmt in every if isinstance(stmt, Store))
@@ -142,7 +135,7 @@ class _Lanes:
             if isinstance(stmt, Let) and isinstance(stmt.value, Load):
                 array, place = stmt.value.array, stmt.value.index
                 puts = [other.index for other in every if isinstance(other, Store) and other.array == array]
-                reads = [name for other in every for part in parts_of(other) for name, is_element in names_in(part) if is_element]
+                reads = [name for other in every for part in expressions(other) for name, is_element in names_in(part) if is_element]
                 late = all(other in self.after for other in every if isinstance(other, Store) and other.array == array)
                 found |= {array} if set(puts) == {place} and reads.count(array) == 1 and late else set()
         return found
@@ -237,20 +230,9 @@ class _Lanes:
         return [*taken, *map(self._placed, stmts), *put]
 
     def _placed(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Let):
-            return replace(stmt, value=self._of_lane(stmt.value))
-        assert isinstance(stmt, Store)
-        return replace(stmt, index=tuple(map(self._of_lane, stmt.index)), value=self._of_lane(stmt.value))
-
-    def _of_lane(self, expr: Index) -> Index:
-        """An expression of lane i as one of the s-th lane of the tile."""
-        if isinstance(expr, Name):
-            return self.lane if expr.name == self.loop.name else expr
-        if isinstance(expr, Load):
-            return replace(expr, index=tuple(map(self._of_lane, expr.index)))
-        if isinstance(expr, Apply):
-            return replace(expr, args=tuple(map(self._of_lane, expr.args)))
-        return expr
+        """A statement of lane i as one of the s-th lane of the tile."""
+        lane = Name("int64", self.loop.name)
+        return with_values(stmt, lambda expr: mapped(expr, lambda part: self.lane if part == lane else None))
 
 
 def _is_few(loop: For, target: Target) -> bool:
