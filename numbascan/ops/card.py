@@ -42,6 +42,7 @@ class Card:
 
     Cards with a `summary` are functions of `numbascan.tensor`, made from it: what it gives, its operands, its other names.
 
+    is_cheap: an elementwise op of one instruction or two, which costs no more than to load a number.
     folds: whether it is computed while tracing where all operands are known.
     hint: what generated code calls a result that the user has not named; else it has the name of the op.
     dim_from: (node, axis) -> the operands, and their axes, that have that dimension of the result.
@@ -64,6 +65,7 @@ class Card:
     summary: str = ""
     operands: str = ""
     aliases: str = ""
+    is_cheap: bool = False
     folds: bool = True
     hint: str = ""
     dim_from: Callable[[Node, int], list[tuple[Node, int]]] | None = None

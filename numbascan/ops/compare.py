@@ -17,12 +17,12 @@ from .elementwise import Code, by_kind, call, compiled, elementwise, infix, inte
 
 def _truth(name: str, ufunc: np.ufunc, code: Code, **facets: Any) -> Card:
     """The card of a ufunc that gives truth values."""
-    return elementwise(name, ufunc, code, no_gradient="a truth value does not change by small steps", **facets)
+    return elementwise(name, ufunc, code, no_gradient="a truth value does not change by small steps", is_cheap=True, **facets)
 
 
 def _bits(name: str, ufunc: np.ufunc, code: Code, **facets: Any) -> Card:
     """The card of a ufunc on the bits of integers."""
-    return elementwise(name, ufunc, code, no_gradient="bits do not change by small steps", **facets)
+    return elementwise(name, ufunc, code, no_gradient="bits do not change by small steps", is_cheap=True, **facets)
 
 
 def _comparison(name: str, ufunc: np.ufunc, sign: str) -> Card:
@@ -60,7 +60,7 @@ def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, for_bool: Te
         return first, sub(1, first)
 
     code = by_kind(b=for_bool, iu=for_int, fc=call(f"np.{name}({{0}}, {{1}})"))
-    return elementwise(name, ufunc, code, partials=partials, **facets)
+    return elementwise(name, ufunc, code, partials=partials, is_cheap=True, **facets)
 
 
 MAXIMUM = _extreme("maximum", np.maximum, "greater", True, infix("or", OR), GREATEST, summary="the greater of two; NaN where one is NaN")
@@ -190,5 +190,6 @@ WHERE = loop_card(
     samples=_where_samples,
     partials=lambda out, condition, a, b: (None, Gate(condition), Gate(condition, False)),
     jvp=_where_jvp,
+    is_cheap=True,
 )
 """Only the branch taken is computed."""

@@ -64,6 +64,7 @@ COMMON_DIM = register(
         Elementwise(lambda *types: ("int64",) * 3, lambda *loop: BROADCAST_DIM),
         samples=lambda: [((np.int64(1), np.int64(5)), {}), ((np.int64(4), np.int64(1)), {})],
         no_gradient="a dimension is an integer",
+        is_cheap=True,
     )
 )
 """What two dimensions broadcast to."""

@@ -209,7 +209,7 @@ LOGADDEXP2 = elementwise(
 
 def _rounding(ufunc: np.ufunc, code: Code, *keys: Callable[..., Any], **facets: Any) -> Card:
     """The card of a function whose steps are whole numbers: its derivative is 0."""
-    return elementwise(ufunc.__name__, ufunc, code, *keys, partials=lambda out, x: (0,), **facets)
+    return elementwise(ufunc.__name__, ufunc, code, *keys, partials=lambda out, x: (0,), is_cheap=True, **facets)
 
 
 # Not math.floor and its like: those give integers in Numba, wrong beyond 2**63.
@@ -258,6 +258,7 @@ CAST = register(
         Elementwise(lambda x: (x.dtype, x.dtype), lambda *loop: IDENTITY),  # results are cast by the driver
         samples=_cast_samples,
         partials=lambda out, x, dtype: (1,),
+        is_cheap=True,
     )
 )
 
@@ -300,6 +301,7 @@ COMPLEX = loop_card(
     linear=(0, 1),
     summary="the complex number re + i im",
     operands="re im",
+    is_cheap=True,
 )
 REAL = loop_card(
     "real",
@@ -308,6 +310,7 @@ REAL = loop_card(
     by_kind(biuf=IDENTITY, c=Template("{0}.real", ATOM, (ATOM,))),
     samples=_part_samples,
     partials=lambda out, z: (1,),
+    is_cheap=True,
 )
 IMAG = loop_card(
     "imag",
@@ -317,6 +320,7 @@ IMAG = loop_card(
     samples=_part_samples,
     partials=lambda out, z: (-1j if z.type.kind == "c" else 0,),
     linear=(0,),
+    is_cheap=True,
 )
 CONJUGATE = elementwise(
     "conjugate",
@@ -326,4 +330,5 @@ CONJUGATE = elementwise(
     vjp=lambda node, cotangent: (conj(cotangent),),
     summary="the complex conjugate",
     aliases="conj",
+    is_cheap=True,
 )

@@ -238,10 +238,23 @@ def _on_computed_operands(loop: Loop, partials: Partials) -> Partials:
 
 
 ADD = elementwise(
-    "add", np.add, by_kind(b=infix("or", OR), iufc=IN_ORDER), partials=lambda out, x, y: (1, 1), hint="total", summary="x1 + x2"
+    "add",
+    np.add,
+    by_kind(b=infix("or", OR), iufc=IN_ORDER),
+    partials=lambda out, x, y: (1, 1),
+    hint="total",
+    summary="x1 + x2",
+    is_cheap=True,
 )
 SUB = elementwise(
-    "subtract", np.subtract, DIFFERENCE, partials=lambda out, x, y: (1, -1), hint="difference", summary="x1 - x2", aliases="sub"
+    "subtract",
+    np.subtract,
+    DIFFERENCE,
+    partials=lambda out, x, y: (1, -1),
+    hint="difference",
+    summary="x1 - x2",
+    aliases="sub",
+    is_cheap=True,
 )
 
 
@@ -265,6 +278,7 @@ MUL = elementwise(
     hint="product",
     summary="x1 * x2",
     aliases="mul",
+    is_cheap=True,
 )
 DIV = elementwise(
     "true_divide",
@@ -277,6 +291,7 @@ DIV = elementwise(
     hint="ratio",
     summary="x1 / x2; integers give floats",
     aliases="true_div divide",
+    is_cheap=True,
 )
 
 
@@ -413,7 +428,7 @@ FMOD = elementwise(
     partials=_remainder_partials,
     summary="the remainder of x1 / x2 with the sign of x1",
 )
-NEG = elementwise("negative", np.negative, prefix("-", UNARY), partials=lambda out, x: (-1,), summary="-x", aliases="neg")
+NEG = elementwise("negative", np.negative, prefix("-", UNARY), partials=lambda out, x: (-1,), summary="-x", aliases="neg", is_cheap=True)
 ABS = elementwise(
     "absolute",
     np.absolute,
@@ -421,6 +436,7 @@ ABS = elementwise(
     partials=lambda out, x: (conj(op("sign", x)),),
     summary="the absolute value; of complex numbers the modulus",
     aliases="abs",
+    is_cheap=True,
 )
 NUMBER = register(
     Card(
@@ -467,6 +483,7 @@ SIGN = elementwise(
     jvp=_sign_jvp,
     summary="-1, 0 or 1; z / |z| for complex numbers",
     aliases="sgn",
+    is_cheap=True,
 )
 
 
@@ -487,6 +504,7 @@ SQUARE = elementwise(
     partials=lambda out, x: (mul(2, x),),
     summary="x * x",
     aliases="sqr",
+    is_cheap=True,
 )
 SQRT = elementwise(
     "sqrt",
@@ -495,6 +513,7 @@ SQRT = elementwise(
     domains=((0.2, 3.1),),
     partials=lambda out, x: (div(0.5, out),),
     summary="the square root; NaN for negative real numbers",
+    is_cheap=True,
 )
 CBRT = elementwise(
     "cbrt", np.cbrt, libm("cbrt"), domains=((0.2, 3.1),), partials=lambda out, x: (div(1 / 3, square(out)),), summary="the cube root"
@@ -528,6 +547,7 @@ RECIPROCAL = loop_card(
     partials=lambda out, x: (neg(square(out)),),
     summary="1 / x, in x's dtype",
     operands="x",
+    is_cheap=True,
 )
 HYPOT = elementwise(
     "hypot",
@@ -543,6 +563,7 @@ COPYSIGN = elementwise(
     call("math.copysign({0}, {1})", PLAIN),
     partials=lambda out, x, y: (mul(op("sign", x), op("copysign", 1.0, y)), 0),
     summary="|x1| with the sign of x2",
+    is_cheap=True,
 )
 NEXTAFTER = elementwise(
     "nextafter",

@@ -23,17 +23,6 @@ from ..ops.lowering import Contract, Elementwise, Fold, Library, Passes, View
 from .replace_loops import loop_results, placed, with_loops
 from .step_dependence import Dependence, dependences
 
-CHEAP = frozenset(
-    (
-        *("add", "subtract", "multiply", "true_divide", "negative", "absolute", "sign", "square", "sqrt", "reciprocal", "copysign"),
-        *("less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "maximum", "minimum", "fmax", "fmin", "where"),
-        *("logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "invert"),
-        *("left_shift", "right_shift", "isnan", "isinf", "isfinite", "signbit", "floor", "ceil", "trunc", "rint", "cast", "complex"),
-        *("real", "imag", "conjugate", "common_dim", "accumulate"),
-    )
-)
-"""Elementwise ops of one instruction or two: the compiler takes them out of the loop itself, or they cost no more than to load a number."""
-
 SMALL = 8  # elements up to which an array lives in locals
 
 
@@ -99,7 +88,7 @@ def _pays(node: Node, readers: Mapping[Node, Sequence[Node]]) -> bool:
         return True
     if not isinstance(card.lower, Elementwise) or (not node.type.rank and node.type.kind not in "fc"):
         return False
-    if card.name not in CHEAP:
+    if not card.is_cheap:
         return True
     if _only_broadcasts(node):
         return any(isinstance(one.op, Card) and isinstance(one.op.lower, Contract | Library) for one in readers[node])
@@ -124,7 +113,7 @@ def _is_costly(node: Node) -> bool:
     while stack:
         one = stack.pop()
         if isinstance(one.op, Card) and isinstance(one.op.lower, Elementwise | View):
-            if isinstance(one.op.lower, Elementwise) and one.op.name not in CHEAP:
+            if isinstance(one.op.lower, Elementwise) and not one.op.is_cheap:
                 return True
             stack += one.inputs
     return False
