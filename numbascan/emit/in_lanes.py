@@ -20,21 +20,21 @@ SHORT = 128  # passes up to which LLVM may write a loop out: then the loop aroun
 
 def with_lanes(stmts: Sequence[Stmt], is_pass: bool = False) -> list[Stmt]:
     """The statements with such functions. `is_pass`: they are the body of such a loop."""
-    found: list[Stmt] = []
+    renamed: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, For):
-            found.append(replace(stmt, body=with_lanes(stmt.body, _may_be_vectors(stmt) or (is_pass and _is_short(stmt)))))
+            renamed.append(replace(stmt, body=with_lanes(stmt.body, _may_be_vectors(stmt) or (is_pass and _is_short(stmt)))))
         elif isinstance(stmt, If):
             condition = _named(stmt.condition) if is_pass else stmt.condition
             assert isinstance(condition, Expr)
-            found.append(If(condition, with_lanes(stmt.then, is_pass), with_lanes(stmt.otherwise, is_pass)))
+            renamed.append(If(condition, with_lanes(stmt.then, is_pass), with_lanes(stmt.otherwise, is_pass)))
         elif isinstance(stmt, Let) and is_pass:
-            found.append(replace(stmt, value=_named(stmt.value)))
+            renamed.append(replace(stmt, value=_named(stmt.value)))
         elif isinstance(stmt, Store) and is_pass:
-            found.append(replace(stmt, index=tuple(map(_named, stmt.index)), value=_named(stmt.value)))
+            renamed.append(replace(stmt, index=tuple(map(_named, stmt.index)), value=_named(stmt.value)))
         else:
-            found.append(stmt)
-    return found
+            renamed.append(stmt)
+    return renamed
 
 
 def _may_be_vectors(loop: For) -> bool:

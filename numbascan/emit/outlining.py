@@ -47,8 +47,8 @@ class OutlinedLoop:
         """The lines that stand for the loop; in at most so many threads, 0 for as many as there are processors."""
         start, stop = expression(self.loop.start), expression(self.loop.stop)
         values = f"({', '.join(self.reads)}{',' * (len(self.reads) == 1)})"
-        given = f"{self.name}, {start}, {stop}, {self.loop.step}, {expression(self._work())}, {most}, {values}"
-        return [f"    if not in_threads({given}):", f"        {self.name}({', '.join((start, stop, *self.reads))})"]
+        operands = f"{self.name}, {start}, {stop}, {self.loop.step}, {expression(self._work())}, {most}, {values}"
+        return [f"    if not in_threads({operands}):", f"        {self.name}({', '.join((start, stop, *self.reads))})"]
 
     def _work(self) -> Index:
         """The operations in a pass."""

@@ -110,6 +110,7 @@ def run(name, path):
     else:
         hide(path)
     assert not shortcuts.SHORTCUTS[name].is_taken(), path
+    numba.config.CACHE_DIR = os.environ["NUMBASCAN_CACHE_DIR"] + "/numba"  # no routine is there yet
     for key in {"", name} & set(PROGRAMS):
         program, arguments = PROGRAMS[key]
         expected = ns.jit(program, mode="python")(*arguments)

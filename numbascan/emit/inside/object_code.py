@@ -175,9 +175,9 @@ def undefined_symbols(code: bytes) -> Iterator[str]:
 
 def _address(symbol: str) -> int | None:
     """Where a symbol is: in Numba's C code, among Python's exceptions, where LLVM knows it to be (vector functions), or in the process."""
-    found = _numba_symbols().get(symbol)
-    if found is not None:
-        return found
+    address = _numba_symbols().get(symbol)
+    if address is not None:
+        return address
     if symbol.startswith("PyExc_"):  # Numba means the class, where C has a pointer to it
         return id(getattr(builtins, symbol.removeprefix("PyExc_")))
     from llvmlite import binding
@@ -193,10 +193,10 @@ def _numba_symbols() -> dict[str, int]:
     """The C functions of Numba, under the names by which compiled code calls them."""
     helpers, functions, memory = map(_extension, ("numba._helperlib", "numba._dynfunc", "numba.core.runtime._nrt_python"))
     memory.memsys_use_cpython_allocator()  # as Numba does when it is imported
-    found = {f"numba_{name}": address for module in (helpers, functions) for name, address in module.c_helpers.items()}
-    found |= {name if name.startswith("_") else f"NRT_{name}": address for name, address in memory.c_helpers.items()}
-    found["numba_unpickle"] = _after_import(found["numba_unpickle"])
-    return {**found, "_Py_NoneStruct": id(None), NDARRAY: id(np.ndarray)}
+    addresses = {f"numba_{name}": address for module in (helpers, functions) for name, address in module.c_helpers.items()}
+    addresses |= {name if name.startswith("_") else f"NRT_{name}": address for name, address in memory.c_helpers.items()}
+    addresses["numba_unpickle"] = _after_import(addresses["numba_unpickle"])
+    return {**addresses, "_Py_NoneStruct": id(None), NDARRAY: id(np.ndarray)}
 
 
 def _after_import(unpickle: int) -> int | None:

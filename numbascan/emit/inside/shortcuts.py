@@ -71,12 +71,12 @@ def _looked_up(path: str, module: Callable[[str], Any] = importlib.import_module
     """The object at `package.module:name.name(parameters)`."""
     place, _, parameters = path.partition("(")
     where, _, names = place.partition(":")
-    found = module(where)
+    private = module(where)
     for name in filter(None, names.split(".")):
-        found = getattr(found, name)
-    if parameters and ", ".join(inspect.signature(found).parameters) != parameters.rstrip(")"):
+        private = getattr(private, name)
+    if parameters and ", ".join(inspect.signature(private).parameters) != parameters.rstrip(")"):
         raise AttributeError(f"{place} takes other arguments")
-    return found
+    return private
 
 
 def _is_chosen(name: str, choice: str) -> bool:

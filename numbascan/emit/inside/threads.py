@@ -77,8 +77,8 @@ def _processors(builder: ir.IRBuilder) -> Any:
     return total
 
 
-def _declared(builder: ir.IRBuilder, name: str, returned: Any, taken: Any) -> Any:
-    return NUMBA.get_or_insert_function(builder.module, ir.FunctionType(returned, taken), name)
+def _declared(builder: ir.IRBuilder, name: str, returned: Any, operands: Any) -> Any:
+    return NUMBA.get_or_insert_function(builder.module, ir.FunctionType(returned, operands), name)
 
 
 class _Job:

@@ -188,11 +188,12 @@ def _within_one(module: ir.Module, vector: ir.Function) -> ir.Function:
 def _keep(module: ir.Module, functions: Iterable[ir.Function]) -> None:
     """Lets functions that nothing calls yet live until the vectoriser looks for them."""
     used = module.globals.get(USED)
-    kept = [] if used is None else used.initializer.constant
-    names = {pointer.get_reference() for pointer in kept}
-    kept = [*kept, *(pointer for pointer in (function.bitcast(POINTER) for function in functions) if pointer.get_reference() not in names)]
+    pointers = [] if used is None else used.initializer.constant
+    names = {pointer.get_reference() for pointer in pointers}
+    more = [function.bitcast(POINTER) for function in functions]
+    pointers = [*pointers, *(pointer for pointer in more if pointer.get_reference() not in names)]
     if used is None:
         used = ir.GlobalVariable(module, ir.ArrayType(POINTER, 0), USED)
         used.linkage, used.section = "appending", "llvm.metadata"
-    used.value_type = ir.ArrayType(POINTER, len(kept))
-    used.initializer = ir.Constant(used.value_type, kept)
+    used.value_type = ir.ArrayType(POINTER, len(pointers))
+    used.initializer = ir.Constant(used.value_type, pointers)

@@ -85,12 +85,12 @@ def _sampler(sampler: rejection.Sampler, methods: Mapping[str, Any]) -> Any:
 
     @njit(error_model="numpy")
     def accepted(k0: Any, k1: Any, number: Any, position: Any, parameters: Any) -> Any:
-        made = setup(parameters)
+        prepared = setup(parameters)
         for k in range(1, attempts):
             x0, x1, x2, x3 = philox(k0, k1, np.uint64(k), position + one, number, zero)
-            at_once, proposed = proposal(x0, x1, x2, x3, made)
-            if at_once or test(x0, x1, x2, x3, made, proposed):
-                return value(x0, x1, x2, x3, made, proposed)
+            at_once, proposed = proposal(x0, x1, x2, x3, prepared)
+            if at_once or test(x0, x1, x2, x3, prepared, proposed):
+                return value(x0, x1, x2, x3, prepared, proposed)
         return nothing
 
     draw = accepted if sampler.search is None else _searching(sampler.search, accepted, methods)

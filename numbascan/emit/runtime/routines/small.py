@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -17,20 +18,20 @@ SMALL = 8  # rows up to which plain loops win: 0.5 us against LAPACK's 0.9 at 8,
 inner = numba.njit(error_model="numpy", forceinline=True)  # joins the code around it: a known `n` unrolls its loops
 _in_place: Any = intrinsic  # untyped: the first argument of an intrinsic is Numba's
 helper = numba.njit(error_model="numpy")
-routine = numba.njit(error_model="numpy", cache=True)
+routine = numba.njit(error_model="numpy", cache="NUMBASCAN_SHORTCUTS" not in os.environ)  # of which the cache knows nothing
 
 
 def known_rows(makers: dict[str, Callable[[int], Any]]) -> Callable[[str], Any]:
     """A module's `__getattr__` that gives `solve_into_3`: `solve_into` for matrices of 3 rows, made when first asked for."""
-    made: dict[str, Any] = {}
+    variants: dict[str, Any] = {}
 
     def find(name: str) -> Any:
         base, _, rows = name.rpartition("_")
         if base not in makers or not rows.isdigit() or int(rows) > SMALL:
             raise AttributeError(f"no routine is called {name!r}")
-        if name not in made:
-            made[name] = inner(makers[base](int(rows)))
-        return made[name]
+        if name not in variants:
+            variants[name] = inner(makers[base](int(rows)))
+        return variants[name]
 
     return find
 

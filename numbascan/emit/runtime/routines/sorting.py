@@ -118,12 +118,12 @@ def _ordering(comes_before: Callable[..., Any]) -> Callable[..., Any]:
 
 def _searching(less: Callable[..., Any]) -> Callable[..., Any]:
     @njit
-    def search(result: Any, values: Any, wanted: Any, is_right: bool) -> None:
-        for k in range(len(wanted)):
+    def search(result: Any, values: Any, keys: Any, is_right: bool) -> None:
+        for k in range(len(keys)):
             first, last = 0, len(values)
             while first < last:
                 middle = (first + last) // 2
-                goes_on = not less(wanted[k], values[middle]) if is_right else less(values[middle], wanted[k])
+                goes_on = not less(keys[k], values[middle]) if is_right else less(values[middle], keys[k])
                 if goes_on:
                     first = middle + 1
                 else:
