@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from statistics import median
 from time import process_time_ns, thread_time_ns
 
-LINES = (10, 100, 1000)
 COMPILING = ("np_empty", "plain_locals", "long_functions", "operator_types", "c_entries", "declarations", "object_code", "array_class")
 RUNNING = ("entry_point", "array_class", "cache_lines", "stack", "vector_forms", "threads", "lapack", "scipy_functions")
 
@@ -119,6 +118,7 @@ def medians(what: str, names: Sequence[str], runs: int) -> dict[tuple[str, str],
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="shortcuts; all without")
+    parser.add_argument("--lines", type=int, nargs="*", default=[10, 100, 1000], help="of the code that is compiled")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -127,13 +127,14 @@ def main() -> None:
         return
     names = options.names or list(dict.fromkeys((*COMPILING, *RUNNING)))
     cells: dict[str, list[str]] = {name: [] for name in names}
-    for lines in LINES:
+    for lines in options.lines:
         found = medians(str(lines), [name for name in names if name in COMPILING], options.runs)
         print(f"{lines} lines: {found['compile', '']:.2f} s, from a warm cache {found['load', '']:.2f} s", flush=True)
+        print({f"{cache} -{name}": round(time / found[cache, ""], 3) for (cache, name), time in found.items() if name}, flush=True)
         for name in names:
             cells[name] += [f"{found[cache, name] / found[cache, '']:.2f}" if name in COMPILING else "" for cache in ("compile", "load")]
-    print("| shortcut | " + " | ".join(f"{cache}, {lines} lines" for lines in LINES for cache in ("compile", "load")) + " | run |")
-    print("|---" * (2 * len(LINES) + 2) + "|")
+    print("| shortcut | " + " | ".join(f"{cache}, {lines} lines" for lines in options.lines for cache in ("compile", "load")) + " | run |")
+    print("|---" * (2 * len(options.lines) + 2) + "|")
     for name in names:
         run = medians(name, [name], options.runs) if name in RUNNING else {}
         ratio = f"{run['load', name] / run['load', '']:.2f}" if run else ""
