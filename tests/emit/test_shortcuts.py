@@ -58,14 +58,14 @@ def kernel(n, a):
     x = np.empty(n)
     for i in range(n):
         x[i] = 1.0 if i > 0 else a[0, 0]
-    return np.linalg.solve(a, x)
+    return x
 """
 
 
 def numba_works_without(path):
     delete(path)
     folder = Path(os.environ["NUMBASCAN_CACHE_DIR"])
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "numba_alone.py").write_text(ALONE)
     sys.path.insert(0, str(folder))
     from numba_alone import kernel
@@ -104,13 +104,9 @@ PROGRAMS = {
 }
 
 
-def run(name, path):
-    if succeeds(numba_works_without, path):
-        delete(path)
-    else:
-        hide(path)
+def run(name, path, remove):
+    remove(path)
     assert not shortcuts.SHORTCUTS[name].is_taken(), path
-    numba.config.CACHE_DIR = os.environ["NUMBASCAN_CACHE_DIR"] + "/numba"  # no routine is there yet
     for key in {"", name} & set(PROGRAMS):
         program, arguments = PROGRAMS[key]
         expected = ns.jit(program, mode="python")(*arguments)
@@ -119,9 +115,12 @@ def run(name, path):
             cache._loaded.clear()
 
 
-for path in shortcuts.SHORTCUTS[sys.argv[1]].paths.values():
-    os.environ["NUMBASCAN_CACHE_DIR"] = sys.argv[2] + "/" + "".join(filter(str.isalnum, path.partition("(")[0]))
-    assert succeeds(run, sys.argv[1], path), path
+for place, path in enumerate(shortcuts.SHORTCUTS[sys.argv[1]].paths.values()):
+    os.environ["NUMBASCAN_CACHE_DIR"] = numba.config.CACHE_DIR = f"{sys.argv[2]}/{place}"
+    if not succeeds(run, sys.argv[1], path, delete):  # where Numba itself needs it, it is removed from our sight alone
+        assert not succeeds(numba_works_without, path), path
+        os.environ["NUMBASCAN_CACHE_DIR"] = numba.config.CACHE_DIR = f"{sys.argv[2]}/{place}_hidden"
+        assert succeeds(run, sys.argv[1], path, hide), path
 '''
 
 
