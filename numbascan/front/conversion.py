@@ -13,11 +13,6 @@ from .variable import GREATEST_FLOAT, Variable, array_of, is_large, refuse_other
 _NUMBERS = (bool, int, float, complex, np.bool_, np.number)
 
 
-def is_number(value: Any) -> bool:
-    """Whether `value` is a Python or NumPy number."""
-    return isinstance(value, _NUMBERS)
-
-
 def is_number_list(value: Any) -> bool:
     """Whether `value` is a list that means an array: numbers, or lists of these, all the way down."""
     return type(value) is list and all(isinstance(item, _NUMBERS) or is_number_list(item) for item in value)

@@ -1,5 +1,5 @@
 """Graphs made from graphs: reverse and forward mode, of cards, loops and choices, with and without checkpoints.
 
-It imports `ir/` and `ops/`, and neither its sibling `rewrite/` nor anything that knows memory.
+It imports `ir/`, `ops/` and `checkpoint.py`, and neither its sibling `rewrite/` nor anything that knows memory.
 `front/derivatives/` calls it, and `compile.py`, for which `mit_mots.py` turns buffers of cotangents into states.
 """

@@ -35,7 +35,7 @@ class Call:
         return [node for _, group in self.arguments for node in group if node is not None]
 
     @property
-    def links(self) -> list[Node]:
+    def dependencies(self) -> list[Node]:
         """What the results depend on, as far as derivatives with respect to it may be asked for later."""
         return [node for node in free_inputs(self.leaves) if is_float(node.type)]
 

@@ -71,8 +71,8 @@ class _Derivative(Transformed):
         return tuple(nests) if isinstance(self.options["argnums"], tuple) else nests[0]
 
     def gradients(self, call: Call) -> list[Node]:
-        cost = cost_of(call, self.what)
-        return gradients([cost], [constant(1, cost.type.dtype)], call.wrt, self.what, (), self.options["disconnected_inputs"], call.links)
+        cost, policy = cost_of(call, self.what), self.options["disconnected_inputs"]
+        return gradients([cost], [constant(1, cost.type.dtype)], call.wrt, self.what, (), policy, call.dependencies)
 
 
 class _Grad(_Derivative):
@@ -98,7 +98,7 @@ class _Jacobian(_Derivative):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = self.call(args, kwargs)
         policy = self.options["disconnected_inputs"]
-        blocks = [jacobian_nodes(leaf, call.wrt, self.what, (), policy, call.links) for leaf in call.leaves]
+        blocks = [jacobian_nodes(leaf, call.wrt, self.what, (), policy, call.dependencies) for leaf in call.leaves]
         return unflatten(call.returned, [self.alone(call.nests(block)) for block in blocks])
 
 
@@ -276,7 +276,7 @@ class _Jvp(Transformed):
         )
         seeds = [along(value, node, "ns.jvp: a tangent") for value, node in zip(values, call.wrt, strict=True)]
         along_leaves = moved(call.leaves, call.wrt, seeds)
-        links, count = call.links, len(call.leaves)
+        links, count = call.dependencies, len(call.leaves)
         plain = [zeros_like(node) if value is None else value for node, value in zip(call.leaves, along_leaves, strict=True)]
         results = call.outside([*call.leaves, *(linked(value, links) if is_float(value.type) else value for value in plain)])
         return unflatten(call.returned, results[:count]), unflatten(call.returned, results[count:])

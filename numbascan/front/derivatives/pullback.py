@@ -43,7 +43,7 @@ def _leaves_given(cotangent: Any, call: Call) -> list[tuple[Node, Any]]:
 
 
 def _gradients(call: Call, outputs: Sequence[Node], seeds: Sequence[Node]) -> list[Node]:
-    return gradients(outputs, seeds, call.wrt, _WHAT, (), "ignore", call.links)
+    return gradients(outputs, seeds, call.wrt, _WHAT, (), "ignore", call.dependencies)
 
 
 class Pullback:

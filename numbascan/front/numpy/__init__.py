@@ -1,5 +1,5 @@
 """NumPy's functions on variables, under NumPy's names and with its arguments, each composed of cards.
 
-A file imports `variable.py`, `ops/` and its neighbours here, and no other room. NumPy itself calls them, by way of `variable.DISPATCH`,
-users as `nt.sum`, and the other rooms by name.
+A file imports `variable.py`, its neighbours here, `ops/` and `ir/`, and no other room.
+NumPy itself calls them, by way of `variable.DISPATCH`, users as `nt.sum`, and the other rooms by name.
 """
