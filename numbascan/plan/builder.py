@@ -7,7 +7,7 @@ scalars that no step changes are computed once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -47,9 +47,20 @@ Indices = tuple[Index, ...]
 
 SMALL, ROWS = 65536, 16  # bytes of an array, and rows of one of a length that only the run knows, that are taken whether needed or not
 
-# Which operands say it of a result: that it is not negative, that it is bounded.
+# Of which operands it must hold, to hold of a result: that it is not negative; that it is bounded.
 _NOT_NEGATIVE_IF = {**dict.fromkeys((INDEX_SUM, IN_ORDER, INDEX_PRODUCT, PRODUCT, LEAST, BROADCAST_DIM), all), GREATEST: any}
 _BOUNDED_IF = {**dict.fromkeys((INDEX_SUM, IN_ORDER, INDEX_DIFFERENCE, DIFFERENCE, GREATEST), all), LEAST: any}
+Quantifier = Callable[[Iterable[bool]], bool]
+
+
+def _is_count(number: Index) -> bool:
+    return number >= 0 if isinstance(number, int) else isinstance(number, Length)
+
+
+def _is_bounded_leaf(number: Index) -> bool:
+    if isinstance(number, Literal | int):
+        return abs(number.value if isinstance(number, Literal) else number) <= ROWS
+    return isinstance(number, Length)
 
 
 class Block:
@@ -63,14 +74,16 @@ class Block:
         self.equal: dict[Index, Index] = {}  # dimensions that were checked to be another one, to the end of the block
         self.depth: int = 0 if parent is None else parent.depth + 1
 
-    def lookup(self, key: Hashable) -> Expr | None:
-        """An element that this block or one around it already holds in a local."""
+    def outwards(self) -> Iterator[Block]:
+        """This block and those around it, the outermost last."""
         block: Block | None = self
         while block is not None:
-            if key in block.memo:
-                return block.memo[key]
+            yield block
             block = block.parent
-        return None
+
+    def lookup(self, key: Hashable) -> Expr | None:
+        """An element that this block or one around it already holds in a local."""
+        return next((block.memo[key] for block in self.outwards() if key in block.memo), None)
 
 
 class Builder:
@@ -101,8 +114,8 @@ class Builder:
 
     def home_of(self, *exprs: Index) -> Block:
         """The outermost block in which all that `exprs` read is defined. What a finished loop wrote is there once it has ended."""
-        found = self.root
-        open_blocks = self._open_blocks()
+        innermost = self.root
+        open_blocks = set(self.block.outwards())
         for expr in exprs:
             for name, is_element in names_in(expr):
                 home = self.home.get(name, self.root)
@@ -110,24 +123,22 @@ class Builder:
                     home = self.written.get(name, home)
                 while home not in open_blocks and home.parent is not None:
                     home = home.parent
-                if home.depth > found.depth:
-                    found = home
-        return found
+                if home.depth > innermost.depth:
+                    innermost = home
+        return innermost
 
-    def _open_blocks(self) -> set[Block]:
-        """The current block and those around it."""
-        blocks, block = {self.root}, self.block
-        while block.parent is not None:
-            blocks.add(block)
-            block = block.parent
-        return blocks
+    def change_here(self, names: Iterable[str]) -> dict[str, Block]:
+        """Says that `names` change in the current block, a loop's, so nothing read from them leaves it. Gives their homes, for its end."""
+        homes = {name: self.home.get(name, self.root) for name in names}
+        for name in homes:
+            self.home[name] = self.written[name] = self.block
+        return homes
 
-    def steps_within(self, names: Iterable[str], block: Block) -> dict[str, Block]:
-        """Says that `names` change inside `block` (a loop), so nothing read from them leaves it. Gives what was said before."""
-        before = {name: self.home.get(name, self.root) for name in names}
-        for name in before:
-            self.home[name] = self.written[name] = block
-        return before
+    def loop_ended(self, homes: dict[str, Block]) -> None:
+        """Says that the loop has ended in which names changed: they have their last values, from here on."""
+        self.home.update(homes)
+        self.written.update(dict.fromkeys(homes, self.block))
+        self.stay(homes)
 
     # statements -----------------------------------------------------------------------------------------------------
 
@@ -180,16 +191,16 @@ class Builder:
             block = block.parent
         return block
 
-    def _taken_in(self, shape: Indices, dtype: str) -> Block:
+    def _alloc_block(self, shape: Indices, dtype: str) -> Block:
         """Where an array is taken: outside of the loops that do not change its shape. One that is not small stays in its branch."""
         home, block = self.home_of(*shape), self.block
-        found, is_small = block, self._is_small(shape, dtype)
+        chosen, is_small = block, self._is_small(shape, dtype)
         while block is not home and block.parent is not None and (is_small or not block.is_branch):
             is_loop = not block.is_branch
             block = block.parent
             if is_loop:  # to leave a branch alone gains nothing
-                found = block
-        return found
+                chosen = block
+        return chosen
 
     def _is_small(self, shape: Indices, dtype: str) -> bool:
         """Does an array cost next to nothing? A few bytes, or some rows that are no longer than an array that there is."""
@@ -201,14 +212,19 @@ class Builder:
 
     def is_bounded(self, number: Index) -> bool:
         """Is a number at most about the length of an array that there is?"""
+        return self._holds(number, _BOUNDED_IF, _is_bounded_leaf)
+
+    def _is_not_negative(self, number: Index) -> bool:
+        return self._holds(number, _NOT_NEGATIVE_IF, _is_count)
+
+    def _holds(self, number: Index, quantifiers: Mapping[Template, Quantifier], is_leaf: Callable[[Index], bool]) -> bool:
+        """Does something hold of a number because it does of what the number is made of?"""
         if isinstance(number, Name):
-            return number.name in self.fixed and self.is_bounded(self.fixed[number.name])
+            return number.name in self.fixed and self._holds(self.fixed[number.name], quantifiers, is_leaf)
         if isinstance(number, Apply):
-            quantifier = _BOUNDED_IF.get(number.template)
-            return quantifier is not None and quantifier(map(self.is_bounded, number.args))
-        if isinstance(number, Literal | int):
-            return abs(number.value if isinstance(number, Literal) else number) <= ROWS
-        return isinstance(number, Length)
+            quantifier = quantifiers.get(number.template)
+            return quantifier is not None and quantifier(self._holds(part, quantifiers, is_leaf) for part in number.args)
+        return is_leaf(number)
 
     def alloc(self, hint: str | None, shape: Indices, dtype: str) -> str:
         """An array, taken before the loops that do not change its shape; in a branch that may not be taken only a small one."""
@@ -218,14 +234,14 @@ class Builder:
 
     def alloc_as(self, name: str, shape: Indices, dtype: str) -> None:
         """The same under a name that is taken already."""
-        block = self.home[name] = self._taken_in(shape, dtype)
+        block = self.home[name] = self._alloc_block(shape, dtype)
         self.written[name] = self.block
         self.shapes[name] = shape
         block.stmts.append(Alloc(name, shape, dtype))
 
     def is_known(self, *exprs: Index) -> bool:
         """Is all that `exprs` read defined in the current block or around it?"""
-        open_blocks = self._open_blocks()
+        open_blocks = set(self.block.outwards())
         return all(self.home.get(name, self.root) in open_blocks for expr in exprs for name, _ in names_in(expr))
 
     def alias(self, hint: str | None, array: str, text: str, *args: Index) -> str:
@@ -239,33 +255,19 @@ class Builder:
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
         """Fails at run time unless `condition` holds; made as early as its operands are known, and once."""
         block = self._hoisted(condition, *numbers)
-        if condition == Literal("bool", True) or self._is_count(condition) or self._is_checked(condition, block):
+        if condition == Literal("bool", True) or self._is_count_check(condition):
+            return
+        if any(condition in outer.checked for outer in block.outwards()):
             return
         if self._is_lasting(condition):
             block.checked.add(condition)
         block.stmts.append(If(negated(condition), [Fail(error, message, numbers)]))
 
-    def _is_checked(self, condition: Expr, block: Block | None) -> bool:
-        """Does a block, or one around it, fail already unless the condition holds?"""
-        while block is not None and condition not in block.checked:
-            block = block.parent
-        return block is not None
-
-    def _is_count(self, condition: Expr) -> bool:
+    def _is_count_check(self, condition: Expr) -> bool:
         """Does a condition ask whether something is 0 or more that is made of lengths alone?"""
         if not isinstance(condition, Apply) or condition.template is not COMPARE_WITH[">="]:
             return False
         return condition.args[1] == 0 and self._is_not_negative(condition.args[0])
-
-    def _is_not_negative(self, number: Index) -> bool:
-        if isinstance(number, int):
-            return number >= 0
-        if isinstance(number, Name):
-            return number.name in self.fixed and self._is_not_negative(self.fixed[number.name])
-        if isinstance(number, Apply):
-            quantifier = _NOT_NEGATIVE_IF.get(number.template)
-            return quantifier is not None and quantifier(map(self._is_not_negative, number.args))
-        return isinstance(number, Length)
 
     def same(self, a: Index, b: Index, error: str, message: str) -> None:
         """Both dimensions must be equal: seen now, checked before, or checked at run time. They are one until the check's block ends."""
@@ -292,11 +294,11 @@ class Builder:
     # nesting --------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def loop(self, hint: str, stop: Index, start: Index = 0, kind: str = "sequential", always: bool = False) -> Iterator[Index]:
+    def loop(self, hint: str, stop: Index, kind: str = "sequential", always: bool = False) -> Iterator[Index]:
         """Statements made inside run once per index; a loop of one known pass leaves no loop unless `always`."""
         stop = self.representative(stop)
-        if isinstance(start, int) and stop == start + 1 and not always:
-            yield start
+        if stop == 1 and not always:
+            yield 0
             return
         outer = self.block
         self.block = Block(outer)
@@ -308,7 +310,7 @@ class Builder:
             body, self.block = self.block, outer
             self.names.used.discard(name)  # the next loop may count with the same letter
         if body.stmts:
-            outer.stmts.append(For(name, start, stop, body.stmts, kind=kind))
+            outer.stmts.append(For(name, 0, stop, body.stmts, kind=kind))
 
     def nest(self, dims: Sequence[Index], body: Callable[[Indices], None], letters: str = "ijklmnpq") -> None:
         """Calls `body` inside a loop nest over `dims`, with the loops' indices."""

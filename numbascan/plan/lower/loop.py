@@ -62,13 +62,11 @@ class _Loop:
         results = self._results()
         steps = self.builder.variable("steps", self.n_steps, "int64") if self.spec.until is not None else None
         self.steps = self.n_steps if steps is None else steps
-        outer_block = self.builder.block
         with self.builder.loop("t", self.n_steps, kind="lanes" if self._is_free(results) else "time", always=True) as t:
-            homes = self.builder.steps_within(self._changing(results), self.builder.block)
+            homes = self.builder.change_here(self._changing(results))
             Step(self.scope, self.spec, t, results, steps).make(self._in_place)
-        self.builder.home.update(homes)
-        self.builder.written.update(dict.fromkeys(homes, outer_block))
-        self.builder.stay([*homes, "" if steps is None else steps.name])
+        self.builder.loop_ended(homes)
+        self.builder.stay([] if steps is None else [steps.name])
         return [self._finished(result) for result in results]
 
     def _is_free(self, results: Sequence[LoopResult]) -> bool:
