@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from structure_loops import loop_of_every_kind
 
 import numbascan as ns
+from numbascan.ir.graph import Graph
+from numbascan.plan.cpu import CPU
+from numbascan.plan.plan import plan
 
 
 def source(step: Any, **arguments: Any) -> str:
@@ -59,3 +63,11 @@ def test_the_end_of_a_long_run_costs_no_memory_that_grows(keep: dict[str, int]) 
     short = walk.lower(outputs_info=np.ones(40), n_steps=10).memory()
     long = walk.lower(outputs_info=np.ones(40), n_steps=10_000_000).memory()
     assert (short.total, short.per_step) == (long.total, 0)
+
+
+def test_a_loop_with_buffers_of_cotangents_is_refused_by_the_plan() -> None:
+    loop = loop_of_every_kind()
+    inputs = (loop.n, loop.w, loop.a0, loop.x, loop.z, loop.m, loop.f0, loop.s, loop.c)
+    graph = Graph(tuple(variable.node for variable in inputs), (loop.results[1].node,))
+    with pytest.raises(AssertionError, match="buffers of cotangents become states before a loop is planned"):
+        plan(graph, CPU, "planned")

@@ -86,7 +86,7 @@ class _Contraction:
 
     def _is_argument(self, element: Load) -> bool:
         """Is it an element, at a known place, of an array that a step was given and does not change?"""
-        is_input = self.scope.function.arguments.is_input(element.array)
+        is_input = self.scope.context.arguments.is_input(element.array)
         return is_input and self.builder.block is not self.builder.root and all(isinstance(place, int) for place in element.index)
 
     def total(self, x: Expr, y: Expr) -> Expr:

@@ -19,7 +19,7 @@ from ..storage.stores import copied
 from ..storage.tensor_values import InMemory, Value
 from ..target import Target
 from . import card, choice, loop
-from .scope import InFunction, Scope
+from .scope import FunctionContext, Scope
 
 
 def _lower(scope: Scope, node: Node) -> list[Value]:
@@ -40,8 +40,8 @@ class FunctionBuilder:
         self.graph = graph
         self.builder = Builder(names)
         self.arguments = Arguments(self.builder, graph, is_given)
-        shared = InFunction(self.builder, self.arguments, _lower, check_finite, target)
-        self.scope = Scope(shared, graph.outputs, self.arguments.inputs, out=self.arguments.out_of)
+        context = FunctionContext(self.builder, self.arguments, _lower, check_finite, target)
+        self.scope = Scope(context, graph.outputs, self.arguments.inputs, out=self.arguments.out_of)
 
     def body(self) -> list[Stmt]:
         """The statements of the whole function, results returned."""

@@ -45,6 +45,11 @@ def lower(scope: Scope, node: Node) -> list[Value]:
 
 
 class _Loop:
+    """One Scan. `n_steps`: the steps asked for; `room`: the rows to take memory for; `steps`: those that ran, which `until` may make fewer.
+
+    `_fitting`: numbers of rows that n_steps cannot exceed, so that nothing is checked against them; `_in_place`: see `updated_in_place`.
+    """
+
     def __init__(self, scope: Scope, node: Node) -> None:
         self.scope, self.node, self.builder = scope, node, scope.builder
         self.spec: LoopSpec = loop_spec(node)
@@ -56,6 +61,11 @@ class _Loop:
         self._in_place: list[Node] = []
 
     def make(self) -> list[Value]:
+        """Statements before the loop, the loop, and the values of its results.
+
+        Storage is chosen before the step is made: where a row goes decides how the step's own loops write it. Inside, what changes from
+        step to step is at home in the loop, or the builder would hoist what reads it; behind the loop, it is at home outside again.
+        """
         self.n_steps = self._counted()
         self.room = self._most_steps()
         self._check_sequences()
@@ -128,6 +138,10 @@ class _Loop:
             self.builder.check(within, "MemoryError", messages.many_steps(self.spec), self.n_steps)
 
     def _results(self) -> list[LoopResult]:
+        """The results, with storage for states and room for the rows that are read.
+
+        Which rows are overwritten in place is decided for all states together, before any gets its storage: they may read each other's.
+        """
         spec = self.spec
         names = iter(messages.result_names(spec))
         carries = [State(carry.shared, (-1,), (carry.read,), carry.write) for carry in spec.carries]

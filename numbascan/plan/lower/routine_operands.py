@@ -121,7 +121,7 @@ def _is_probe(name: str) -> bool:
 
 def _extents(scope: Scope, array: str) -> Indices | None:
     """The shape of an array that was taken or given; None of one that was made to be a value as it is."""
-    return scope.builder.shapes.get(array) or scope.function.arguments.dims(array)
+    return scope.builder.shapes.get(array) or scope.context.arguments.dims(array)
 
 
 def _same(scope: Scope, a: Index, b: Index) -> bool:

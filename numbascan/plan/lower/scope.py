@@ -26,7 +26,7 @@ _AT_MOST_INT64 = Template("np.int64(min({0}, np.uint64(9223372036854775807)))")
 
 
 @dataclass(frozen=True)
-class InFunction:
+class FunctionContext:
     """What all scopes of one function share. `lower` makes the values of any node's results."""
 
     builder: Builder
@@ -44,13 +44,13 @@ class Scope:
 
     def __init__(
         self,
-        function: InFunction,
+        context: FunctionContext,
         outputs: Sequence[Node],
         env: Mapping[Node, Value],
         targets: Mapping[Node, Sequence[Destination]] | None = None,
         out: Mapping[Node, InMemory] | None = None,
     ) -> None:
-        self.function, self.builder, self.target = function, function.builder, function.target
+        self.context, self.builder, self.target = context, context.builder, context.target
         self.scan = self.builder.scan  # whose step this is; "" outside of loops
         self.outputs = tuple(outputs)
         self.readers = users(outputs)
@@ -69,7 +69,7 @@ class Scope:
         self, outputs: Sequence[Node], env: Mapping[Node, Value], targets: Mapping[Node, Sequence[Destination]] | None = None
     ) -> Scope:
         """The scope of a closed graph inside this one: a step, or a branch."""
-        return Scope(self.function, outputs, env, targets)
+        return Scope(self.context, outputs, env, targets)
 
     def run(self, last: Collection[Node] = ()) -> None:
         """Makes every value but those that come `last`, which nothing reads."""
@@ -88,9 +88,9 @@ class Scope:
             assert isinstance(index, int)
             self.env[node] = self.several[node.inputs[0]][index]
         elif len(node.types) == 1:
-            (self.env[node],) = self.function.lower(self, node)
+            (self.env[node],) = self.context.lower(self, node)
         else:
-            self.several[node] = self.function.lower(self, node)
+            self.several[node] = self.context.lower(self, node)
 
     def value(self, node: Node) -> Value:
         return self.env[node]
@@ -106,7 +106,7 @@ class Scope:
         array = constant_value(node)
         assert array is not None
         if array.size > FIXED_LIMIT:
-            return self.function.arguments.constant(node)
+            return self.context.arguments.constant(node)
         elements: dict[tuple[int, ...], Expr] = {index: Literal(node.type.dtype, array[index].item()) for index in indices_of(array.shape)}
         return InLocals(node.type, tuple(array.shape), elements, self.builder, self.builder.root, node.name or "fixed")
 

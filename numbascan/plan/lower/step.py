@@ -13,7 +13,7 @@ from ...ops.card import Card
 from ..builder import Builder, Indices
 from ..casts import cast
 from ..storage.placement import is_small
-from ..storage.save_mem import All, Every, Last, LastRows, Lengths, Path, Request, is_loop_rows
+from ..storage.save_mem import All, Every, Last, LastRows, Lengths, Path, Request, Thinned, is_loop_rows
 from ..storage.states import Destination, LocalState, NextRow, ResultRows, RingState, StateStorage, is_kept
 from ..storage.stores import copied
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
@@ -38,8 +38,10 @@ class LoopResult:
     thinned: dict[Request, Thinning] = field(default_factory=dict)
 
     @property
-    def rows_read(self) -> set[Request]:
-        return set(self.requests.values())
+    def rows_read(self) -> list[Request]:
+        """The requests, each once; those that hold nodes, of which no hash is the same in every process, in their own order."""
+        others = {request for request in self.requests.values() if not isinstance(request, Thinned)}
+        return [*others, *dict.fromkeys(request for request in self.requests.values() if isinstance(request, Thinned))]
 
 
 class Step:
@@ -65,7 +67,7 @@ class Step:
         scope.run(last=in_place)
         new = {result.position: self._new_row(result, bool(in_place)) for result in self.results}
         stop = None if spec.until is None else self._condition(spec.until)
-        if scope.function.check_finite and not spec.waits:
+        if scope.context.check_finite and not spec.waits:
             self._tell_lane()
         self._store_all([result for result in self.results if result.write not in in_place], new)
         for write in in_place:
@@ -179,7 +181,7 @@ class Step:
                 stmt.message, stmt.numbers = messages.in_lane(stmt.message, len(stmt.numbers)), (*stmt.numbers, self.t)
 
     def _is_checked(self, result: LoopResult) -> bool:
-        return self.scope.function.check_finite and result.write.type.kind in "fc"
+        return self.scope.context.check_finite and result.write.type.kind in "fc"
 
     def _check_finite(self, result: LoopResult, elements: Elements | None) -> None:
         """Fails at the first step whose result is not finite."""
