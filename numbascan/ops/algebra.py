@@ -239,14 +239,14 @@ def sum_to(x: Node, like: Node) -> Node:
 
 def summed_to(x: Node, dims: Sequence[Node | int]) -> Node:
     """`x` summed over leading axes that `dims` lacks, and over those that have length 1 there."""
-    wanted = tuple(node_of(dim) for dim in dims)
+    shape = tuple(node_of(dim) for dim in dims)
     if is_zero(x):
-        return broadcast_to(constant(0, x.type.dtype), wanted)
-    x = axes_sum(x, range(x.type.rank - len(wanted)))
-    known = [constant_value(dim) for dim in wanted]
+        return broadcast_to(constant(0, x.type.dtype), shape)
+    x = axes_sum(x, range(x.type.rank - len(shape)))
+    known = [constant_value(dim) for dim in shape]
     ones = [axis for axis, dim in enumerate(known) if dim is not None and int(dim) == 1 and x.type.shape[axis] != 1]
     x = axes_sum(x, ones, keepdims=True)
-    return x if same_dims(x, wanted) else _sized("sum_to", (x,), wanted)
+    return x if same_dims(x, shape) else _sized("sum_to", (x,), shape)
 
 
 def is_float(type_: TensorType) -> bool:

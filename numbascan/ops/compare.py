@@ -162,11 +162,11 @@ _PYTHON = {"i": 0, "u": 0, "f": 0.0, "c": 0j}
 
 def _where_loop(condition: TensorType, a: TensorType, b: TensorType) -> tuple[str, ...]:
     """The branches' common dtype; Python numbers give way to the other branch."""
-    found: Any = np.result_type(a.dtype, b.dtype)
+    common: Any = np.result_type(a.dtype, b.dtype)
     if a.weak != b.weak:
         weak, strong = (a, b) if a.weak else (b, a)
-        found = np.result_type(_PYTHON[weak.kind], np.dtype(strong.dtype))
-    dtype = dtype_name(found)
+        common = np.result_type(_PYTHON[weak.kind], np.dtype(strong.dtype))
+    dtype = dtype_name(common)
     return "bool", dtype, dtype, dtype
 
 

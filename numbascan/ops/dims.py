@@ -114,8 +114,8 @@ def _asked_behind(node: Node, axis: int, by_size: bool = False, through: bool = 
 
 def _held_dim(node: Node, axis: int) -> Node:
     """A dimension of a variable that a user holds: its own, unless it is fixed, as by the number of steps of a loop."""
-    found = _asked_behind(node, axis, through=True) if node.has_loop else None
-    return apply(DIM, node, axis=axis) if found is None or constant_value(found) is None else found
+    behind = _asked_behind(node, axis, through=True) if node.has_loop else None
+    return apply(DIM, node, axis=axis) if behind is None or constant_value(behind) is None else behind
 
 
 def _loop_of(node: Node) -> tuple[LoopSpec, int] | None:
@@ -126,10 +126,10 @@ def _loop_of(node: Node) -> tuple[LoopSpec, int] | None:
 
 def _steps_of(node: Node) -> Node | None:
     """The number of rows of a loop's result, where it is the number of steps that was asked for."""
-    found = _loop_of(node)
-    if found is None:
+    result = _loop_of(node)
+    if result is None:
         return None
-    spec, index = found
+    spec, index = result
     n_buffers = len(spec.mit_mots)
     if spec.until is not None or not n_buffers <= index < n_buffers + len(spec.states) + len(spec.traces):
         return None
@@ -139,10 +139,10 @@ def _steps_of(node: Node) -> Node | None:
 
 def _of_row(node: Node, axis: int) -> Node | None:
     """A dimension of the rows that a loop has traced, where it can be told around the loop."""
-    found = _loop_of(node)
-    if found is None:
+    result = _loop_of(node)
+    if result is None:
         return None
-    spec, index = found
+    spec, index = result
     k = index - len(spec.mit_mots) - len(spec.states)
     if not 0 <= k < len(spec.traces):
         return None
@@ -152,21 +152,21 @@ def _of_row(node: Node, axis: int) -> Node | None:
 def told_outside(spec: LoopSpec, dim: Node) -> Node | None:
     """A dimension that a step knows as a node around the loop; None where it depends on more than shapes and non-sequences."""
     sequences = {read: seq.outer for seq in spec.seqs for read in seq.reads}
-    given = {port.read: port.outer for port in spec.non_seqs}
+    outer = {port.read: port.outer for port in spec.non_seqs}
     for asked in toposort([dim]):
         of: Any = asked.attr("axis") if asked.op is DIM else None
         if of is not None and asked.inputs[0] in sequences:
-            given[asked] = dim_node(sequences[asked.inputs[0]], of + 1)
-    (outside,) = substitute([dim], given)
+            outer[asked] = dim_node(sequences[asked.inputs[0]], of + 1)
+    (outside,) = substitute([dim], outer)
     return outside if set(spec.inner_inputs()).isdisjoint(toposort([outside])) else None
 
 
 def _of_initial(node: Node, axis: int) -> list[tuple[Node, int]]:
     """A state keeps the shape of its initial value."""
-    found = _loop_of(node)
-    if found is None:
+    result = _loop_of(node)
+    if result is None:
         return []
-    spec, index = found
+    spec, index = result
     k = index - len(spec.mit_mots)
     if axis and 0 <= k < len(spec.states):
         return [(spec.states[k].initial, axis - 1 + spec.states[k].has_axis)]

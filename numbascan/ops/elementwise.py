@@ -40,10 +40,10 @@ def ufunc_loop(ufunc: np.ufunc) -> Loop:
         asked: list[Any] = [_WEAK.get(np.dtype(dtype).kind, np.dtype(dtype)) if weak else np.dtype(dtype) for dtype, weak in operands]
         if all(weak for _, weak in operands):  # all Python numbers: as Python computes, in 64 bits
             asked = [np.dtype(dtype) for dtype, _ in operands]
-        found = ufunc.resolve_dtypes((*asked, *(None,) * ufunc.nout))
-        if any(dtype == np.float16 for dtype in found):
-            found = ufunc.resolve_dtypes((*(np.dtype("float32") for _ in asked), *(None,) * ufunc.nout))
-        return tuple(dtype_name(dtype) for dtype in found)
+        dtypes = ufunc.resolve_dtypes((*asked, *(None,) * ufunc.nout))
+        if any(dtype == np.float16 for dtype in dtypes):
+            dtypes = ufunc.resolve_dtypes((*(np.dtype("float32") for _ in asked), *(None,) * ufunc.nout))
+        return tuple(dtype_name(dtype) for dtype in dtypes)
 
     def loop(*types: TensorType) -> tuple[str, ...]:
         try:
@@ -155,10 +155,10 @@ def points(*domains: tuple[float, float], with_complex: bool = False) -> Samples
 
     def samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
         reals = tuple(_inside(low, high, shape, k) for k, ((low, high), shape) in enumerate(zip(domains, _SHAPES, strict=False)))
-        found: list[tuple[tuple[Any, ...], dict[str, Any]]] = [(reals, {})]
+        operands: list[tuple[tuple[Any, ...], dict[str, Any]]] = [(reals, {})]
         if with_complex:
-            found.append((tuple(real + 1j * _inside(-0.6, 0.7, real.shape, k + 3) for k, real in enumerate(reals)), {}))
-        return found
+            operands.append((tuple(real + 1j * _inside(-0.6, 0.7, real.shape, k + 3) for k, real in enumerate(reals)), {}))
+        return operands
 
     return samples
 
@@ -230,11 +230,11 @@ def loop_card(
 def _on_computed_operands(loop: Loop, partials: Partials) -> Partials:
     """`partials` that are given the operands in the dtypes in which the card computes: in its own, y - 1 of an unsigned 0 would wrap."""
 
-    def given(out: Node, *operands: Node) -> tuple[Any, ...]:
+    def on_computed(out: Node, *operands: Node) -> tuple[Any, ...]:
         dtypes = loop(*(operand.type for operand in operands))
         return partials(out, *(x if x.type.dtype == dtype else cast(x, dtype) for x, dtype in zip(operands, dtypes, strict=False)))
 
-    return given
+    return on_computed
 
 
 ADD = elementwise(

@@ -174,10 +174,10 @@ def _check_dtype(name: str, x: TensorType, y: TensorType) -> None:
 def _writing_dims(name: str) -> Callable[[Operands], Indices]:
     def dims(view: Operands) -> Indices:
         region = Region(view, 2, name).checked_dims()
-        shape, found = view.types[1].shape, view.dims(1)
-        for known, dim, wanted in zip(shape, found, region[len(region) - len(shape) :], strict=True):
+        shape, lengths = view.types[1].shape, view.dims(1)
+        for known, dim, extent in zip(shape, lengths, region[len(region) - len(shape) :], strict=True):
             if known != 1:
-                must_equal(view, dim, wanted, f"{name}: {{0}} values along an axis do not fit {{1}} places")
+                must_equal(view, dim, extent, f"{name}: {{0}} values along an axis do not fit {{1}} places")
         return view.dims(0)
 
     return dims

@@ -108,9 +108,9 @@ def _broadcast_dims(view: Operands) -> Indices:
         if entry == HOLE:
             not_negative(view, dim, "np.broadcast_to")
     rank = view.types[0].rank
-    for axis, (known, found, wanted) in enumerate(zip(view.types[0].shape, view.dims(0), dims[len(dims) - rank :], strict=True)):
+    for axis, (known, length, extent) in enumerate(zip(view.types[0].shape, view.dims(0), dims[len(dims) - rank :], strict=True)):
         if known != 1:
-            must_equal(view, found, wanted, f"np.broadcast_to: axis {axis} of the operand has length {{0}}, the shape asks for {{1}}")
+            must_equal(view, length, extent, f"np.broadcast_to: axis {axis} of the operand has length {{0}}, the shape asks for {{1}}")
     return dims
 
 

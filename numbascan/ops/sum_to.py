@@ -23,9 +23,9 @@ class _SumToCard(SizedCard):
 
 
 def _evaluate(x: Any, *sizes: Any, shape: tuple[Any, ...]) -> Any:
-    wanted = tuple(map(int, filled(shape, iter(sizes))))
-    axes = tuple(axis for axis, dim in enumerate(wanted) if dim == 1 and x.shape[axis] != 1)
-    return np.broadcast_to(np.sum(x, axis=axes, keepdims=True, dtype=x.dtype), wanted)
+    dims = tuple(map(int, filled(shape, iter(sizes))))
+    axes = tuple(axis for axis, dim in enumerate(dims) if dim == 1 and x.shape[axis] != 1)
+    return np.broadcast_to(np.sum(x, axis=axes, keepdims=True, dtype=x.dtype), dims)
 
 
 def _infer(x: TensorType, *sizes: TensorType, shape: tuple[Any, ...]) -> TensorType:
@@ -33,10 +33,10 @@ def _infer(x: TensorType, *sizes: TensorType, shape: tuple[Any, ...]) -> TensorT
 
 
 def _dims(view: Operands) -> Indices:
-    wanted: Indices = run_numbers(view, view.attrs["shape"], 1)
-    for axis, (found, dim) in enumerate(zip(view.dims(0), wanted, strict=True)):
-        must_equal(view, found, dim, f"a gradient has length {{0}} along axis {axis}, its variable {{1}}")
-    return wanted
+    dims: Indices = run_numbers(view, view.attrs["shape"], 1)
+    for axis, (length, dim) in enumerate(zip(view.dims(0), dims, strict=True)):
+        must_equal(view, length, dim, f"a gradient has length {{0}} along axis {axis}, its variable {{1}}")
+    return dims
 
 
 SUM_TO = register(

@@ -27,10 +27,10 @@ def _evaluate(initial: Any, result: Any, *numbers: Any, slots: Any, depth: int, 
         raise ValueError(_NO_ROOM.format(most, n_rows))
     history = np.concatenate([(initial[:depth] if has_axis else initial[np.newaxis]).astype(result.dtype), result])
     places = range(0, len(result), thinned_stride(len(result), most))
-    found = np.zeros((n_rows, depth, *result.shape[1:]), result.dtype)
+    rows = np.zeros((n_rows, depth, *result.shape[1:]), result.dtype)
     for k, place in enumerate(places):
-        found[k] = history[place : place + depth]
-    return found[:, 0] if depth == 1 else found
+        rows[k] = history[place : place + depth]
+    return rows[:, 0] if depth == 1 else rows
 
 
 def _infer(initial: TensorType, result: TensorType, *holes: TensorType, slots: Any, depth: int, has_axis: bool) -> TensorType:
@@ -61,8 +61,8 @@ def _passes(view: Operands) -> Sequence[Pass]:
         place = mul(k, stride)
         first = view.at(0, (add(place, i), *row) if has_axis else row, dtype)
         later = view.at(1, (add(add(place, i), -depth), *row), dtype)
-        found = choice(compare("<", add(place, i), depth), first, later, dtype)
-        value = choice(compare("<", place, steps), found, Literal(dtype, 0), dtype)
+        row_of_state = choice(compare("<", add(place, i), depth), first, later, dtype)
+        value = choice(compare("<", place, steps), row_of_state, Literal(dtype, 0), dtype)
         assert isinstance(value, Expr)
         return value
 
@@ -81,8 +81,8 @@ def _vjp(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
     is_kept = expand(call("equal", call("remainder", place, stride), 0), range(1, result.type.rank))
     terms = []
     for i in range(depth):
-        given = cotangent if depth == 1 else indexed(cotangent, on_axis(i, 1))
-        rows = where(is_kept, taken(given, (call("floor_divide", place, stride),)), 0)
+        part = cotangent if depth == 1 else indexed(cotangent, on_axis(i, 1))
+        rows = where(is_kept, taken(part, (call("floor_divide", place, stride),)), 0)
         before, after = (broadcast_to(constant(0, result.type.dtype), (n, *row)) for n in (i, depth - i))
         terms.append(concatenate([before, rows, after] if i else [rows, after]))
     whole = total(terms)

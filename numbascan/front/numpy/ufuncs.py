@@ -65,9 +65,9 @@ def _function(card: Card) -> Callable[..., Variable]:
 
 
 for _card in [card for card in CARDS.values() if card.summary]:
-    _made = implements(*_card.keys)(_function(_card))
-    METHODS.update({key.__name__: _made for key in _card.keys if isinstance(key, np.ufunc) and key.__name__ not in METHODS})
-    FUNCTIONS.update(dict.fromkeys((_card.name, *_card.aliases.split()), _made))
+    _ours = implements(*_card.keys)(_function(_card))
+    METHODS.update({key.__name__: _ours for key in _card.keys if isinstance(key, np.ufunc) and key.__name__ not in METHODS})
+    FUNCTIONS.update(dict.fromkeys((_card.name, *_card.aliases.split()), _ours))
 
 __test__ = {card.name: FUNCTIONS[card.name] for card in CARDS.values() if card.summary}  # their examples are tests too
 
