@@ -96,7 +96,9 @@ def call(text: str, cost: str = CALL) -> Template:
 
 def helper(module: str, name: str, arity: int = 1, cost: str = CALL, function: Callable[..., Any] | None = None) -> Template:
     """A call of a function of `emit/runtime/`."""
-    HELPERS[name] = Helper(module, arity, cost, function)
+    entry = Helper(module, arity, cost, function)
+    if HELPERS.setdefault(name, entry) != entry:
+        raise ValueError(f"two helpers are named {name!r}")
     return call(f"{name}({', '.join(f'{{{k}}}' for k in range(arity))})", cost)
 
 
