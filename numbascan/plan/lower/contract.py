@@ -7,6 +7,7 @@ reordering of sums to fill the SIMD unit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from ...ir.loops import CALL, Apply, Call, Expr, Index, Literal, Load, Name, Template
 from ...ir.node import Node
@@ -21,6 +22,7 @@ from ..storage.tensor_values import InLocals, InMemory, Value, indices_of
 from .routine_operands import named, oriented
 from .scope import Scope, location
 
+SHORT_SUM = 8  # products that are summed in one expression
 _DOT = Template("np.dot({0}, {1})", cost=CALL)
 
 Labels = tuple[int, ...]
@@ -107,16 +109,17 @@ class _Contraction:
             total *= extent
         return total
 
+    def _is_short(self) -> bool:
+        """Are so few products summed that the sum is one expression?"""
+        n_terms = self.n_products(self.summed)
+        return n_terms is not None and n_terms <= SHORT_SUM
+
     def element(self, index: Indices) -> Expr:
         """One element of the result: written out where the sum is short, else accumulated in a loop."""
         where = dict(zip(self.out, index, strict=True))
-        terms = self.n_products(self.summed)
-        if terms is not None and 0 < terms <= 8:
-            total: Expr | None = None
-            for place in indices_of(tuple(int(self.extents[label]) for label in self.summed)):  # type: ignore[arg-type]
-                term = self.product({**where, **dict(zip(self.summed, place, strict=True))})
-                total = term if total is None else self.total(total, term)
-            assert total is not None
+        if self._is_short() and self.n_products(self.summed):
+            places = indices_of(tuple(extent for label in self.summed if isinstance(extent := self.extents[label], int)))
+            total = reduce(self.total, (self.product({**where, **dict(zip(self.summed, place, strict=True))}) for place in places))
             return self.builder.let(self.node.name, total, hoist=False) if not index else total
         if not index and self._dot_call_fits():
             call = Apply(self.dtype, _DOT, tuple(Load(self.dtype, self._array(k)[0], ()) for k in (0, 1)))
@@ -128,9 +131,7 @@ class _Contraction:
     def zero(self) -> Expr:
         return Literal(self.dtype, False if self.dtype == "bool" else 0 if self.dtype[0] in "iu" else 0.0)
 
-    def _accumulate(self, accumulator: Expr, where: dict[int, Index]) -> None:
-        assert isinstance(accumulator, Name)
-
+    def _accumulate(self, accumulator: Name, where: dict[int, Index]) -> None:
         def body(index: Indices) -> None:
             term = self.product({**where, **dict(zip(self.summed, index, strict=True))})
             self.builder.assign(accumulator, cast(self.total(accumulator, term), self.dtype))
@@ -140,8 +141,7 @@ class _Contraction:
 
     def by_loops(self, dims: Indices, place: InMemory) -> None:
         """Loops in axpy order where that is contiguous, else a sum per element."""
-        short = self.n_products(self.summed)
-        if len(self.summed) == 1 and self._is_axpy() and not (short is not None and short <= 8):
+        if len(self.summed) == 1 and self._is_axpy() and not self._is_short():
             self._axpy(dims, place)
             return
         self.builder.nest(dims, lambda index: self.builder.emit(store(place, index, self.element(index))))

@@ -167,7 +167,7 @@ class _Loop:
         is_carry = result.position >= len(self.spec.states)
         position = result.position - len(self.spec.traces) * is_carry
         for axis, (there, dim) in enumerate(zip(initial.dims[state.has_axis :], state.write.type.shape, strict=True)):
-            if dim is not None and there != dim:  # the initial value has the shape that every step gives
+            if dim is not None:  # the initial value has the shape that every step gives
                 self.builder.same(there, dim, "ValueError", messages.changed_shape(self.spec, position, axis))
         if _fits_locals(state, self.scope.target):
             return LocalState(self.builder, state, initial, result.name)

@@ -135,9 +135,9 @@ class _Locals(ScalarCode):
     def exchange(self, condition: Expr, pairs: Sequence[tuple[Name, Name]]) -> None:
         with self.builder.branch() as exchanged:
             for a, b in pairs:
-                kept = self.builder.variable("kept", a, a.dtype)
+                before = self.builder.variable("kept", a, a.dtype)
                 self.builder.assign(a, b)
-                self.builder.assign(b, kept)
+                self.builder.assign(b, before)
         self.builder.emit(If(condition, exchanged))
 
     def refuse(self, condition: Expr, message: str) -> None:

@@ -77,8 +77,8 @@ class ResultRows:
             self.array, self.dims = self.builder.alloc(self.hint, (self.count, *dims), self.type.dtype), dims
         if self.late:
             self._check_late(dims)
-        for axis, (there, dim) in enumerate(zip(self.dims, dims, strict=True), 1):
-            if there != dim and not self.late:
+        else:
+            for axis, (there, dim) in enumerate(zip(self.dims, dims, strict=True), 1):
                 message = f"out=: dimension {axis} of {verbatim(self.hint)} is {{0}}, the result has {{1}}"
                 self.builder.same(there, dim, "ValueError", message)
         return InMemory(self.type, dims, self.array, (*self.lead, self.where))
@@ -129,8 +129,7 @@ class NextRow:
     def place(self, dims: Indices) -> InMemory:
         """The row; checked, when its dimensions are known, to take the value whole."""
         for axis, (there, dim) in enumerate(zip(self.row.dims, dims, strict=True)):
-            if there != dim:
-                self.builder.same(there, dim, "ValueError", self.message(axis))
+            self.builder.same(there, dim, "ValueError", self.message(axis))
         return self.row
 
 

@@ -52,8 +52,7 @@ def store(place: InMemory, index: Indices, expr: Expr, combine: str = "") -> Sto
 def copied(builder: Builder, value: Value, place: InMemory) -> None:
     """Writes a value into an array, whose shape must be that of the value; values in locals without a loop."""
     for axis, (there, dim) in enumerate(zip(place.dims, value.dims, strict=True)):
-        if there != dim:
-            builder.same(there, dim, "ValueError", f"dimension {axis} of what is written is {{1}}, where {{0}} is expected")
+        builder.same(there, dim, "ValueError", f"dimension {axis} of what is written is {{1}}, where {{0}} is expected")
     if isinstance(value, InLocals):
         for index, expr in value.elements.items():
             builder.emit(store(place, index, expr))

@@ -23,12 +23,12 @@ class Thinning:
         depth = storage.state.depth
         self.dims: Indices = (self.n_rows, *((depth,) if depth > 1 else ()), *storage.dims)
         self.array = self.builder.alloc(name, self.dims, storage.type.dtype)
-        self.kept = self.builder.variable("kept", 0, "int64")
+        self.count = self.builder.variable("kept", 0, "int64")  # of the states that are kept
         self.stride = self.builder.variable("stride", 1, "int64")
         self.due = self.builder.variable("due", 0, "int64")
 
     def changing(self) -> list[str]:
-        return [self.array, self.kept.name, self.stride.name, self.due.name]
+        return [self.array, self.count.name, self.stride.name, self.due.name]
 
     def keep(self, t: Index) -> None:
         """What step t does before all else."""
@@ -36,7 +36,7 @@ class Thinning:
         with builder.branch() as due:
             with builder.branch() as full:
                 self._thin_out()
-            builder.emit(If(compare("==", self.kept, self.most), full))
+            builder.emit(If(compare("==", self.count, self.most), full))
             with builder.branch() as still_due:
                 self._store(t)
             builder.emit(If(compare("==", t, self.due), still_due))
@@ -47,16 +47,16 @@ class Thinning:
         with builder.loop("k", floor_div(sub(self.most, 1), 2), always=True) as k:
             there, here = add(mul(k, 2), 2), add(k, 1)
             builder.nest(self.dims[1:], lambda index: builder.emit(Store(self.array, (here, *index), self._element((there, *index)))))
-        builder.assign(self.kept, floor_div(add(self.most, 1), 2))
+        builder.assign(self.count, floor_div(add(self.most, 1), 2))
         builder.assign(self.stride, mul(self.stride, 2))
-        builder.assign(self.due, mul(self.kept, self.stride))
+        builder.assign(self.due, mul(self.count, self.stride))
 
     def _store(self, t: Index) -> None:
         depth, storage = self.storage.state.depth, self.storage
         for k in range(depth):
-            lead = (self.kept, k) if depth > 1 else (self.kept,)
+            lead = (self.count, k) if depth > 1 else (self.count,)
             copied(self.builder, storage.read(k - depth, t, self.builder.block), InMemory(storage.type, storage.dims, self.array, lead))
-        self.builder.assign(self.kept, add(self.kept, 1))
+        self.builder.assign(self.count, add(self.count, 1))
         self.builder.assign(self.due, add(self.due, self.stride))
 
     def _element(self, index: Indices) -> Expr:
@@ -65,6 +65,6 @@ class Thinning:
     def value(self, type_: TensorType) -> Value:
         """The states kept, and zeros on the places that are free."""
         zero = cast(Literal("int64", 0), self.storage.type.dtype)
-        left = (sub(self.n_rows, self.kept), *self.dims[1:])
-        self.builder.nest(left, lambda index: self.builder.emit(Store(self.array, (add(index[0], self.kept), *index[1:]), zero)))
+        left = (sub(self.n_rows, self.count), *self.dims[1:])
+        self.builder.nest(left, lambda index: self.builder.emit(Store(self.array, (add(index[0], self.count), *index[1:]), zero)))
         return InMemory(type_, self.dims, self.array)
