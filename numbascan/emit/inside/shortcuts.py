@@ -153,8 +153,9 @@ ARRAY_CLASS = Shortcut(
 
 # What all below need: nobody else compiles while functions of Numba are replaced.
 COMPILER = Shortcut("compiler", "numba.core.compiler_lock:global_compiler_lock", "numba.core.registry:cpu_target")
-# What Numba knows of NumPy is loaded without SciPy.
-DECLARATIONS = Shortcut("declarations", "numba.np.linalg:ensure_blas()")
+# What Numba knows of NumPy is loaded without SciPy, and in an order that looks for more of it twice and not 250 times.
+DECLARATIONS = Shortcut("declarations", "numba.np.linalg:ensure_blas()", "numba.core.typing.context:BaseContext.refresh(self)")
+DECLARATIONS_OF_CODE = Shortcut("declarations_of_code", "numba.core.base:BaseContext.refresh(self)")
 # `np.empty` is typed and lowered in one step (`arrays.py`), not in five functions that are compiled one by one.
 NP_EMPTY = Shortcut(
     "np_empty",
