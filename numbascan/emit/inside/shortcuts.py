@@ -221,7 +221,7 @@ VECTOR_FORMS = Shortcut(
     "vector_forms",
     "numba.core.cpu:CPUContext.codegen(self)",
     "numba.core.codegen:CPUCodegen.magic_tuple(self)",
-    "llvmlite.ir.values:FunctionAttributes.add(self, name)",
+    "llvmlite.ir.values:FunctionAttributes",
 )
 # Lanes in several threads (`threads.py`); else in one.
 THREADS = Shortcut(
