@@ -22,6 +22,7 @@ from zlib import crc32
 import numpy as np
 
 from numbascan.emit.cpu import RESERVED, beginnings, module_text
+from numbascan.ir.check_loops import check_loops
 from numbascan.ir.graph import Graph
 from numbascan.ir.loop_node import SCAN
 from numbascan.ir.loops import Alias, Alloc, Apply, Argument, For, Function, If, Load, Stmt, expressions, walk
@@ -223,6 +224,7 @@ def _stages(way: Way, graph: Graph, check_finite: bool) -> dict[str, Plan]:
     stages: dict[str, Plan] = {}
 
     def watch(word: str, made: Plan) -> None:
+        check_loops(made.function)
         text = module_text(made.function)
         hidden = set(_hidden(made.function))
         if hidden:

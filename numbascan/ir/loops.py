@@ -110,7 +110,7 @@ def index_expr(template: Template, *args: Index) -> Apply:
     return Apply("int64", template, tuple(args))
 
 
-def _linear(a: Index) -> tuple[dict[Index, int], int]:
+def linear(a: Index) -> tuple[dict[Index, int], int]:
     """An index as fixed multiples of what is not fixed, and a fixed number."""
     if isinstance(a, int):
         return {}, a
@@ -125,8 +125,8 @@ def _linear(a: Index) -> tuple[dict[Index, int], int]:
 
 def _combined(a: Index, b: Index, sign: int) -> tuple[dict[Index, int], int]:
     """a + sign * b, taken apart."""
-    terms, number = _linear(a)
-    others, other = _linear(b)
+    terms, number = linear(a)
+    others, other = linear(b)
     for term, factor in others.items():
         terms[term] = terms.get(term, 0) + sign * factor
     return {term: factor for term, factor in terms.items() if factor}, number + sign * other
@@ -165,7 +165,7 @@ def mul(a: Index, b: Index) -> Index:
         a, b = b, a
     if not isinstance(b, int):
         return index_expr(INDEX_PRODUCT, a, b)
-    terms, number = _linear(a)
+    terms, number = linear(a)
     if b == 0 or len(terms) <= 1 or b == -1:
         return _joined({term: factor * b for term, factor in terms.items() if b}, number * b)
     return _times(a, b)
@@ -173,7 +173,7 @@ def mul(a: Index, b: Index) -> Index:
 
 def slope_and_rest(a: Index, name: Expr) -> tuple[int, Index] | None:
     """(factor, rest) with a = factor * name + rest; None where `name` enters in another way."""
-    terms, number = _linear(a)
+    terms, number = linear(a)
     factor = terms.pop(name, 0)
     rest = _joined(terms, number)
     return None if any(Name(name.dtype, read) == name for read, _ in names_in(rest)) else (factor, rest)

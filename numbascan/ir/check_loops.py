@@ -1,0 +1,208 @@
+"""Whether the loops of a function are legal. Tests ask after every loop pass.
+
+Every name is defined, on every way to it, before it is used; nothing is stored into an array that is only read; no index is beyond an array
+of a known shape; where passes of a loop run side by side, each writes places and scalars of its own, sums in any order apart.
+Not handled: indices in conditions and choices, or of which a bound is not known, and those into views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from .check import IllegalGraphError
+from .loops import (
+    ACCUMULATE,
+    AND,
+    CHOICE,
+    GREATEST,
+    LEAST,
+    OR,
+    Alias,
+    Alloc,
+    Apply,
+    Break,
+    Call,
+    Fail,
+    For,
+    Function,
+    If,
+    Index,
+    Let,
+    Load,
+    Name,
+    Return,
+    Stmt,
+    Store,
+    add,
+    expressions,
+    linear,
+    mul,
+    names_in,
+    sub,
+    walk,
+    with_blocks,
+)
+from .mentions import mentioned
+
+SIDE_BY_SIDE = ("simd", "tile", "lanes")
+DEEPEST = 16  # substitutions in search of a bound
+
+
+def check_loops(function: Function) -> None:
+    """Raises IllegalGraphError, with everything that is wrong, unless the loops are legal."""
+    check = _Check(function)
+    check.block(function.body, {argument.name for argument in function.arguments})
+    if check.faults:
+        raise IllegalGraphError("\n".join(dict.fromkeys(check.faults)))
+
+
+@dataclass
+class _Check:
+    function: Function
+    faults: list[str] = field(default_factory=list)
+    shapes: dict[str, tuple[Index, ...]] = field(default_factory=dict)
+    counters: dict[str, For] = field(default_factory=dict)  # of the loops around, inner ones last
+    depth: int = 0  # of conditions
+
+    def __post_init__(self) -> None:
+        every = list(walk(self.function.body))
+        changed = {stmt.name for stmt in every if isinstance(stmt, Let) and not stmt.is_new}
+        self.fixed = {stmt.name: stmt.value for stmt in every if isinstance(stmt, Let) and stmt.name not in changed}
+        self.read_only = {argument.name for argument in self.function.arguments if argument.rank and not argument.is_written}
+
+    def block(self, stmts: Sequence[Stmt], known: set[str]) -> set[str] | None:
+        """What is defined behind a block, of which `known` is defined in front; None where it is left before its end."""
+        known = set(known)
+        for stmt in stmts:
+            self._reads(stmt, known)
+            if isinstance(stmt, Break | Fail | Return):
+                return None
+            if isinstance(stmt, For):
+                self._loop(stmt, known)
+            elif isinstance(stmt, If):
+                self.depth += 1
+                sides = [side for side in (self.block(stmt.then, known), self.block(stmt.otherwise, known)) if side is not None]
+                self.depth -= 1
+                if not sides:
+                    return None
+                known = set.intersection(*sides)
+            elif isinstance(stmt, Store | Call):
+                self._writes(stmt)
+            elif isinstance(stmt, Let | Alloc | Alias):
+                known.add(stmt.name)
+                if isinstance(stmt, Alloc):
+                    self.shapes[stmt.name] = stmt.shape
+                elif isinstance(stmt, Alias) and stmt.array in self.read_only:
+                    self.read_only.add(stmt.name)
+        return known
+
+    def _reads(self, stmt: Stmt, known: set[str]) -> None:
+        names = {name for expr in expressions(stmt) for name, _ in names_in(expr)}
+        if isinstance(stmt, Store | Alias):
+            names.add(stmt.array)
+        elif isinstance(stmt, Call):
+            names |= {arg for arg in stmt.args if arg.isidentifier() and arg not in ("True", "False", "None")}
+        elif isinstance(stmt, Return):
+            names |= set(stmt.names)
+        self.faults += [f"{name} is used before it is defined" for name in sorted(names - known)]
+        if not self.depth:
+            for expr in (*expressions(stmt), *((Load("", stmt.array, stmt.index),) if isinstance(stmt, Store) else ())):
+                self._indices(expr)
+
+    def _writes(self, stmt: Store | Call) -> None:
+        arrays = (stmt.array,) if isinstance(stmt, Store) else stmt.results
+        self.faults += [f"{array} is written, and may only be read" for array in arrays if array in self.read_only]
+
+    # indices ----------------------------------------------------------------------------------------------------------
+
+    def _indices(self, expr: Index) -> None:
+        if isinstance(expr, Load) and expr.index and expr.array in self.shapes:
+            shape = self.shapes[expr.array]
+            if len(shape) != len(expr.index):
+                self.faults.append(f"{expr.array} has {len(shape)} axes, and {len(expr.index)} indices")
+            for axis, (index, dim) in enumerate(zip(expr.index, shape, strict=False)):
+                most, fewest = self._bound(index, True), self._bound(index, False)
+                if (most is not None and isinstance(dim, int) and most >= dim) or (fewest is not None and fewest < 0):
+                    self.faults.append(f"an index of {expr.array} along axis {axis} goes from {fewest} to {most}; its length is {dim}")
+        parts = expr.index if isinstance(expr, Load) else expr.args if isinstance(expr, Apply) and not _is_choice(expr) else ()
+        for part in parts:
+            self._indices(part)
+
+    def _bound(self, expr: Index, is_upper: bool, depth: int = 0) -> int | None:
+        """The greatest number that an expression may be, or the least; None where that is not known."""
+        terms, number = linear(expr)
+        if not terms:
+            return number
+        if depth == DEEPEST:
+            return None
+        for term, others in self._bounds(terms, is_upper):
+            rest, factor = sub(expr, mul(term, terms[term])), terms[term]
+            bounds = [self._bound(add(rest, mul(other, factor)), is_upper, depth + 1) for other in others]
+            known = [bound for bound in bounds if bound is not None]
+            if known:
+                return min(known) if is_upper else max(known)
+        return None
+
+    def _bounds(self, terms: dict[Index, int], is_upper: bool) -> Iterator[tuple[Index, tuple[Index, ...]]]:
+        """Terms, each with what it is, or is at most (at least, as factor and `is_upper` say); counters last, inner ones first."""
+        for term, factor in terms.items():
+            if isinstance(term, Name) and term.name in self.fixed and term.name not in self.counters:
+                yield term, (self.fixed[term.name],)
+            elif isinstance(term, Apply) and term.template == (LEAST if (factor > 0) == is_upper else GREATEST):
+                yield term, term.args
+        for name, loop in reversed(self.counters.items()):
+            counter = Name("int64", name)
+            if counter in terms and (last := _last(loop)) is not None:
+                yield counter, (last if (terms[counter] > 0) == is_upper else loop.start,)
+
+    # loops ------------------------------------------------------------------------------------------------------------
+
+    def _loop(self, loop: For, known: set[str]) -> None:
+        if loop.kind in SIDE_BY_SIDE:
+            self._check_writers(loop)
+        around, self.counters = self.counters, {**{name: one for name, one in self.counters.items() if name != loop.name}, loop.name: loop}
+        self.block(loop.body, known | {loop.name})
+        self.counters = around
+
+    def _check_writers(self, loop: For) -> None:
+        inside = list(walk(loop.body))
+        own = {stmt.name for stmt in inside if isinstance(stmt, Alloc | Alias) or (isinstance(stmt, Let) and stmt.is_new)}
+        for stmt in inside:
+            is_read = isinstance(stmt, Let) and any(name == stmt.name for name, _ in names_in(stmt.value))
+            if isinstance(stmt, Let) and is_read and stmt.name not in own and not _is_sum(stmt):
+                self.faults.append(f"passes of the loop over {loop.name} side by side give {stmt.name} their values")
+        of_pass = {loop.name, *own} | {one.name for one in inside if isinstance(one, For) and _reads_any(one, {loop.name, *own})}
+        outside = mentioned([stmt for stmt in self._outside(loop) if not isinstance(stmt, Alloc)])
+        outside |= {argument.name for argument in self.function.arguments}
+        for stmt in inside:
+            is_shared = isinstance(stmt, Store) and stmt.array not in own and not of_pass & {n for i in stmt.index for n, _ in names_in(i)}
+            if isinstance(stmt, Store) and is_shared and (loop.kind != "lanes" or stmt.array in outside):
+                self.faults.append(f"passes of the loop over {loop.name} side by side write one place of {stmt.array}")
+
+    def _outside(self, loop: For) -> Iterator[Stmt]:
+        """The statements around a loop, each without those inside it."""
+        inside = {id(stmt) for stmt in walk([loop])}
+        for stmt in walk(self.function.body):
+            if id(stmt) not in inside:
+                yield with_blocks(stmt, lambda block: [])
+
+
+def _is_choice(expr: Apply) -> bool:
+    return expr.template.level in (CHOICE, AND, OR)
+
+
+def _is_sum(stmt: Let) -> bool:
+    return isinstance(stmt.value, Apply) and stmt.value.template is ACCUMULATE
+
+
+def _reads_any(loop: For, names: set[str]) -> bool:
+    return any(name in names for bound in (loop.start, loop.stop) for name, _ in names_in(bound))
+
+
+def _last(loop: For) -> Index | None:
+    """The index of a loop's last pass; None where it is not known."""
+    if loop.step == 1:
+        return sub(loop.stop, 1)
+    is_known = isinstance(loop.start, int) and isinstance(loop.stop, int)
+    return max(range(loop.start, loop.stop, loop.step), default=loop.start) if is_known else None  # type: ignore[arg-type]

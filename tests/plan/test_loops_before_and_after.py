@@ -1,0 +1,247 @@
+"""What each loop pass makes of loops, before and after. Strips are seen in test_strips.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from numbascan.emit.text import statements
+from numbascan.ir.check_loops import check_loops
+from numbascan.ir.loops import (
+    ACCUMULATE,
+    FUNCTION,
+    IN_ORDER,
+    PRODUCT,
+    Alloc,
+    Apply,
+    Argument,
+    Expr,
+    For,
+    Function,
+    Index,
+    Let,
+    Literal,
+    Load,
+    Name,
+    Return,
+    Stmt,
+    Store,
+    Template,
+)
+from numbascan.ir.names import Names
+from numbascan.modes import LOOP_PASSES
+from numbascan.plan.cpu import CPU
+
+N, STEPS, I, J, T = (Name("int64", name) for name in ("n", "steps", "i", "j", "t"))
+V, TOTAL = Name("float64", "v"), Name("float64", "total")
+ONE, HALF = Literal("float64", 1.0), Literal("float64", 0.5)
+NUMBERS = {"n": "int64", "steps": "int64", "k0": "uint64", "k1": "uint64"}
+ARRAYS = [Argument(name, "float64", 1, is_written=name in ("out", "a")) for name in ("x", "y", "a", "out")]
+BITS = Template("random_bits({0}, {1}, {2}, {3}, {4})", ahead="draws.words_ahead")
+WORD = Apply("uint64", BITS, (Name("uint64", "k0"), Name("uint64", "k1"), 0, 2, T))
+
+
+def load(array: str, *index: Index) -> Load:
+    return Load("float64", array, index)
+
+
+def plus(a: Expr, b: Expr) -> Apply:
+    return Apply("float64", IN_ORDER, (a, b))
+
+
+def times(a: Expr, b: Expr) -> Apply:
+    return Apply("float64", PRODUCT, (a, b))
+
+
+def any_order(total: Expr, term: Expr) -> Apply:
+    return Apply("float64", ACCUMULATE, (total, term))
+
+
+def sin(x: Expr) -> Apply:
+    return Apply("float64", Template("sin({0})", cost=FUNCTION), (x,))
+
+
+def log(x: Expr) -> Apply:
+    return Apply("float64", Template("log({0})", cost=FUNCTION), (x,))
+
+
+LOOPS: dict[str, tuple[list[Stmt], str, str]] = {
+    "fuse": (
+        [For("i", 0, N, [Store("a", (I,), sin(load("x", I)))]), For("j", 0, N, [Store("out", (J,), plus(load("a", J), load("y", J)))])],
+        """
+for i in range(n):
+    a[i] = sin(x[i])
+for j in range(n):
+    out[j] = a[j] + y[j]
+""",
+        """
+for i in range(n):
+    a[i] = sin(x[i])
+    out[i] = a[i] + y[i]
+""",
+    ),
+    "interchange": (
+        [For("t", 0, STEPS, [For("i", 0, N, [Store("out", (I,), times(load("out", I), load("a", I)))])], kind="time")],
+        """
+for t in range(steps):
+    for i in range(n):
+        out[i] = out[i] * a[i]
+""",
+        """
+for i in range(n):
+    out_i = out[i]
+    for t in range(steps):
+        out_i *= a[i]
+    out[i] = out_i
+""",
+    ),
+    "tiles": (
+        [
+            For(
+                "i",
+                0,
+                N,
+                [Let("v", load("x", I)), For("t", 0, 100, [Let("v", sin(V), is_new=False)], kind="time"), Store("out", (I,), V)],
+                kind="lanes",
+            )
+        ],
+        """
+for i in range(n):
+    v = x[i]
+    for t in range(100):
+        v = sin(v)
+    out[i] = v
+""",
+        """
+v_lanes = np.empty(64)
+for i0 in range(0, n, 64):
+    i1 = min(i0 + 64, n)
+    for s in range(i1 - i0):
+        v = x[i0 + s]
+        v_lanes[s] = v
+    for t in range(100):
+        for s in range(i1 - i0):
+            v = v_lanes[s]
+            v = sin(v)
+            v_lanes[s] = v
+    for s in range(i1 - i0):
+        v = v_lanes[s]
+        out[i0 + s] = v
+""",
+    ),
+    "blocks": (
+        [
+            Let("v", ONE),
+            Let("total", ONE),
+            For(
+                "t",
+                0,
+                N,
+                [Let("total", any_order(TOTAL, log(V)), is_new=False), Let("v", plus(times(V, HALF), load("x", T)), is_new=False)],
+                kind="time",
+            ),
+        ],
+        """
+v = 1.0
+total = 1.0
+for t in range(n):
+    total = add_any_order(total, log(v))
+    v = v * 0.5 + x[t]
+""",
+        """
+v_block = np.empty(256)
+v = 1.0
+total = 1.0
+for t0 in range(0, n, 256):
+    t1 = min(t0 + 256, n)
+    x_block = x[t0:t1]
+    # the recurrence
+    for s in range(t1 - t0):
+        v_block[s] = v
+        v = v * 0.5 + x_block[s]
+    # what no state waits for
+    for s in range(t1 - t0):
+        total = add_any_order(total, log(v_block[s]))
+""",
+    ),
+    "ahead": (
+        [For("t", 0, N, [Store("out", (T,), plus(load("x", T), WORD))], kind="time")],
+        """
+for t in range(n):
+    out[t] = x[t] + random_bits(k0, k1, 0, 2, t)
+""",
+        """
+word_ahead = np.empty(64, np.uint64)
+for t0 in range(0, n, 64):
+    t1 = min(t0 + 64, n)
+    number = 0
+    tag = 2
+    word_part = word_ahead[:t1 - t0]
+    draws.words_ahead(word_part, k0, k1, number, tag, t0, 1)
+    for t in range(t0, t1):
+        out[t] = x[t] + word_ahead[t - t0]
+""",
+    ),
+    "simd": (
+        [
+            Let("v", ONE),
+            Let("total", ONE),
+            For("i", 0, 12, [Let("total", any_order(TOTAL, load("x", I)), is_new=False)]),
+            For("t", 0, N, [Let("v", times(V, load("x", T)), is_new=False), Let("total", any_order(TOTAL, V), is_new=False)]),
+        ],
+        """
+v = 1.0
+total = 1.0
+for i in range(12):
+    total = add_any_order(total, x[i])
+for t in range(n):
+    v *= x[t]
+    total = add_any_order(total, v)
+""",
+        """
+v = 1.0
+total = 1.0
+for i in range(lanes(12)):
+    total = add_any_order(total, x[i])
+for t in range(n):
+    v *= x[t]
+    total += v
+""",
+    ),
+    "stack": (
+        [Alloc("row", (12,), "float64"), Alloc("long", (N,), "float64"), Alloc("result", (3,), "float64"), Return(("result",))],
+        """
+row = np.empty(12)
+long = np.empty(n)
+result = np.empty(3)
+return result
+""",
+        """
+row = small_array((12,), np.float64)
+long = np.empty(n)
+result = np.empty(3)
+return result
+""",
+    ),
+}
+
+
+def text(stmts: list[Stmt]) -> str:
+    return "\n".join(["", *statements(stmts, {}, depth=0), ""])
+
+
+def test_every_pass_is_shown() -> None:
+    assert {*LOOPS, "strips"} == {*LOOP_PASSES}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_before_and_after(name: str) -> None:
+    body, before, after = LOOPS[name]
+    arguments = (*ARRAYS, *(Argument(number, dtype, 0) for number, dtype in NUMBERS.items()))
+    function = Function("f", arguments, body, Names(argument.name for argument in arguments))
+    (loop_pass,) = (one for one in CPU.passes if one.__name__ == name)
+    changed = loop_pass(function, CPU)
+    for stage in (function, changed):
+        check_loops(stage)
+    assert text(function.body) == before
+    assert text(changed.body) == after
+    assert text(loop_pass(function, CPU).body) == after  # nothing of the function was changed
