@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..ir.loops import ACCUMULATE, FUNCTION, Apply, Expr, For, If, Index, Let, Load, Stmt, Store, Template, walk
+from ..ir.loops import ACCUMULATE, FUNCTION, Apply, Expr, For, If, Index, Let, Load, Stmt, Store, Template, expressions, names_in, walk
 from ..ops.elementwise import in_lanes
 
 SHORT = 128  # passes up to which LLVM may write a loop out: then the loop around it has none inside
@@ -44,9 +44,14 @@ def _may_be_vectors(loop: For) -> bool:
 
 def _waits(loop: For) -> bool:
     """Does a pass read what the one before has left, sums in any order apart?"""
-    lets = [stmt for stmt in walk(loop.body) if isinstance(stmt, Let)]
-    own = {stmt.name for stmt in lets if stmt.is_new}
-    return any(not stmt.is_new and stmt.name not in own and not _is_sum(stmt) for stmt in lets)
+    moved = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and not stmt.is_new and not _is_sum(stmt)}
+    moved -= {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.is_new}
+    for stmt in loop.body:
+        if any(name in moved for inner in walk([stmt]) for expr in expressions(inner) for name, _ in names_in(expr)):
+            return True
+        if isinstance(stmt, Let):
+            moved.discard(stmt.name)  # from here on it is what this pass has set
+    return False
 
 
 def _is_sum(stmt: Let) -> bool:

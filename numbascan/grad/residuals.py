@@ -57,4 +57,4 @@ def _is_heavy(node: Node) -> bool:
         return False
     if isinstance(source.op.lower, Library):
         return True
-    return isinstance(source.op.lower, Contract) and multiplications(source) > MOST_RECOMPUTED
+    return isinstance(source.op.lower, Contract) and not multiplications(source) <= MOST_RECOMPUTED  # NaN: of 0 rows and open ones

@@ -124,6 +124,12 @@ def some_rows(a: Any) -> Any:
     return rows[-3:], traces[1::4]
 
 
+def last_of_trace(a: Any) -> Any:
+    """A step sets a local that no later step reads."""
+    rows, traces = ns.scan(lambda s: (g(s, a), np.cosh(s) + np.sin(s)), outputs_info=[a, None], n_steps=STEPS, return_updates=False)
+    return rows[-1], traces[-1]
+
+
 def elementwise(a: Any) -> Any:
     return g(a, a * 0.5)
 
@@ -160,7 +166,21 @@ def few_lanes_in_lanes(a: Any) -> Any:
     return ns.vmap(ends)(a * np.linspace(0.5, 1.0, 5))
 
 
-SHAPES = (ends, paths, few_steps, some_rows, elementwise, until, choices, slopes, few_slopes, vectors, lanes_in_lanes, few_lanes_in_lanes)
+SHAPES = (
+    ends,
+    paths,
+    few_steps,
+    some_rows,
+    last_of_trace,
+    elementwise,
+    until,
+    choices,
+    slopes,
+    few_slopes,
+    vectors,
+    lanes_in_lanes,
+    few_lanes_in_lanes,
+)
 
 
 @pytest.mark.parametrize("f", SHAPES)
