@@ -378,6 +378,7 @@ def _rows_behind(node: Node) -> set[Node]:
 
 
 def _identifier(name: str) -> str:
-    """`name` as a name for a function: none that its text uses."""
+    """`name` as a name for a function: neither it nor a name made up from it is one that its text uses."""
     word = identifier(name, "scan")
-    return f"scan_{word}" if word in {*RESERVED, *OF_PYTHON} or word.startswith(beginnings(word)) else word
+    is_taken = word in {*RESERVED, *OF_PYTHON} or any(name.startswith(beginnings(word)) for name in (word, *RESERVED))
+    return f"scan_{word}" if is_taken else word

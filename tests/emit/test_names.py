@@ -84,6 +84,7 @@ def test_any_text_gives_a_name_that_python_reads_as_it_stands(text: str) -> None
 @settings(max_examples=50)
 @given(st.lists(texts, min_size=1, max_size=12), texts)
 @example(ODD, "f")
+@example(["x"], "exp_in")
 def test_variables_have_names_of_their_own(names: list[str], title: str) -> None:
     inputs = [new_input(TensorType("float64", (None,)), name) for name in names]
     total = inputs[0]
@@ -94,11 +95,21 @@ def test_variables_have_names_of_their_own(names: list[str], title: str) -> None
     taken = [argument.name for argument in made.arguments]
     assert len({*map(normal, taken), function}) == len(names) + 1
     assert {*taken, function}.isdisjoint({*RESERVED, *OF_PYTHON})
-    assert not any(name.startswith(beginnings(function)) for name in (*taken, function))
+    assert not any(name.startswith(beginnings(function)) for name in (*taken, function, *RESERVED))
     text = module_text(made)
     (defined,) = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     assert (defined.name, [one.arg for one in defined.args.args]) == (function, taken)
     text.encode()
+
+
+def test_a_loop_over_lanes_does_not_take_the_name_of_a_helper() -> None:
+    def last(x: Any) -> Any:
+        return ns.scan(lambda s: np.exp(-s) * x, outputs_info=[x], n_steps=20, return_updates=False)[-1]
+
+    x = np.linspace(0.1, 1.0, 70)
+    lanes = ns.jit(ns.vmap(last), name="exp_in")(x)
+    np.testing.assert_array_equal(lanes, ns.jit(ns.vmap(last), name="exp")(x))
+    np.testing.assert_allclose(lanes, ns.jit(ns.vmap(last), mode="python")(x), rtol=1e-13)
 
 
 def test_every_module_of_routines_is_reserved() -> None:
