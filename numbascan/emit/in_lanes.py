@@ -12,7 +12,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..ir.loops import ACCUMULATE, FUNCTION, Apply, Expr, For, If, Index, Let, Load, Stmt, Store, Template, expressions, names_in, walk
+from ..ir.loops import (
+    ACCUMULATE,
+    FUNCTION,
+    Apply,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    Stmt,
+    Store,
+    Template,
+    expressions,
+    may_end,
+    names_in,
+    walk,
+)
 from ..ops.elementwise import in_lanes
 
 SHORT = 128  # passes up to which LLVM may write a loop out: then the loop around it has none inside
@@ -38,8 +55,8 @@ def with_lanes(stmts: Sequence[Stmt], is_pass: bool = False) -> list[Stmt]:
 
 
 def _may_be_vectors(loop: For) -> bool:
-    """May LLVM do several passes at once? It does not where one waits for the one before, or where there is a loop inside."""
-    return not _waits(loop) and all(_is_short(stmt) for stmt in walk(loop.body) if isinstance(stmt, For))
+    """May LLVM do several passes at once? Not where one waits for the one before, may be the last, or has a loop inside."""
+    return not (_waits(loop) or may_end(loop.body)) and all(_is_short(stmt) for stmt in walk(loop.body) if isinstance(stmt, For))
 
 
 def _waits(loop: For) -> bool:

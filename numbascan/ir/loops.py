@@ -478,3 +478,8 @@ def walk(stmts: Iterable[Stmt]) -> Iterator[Stmt]:
         elif isinstance(stmt, If):
             yield from walk(stmt.then)
             yield from walk(stmt.otherwise)
+
+
+def may_end(stmts: Iterable[Stmt]) -> bool:
+    """May a pass end the loop whose body this is?"""
+    return any(isinstance(stmt, Break) or (isinstance(stmt, If) and may_end([*stmt.then, *stmt.otherwise])) for stmt in stmts)

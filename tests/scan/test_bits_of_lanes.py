@@ -15,7 +15,7 @@ from wide import wide
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.emit.in_lanes import with_lanes
-from numbascan.ir.loops import FUNCTION, Apply, For, If, Let, Literal, Load, Name, Store, Template, compare
+from numbascan.ir.loops import FUNCTION, Apply, Break, For, If, Let, Literal, Load, Name, Store, Template, compare
 from numbascan.ops.elementwise import HELPERS, in_lanes
 
 FUNCTIONS = [name for name, helper in HELPERS.items() if helper.cost == FUNCTION]
@@ -271,6 +271,7 @@ def test_functions_are_those_of_lanes_where_llvm_may_make_vectors() -> None:
     assert named(store) == ["exp"]
     assert named(For("i", 0, count, [store])) == ["exp_in_lanes"]
     assert named(For("i", 0, count, [If(compare(">", I, 3), [store])])) == ["exp_in_lanes"]
+    assert named(For("i", 0, count, [store, If(compare(">", I, 3), [Break()])])) == ["exp"]
     assert named(For("t", 0, count, [moves])) == ["exp"]
     start = Let("s", Literal("float64", 1.0))
     assert named(For("i", 0, count, [start, For("t", 0, count, [moves]), store])) == ["exp", "exp"]

@@ -47,6 +47,7 @@ from ...ir.loops import (
     expressions,
     least,
     mapped,
+    may_end,
     names_in,
     rebuilt,
     slope_and_rest,
@@ -126,7 +127,7 @@ class _Ahead:
         inner = replace(self._inside(_with_numbers(loop, places), pieces), start=first, stop=stop, kind=kind)
         body = [Let(stop.name, least(add(first, self.target.drawn_ahead), loop.stop)), *made, inner]
         pieces_of_loop = For(first.name, loop.start, loop.stop, body, self.target.drawn_ahead, loop.kind)
-        if not _may_end(inner.body):
+        if not may_end(inner.body):
             return [pieces_of_loop]
         ended = self._fresh("ended")
         inner.body = _telling(inner.body, Let(ended, Literal("bool", True), is_new=False))
@@ -293,11 +294,6 @@ def _at(expr: Index, t: Name, first: Index) -> Index:
         return first if part == t else None
 
     return mapped(expr, moved)
-
-
-def _may_end(stmts: Sequence[Stmt]) -> bool:
-    """May a pass end the loop whose body this is?"""
-    return any(isinstance(stmt, Break) or (isinstance(stmt, If) and _may_end([*stmt.then, *stmt.otherwise])) for stmt in stmts)
 
 
 def _telling(stmts: Sequence[Stmt], tell: Stmt) -> list[Stmt]:
