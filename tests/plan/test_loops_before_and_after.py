@@ -1,11 +1,17 @@
-"""What each loop pass makes of loops, before and after. Strips are seen in test_strips.py."""
+"""What each loop pass makes of loops, before and after."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+import numbascan as ns
+import numbascan.tensor as nt
 from numbascan.emit.text import statements
 from numbascan.ir.check_loops import check_loops
+from numbascan.ir.graph import close
 from numbascan.ir.loops import (
     ACCUMULATE,
     FUNCTION,
@@ -22,6 +28,7 @@ from numbascan.ir.loops import (
     Literal,
     Load,
     Name,
+    Note,
     Return,
     Stmt,
     Store,
@@ -30,6 +37,8 @@ from numbascan.ir.loops import (
 from numbascan.ir.names import Names
 from numbascan.modes import LOOP_PASSES
 from numbascan.plan.cpu import CPU
+from numbascan.plan.passes.strips import strips
+from numbascan.plan.plan import plan
 
 N, STEPS, I, J, T = (Name("int64", name) for name in ("n", "steps", "i", "j", "t"))
 V, TOTAL = Name("float64", "v"), Name("float64", "total")
@@ -225,8 +234,42 @@ return result
 }
 
 
+BEFORE_STRIPS = """
+for t in range(n):
+    a_path_row = a_path[t]
+    np.dot(W.T, a_path_row, contract)
+    for i in range(40):
+        a_path[t + 2, i] = tanh(contract[i])
+"""
+AFTER_STRIPS = """
+# 2 steps at a time: products with rows that are known by then
+for t0 in range(0, n, 2):
+    t1 = min(t0 + 2, n)
+    a_path_strip = a_path[t0:t1]
+    contract_strip = contract[:t1 - t0]
+    np.dot(a_path_strip, W, contract_strip)
+    for t in range(t0, t1):
+        for i in range(40):
+            a_path[t + 2, i] = tanh(contract[t - t0, i])
+"""
+
+
 def text(stmts: list[Stmt]) -> str:
     return "\n".join(["", *statements(stmts, {}, depth=0), ""])
+
+
+def test_strips_before_and_after() -> None:
+    """Products with a matrix: the loops are those of a program, since nobody writes a product's operands by hand."""
+    w, first, n = nt.tensor("float64", (40, 40), "W"), nt.tensor("float64", (2, 40), "first"), nt.lscalar("n")
+    initial = {"initial": first, "taps": [-2]}
+    rows = ns.scan(lambda a, w: np.tanh(a @ w), outputs_info=initial, non_sequences=w, n_steps=n, return_updates=False)
+    function = plan(close([w.node, first.node, n.node], [rows.node]), replace(CPU, passes=()), "f").function
+    changed = strips(function, CPU)
+    for stage, expected in ((function, BEFORE_STRIPS), (changed, AFTER_STRIPS)):
+        check_loops(stage)
+        place = next(k for k, stmt in enumerate(stage.body) if isinstance(stmt, For) and stmt.kind == "time")
+        note = isinstance(stage.body[place - 1], Note)
+        assert text(stage.body[place - note : place + 1]) == expected
 
 
 def test_every_pass_is_shown() -> None:

@@ -111,7 +111,12 @@ class _Lanes:
         return not names & {self.loop.name, *self.own}
 
     def _is_free_of_others(self, views: set[str]) -> bool:
-        """Does a lane change nothing but its own scalars, its own elements of arrays, and sums?"""
+        """Does a lane change nothing but its own scalars, its own elements of arrays, and sums?
+
+        In a tile all lanes take step t before any takes step t + 1. So what one lane stores must never be what another loads: each store
+        is at the lane's own index, and an array that is stored is not loaded. Results are moved some steps later, so no local of the step
+        may tell their place. A view might be another name for an array that is stored.
+        """
         outside = [stmt for stmt in (*self.before, *self.after) if isinstance(stmt, Let) and not stmt.is_new]
         every = [*self.before, *self.time.body, *self.after]
         if not all(self._sums(stmt, every) for stmt in outside) or not set(self.moved) <= set(self.own):
