@@ -70,14 +70,14 @@ def ahead(function: Function, target: Target) -> Function:
     """The function with such loops in pieces, and the memory for the numbers in front."""
     allocs = [stmt for stmt in walk(function.body) if isinstance(stmt, Alloc)]
     rooms = {stmt.name: stmt.shape[0] for stmt in allocs if stmt.shape and isinstance(stmt.shape[0], int)}
-    made = _Ahead(target, function.names.copy(), rooms, memory_of(function.body))
-    body = made.each(function.body, {})
+    draws_ahead = _Ahead(target, function.names.copy(), rooms, memory_of(function.body))
+    body = draws_ahead.each(function.body, {})
     read = {name for stmt in walk(body) for expr in expressions(stmt) for name, _ in names_in(expr)}
     read |= {name for stmt in walk(body) if isinstance(stmt, Call) for name in stmt.args}
     read |= {name for stmt in walk(body) if isinstance(stmt, Return) for name in stmt.names}
-    unread = made.operands - read
+    unread = draws_ahead.operands - read
     body = rebuilt(body, lambda stmt: [] if isinstance(stmt, Let) and stmt.name in unread else None)
-    return replace(function, body=[*made.taken, *body], names=made.names)
+    return replace(function, body=[*draws_ahead.allocs, *body], names=draws_ahead.names)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class _Ahead:
     names: Names
     rooms: Mapping[str, int]  # the length of arrays that have a fixed one
     memory: Mapping[str, str]  # of views
-    taken: list[Stmt] = field(default_factory=list)
+    allocs: list[Stmt] = field(default_factory=list)
     operands: set[str] = field(default_factory=set)  # locals that draws read, perhaps nothing else
 
     def each(self, stmts: Sequence[Stmt], pieces: Mapping[Index, int]) -> list[Stmt]:
@@ -119,13 +119,13 @@ class _Ahead:
         most = loop.stop if isinstance(loop.stop, int) else pieces.get(loop.stop)
         has_lanes = any(draw.lanes for draw in draws)
         if loop.start == 0 and most is not None and most <= 4 * self.target.drawn_ahead and not has_lanes:
-            made, places = self._made(draws, Name("int64", loop.name), 0, loop.stop, most)
-            return [*made, self._inside(_with_numbers(loop, places), pieces)]
+            draws_first, places = self._made(draws, Name("int64", loop.name), 0, loop.stop, most)
+            return [*draws_first, self._inside(_with_numbers(loop, places), pieces)]
         first, stop = (Name("int64", self._fresh(f"{loop.name}{k}")) for k in (0, 1))
-        made, places = self._made(draws, Name("int64", loop.name), first, stop, self.target.drawn_ahead)
+        draws_first, places = self._made(draws, Name("int64", loop.name), first, stop, self.target.drawn_ahead)
         kind = "time" if loop.kind == "time" else "sequential"
         inner = replace(self._inside(_with_numbers(loop, places), pieces), start=first, stop=stop, kind=kind)
-        body = [Let(stop.name, least(add(first, self.target.drawn_ahead), loop.stop)), *made, inner]
+        body = [Let(stop.name, least(add(first, self.target.drawn_ahead), loop.stop)), *draws_first, inner]
         pieces_of_loop = For(first.name, loop.start, loop.stop, body, self.target.drawn_ahead, loop.kind)
         if not may_end(inner.body):
             return [pieces_of_loop]
@@ -146,12 +146,12 @@ class _Ahead:
             lets, names = self._operands(draw, t, first)
             call = Call(draw.expr.template.ahead, (part, *names, repr(draw.stride)), results=(part,))
             if draw.lanes is None:
-                self.taken.append(Alloc(array, (steps,), dtype))
+                self.allocs.append(Alloc(array, (steps,), dtype))
                 places[id(draw.lanes), draw.expr] = Load(dtype, array, (sub(t, first),))
                 stmts += [*lets, Alias(part, array, _FIRST, (count,)), call]
             else:
                 lane = Name("int64", draw.lanes.name)
-                self.taken.append(Alloc(array, (steps, draw.room), dtype))
+                self.allocs.append(Alloc(array, (steps, draw.room), dtype))
                 places[id(draw.lanes), draw.expr] = Load(dtype, array, (sub(t, first), lane))
                 body: list[Stmt] = [*lets, Alias(part, array, _FIRST_OF_LANE, (count, lane)), call]
                 stmts.append(replace(draw.lanes, body=body, kind="sequential"))
@@ -200,11 +200,11 @@ class _Ahead:
     def _changed(self, loop: For) -> set[str]:
         """All that the passes of a loop give a value."""
         every = list(walk(loop.body))
-        found = {stmt.name for stmt in every if isinstance(stmt, Let | For | Alias | Alloc)}
-        found |= {stmt.array for stmt in every if isinstance(stmt, Store)}
-        found |= {text for stmt in every if isinstance(stmt, Call) for text in stmt.args}
-        touched = {self.memory[name] for name in found if name in self.memory}
-        return found | {name for name, memory in self.memory.items() if memory in touched}
+        written = {stmt.name for stmt in every if isinstance(stmt, Let | For | Alias | Alloc)}
+        written |= {stmt.array for stmt in every if isinstance(stmt, Store)}
+        written |= {text for stmt in every if isinstance(stmt, Call) for text in stmt.args}
+        touched = {self.memory[name] for name in written if name in self.memory}
+        return written | {name for name, memory in self.memory.items() if memory in touched}
 
     def _room(self, operands: Iterable[Index], lanes: For) -> int:
         """How many lanes a tile has at most: the operands are in rows of that length. 0 where they are not."""
@@ -216,14 +216,14 @@ class _Ahead:
 
 def _piece(loop: For) -> dict[Index, int]:
     """Where a loop takes some passes at a time: the number of these, with the most that it can be."""
-    found: dict[Index, int] = {}
+    steps: dict[Index, int] = {}
     first = Name("int64", loop.name)
     for stmt in loop.body:
         if isinstance(stmt, Let) and isinstance(stmt.value, Apply):
             end = stmt.value
             if end.template == LEAST and end.args[0] == add(first, loop.step):
-                found[sub(Name("int64", stmt.name), first)] = loop.step
-    return found
+                steps[sub(Name("int64", stmt.name), first)] = loop.step
+    return steps
 
 
 def _found(body: Sequence[Stmt], target: Target) -> Iterator[tuple[Apply, tuple[Index, ...]]]:

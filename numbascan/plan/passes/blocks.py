@@ -122,15 +122,15 @@ class _Parts:
 
     def closure(self, *exprs: Index) -> set[Position]:
         """The scalars of the step, by position, that expressions read, also through each other."""
-        found: set[Position] = set()
+        positions: set[Position] = set()
         stack = list(exprs)
         while stack:
             for name, _ in names_in(stack.pop()):
                 k = self.lets.get(name)
-                if k is not None and k not in found:
-                    found.add(k)
+                if k is not None and k not in positions:
+                    positions.add(k)
                     stack += expressions(self.body[k])
-        return found
+        return positions
 
     def _after(self) -> set[Position]:
         """The stores and sums that no state waits for and that are worth a pass of their own."""
@@ -158,21 +158,21 @@ class _Parts:
 
     def staying(self) -> list[Position]:
         """The statements of the recurrence: states, the stores that stay, and the scalars that these read."""
-        kept = {k for k, stmt in enumerate(self.body) if not (isinstance(stmt, Let) and stmt.is_new)} - self.after
-        return sorted(kept | self.closure(*(part for k in kept for part in expressions(self.body[k]))))
+        carried = {k for k, stmt in enumerate(self.body) if not (isinstance(stmt, Let) and stmt.is_new)} - self.after
+        return sorted(carried | self.closure(*(part for k in carried for part in expressions(self.body[k]))))
 
     def leaving(self) -> list[Position]:
         """The statements of the pass after: those that leave, and the scalars that these alone read."""
         staying = {k for k in self.staying() if not self._is_free_at(k)}
-        found = set(self.after)
+        positions = set(self.after)
         stack = [part for k in self.after for part in expressions(self.body[k])]
         while stack:
             for name, _ in names_in(stack.pop()):
                 k = self.lets.get(name, -1)
-                if k >= 0 and k not in staying | found:
-                    found.add(k)
+                if k >= 0 and k not in staying | positions:
+                    positions.add(k)
                     stack += expressions(self.body[k])
-        return sorted(found)
+        return sorted(positions)
 
     def _is_free_at(self, k: Position) -> bool:
         stmt = self.body[k]
@@ -180,24 +180,24 @@ class _Parts:
 
     def lifted(self) -> list[Expr]:
         """The expressions of the recurrence that no state enters and that are worth a pass before it."""
-        found: list[Expr] = []
+        lifted: list[Expr] = []
         for k in self.staying():
             stmt = self.body[k]
             if isinstance(stmt, Let) and stmt.name in self.free:
                 continue  # whoever reads it asks for it
             for part in expressions(stmt)[:1]:
-                self._find_lifted(part, found)
-        return found
+                self._find_lifted(part, lifted)
+        return lifted
 
-    def _find_lifted(self, expr: Index, found: list[Expr]) -> None:
+    def _find_lifted(self, expr: Index, lifted: list[Expr]) -> None:
         if isinstance(expr, int):
             return
         if self.is_free(expr):
-            if self._is_worth_lifting(expr) and expr not in found:
-                found.append(expr)
+            if self._is_worth_lifting(expr) and expr not in lifted:
+                lifted.append(expr)
         elif isinstance(expr, Apply) and expr.template.level not in (CHOICE, AND, OR):  # a branch not taken is not computed
             for part in expr.args:
-                self._find_lifted(part, found)
+                self._find_lifted(part, lifted)
 
     def _is_worth_lifting(self, expr: Expr) -> bool:
         inner = (part for k in self.closure(expr) for part in expressions(self.body[k]))
@@ -283,11 +283,11 @@ class _Blocked:
 
     def _taken(self) -> list[Stmt]:
         """The slices."""
-        found: list[Stmt] = []
+        aliases: list[Stmt] = []
         for (array, slope, rest), name in self.slices.items():
             ends = (self.first, self.stop) if slope == 1 else (sub(1, self.stop), sub(1, self.first))
-            found.append(Alias(name, array, ROWS, tuple(add(rest, end) for end in ends)))
-        return found
+            aliases.append(Alias(name, array, ROWS, tuple(add(rest, end) for end in ends)))
+        return aliases
 
     # the passes -----------------------------------------------------------------------------------------------------
 
@@ -363,11 +363,11 @@ class _Blocked:
 
 def _live(stmts: Sequence[Stmt]) -> list[Stmt]:
     """Without the scalars that nothing further down reads."""
-    kept: list[Stmt] = []
+    needed: list[Stmt] = []
     read: set[str] = set()
     for stmt in reversed(stmts):
         if isinstance(stmt, Let) and stmt.is_new and stmt.name not in read:
             continue
-        kept.append(stmt)
+        needed.append(stmt)
         read |= {name for part in expressions(stmt) for name, _ in names_in(part)}
-    return kept[::-1]
+    return needed[::-1]

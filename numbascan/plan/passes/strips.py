@@ -97,7 +97,7 @@ class _Strips:
         self.groups = list(self._groups())
         of_groups = [{a.array for k in group for a in body.accesses[k] if a.row is None} & body.written for group in self.groups]
         met = Counter(array for arrays in of_groups for array in arrays)
-        self.kept = {array for array, groups in met.items() if groups > 1}  # work arrays that get a row for each step of a strip
+        self.widened = {array for array, groups in met.items() if groups > 1}  # work arrays that get a row for each step of a strip
 
     def _groups(self) -> Iterator[list[Position]]:
         """Statements that run step by step together, or one product for all steps, in an order that they allow."""
@@ -120,7 +120,7 @@ class _Strips:
         stmts += [self._moved(array, len(names) - 1) for array, names in body.rings.items()]
         if (body.lags.keys() | body.turns) & mentioned(stmts):
             return None
-        for array in self.kept:
+        for array in self.widened:
             self.shapes[array] = (self.length, *body.allocs[array].shape)
         for array, names in body.rings.items():
             self.shapes[array] = (len(names) - 1 + self.length, *body.allocs[array].shape[1:])
@@ -159,7 +159,7 @@ class _Strips:
             yield replace(self.body.views[name], args=(self._row(array, row),))
         if isinstance(stmt, Call):
             rows = {}
-            for array in sorted({*stmt.args} & self.kept):
+            for array in sorted({*stmt.args} & self.widened):
                 rows[array] = self.names.fresh(f"{array}_row")
                 yield Alias(rows[array], array, ROW, (self.passed,))
             args, results = (tuple(rows.get(array, array) for array in arrays) for arrays in (stmt.args, stmt.results))
@@ -182,7 +182,7 @@ class _Strips:
         return with_values(stmt, self._in)
 
     def _place(self, array: str, index: tuple[Index, ...]) -> tuple[Index, ...]:
-        lead = (self.passed,) if array in self.kept else ()
+        lead = (self.passed,) if array in self.widened else ()
         return (*lead, self._in(self._row(array, index[0])), *map(self._in, index[1:])) if index else lead
 
     def _in(self, expr: Index) -> Index:

@@ -77,8 +77,8 @@ class _Lanes:
         self.before, self.after = loop.body[:place], loop.body[place + 1 :]
         self.own = {stmt.name: stmt for stmt in self.before if isinstance(stmt, Let) and stmt.is_new}
         self.moved = [stmt.name for stmt in time.body if isinstance(stmt, Let) and not stmt.is_new]
-        wanted = _read(time.body) | _read(self.after)
-        self.kept = [name for name in self.own if name in wanted or name in self.moved]
+        read_later = _read(time.body) | _read(self.after)
+        self.carried = [name for name in self.own if name in read_later or name in self.moved]
 
     @classmethod
     def of(cls, loop: For, views: set[str], target: Target) -> _Lanes | None:
@@ -135,15 +135,15 @@ class _Lanes:
 
     def _taken_and_put_back(self, every: Sequence[Stmt]) -> set[str]:
         """Arrays of which a lane reads one element, at the beginning, and writes it at the end."""
-        found: set[str] = set()
+        arrays: set[str] = set()
         for stmt in self.before:
             if isinstance(stmt, Let) and isinstance(stmt.value, Load):
                 array, place = stmt.value.array, stmt.value.index
                 puts = [other.index for other in every if isinstance(other, Store) and other.array == array]
                 reads = [name for other in every for part in expressions(other) for name, is_element in names_in(part) if is_element]
                 late = all(other in self.after for other in every if isinstance(other, Store) and other.array == array)
-                found |= {array} if set(puts) == {place} and reads.count(array) == 1 and late else set()
-        return found
+                arrays |= {array} if set(puts) == {place} and reads.count(array) == 1 and late else set()
+        return arrays
 
     @staticmethod
     def _sums(stmt: Let, every: Sequence[Stmt]) -> bool:
@@ -157,7 +157,7 @@ class _Lanes:
         self.at = Name("int64", names.fresh("s"))
         self.lane = add(first, self.at)
         self.rows: dict[str, Load] = {}
-        for name in self.kept:
+        for name in self.carried:
             row = names.fresh(f"{name}_lanes")
             dtype = _dtype(self.own[name])
             memory.append(Alloc(row, (self._room(),), dtype))
@@ -194,7 +194,7 @@ class _Lanes:
         """What is done with so many lanes of a tile."""
         kind = "tile" if isinstance(count, int) else "sequential"
         passes: list[Stmt] = [
-            For(self.at.name, 0, count, self._all(self.before, self.kept), kind=kind),
+            For(self.at.name, 0, count, self._all(self.before, self.carried), kind=kind),
             self._steps(names, count, memory, kind),
         ]
         return [*passes, For(self.at.name, 0, count, self._all(self.after, ()), kind=kind)] if self.after else passes
@@ -214,11 +214,11 @@ class _Lanes:
                 step.append(stmt)
                 continue
             dtype = stmt.value.dtype if isinstance(stmt.value, Expr) else "int64"
-            kept = names.fresh(f"{stmt.array}_kept")
-            memory.append(Alloc(kept, (self.target.kept_steps, self._room()), dtype))
+            rows = names.fresh(f"{stmt.array}_kept")
+            memory.append(Alloc(rows, (self.target.kept_steps, self._room()), dtype))
             place = (sub(t, first), self.at)
-            step.append(Store(kept, place, stmt.value))
-            moves.append(self._placed(replace(stmt, value=Load(dtype, kept, place))))
+            step.append(Store(rows, place, stmt.value))
+            moves.append(self._placed(replace(stmt, value=Load(dtype, rows, place))))
         passes: list[Stmt] = [
             Let(stop.name, least(add(first, self.target.kept_steps), time.stop)),
             For(time.name, first, stop, [For(self.at.name, 0, count, self._all(step, self.moved))], kind="time"),
@@ -228,11 +228,11 @@ class _Lanes:
 
     def _all(self, stmts: Sequence[Stmt], stored: Sequence[str]) -> list[Stmt]:
         """The statements for one lane of a tile: scalars read from its rows, and those in `stored` written there in the end."""
-        made = {stmt.name for stmt in stmts if isinstance(stmt, Let) and stmt.is_new}
-        read = _read(stmts) - made
-        taken: list[Stmt] = [Let(name, self.rows[name]) for name in self.kept if name in read]
-        put: list[Stmt] = [Store(row.array, row.index, Name(row.dtype, name)) for name, row in self.rows.items() if name in stored]
-        return [*taken, *map(self._placed, stmts), *put]
+        own = {stmt.name for stmt in stmts if isinstance(stmt, Let) and stmt.is_new}
+        read = _read(stmts) - own
+        loads: list[Stmt] = [Let(name, self.rows[name]) for name in self.carried if name in read]
+        stores: list[Stmt] = [Store(row.array, row.index, Name(row.dtype, name)) for name, row in self.rows.items() if name in stored]
+        return [*loads, *map(self._placed, stmts), *stores]
 
     def _placed(self, stmt: Stmt) -> Stmt:
         """A statement of lane i as one of the s-th lane of the tile."""
