@@ -173,8 +173,11 @@ class _Check:
             if isinstance(stmt, Let) and is_read and stmt.name not in own and not _is_sum(stmt):
                 self.faults.append(f"passes of the loop over {loop.name} side by side give {stmt.name} their values")
         of_pass = {loop.name, *own} | {one.name for one in inside if isinstance(one, For) and _reads_any(one, {loop.name, *own})}
-        outside = mentioned([stmt for stmt in self._outside(loop) if not isinstance(stmt, Alloc)])
+        around = list(self._outside(loop))
+        outside = mentioned([stmt for stmt in around if not isinstance(stmt, Alloc | Alias)])
         outside |= {argument.name for argument in self.function.arguments}
+        for stmt in reversed(around):  # a view that only the loop uses is memory that only the loop uses
+            outside |= mentioned([stmt]) if isinstance(stmt, Alias) and stmt.name in outside else set()
         for stmt in inside:
             is_shared = isinstance(stmt, Store) and stmt.array not in own and not of_pass & {n for i in stmt.index for n, _ in names_in(i)}
             if isinstance(stmt, Store) and is_shared and (loop.kind != "lanes" or stmt.array in outside):

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from shortcuts_taken import needs
+from wide import wide
 
 import numbascan as ns
 from numbascan.emit import cache
@@ -115,7 +116,7 @@ def run(name, path, remove):
             cache._loaded.clear()
 
 
-for place, path in enumerate(shortcuts.SHORTCUTS[sys.argv[1]].paths.values()):
+for place, path in list(enumerate(shortcuts.SHORTCUTS[sys.argv[1]].paths.values()))[slice(*map(int, sys.argv[3:]))]:
     os.environ["NUMBASCAN_CACHE_DIR"] = numba.config.CACHE_DIR = f"{sys.argv[2]}/{place}"
     if not succeeds(run, sys.argv[1], path, delete):  # where Numba itself needs it, it is removed from our sight alone
         assert not succeeds(numba_works_without, path), path
@@ -125,12 +126,13 @@ for place, path in enumerate(shortcuts.SHORTCUTS[sys.argv[1]].paths.values()):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="one process for each name is a fork of one that has imported Numba")
+@pytest.mark.parametrize("places", wide(["0 1", "1 1000"], first=1), ids=["the first", "the others"])  # all take six minutes of one core
 @pytest.mark.parametrize("name", SHORTCUTS)
-def test_any_private_name_may_be_missing(name: str, tmp_path: Path) -> None:
+def test_any_private_name_may_be_missing(name: str, places: str, tmp_path: Path) -> None:
     if not SHORTCUTS[name].is_taken():
         pytest.skip(f"{name} is not in force")
     done = subprocess.run(
-        [sys.executable, "-W", "error::RuntimeWarning", "-c", REMOVED, name, str(tmp_path)], capture_output=True, text=True
+        [sys.executable, "-W", "error::RuntimeWarning", "-c", REMOVED, name, str(tmp_path), *places.split()], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
 
