@@ -74,7 +74,10 @@ class Watched(np.ndarray):
 
 def empty(shape: Any, dtype: Any = np.float64) -> Watched:
     """Memory in which nothing is written yet."""
-    array = np.empty(shape, dtype)
+    try:
+        array = np.empty(shape, dtype)
+    except ValueError as error:  # more bytes, or rows, than NumPy can count
+        raise MemoryError(str(error)) from None
     array.view(np.uint8 if array.ndim else array.dtype)[...] = BYTE
     return array.view(Watched)
 
@@ -208,6 +211,8 @@ def _expected(graph: Graph, arguments: Sequence[Any], check_finite: bool, built:
         run(built, arguments)
     except TooLong:
         raise
+    except MemoryError:  # the oracle would take the steps before it runs out of memory
+        return None
     except Exception as error:  # one that is not written in the plan is seen once more
         if str(error).startswith(("ERROR_", "('ERROR_", '("ERROR_')):
             return None
