@@ -205,7 +205,7 @@ C_ENTRIES = Shortcut("c_entries", "numba.core.lowering:BaseLower.create_cfunc_wr
 
 # running ---------------------------------------------------------------------------------------------------------------
 
-# A kernel is called without a second look at its arguments: a call of it, 1.0 -> 0.4 us.
+# A kernel is called without a second look at its arguments.
 ENTRY_POINT = Shortcut("entry_point", "numba.core.compiler:CompileResult.entry_point")
 # Arrays lie at multiples of 64 bytes; Numba's own 32 split every second AVX-512 store in two. A row of 1,000 numbers updated in place:
 # 97 ns a pass, 160 where the heap happened to give 32 bytes.
@@ -239,7 +239,7 @@ THREADS = Shortcut(
     "numba.core.cgutils:if_unlikely(builder, pred)",
     "numba.core.cgutils:unpack_tuple(builder, tup, count)",
 )
-# LAPACK in place, NaN let through (`lapack.py`); else SciPy's bindings, called through Python (some microseconds).
+# LAPACK in place, NaN let through (`lapack.py`); else SciPy's bindings, called through Python.
 LAPACK = Shortcut("lapack", "numba.np.linalg:_LAPACK", "numba.np.linalg:get_blas_kind(dtype, func_name)", "numba.np.linalg:F_INT_nptype")
 # Machine code of SciPy's scalar functions; else they are called through Python.
 SCIPY = Shortcut("scipy_functions", "scipy.special.cython_special:__pyx_capi__")
