@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from shortcuts_taken import needs
 
 import numbascan as ns
 
@@ -60,6 +61,13 @@ def test_results_do_not_depend_on_the_number_of_threads(program):
         np.testing.assert_array_equal(found[threads], found[1])
     few = ns.jit(ns.vmap(program, in_axes=(0, None)), mode="python")(STARTS[:5], PROGRAMS[program])
     np.testing.assert_allclose(found[1][:5], few, rtol=1e-9, atol=1e-12)
+
+
+@needs("threads", "object_code")
+def test_machine_code_starts_threads(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path))
+    ns.jit(ns.vmap(lambda y: ns.scan(lambda y: np.sin(y) * 0.97, outputs_info=y, n_steps=31, return_updates=False)[-1]))(STARTS)
+    assert any(b"pthread_create" in file.read_bytes() for file in tmp_path.glob("*.code"))
 
 
 def test_threads_work_at_the_same_time():

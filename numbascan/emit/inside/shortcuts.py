@@ -26,6 +26,7 @@ TRIED = ((0, 62), (0, 69))  # versions of Numba, the second one not among them
 SHORTCUTS: dict[str, Shortcut] = {}
 
 _public_ways: list[None] = []  # not empty: no shortcut is taken
+_originals: dict[int, Any] = {}  # by the id of what stands in its place now: Numba's own function
 
 
 class Shortcut:
@@ -60,11 +61,13 @@ class Shortcut:
             for name, function in functions.items():
                 owner = _looked_up(re.sub(r"[.:]\w+(\(.*)?$", "", self.paths[name]))
                 before[name] = owner, getattr(owner, name)
+                _originals[id(function)] = before[name][1]
                 setattr(owner, name, function)
             yield
         finally:
             for name, (owner, function) in before.items():
                 setattr(owner, name, function)
+                _originals.pop(id(functions[name]), None)
 
 
 def _looked_up(path: str, module: Callable[[str], Any] = importlib.import_module) -> Any:
@@ -74,6 +77,7 @@ def _looked_up(path: str, module: Callable[[str], Any] = importlib.import_module
     private = module(where)
     for name in filter(None, names.split(".")):
         private = getattr(private, name)
+    private = _originals.get(id(private), private)  # shortcuts are asked for while others are in force
     if parameters and ", ".join(inspect.signature(private).parameters) != parameters.rstrip(")"):
         raise AttributeError(f"{place} takes other arguments")
     return private
