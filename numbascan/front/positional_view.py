@@ -14,7 +14,7 @@ from ..ir.graph import toposort
 from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, Op, outputs_of
 from .shared import is_shared, variable_of
-from .variable import PROPERTIES, Variable
+from .variable import Variable
 
 OUTER_INPUTS = ("n_steps", "seqs", "mit_mot", "mit_sot", "sit_sot", "shared", "nit_sot", "other_shared", "non_seqs")
 INNER_INPUTS = ("seqs", "mit_mot", "mit_sot", "sit_sot", "shared", "other_shared", "non_seqs")
@@ -154,7 +154,12 @@ def owner_of(node: Node) -> Apply | None:
     return Apply(op, _variables(inputs), _variables(outputs), node)
 
 
-PROPERTIES["owner"] = lambda variable: owner_of(variable.node)
+def _owner(variable: Variable) -> Apply | None:
+    """The op that computes this variable, with its inputs and outputs; None for inputs, shared variables and constants."""
+    return owner_of(variable.node)
+
+
+Variable.owner = property(_owner)  # type: ignore[attr-defined]  # set here: variables know nothing of loops
 
 
 def _variables(nodes: Sequence[Node]) -> list[Variable]:
