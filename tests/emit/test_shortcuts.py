@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from wide import wide
 
 import numbascan as ns
 from numbascan.emit import cache
-from numbascan.emit.inside import arrays, shortcuts
+from numbascan.emit.inside import arrays, compiling, shortcuts
 from numbascan.emit.inside.shortcuts import SHORTCUTS
 
 PACKAGE = Path(ns.__file__).parent
@@ -163,6 +164,22 @@ def test_numbas_inside_is_imported_by_no_other_way() -> None:
 def test_shortcuts_are_chosen_by_name(choice: str, taken: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBASCAN_SHORTCUTS", choice)
     assert {name for name in ("np_empty", "lapack", "threads") if SHORTCUTS[name].is_taken()} == taken
+
+
+def test_every_shortcut_is_in_force_where_nobody_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests of a shortcut skip where it is not: this one says when that is a loss."""
+    monkeypatch.delenv("NUMBASCAN_SHORTCUTS", raising=False)
+    assert [name for name, shortcut in SHORTCUTS.items() if not shortcut.is_taken()] == []
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_shortcuts_in_force_hide_no_other(depth: int) -> None:
+    """Each is asked for while code is compiled, when functions of Numba stand replaced."""
+    outside = {name: shortcut.is_taken() for name, shortcut in SHORTCUTS.items()}
+    with ExitStack() as stack:
+        for _ in range(depth):
+            stack.enter_context(compiling.short_ways())
+        assert {name: shortcut.is_taken() for name, shortcut in SHORTCUTS.items()} == outside
 
 
 def test_other_shortcuts_have_a_cache_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

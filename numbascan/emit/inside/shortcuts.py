@@ -61,7 +61,7 @@ class Shortcut:
             for name, function in functions.items():
                 owner = _looked_up(re.sub(r"[.:]\w+(\(.*)?$", "", self.paths[name]))
                 before[name] = owner, getattr(owner, name)
-                _originals[id(function)] = before[name][1]
+                _originals[id(function)] = _originals.get(id(before[name][1]), before[name][1])  # replaced twice: still Numba's
                 setattr(owner, name, function)
             yield
         finally:
