@@ -4,10 +4,16 @@ NumPy's own functions lead to the same place: `nt.tanh(x)` and `np.tanh(x)` are 
 """
 # ruff: noqa: F403 - the modules say in __all__ what is public
 
+from math import inf as inf
+from math import nan as nan
+from math import pi as pi
 from typing import TYPE_CHECKING, Any
 
 from .front.constructors import *
 from .front.control import ifelse as ifelse
+from .front.derivatives.of_functions import grad as grad
+from .front.derivatives.of_functions import hessian as hessian
+from .front.derivatives.of_functions import jacobian as jacobian
 from .front.derivatives.of_variables import *
 from .front.numpy.averages import *
 from .front.numpy.creation import *
@@ -20,6 +26,7 @@ from .front.numpy.reductions import *
 from .front.numpy.shape import *
 from .front.random import random_stream as random  # noqa: F401 - `nt.random`
 from .front.shared import SharedVariable as SharedVariable
+from .front.symbolic import vectorize as vectorize
 from .front.variable import Variable as Variable
 
 if TYPE_CHECKING:  # most names are made from tables, which type checkers do not read

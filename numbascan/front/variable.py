@@ -127,6 +127,10 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     def __complex__(self) -> complex:
         return complex(self._known("complex()", "x.astype('complex128')"))
 
+    def item(self, *index: Any) -> Any:
+        """The number of a known value, as Python's; TracerError for a traced one."""
+        return self._known("x.item()", "x itself, or x.reshape(()) of an array of one element: a 0-d value, known to the run").item(*index)
+
     def __format__(self, spec: str) -> str:
         return format(self._known(f"the format {spec!r}", "the value to a result, and format that") if spec else str(self), spec)
 

@@ -118,6 +118,20 @@ CASES = {
         X,
     ),
     "triangles": (lambda m, x: [np.tril(m), np.triu(m, 1), np.tril(x, -1), np.triu(m)], M, X),
+    "block": (
+        lambda m, v: [np.block([[m, m], [m, 2 * m]]), np.block([v, v, 1]), np.block(m), np.block([[v], [v]]), np.block([[[m]], [[m]]])],
+        M,
+        V,
+    ),
+    "choose": (
+        lambda i, v, m: [
+            *(np.choose(i % 3, [v[:3], v[2:], 1]), np.choose(i[:, 0, None] % 2, [v, I[0, 0]]), np.choose(v > 1, [5, 6])),
+            *(np.choose(i, [v[:3], 2.0], mode="clip"), np.choose(i, [v[0], 2.0], mode="wrap")),
+        ],
+        I,
+        V,
+        M,
+    ),
     "likenesses": (
         lambda m, i: [
             *(np.zeros_like(m), np.ones_like(i), np.full_like(m, 2.5), np.zeros_like(m, dtype="int8"), np.zeros_like(m, shape=(2, 2))),

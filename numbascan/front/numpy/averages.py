@@ -163,6 +163,14 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> V
     return _vector_norm(values, ord, axes, keepdims) if len(axes) == 1 else _matrix_norm(values, ord, axes, keepdims)
 
 
+@implements(method="norm")
+def _norm_method(x: Variable, L: Any = 2, axis: Any = None, keepdims: bool = False) -> Variable:
+    """PyTensor's `x.norm(L)`: of all elements (or those along axes) as one vector, where NumPy's norm of two axes is that of a matrix."""
+    axes = axes_of(axis, x.ndim, "x.norm")
+    values = cast(x, "float64") if x.type.kind in "biu" else x
+    return norm(values, None, axes, keepdims) if L == 2 else _vector_norm(values, L, axes, keepdims)
+
+
 def _vector_norm(x: Variable, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Variable:
     if ord == 0:
         return cast(sum(x != 0, axis=axes, keepdims=keepdims), np.zeros(0, x.dtype).real.dtype)

@@ -10,7 +10,8 @@ import numpy as np
 from ...ir.node import constant, constant_value
 from ...ops.compare import COMPARISONS, WHERE
 from ...ops.elementary import CAST
-from ..variable import Variable, as_variable, at_line, implements, is_large, op
+from ..variable import Variable, as_variable, at_line, implements, is_large, number_as, op
+from .shape import result_type
 from .ufuncs import FUNCTIONS
 
 _cards = {card.name: card for card in COMPARISONS}
@@ -87,6 +88,18 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
     return close | np.isnan(a) & np.isnan(b) if equal_nan else close
 
 
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Variable:
+    """Whether all elements are close, as `isclose` says.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.allclose(nt.dvector("a"), 1.0)
+    <all: bool[]>
+    """
+    result: Variable = isclose(a, b, rtol, atol, equal_nan).all()
+    return result
+
+
 @implements(np.where)
 def where(condition: Any, *choices: Any) -> Variable:
     """where(condition, x, y): x where the condition holds, else y, elementwise; only what is taken is computed.
@@ -109,6 +122,34 @@ def where(condition: Any, *choices: Any) -> Variable:
     if condition.type.dtype != "bool":
         condition = op(CAST, condition, dtype="bool")
     return op(WHERE, condition, *choices)
+
+
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Variable:
+    """Of the choices the first whose condition holds, elementwise; `default` where none does.
+
+    Arguments: condlist, boolean variables or arrays; choicelist, as many values. All broadcast.
+
+    Raises ValueError where there are not as many choices as conditions, or none, TypeError for a condition that is not boolean.
+
+    >>> import numbascan.tensor as nt
+    >>> x = nt.dvector("x")
+    >>> nt.select([x < 0, x > 1], [-x, x**2], 0.5)
+    <where: float64[?]>
+    """
+    conditions, choices = [as_variable(one) for one in condlist], [as_variable(one) for one in choicelist]
+    if not conditions or len(conditions) != len(choices):
+        raise ValueError(
+            f"np.select: {len(conditions)} conditions, {len(choices)} choices{at_line()}; give one choice for each, one at least"
+        )
+    for k, condition in enumerate(conditions):
+        if condition.type.dtype != "bool":
+            raise TypeError(f"np.select: condlist[{k}] is {condition!r}{at_line()}; a condition is boolean, as x > 0 is")
+    dtype = result_type(*choices, as_variable(default))  # of all: two Python numbers beside a float32 are float32
+    result = number_as(as_variable(default), dtype)
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
+        result = where(condition, number_as(choice, dtype), result)
+    return result
 
 
 @implements(np.clip, method="clip")
@@ -145,5 +186,5 @@ def relu(x: Any, alpha: Any = 0) -> Variable:
 switch = where
 eq, neq, lt, gt, le, ge = equal, not_equal, less, greater, less_equal, greater_equal
 FUNCTIONS.update({function.__name__: function for function in (less, less_equal, greater, greater_equal, equal, not_equal)})
-FUNCTIONS.update({function.__name__: function for function in (isclose, where, clip, relu)})
+FUNCTIONS.update({function.__name__: function for function in (isclose, allclose, where, select, clip, relu)})
 FUNCTIONS.update(switch=where, eq=equal, neq=not_equal, lt=less, gt=greater, le=less_equal, ge=greater_equal)

@@ -15,7 +15,7 @@ from ..variable import Variable, as_variable, at_line, check_weak, implements, n
 from .choices import where
 from .joining import common_dtype
 from .math import cast
-from .shape import broadcast_sizes, broadcast_to, expand_dims, moveaxis, result_type
+from .shape import broadcast_sizes, broadcast_to, expand_dims, moveaxis, result_type, specify_shape
 from .shape_arguments import axes_of, dim, fixed_int, only_c_order, refuse, shape_of, size_of, value_of
 
 # one value everywhere -----------------------------------------------------------------------------------------------
@@ -70,13 +70,13 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subo
     return full(shape_of(x) if shape is None else shape, fill_value, x.dtype if dtype is None else dtype)
 
 
-@implements(np.zeros_like, np.empty_like)
+@implements(np.zeros_like, np.empty_like, method="zeros_like")
 def zeros_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **like: Any) -> Variable:
     """Zeros, of the shape and dtype of `a` unless others are given."""
     return full_like(a, 0, dtype, order, subok, shape, **like)
 
 
-@implements(np.ones_like)
+@implements(np.ones_like, method="ones_like")
 def ones_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **like: Any) -> Variable:
     """Ones, of the shape and dtype of `a` unless others are given."""
     return full_like(a, 1, dtype, order, subok, shape, **like)
@@ -228,6 +228,54 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = "float64") -> Variable:
     return cast(rows[:, None] + k >= columns, dtype)
 
 
+def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Variable, Variable]:
+    """Rows and columns of the places at and below the k-th diagonal of a matrix of n rows and m columns, in C order; all may be traced.
+
+    >>> import numbascan.tensor as nt
+    >>> A = nt.dmatrix("A")
+    >>> A[nt.tril_indices(A.shape[0])]
+    <gather: float64[?]>
+    """
+    columns = n if m is None else m
+    return _places_of(np.clip(arange(n) + k + 1, 0, columns), 0)
+
+
+def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Variable, Variable]:
+    """Rows and columns of the places at and above the k-th diagonal of a matrix of n rows and m columns, in C order; all may be traced."""
+    columns = n if m is None else m
+    first = np.clip(arange(n) + k, 0, columns)
+    return _places_of(columns - first, first)
+
+
+def _places_of(counts: Variable, first: Any) -> tuple[Variable, Variable]:
+    """Rows and columns of so many neighbours in each row, of which the first stands in column `first`."""
+    ends = counts.cumsum()
+    places = arange(counts.sum())
+    rows = ends.searchsorted(places, side="right")
+    starts = first - (ends - counts)
+    return rows, places + starts[rows]
+
+
+@implements(np.tril_indices_from)
+def tril_indices_from(arr: Any, k: Any = 0) -> tuple[Variable, Variable]:
+    """`tril_indices` for the shape of a matrix."""
+    return tril_indices(*_rows_and_columns(arr, k, "np.tril_indices_from"))
+
+
+@implements(np.triu_indices_from)
+def triu_indices_from(arr: Any, k: Any = 0) -> tuple[Variable, Variable]:
+    """`triu_indices` for the shape of a matrix."""
+    return triu_indices(*_rows_and_columns(arr, k, "np.triu_indices_from"))
+
+
+def _rows_and_columns(arr: Any, k: Any, name: str) -> tuple[Any, Any, Any]:
+    x = as_variable(arr)
+    if x.ndim != 2:
+        raise ValueError(f"{name} needs a matrix, {x!r} has {x.ndim} axes{at_line()}")
+    rows, columns = shape_of(x)
+    return rows, k, columns
+
+
 @implements(np.tril)
 def tril(m: Any, k: Any = 0) -> Variable:
     """`m` with zeros above the k-th diagonal of the last two axes.
@@ -275,6 +323,32 @@ def diag(v: Any, k: Any = 0) -> Variable:
 def diagflat(v: Any, k: Any = 0) -> Variable:
     """A matrix with all elements of `v` on its k-th diagonal."""
     return diag(as_variable(v).reshape(-1), k)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> Variable:
+    """`a` with `val` on its main diagonal. NumPy's function of this name writes into `a`, which a traced value does not allow.
+
+    Arguments: `a`, a matrix, or an array of more axes of one length; val, a number, or a vector with an element for each place; wrap: in a
+    matrix of more rows than columns the diagonal begins anew below itself, one row further down.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.fill_diagonal(nt.dmatrix("A"), 1.0)
+    <set_subtensor: float64[?, ?]>
+    """
+    x = as_variable(a)
+    if x.ndim < 2:
+        raise ValueError(f"nt.fill_diagonal: at least two axes are needed, {x!r} has {x.ndim}{at_line()}")
+    sizes = shape_of(x)
+    if x.ndim > 2:
+        if len({size for size in x.type.shape if size is not None}) > 1:
+            raise ValueError(f"nt.fill_diagonal: all axes of {x!r} must have one length{at_line()}")
+        x = specify_shape(x, (sizes[0],) * x.ndim)
+        return x[(arange(sizes[0]),) * x.ndim].set(val)
+    rows, columns = sizes
+    if not wrap:
+        return x[_diagonal_places(_diagonal_length(rows, columns, 0), 0)].set(val)
+    places = arange(0, rows * columns, columns + 1)
+    return x.reshape(-1)[places].set(val).reshape(sizes)
 
 
 @implements(np.diagonal, method="diagonal")
@@ -328,7 +402,38 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Variable:
 
 
 __all__ = [
-    *("alloc", "arange", "diag", "diagflat", "diagonal", "empty", "empty_like", "eye", "fill", "full", "full_like", "identity"),
-    *("identity_like", "linspace", "logspace", "meshgrid", "ones", "ones_like", "trace", "tri", "tril", "triu", "vander", "zeros"),
+    *(
+        "alloc",
+        "arange",
+        "diag",
+        "diagflat",
+        "diagonal",
+        "empty",
+        "empty_like",
+        "eye",
+        "fill",
+        "fill_diagonal",
+        "full",
+        "full_like",
+        "identity",
+    ),
+    *(
+        "identity_like",
+        "linspace",
+        "logspace",
+        "meshgrid",
+        "ones",
+        "ones_like",
+        "trace",
+        "tri",
+        "tril",
+        "tril_indices",
+        "tril_indices_from",
+        "triu",
+        "triu_indices",
+        "triu_indices_from",
+        "vander",
+        "zeros",
+    ),
     "zeros_like",
 ]

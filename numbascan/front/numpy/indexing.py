@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -12,10 +12,12 @@ from ...ops.index_entries import FULL, shortened
 from ...ops.indexing import GATHER, INC_SUBTENSOR, INDEX, SET_SUBTENSOR
 from ...ops.of_shape import of_shape
 from ...ops.runtime_attributes import SizedCard, filled, sized
+from .. import unsupported
 from ..variable import Variable, as_variable, at_line, check_weak, implements, is_large, number_as
-from .choices import clip
-from .shape import ravel
-from .shape_arguments import axis_of, dim, refuse, shape_of, sizes_of
+from .choices import clip, where
+from .joining import stack
+from .shape import broadcast_arrays, broadcast_sizes, broadcast_to, ravel
+from .shape_arguments import as_arrays, axis_of, dim, refuse, shape_of, sizes_of
 
 _WRITING = "x[idx].set(y) or nt.set_subtensor(x[idx], y), which give the new array"
 
@@ -233,6 +235,11 @@ def _integers(indices: Any, name: str) -> Variable:
     return index
 
 
+@implements(method="nonzero")
+def _nonzero(x: Variable) -> NoReturn:
+    unsupported.refuse(np.nonzero)
+
+
 @implements(np.take, method="take")
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Variable:
     """The elements (or rows along an axis) of `a` at `indices`.
@@ -246,12 +253,40 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     <gather: float64[?, 3]>
     """
     refuse("np.take", out=out)
-    x, where = as_variable(a), _integers(indices, "np.take")
+    x, places = as_variable(a), _integers(indices, "np.take")
     if axis is None:
         x, axis = ravel(x), 0
     place = axis_of(axis, x.ndim, "np.take")
-    where = _in_mode(where, dim(x, place), mode, "np.take")
-    return x[(*(slice(None),) * place, where)]
+    return x[(*(slice(None),) * place, _in_mode(places, dim(x, place), mode, "np.take"))]
+
+
+@implements(np.choose, method="choose")
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Variable:
+    """Of the arrays `choices` the element of the one whose number stands in `a`, for each place of `a`; all broadcast.
+
+    Arguments: a, integers; choices, a list of arrays, or one array with them along its first axis (np.choose needs its length to be fixed);
+    mode, as for `take`.
+
+    Raises IndexError for a number that is negative or too large, when it runs.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.choose(nt.lvector("k"), [nt.dvector("x"), 0.0])
+    <index: float64[?]>
+    """
+    refuse("np.choose", out=out)
+    numbers = as_variable(a)
+    numbers = _integers(numbers.astype("int64") if numbers.type.kind == "b" else numbers, "np.choose")
+    every = choices if isinstance(choices, Variable) else stack(broadcast_arrays(*as_arrays(choices)))
+    n, first = dim(every, 0), every[0]
+    sizes = broadcast_sizes([numbers, first])
+    every = broadcast_to(every[(slice(None), *(None,) * (len(sizes) - first.ndim))], (n, *sizes))
+    places = broadcast_to(not_negative(_in_mode(numbers, n, mode, "np.choose"), n), sizes)
+    return take_along_axis(every, places[None], 0)[0]
+
+
+def not_negative(indices: Variable, n: Any) -> Variable:
+    """The indices, of which negative ones are as wrong as those beyond n: they do not count from the end."""
+    return where(indices < 0, n, indices) if indices.type.kind == "i" else indices
 
 
 @implements(np.take_along_axis)
@@ -263,24 +298,24 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Variable:
     >>> nt.take_along_axis(x, nt.argsort(x, axis=1), axis=1)
     <gather: float64[?, ?]>
     """
-    x, where = as_variable(arr), _integers(indices, "np.take_along_axis")
+    x, places = as_variable(arr), _integers(indices, "np.take_along_axis")
     if axis is None:
         x, axis = ravel(x), 0
     place = axis_of(axis, x.ndim, "np.take_along_axis")
-    if where.ndim != x.ndim:
-        raise ValueError(f"np.take_along_axis: indices of {where.ndim} dimensions do not go with an array of {x.ndim}{at_line()}")
-    return x[along_axis(x, where, place)]
+    if places.ndim != x.ndim:
+        raise ValueError(f"np.take_along_axis: indices of {places.ndim} dimensions do not go with an array of {x.ndim}{at_line()}")
+    return x[along_axis(x, places, place)]
 
 
-def along_axis(x: Variable, where: Variable, axis: int) -> tuple[Any, ...]:
-    """The index that takes `where` along an axis, and every place along the others."""
+def along_axis(x: Variable, places: Variable, axis: int) -> tuple[Any, ...]:
+    """The index that takes `places` along an axis, and every place along the others."""
     from .creation import arange
 
     index: list[Any] = []
     for k in range(x.ndim):
         others = arange(dim(x, k))[(*(None,) * k, slice(None), *(None,) * (x.ndim - k - 1))]
-        index.append(where if k == axis else others)
+        index.append(places if k == axis else others)
     return tuple(index)
 
 
-__all__ = ["inc_subtensor", "set_subtensor", "subtensor", "take", "take_along_axis"]
+__all__ = ["choose", "inc_subtensor", "set_subtensor", "subtensor", "take", "take_along_axis"]

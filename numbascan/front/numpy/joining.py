@@ -152,6 +152,53 @@ def _dtype(arrays: Any) -> str:
     return common_dtype(as_arrays(arrays))
 
 
+@implements(np.block)
+def block(arrays: Any) -> Variable:
+    """One array of blocks: the innermost lists are joined along the last axis, lists of these along the last but one, and so on.
+
+    Raises ValueError for lists of unequal depth and for blocks that do not fit, TypeError for tuples.
+
+    >>> import numbascan.tensor as nt
+    >>> A = nt.dmatrix("A")
+    >>> nt.block([[A, nt.zeros_like(A)], [nt.zeros_like(A), A]])
+    <concatenate: float64[?, ?]>
+    """
+    depth = _depth(arrays)
+    leaves = [as_variable(leaf) for leaf in _leaves([arrays])]
+    rank = max(depth, *(leaf.ndim for leaf in leaves))
+    return _blocks(arrays, depth, rank, common_dtype(leaves))
+
+
+def _depth(arrays: Any) -> int:
+    """How deep lists lie in lists."""
+    if isinstance(arrays, tuple):
+        raise TypeError(f"np.block: blocks stand in lists, not in the tuple {arrays!r}{at_line()}; write [...]")
+    if not isinstance(arrays, list):
+        return 0
+    depths = {_depth(part) for part in arrays}
+    if len(depths) != 1:
+        raise ValueError(f"np.block: {'an empty list' if not depths else 'lists of unequal depth'}{at_line()}; all must be nested equally")
+    return depths.pop() + 1
+
+
+def _blocks(arrays: Any, depth: int, rank: int, dtype: str) -> Variable:
+    if depth:
+        return _joined([_blocks(part, depth - 1, rank, dtype) for part in arrays], rank - depth, dtype, "np.block")
+    x = cast(as_variable(arrays), dtype)
+    return expand_dims(x, tuple(range(rank - x.ndim))) if x.ndim < rank else x
+
+
+def stacklists(arg: Any) -> Variable:
+    """A nest of lists as one array, a new axis for each level: PyTensor's name for `np.array` of it.
+
+    >>> import numbascan.tensor as nt
+    >>> x = nt.dscalar("x")
+    >>> nt.stacklists([[x, 0.0], [1.0, x]])
+    <concatenate: float64[2, 2]>
+    """
+    return as_variable(arg)
+
+
 @implements(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Variable:
     """`values` at the end of `arr`, along an axis; without axis all elements along one."""
@@ -234,6 +281,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Variable]:
 
 
 __all__ = [
-    *("append", "array_split", "column_stack", "concatenate", "dsplit", "dstack", "hsplit", "hstack", "join", "split", "stack"),
+    *("append", "array_split", "block", "column_stack", "concatenate", "dsplit", "dstack", "hsplit", "hstack", "join", "split", "stack"),
+    "stacklists",
     *("vsplit", "vstack"),
 ]

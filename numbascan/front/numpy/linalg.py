@@ -20,7 +20,23 @@ from ...types import show_shape
 from ..variable import Variable, as_variable, at_line, implements, op
 from .creation import eye
 from .einsum import einsum, multi_dot
-from .products import conjugated, cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat, vector_outer
+from .products import (
+    batched_dot,
+    conjugated,
+    cross,
+    dot,
+    inner,
+    kron,
+    matmul,
+    matvec,
+    outer,
+    polyval,
+    tensordot,
+    vdot,
+    vecdot,
+    vecmat,
+    vector_outer,
+)
 from .shape import broadcast_to, swapaxes
 
 
@@ -283,4 +299,4 @@ linalg = SimpleNamespace(
 
 __all__ = ["cho_solve", "cholesky", "cross", "det", "dot", "eigh", "eigvalsh", "einsum", "expm", "inner", "inv", "kron", "linalg", "matmul"]
 __all__ += ["matrix_power", "matvec", "multi_dot", "outer", "qr", "slogdet", "solve", "solve_triangular", "tensordot", "vdot", "vecdot"]
-__all__ += ["vecmat"]
+__all__ += ["batched_dot", "polyval", "vecmat"]

@@ -14,7 +14,7 @@ from ...ops.elementwise import POW, RECIPROCAL, SQRT, SQUARE, ufunc_loop
 from ...ops.gradient_identities import DISCONNECTED
 from ...ops.special import POLYGAMMA
 from ...types import dtype_name
-from ..variable import PROPERTIES, Variable, as_variable, at_line, implements, is_large, op
+from ..variable import METHODS, PROPERTIES, Variable, as_variable, at_line, implements, is_large, op
 from .choices import where
 from .ufuncs import FUNCTIONS
 
@@ -153,6 +153,17 @@ def astype(x: Variable, dtype: Any, order: str = "K", casting: str = "unsafe", s
     return cast(x, dtype)
 
 
+@implements(method="view")
+def view(x: Variable, dtype: Any = None, type: Any = None) -> Variable:
+    """`x` itself, as `ndarray.view()`; TypeError for a view as another dtype, which reads the bits of memory that a traced value lacks."""
+    if type is not None or (dtype is not None and np.dtype(dtype) != x.dtype):
+        raise TypeError(
+            f"x.view({dtype if type is None else type}): {x!r} is traced and has no memory to be read as something else{at_line()}; "
+            "write x.astype(dtype) for its numbers in another dtype, x.real and x.imag for the parts of a complex number"
+        )
+    return x
+
+
 @implements(np.round, np.around, method="round")
 def round(a: Any, decimals: int = 0) -> Variable:
     """The nearest number with so many decimals, halves to the even one; integers only change for negative decimals.
@@ -210,6 +221,7 @@ def angle(z: Any, deg: bool = False) -> Variable:
 
 
 PROPERTIES.update(real=real, imag=imag)
+METHODS["conj"] = METHODS["conjugate"]
 
 
 @implements(np.nan_to_num)

@@ -15,9 +15,11 @@ from ...ops.contract import CONTRACT
 from ...types import show_shape
 from ..variable import Variable, as_variable, at_line, implements, op
 from . import reductions
+from .creation import arange, zeros_like
 from .joining import common_dtype, stack
 from .math import cast
 from .shape import moveaxis, ravel, reshape, transpose
+from .shape_arguments import dim
 from .ufuncs import FUNCTIONS
 
 Labels = Sequence[Hashable]
@@ -218,6 +220,51 @@ def vector_outer(x1: Any, x2: Any) -> Variable:
     return outer(x, y)
 
 
+def batched_dot(a: Any, b: Any) -> Variable:
+    """`dot(a[k], b[k])` for each k along the first axis, which both have.
+
+    Raises ValueError for scalars and where lengths differ.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.batched_dot(nt.dtensor3("a"), nt.dmatrix("b"))
+    <contract: float64[?, ?]>
+    """
+    x, y = as_variable(a), as_variable(b)
+    if not x.ndim or not y.ndim:
+        raise ValueError(f"nt.batched_dot: {x!r} and {y!r} need an axis of products each{at_line()}; write a * b for a scalar")
+    x_labels: list[Hashable] = ["batch", *(("a", k) for k in range(1, x.ndim))]
+    y_labels: list[Hashable] = ["batch", *(("b", k) for k in range(1, y.ndim))]
+    if x.ndim > 1 and y.ndim > 1:
+        x_labels[-1] = y_labels[max(y.ndim - 2, 1)] = "sum"
+    return contraction(
+        "batched_dot", x, x_labels, y, y_labels, ["batch", *(one for one in (*x_labels, *y_labels) if one not in ("batch", "sum"))]
+    )
+
+
+@implements(np.polyval)
+def polyval(p: Any, x: Any) -> Variable:
+    """The polynomial with the coefficients `p`, highest power first, at x.
+
+    Up to 32 coefficients, where their number is fixed, by Horner's rule, else as a sum over powers.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.polyval([1.0, 0.0, -2.0], nt.dvector("x"))
+    <add: float64[?]>
+    """
+    coefficients, place = as_variable(p), as_variable(x)
+    if coefficients.ndim != 1:
+        raise ValueError(f"np.polyval: the coefficients must be a vector, {coefficients!r} has {coefficients.ndim} axes{at_line()}")
+    n = dim(coefficients, 0)
+    if not isinstance(n, int) or n > 32:
+        dtype = common_dtype([coefficients, place])
+        powers = cast(place, dtype)[..., None] ** cast(arange(n)[::-1], dtype)
+        return matmul(powers, cast(coefficients, dtype))
+    value = zeros_like(place)
+    for k in range(n):
+        value = value * place + coefficients[k]
+    return value
+
+
 @implements(np.tensordot, np.linalg.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Variable:
     """The sum of products over pairs of axes.
@@ -280,4 +327,4 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     return stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], axis=axisc)
 
 
-__all__ = ["cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat"]
+__all__ = ["batched_dot", "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "polyval", "tensordot", "vdot", "vecdot", "vecmat"]

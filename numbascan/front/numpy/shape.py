@@ -69,7 +69,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     return np.result_type(*operands)
 
 
-PROPERTIES.update(shape=shape, size=size, T=lambda x: transpose(x), mT=lambda x: swapaxes(x, -1, -2))
+PROPERTIES.update(shape=shape, size=size, flat=lambda x: ravel(x), T=lambda x: transpose(x), mT=lambda x: swapaxes(x, -1, -2))
 
 
 # reshape ------------------------------------------------------------------------------------------------------------
