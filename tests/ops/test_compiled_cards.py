@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product, zip_longest
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import numbascan  # noqa: F401 - registers all cards
 from numbascan.compile import Program
-from numbascan.ir.graph import close
+from numbascan.ir.graph import Graph, close
 from numbascan.ir.node import Node, constant, new_input, outputs_of
 from numbascan.modes import Mode
 from numbascan.ops.card import CARDS, Card, apply
@@ -19,6 +20,7 @@ from numbascan.oracle.interpret import interpret
 from numbascan.types import TensorType
 
 NUMBA = Mode()
+TOGETHER = 6  # elementwise cards in one kernel
 WITH_SAMPLES = [card for card in CARDS.values() if card.samples is not None]
 
 
@@ -35,37 +37,46 @@ def operands(sample: tuple[Any, ...], is_fixed: bool) -> list[Node]:
     return nodes
 
 
-def graph_of(card: Card, is_fixed: bool) -> tuple[Any, list[Any]]:
-    """One graph with the results of all samples, and the arguments for it."""
-    assert card.samples is not None
+def graph_of(cards: Sequence[Card], is_fixed: bool) -> tuple[Graph, list[Any], list[str]]:
+    """One graph with the results of all samples of some cards; the arguments for it, and the card of each result."""
     inputs: list[Node] = []
     outputs: list[Node] = []
     arguments: list[Any] = []
-    for sample, attrs in card.samples():
-        nodes = operands(sample, is_fixed)
-        outputs += outputs_of(apply(card, *nodes, **attrs))
-        inputs += nodes
-        arguments += list(sample)
-    return close(inputs, outputs), arguments
+    names: list[str] = []
+    for card in cards:
+        for sample, attrs in card.samples():
+            nodes = operands(sample, is_fixed)
+            results = outputs_of(apply(card, *nodes, **attrs))
+            outputs += results
+            names += [card.name] * len(results)
+            inputs += nodes
+            arguments += list(sample)
+    return close(inputs, outputs), arguments, names
 
 
 def cases() -> Iterator[Any]:
-    """Each card by itself. Known dimensions change the loops around an element, not its text: elementwise cards have them with `--wide`."""
-    for card in WITH_SAMPLES:
-        yield pytest.param(card, False, id=f"{card.name}-open dimensions")
-        marks = [pytest.mark.wide] if isinstance(card.lower, Elementwise) and card.name not in ("add", "exp", "where") else []
-        yield pytest.param(card, True, id=f"{card.name}-fixed dimensions", marks=marks)
+    """Elementwise cards some at a time: the kernel around their elements costs more than they do. Other cards each by itself. Known
+    dimensions change the loops around an element, not its text: elementwise cards have them with `--wide`."""
+    elementwise = [card for card in WITH_SAMPLES if isinstance(card.lower, Elementwise)]
+    for cards in zip_longest(*[iter(elementwise)] * TOGETHER):
+        some = [card for card in cards if card is not None]
+        name = f"{some[0].name} to {some[-1].name}"
+        yield pytest.param(some, False, id=f"{name}-open dimensions")
+        yield pytest.param(some, True, id=f"{name}-fixed dimensions", marks=pytest.mark.wide)
+    by_itself = [card for card in WITH_SAMPLES if card not in elementwise]
+    for card, is_fixed in product([*by_itself, CARDS["add"], CARDS["exp"], CARDS["where"]], (False, True)):
+        yield pytest.param([card], is_fixed, id=f"{card.name}-{'fixed' if is_fixed else 'open'} dimensions")
 
 
-@pytest.mark.parametrize("card, is_fixed", list(cases()))
-def test_compiled_code_equals_the_oracle(card: Card, is_fixed: bool) -> None:
-    graph, arguments = graph_of(card, is_fixed)
+@pytest.mark.parametrize("cards, is_fixed", list(cases()))
+def test_compiled_code_equals_the_oracle(cards: Sequence[Card], is_fixed: bool) -> None:
+    graph, arguments, names = graph_of(cards, is_fixed)
     expected = interpret(graph, arguments)
-    found = Program(graph, NUMBA, f"card_{card.name}", specialise=False)(arguments)
-    for one, other, node in zip(found, expected, graph.outputs, strict=True):
-        assert one.dtype == np.dtype(node.type.dtype)
+    found = Program(graph, NUMBA, f"card_{cards[0].name}", specialise=False)(arguments)
+    for one, other, node, name in zip(found, expected, graph.outputs, names, strict=True):
+        assert one.dtype == np.dtype(node.type.dtype), name
         tolerance = 2e-5 if one.dtype in (np.float32, np.complex64) else 1e-11
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
 def test_every_card_has_samples() -> None:

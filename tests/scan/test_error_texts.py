@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -177,8 +178,9 @@ REFUSED = {
 }
 
 
-@MODES
-@pytest.mark.parametrize("n", wide([2, 30, 6], first=2))
+@pytest.mark.parametrize(
+    "n, mode", wide([(2, None), (2, "python"), (30, "debug"), *product((2, 30, 6), (None, "python", "debug"))], first=3)
+)
 @pytest.mark.parametrize("words", REFUSED)
 def test_matrices_that_no_routine_can_take_name_line_and_scan(words, n, mode):
     function = REFUSED[words]
