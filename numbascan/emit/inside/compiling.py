@@ -13,7 +13,7 @@ from llvmlite import binding
 
 from . import arrays, long_functions, plain_locals
 from .object_code import NDARRAY
-from .shortcuts import ARRAY_CLASS, C_ENTRIES, CACHE_LINES, COMPILER, DECLARATIONS, DECLARATIONS_OF_CODE, OPERATOR_TYPES
+from .shortcuts import ARRAY_CLASS, CACHE_LINES, COMPILER, DECLARATIONS, DECLARATIONS_OF_CODE, OPERATOR_TYPES
 
 CACHE_LINE = 64  # bytes
 
@@ -28,7 +28,7 @@ def short_ways() -> Iterator[None]:
             typing_context, target_context = COMPILER.cpu_target.typing_context, COMPILER.cpu_target.target_context
             stack.enter_context(COMPILER.global_compiler_lock)
             _load_declarations(typing_context, target_context)
-            for change in (_cache_lines, _array_class, _c_entries, _operator_types, plain_locals.replace, long_functions.replace):
+            for change in (_cache_lines, _array_class, _operator_types, plain_locals.replace, long_functions.replace):
                 change(stack)
             arrays.replace_np_empty(stack, typing_context)
         yield
@@ -70,12 +70,6 @@ def _array_class(stack: ExitStack) -> None:
 
     binding.add_symbol(NDARRAY, id(np.ndarray))
     stack.enter_context(ARRAY_CLASS.replaced(serialize_object=serialize_object, unserialize=unserialize))
-
-
-def _c_entries(stack: ExitStack) -> None:
-    """Functions compiled inside get no second entry for callers in C."""
-    if C_ENTRIES.is_taken():
-        stack.enter_context(C_ENTRIES.replaced(create_cfunc_wrapper=lambda self: None))
 
 
 def _operator_types(stack: ExitStack) -> None:

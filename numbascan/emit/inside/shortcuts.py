@@ -205,7 +205,6 @@ LONG_FUNCTIONS = Shortcut(
 # The type of `x + y` is found once for the types of x and y; Numba tries dozens of templates, each time.
 OPERATOR_TYPES = Shortcut("operator_types", "numba.core.types.functions:BaseFunction.get_call_type(self, context, args, kws)")
 # Functions get no second entry for callers in C: nobody asks for it.
-C_ENTRIES = Shortcut("c_entries", "numba.core.lowering:BaseLower.create_cfunc_wrapper(self)")
 
 # running ---------------------------------------------------------------------------------------------------------------
 
