@@ -7,12 +7,12 @@ after the loop     results cut to the steps that ran
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...ir import messages
 from ...ir.graph import toposort
 from ...ir.loop_node import loop_spec
-from ...ir.loops import Expr, Index, Literal, Name, add, compare, least
+from ...ir.loops import Expr, Index, Literal, Name, add, compare, least, mod, sub
 from ...ir.names import verbatim
 from ...ir.node import Node, constant_value, outputs_of
 from ...ir.ports import LoopSpec, State, Trace
@@ -22,18 +22,28 @@ from ...ops.dims import DIM
 from ...ops.runtime_attributes import enough
 from ...ops.thinned import THINNED
 from ...types import TensorType
+from ..builder import Indices
 from ..casts import cast
 from ..storage.inplace import updated_in_place
 from ..storage.placement import is_small
 from ..storage.save_mem import MOST_ROWS, All, Every, Last, LastRows, Lengths, Path, Request, Thinned, requests
-from ..storage.states import LocalState, PathState, ResultRows, RingState, RowState, StateStorage, every_count, last_rows, write_initial
+from ..storage.states import (
+    FEW_ROWS,
+    LocalState,
+    PathState,
+    ResultRows,
+    RingState,
+    RowState,
+    StateStorage,
+    WindowState,
+    every_count,
+    write_initial,
+)
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
 from ..storage.thinning import Thinning
 from ..target import Target
 from .scope import Scope
 from .step import LoopResult, Step
-
-FEW_ROWS = 16  # the last rows of so many steps have memory of a fixed shape, even if there are fewer steps
 
 
 def lower(scope: Scope, node: Node) -> list[Value]:
@@ -150,7 +160,11 @@ class _Loop:
         for result in results[len(results) - len(carries) :]:
             result.requests = {self._output(result.position): Last()}
         states = [(port, result) for port, result in zip(ports, results, strict=True) if isinstance(port, State)]
-        rows = {state.write for state, result in states if not _fits_locals(state, self.scope.target) and not self._is_path(result)}
+        rows = {
+            state.write
+            for state, result in states
+            if not (_fits_locals(state, self.scope.target) or self._is_path(result) or result.most_last > 1)
+        }
         self._in_place = updated_in_place(spec, rows, self.scope.target)
         for state, result in states:
             result.storage = self._storage(state, result)
@@ -176,6 +190,8 @@ class _Loop:
             return PathState(self.builder, state, initial, result.name, self.room)
         if state.write in self._in_place:
             return RowState(self.builder, state, initial, result.name, self._taken_over(state.initial))
+        if state.depth >= FEW_ROWS or result.most_last > 1:
+            return WindowState(self.builder, state, initial, result.name, max(state.depth + 1, result.most_last), self.room)
         return RingState(self.builder, state, initial, result.name)
 
     def _is_path(self, result: LoopResult) -> bool:
@@ -228,7 +244,7 @@ class _Loop:
         if isinstance(request, All):
             return self._all_rows(result)
         if isinstance(request, LastRows):
-            return self._memory(result, "_tail", request.k if request.k <= FEW_ROWS else least(request.k, self.n_steps))
+            return self._tail(result, request.k)
         if isinstance(request, Every):
             return self._memory(result, "_kept", every_count(self.n_steps, request.start, request.k))
         if isinstance(request, Path) and storage is not None and not isinstance(storage, PathState):
@@ -238,7 +254,15 @@ class _Loop:
             return rows
         if isinstance(request, Lengths) and storage is None:
             return self._memory(result, "_lengths", 0)
-        return self._memory(result, "_last", 1) if isinstance(request, Last) and storage is None else None
+        is_kept = storage is not None or result.is_whole or result.most_last > 0
+        return self._memory(result, "_last", 1) if isinstance(request, Last) and not is_kept else None
+
+    def _tail(self, result: LoopResult, k: int) -> ResultRows | None:
+        """A ring for the last rows of a result; None where they lie elsewhere: in the path, in the state's own rows, in a longer ring."""
+        in_state = result.storage is not None and (k == 1 or isinstance(result.storage, WindowState))
+        if result.is_whole or in_state or k < result.most_last:
+            return None
+        return self._memory(result, "_tail", k if k <= FEW_ROWS else least(k, self.n_steps))
 
     def _memory(self, result: LoopResult, suffix: str, count: Index) -> ResultRows:
         return ResultRows(self.builder, result.name + suffix, result.write.type, count, 0, (self.spec.name, result.name))
@@ -308,14 +332,36 @@ class _Loop:
             if result.last:
                 elements: dict[tuple[int, ...], Expr] = dict(result.last)
                 return InLocals(result.write.type, result.dims, elements, self.builder, self.builder.block, f"{result.name}_last")
-            return result.sinks[request].place(result.sinks[request].dims)
+            if request in result.sinks:
+                return result.sinks[request].place(result.sinks[request].dims)
+            dims, at = self._kept_at(result, shape)
+            return Computed(result.write.type, dims, lambda index: at((sub(self.steps, 1), *index)))
         if isinstance(request, Lengths):
             dims = result.sinks[request].dims if result.storage is None else result.storage.dims
             return Computed(shape, (self.steps, *dims), _nothing_left)
         if isinstance(request, LastRows):
-            return last_rows(result.sinks[request], request.k, self.steps, shape)
+            count = least(request.k, self.steps)
+            dims, at = self._kept_at(result, shape)  # a result of its own, whatever else is read from there
+            return Computed(shape, (count, *dims), lambda index: at((add(sub(self.steps, count), index[0]), *index[1:])))
         assert isinstance(request, Every)
         return result.sinks[request].all_rows(every_count(self.steps, request.start, request.k), shape)
+
+    def _kept_at(self, result: LoopResult, shape: TensorType) -> tuple[Indices, Callable[[Indices], Expr]]:
+        """The dimensions of a row, and the elements of the last rows by the number of their step, from where they lie."""
+        storage = result.storage
+        if result.is_whole:
+            whole = self._rows(result, All(), shape)
+            return whole.dims[1:], whole.at
+        if isinstance(storage, WindowState):
+            depth = storage.state.depth
+            return storage.dims, lambda index: storage.row(add(index[0], depth)).at(index[1:])
+        longest = result.most_last
+        if storage is not None and longest == 1:
+            last = storage.last(self.steps)
+            return storage.dims, lambda index: last.at(index[1:])
+        rows = result.sinks[LastRows(longest)]
+        ring = rows.all_rows(rows.count, shape)
+        return rows.dims, lambda index: ring.at((mod(index[0], longest), *index[1:]))
 
     def _path(self, result: LoopResult, shape: TensorType, first: int) -> InMemory:
         """The rows of a state from one of the initial ones on."""

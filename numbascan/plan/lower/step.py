@@ -43,6 +43,16 @@ class LoopResult:
         others = {request for request in self.requests.values() if not isinstance(request, Thinned)}
         return [*others, *dict.fromkeys(request for request in self.requests.values() if isinstance(request, Thinned))]
 
+    @property
+    def most_last(self) -> int:
+        """The greatest k of which the last k rows are read."""
+        return max((request.k for request in self.requests.values() if isinstance(request, LastRows)), default=0)
+
+    @property
+    def is_whole(self) -> bool:
+        """Are all rows kept?"""
+        return not {All(), Path()}.isdisjoint(self.rows_read)
+
 
 class Step:
     """The body of the loop, at step t."""

@@ -1,8 +1,9 @@
 """ScanSaveMem: which rows of each result any reader can see.
 
 A result of which only the end, or every k-th row, is read costs memory for those rows alone. What the readers may be:
-`out[-1]` (Last), `out[-k:]` (Tail), `out[s::k]` (Every), the rows from the initial ones on, as gradients read them (Path), states evenly
-apart, as many as there is room for (Thinned), no row, only how long they are (Lengths), anything else (All).
+`out[-1]` (Last), `out[-k:]` (LastRows), `out[s::k]` (Every), the rows from the initial ones on, as gradients read them (Path), states
+evenly apart, as many as there is room for (Thinned), no row, only how long they are (Lengths), anything else (All). What reads certain
+rows from the end on reads them of `out[-k:]`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ...ir.graph import Graph, substitute, toposort
+from ...ir.inner_graphs import all_nodes, bodies
 from ...ir.loop_node import SCAN, loop_spec
-from ...ir.node import ITEM, Node
+from ...ir.node import ITEM, Node, constant_value
+from ...ops.control import with_bodies
 from ...ops.dims import DIM
 from ...ops.history import HISTORY
-from ...ops.indexing import INDEX
-from ...ops.runtime_attributes import HOLE, SizedCard, filled, sized
+from ...ops.indexing import GATHER, INDEX
+from ...ops.runtime_attributes import ARRAY, HOLE, filled, sized
 from ...ops.thinned import THINNED
 
 MOST_ROWS = 2**62  # more than any loop makes
@@ -186,24 +191,51 @@ def _is_row_entry(entry: object) -> bool:
 
 
 def split_row_reads(graph: Graph) -> Graph:
-    """The graph where a read of some rows of a loop's result, and of some part of these rows, are two nodes."""
+    """The graph where a read of some rows of a loop's result, and of some part of these rows, are two nodes; the same in steps."""
+    return Graph(graph.inputs, _split(graph.outputs))
 
-    def split(node: Node) -> Node | None:
-        if node.op is not INDEX or not _is_loop_result(node.inputs[0]):
-            return None
-        spec = node.attr("spec")
-        if not isinstance(spec, tuple) or len(spec) < 2 or not _is_row_entry(spec[0]) or HOLE in spec[1:] or len(node.inputs) > 1:
-            return None
-        assert isinstance(node.op, SizedCard)
-        rows = sized(node.op, node.inputs, spec[:1])
-        rest = spec[1:] if spec[0] == -1 else ((None, None, None), *spec[1:])
-        return sized(node.op, (rows,), rest)
 
+def _split(outputs: Sequence[Node]) -> tuple[Node, ...]:
+    if any(inner.op is SCAN for node in toposort(outputs) for body in bodies(node) for inner in all_nodes(body.outputs)):
+        outputs = with_bodies(outputs, _split)
     while True:  # one at a time: a replacement must not hold loops that another one changes
-        pair = next(((node, part) for node in toposort(graph.outputs) if (part := split(node)) is not None), None)
+        pair = next(((node, parts) for node in toposort(outputs) if (parts := _in_two(node)) is not None), None)
         if pair is None:
-            return graph
-        graph = Graph(graph.inputs, substitute(graph.outputs, dict([pair])))
+            return tuple(outputs)
+        outputs = substitute(outputs, dict([pair]))
+
+
+def _in_two(node: Node) -> Node | None:
+    """A read of a loop's result as a read of some rows of it, and one of these rows; None where it is that, or reads any row."""
+    if node.op not in (INDEX, GATHER) or not _is_loop_result(node.inputs[0]) or is_row_read(node):
+        return None
+    result, *operands = node.inputs
+    spec = node.attr("spec")
+    assert isinstance(spec, tuple)
+    if not spec:
+        return None
+    if _is_row_entry(spec[0]) and not operands:
+        rest = spec[1:] if spec[0] == -1 else ((None, None, None), *spec[1:])
+        return sized(INDEX, (sized(INDEX, (result,), spec[:1]),), rest)
+    k = _rows_from_end(spec[0], operands)
+    return None if k is None else node.op.rebuild(node, (sized(INDEX, (result,), ((-k, None, None),)), *operands))
+
+
+def _rows_from_end(entry: object, operands: Sequence[Node]) -> int | None:
+    """The least k for which `x[-k:][entry]` is `x[entry]`, however many rows x has; None if there is none."""
+    if entry == ARRAY:
+        places = constant_value(operands[0])
+        return None if places is None or not np.all(np.less(places, 0)) else -int(np.min(places, initial=-1))
+    if isinstance(entry, int):
+        return min(-entry, MOST_ROWS) if entry < 0 else None
+    if not isinstance(entry, tuple) or HOLE in entry:
+        return None
+    start, stop, step = entry
+    is_forward = step is None or step > 0
+    first, last = (start, stop) if is_forward else (stop, start)  # the bound nearer to row 0, and the other one
+    if first is None or first >= 0 or (last is not None and last >= 0):
+        return None
+    return min(max(int(-first) - (not is_forward), 1), MOST_ROWS)
 
 
 def _is_loop_result(node: Node) -> bool:

@@ -3,6 +3,7 @@
 locals   scalars and small vectors: one local per element and lag, rotated at the end of a step
 path     the whole result is wanted: rows -depth … n-1 in one array, read and written at t
 ring     depth + 1 rows of which the oldest is written next; row numbers rotate, nothing is copied
+window   the same for many rows, or as many as are read of the end: row r of the path lies at r modulo their number
 row      one row, updated where it stands (see inplace.py)
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from ...ir import messages
@@ -40,7 +42,9 @@ from ...ir.ports import State
 from ...types import TensorType
 from ..builder import Block, Builder, Indices
 from ..casts import cast
-from .tensor_values import Computed, InLocals, InMemory, Value, indices_of
+from .tensor_values import InLocals, InMemory, Value, indices_of
+
+FEW_ROWS = 16  # so many rows have memory of a fixed shape, even if there are fewer steps, and a statement or a local of their own each
 
 
 class Destination(Protocol):
@@ -142,7 +146,7 @@ class StateStorage:
         row = initial.dims[1:] if state.has_axis else initial.dims
         self.dims: Indices = tuple(known if known is not None else dim for known, dim in zip(self.type.shape, row, strict=True))
 
-    def initial_row(self, k: int, index: Indices) -> Expr:
+    def initial_row(self, k: Index, index: Indices) -> Expr:
         """An element of the k-th initial row, oldest first, in the state's dtype."""
         place = (k, *index) if self.state.has_axis else index
         return cast(self.initial.at(place), self.type.dtype)
@@ -251,6 +255,33 @@ class RingState(StateStorage):
         return InMemory(self.type, self.dims, self.array, (self.rows[1],))
 
 
+class WindowState(StateStorage):
+    """The last `n_rows` rows of the path, more than the taps reach; no more of them than there are (`room`: steps)."""
+
+    def __init__(self, builder: Builder, state: State, initial: Value, name: str, n_rows: int, room: Index) -> None:
+        super().__init__(builder, state, initial, name)
+        self.n_rows = n_rows
+        rows = n_rows if n_rows <= FEW_ROWS else add(least(n_rows - state.depth, room), state.depth)
+        self.array = builder.alloc(f"{name}_rows", (rows, *self.dims), self.type.dtype)
+        write_initial(self, self.array)
+
+    def row(self, r: Index) -> InMemory:
+        """Row r of the path, initial ones first."""
+        return InMemory(self.type, self.dims, self.array, (mod(r, self.n_rows),))
+
+    def changing(self) -> list[str]:
+        return [self.array]
+
+    def read(self, tap: int, t: Index, body: Block) -> Value:
+        return self.row(add(t, self.state.depth + tap))
+
+    def target(self, t: Index) -> InMemory:
+        return self.row(add(t, self.state.depth))
+
+    def last(self, steps: Index) -> Value:
+        return self.row(add(steps, self.state.depth - 1))
+
+
 class RowState(StateStorage):
     """One row, updated in place; `array`: where the initial value lies already, if that memory may be taken over."""
 
@@ -276,20 +307,16 @@ class RowState(StateStorage):
 
 def write_initial(storage: StateStorage, array: str) -> None:
     """Copies the initial rows to the beginning of `array`."""
-    for k in range(storage.state.depth):
+    builder, depth = storage.builder, storage.state.depth
 
-        def body(index: Indices, k: int = k) -> None:
-            storage.builder.emit(Store(array, (k, *index), storage.initial_row(k, index)))
+    def copy(k: Index, index: Indices) -> None:
+        builder.emit(Store(array, (k, *index), storage.initial_row(k, index)))
 
-        storage.builder.nest(storage.dims, body)
-
-
-def last_rows(rows: ResultRows, k: int, steps: Index, shape: TensorType) -> Value:
-    """The last `k` rows of a result, kept in a ring of k rows."""
-    count = least(k, steps)
-    first = sub(steps, count)
-    ring = rows.all_rows(rows.count, shape)
-    return Computed(shape, (count, *rows.dims), lambda index: ring.at((mod(add(first, index[0]), k), *index[1:])))
+    if depth > FEW_ROWS:
+        builder.nest((depth, *storage.dims), lambda index: copy(index[0], index[1:]))
+        return
+    for k in range(depth):
+        builder.nest(storage.dims, partial(copy, k))
 
 
 def every_count(steps: Index, start: int, k: int) -> Index:
