@@ -23,6 +23,7 @@ from .front.numpy.linalg import *
 from .front.numpy.math import *
 from .front.numpy.rearranging import *
 from .front.numpy.reductions import *
+from .front.numpy.sets import *
 from .front.numpy.shape import *
 from .front.random import random_stream as random  # noqa: F401 - `nt.random`
 from .front.shared import SharedVariable as SharedVariable

@@ -277,6 +277,13 @@ def counted(n: Operand) -> Node:
     return _sized("arange", (constant(0, "int64"), constant(1, "int64")), (node_of(n),), dtype="int64")
 
 
+def along_last(x: Node, places: Node) -> tuple[Node, ...]:
+    """What stands between the brackets of `x[…]` to take `places` along the last axis, and every place along the others."""
+    last, dims = x.type.rank - 1, dims_of(x)
+    others = (expand(counted(dims[k]), [axis for axis in range(last + 1) if axis != k]) for k in range(last))
+    return *others, places
+
+
 def on_axis(entry: Any, axis: int) -> tuple[Any, ...]:
     """The index with `entry` on one axis, whole axes before it."""
     return (*((None, None, None),) * axis, entry)

@@ -11,7 +11,25 @@ import numpy as np
 from ..ir.loops import ACCUMULATE, AND, BIT_OR, CHOICE, IN_ORDER, OR, PRODUCT, Apply, Expr, Index, Literal, Template
 from ..ir.node import Node
 from ..types import Shape, TensorType
-from .algebra import broadcast_to, call, cast, dims_of, div, expand, flip_axis, from_last, full_like, mul, to_last, where
+from .algebra import (
+    along_last,
+    broadcast_to,
+    call,
+    cast,
+    counted,
+    dims_of,
+    div,
+    expand,
+    flip_axis,
+    from_last,
+    full_like,
+    incremented,
+    mul,
+    taken,
+    to_last,
+    where,
+    zeros_like,
+)
 from .card import Card, register
 from .compare import GREATER, LESS, MAXIMUM, MINIMUM
 from .elementwise import by_kind, loop_card, points, ufunc_loop
@@ -75,7 +93,11 @@ def _sum_loop(x: TensorType) -> tuple[str, ...]:
 
 
 def _starting(value: int) -> Callable[..., tuple[Expr, ...]]:
-    return lambda dtype: (Literal(dtype, value),)
+    return _beginning(lambda dtype: value)
+
+
+def _beginning(first: Callable[[str], Any]) -> Callable[..., tuple[Expr, ...]]:
+    return lambda dtype: (Literal(dtype, first(dtype)),)
 
 
 def _axes(node: Node) -> tuple[int, ...]:
@@ -182,12 +204,16 @@ def _code(card: Card, dtype: str) -> Template:
     return card.lower.code(*card.lower.loop(*types))
 
 
-def _extreme(name: str, function: Callable[..., Any], first: Callable[[str], Any], better: Card) -> Card:
+def _better(better: Card) -> Callable[..., tuple[Expr, ...]]:
     def step(accumulators: tuple[Expr, ...], element: Expr, position: Index) -> tuple[Expr, ...]:
         (best,) = accumulators
         return (Apply(best.dtype, _code(better, best.dtype), (best, element)),)
 
-    lower = Fold(lambda x: (x.dtype,), lambda dtype: (Literal(dtype, first(dtype)),), step, only, allow_empty=False)
+    return step
+
+
+def _extreme(name: str, function: Callable[..., Any], first: Callable[[str], Any], better: Card) -> Card:
+    lower = Fold(lambda x: (x.dtype,), _beginning(first), _better(better), only, allow_empty=False)
     return _fold(name, function, _same, lower, vjp=_shared_out, jvp=_mean_of_best)
 
 
@@ -249,14 +275,21 @@ ARGMIN = _extreme_place("argmin", np.argmin, highest, LESS)
 # running results ----------------------------------------------------------------------------------------------------
 
 
-def _running(name: str, function: Callable[..., Any], first: int, template: Template, **facets: Any) -> Card:
+def _running(
+    name: str,
+    function: Callable[..., Any],
+    result: Callable[[str], str],
+    start: Callable[..., tuple[Expr, ...]],
+    step: Callable[..., tuple[Expr, ...]],
+    **facets: Any,
+) -> Card:
     def evaluate(x: Any, axis: tuple[int, ...]) -> Any:
         return function(x, axis=axis[0])
 
     def infer(x: TensorType, axis: tuple[int, ...]) -> TensorType:
-        return TensorType(widened(x.dtype), x.shape)
+        return TensorType(result(x.dtype), x.shape)
 
-    lower = Fold(lambda x: (widened(x.dtype),), _starting(first), _binary(template), only, cumulative=True)
+    lower = Fold(lambda x: (result(x.dtype),), start, step, only, cumulative=True)
     return register(Card(name, evaluate, infer, lower, samples=_running_samples, **facets))
 
 
@@ -284,5 +317,35 @@ def _factors_tangent(node: Node, tangent: Node) -> Node:
     return from_last(call("recurrence", to_last(node.inputs[0], axis), change), axis)
 
 
-CUMSUM = _running("cumsum", np.cumsum, 0, IN_ORDER, linear=(0,), vjp=_summed_behind)
-CUMPROD = _running("cumprod", np.cumprod, 1, PRODUCT, vjp=_factors_back, jvp=_factors_tangent)
+CUMSUM = _running("cumsum", np.cumsum, widened, _starting(0), _binary(IN_ORDER), linear=(0,), vjp=_summed_behind)
+CUMPROD = _running("cumprod", np.cumprod, widened, _starting(1), _binary(PRODUCT), vjp=_factors_back, jvp=_factors_tangent)
+
+
+def _records(node: Node, line: Node) -> tuple[Node, ...]:
+    """The index of a line that gives the best elements so far, of equal ones the first."""
+    best = to_last(node, *_axes(node))
+    last = best.type.rank - 1
+    is_new = call("not_equal", best, one_later(best, 0))
+    is_first = call("equal", counted(dims_of(best)[last]), 0)
+    places = where(call("logical_or", is_new, is_first), counted(dims_of(best)[last]), 0)
+    return along_last(line, call("cummax", places, axis=(last,)))
+
+
+def _records_back(node: Node, cotangent: Node) -> tuple[Node]:
+    (axis,) = _axes(node)
+    line = to_last(node.inputs[0], axis)
+    return (from_last(incremented(zeros_like(line), to_last(cotangent, axis), _records(node, line)), axis),)
+
+
+def _records_tangent(node: Node, tangent: Node) -> Node:
+    (axis,) = _axes(node)
+    line = to_last(tangent, axis)
+    return from_last(taken(line, _records(node, line)), axis)
+
+
+def _running_extreme(name: str, function: Callable[..., Any], first: Callable[[str], Any], better: Card) -> Card:
+    return _running(name, function, _same, _beginning(first), _better(better), vjp=_records_back, jvp=_records_tangent)
+
+
+CUMMAX = _running_extreme("cummax", np.maximum.accumulate, lowest, MAXIMUM)
+CUMMIN = _running_extreme("cummin", np.minimum.accumulate, highest, MINIMUM)

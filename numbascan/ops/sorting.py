@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir.node import Node
 from ..types import TensorType
-from .algebra import call, counted, dims_of, expand, incremented, taken, zeros_like
+from .algebra import along_last, call, incremented, taken, zeros_like
 from .card import Card, register
 from .lowering import Indices, Library, Operands
 
@@ -43,11 +43,8 @@ def _samples() -> Samples:
 
 
 def _order(x: Node) -> tuple[Node, ...]:
-    """What stands between the brackets of `x[…]` to sort x: places along the last axis, and every place along the others."""
-    last = x.type.rank - 1
-    dims = dims_of(x)
-    others = (expand(counted(dims[k]), [axis for axis in range(last + 1) if axis != k]) for k in range(last))
-    return *others, call("argsort", x)
+    """What stands between the brackets of `x[…]` to sort x."""
+    return along_last(x, call("argsort", x))
 
 
 def _sorted_back(node: Node, cotangent: Node) -> tuple[Node]:

@@ -16,9 +16,21 @@ I = np.array([[3, -7, 2], [5, 0, 1]], "int32")
 B = np.array([True, False, True])
 F = M.astype("float32")
 C = M + 1j * M[::-1]
+COUNTS = np.array([1, 3, 2, 1])
 GAPS = np.where(X > 4, np.nan, X)
 
 CASES = {
+    "covariances": (
+        lambda m, c, f: [
+            *(np.cov(m), np.cov(m, m[::-1] ** 2), np.cov(m[0]), np.cov(m[0], m[1]), np.cov(m, rowvar=False), np.cov(m, bias=True)),
+            *(np.cov(c, ddof=2), np.cov(f), np.cov(f, dtype="float32"), np.cov(m.T, m[0], rowvar=False)),
+            *(np.cov(m, fweights=COUNTS), np.cov(m, aweights=m[0] ** 2), np.cov(m, fweights=COUNTS, aweights=m[0] ** 2)),
+            *(np.cov(m, fweights=COUNTS, aweights=m[0] ** 2, bias=True), np.corrcoef(m), np.corrcoef(c), np.corrcoef(m[0])),
+        ],
+        M,
+        C,
+        F,
+    ),
     "sums": (
         lambda x, i, f, b, c: [
             *(np.sum(x), x.sum(axis=1), np.sum(x, axis=(0, -1)), np.sum(x, axis=1, keepdims=True), np.sum(x, axis=()), np.sum(c, axis=0)),
@@ -67,6 +79,8 @@ CASES = {
                 np.logical_or.reduce(b),
                 np.logical_and.reduce(b, keepdims=True),
             ),
+            *(np.maximum.accumulate(x), np.minimum.accumulate(np.where(x > 4, np.nan, x), axis=-1), np.maximum.accumulate(b)),
+            *(np.minimum.accumulate(i, 1), np.maximum.accumulate(x[:0]), np.maximum.accumulate(i, dtype="float64")),
         ],
         X,
         I,

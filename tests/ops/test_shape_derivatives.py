@@ -82,6 +82,10 @@ CASES: dict[str, Case] = {
     "cumsum": (lambda x: [np.cumsum(x) ** 2, np.cumsum(x, axis=1) ** 2, np.cumsum(x, axis=2) ** 2], X),
     "cumprod": (lambda x: [np.cumprod(x[0]), np.cumprod(x, axis=1), np.cumprod(x, axis=2) ** 2], X),
     "cumprod with zeros": (lambda x: [np.cumprod(x, axis=1), np.cumprod(x, axis=0)], ZEROS),
+    "running extremes": (
+        lambda x: [np.maximum.accumulate(x) ** 2, np.minimum.accumulate(x, axis=2) ** 2, np.cov(x[0], dtype=x.dtype) ** 2],
+        X,
+    ),
     "sort": (lambda x: [np.sort(x, axis=0) ** 2 * x, np.sort(x) ** 2, np.sort(x, axis=None) ** 2], M),
     "products": (
         lambda a, b, v: [a @ b, a @ v, v @ b, v @ v, np.einsum("ij,jk->ki", a, b), np.einsum("ij,kl->jl", a, b), np.inner(a, a)],
@@ -91,7 +95,16 @@ CASES: dict[str, Case] = {
     ),
     "batched products": (lambda a, b: [a @ b, np.einsum("bij,bij->b", a, a), np.einsum("bij,bij->ij", a, a)], X, X.transpose(0, 2, 1) + 1),
 }
-COMPILED = ("concatenate", "set at a place of the run", "set repeated rows", "diagonal", "cumprod with zeros", "sort", "batched products")
+COMPILED = (
+    "concatenate",
+    "set at a place of the run",
+    "set repeated rows",
+    "diagonal",
+    "cumprod with zeros",
+    "running extremes",
+    "sort",
+    "batched products",
+)
 
 
 class Derivatives:

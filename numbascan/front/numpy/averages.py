@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..variable import METHODS, Variable, as_variable, at_line, implements
-from .choices import where
+from ...ops.elementary import COMPLEX
+from ..variable import METHODS, Variable, as_variable, at_line, implements, op
+from .choices import clip, where
+from .joining import concatenate
 from .math import cast
 from .reductions import max, min, sort, sum
-from .shape import expand_dims, reshape, squeeze
+from .shape import atleast_2d, expand_dims, reshape, result_type, squeeze
 from .shape_arguments import NOT_GIVEN, axes_of, axis_of, count_of, dim, refuse, shape_of
 
 
@@ -139,6 +141,83 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
     return expand_dims(middle, tuple(sorted(axes))) if keepdims is not NOT_GIVEN and keepdims and axes else middle
 
 
+@implements(np.cov)
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Variable:
+    """The covariances of quantities, each a row of `m` (a column, without `rowvar`): a matrix, one number for a vector.
+
+    Arguments: y, more quantities; bias, divide by n and not by n - 1; ddof, by n - ddof; fweights, how often each sample counts, integers;
+    aweights, the weight of each sample. Negative weights are not looked for.
+
+    Raises ValueError for more than two axes, TypeError for fweights that are not integers.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.cov(nt.dmatrix("samples")).ndim
+    2
+    """
+    operands = [as_variable(one) for one in (m, y) if one is not None]
+    if any(x.ndim > 2 for x in operands):
+        raise ValueError(f"np.cov: m and y have one axis or two, they are {', '.join(map(repr, operands))}{at_line()}")
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError(f"np.cov: ddof is {ddof!r}{at_line()}; give an int")
+    wide = result_type(*operands, np.float64) if dtype is None else dtype
+    rows = [cast(atleast_2d(x), wide) for x in operands]
+    if not rowvar:  # as NumPy: a first vector is a row, and a second one that has one row is left alone
+        rows[0] = rows[0] if operands[0].ndim == 1 else rows[0].T
+        rows[1:] = [x if x.type.shape[0] == 1 else x.T for x in rows[1:]]
+    samples = concatenate(rows, axis=0)
+    off = int(not bias) if ddof is None else int(ddof)
+    weights = _weights(fweights, aweights)
+    means, totals = average(samples, axis=1, weights=weights, returned=True)
+    total = totals[0]
+    if weights is not None and aweights is not None and off:
+        freedom = total - off * (weights * cast(as_variable(aweights), "float64")).sum() / total
+    else:
+        freedom = total - off
+    apart = samples - means[:, None]
+    products = (apart if weights is None else apart * weights) @ (apart.T if apart.type.kind != "c" else np.conj(apart.T))
+    result = products * (1 / np.maximum(freedom, 0))
+    return squeeze(result, axis=tuple(k for k in (0, 1) if result.type.shape[k] == 1))
+
+
+def _weights(fweights: Any, aweights: Any) -> Variable | None:
+    """Both weights of samples multiplied."""
+    result: Variable | None = None
+    for name, values in (("fweights", fweights), ("aweights", aweights)):
+        if values is None:
+            continue
+        one = as_variable(values)
+        if one.ndim != 1 or (name == "fweights" and one.type.kind not in "iu"):
+            raise TypeError(f"np.cov: {name} is {one!r}{at_line()}; give a vector{' of integers' if name == 'fweights' else ''}")
+        result = cast(one, "float64") if result is None else result * one
+    return result
+
+
+@implements(np.corrcoef)
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Variable:
+    """The covariances divided by the standard deviations: between -1 and 1. Arguments as for `cov`.
+
+    >>> import numbascan.tensor as nt
+    >>> nt.corrcoef(nt.dmatrix("samples")).ndim
+    2
+    """
+    c = cov(x, y, rowvar, dtype=dtype)
+    if c.ndim < 2:
+        return c / c
+    deviations = np.sqrt(np.diagonal(c).real)
+    c = c / deviations[:, None] / deviations
+    return op(COMPLEX, clip(c.real, -1, 1), clip(c.imag, -1, 1)) if c.type.kind == "c" else clip(c, -1, 1)
+
+
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Variable:
     """The norm of vectors (one axis) or matrices (two); without axis of x as it is, without ord of all its elements as one vector.
@@ -189,4 +268,4 @@ def _matrix_norm(x: Variable, ord: Any, axes: tuple[int, ...], keepdims: bool) -
     return result if keepdims else squeeze(result, axis=axes)
 
 
-__all__ = ["average", "mean", "median", "nanmean", "nansum", "norm", "std", "var"]
+__all__ = ["average", "corrcoef", "cov", "mean", "median", "nanmean", "nansum", "norm", "std", "var"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -253,6 +254,8 @@ for _ufunc, _function in (
     implements((_ufunc, "reduce"))(_reduce_of(_function))
 implements((np.add, "accumulate"))(_accumulate_of(cumsum))
 implements((np.multiply, "accumulate"))(_accumulate_of(cumprod))
+for _ufunc, _card in ((np.maximum, reduce.CUMMAX), (np.minimum, reduce.CUMMIN)):
+    implements((_ufunc, "accumulate"))(_accumulate_of(partial(_running, _card, f"np.{_ufunc.__name__}.accumulate")))
 
 __all__ = [
     *("all", "amax", "amin", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumprod", "cumsum", "interp", "max"),

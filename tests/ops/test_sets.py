@@ -1,0 +1,90 @@
+"""Counts, members and different values, as NumPy has them."""
+
+import numpy as np
+import pytest
+from ops.functions import assert_as_numpy
+
+import numbascan as ns
+import numbascan.tensor as nt
+
+COUNTED = np.array([3, 0, 1, 3, 3])
+WEIGHTS = np.array([0.5, 1.0, 2.0, 3.0, 4.0])
+REPEATED = np.array([1.0, np.nan, 3.0, 1.0, np.nan, -2.0, 3.0, 3.0])
+MODES = [None, "python"]
+
+
+def test_bincount_counts_and_adds_weights():
+    assert_as_numpy(
+        lambda x, w: [
+            *(np.bincount(x), np.bincount(x, w), np.bincount(x, minlength=7), np.bincount(x[:0]), np.bincount(x[:0], minlength=2)),
+            *(np.bincount(x.astype("uint8"), w.astype("float32")), np.bincount(x, x)),
+        ],
+        COUNTED,
+        WEIGHTS,
+        is_definite=False,
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_bincount_of_a_given_length_is_for_lanes_and_refuses_what_is_not_counted(mode):
+    count = ns.jit(ns.vmap(lambda x: nt.bincount(x, length=3)), mode=mode)
+    np.testing.assert_array_equal(count(np.array([[0, 1, 1], [2, 2, 2]])), [[1, 2, 0], [0, 0, 3]])
+    for wrong in (-1, 3):
+        with pytest.raises(IndexError, match="index 3 is out of bounds"):
+            count(np.array([[0, 1, 1], [2, wrong, 2]]))
+    x = np.array([2, 0, 2])
+    gradient = ns.jit(ns.grad(lambda w: (np.bincount(x, w) ** 2).sum()), mode=mode)
+    np.testing.assert_array_equal(gradient(np.array([1.0, 5.0, 3.0])), [8.0, 10.0, 8.0])
+
+
+def test_isin_of_few_and_of_many_elements():
+    assert_as_numpy(
+        lambda x, y: [
+            *(np.isin(x, [3, 1]), np.isin(y, y), np.isin(y, np.repeat(y, 4)), np.isin(y, np.repeat(y, 4)[:0]), np.isin(x, [])),
+            *(np.isin(x, y, invert=True), np.isin(y, np.tile(x, 5), invert=True), np.isin(y.reshape(2, 4), np.tile(x, 5))),
+        ],
+        COUNTED,
+        REPEATED,
+    )
+
+
+ARRAYS = [REPEATED, COUNTED, REPEATED.reshape(2, 4), COUNTED > 1, REPEATED + 1j * REPEATED[::-1], REPEATED[:0], REPEATED.astype("float32")]
+
+
+@pytest.mark.parametrize("a", ARRAYS, ids=lambda a: f"{a.dtype}{a.shape}")
+def test_unique_gives_as_many_values_as_asked_for(a):
+    for equal_nan in (True, False):
+        wanted = np.unique(a, return_index=True, return_inverse=True, return_counts=True, equal_nan=equal_nan)
+        count = len(wanted[0])
+        for size, mode in ((count, "python"), (count + 2, "python"), (max(count - 1, 0), "python"), (count + 1, None))[: 3 + equal_nan]:
+            found = ns.jit(lambda a: nt.unique(a, True, True, True, size=size, equal_nan=equal_nan), mode=mode)(a)  # noqa: B023
+            np.testing.assert_array_equal(found[2], wanted[2])
+            for one, values in ((found[0], wanted[0]), (found[1], wanted[1]), (found[3], wanted[3])):
+                assert (one.shape, one.dtype) == ((size,), values.dtype)
+                np.testing.assert_array_equal(one[:count], values[:size])
+            if 0 < count < size:
+                np.testing.assert_array_equal(found[0][count:], wanted[0][:1].repeat(size - count))
+                np.testing.assert_array_equal(found[1][count:], wanted[1][0])
+                assert not found[3][count:].any()
+
+
+def test_unique_fills_with_a_value_and_has_derivatives():
+    x = np.array([3.0, 1.0, 3.0, 2.0])
+    assert ns.jit(lambda x: nt.unique(x, size=5, fill_value=-1))(x).tolist() == [1.0, 2.0, 3.0, -1.0, -1.0]
+    assert ns.grad(lambda x: (nt.unique(x, size=5, fill_value=0) ** 2).sum())(x).tolist() == [6.0, 2.0, 0.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "function, error, words",
+    [
+        (lambda x: np.bincount(x * 1.0), TypeError, "vector of integers"),
+        (lambda x: np.bincount(x, [1.0]).eval({x: [1, 2]}), ValueError, "must have"),
+        (np.unique, TypeError, r"nt.unique\(x, size=n\)"),
+        (lambda x: nt.unique(x, size=x[0]), TypeError, "known while tracing"),
+        (lambda x: nt.unique(x, size=-1), TypeError, "0 or more"),
+        (lambda x: nt.unique(x, size=2, axis=0), TypeError, "leave axis out"),
+    ],
+)
+def test_what_is_refused_says_what_to_write(function, error, words):
+    with pytest.raises(error, match=words):
+        function(nt.lvector("x"))
