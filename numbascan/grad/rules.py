@@ -93,6 +93,8 @@ def _pulled_elementwise(node: Node, card: Card, cotangent: Cotangent, needed: Co
         if k not in needed or partial is None:
             result.append(None)
             continue
+        if isinstance(partial, str):
+            raise no_derivative(node, partial)
         mask = cotangent.mask
         if isinstance(partial, Gate):
             mask = _both(mask, _gate(partial))
@@ -181,6 +183,8 @@ def _pushed_elementwise(node: Node, card: Card, tangents: Sequence[Node | None])
     for tangent, partial in zip(tangents, partials, strict=True):
         if tangent is None or partial is None or (not isinstance(partial, Node | Gate) and partial == 0):
             continue
+        if isinstance(partial, str):
+            raise no_derivative(node, partial)
         terms.append(where(_gate(partial), tangent, 0) if isinstance(partial, Gate) else _scaled(tangent, partial))
     value = total(terms)
     return None if value is None else broadcast_to(value, dims_of(node))

@@ -34,7 +34,7 @@ class Card:
     Derivatives are given in one of these ways; `grad/rules.py` reads them and sees to dtypes and broadcasting.
 
     partials     of an elementwise op: (result, *operands) -> the derivative with respect to each operand, a node or a number, None
-                 where there is none, a Gate where the operand passes only under a condition
+                 where there is none, a Gate where the operand passes only under a condition, a str that says why it is refused
     linear       operands in which the op is jointly linear: its jvp is the op itself; with a `vjp`
     vjp          (node, *cotangents of the results, None for zero) -> a cotangent or None per operand
     jvp          (node, *tangents of the operands, None for zero) -> the tangent of the result, or a tuple of these

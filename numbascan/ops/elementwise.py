@@ -179,7 +179,7 @@ def _inside(low: float, high: float, shape: tuple[int, ...], seed: int) -> Any:
 # cards --------------------------------------------------------------------------------------------------------------
 
 
-OPERANDS = {1: "x", 2: "x1 x2"}
+OPERANDS = {1: "x", 2: "x1 x2", 3: "x1 x2 x3"}
 """What the documentation calls operands."""
 
 

@@ -7,25 +7,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from math import erfc
 from typing import Any
 
 import numpy as np
-from numpy import exp, expm1, log1p
+from numpy import exp, expm1, log, log1p
 
 from ..ir.loops import FUNCTION
 from ..ir.node import Node
 from ..types import TensorType
-from .algebra import add, mul, neg, square, sub
+from .algebra import add, div, mul, neg, square, sub, where
 from .algebra import call as op
 from .card import Card
-from .elementwise import OPERANDS, Code, Loop, Partials, call, compiled, helper, libm, loop_card, points, undefined
+from .elementwise import OPERANDS, Code, Loop, Partials, Samples, call, compiled, helper, libm, loop_card, points, undefined
 
 
-def _scipy(name: str) -> Callable[..., Any]:
+def _scipy(name: str, dtype: str | None = None) -> Callable[..., Any]:
+    """SciPy's function; `dtype`: in which it computes, whatever that of the operands."""
+
     def evaluate(*values: Any) -> Any:
         import scipy.special
 
-        return getattr(scipy.special, name)(*values)
+        return getattr(scipy.special, name)(*(values if dtype is None else [np.asarray(value, dtype) for value in values]))
 
     return evaluate
 
@@ -45,16 +48,24 @@ def _special(
     *domains: tuple[float, float],
     scipy: str = "",
     evaluate: Callable[..., Any] | None = None,
+    numpy: tuple[Callable[..., Any], ...] = (),
     **facets: Any,
 ) -> Card:
-    """The card of a function of `scipy.special`, where it is called `scipy`. `evaluate`: its value where SciPy does not have it."""
+    """The card of a function of `scipy.special`, where it is called `scipy`. `evaluate`: its value where SciPy does not have it; `numpy`:
+    NumPy's function of the same meaning."""
 
     def loop(*types: TensorType) -> tuple[str, ...]:
         return (_computes_in(name, types),) * (len(types) + 1)
 
-    keys = [f"scipy.special.{scipy}"] if scipy else []
-    facets |= {"samples": points(*domains), "partials": partials, "operands": OPERANDS[len(domains)]}
+    keys: list[Any] = [*([f"scipy.special.{scipy}"] if scipy else []), *numpy]
+    facets = {"samples": points(*domains), "partials": partials, "operands": OPERANDS[len(domains)], **facets}
     return loop_card(name, evaluate or _scipy(scipy), loop, code, *keys, **facets)
+
+
+def _of_scipy(name: str, partials: Partials, *domains: tuple[float, float], **facets: Any) -> Card:
+    """The card of a function whose machine code is SciPy's as well, that for doubles: its betainc of single precision has five digits."""
+    code = helper("special", name, len(domains))
+    return _special(name, code, partials, *domains, scipy=name, evaluate=_scipy(name, "float64"), **facets)
 
 
 def _softplus(x: Any) -> Any:
@@ -83,6 +94,13 @@ def _of_order(name: str) -> Loop:
 def _polygamma_samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     ((x,), _), *_ = points((0.3, 6.1))()
     return [((np.arange(6).reshape(2, 3) % 4, x), {}), ((2, -x), {})]
+
+
+def _whole_first(*domains: tuple[float, float]) -> Samples:
+    """Operands of which the first ones, two if there are three, are whole numbers: nothing has a derivative with respect to them."""
+    ((values, _),) = points(*domains)()
+    whole = max(1, len(values) - 1)
+    return lambda: [((*(np.round(value).astype("int64") for value in values[:whole]), *values[whole:]), {})]
 
 
 def _gaussian(factor: float, x: Node) -> Node:
@@ -148,12 +166,10 @@ ERFC = _special(
     scipy="erfc",
     summary="1 - erf(x), exact for large x",
 )
-ERFINV = _special(
+ERFINV = _of_scipy(
     "erfinv",
-    helper("special", "erfinv"),
     lambda out, x: (mul(1 / TWO_BY_ROOT_PI, op("exp", square(out))),),
     (-0.8, 0.9),
-    scipy="erfinv",
     summary="the inverse of the error function",
 )
 GAMMA = _special(
@@ -192,15 +208,7 @@ def _betaln_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
     return sub(op("digamma", x), both), sub(op("digamma", y), both)
 
 
-BETALN = _special(
-    "betaln",
-    helper("special", "betaln", 2),
-    _betaln_partials,
-    (0.3, 4.1),
-    (0.4, 3.3),
-    scipy="betaln",
-    summary="the logarithm of |beta(x1, x2)|",
-)
+BETALN = _of_scipy("betaln", _betaln_partials, (0.3, 4.1), (0.4, 3.3), summary="the logarithm of |beta(x1, x2)|")
 
 
 def exprel(x: Any) -> Any:
@@ -241,4 +249,307 @@ EXPREL_DERIVATIVE = loop_card(
     compiled(exprel_derivative),
     samples=lambda: [((np.arange(6).reshape(2, 3) % 4, np.array([-37.5, 0.25, 3.1])), {})],
     partials=lambda out, order, x: (None, op("exprel_derivative", add(order, 1), x)),
+)
+
+
+# products with logarithms, and logarithms of what is near 1 ---------------------------------------------------------
+
+LN2, ROOT_HALF, ROOT_2_PI = math.log(2.0), math.sqrt(0.5), math.sqrt(2 * math.pi)
+
+
+def xlogy(x: Any, y: Any) -> Any:
+    """x log(y), and 0 where x is 0."""
+    return type(x)(0) if x == 0 and y == y else x * log(y)
+
+
+def xlog1py(x: Any, y: Any) -> Any:
+    """x log(1 + y), and 0 where x is 0."""
+    return type(x)(0) if x == 0 and y == y else x * log1p(y)
+
+
+def _quotient(x: Node, y: Node) -> Node:
+    """x / y, and 0 where x is 0."""
+    return where(op("equal", x, 0), 0, div(x, y))
+
+
+XLOGY = _special(
+    "xlogy",
+    compiled(xlogy, FUNCTION),
+    lambda out, x, y: (op("log", y), _quotient(x, y)),
+    (-1.7, 2.1),
+    (0.3, 3.1),
+    scipy="xlogy",
+    summary="x1 * log(x2), 0 where x1 is 0",
+)
+XLOG1PY = _special(
+    "xlog1py",
+    compiled(xlog1py, FUNCTION),
+    lambda out, x, y: (op("log1p", y), _quotient(x, add(1, y))),
+    (-1.7, 2.1),
+    (-0.7, 3.1),
+    scipy="xlog1py",
+    summary="x1 * log(1 + x2), 0 where x1 is 0",
+)
+
+
+def logit(x: Any) -> Any:
+    """log(x / (1 - x)); around 1/2 by log1p of how much greater the greater part is, 1 - 2 x being exact there."""
+    one, gap = type(x)(1), type(x)(1) - (x + x)
+    less = x if gap > 0 else one - x
+    near = log1p(abs(gap) / less)
+    return log(x / (one - x)) if less < 0.25 else -near if gap > 0 else near
+
+
+LOGIT = _special(
+    "logit",
+    compiled(logit, FUNCTION),
+    lambda out, x: (div(1, mul(x, sub(1, x))),),
+    (0.05, 0.9),
+    scipy="logit",
+    summary="log(x / (1 - x)), the inverse of sigmoid; exact near 1/2",
+)
+
+
+def log1mexp(x: Any) -> Any:
+    """log(1 - exp(x)) from what is exact, exp(x) or 1 - exp(x): M. Maechler, "Accurately computing log(1 - exp(-|a|))" (2012)."""
+    near, far = log(-expm1(x)), log1p(-exp(x))
+    return near if x > -LN2 else far
+
+
+LOG1MEXP = _special(
+    "log1mexp",
+    compiled(log1mexp, FUNCTION),
+    lambda out, x: (neg(div(1, op("absolute", op("expm1", neg(x))))),),  # -inf at 0 of either sign
+    (-3.1, -0.2),
+    evaluate=lambda x: np.where(x > -LN2, np.log(-np.expm1(x)), np.log1p(-np.exp(x))),
+    summary="log(1 - exp(x)) for x <= 0, exact near 0 and far from it",
+)
+
+# the normal distribution --------------------------------------------------------------------------------------------
+
+erfcx, betaln = _scipy("erfcx"), _scipy("betaln")  # what is compiled calls those of C
+
+
+ROOT_HALF_HIGH, ROOT_HALF_LOW = 0.7071067690849304, 1.210161710447897e-08  # the former has 24 bits
+
+
+def ndtr(x: Any) -> Any:
+    """erfc(z) / 2 with z = -x / sqrt(2). In the tail what rounding loses of z is made good: the slope is -(2 z + 1 / z) of the value."""
+    y = -50.0 if x < -50.0 else 50.0 if x > 50.0 else np.float64(x)
+    high = np.float64(np.float32(y))
+    z = -(high * ROOT_HALF_HIGH)
+    low = -((y - high) * ROOT_HALF_HIGH + y * ROOT_HALF_LOW)
+    lost = low - ((z + low) - z)
+    z += low
+    return type(x)(0.5 * erfc(z) * (1.0 - lost * (2.0 * z + 1.0 / z) if z > 1.0 else 1.0))
+
+
+def _hazard(x: Node) -> Node:
+    """The density of a normal number over its distribution function, where both may be too small for doubles as well."""
+    return div(2 / ROOT_2_PI, op("erfcx", mul(-ROOT_HALF, x)))
+
+
+NDTR = _special(
+    "ndtr",
+    compiled(ndtr, FUNCTION),
+    lambda out, x: (mul(1 / ROOT_2_PI, op("exp", mul(-0.5, square(x)))),),
+    (-1.7, 2.1),
+    scipy="ndtr",
+    evaluate=np.vectorize(ndtr, otypes="d"),  # SciPy's is off by 1500 ulp in the tail
+    summary="the distribution function of the normal distribution",
+)
+LOG_NDTR = _of_scipy("log_ndtr", lambda out, x: (_hazard(x),), (-1.7, 2.1), summary="log(ndtr(x)), exact in both tails")
+NDTRI = _of_scipy(
+    "ndtri",
+    lambda out, p: (mul(ROOT_2_PI, op("exp", mul(0.5, square(out)))),),
+    (0.05, 0.9),
+    summary="the inverse of ndtr, the quantile of a normal number",
+)
+ERFCX = _of_scipy(
+    "erfcx",
+    lambda out, x: (mul(-2, op("erfc_integral", 1, x)),),  # 2 x erfcx(x) - 2 / sqrt(pi) would cancel
+    (-1.7, 2.1),
+    summary="exp(x**2) * erfc(x), without overflow for large x",
+)
+
+
+def erfc_integral(order: Any, x: Any) -> Any:
+    """exp(x**2) times the integral of erfc from x on, taken so many times (W. Gautschi 1964; DLMF 7.18).
+
+    By the recurrence upwards where its terms do not cancel, else by the continued fraction of the quotients of neighbours.
+    """
+    y = np.float64(x)
+    if not y >= 0.5:
+        before, value = TWO_BY_ROOT_PI, np.float64(erfcx(y))
+        for n in range(order):
+            before, value = value, (before - 2.0 * y * value) / (2.0 * (n + 1))
+        return type(x)(value)
+    value, last = np.float64(TWO_BY_ROOT_PI), order + 20 + int(60.0 / (y * y))
+    quotient = 1.0 / (y + np.sqrt(y * y + 2.0 * (last + 1)))
+    for n in range(last, -1, -1):
+        quotient = 1.0 / (2.0 * y + 2.0 * (n + 1) * quotient)
+        if n <= order:
+            value *= quotient
+    return type(x)(value)
+
+
+ERFC_INTEGRAL = loop_card(
+    "erfc_integral",
+    np.vectorize(erfc_integral, otypes="d"),
+    _of_order("erfc_integral"),
+    compiled(erfc_integral),
+    samples=lambda: [((np.arange(6).reshape(2, 3) % 4, np.array([-1.5, 0.25, 3.1])), {})],
+    partials=lambda out, order, x: (None, mul(mul(-2, add(order, 1)), op("erfc_integral", add(order, 1), x))),
+)
+
+# incomplete gamma and beta functions --------------------------------------------------------------------------------
+
+
+def below_log1p(u: Any) -> Any:
+    """u - log(1 + u), exact near 0: log(1 + u) as 2 artanh(v), v = u / (2 + u), by its power series."""
+    v = u / (2.0 + u)
+    if not abs(v) < 0.15:
+        return u - np.log1p(u)
+    power, total = v * v, 1.0 / 3.0
+    for k in range(5, 25, 2):
+        total += power / k
+        power *= v * v
+    return u * v - 2.0 * v * v * v * total
+
+
+def stirling_rest(a: Any) -> Any:
+    """log(gamma(a)) less Stirling's formula for it, for a of at least 10 (DLMF 5.11.1)."""
+    r = 1.0 / a
+    z = r * r
+    return r * (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z * (1 / 1188 - z * (691 / 360360 - z / 156))))))
+
+
+def log_gamma_density(a: Any, x: Any) -> Any:
+    """log(x**(a - 1) exp(-x) / gamma(a)); where a is large by the distance of x from a, since the terms cancel."""
+    a_, x_ = np.float64(a), np.float64(x)
+    if not (a_ > 0.0 and x_ >= 0.0):
+        value = -np.inf if a_ == 0.0 else np.nan
+    elif a_ < 10.0:
+        value = (0.0 if a_ == 1.0 else (a_ - 1.0) * np.log(x_)) - x_ - math.lgamma(a_)
+    elif x_ > 0.0:
+        value = -a_ * below_log1p((x_ - a_) / a_) - np.log(x_) + 0.5 * np.log(a_ / (2.0 * np.pi)) - stirling_rest(a_)
+    else:
+        value = -np.inf
+    return type(x)(value)
+
+
+def log_beta_density(a: Any, b: Any, x: Any) -> Any:
+    """log(x**(a - 1) (1 - x)**(b - 1) / beta(a, b)); where a and b are large by the distance of x from a / (a + b)."""
+    a_, b_, x_ = np.float64(a), np.float64(b), np.float64(x)
+    if a_ >= 10.0 and b_ >= 10.0 and x_ > 0.0 and x_ < 1.0:
+        n = a_ + b_
+        distance = (b_ * x_ - a_ * (1.0 - x_)) / n
+        value = -a_ * below_log1p(distance * (n / a_)) - b_ * below_log1p(-distance * (n / b_)) - np.log(x_) - np.log1p(-x_)
+        value += 0.5 * (np.log(a_ / (2.0 * np.pi)) + np.log(b_ / n)) + stirling_rest(n) - stirling_rest(a_) - stirling_rest(b_)
+    else:
+        powers = (0.0 if a_ == 1.0 else (a_ - 1.0) * np.log(x_)) + (0.0 if b_ == 1.0 else (b_ - 1.0) * np.log1p(-x_))
+        value = powers - np.float64(betaln(a_, b_))
+    return type(x)(value)
+
+
+LOG_GAMMA_DENSITY = _special(
+    "log_gamma_density",
+    compiled(log_gamma_density),
+    lambda out, a, x: (sub(op("log", x), op("digamma", a)), sub(div(sub(a, 1), x), 1)),
+    (0.3, 24.1),
+    (0.4, 30.3),
+    evaluate=np.vectorize(log_gamma_density, otypes="d"),
+)
+LOG_BETA_DENSITY = _special(
+    "log_beta_density",
+    compiled(log_beta_density),
+    lambda out, a, b, x: (
+        add(op("log", x), sub(op("digamma", add(a, b)), op("digamma", a))),
+        add(op("log1p", neg(x)), sub(op("digamma", add(a, b)), op("digamma", b))),
+        sub(div(sub(a, 1), x), div(sub(b, 1), sub(1, x))),
+    ),
+    (0.3, 24.1),
+    (0.4, 30.3),
+    (0.05, 0.9),
+    evaluate=np.vectorize(log_beta_density, otypes="d"),
+)
+NO_SHAPE = "its derivative with respect to a shape is not supported"
+GAMMAINC = _of_scipy(
+    "gammainc",
+    lambda out, a, x: (NO_SHAPE, op("exp", op("log_gamma_density", a, x))),
+    (0.3, 24.1),
+    (0.4, 30.3),
+    samples=_whole_first((0.6, 24.1), (0.4, 30.3)),
+    operands="a x",
+    summary="the regularised lower incomplete gamma function, the distribution function of a gamma number of shape a",
+)
+GAMMAINCC = _of_scipy(
+    "gammaincc",
+    lambda out, a, x: (NO_SHAPE, neg(op("exp", op("log_gamma_density", a, x)))),
+    (0.3, 24.1),
+    (0.4, 30.3),
+    samples=_whole_first((0.6, 24.1), (0.4, 30.3)),
+    operands="a x",
+    summary="1 - gammainc(a, x), exact for large x",
+)
+BETAINC = _of_scipy(
+    "betainc",
+    lambda out, a, b, x: (NO_SHAPE, NO_SHAPE, op("exp", op("log_beta_density", a, b, x))),
+    (0.3, 24.1),
+    (0.4, 30.3),
+    (0.05, 0.9),
+    samples=_whole_first((0.6, 24.1), (0.6, 30.3), (0.05, 0.9)),
+    operands="a b x",
+    summary="the regularised incomplete beta function, the distribution function of a beta number of shapes a and b",
+)
+
+# Bessel functions ---------------------------------------------------------------------------------------------------
+
+NO_ORDER = "the derivative of a Bessel function with respect to its order is not supported"
+
+
+def _neighbours(name: str, sign: int, v: Any, x: Node) -> Node:
+    """Half of the function of the order below, and half of that above with a sign: what slopes of Bessel functions are made of."""
+    return mul(0.5, add(op(name, sub(v, 1), x), mul(sign, op(name, add(v, 1), x))))
+
+
+def _of_order_and_x(name: str, slope: Callable[..., Node], summary: str) -> Card:
+    domains = (-0.7, 3.1), (0.4, 4.1)
+    facets = {"samples": _whole_first(*domains), "operands": "v x", "summary": f"{summary} of real order v"}
+    return _of_scipy(name, lambda out, v, x: (NO_ORDER, slope(out, v, x)), *domains, **facets)
+
+
+JV = _of_order_and_x("jv", lambda out, v, x: _neighbours("jv", -1, v, x), "the Bessel function of the first kind")
+IV = _of_order_and_x("iv", lambda out, v, x: _neighbours("iv", 1, v, x), "the modified Bessel function of the first kind")
+IVE = _of_order_and_x(
+    "ive",
+    lambda out, v, x: sub(_neighbours("ive", 1, v, x), mul(op("sign", x), out)),
+    "exp(-|x|) times the modified Bessel function of the first kind",
+)
+KV = _of_order_and_x("kv", lambda out, v, x: neg(_neighbours("kv", 1, v, x)), "the modified Bessel function of the second kind")
+KVE = _of_order_and_x(
+    "kve", lambda out, v, x: sub(out, _neighbours("kve", 1, v, x)), "exp(x) times the modified Bessel function of the second kind"
+)
+J0 = _of_scipy("j0", lambda out, x: (neg(op("j1", x)),), (-4.7, 5.1), summary="the Bessel function of the first kind of order 0")
+J1 = _of_scipy(
+    "j1",
+    lambda out, x: (mul(0.5, sub(op("j0", x), op("jv", 2, x))),),
+    (-4.7, 5.1),
+    summary="the Bessel function of the first kind of order 1",
+)
+I0 = _of_scipy(
+    "i0", lambda out, x: (op("i1", x),), (-1.7, 2.1), numpy=(np.i0,), summary="the modified Bessel function of the first kind of order 0"
+)
+I1 = _of_scipy(
+    "i1",
+    lambda out, x: (mul(0.5, add(op("i0", x), op("iv", 2, x))),),
+    (-1.7, 2.1),
+    summary="the modified Bessel function of the first kind of order 1",
+)
+I0E = _of_scipy("i0e", lambda out, x: (sub(op("i1e", x), mul(op("sign", x), out)),), (-1.7, 2.1), summary="exp(-|x|) * i0(x)")
+I1E = _of_scipy(
+    "i1e",
+    lambda out, x: (sub(mul(0.5, add(op("i0e", x), op("ive", 2, x))), mul(op("sign", x), out)),),
+    (-1.7, 2.1),
+    summary="exp(-|x|) * i1(x)",
 )

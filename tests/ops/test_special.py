@@ -18,15 +18,15 @@ POINTS = (-20.25, -3.7, -0.9, -0.25, 0.0, 1e-8, 0.25, 0.9, 1.0, 1.46163214496836
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("count", [1, 2, 3])
 def test_compiled_special_functions_have_scipys_values(dtype, count):
     cards = {name: card for name, card in SCIPY.items() if card in cards_on((dtype,) * count)}
-    values = np.array(POINTS, dtype)
+    values = np.array(POINTS[:: 2 if count == 3 else 1], dtype)
     operands = [np.ascontiguousarray(grid.ravel()) for grid in np.meshgrid(*(values,) * count)]
     results = Compiled(list(cards.values()), (dtype,) * count)(*operands)
     for name, actual in zip(cards, results, strict=True):
         with np.errstate(all="ignore"):
-            expected = getattr(scipy.special, name)(*operands)
+            expected = getattr(scipy.special, name)(*(x.astype("float64") for x in operands)).astype(dtype)
         assert_close(actual, expected, 64 if name == "gammaln" else 8, name)  # log gamma has zeros between its poles
 
 
@@ -47,7 +47,7 @@ def test_compiled_functions_of_exponentials_have_scipys_values_at_both_ends(name
 @pytest.mark.parametrize("name", sorted(SCIPY))
 def test_scipys_function_of_a_variable_makes_our_node(name):
     card = SCIPY[name]
-    operands = (nt.dvector("x"), nt.dvector("y"))[: len(card.samples()[0][0])]
+    operands = (nt.dvector("x"), nt.dvector("y"), nt.dvector("z"))[: len(card.samples()[0][0])]
     assert getattr(scipy.special, name)(*operands).node is getattr(nt, card.name)(*operands).node
 
 
@@ -69,8 +69,8 @@ def test_complex_operands_are_refused():
 
 
 def test_a_function_of_scipy_that_is_missing_is_named():
-    with pytest.raises(TypeError, match=r"scipy\.special\.jv is not supported on traced values"):
-        scipy.special.jv(1.5, nt.dvector("x"))
+    with pytest.raises(TypeError, match=r"scipy\.special\.yv is not supported on traced values"):
+        scipy.special.yv(1.5, nt.dvector("x"))
 
 
 def test_softplus_and_relu_do_not_overflow():
@@ -176,3 +176,100 @@ def test_derivatives_of_exprel_at_the_ends():
     single = value(reverse(scipy.special.exprel), np.array([-2.0, 1e-5, 90.0], "float32"))
     assert single.dtype == "float32"
     np.testing.assert_allclose(single, [integral(1, x) for x in (-2.0, np.float32(1e-5).item(), 90.0)], rtol=1e-6)
+
+
+HARD = {  # operands and the value, from mpmath with 600 bits: tails, and places where the plain formula cancels
+    "ndtr": (
+        (-37.5, 4.60535300958195484e-308),
+        (-20.25, 1.77619986494957003e-91),
+        (-1.3, 0.0968004845856103255),
+        (5.5, 0.999999981010437534),
+    ),
+    "log_ndtr": (
+        (-1e4, -50000010.1292789152),
+        (-38.25, -736.095014427273109),
+        (-0.5, -1.17591176159361861),
+        (6.75, -7.39225777804514516e-12),
+    ),
+    "logit": ((1e-300, -690.775527898213705), (0.25, -1.09861228866810969), (0.4999999, -4.00000000011507599e-7)),
+    "logit near 1": ((0.5000001, 3.99999999789462994e-7), (0.9999999, 16.1180955514846707), (0.3, -0.847297860387203667)),
+    "log1mexp": ((-1e-300, -690.775527898213705), (-1e-10, -23.0258509299904568), (-0.6931, -0.693194363346000836)),
+    "log1mexp far from 0": ((-0.6932, -0.693094363909636476), (-40.0, -4.248354255291589e-18), (-1e3, -0.0)),
+}
+
+
+def hard_values():
+    """The functions of HARD, their operands and values."""
+    for name, rows in HARD.items():
+        yield name.split()[0], *map(np.array, zip(*rows, strict=True))
+
+
+def test_functions_are_exact_in_tails_and_where_a_plain_formula_cancels():
+    names, operands, expected = zip(*hard_values(), strict=True)
+    inputs = [nt.dvector(f"x{k}") for k in range(len(names))]
+    outputs = [getattr(nt, name)(x) for name, x in zip(names, inputs, strict=True)]
+    for mode in ("python", None):
+        for name, actual, value_ in zip(names, ns.function(inputs, outputs, mode=mode)(*operands), expected, strict=True):
+            np.testing.assert_allclose(actual, value_, rtol=2e-14 if name == "log_ndtr" else 5e-16, err_msg=name)
+
+
+SLOPES = (  # a function, which derivative, operands, value; from mpmath
+    (nt.erfcx, "r", (-3.5,), -2925738.08549955929),
+    (nt.erfcx, "rr", (-3.5,), 21316091.4433884557),
+    (nt.erfcx, "r", (0.25,), -0.743205893230014202),
+    (nt.erfcx, "rr", (0.75,), 0.461916263102596564),
+    (nt.erfcx, "rr", (30.0,), 0.0000416530923844588759),
+    (nt.erfcx, "r", (1e8,), -5.64189583547756202e-17),
+    (nt.log_ndtr, "r", (-1000.0,), 1000.00099999800001),
+    (nt.log_ndtr, "rr", (-1000.0,), -0.99999900000599995),
+    (nt.log_ndtr, "rr", (-2.0,), -0.885720899585918743),
+    (nt.log_ndtr, "r", (1.5,), 0.138789750458850756),
+    (lambda x: nt.gammainc(1e6, x), "r", (1e6 + 500,), 0.000351904009614675484),
+    (lambda x: nt.gammainc(1e10, x), "r", (1e10 - 1e5,), 2.41972337666716854e-6),
+    (lambda x: nt.gammaincc(0.5, x), "r", (1e-5,), -178.410627500081542),
+    (lambda x: nt.gammainc(12.5, x), "r", (3.0,), 0.000111631622518616415),
+    (lambda x: nt.gammaincc(3.5, x), "r", (40.0,), -1.29358357859429894e-14),
+    (lambda x: nt.gammainc(1.0, x), "r", (0.0,), 1.0),
+    (lambda x: nt.betainc(1e5, 2e5, x), "r", (0.3335,), 454.80617957347248),
+    (lambda x: nt.betainc(1e9, 10.0, x), "r", (0.99999999,), 125110035.718035541),
+    (lambda x: nt.betainc(0.5, 0.5, x), "r", (1e-5,), 100.658927504869833),
+    (lambda x: nt.betainc(30.0, 2.5, x), "r", (0.75,), 0.117330790189535545),
+    (lambda x: nt.betainc(20.0, 15.0, x), "r", (0.25,), 0.00180459389154855694),
+    (nt.xlogy, "r", (0.0, 0.0), -np.inf),
+    (lambda y: nt.xlogy(0.0, y), "r", (0.0,), 0.0),
+    (lambda y: nt.xlog1py(0.0, y), "r", (-1.0,), 0.0),
+    (nt.log1mexp, "r", (0.0,), -np.inf),
+    (nt.log1mexp, "r", (-0.0,), -np.inf),
+    (nt.log1mexp, "r", (-1e-9,), -999999999.5),
+    (nt.j1, "r", (0.0,), 0.5),
+    (nt.i1, "r", (0.0,), 0.5),
+    (lambda x: nt.iv(1, x), "rr", (0.0,), 0.0),
+)
+
+
+def test_derivatives_are_exact_where_their_plain_formulas_cancel():
+    inputs, outputs = [], []
+    for function, which, operands, _ in SLOPES:
+        derivative = reverse(reverse(function)) if which == "rr" else reverse(function)
+        variables = inputs_for(operands, known=True)
+        inputs += variables
+        outputs.append(derivative(*variables))
+    arguments, expected = [x for row in SLOPES for x in row[2]], [row[3] for row in SLOPES]
+    for mode in ("python", None):
+        actual = ns.function(inputs, outputs, mode=mode, on_unused_input="ignore")(*arguments)
+        np.testing.assert_allclose(actual, expected, rtol=2e-12)
+
+
+@pytest.mark.parametrize("name, where", [*((name, 0) for name in ("jv", "iv", "ive", "kv", "kve"))])
+def test_a_derivative_that_is_not_known_is_refused_in_that_operand_alone(name, where):
+    operands = [nt.dscalar("v"), nt.dscalar("x")]
+    result = getattr(nt, name)(*operands)
+    with pytest.raises(ns.NullGradientError, match=rf"{name} has no derivative .*with respect to its order"):
+        ns.grad(result, operands[where])
+    with pytest.raises(ns.NullGradientError, match=rf"{name} has no derivative .*with respect to its order"):
+        ns.jvp(getattr(nt, name), (1.5, 2.0), (1.0, 0.0))
+    slope = ns.function(operands, ns.grad(result, operands[1]))
+    derivative = getattr(scipy.special, f"{name}p", None)
+    step = 1e-5
+    expected = derivative(1.5, 2.0) if derivative else np.diff(getattr(scipy.special, name)(1.5, [2 - step, 2 + step]))[0] / (2 * step)
+    np.testing.assert_allclose(slope(1.5, 2.0), expected, rtol=1e-13 if derivative else 1e-8)

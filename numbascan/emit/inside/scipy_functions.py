@@ -1,11 +1,13 @@
 """SciPy's machine code of scalar functions in double precision (`scipy.special.cython_special`). Importing this imports Numba.
 
-The linker finds each function by a symbol that importing this module defines, so cached kernels stay valid between processes.
+The linker finds each function by a symbol that the import of its wrapper, in `runtime/special.py`, defines: cached kernels stay valid
+between processes.
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,26 +31,39 @@ def _symbol(name: str, arity: int) -> Any:
     return None
 
 
-def _of_one_number(name: str) -> Any:
-    symbol, in_python = _symbol(name, 1), getattr(scipy.special, name)
+@cache
+def function(name: str, arity: int) -> Any:
+    """SciPy's `name` for doubles."""
+    symbol, in_python = _symbol(name, arity), getattr(scipy.special, name)
+    if arity == 1:
+        return njit(_through_python(in_python) if symbol is None else lambda x: symbol(x, np.int32(0)))
+    if arity == 2:
+        return njit(_of_two_through_python(in_python) if symbol is None else lambda x, y: symbol(x, y, np.int32(0)))
+    return njit(_of_three_through_python(in_python) if symbol is None else lambda x, y, z: symbol(x, y, z, np.int32(0)))
 
-    def through_python(x: float) -> float:
+
+def _through_python(in_python: Any) -> Any:
+    def of_one(x: float) -> float:
         with objmode(result="float64"):
             result = in_python(x)
         return result
 
-    return njit(through_python if symbol is None else lambda x: symbol(x, np.int32(0)))
+    return of_one
 
 
-def _of_two_numbers(name: str) -> Any:
-    symbol, in_python = _symbol(name, 2), getattr(scipy.special, name)
-
-    def through_python(x: float, y: float) -> float:
+def _of_two_through_python(in_python: Any) -> Any:
+    def of_two(x: float, y: float) -> float:
         with objmode(result="float64"):
             result = in_python(x, y)
         return result
 
-    return njit(through_python if symbol is None else lambda x, y: symbol(x, y, np.int32(0)))
+    return of_two
 
 
-psi, erfinv, betaln = _of_one_number("psi"), _of_one_number("erfinv"), _of_two_numbers("betaln")
+def _of_three_through_python(in_python: Any) -> Any:
+    def of_three(x: float, y: float, z: float) -> float:
+        with objmode(result="float64"):
+            result = in_python(x, y, z)
+        return result
+
+    return of_three

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -20,8 +21,11 @@ def _compiled(function: Callable[..., Any], lanes: bool) -> Any:
     """The function, compiled, and those that it calls; `lanes`: with the forms for lanes of those of libm. None may call itself."""
     names: dict[str, Any] = {**function.__globals__, "wrapping_mul": wrapping_mul}
     for name in function.__code__.co_names:
-        if name in HELPERS and HELPERS[name].module == "vecmath":
+        module = HELPERS[name].module if name in HELPERS else ""
+        if module == "vecmath":
             names[name] = getattr(vecmath, in_lanes(name) if lanes else name)
+        elif module == "special":
+            names[name] = getattr(import_module(".special", __package__), name)  # SciPy takes its time: only where it is called
         elif isinstance(names.get(name), FunctionType):
             names[name] = _compiled(names[name], lanes)
     helper = HELPERS.get(function.__name__)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from ..inside.scipy_functions import betaln as _betaln
-from ..inside.scipy_functions import erfinv as _erfinv
-from ..inside.scipy_functions import psi as _psi
+from ...ops.elementwise import HELPERS
+from ..inside import scipy_functions
 
 _scalar = njit(error_model="numpy")
+_psi = scipy_functions.function("psi", 1)
 
 
 @_scalar
@@ -71,13 +72,19 @@ def _positive_power_sum(m: int, x: float) -> float:
     return total
 
 
-@_scalar
-def erfinv(x: Any) -> Any:
-    """The inverse of the error function."""
-    return type(x)(_erfinv(np.float64(x)))
+@cache
+def _of_scipy(name: str, arity: int) -> Any:
+    function = scipy_functions.function(name, arity)
+    if arity == 1:
+        return _scalar(lambda x: type(x)(function(np.float64(x))))
+    if arity == 2:
+        return _scalar(lambda x, y: type(x)(function(np.float64(x), np.float64(y))))
+    return _scalar(lambda x, y, z: type(x)(function(np.float64(x), np.float64(y), np.float64(z))))
 
 
-@_scalar
-def betaln(x: Any, y: Any) -> Any:
-    """The logarithm of the absolute value of the beta function."""
-    return type(x)(_betaln(np.float64(x), np.float64(y)))
+def __getattr__(name: str) -> Any:
+    """Functions that SciPy has under the same name."""
+    helper = HELPERS.get(name)
+    if helper is None or helper.module != "special":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _of_scipy(name, helper.arity)
