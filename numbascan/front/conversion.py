@@ -71,8 +71,8 @@ _WEAK = (int, float, complex, list, tuple)
 def fit(value: Any, type_: TensorType, where: str, downcast: bool | None = None) -> np.ndarray:
     """`value` as an array of `type_`. `where` begins the messages: which function, which argument.
 
-    downcast: None lets Python numbers (and lists) take a narrower dtype of their kind, False only where that is exact, True casts anything
-    real. An array is cast where NumPy calls it safe.
+    An array is cast where NumPy calls it safe; a number, a 0-d array or a list of numbers also where nothing is lost, as 3.0 for int32.
+    downcast: None lets Python's floats be rounded, False does not, True casts anything real.
     """
     array = _as_array(value, type_, where)
     dtype = np.dtype(type_.dtype)
@@ -96,24 +96,34 @@ def _cast(value: Any, array: np.ndarray, dtype: np.dtype[Any], where: str, downc
             return array.astype(dtype)
         if _RANK[array.dtype.kind] <= 2 and downcast:
             return array.astype(dtype)
-        if isinstance(value, _WEAK) and not isinstance(value, np.generic) and _holds(array, dtype, downcast):
+        if (not array.ndim or isinstance(value, (list, tuple))) and _holds(array, dtype):
             return array.astype(dtype)
+        if isinstance(value, _WEAK) and not isinstance(value, np.generic) and downcast is not False and _rounds_to(array, dtype):
+            return array.astype(dtype)
+    lost = f"which {dtype} does not hold{'' if array.ndim or array.dtype.kind == 'c' else f' (the value is {array})'}"
     fix = f"value.astype({dtype.name!r}) if the loss is meant, or allow_input_downcast=True in ns.function"
-    raise TypeError(
-        f"{where} has dtype {array.dtype}, which {dtype} does not hold; write {'value.real' if array.dtype.kind == 'c' else fix}"
-    )
+    raise TypeError(f"{where} has dtype {array.dtype}, {lost}; write {'value.real' if array.dtype.kind == 'c' else fix}")
 
 
-def _holds(array: np.ndarray, dtype: np.dtype[Any], downcast: bool | None) -> bool:
-    """Whether Python numbers, as NumPy reads them, may become `dtype`: integers exactly, floats rounded unless `downcast` is False."""
+def _holds(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
+    """Whether every number is one of `dtype`. A number is no truth value, and a complex one not real."""
     if not array.size:
         return True
-    if _RANK[array.dtype.kind] > _RANK[dtype.kind]:
+    if dtype.kind == "b" or (array.dtype.kind == "c" and dtype.kind != "c"):
         return False
+    numbers = array.ravel().tolist()  # Python compares integers with floats exactly
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return all(number == number // 1 and limits.min <= number <= limits.max for number in numbers)
     cast = array.astype(dtype)
-    if dtype.kind in "iu" or downcast is False:
-        return np.array_equal(cast, array, equal_nan=True)
-    return np.array_equal(np.isfinite(cast), np.isfinite(array))
+    return cast.ravel().tolist() == numbers if array.dtype.kind in "iu" else np.array_equal(cast, array, equal_nan=True)
+
+
+def _rounds_to(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
+    """Whether numbers may be rounded to `dtype`: a float of another precision, and none of them becomes infinite."""
+    if dtype.kind not in "fc" or _RANK[array.dtype.kind] > _RANK[dtype.kind]:
+        return False
+    return np.array_equal(np.isfinite(array.astype(dtype)), np.isfinite(array))
 
 
 def _check_shape(array: np.ndarray, type_: TensorType, where: str) -> None:

@@ -28,6 +28,16 @@ def identity(dtype, shape=(), **options):
         ("complex128", np.float64(0.5)),
         ("uint64", 2**64 - 1),
         ("bool", True),
+        ("int32", 1.0),
+        ("int32", np.int64(3)),
+        ("int32", np.float64(-3.0)),
+        ("int32", np.array(3)),
+        ("int32", np.array(2.0**31 - 1)),
+        ("uint64", 2.0**63),
+        ("float32", np.float64(0.5)),
+        ("float32", np.array(np.inf)),
+        ("float32", np.int64(2**24)),
+        ("complex64", np.float64(0.5)),
     ],
 )
 def test_what_a_dtype_holds_is_taken(dtype, value):
@@ -40,7 +50,19 @@ def test_what_a_dtype_holds_is_taken(dtype, value):
     "dtype, value, words",
     [
         ("float32", np.float64(0.1), "dtype float64, which float32 does not hold"),
-        ("int64", 2.0, "dtype float64, which int64 does not hold"),
+        ("int32", 1.5, r"dtype float64, which int32 does not hold \(the value is 1.5\)"),
+        ("int32", np.float64(1.5), "int32 does not hold"),
+        ("int32", 2**40, "int32 does not hold"),
+        ("int32", np.float64(2**40), "int32 does not hold"),
+        ("int64", 2.0**63, "int64 does not hold"),
+        ("uint64", 2.0**64, "uint64 does not hold"),
+        ("uint8", -1.0, "uint8 does not hold"),
+        ("int32", np.nan, "int32 does not hold"),
+        ("int32", np.array(-np.inf), "int32 does not hold"),
+        ("int32", 1 + 0j, r"int32 does not hold.*value\.real"),
+        ("float32", np.int64(2**53 + 1), "float32 does not hold"),
+        ("float32", np.array(0.1), "float32 does not hold"),
+        ("float32", 1e39, "float32 does not hold"),
         ("int8", 128, "dtype int64, which int8 does not hold"),
         ("uint8", -1, "which uint8 does not hold"),
         ("float64", 1j, r"complex128, which float64 does not hold; write value.real"),
@@ -69,6 +91,19 @@ def test_allow_input_downcast_false_takes_only_exact_numbers():
     assert f(0.5) == 0.5
     with pytest.raises(TypeError, match="float32 does not hold"):
         f(0.1)
+
+
+def test_lists_are_taken_where_they_are_exact_and_arrays_by_their_dtype():
+    f = identity("int32", shape=(None,))
+    np.testing.assert_array_equal(np.array([1, -2], "int32"), f([1.0, np.float64(-2.0)]))
+    for refused in ([1.0, 2.5], [1, 2**31], np.array([1.0, 2.0]), np.array([1, 2])):
+        with pytest.raises(TypeError, match=r"int32 does not hold; write value\.astype"):
+            f(refused)
+    count = ns.shared(0, "count")
+    count.set_value(3.0)
+    assert count.get_value() == 3
+    with pytest.raises(TypeError, match=r"shared variable count.*the value is 3\.5"):
+        count.set_value(3.5)
 
 
 def test_lists_are_arrays():
