@@ -283,3 +283,30 @@ def test_threads_see_no_state_in_between():
         thread.join()
     assert all(len(np.unique(values)) == 1 for values in seen)
     np.testing.assert_array_equal(np.stack([a.get_value(), b.get_value()]), np.full((2, 50), 3 * 100 * 20))
+
+
+LOST = {
+    "scan": lambda step, k: ns.scan(step, np.ones(2), return_updates=False),
+    "one step": lambda step, k: ns.scan(step, np.ones(2), n_steps=1, return_updates=False),
+    "map": lambda step, k: ns.map(step, np.ones(2), return_updates=False),
+    "filter": lambda step, k: ns.filter(lambda x: (x > 0, {k: k + 1}), np.ones(2), return_updates=False),
+    "reduce": lambda step, k: ns.reduce(lambda x, s: (s + x, {k: k + 1}), np.ones(2), 0.0, return_updates=False),
+    "scan_checkpoints": lambda step, k: ns.scan_checkpoints(step, np.ones(2), return_updates=False),
+    "in a step": lambda step, k: ns.scan(lambda x: ns.scan(step, np.ones(2), return_updates=False) + x, np.ones(2)),
+    "a decorated step in a graph": lambda step, k: ns.scan(step, return_updates=False)(nt.dvector("x")),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_updates_that_would_be_lost_are_refused(name):
+    k = ns.shared(0, "k")
+    with pytest.raises(ValueError, match=r"return_updates=False, but the step updates k.*outputs, updates = ns\.scan"):
+        LOST[name](lambda x: (x + k, {k: k + 1}), k)
+    assert k.get_value() == 0
+
+
+def test_a_scan_function_applies_its_updates_whatever_it_returns():
+    k = ns.shared(0, "k")
+    step = ns.scan(lambda x: (x + k, {k: k + 1}), return_updates=False, mode="python")
+    np.testing.assert_array_equal(step(np.zeros(3)), [0, 1, 2])
+    assert k.get_value() == 3

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from ...ir.node import Node
 from ..shared import SharedVariable
 from ..tracing import name_in_module, refuse_leaked
 from ..variable import Variable, as_variable
@@ -61,7 +62,8 @@ def scan(
         name: for messages, graphs, profiles and generated code; the step's name if None.
         profile: measure tracing, compiling and running. allow_gc: False keeps work space between calls.
         strict: refuse a step that uses variables without being given them.
-        return_list: outputs as a list also where there is one. return_updates: False leaves the updates out of what is returned.
+        return_list: outputs as a list also where there is one. return_updates: False gives the outputs alone; ValueError if there are
+            updates. The advance of random streams is no such update: `stream.updates()` has it, too.
         keep_last: only the last k rows; 1 drops the axis. save_every: only the rows k-1, 2k-1, ...
         checkpoint: how much of the path derivatives store: None, an int, or "auto".
 
@@ -117,12 +119,23 @@ def symbolic(fn: Callable[..., Any], arguments: Arguments, steps: int | Variable
     options = options.for_graph()
     tracer = StepTracer(fn, arguments, [as_variable(leaf) for leaf in arguments.leaves], options)
     maker = LoopMaker(tracer.run(), options)
+    if maker.carries and not options.return_updates:
+        raise lost_updates(maker.carries, options.name)
     outside = [*maker.captured, *(variable.node for variable in tracer.given)]
     refuse_leaked(outside, f"scan {options.name!r}")
     one = type(steps) is int and steps == 1
     results = maker.one_step() if one else maker.loop(maker.n_steps(steps))
     outputs = nested_outputs(results, options)
     return (outputs, OrderedUpdates(results.updates)) if options.return_updates else outputs
+
+
+def lost_updates(carries: list[tuple[SharedVariable, Node]], name: str) -> ValueError:
+    """The error for updates that nobody would ever see."""
+    names = ", ".join(shared.name or repr(shared) for shared, _ in carries)
+    return ValueError(
+        f"scan {name!r}: return_updates=False, but the step updates {names}, which would be lost; write outputs, updates = ns.scan(...) "
+        "and ns.function(..., updates=updates), or call a ScanFunction (@ns.scan) with arrays, which applies them"
+    )
 
 
 _IMMEDIATE: weakref.WeakKeyDictionary[Callable[..., Any], CompiledScans] = weakref.WeakKeyDictionary()
@@ -221,14 +234,17 @@ class ScanFunction:
 
     def _in_graph(self, arguments: Arguments, steps: Any, options: Options, with_updates: bool | None) -> Any:
         """The outputs; with the updates if they are asked for. TypeError if there are some and nobody said what becomes of them."""
-        outputs, updates = symbolic(self.__wrapped__, arguments, steps, replace(options, return_updates=True))
-        if updates and with_updates is None:
+        result = symbolic(self.__wrapped__, arguments, steps, replace(options, return_updates=with_updates is not False))
+        if with_updates is not None:
+            return result
+        outputs, updates = result
+        if updates:
             names = ", ".join(shared.name or repr(shared) for shared in updates)
             raise TypeError(
                 f"scan {options.name!r} updates {names}, which a symbolic call cannot do by itself; pass return_updates=True for "
-                "(outputs, updates), or return_updates=False to leave the shared variables as they are"
+                "(outputs, updates)"
             )
-        return (outputs, updates) if with_updates else outputs
+        return outputs
 
     # what was compiled ----------------------------------------------------------------------------------------------
 
