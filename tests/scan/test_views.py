@@ -75,6 +75,24 @@ def test_filter_of_several_sequences_keeps_rows_of_each():
     np.testing.assert_array_equal(b, k[mask])
 
 
+def test_filter_with_a_mask_for_each_sequence_keeps_rows_of_its_own():
+    k, pairs = np.arange(10, 14), {"x": X[:, 0], "y": X[:, 1]}
+    step = lambda row, n, pair: (row.sum() > 0, n % 3, pair["x"] > pair["y"])  # noqa: E731
+    expected = X[:4][X[:4].sum(axis=1) > 0], k[k % 3 != 0], X[:4, 0][X[:4, 0] > X[:4, 1]]
+    a, b, c = ns.filter(step, [X, k, pairs], return_updates=False, **PYTHON)
+    x, n = nt.dmatrix("x"), nt.lvector("n")
+    kept = ns.filter(step, [x, n, {"x": x[:, 0], "y": x[:, 1]}], return_updates=False)
+    for results in ((a, b, c["x"]), ns.function([x, n], [kept[0], kept[1], kept[2]["x"]], mode="python")(X, k)):
+        assert len({len(result) for result in results}) > 1
+        for want, got in zip(expected, results, strict=True):
+            np.testing.assert_array_equal(want, got)
+    np.testing.assert_array_equal(ns.filter(lambda n: [n > 11], [k], return_updates=False, **PYTHON), k[2:])
+    with pytest.raises(ValueError, match="2 masks for 3 sequences; return one scalar, or one for each"):
+        ns.filter(lambda row, n, pair: (n > 0, n > 1), [X, k, pairs], **PYTHON)
+    with pytest.raises(TypeError, match=r"one scalar for each row.*1 dimensions.*one for each sequence"):
+        ns.filter(lambda row, n: (row > 0, n > 1), [X, k], **PYTHON)
+
+
 @pytest.mark.parametrize("backwards", [False, True])
 def test_filter_with_taps_keeps_the_row_at_tap_0(backwards):
     x = np.array([3, 5, 4, 8, 1, 9])

@@ -10,7 +10,7 @@ import numpy as np
 from ..numpy.creation import arange
 from ..tracing import describe
 from ..tree import flattened, unflatten
-from ..variable import Variable
+from ..variable import Variable, as_variable
 from .arguments import Arguments, step_name
 from .scan import scan
 
@@ -127,10 +127,10 @@ def filter(
 ) -> Any:
     """The rows of the sequences for which `fn` gives True, in the order in which they are read.
 
-    Arguments as for `ns.map`; `fn` returns a scalar. Of several sequences the shortest decides, and a list is returned. With taps the row
-    kept is the one at tap 0.
+    Arguments as for `ns.map`; `fn` returns a scalar, or a list of scalars, one for each sequence: then each keeps rows of its own. Of
+    several sequences the shortest decides, and a list is returned. With taps the row kept is the one at tap 0.
 
-    Raises TypeError if `fn` returns something other than one scalar.
+    Raises TypeError if `fn` returns something other than scalars, ValueError if it is neither one nor one for each sequence.
 
     >>> import numbascan as ns, numpy as np
     >>> kept, updates = ns.filter(lambda row: row.sum() > 2, np.array([[3, 4], [1, 0], [0, 5]]))
@@ -138,29 +138,42 @@ def filter(
     array([[3, 4],
            [0, 5]])
     """
-    mask, updates = scan(
+    scanned = scan(
         fn,
         sequences=_required(sequences, "filter", fn, name),
         non_sequences=non_sequences,
         go_backwards=go_backwards,
         mode=mode,
         name=name,
+        return_updates=return_updates,
     )
-    if not isinstance(mask, (np.ndarray, Variable)) or mask.ndim != 1:
-        seen = f"{mask.dtype} of {mask.ndim - 1} dimensions" if isinstance(mask, (np.ndarray, Variable)) else f"{mask!r} over all rows"
-        raise TypeError(
-            f"{_scan(fn, name)}: ns.filter: the step must return one scalar for each row, but {describe(fn)} gave {seen}; "
-            "write condition.all() or condition.any()"
-        )
-    mask = mask if mask.dtype == bool else mask != 0
+    returned, updates = scanned if return_updates else (scanned, None)
     arguments = Arguments(sequences, None, None, name or step_name(fn))
     leaves = iter(arguments.leaves)
     results = []
-    for structure, taps in arguments.seqs:
+    for (structure, taps), mask in zip(arguments.seqs, _masks(returned, len(arguments.seqs), fn, name), strict=True):
         rows, _ = flattened(unflatten(structure, leaves))
         results.append(unflatten(structure, [_where(_read(leaf, taps, go_backwards), mask) for leaf in rows]))
     result = results if len(results) > 1 else results[0]
     return (result, updates) if return_updates else result
+
+
+def _masks(returned: Any, count: int, fn: Callable[..., Any], name: str | None) -> list[Any]:
+    """A mask for each sequence, of what the step gave."""
+    masks = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+    for mask in masks:
+        if not isinstance(mask, (np.ndarray, Variable)) or mask.ndim != 1:
+            seen = f"{mask.dtype} of {mask.ndim - 1} dimensions" if isinstance(mask, (np.ndarray, Variable)) else f"{mask!r} over all rows"
+            raise TypeError(
+                f"{_scan(fn, name)}: ns.filter: the step must return one scalar for each row, but {describe(fn)} "
+                f"gave {seen}; write condition.all() or condition.any(), or return a list of scalars, one for each sequence"
+            )
+    if len(masks) not in (1, count):
+        raise ValueError(
+            f"{_scan(fn, name)}: ns.filter: {describe(fn)} gave {len(masks)} masks for {count} sequences; return one scalar, or one for "
+            "each sequence"
+        )
+    return [mask if mask.dtype == bool else mask != 0 for mask in masks] * (count // len(masks))
 
 
 def _read(rows: Any, taps: tuple[int, ...], go_backwards: bool) -> Any:
@@ -175,7 +188,7 @@ def _where(rows: Any, mask: Any) -> Any:
         return rows[: len(mask)][mask]
     count = np.cumsum(mask.astype("int64"))  # the k-th kept row is the first at which k rows have been kept
     position = np.searchsorted(count, arange(1, count[-1:].sum() + 1))
-    return np.take(rows, position, axis=0)
+    return np.take(as_variable(rows), position, axis=0)
 
 
 def scan_checkpoints(
@@ -202,9 +215,11 @@ def scan_checkpoints(
     """
     if isinstance(save_every_N, bool) or not isinstance(save_every_N, (int, np.integer)) or save_every_N < 1:
         raise ValueError(f"scan {name!r}: save_every_N is {save_every_N!r}; give an int of 1 or more")
-    outputs, updates = scan(fn, sequences, outputs_info, non_sequences, n_steps, name=name, checkpoint=int(save_every_N))
+    k = int(save_every_N)
+    result = scan(fn, sequences, outputs_info, non_sequences, n_steps, name=name, checkpoint=k, return_updates=return_updates)
+    outputs, updates = result if return_updates else (result, None)
     leaves, structure = flattened(outputs)
-    thinned = unflatten(structure, [_every(leaf, int(save_every_N), padding) for leaf in leaves])
+    thinned = unflatten(structure, [_every(leaf, k, padding) for leaf in leaves])
     return (thinned, updates) if return_updates else thinned
 
 
