@@ -316,9 +316,13 @@ def test_what_cannot_be_is_refused_while_tracing(function, error, words):
         function(*inputs_for((X, M), True))
 
 
-def test_squeeze_of_open_dimensions_needs_an_axis():
-    with pytest.raises(TypeError, match="say which, as in axis=0"):
-        np.squeeze(nt.dmatrix("x"))
+def test_squeeze_leaves_open_dimensions_where_they_are():
+    m, x = nt.dmatrix("m"), nt.tensor("float64", shape=(1, None, 1, 3), name="x")
+    assert np.squeeze(m) is m
+    f = ns.function([m, x], [m.squeeze(), x.squeeze(), m[:1].sum(axis=0, keepdims=True).squeeze()], mode="python")
+    for rows in (1, 2):
+        results = f(np.ones((rows, 2)), np.ones((1, rows, 1, 3)))
+        assert [result.shape for result in results] == [(rows, 2), (rows, 3), (2,)]
 
 
 def test_len_of_an_open_dimension_names_shape():

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import TracerError
 from ...ops.dims import common_dim, dim_node
 from ...ops.of_shape import of_shape
 from ...ops.reshape import reshaped
@@ -131,9 +130,11 @@ def flatten(a: Any, order: Any = "C", ndim: int = 1) -> Variable:
 
 @implements(np.squeeze, method="squeeze")
 def squeeze(a: Any, axis: Any = None) -> Variable:
-    """`a` without axes of length 1: those given, or all.
+    """`a` without axes of length 1: those given, or all that are known to be 1.
 
-    Raises ValueError where a given axis has another length, TypeError without axis where a dimension is not fixed.
+    A dimension that is open stays, even if a run gives it the length 1: how many axes there are must not depend on a run.
+
+    Raises ValueError where a given axis has another length.
 
     >>> import numbascan.tensor as nt
     >>> nt.squeeze(nt.drow("x"), axis=0)
@@ -141,8 +142,6 @@ def squeeze(a: Any, axis: Any = None) -> Variable:
     """
     x = as_variable(a)
     if axis is None:
-        if None in x.type.shape:
-            raise TracerError(f"np.squeeze of {x!r}{at_line()}: whether a dimension is 1 only the run knows; say which, as in axis=0")
         axis = tuple(k for k, length in enumerate(x.type.shape) if length == 1)
     axes = axes_of(axis, x.ndim, "np.squeeze")
     return op(SQUEEZE, x, axis=tuple(sorted(axes))) if axes else x
