@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from numbers import Integral
 
 TARGETS = ("numba", "python", "debug", "cuda")
+OF_PYTENSOR = {"FAST_RUN": "numba", "FAST_COMPILE": "python"}
+"""PyTensor's names of modes: results soon at each call, or soon at the first."""
 REWRITES = (
     "one_step",
     "merge_scans",
@@ -82,11 +84,11 @@ def _checked_rewrites(without: object) -> tuple[str, ...]:
 
 
 def as_mode(mode: Mode | str | None) -> Mode:
-    """The Mode that an argument `mode` means: a Mode, a target's name, or None for the default."""
+    """The Mode that an argument `mode` means: a Mode, a target's name or one of PyTensor's, or None for the default."""
     if isinstance(mode, Mode):
         return mode
     if mode is None:
         return Mode()
     if not isinstance(mode, str):
         raise TypeError(f"mode is {mode!r}; give None, an ns.Mode, or one of {', '.join(map(repr, TARGETS))}")
-    return Mode(target=mode)
+    return Mode(target=OF_PYTENSOR.get(mode, mode))

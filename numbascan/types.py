@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -62,9 +63,14 @@ class TensorType:
         return f"{self.dtype}[{dims}]"
 
 
+def numpy_dtype(dtype: object) -> np.dtype[Any]:
+    """What `dtype` means to NumPy; PyTensor's "floatX" is float64."""
+    return np.dtype("float64" if isinstance(dtype, str) and dtype == "floatX" else dtype)  # type: ignore[call-overload]
+
+
 def dtype_name(dtype: object) -> str:
     """The name of a supported dtype; TypeError for every other one, byte order aside."""
-    name = np.dtype(dtype).newbyteorder("=").name  # type: ignore[call-overload]
+    name = numpy_dtype(dtype).newbyteorder("=").name
     if name not in SUPPORTED_DTYPES:
         raise TypeError(f"dtype {name} is not supported; use one of {', '.join(SUPPORTED_DTYPES)}")
     return str(name)

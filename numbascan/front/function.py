@@ -13,11 +13,12 @@ import numpy as np
 
 from ..compile import key_of, remember
 from ..errors import MissingInputError, UnusedInputError
-from ..ir.graph import Graph, close, free_inputs, substitute, toposort
+from ..ir.graph import Graph, close, free_inputs, substitute
 from ..ir.node import CONSTANT, Node, constant, constant_value, new_input
 from ..modes import Mode, as_mode
 from ..ops.algebra import dims_of
 from ..ops.dims import known_type
+from ..ops.gradient_identities import behind
 from ..ops.of_shape import of_shape
 from ..types import TensorType
 from .conversion import fit
@@ -37,9 +38,13 @@ def function(
     givens: Pairs = None,
     mode: Mode | str | None = None,
     name: str | None = None,
-    on_unused_input: str = "raise",
+    on_unused_input: str | None = "raise",
     allow_input_downcast: bool | None = None,
-    profile: bool = False,
+    profile: bool | None = False,
+    *,
+    no_default_updates: bool | list[Any] = False,
+    accept_inplace: bool = False,
+    trust_input: bool = False,
 ) -> Function:
     """A function that takes arrays for `inputs` and gives the values of `outputs`.
 
@@ -50,9 +55,13 @@ def function(
         givens: variables and what stands in for them, all replaced at once, with their lengths; equal expressions are one variable.
         mode: see ns.Mode.
         name: for messages and generated code.
-        on_unused_input: "raise", "warn" or "ignore".
-        allow_input_downcast: None: Python numbers may be rounded to the input's dtype; False: only exact ones; True: any real value.
+        on_unused_input: "raise" (or None), "warn" or "ignore". What a cost uses counts as used by its derivatives.
+        allow_input_downcast: numbers, 0-d arrays and lists are taken where the input's dtype holds them exactly, as 3.0 for an int32;
+            None: Python's floats may be rounded, too; False: nothing else; True: any real value, arrays as well.
         profile: measure tracing, compiling and running.
+        no_default_updates, accept_inplace, trust_input: taken as PyTensor takes them, and without effect: there are no updates but
+            `updates`, no operation of a graph writes into its operands, and arguments are looked at in any case, which costs next to
+            nothing.
 
     Returns a Function; its results are NumPy arrays, structured as `outputs`.
 
@@ -65,15 +74,18 @@ def function(
     array([ 3., 10.])
     """
     label = name or "function"
+    if isinstance(updates, (str, Mode)):
+        raise TypeError(f"{label}: updates is {updates!r}; a mode is given by name: ns.function(inputs, outputs, mode={updates!r})")
     ins = _checked_inputs(inputs, label)
     leaves: list[Any] = []
     structure: Structure = (list, None, ()) if outputs is None else flatten(outputs, leaves)
     changes = list(_checked_updates(updates, label))
     nodes = [as_variable(leaf).node for leaf in leaves] + [node for _, node in changes]
-    nodes, ins = _with_givens(nodes, ins, _checked_givens(givens, label))
+    replaced = _checked_givens(givens, label)
+    _check_used(ins, nodes, replaced, on_unused_input, label)
+    nodes, ins = _with_givens(nodes, ins, replaced)
     shared = [variable for node in free_inputs(nodes, bound=ins) if (variable := shared_of(node)) is not None]
     graph = close([*ins, *(variable.node for variable in shared)], nodes)
-    _check_used(ins, graph, on_unused_input, label)
     _check_given(graph, label)
     recipe = Recipe(
         name=label,
@@ -84,7 +96,7 @@ def function(
         structure=structure,
         mode=mode_of(nodes, None if mode is None else as_mode(mode), label),
         downcast=allow_input_downcast,
-        profile=profile,
+        profile=bool(profile),
     )
     return Function(recipe)
 
@@ -288,16 +300,20 @@ def _with_givens(nodes: Sequence[Node], inputs: Sequence[Node], givens: Mapping[
     return list(substitute(nodes, {**fresh, **givens})), list(fresh.values())
 
 
-def _check_used(inputs: Sequence[Node], graph: Graph, on_unused: str, label: str) -> None:
-    if on_unused not in ("raise", "warn", "ignore"):
-        raise ValueError(f"{label}: on_unused_input is {on_unused!r}; it must be 'raise', 'warn' or 'ignore'")
-    used = set(toposort(graph.outputs))
-    for position, (node, argument) in enumerate(zip(inputs, graph.inputs, strict=False)):
-        if argument in used or on_unused == "ignore":
+def _check_used(inputs: Sequence[Node], outputs: Sequence[Node], givens: Mapping[Node, Node], on_unused: str | None, label: str) -> None:
+    """UnusedInputError for an input that plays no part in the graph as the user made it: how far it can be simplified is another matter."""
+    if on_unused not in (None, "raise", "warn", "ignore"):
+        raise ValueError(f"{label}: on_unused_input is {on_unused!r}; it must be 'raise' (or None), 'warn' or 'ignore'")
+    if on_unused == "ignore":
+        return
+    seen = behind(outputs, stop=(*inputs, *givens))
+    used = (seen - givens.keys()) | {node for node in behind(value for node, value in givens.items() if node in seen) if not node.inputs}
+    for position, node in enumerate(inputs):
+        if node in used:
             continue
         unused = f"{label}: input {position} ({node.name or node}) plays no part in the outputs or updates"
         text = f"{unused}; leave it out, or set on_unused_input='ignore'"
-        if on_unused == "raise":
+        if on_unused != "warn":
             raise UnusedInputError(text)
         warnings.warn(text, UserWarning, stacklevel=3)
 

@@ -113,9 +113,9 @@ def operation(node: Node, names: Names) -> str:
 
 
 def attributes(node: Node) -> Iterator[str]:
-    """The fixed attributes of a node as keyword arguments, graphs left out."""
+    """The fixed attributes of a node as keyword arguments, graphs and nodes left out."""
     for key, value in node.attrs:
-        if isinstance(value, tuple) and any(isinstance(part, Graph) for part in value):
+        if isinstance(value, tuple) and any(isinstance(part, (Graph, Node)) for part in value):
             continue
         if isinstance(value, Data):
             value = value.array.shape

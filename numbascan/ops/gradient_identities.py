@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..ir.node import Node
 from .algebra import zeros_like
-from .card import Card, register
+from .card import Card, apply, register
 from .lowering import Indices, Operands, View
 
 
-def _identity(name: str, vjp: Any, jvp: Any, n_operands: int = 1) -> Card:
+def _identity(name: str, vjp: Any, jvp: Any, n_operands: int = 1, kind: type[Card] = Card) -> Card:
     return register(
-        Card(
+        kind(
             name,
-            lambda x, *others: x,
-            lambda x, *others: x.strong(),
+            lambda x, *others, **attrs: x,
+            lambda x, *others, **attrs: x.strong(),
             View(_own_dims, lambda view, index: index, keeps_dims=True),
             samples=lambda: [((np.arange(3.0) - 1.5,) * n_operands, {})],
             vjp=vjp,
@@ -41,7 +42,46 @@ def _linked_vjp(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
     return (cotangent, *map(zeros_like, node.inputs[1:]))
 
 
-LINKED = _identity("linked", _linked_vjp, lambda node, tangent, *others: zeros_like(node) if tangent is None else tangent, 2)
-"""Its first operand, a derivative that is the same for every value of the others: its own derivative with respect to them is zero."""
+def _linked_jvp(node: Node, tangent: Node | None, *others: Node | None) -> Node:
+    return zeros_like(node) if tangent is None else tangent
+
+
+class _LinkedCard(Card):
+    """Built again it forgets its costs: they are for those who look at the graph as the user made it."""
+
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        return apply(self, *inputs) if len(inputs) > 1 else inputs[0]
+
+
+LINKED = _identity("linked", _linked_vjp, _linked_jvp, 2, _LinkedCard)
+"""Its first operand, a derivative that is the same for every value of the others: its own derivative with respect to them is zero.
+
+The attribute `costs` has what the derivative was taken of. An input of that was used, even if none of it is left in the derivative.
+"""
+
+
+def derivative_of(costs: Sequence[Node], value: Node) -> Node:
+    """`value`, a derivative of `costs`, which names them."""
+    operands = value.inputs if value.op is LINKED else (value,)
+    return apply(LINKED, *operands, costs=tuple(dict.fromkeys((*costs_of(value), *costs))))
+
+
+def costs_of(node: Node) -> tuple[Node, ...]:
+    """What a node is a derivative of, where it says so."""
+    costs = node.params.get("costs") if node.op is LINKED else None
+    return costs if isinstance(costs, tuple) else ()
+
+
+def behind(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> set[Node]:
+    """All nodes that were used for `outputs`: what they need, and what the costs need whose derivatives are among that. Not looked behind:
+    `stop`."""
+    blocked, reached, stack = set(stop), set[Node](), list(outputs)
+    while stack:
+        node = stack.pop()
+        if node not in reached:
+            reached.add(node)
+            stack += () if node in blocked else (*node.inputs, *costs_of(node))
+    return reached
+
 
 LINKS = frozenset({DISCONNECTED, ZERO_GRAD, LINKED})

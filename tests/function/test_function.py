@@ -10,6 +10,7 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan.ir.graph import toposort
 
 
 def python(*args, **kwargs):
@@ -175,6 +176,71 @@ def test_an_unused_input_is_named():
     np.testing.assert_array_equal([1.0], python([x, y], x, on_unused_input="ignore")([1.0], [2.0]))
     with pytest.raises(ValueError, match="on_unused_input is 'perhaps'"):
         ns.function([x, y], x, on_unused_input="perhaps")
+
+
+DERIVATIVES = {
+    "grad": lambda w, x, b: ns.grad(w * x - b, w),
+    "several": lambda w, x, b: [w, *ns.grad(w * x - b, [w, x])],
+    "used further": lambda w, x, b: 2.0 * ns.grad(w * x - b, w) ** 2,
+    "of the second order": lambda w, x, b: ns.grad(ns.grad(w * w * x - b * w, w), w),
+    "zeros": lambda w, x, b: ns.grad(x * b, w, disconnected_inputs="ignore"),
+    "known": lambda w, x, b: ns.grad(None, w, known_grads={w * x - b: 1.0}),
+    "jacobian": lambda w, x, b: ns.jacobian(w * x - b, w),
+    "hessian": lambda w, x, b: ns.hessian(w * w * x - b, w),
+    "Lop": lambda w, x, b: ns.Lop(w * x, w, b) * 0.0 + ns.Lop(w * x - b, w, 1.0),
+    "Rop": lambda w, x, b: ns.Rop(w * x - b, w, 1.0),
+    "of a loop": lambda w, x, b: ns.grad(ns.scan(lambda s: s * w - b, outputs_info=x, n_steps=2, return_updates=False)[-1], x),
+    "in a loop": lambda w, x, b: ns.scan(lambda s: ns.grad(w * s * x - b, w), np.arange(3.0), return_updates=False),
+    "in one step": lambda w, x, b: ns.scan(lambda: ns.grad(w * x - b, w), n_steps=1, return_updates=False),
+    "of a function": lambda w, x, b: ns.grad(lambda w, x, n: w * x - n)(w, x, b.astype("int64")),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_what_a_cost_used_its_derivatives_use(name):
+    w, x, b, other = nt.dscalars("w x b other")
+    results = DERIVATIVES[name](w, x, b)
+    f = ns.function([w, x, b], results, mode="python")
+    with pytest.raises(ns.UnusedInputError, match=r"input 3 \(other\)"):
+        ns.function([w, x, b, other], results)
+    middle = w * x
+    assert ns.function([middle, w, x], ns.grad(middle + w, w), mode="python")(1.0, 2.0, 3.0) == 4.0
+    assert "b" not in {node.name for node in toposort(f.graph.outputs)} or name in ("several", "Lop", "of a loop", "of a function")
+
+
+def test_what_a_given_hides_is_not_used():
+    w, x, b = nt.dscalars("w x b")
+    gradient = ns.grad(w * x - b, w)
+    assert python([w, x], gradient)(1.0, 2.0) == 2.0  # what is left of the cost asks for no more
+    assert python([w, x, b], gradient, givens={x: 3.0 * b}, on_unused_input="ignore")(1.0, 2.0, 5.0) == 15.0
+    with pytest.raises(ns.UnusedInputError, match=r"input 1 \(x\)"):
+        ns.function([w, x, b], gradient, givens={x: 3.0 * b})
+    assert pickle.loads(pickle.dumps(python([w, x, b], gradient)))(1.0, 2.0, 3.0) == 2.0
+
+
+def test_calls_as_in_pytensor_are_taken():
+    x, unused = nt.tensor("floatX", shape=(None,), name="x"), nt.dscalar("unused")
+    total = ns.shared(0.0, "total")
+    f = ns.function(
+        mode="FAST_COMPILE",
+        givens=None,
+        updates=[(total, total + x.sum())],
+        outputs=[x.astype("floatX")],
+        inputs=[x],
+        accept_inplace=True,
+        trust_input=True,
+        no_default_updates=[total],
+        on_unused_input=None,
+        profile=None,
+    )
+    assert f.recipe.mode == ns.Mode("python")
+    assert ns.function([x], x, mode="FAST_RUN").recipe.mode == ns.Mode()
+    assert f([1.0, 2.0])[0].dtype == np.float64
+    assert total.get_value() == 3.0
+    with pytest.raises(ns.UnusedInputError):
+        ns.function([x, unused], x, on_unused_input=None)
+    with pytest.raises(TypeError, match=r"updates is 'FAST_RUN'.*mode='FAST_RUN'"):
+        ns.function([x], x, "FAST_RUN")
 
 
 def test_an_input_that_only_an_update_uses_is_used():

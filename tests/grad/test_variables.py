@@ -393,3 +393,29 @@ def test_arguments_have_the_names_of_the_contract():
     wanted = [[3.0, 12.0], np.diag([2.0, 4.0]), np.diag([6.0, 12.0]), [6.0, 20.0], [6.0, 20.0], [1.0, 2.0]]
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other)
+
+
+def test_what_stands_for_a_gradient_that_there_is_not():
+    x, y, n = nt.dscalars("x y n")
+    rounded = np.sin(x) * nt.random.RandomStream(1).poisson(y) + (x.astype("int64") + 0.0) * 0.0
+    lenient = {"return_disconnected": "none", "disconnected_inputs": "ignore"}
+    dx, nothing = ns.grad(x**2, [x, y], **lenient)
+    assert nothing is None
+    assert value(dx, {x: 3.0}) == 6.0
+    assert ns.grad(x**2, (y,), **lenient) == (None,)
+    with pytest.warns(UserWarning, match="depends on y .* not at all"):
+        assert ns.grad(x**2, y, disconnected_inputs="warn", return_disconnected="none") is None
+    with pytest.raises(ns.DisconnectedInputError):
+        ns.grad(x**2, y, return_disconnected="none")
+
+    dx, dy, dn = ns.grad(rounded, [x, y, n], null_gradients="return", disconnected_inputs="ignore")
+    assert value(dx, {x: 0.0, y: 0.0}) == 0.0
+    assert value(dn, {x: 0.0, n: 1.0}) == 0.0
+    assert isinstance(dy, ns.NullGradientError)
+    assert "a draw that is accepted" in str(dy)
+    assert isinstance(ns.grad(x.astype("int64") * 1.0, x, null_gradients="return"), ns.NullGradientError)
+    with pytest.raises(ns.NullGradientError):
+        ns.grad(rounded, [x, y], return_disconnected="none", disconnected_inputs="ignore")
+    for wrong in ({"return_disconnected": "disconnected"}, {"null_gradients": "zero"}):
+        with pytest.raises(ValueError, match=f"ns.grad: {next(iter(wrong))} is .*; it must be "):
+            ns.grad(x**2, x, **wrong)

@@ -10,8 +10,9 @@ from ...errors import ArgumentNumberError
 from ...ir.graph import free_inputs, substitute
 from ...ir.node import Node, new_input
 from ...ops.algebra import is_float
+from ...ops.gradient_identities import derivative_of
 from ..draw_scopes import put_outside
-from ..tracing import parameter_names
+from ..tracing import is_tracing, parameter_names
 from ..tree import Structure, describe, flattened, paths, unflatten
 from ..variable import Variable, as_variable
 from .of_variables import check_cost, check_wrt
@@ -43,9 +44,16 @@ class Call:
         """Nodes over the inputs as variables over what was given."""
         return [Variable(node) for node in substitute(nodes, self.back)]
 
+    def derivatives_outside(self, nodes: Sequence[Node]) -> list[Variable]:
+        """Derivatives of the results, as `outside`."""
+        if is_tracing():
+            return self.outside(nodes)
+        costs = substitute(self.leaves, self.back)
+        return [Variable(derivative_of(costs, node)) for node in substitute(nodes, self.back)]
+
     def nests(self, nodes: Sequence[Node]) -> list[Any]:
         """A nest per argument, from one node per input."""
-        values = iter(self.outside(nodes))
+        values = iter(self.derivatives_outside(nodes))
         return [unflatten(nest, [None if node is None else next(values) for node in group]) for nest, group in self.arguments]
 
 

@@ -21,6 +21,7 @@ from .of_variables import (
     along,
     grad_of_variable,
     gradients,
+    grads_where_there_are,
     hessian_of_variable,
     jacobian_nodes,
     jacobian_of_variable,
@@ -133,6 +134,8 @@ def grad(
     *,
     wrt: Any = None,
     cost: Any = None,
+    return_disconnected: str = "zero",
+    null_gradients: str = "raise",
 ) -> Any:
     """The gradient of a scalar: of a function, as a function; of a variable, as a variable.
 
@@ -144,6 +147,10 @@ def grad(
         consider_constant: variables that nothing is to flow through (for a variable).
         disconnected_inputs: what happens where the cost does not depend on an argument: "raise", "warn", or "ignore" (zeros).
         known_grads: a dict of variables and their gradients, which then are not computed from the cost; f may be None (for a variable).
+        return_disconnected: what stands for the gradient where disconnected_inputs is not "raise": "zero", or "none" for None (for a
+            variable).
+        null_gradients: what happens where there is no derivative: "raise", or "return", and the NullGradientError, which says why, stands
+            in the place of that gradient, while the others are computed (for a variable).
 
     Returns, for a function, one that gives the gradient, shaped and nested like the argument; for a variable, a variable, or as many as
     `wrt` has. Complex arguments get df/dx - i df/dy, as in JAX.
@@ -156,9 +163,19 @@ def grad(
     array([ 3., 12.])
     """
     f = cost if f is None else f
+    _check_choice("return_disconnected", return_disconnected, ("zero", "none"))
+    _check_choice("null_gradients", null_gradients, ("raise", "return"))
     if f is None or isinstance(f, Variable):
-        return grad_of_variable(f, argnums if wrt is None else wrt, consider_constant, disconnected_inputs, known_grads)
+        arguments = f, argnums if wrt is None else wrt, consider_constant, disconnected_inputs, known_grads
+        if (return_disconnected, null_gradients) == ("zero", "raise"):
+            return grad_of_variable(*arguments)
+        return grads_where_there_are(*arguments, return_disconnected, null_gradients)
     return _derivative(_Grad, f, 0 if argnums is None else argnums, disconnected_inputs)
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"ns.grad: {name} is {value!r}; it must be {' or '.join(map(repr, choices))}")
 
 
 def value_and_grad(f: Callable[..., Any], argnums: Any = 0, *, disconnected_inputs: str = "raise") -> Jitted:

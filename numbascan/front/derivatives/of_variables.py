@@ -15,7 +15,7 @@ from ...ir.graph import substitute, toposort
 from ...ir.node import Node, constant, new_input
 from ...ops.algebra import add, call, cast, dims_of, is_float, mul, node_of, transpose, zeros_like
 from ...ops.card import Card, apply, at_line
-from ...ops.gradient_identities import DISCONNECTED, LINKED, ZERO_GRAD
+from ...ops.gradient_identities import DISCONNECTED, LINKED, ZERO_GRAD, derivative_of
 from ...ops.of_shape import of_shape
 from ...ops.reshape import reshaped
 from ...types import show_shape
@@ -173,9 +173,9 @@ def _constants(variables: Any) -> list[Node]:
     return [as_variable(variable).node for variable in ([] if variables is None else _as_list(variables))]
 
 
-def _packed(nodes: Sequence[Node], like: Any) -> Any:
-    """Variables in a list or tuple as `like` is one; one alone as it is."""
-    variables = list(map(Variable, nodes))
+def _packed(nodes: Sequence[Node], like: Any, costs: Sequence[Node]) -> Any:
+    """Variables in a list or tuple as `like` is one; one alone as it is. They are derivatives of `costs`."""
+    variables = [Variable(derivative_of(costs, node)) for node in nodes]
     return variables if isinstance(like, list) else tuple(variables) if isinstance(like, tuple) else variables[0]
 
 
@@ -199,9 +199,45 @@ def grad_of_variable(cost: Variable | None, wrt: Any, consider_constant: Any, di
     constants = list(map(cut, _constants(consider_constant)))
     results = gradients(outputs, seeds, list(map(cut, nodes)), "ns.grad", constants, disconnected_inputs)
     results = list(substitute(results, {fresh: node for node, fresh in inputs.items()}))
-    for node, value in zip(nodes, results, strict=True):
+    packed = _packed(results, wrt, [*known, *known.values(), *([] if cost is None else [cost.node])])
+    for node, value in zip(nodes, _as_list(packed), strict=True):
         value.name = value.name or (f"d_{node.name}" if node.name else None)
-    return _packed(results, wrt)
+    return packed
+
+
+def grads_where_there_are(
+    cost: Variable | None,
+    wrt: Any,
+    consider_constant: Any,
+    disconnected_inputs: str,
+    known_grads: Any,
+    return_disconnected: str,
+    null_gradients: str,
+) -> Any:
+    """As `grad_of_variable`, one gradient after the other: None or an error stands for one that there is not, as `ns.grad` was asked."""
+
+    def of(variable: Any, policy: str) -> Any:
+        return grad_of_variable(cost, variable, consider_constant, policy, known_grads)
+
+    def gradient(variable: Any) -> Any:
+        try:
+            return of(variable, "raise")
+        except (DisconnectedInputError, NullGradientError):
+            if disconnected_inputs == "raise":
+                raise
+        zeros = of(variable, disconnected_inputs)
+        return None if return_disconnected == "none" else zeros
+
+    def gradient_or_error(variable: Any) -> Any:
+        try:
+            return gradient(variable)
+        except NullGradientError as error:
+            if null_gradients == "raise":
+                raise
+            return error.with_traceback(None)  # which would hold all that was there
+
+    results = [gradient_or_error(variable) for variable in _as_list(wrt)]
+    return results if isinstance(wrt, list) else tuple(results) if isinstance(wrt, tuple) else results[0]
 
 
 def _known(known_grads: Mapping[Variable, Any]) -> dict[Node, Node]:
@@ -277,7 +313,7 @@ def _basis(x: Node) -> Node:
 def jacobian_of_variable(expression: Variable, wrt: Any, consider_constant: Any, disconnected_inputs: str) -> Any:
     """The Jacobian of a variable: see ns.jacobian."""
     nodes, constants = _nodes(wrt, "ns.jacobian"), _constants(consider_constant)
-    return _packed(jacobian_nodes(expression.node, nodes, "ns.jacobian", constants, disconnected_inputs), wrt)
+    return _packed(jacobian_nodes(expression.node, nodes, "ns.jacobian", constants, disconnected_inputs), wrt, [expression.node])
 
 
 def hessian_of_variable(cost: Variable, wrt: Any, consider_constant: Any, disconnected_inputs: str) -> Any:
@@ -286,7 +322,7 @@ def hessian_of_variable(cost: Variable, wrt: Any, consider_constant: Any, discon
     check_cost(cost.node, "ns.hessian")
     firsts = gradients([cost.node], [constant(1, cost.type.dtype)], nodes, "ns.hessian", constants, disconnected_inputs)
     pairs = zip(firsts, nodes, strict=True)
-    return _packed([second_nodes([first], node, "ns.hessian", constants)[0] for first, node in pairs], wrt)
+    return _packed([second_nodes([first], node, "ns.hessian", constants)[0] for first, node in pairs], wrt, [cost.node])
 
 
 # directions ---------------------------------------------------------------------------------------------------------
@@ -320,7 +356,7 @@ def Lop(f: Any, wrt: Any, v: Any, consider_constant: Any = None, disconnected_in
     for output in outputs:
         check_result(output, "ns.Lop")
     seeds = _directions(outputs, v, "ns.Lop")
-    return _packed(gradients(outputs, seeds, nodes, "ns.Lop", constants, disconnected_inputs), wrt)
+    return _packed(gradients(outputs, seeds, nodes, "ns.Lop", constants, disconnected_inputs), wrt, [*outputs, *seeds])
 
 
 def Rop(f: Any, wrt: Any, v: Any, disconnected_outputs: str = "raise") -> Any:
@@ -347,6 +383,7 @@ def Rop(f: Any, wrt: Any, v: Any, disconnected_outputs: str = "raise") -> Any:
         check_result(output, "ns.Rop")
         if not _float_ways([output], DISCONNECTED) & set(nodes):
             raise _disconnected([output], nodes[0], "ns.Rop", "disconnected_outputs")
-    results = tangents(outputs, nodes, _directions(nodes, v, "ns.Rop"))
+    directions = _directions(nodes, v, "ns.Rop")
+    results = tangents(outputs, nodes, directions)
     plain = [zeros_like(output) if value is None else value for output, value in zip(outputs, results, strict=True)]
-    return _packed([linked(value, nodes) for value in plain], f)
+    return _packed([linked(value, nodes) for value in plain], f, [*outputs, *directions])

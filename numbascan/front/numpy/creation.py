@@ -10,7 +10,7 @@ from ...ir.node import constant, constant_value
 from ...ops.dims import DIM
 from ...ops.runtime_attributes import sized
 from ...ops.shape import ARANGE
-from ...types import dtype_name
+from ...types import dtype_name, numpy_dtype
 from ..variable import Variable, as_variable, at_line, check_weak, implements, number_as
 from .choices import where
 from .joining import common_dtype
@@ -164,7 +164,7 @@ def linspace(
     result = places.astype(step.dtype) * step + first
     if endpoint:
         result = where((places == count - 1) & (places > 0), last, result)
-    if dtype is not None and np.dtype(dtype).kind in "iu":
+    if dtype is not None and numpy_dtype(dtype).kind in "iu":
         result = np.floor(result)
     result = cast(moveaxis(result, 0, axis) if rank else result, real if dtype is None else dtype)
     return (result, where(as_variable(n_steps) > 0, step, np.nan)) if retstep else result

@@ -13,7 +13,7 @@ from ...ops.elementary import CAST, COMPLEX, IMAG, REAL, RINT
 from ...ops.elementwise import POW, RECIPROCAL, SQRT, SQUARE, ufunc_loop
 from ...ops.gradient_identities import DISCONNECTED
 from ...ops.special import POLYGAMMA
-from ...types import dtype_name
+from ...types import dtype_name, numpy_dtype
 from ..variable import METHODS, PROPERTIES, Variable, as_variable, at_line, implements, is_large, op
 from .choices import where
 from .ufuncs import FUNCTIONS
@@ -148,8 +148,8 @@ def cast(x: Any, dtype: Any) -> Variable:
 @implements(method="astype")
 def astype(x: Variable, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Variable:
     """x in another dtype, as `ndarray.astype`; TypeError where `casting` forbids it. Order and copies have no meaning here."""
-    if not np.can_cast(x.dtype, np.dtype(dtype), casting):  # type: ignore[arg-type]
-        raise TypeError(f"x.astype({np.dtype(dtype).name!r}): casting={casting!r} forbids a cast from {x.dtype}{at_line()}")
+    if not np.can_cast(x.dtype, numpy_dtype(dtype), casting):  # type: ignore[arg-type]
+        raise TypeError(f"x.astype({numpy_dtype(dtype).name!r}): casting={casting!r} forbids a cast from {x.dtype}{at_line()}")
     return cast(x, dtype)
 
 

@@ -24,6 +24,7 @@ from ...ops.random import (
     whole_draw,
 )
 from ...ops.runtime_attributes import sized
+from ...types import numpy_dtype
 from ..draw_scopes import Stream, take
 from ..numpy.shape import broadcast_sizes, broadcast_to, reshape
 from ..numpy.shape_arguments import count_of, sizes_of, value_of
@@ -100,7 +101,7 @@ def float_dtype(dtype: Any, parameters: Sequence[Any], what: str) -> str:
     if dtype is None:
         said = {variable.type.dtype for variable in map(as_variable, parameters) if not variable.type.weak}
         return "float32" if said == {"float32"} else "float64"
-    name = np.dtype(dtype).name
+    name = numpy_dtype(dtype).name
     if name not in FLOATS:
         raise TypeError(f"{what}: dtype is {name}{at_line()}; it must be float32 or float64")
     return name
@@ -128,5 +129,5 @@ def checked_scale(what: str, scale: Any, name: str = "scale") -> Any:
 
 def as_dtype(x: Variable, dtype: Any) -> Variable:
     """x in a dtype."""
-    cast: Variable = x if x.type.dtype == np.dtype(dtype).name else x.astype(dtype)
+    cast: Variable = x if x.type.dtype == numpy_dtype(dtype).name else x.astype(dtype)
     return cast

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import count
@@ -10,13 +10,14 @@ from itertools import count
 import numpy as np
 
 from ...errors import MissingInputError
-from ...ir.graph import free_inputs, substitute
+from ...ir.graph import free_inputs, substitute, toposort
 from ...ir.loop_node import scan_node
 from ...ir.messages import short_initial, short_sequence
 from ...ir.node import CONSTANT, Node, constant, constant_value, new_input, outputs_of
 from ...ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace
 from ...ir.respecialise import settled
 from ...ops.card import user_line
+from ...ops.gradient_identities import costs_of, derivative_of
 from ...ops.row_checks import AT_LEAST_ROWS, in_shape
 from ..draw_scopes import LoopDraws, loop_draws
 from ..shared import SharedVariable
@@ -90,8 +91,8 @@ class LoopMaker:
 
     def _captured(self) -> list[Node]:
         """What the step uses besides its arguments. MissingInputError where `strict` forbids it."""
-        carried = [shared.node for shared, _ in self.carries]
         if self.options.strict:
+            carried = [shared.node for shared, _ in self.carries]
             bound = [*self.reads, *self._draw_reads(), *self.explicit, *carried, *self.step.trace.arrays]
             missing = free_inputs(self._writes(), bound)
             if missing:
@@ -99,7 +100,12 @@ class LoopMaker:
                 raise MissingInputError(
                     f"{self.scan}: strict=True, but the step uses {names} without being given it; add it to non_sequences"
                 )
-        return close_over([*self.reads, *self._draw_reads(), *self.explicit], self._writes(), self.step.mark, changing=carried)
+        return self._outer_of(self._writes())
+
+    def _outer_of(self, nodes: Sequence[Node]) -> list[Node]:
+        """What nodes of the step use of the graph around it."""
+        carried = [shared.node for shared, _ in self.carries]
+        return close_over([*self.reads, *self._draw_reads(), *self.explicit], nodes, self.step.mark, changing=carried)
 
     def _draw_reads(self) -> list[Node]:
         return [read for counter in self.step.draws.values() for read in counter.reads]
@@ -170,6 +176,15 @@ class LoopMaker:
 
     # results --------------------------------------------------------------------------------------------------------
 
+    def _results(self, outputs: list[Nest], updates: dict[SharedVariable, Variable], node: Node | None) -> Results:
+        """Outputs name what the derivatives in the step were taken of, as far as it stands outside and the step does not use it."""
+        inside = {*self.reads, *self.explicit, *self.outside}
+        costs = [cost for one in toposort(self._writes(), stop=inside) for cost in costs_of(one)]
+        used = [one for one in self._outer_of(costs) if one not in inside] if costs else []
+        if used:
+            outputs = [(nest, [Variable(derivative_of(used, leaf.node)) for leaf in leaves]) for nest, leaves in outputs]
+        return Results(outputs, updates, node)
+
     def loop(self, n_steps: Node) -> Results:
         """The results as outputs of a loop."""
         self._check_lengths(n_steps)
@@ -191,7 +206,7 @@ class LoopMaker:
             (structure, [Variable(next(rows[group is not None])) for _ in nodes])
             for group, (structure, nodes) in zip(self._groups(), self.step.returned.outputs, strict=True)
         ]
-        return Results(outputs, updates, node)
+        return self._results(outputs, updates, node)
 
     def one_step(self) -> Results:
         """The results of a single step, without a loop."""
@@ -209,7 +224,7 @@ class LoopMaker:
         updates = {shared: next(writes) for shared, _ in self.carries}
         for draw in self.draws:
             updates.update(draw.after(1))
-        return Results(outputs, updates, None)
+        return self._results(outputs, updates, None)
 
     def _in_shape(self, spec: LoopSpec, writes: Iterator[Node]) -> Iterator[Variable]:
         """What a single step computes: outputs and updates, of recurrent ones only what has the shape of the initial value."""
