@@ -6,6 +6,8 @@ of port stands among the inputs and outputs; the values of one kind keep the ord
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -127,9 +129,9 @@ def _outer_or_list(side: str, positions: list[int]) -> Any:
     return positions[0] if positions else -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Apply:
-    """An op with its inputs and outputs as variables: what `variable.owner` gives."""
+    """An op with its inputs and outputs as variables: what `variable.owner` gives. Outputs of one op have one owner."""
 
     op: Op | ScanOp
     inputs: list[Variable]
@@ -140,12 +142,24 @@ class Apply:
         return f"{self.op.name}({', '.join(map(repr, self.inputs))})"
 
 
+_OWNERS: weakref.WeakValueDictionary[Node, Apply] = weakref.WeakValueDictionary()
+_MAKING = threading.Lock()  # two threads would make two owners of one
+
+
 def owner_of(node: Node) -> Apply | None:
     """The op that computes `node`; None for inputs, shared variables and constants."""
     if node.op is ITEM:
         node = node.inputs[0]
     if node.op in (INPUT, ARG, CONSTANT):
         return None
+    with _MAKING:
+        owner = _OWNERS.get(node)
+        if owner is None:
+            owner = _OWNERS[node] = _made(node)
+    return owner
+
+
+def _made(node: Node) -> Apply:
     if node.op is not SCAN:
         return Apply(node.op, _variables(node.inputs), _variables(outputs_of(node)), node)
     op = ScanOp(node)
@@ -186,9 +200,9 @@ class ScanArgs:
         self._rows = owner.op.rows
         spec = loop_spec(owner.node)
         self.name = spec.name
-        self.n_steps = Variable(spec.n_steps)
+        self.n_steps = variable_of(spec.n_steps)
         self.outer_inputs, self.outer_outputs = owner.inputs, owner.outputs
-        self.cond = [] if spec.until is None else [Variable(spec.until)]
+        self.cond = [] if spec.until is None else [variable_of(spec.until)]
         self.inner_inputs = _variables([inner for row in _ordered(self._rows, INNER_INPUTS) for inner in row.inner_in])
         self.inner_outputs = _variables([inner for row in owner.op.output_rows for inner in row.inner_out]) + self.cond
 

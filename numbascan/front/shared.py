@@ -89,8 +89,11 @@ def shared_of(node: Node) -> SharedVariable | None:
 
 
 def variable_of(node: Node) -> Variable:
-    """The variable of a node, shared or not."""
-    variable = shared_of(node)
+    """The variable of a node, shared or not: the one that was there first, where it still is."""
+    variable: Variable | None = shared_of(node)
+    if variable is None and node.holder is not None:
+        holder = node.holder()
+        variable = holder if isinstance(holder, Variable) else None
     return Variable(node) if variable is None else variable
 
 

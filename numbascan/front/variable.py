@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numbers
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -54,6 +55,8 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     def __init__(self, node: Node) -> None:
         self.node = node
         node.is_held = True
+        if node.holder is None or node.holder() is None:
+            node.holder = weakref.ref(self)
 
     @property
     def type(self) -> TensorType:

@@ -41,7 +41,7 @@ class Op(Protocol):
 class Node:
     """One computation: an Op on input nodes, with fixed attributes. Make it with `make`."""
 
-    __slots__ = ("__weakref__", "attrs", "has_loop", "inputs", "is_held", "latest", "name", "op", "origin", "serial", "types")
+    __slots__ = ("__weakref__", "attrs", "has_loop", "holder", "inputs", "is_held", "latest", "name", "op", "origin", "serial", "types")
 
     op: Op
     inputs: tuple[Node, ...]
@@ -52,6 +52,7 @@ class Node:
     name: str | None
     origin: Origin | None
     has_loop: bool  # it is one, or comes from one
+    holder: weakref.ref[object] | None  # the variable that had it first, as long as there is one
     is_held: bool  # a user has it as a variable: a function may take another value for it, of other dimensions
 
     @property
@@ -96,7 +97,7 @@ def make(
         node = Node()
         node.op, node.inputs, node.types, node.attrs = op, tuple(inputs), tuple(types), attrs
         node.serial = node.latest = next(_serials)
-        node.name, node.origin, node.is_held = name, origin, False
+        node.name, node.origin, node.is_held, node.holder = name, origin, False, None
         node.has_loop = op.name == LOOP or any(parent.has_loop for parent in inputs)
         _interned[key] = node
         return node

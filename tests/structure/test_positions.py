@@ -1,5 +1,8 @@
 """Loops by position: owner, ScanArgs, the twelve mappings, the connection pattern. Expected values are derived by hand."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from structure_loops import loop_of_every_kind
@@ -117,3 +120,33 @@ def test_scan_args_refuses_what_no_scan_made(loop):
         ns.ScanArgs(loop.x * 2.0)
     with pytest.raises(TypeError, match="needs the result of a scan"):
         ns.ScanArgs(loop.x)
+
+
+def test_outputs_share_their_owner_which_holds_the_variables_handed_in():
+    x, start, first = nt.dmatrix("x"), nt.tensor("float64", shape=(2,), name="start"), nt.dscalar("first")
+    n, k, doubled = nt.lscalar("n"), nt.dvector("k"), 2 * nt.dvector("half")
+    w, count = ns.shared(2.0, "w"), ns.shared(1, "count")
+
+    def step(a, b, before, last, z, k):
+        return [last + a.sum() + b, before * w, z + k.sum(), a * 2], {count: count + 1}
+
+    initial = [{"initial": start, "taps": [-2, -1]}, None, first, None]
+    outputs, updates = ns.scan(step, [x, doubled], initial, [k], n)
+    owner = outputs[0].owner
+    results = [*outputs, updates[count]]
+    assert all(result.owner is owner for result in results)
+    in_order = [outputs[0], outputs[2], outputs[1], outputs[3], updates[count]]
+    inputs = [n, x, doubled, start, first, count, n, n, w, k]
+    args, again = ns.ScanArgs(owner), ns.ScanArgs(outputs[3])
+    for listed in (owner.outputs, args.outer_outputs, again.outer_outputs):
+        assert list(map(id, listed)) == list(map(id, in_order))
+    assert list(map(id, args.outer_inputs)) == list(map(id, inputs))
+    assert args.n_steps is n
+    assert args.seqs[0] is x
+    assert args.outer_out_nit_sot[1] is outputs[3]
+    assert list(map(id, args.inner_inputs)) == list(map(id, again.inner_inputs))
+
+    kept = weakref.ref(owner), weakref.ref(outputs[1])
+    del owner, outputs, results, args, again, in_order, listed, updates
+    gc.collect()
+    assert [reference() for reference in kept] == [None, None]
