@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .emit.cache import load
+from .emit.cache import jit_is_off, load
 from .emit.cpu import FINITE_OR_NOT, RESERVED, beginnings, error_texts, module_text
 from .emit.estimates import Memory, memory_of, steps_of, work_of
 from .errors import CudaUnavailableError, ScanTypeError
@@ -22,14 +22,14 @@ from .ir.names import RESERVED as OF_PYTHON
 from .ir.names import identifier
 from .ir.node import ARG, INPUT, Node, arg
 from .modes import Mode
-from .ops.card import Card
+from .ops.card import Card, at_line
 from .ops.control import inlined
 from .ops.dims import DIM
 from .ops.indexing import INDEX
 from .ops.lowering import Elementwise, View
 from .oracle.debug import debug_run
 from .oracle.finite import finite_run
-from .oracle.interpret import interpret
+from .oracle.interpret import Loop, interpret
 from .oracle.recomputed_steps import steps_run_again
 from .plan.cpu import CPU
 from .plan.plan import Plan, plan
@@ -199,17 +199,9 @@ class Program:
         if self.mode.target == "debug":
             compiled = Mode(check_finite=self.mode.check_finite)
             results = debug_run(graph, arguments, lambda graph, name: Program(graph, compiled, name), self.name)
-        elif self.mode.check_finite:
-            results = finite_run(_plain(graph), arguments)
         else:
-            results = interpret(graph, arguments)
-        for k, array in enumerate(out or ()):
-            if array is not None:
-                if len(array) < len(results[k]):
-                    raise ValueError(f"scan {self.name!r}: out= has {len(array)} rows, the loop makes {len(results[k])}")
-                array[: len(results[k])] = results[k]
-                results[k] = array[: len(results[k])]
-        return results
+            results = _by_numpy(graph, self.mode, arguments)
+        return _written(results, out or (), self.name)
 
 
 class Kernel:
@@ -227,7 +219,8 @@ class Kernel:
         self.text = module_text(self.plan.function, fastmath * mode.fastmath, mode.threads)
         self._error_texts = error_texts(self.plan.function)
         generated = perf_counter()
-        self.function: Callable[..., Any] = load(self.text, name)
+        self.mode, self._given = mode, given
+        self.function: Callable[..., Any] = self._by_numpy if jit_is_off() else load(self.text, name)
         self.seconds = {"rewrite": lean_at - started, "generate": generated - lean_at, "compile": perf_counter() - generated}
         self._constants = [np.require(array, requirements=("C", "A")) for array in self.plan.constants]
         self._dtypes = [np.dtype(node.type.dtype) for node in graph.outputs]
@@ -251,11 +244,52 @@ class Kernel:
             value if isinstance(value, np.ndarray) else np.asarray(value, dtype) for value, dtype in zip(results, self._dtypes, strict=True)
         ]
 
+    def _by_numpy(self, *arguments: Any) -> Any:
+        """What the machine code would give. The text run as Python would not: there 1 / 0 raises, and integers do not wrap around."""
+        values, arrays = arguments[: len(self.graph.inputs)], iter(arguments[len(self.graph.inputs) :])
+        out = [next(arrays) if is_given else None for is_given in self._given]
+        loop = None if _is_there(memory_of(self.plan.function, values).total) else _WithoutMemory
+        results = _written(_by_numpy(self.graph, self.mode, values, loop), out, self.plan.function.name)
+        return results[0] if self._is_single else results
+
     def _too_large(self, values: Sequence[Any]) -> MemoryError:
         """What is said of arrays for which there is no memory."""
         size, steps = memory_of(self.plan.function, values).total, steps_of(self.plan.function, values)
-        what = f"{self.plan.function.name}: there is no memory for its arrays" + (f", which take {size:,} bytes" if size > 0 else "")
+        what = f"{self.plan.function.name}{at_line()}: there is no memory for its arrays" + (
+            f", which take {size:,} bytes" if size > 0 else ""
+        )
         return MemoryError(what + (f" in {steps:,} steps; a smaller n_steps, keep_last or save_every keep fewer rows" if steps > 0 else ""))
+
+
+def _by_numpy(graph: Graph, mode: Mode, arguments: Sequence[Any], loop: type[Loop] | None = None) -> list[Any]:
+    return finite_run(_plain(graph), arguments) if mode.check_finite else interpret(graph, arguments, loop=loop)
+
+
+class _WithoutMemory(Loop):
+    """A loop for whose rows there is no memory: its arguments are checked, and no step runs."""
+
+    def step(self, t: int) -> bool:
+        raise MemoryError
+
+
+def _is_there(size: int) -> bool:
+    """Is there memory for so many bytes?"""
+    try:
+        np.empty(size, "uint8")
+    except (MemoryError, OverflowError, ValueError):
+        return False
+    return True
+
+
+def _written(results: list[Any], out: Sequence[Any], name: str) -> list[Any]:
+    """`results`, those for which `out` has an array in that array."""
+    for k, array in enumerate(out):
+        if array is not None:
+            if len(array) < len(results[k]):
+                raise ValueError(f"scan {name!r}: out= has {len(array)} rows, the loop makes {len(results[k])}")
+            array[: len(results[k])] = results[k]
+            results[k] = array[: len(results[k])]
+    return results
 
 
 def _plain(graph: Graph) -> Graph:

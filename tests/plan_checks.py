@@ -355,5 +355,6 @@ def checked(ways: Callable[[Graph], Sequence[Way]] = lambda graph: WAYS) -> Iter
         with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             return run(self, values, out)
 
-    with mock.patch.multiple(stages.Kernel, __init__=made, run=run_checked):
+    generated = mock.patch.object(stages, "jit_is_off", return_value=False)  # what runs is the generated code, not NumPy in its place
+    with generated, mock.patch.multiple(stages.Kernel, __init__=made, run=run_checked):
         yield checks

@@ -82,6 +82,13 @@ def clear() -> int:
     return len(modules)
 
 
+def jit_is_off() -> bool:
+    """Is Numba told to compile nothing, by NUMBA_DISABLE_JIT=1 or in `numba.config`?"""
+    config = sys.modules.get("numba.core.config")
+    setting = os.environ.get("NUMBA_DISABLE_JIT", "0")
+    return bool(getattr(config, "DISABLE_JIT", setting.isdigit() and int(setting)))
+
+
 def load(text: str, name: str) -> Callable[..., Any]:
     """The function `name` of a generated module, compiled; from memory or disk where the same text was compiled before.
 

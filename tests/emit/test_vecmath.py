@@ -301,21 +301,6 @@ def test_code_for_another_libmvec_is_not_used(monkeypatch: pytest.MonkeyPatch) -
     assert disk._environment.__wrapped__() != here
 
 
-def test_python_runs_generated_code_where_numba_is_switched_off(tmp_path: Path) -> None:
-    program = """
-import numpy as np
-import numbascan as ns
-import numbascan.tensor as nt
-
-step = lambda s: np.tanh(s) + np.arctan2(s, 2.0) ** 1.5 + nt.erf(s) * nt.sigmoid(s) + nt.softplus(s)
-rows, _ = ns.scan(step, outputs_info=0.5, n_steps=4)
-print(*rows.tolist())
-"""
-    expected = np.array(run(program, tmp_path).split(), float)
-    actual = np.array(run(program, tmp_path, NUMBA_DISABLE_JIT="1").split(), float)
-    np.testing.assert_allclose(actual, expected, rtol=1e-13)
-
-
 # names --------------------------------------------------------------------------------------------------------------
 
 

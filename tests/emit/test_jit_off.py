@@ -1,0 +1,95 @@
+"""Where Numba is told to compile nothing (NUMBA_DISABLE_JIT=1), calls give the numbers and errors of compiled code."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+PROGRAM = """
+import pickle, sys, warnings
+import numpy as np
+import numbascan as ns
+import numbascan.tensor as nt
+
+warnings.simplefilter("error")
+results = {}
+
+def note(name, call):
+    try:
+        results[name] = call()
+    except Exception as error:
+        results[name] = type(error).__name__, str(error)
+
+stream = nt.random.RandomStream(3)
+total = ns.shared(np.int64(0), "total")
+table, out = np.arange(4.0), np.empty(5)
+step = ns.scan(lambda s: np.tanh(s) + np.arctan2(s, 2.0) ** 1.5 + nt.erf(s) * nt.sigmoid(s) + nt.softplus(s), name="step")
+note("functions", lambda: step(outputs_info=0.5, n_steps=4))
+note("division by zero", lambda: ns.scan(lambda s: 1.0 / s - 1.0, outputs_info=1.0, n_steps=4)[0])
+note("integers that wrap around", lambda: ns.scan(lambda s: s * 3 - 1, outputs_info=np.int64(2**61), n_steps=4)[0])
+note("roots and logarithms", lambda: ns.jit(lambda x: (np.sqrt(x), np.log(x), np.exp(1e4 * x)))(np.array([-1.0, 0.0, 2.0])))
+note("integers by zero", lambda: ns.scan(lambda k: (k // 0, k % 0), np.array([3, 4]))[0])
+note("a gradient", lambda: ns.value_and_grad(lambda w: (step(outputs_info=w, n_steps=5) ** 2).sum())(0.25))
+note("an early end", lambda: ns.scan(lambda s: (s * 2, ns.until(s > 10)), outputs_info=1.0, n_steps=50, keep_last=2)[0])
+note("draws", lambda: ns.scan(lambda s: s + stream.normal(), outputs_info=0.0, n_steps=5)[1] and
+     ns.scan(lambda s: s + stream.gamma(2.0))(outputs_info=0.0, n_steps=5))
+note("updates", lambda: (ns.scan(lambda x: {total: total + x})(np.arange(4)), total.get_value()))
+note("an array of the caller", lambda: (step(outputs_info=0.5, n_steps=5, out=out), out.copy()))
+note("systems", lambda: ns.map(lambda a: np.linalg.solve(a, np.ones(2)), np.stack([np.eye(2), np.ones((2, 2)) + np.eye(2)]))[0])
+note("lanes", lambda: ns.vmap(lambda s: step(outputs_info=s, n_steps=3)[-1])(np.linspace(0, 1, 70)))
+note("no result", lambda: ns.jit(lambda x: ())(1.0))
+note("memory()", lambda: step.memory().per_step)
+note("a singular matrix", lambda: ns.map(lambda a: np.linalg.inv(a), np.ones((1, 2, 2)), name="m"))
+note("an index", lambda: ns.map(lambda k, t: t[k], np.array([1, 9]), non_sequences=table, name="m"))
+note("shapes", lambda: ns.jit(lambda a, b: a + b)(np.ones(30), np.ones(40)))
+note("too many rows", lambda: step(outputs_info=0.5, n_steps=10**13))
+note("the first NaN", lambda: ns.scan(lambda s: np.sqrt(s - 3.0), outputs_info=9.0, n_steps=9, mode=ns.Mode(check_finite=True), name="m"))
+sys.stdout.buffer.write(pickle.dumps(results))
+"""
+
+
+def results(folder: Any, **variables: str) -> dict[str, Any]:
+    path = os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBASCAN_CACHE_DIR": str(folder), **variables}
+    (folder / "program.py").write_text(PROGRAM)
+    run = subprocess.run([sys.executable, str(folder / "program.py")], env=environment, capture_output=True, check=False)
+    assert run.returncode == 0, run.stderr.decode()
+    return pickle.loads(run.stdout)
+
+
+def assert_same(name: str, actual: Any, expected: Any) -> None:
+    assert type(actual) is type(expected), name
+    if isinstance(expected, (tuple, list)):
+        assert len(actual) == len(expected), name
+        for one, other in zip(actual, expected, strict=True):
+            assert_same(name, one, other)
+    elif isinstance(expected, np.ndarray) and expected.dtype.kind == "f":
+        np.testing.assert_allclose(actual, expected, rtol=1e-12, err_msg=name, strict=True)
+    else:
+        np.testing.assert_array_equal(actual, expected, err_msg=name, strict=not isinstance(expected, str))
+
+
+def test_what_is_not_compiled_gives_the_same_numbers_and_errors(tmp_path: Any) -> None:
+    compiled, plain = results(tmp_path), results(tmp_path, NUMBA_DISABLE_JIT="1")
+    errors = {"a singular matrix", "an index", "shapes", "too many rows", "the first NaN"}
+    assert {name for name, value in compiled.items() if isinstance(value, tuple) and value and isinstance(value[0], str)} == errors
+    for name, expected in compiled.items():
+        if name in errors:  # some words are NumPy's
+            expected, plain[name] = ([kind, *re.findall(r"line \d+|scan '\w+'", text)] for kind, text in (expected, plain[name]))
+        assert_same(name, plain[name], expected)
+
+
+@pytest.mark.parametrize("setting, is_off", [("1", True), ("0", False), ("", False)])
+def test_numba_is_asked_before_its_variable(monkeypatch: pytest.MonkeyPatch, setting: str, is_off: bool) -> None:
+    from numbascan.emit.cache import jit_is_off
+
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", setting)
+    monkeypatch.delitem(sys.modules, "numba.core.config", raising=False)
+    assert jit_is_off() == is_off
