@@ -24,9 +24,9 @@ def as_argument(value: Any, label: str) -> Any:
     Byte-swapped, strided and read-only arrays come out as NumPy would read them; lists of numbers become arrays.
     Raises TypeError for objects, strings, masked arrays, np.matrix and unsupported dtypes, ValueError for ragged lists.
     """
+    refuse_other_arrays(value, label)
     if isinstance(value, (Variable, *_NUMBERS)):
         return _checked_number(value, label)
-    refuse_other_arrays(value, label)
     if isinstance(value, (str, bytes)) or callable(value):
         raise TypeError(f"{label} is {value!r} ({type(value).__name__}); pass an array or a number")
     try:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 import threading
 import traceback
@@ -24,11 +23,12 @@ from ..errors import TracerError
 from ..ir.graph import dependents, free_inputs, toposort
 from ..ir.node import CONSTANT, INPUT, ITEM, Node, new_input, next_serial
 from ..modes import Mode
-from ..ops.card import PLACE
+from ..ops.card import PLACE, is_library, is_users
 from ..ops.dims import DIM
 from .captures.guards import Guards, random_state
 from .conversion import type_of
 from .tree import classes_in, flatten
+from .unsupported import given_to_library, holds_traced
 from .variable import CAPTURE, Variable
 
 
@@ -56,7 +56,6 @@ class _Context(threading.local):
 
 _CONTEXT = _Context()
 _ENDED: weakref.WeakSet[Node] = weakref.WeakSet()  # placeholders of traces that are over
-_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
 
 def tracing_level() -> int:
@@ -131,7 +130,7 @@ def trace(
     try:
         with _binding(guards, arrays), _naming(fn, mark):
             value = fn(*arguments, **(keywords or {}))
-    except (IndexError, TypeError, ValueError) as error:
+    except Exception as error:
         explained = _explained(error)
         if explained is None:
             raise
@@ -142,7 +141,8 @@ def trace(
     if random_state(guards) != before:
         raise TypeError(
             f"{describe(fn)} draws random numbers while it is traced: they would be the same at every step and call; "
-            "draw them before (rng.normal(size=n_steps)) and pass them as a sequence. If it was another thread that drew: "
+            "draw from a nt.random.RandomStream, or before (rng.normal(size=n_steps)) and pass the numbers as a sequence. "
+            "If it was another thread that drew: "
             "give that a generator of its own"
         )
     if guards is not None and not guards.hold():
@@ -166,12 +166,15 @@ _NO_ARRAY = "setting an array element with a sequence."
 
 def _explained(error: Exception) -> TracerError | None:
     """What NumPy's own words mean where a plain array met a traced value; None for every other error."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((_NUMPY, "numpy/")) and f"{os.sep}scipy{os.sep}" not in frame.filename
-    ]
-    line = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    lines = [line for _, line in traceback.walk_tb(error.__traceback__)]
+    users = [k for k, frame in enumerate(frames) if is_users(frame)]
+    line = f" ({frames[users[-1]].f_code.co_filename}, line {lines[users[-1]]})" if users else ""
+    calls = [frame for frame in frames[users[-1] :] if is_library(frame)] if users else []
+    if calls and not isinstance(error, TracerError):
+        local = calls[0].f_locals
+        if holds_traced([*local.values(), getattr(local.get("self"), "__dict__", None)], (Variable,)):
+            return TracerError(given_to_library(calls, line))
     if isinstance(error, IndexError) and str(error).startswith("only integers, slices"):
         return TracerError(
             f"a NumPy array was indexed with what is no index for it{line}; of a traced integer, write nt.take(array, k) or "
@@ -185,8 +188,6 @@ def _explained(error: Exception) -> TracerError | None:
             "nt.set_subtensor(nt.as_tensor_variable(array)[k], x) for a new array, x.astype('float64') for np.float64(x), and "
             "nt.random.RandomStream for NumPy's random numbers"
         )
-    if isinstance(error, ValueError) and str(error) == "object arrays are not supported":
-        return TracerError(f"a SciPy function was given a traced value{line}; write NumPy's function, or nt's, as nt.solve_triangular")
     return None
 
 

@@ -1,22 +1,25 @@
-"""What to write instead of a NumPy function that has no counterpart here."""
+"""What to write instead of a function that has no counterpart here: one of NumPy, or one of SciPy that was given a traced value."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
 
-from ..ops.card import at_line
+from ..errors import TracerError
+from ..ops.card import at_line, is_library, is_users
 
 _ORDER_STATISTIC = "np.sort and a fixed position, as np.sort(x)[k]"
 _COUNTS = "np.bincount(k, minlength=n_bins), with k from np.searchsorted(edges, x)"
 _TAPS = "ns.scan with taps, sequences=dict(input=x, taps=[-1, 0])"
 _LENGTH = "np.where(mask, x, other), since how long a result is must not depend on its values"
 _TRANSFORM = "x @ W with the matrix of the transform, W = np.fft.fft(np.eye(n))"
-_SINGULAR_VALUES = "np.linalg.eigh(x.T @ x), whose eigenvalues are the squares of the singular values"
-_NORMAL_EQUATIONS = "np.linalg.solve(a.T @ a, a.T @ b), the normal equations"
 _WRITTEN = "nt.set_subtensor(x[index], values), or np.where for a choice: a traced value is never written into"
-_WITHOUT_NAN = "np.where(np.isnan(x), other, x) and the function without nan in its name"
+_LOG_NORMAL = "-0.5 * ((x - loc) / scale)**2 - np.log(scale) - 0.5 * np.log(2 * np.pi)"
 _UNIQUE = "nt.unique(x, size=n), whose result has n elements"
 
 OF_UNKNOWN_LENGTH: dict[Any, str] = {
@@ -34,36 +37,52 @@ INSTEAD = {
     **dict.fromkeys(("apply_along_axis", "apply_over_axes", "piecewise"), "ns.map(f, x), or np.where for a choice"),
     **dict.fromkeys(("copyto", "place", "put", "put_along_axis", "putmask"), _WRITTEN),
     **dict.fromkeys(("delete", "insert"), "np.concatenate of the parts"),
-    **dict.fromkeys(("nanmax", "nanmin", "nanargmax", "nanargmin", "nanprod", "nancumsum", "nancumprod", "nanmedian"), _WITHOUT_NAN),
+    **dict.fromkeys(("nanmax", "nanargmax"), "the function without nan in its name, of np.where(np.isnan(x), -np.inf, x)"),
+    **dict.fromkeys(("nanmin", "nanargmin"), "the function without nan in its name, of np.where(np.isnan(x), np.inf, x)"),
+    **dict.fromkeys(("nanprod", "nancumprod"), "the function without nan in its name, of np.where(np.isnan(x), 1, x)"),
+    "nancumsum": "np.cumsum(np.where(np.isnan(x), 0, x))",
+    "nanmedian": "s, n = np.sort(x), np.sum(~np.isnan(x)), and (s[(n - 1) // 2] + s[n // 2]) / 2: np.sort puts NaN last",
     **dict.fromkeys(("nanvar", "nanstd"), "np.nanmean((x - np.nanmean(x))**2), and np.sqrt of it"),
-    **dict.fromkeys(("svd", "svdvals", "matrix_rank"), _SINGULAR_VALUES),
-    **dict.fromkeys(("lstsq", "pinv", "polyfit"), _NORMAL_EQUATIONS),
-    **dict.fromkeys(("eig", "eigvals"), "np.linalg.eigh where the matrix is symmetric; nothing near it is supported for others"),
+    **dict.fromkeys(("cho_factor", "cholesky_banded"), "L = np.linalg.cholesky(a), and nt.linalg.cho_solve((L, True), b)"),
     **dict.fromkeys(("vector_norm", "matrix_norm"), "np.linalg.norm"),
     "array_equal": "(a == b).all()",
     "astype": "x.astype(dtype)",
-    "beta": "np.exp(scipy.special.betaln(a, b))",
-    "cond": "np.linalg.norm(x) * np.linalg.norm(np.linalg.inv(x)), the condition in that norm",
+    **dict.fromkeys(("lstsq", "polyfit"), "q, r = np.linalg.qr(a) and nt.solve_triangular(r, q.T @ b), for the least squares of a @ x = b"),
+    "pinv": "q, r = np.linalg.qr(x) and nt.solve_triangular(r, q.T), where x has at least as many rows as columns, and their rank",
+    "gradient": "np.concatenate([x[1:2] - x[:1], (x[2:] - x[:-2]) / 2, x[-1:] - x[-2:-1]])",
+    "loggamma": "scipy.special.gammaln(x) for x > 0",
+    "lfilter": "ns.scan over the samples; dict(initial=…, taps=[-2, -1]) as sequence or output reads the rows before",
+    "norm.pdf": f"np.exp({_LOG_NORMAL})",
+    "norm.logpdf": _LOG_NORMAL,
+    "norm.cdf": "scipy.special.ndtr((x - loc) / scale)",
+    "norm.sf": "scipy.special.ndtr((loc - x) / scale)",
+    "norm.logcdf": "scipy.special.log_ndtr((x - loc) / scale)",
+    "norm.logsf": "scipy.special.log_ndtr((loc - x) / scale)",
+    "norm.ppf": "loc + scale * scipy.special.ndtri(x)",
     "cumulative_prod": "np.cumprod",
     "cumulative_sum": "np.cumsum",
     "digitize": "np.searchsorted(edges, x)",
     "erfcinv": "-scipy.special.ndtri(0.5 * x) / np.sqrt(2)",
     "fill_diagonal": "x = nt.fill_diagonal(x, value), which gives the new array: a traced value is never written into",
     "geomspace": "np.exp(np.linspace(np.log(a), np.log(b), n))",
-    "gradient": "np.diff",
     "isneginf": "x == -np.inf",
     "isposinf": "x == np.inf",
-    "loggamma": "scipy.special.gammaln",
     "rollaxis": "np.moveaxis",
     "tensorinv": "np.linalg.inv of the matrix that np.reshape makes",
     "tensorsolve": "np.linalg.solve of the matrix that np.reshape makes",
     "unstack": "x[0], x[1], …",
 }
-"""What does the same, or nearly: likeness of names would lead astray. By name, as NumPy and SciPy spell it."""
+"""What does the same, or nearly: likeness of names would lead astray. By name, as NumPy and SciPy spell it.
+What numbascan.tensor has under that name needs no entry."""
+
+_NO_ADVICE = "no supported function is near to it; write it in arithmetic, or compute it outside and hand it over as an argument"
+SPARSE = "write A.toarray() @ x for A @ x; or with A = A.tocoo() nt.inc_subtensor(nt.zeros(A.shape[0])[A.row], A.data * x[A.col])"
+"""What to write instead of a sparse matrix."""
 
 
 def refuse(func: Any) -> NoReturn:
     """Raises TypeError: `func` is not supported, and what to write instead."""
+    refuse_in_libraries()
     name = getattr(func, "__name__", str(func))
     if func in OF_UNKNOWN_LENGTH:
         instead = OF_UNKNOWN_LENGTH[func]
@@ -75,11 +94,86 @@ def refuse(func: Any) -> NoReturn:
     raise TypeError(f"{module}.{name} is not supported on traced values{at_line()}; {_instead(module, name)}")
 
 
+def refuse_in_libraries() -> None:
+    """TracerError where it is a function of SciPy, called by the user's code, that asks for what a traced value has not."""
+    calls: list[FrameType] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame):
+        calls.append(frame)
+        frame = frame.f_back
+    calls = [frame for frame in reversed(calls) if is_library(frame)]
+    if calls and calls[0].f_globals["__name__"].startswith("numba."):  # a ufunc that Numba made
+        raise TracerError(_compiled_by_numba(getattr(calls[0].f_locals.get("self"), "__name__", "f"), "leave the decorator out"))
+    if calls:
+        raise TracerError(given_to_library(calls))
+
+
+def refuse_in_numba() -> NoReturn:
+    """TracerError: Numba was asked for the type of a traced value, which a function compiled by Numba was given."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not hasattr(frame.f_locals.get("self"), "py_func"):
+        frame = frame.f_back
+    name = frame.f_locals["self"].py_func.__name__ if frame is not None else "f"
+    raise TracerError(_compiled_by_numba(name, f"call {name}.py_func(x), the Python function"))
+
+
+def _compiled_by_numba(name: str, instead: str) -> str:
+    return f"{name}, a function compiled by Numba, was given a traced value{at_line()}; {instead}: what is traced is compiled in any case"
+
+
+def given_to_library(calls: Sequence[FrameType], line: str | None = None) -> str:
+    """What is said of a call of SciPy's that a traced value was given. `calls`: its frames, outermost first."""
+    module, name = next(filter(None, map(_name_of_call, calls)), ("scipy", "a function"))
+    label = f"{module}.{name}" if module != "scipy" else "a function of SciPy"
+    return (
+        f"{label} was given a traced value{at_line() if line is None else line}, and computes with numbers only; {_instead(module, name)}"
+    )
+
+
+def holds_traced(values: Iterable[Any], classes: tuple[type, ...]) -> bool:
+    """Is one of `values`, or what lists, dicts and object arrays among them hold, of `classes`?"""
+    for value in values:
+        inner: Iterable[Any] = (
+            value.values() if isinstance(value, dict) else value.flat if isinstance(value, np.ndarray) and value.dtype == object else ()
+        )
+        if isinstance(value, classes) or holds_traced(value if isinstance(value, (list, tuple)) else inner, classes):
+            return True
+    return False
+
+
+def _name_of_call(frame: FrameType) -> tuple[str, str] | None:
+    """Public module and name of the function that runs in `frame`: "scipy.stats", "norm.logpdf". None where it has none."""
+    parts = frame.f_globals["__name__"].split(".")
+    public = [part.startswith("_") for part in [*parts, "_"]].index(True)
+    module, function = ".".join(parts[:public]), frame.f_code.co_name
+    names = sys.modules.get(module)
+    owner = frame.f_locals.get("self")
+    if owner is None:
+        return (module, function) if callable(getattr(names, function, None)) else None
+    name = next((name for name, value in vars(names).items() if value is owner), type(owner).__name__)  # scipy.stats.norm, or a class
+    return module, name if function.startswith("__") else f"{name}.{function}"
+
+
 def _instead(module: str, name: str) -> str:
-    if module.startswith("numpy.fft"):
+    if module.startswith(("numpy.fft", "scipy.fft")):
         return f"write {_TRANSFORM}"
+    if module.startswith("scipy.sparse"):
+        return SPARSE
+    if ours := _of_ours(module, name):
+        return f"write {ours}"
     if module == "numpy.linalg" and hasattr(np, name):  # np.linalg.trace, where np.trace is older and the same
         return f"write np.{name}"
     if name in INSTEAD:
         return f"write {INSTEAD[name]}"
-    return "no supported function is near to it; write it in arithmetic, or compute it outside and hand it over as an argument"
+    if module == "scipy.stats":
+        return "write its formula; the functions of scipy.special that docs/ops.md lists take traced values"
+    return _NO_ADVICE
+
+
+def _of_ours(module: str, name: str) -> str | None:
+    """The function of numbascan.tensor that has this name, as a user calls it."""
+    if not module.startswith(("numpy", "scipy.special", "scipy.linalg")) or name in INSTEAD:
+        return None
+    tensor = import_module("numbascan.tensor")  # it stands above, and is loaded with the package
+    rooms = {"nt.linalg": tensor.linalg, "nt": tensor} if module.endswith("linalg") else {"nt": tensor}
+    return next((f"{room}.{name}" for room, names in rooms.items() if callable(getattr(names, name, None))), None)

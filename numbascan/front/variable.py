@@ -19,7 +19,7 @@ from ..ir.node import Node, constant, constant_value
 from ..ops.card import Card, apply, at_line, card_named
 from ..ops.lowering import Elementwise
 from ..types import TensorType, dtype_name
-from .unsupported import refuse
+from .unsupported import SPARSE, refuse, refuse_in_libraries, refuse_in_numba
 
 GREATEST_FLOAT = int(np.finfo(np.float64).max)
 
@@ -109,6 +109,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     def _known(self, use: str, instead: str, error: Callable[[str], TracerError] = TracerError) -> Any:
         value = constant_value(self.node)
         if value is None:
+            refuse_in_libraries()
             raise error(f"{use} needs a concrete value, but {self._seen} is traced{at_line()}; write {instead}")
         return value
 
@@ -161,6 +162,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             raise TypeError(f"len() of a 0-d value: {self._seen} has no axis{at_line()}; give it one, as np.stack([x]), or leave len() out")
         length = self.type.shape[0]
         if length is None:
+            refuse_in_libraries()
             raise TracerError(f"len() needs a fixed length, but that of {self._seen} is traced{at_line()}; write x.shape[0]")
         return length
 
@@ -171,6 +173,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
                 "array with one more axis"
             )
         if self.type.shape[0] is None:
+            refuse_in_libraries()
             raise TracerError(
                 f"a Python loop over {self.name or 'a value'} ({self.type}), or unpacking it, needs a fixed length, but that is traced"
                 f"{at_line()}; write array code for all elements at once, ns.scan(step, sequences=x) for one after the other, or give the "
@@ -186,6 +189,8 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             return PROPERTIES[name](self)
         ours = METHODS.get(name)
         if ours is None:
+            if name == "_numba_type_":
+                refuse_in_numba()
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return lambda *args, **kwargs: ours(self, *args, **kwargs)
 
@@ -264,19 +269,27 @@ def as_node(value: Any) -> Node:
     """The node of a Variable, a number (weak), an array, or a nest of these."""
     if isinstance(value, Variable):
         return value.node
+    refuse_other_arrays(value, "an array in the computation")
     if isinstance(value, (bool, np.generic)):
         return constant(value)
     if isinstance(value, numbers.Number):
         return _number(value)
     if isinstance(value, (list, tuple)) or (type(value) is np.ndarray and value.dtype == object):
         return _nest(value)
-    refuse_other_arrays(value, "an array in the computation")
     array = array_of(value, "an array in the computation")
     return (CAPTURE.array(array) if CAPTURE.array is not None else None) or constant(array)
 
 
 def refuse_other_arrays(value: Any, label: str) -> None:
-    """TypeError for arrays whose operators are not those of an ndarray. `label` begins the message."""
+    """TypeError for arrays whose operators are not those of an ndarray, and for times. `label` begins the message."""
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "mM":
+        since = "(x - x[0])" if value.dtype.kind == "M" else "x"
+        raise TypeError(
+            f"{label} has dtype {value.dtype}{at_line()}, and a loop computes with numbers; pass {since} / np.timedelta64(1, 's'), "
+            "a number of seconds (or of another unit)"
+        )
+    if type(value).__module__.startswith("scipy.sparse"):
+        raise TypeError(f"{label} is a {type(value).__name__} of scipy.sparse{at_line()}; {SPARSE}")
     if not isinstance(value, np.ndarray) or type(value) is np.ndarray:
         return
     if isinstance(value, np.ma.MaskedArray):

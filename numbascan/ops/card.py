@@ -199,13 +199,22 @@ def at_line() -> str:
 
 
 def user_line() -> Origin | None:
-    """File and line of the innermost frame that belongs neither to numbascan nor to NumPy; of a node that is built again, its own."""
+    """File and line of the innermost frame that belongs neither to numbascan nor to a library; of a node that is built again, its own."""
     if PLACE.origin is not None:
         return PLACE.origin
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith((_PACKAGE, _NUMPY)):
-            return file, frame.f_lineno
+    while frame is not None and not is_users(frame):
         frame = frame.f_back
-    return None
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def is_users(frame: FrameType) -> bool:
+    """Does a frame run code of neither numbascan nor a library?"""
+    if frame.f_code.co_filename.startswith((_PACKAGE, _NUMPY, "numpy/")):  # NumPy's compiled parts have short names
+        return False
+    return not is_library(frame) and frame.f_globals.get("__name__") != "functools"
+
+
+def is_library(frame: FrameType) -> bool:
+    """Does a frame run code of SciPy or Numba?"""
+    return str(frame.f_globals.get("__name__")).startswith(("scipy.", "numba."))

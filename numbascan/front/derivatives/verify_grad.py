@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import GradientError, MissingInputError, NullGradientError
 from ..transforms import Jitted, jit
 from ..tree import flatten, flattened, unflatten
-from ..variable import Variable
+from ..variable import Variable, at_line
 from .of_functions import recorded_vjp, replayed_jvp
 
 SINGLE = np.dtype("float32"), np.dtype("complex64")
@@ -50,6 +50,12 @@ def verify_grad(
     >>> import numbascan as ns, numpy as np
     >>> ns.verify_grad(lambda x, y: np.sin(x) * y, [np.array([0.5, 2.0]), np.array([1.0, 3.0])])
     """
+    for k, value in enumerate(point if isinstance(point, (list, tuple)) else [point]):
+        if isinstance(value, dict):
+            raise TypeError(
+                f"ns.verify_grad: point[{k}] is a dict{at_line()}, but the arguments of fun must be arrays here; "
+                "for a dict d of arrays write ns.verify_grad(lambda *values: fun(dict(zip(d, values))), list(d.values()))"
+            )
     arguments = [np.asarray(value) for value in (point if isinstance(point, (list, tuple)) else [point])]
     compiled = fun if isinstance(fun, Jitted) and mode is None else jit(fun, mode=mode)
     projected = _Projected(compiled, arguments, np.random.default_rng(seed))

@@ -69,6 +69,11 @@ def _entries(part: Any) -> list[Any]:
         return [Ellipsis]
     if isinstance(part, slice):
         return [tuple(None if bound is None else _bound(bound) for bound in (part.start, part.stop, part.step))]
+    if isinstance(part, str):
+        taken = (
+            f"; ns.scan takes a dict with {part!r} apart: for a nest with this key write dict(initial={{{part!r}: …}}), or dict(input=…)"
+        )
+        raise TypeError(f"x[{part!r}]{at_line()}: x is an array, not a dict{taken * (part in ('initial', 'input', 'taps'))}")
     if isinstance(part, bool | np.bool_):
         raise TypeError(f"x[{part}]{at_line()}: a truth value is no index; write np.where(condition, a, b)")
     if not isinstance(part, Variable):

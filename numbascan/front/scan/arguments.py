@@ -16,6 +16,7 @@ import numpy as np
 
 from ...checkpoint import Checkpoint
 from ...modes import Mode, as_mode
+from ...ops.card import at_line
 from ...types import TensorType
 from ..conversion import as_argument, is_number_list
 from ..specialisation import LARGEST_FIXED, quick_key, small_type
@@ -174,7 +175,8 @@ def _output(item: Any, k: int, leaves: list[Any], name: str) -> OutKey:
 def _check_keys(item: dict[Any, Any], known: tuple[str, str], where: str) -> None:
     for key in item:
         if key not in known:
-            raise ValueError(f"{where} has the unknown key {key!r}; a dict here takes {known[0]!r} and {known[1]!r}")
+            nest = f"; where {where.split()[-1]} is itself a dict of arrays, write dict({known[0]}={_shown(item)})"
+            raise ValueError(f"{where} has the unknown key {key!r}; a dict here takes {known[0]!r} and {known[1]!r}{nest}")
 
 
 def _shown(item: dict[Any, Any]) -> str:
@@ -215,7 +217,10 @@ def _ints(taps: Any, where: str) -> Taps:
 def read_n_steps(value: Any, arguments: Arguments, name: str) -> int | Variable | None:
     """n_steps as an int, an integer scalar Variable, or None. ValueError for anything else, and for None where there is no sequence."""
     if value is None and not arguments.seqs:
-        raise ValueError(f"scan {name!r}: without a sequence the number of steps is not known; give n_steps (the most, with ns.until)")
+        raise ValueError(
+            f"scan {name!r}{at_line()}: without a sequence the number of steps is not known; give sequences=…, or n_steps=100 "
+            "(with ns.until the most that there may be)"
+        )
     if value is None or (type(value) is int and 0 <= value < 2**63):
         return value
     where = f"scan {name!r}: n_steps is {value!r}"
@@ -232,7 +237,10 @@ def read_n_steps(value: Any, arguments: Arguments, name: str) -> int | Variable 
     if not isinstance(value, (int, np.integer)):
         raise ValueError(f"{where} ({type(value).__name__}); give an int, an integer scalar variable, or None")
     if value >= 2**63:
-        raise OverflowError(f"{where}, out of bounds for int64")
+        raise OverflowError(
+            f"{where}, out of bounds for int64{at_line()}; give at most n_steps=2**63 - 1, with ns.until to end the loop "
+            "and keep_last=1 to store its end alone"
+        )
     if value < 0:
         raise ValueError(f"{where}; it must be 0 or more (go_backwards=True reads sequences from the end)")
     return int(value)

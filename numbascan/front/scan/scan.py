@@ -8,9 +8,10 @@ import types
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from ...ir.node import Node
+from ...ops.card import at_line
 from ..shared import SharedVariable
 from ..tracing import name_in_module, refuse_leaked
 from ..variable import Variable, as_variable
@@ -211,6 +212,12 @@ class ScanFunction:
         if compiled is not None:
             table.add(key, compiled, values if n_steps is None else values[1:], arguments.leaves)
         return result
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(
+            f"scan {self.name!r}{at_line()}: ns.scan of a step alone makes a function, which has no results yet; call it, as "
+            f"{self.__name__}(sequences=…), or give ns.scan sequences, outputs_info or n_steps"
+        )
 
     def _filled(self, *values: Any) -> list[Any]:
         """The arguments of a call, with those of the decorator in place of None."""
