@@ -15,7 +15,7 @@ from .emit.cpu import FINITE_OR_NOT, RESERVED, beginnings, error_texts, module_t
 from .emit.estimates import Memory, memory_of, steps_of, work_of
 from .errors import CudaUnavailableError, ScanTypeError
 from .grad.mit_mots import plain_graphs
-from .ir.graph import Graph, substitute, toposort
+from .ir.graph import Graph, folded, substitute, toposort
 from .ir.loop_node import SCAN, loop_spec
 from .ir.messages import ONE_SHAPE
 from .ir.names import RESERVED as OF_PYTHON
@@ -386,14 +386,20 @@ def rows_alone(graph: Graph) -> frozenset[tuple[int, int]]:
         for parent in dict.fromkeys(node.inputs):
             users.setdefault(parent, []).append(node)
 
-    def reads_rows(node: Node, user: Node) -> bool:
-        if user.op is SCAN:
-            return sum(parent is node for parent in user.inputs) == sum(seq.outer is node for seq in loop_spec(user).seqs)
-        return user.op is DIM or (user.op is INDEX and all(reads_rows(user, later) for later in users.get(user, ())))
+    def rows_are_read(node: Node) -> bool:
+        return all(user.op in (DIM, INDEX) or (user.op is SCAN and _is_sequence(node, user)) for user in users.get(node, ()))
+
+    def slices(node: Node) -> list[Node]:
+        return [user for user in users.get(node, ()) if user.op is INDEX]
 
     return frozenset(
-        (k, axis) for k, axis in length_axes(graph) if all(reads_rows(graph.inputs[k], user) for user in users.get(graph.inputs[k], ()))
+        (k, axis) for k, axis in length_axes(graph) if folded(graph.inputs[k], slices, lambda node, rest: rows_are_read(node) and all(rest))
     )
+
+
+def _is_sequence(node: Node, loop: Node) -> bool:
+    """Does a loop read a value as its sequence, and in no other way?"""
+    return sum(parent is node for parent in loop.inputs) == sum(seq.outer is node for seq in loop_spec(loop).seqs)
 
 
 def _rows_behind(node: Node) -> set[Node]:

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from ..checkpoint import Checkpoint
-from ..ir.graph import substitute, toposort
+from ..ir.graph import folded, substitute, toposort
 from ..ir.node import Node, constant, constant_value
 from ..ops.algebra import add, broadcast_to, call, cast, dims_of, mul, sub, total, where
 from ..ops.card import Card, apply
@@ -170,21 +170,24 @@ def product(dims: Sequence[Node]) -> Node:
 
 def _elements(node: Node, rows: Mapping[Node, Node]) -> Node:
     """How many elements a value of the step has; where its operands alone tell, as many as the greatest of them."""
-    dims = [_dim(node, axis, rows) for axis in range(node.type.rank)]
-    there = [dim for dim in dims if dim is not None]
-    if len(there) == len(dims):
-        return product(there)
-    return reduce(greatest, [_elements(parent, rows) for parent in node.inputs])
+
+    def dims(one: Node) -> list[Node]:
+        return [dim for axis in range(one.type.rank) if (dim := _dim(one, axis, rows)) is not None]
+
+    def behind(one: Node) -> tuple[Node, ...]:
+        return () if len(dims(one)) == one.type.rank else one.inputs
+
+    return folded(node, behind, lambda one, counts: reduce(greatest, counts) if counts else product(dims(one)))
 
 
 def _dim(node: Node, axis: int, rows: Mapping[Node, Node]) -> Node | None:
     """A dimension of a value of the step as a node outside of it; None where that takes the value itself."""
-    if isinstance(node.op, Card) and isinstance(node.op.lower, Contract):
+    while isinstance(node.op, Card) and isinstance(node.op.lower, Contract):
         labels = node.attr("labels")
         assert isinstance(labels, tuple)
         label = labels[2][axis]
-        operand, own = next((operand, own) for operand, own in zip(node.inputs, labels, strict=False) if label in own)
-        return _dim(operand, own.index(label), rows)
+        node, own = next((operand, own) for operand, own in zip(node.inputs, labels, strict=False) if label in own)
+        axis = own.index(label)
     dim = dims_of(node)[axis]
     asked = [part.inputs[0] for part in toposort([dim], stop=rows) if part.op is DIM]
     return substitute([dim], rows)[0] if all(source in rows for source in asked) else None

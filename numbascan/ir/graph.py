@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from .node import ARG, INPUT, Node, arg
+
+Part, Result = TypeVar("Part", bound=Hashable), TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,38 @@ def toposort(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node]:
         if node not in blocked:
             stack.extend((parent, False) for parent in reversed(node.inputs) if parent not in done)
     return order
+
+
+def folded(root: Part, behind: Callable[[Part], Iterable[Part]], value: Callable[[Part, list[Result]], Result]) -> Result:
+    """What `value` makes of `root` and of the results for all that is directly `behind` it. Each part is asked once, and without recursion."""
+    results: dict[Part, Result] = {}
+    stack: list[tuple[Part, list[Part] | None]] = [(root, None)]
+    while stack:
+        part, parts = stack.pop()
+        if part in results:
+            continue
+        if parts is None:
+            parts = list(behind(part))
+            stack.append((part, parts))
+            stack.extend((one, None) for one in reversed(parts) if one not in results)
+        else:
+            results[part] = value(part, [results[one] for one in parts])
+    return results[root]
+
+
+def leaves(root: Node, is_inner: Callable[[Node], bool]) -> list[Node]:
+    """What is behind the nodes for which `is_inner` holds, from left to right; inner nodes that are met again belong to it."""
+    met: set[Node] = set()
+    result: list[Node] = []
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node not in met and is_inner(node):
+            met.add(node)
+            stack.extend(reversed(node.inputs))
+        else:
+            result.append(node)
+    return result
 
 
 def free_inputs(outputs: Iterable[Node], bound: Iterable[Node] = ()) -> list[Node]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+from ..ir.graph import leaves
 from ..ir.node import Node, constant, constant_value
 from ..types import TensorType
 from .card import apply, card_named
@@ -104,9 +105,7 @@ def total(terms: Sequence[Node | None]) -> Node | None:
 
 def terms_of(node: Node) -> list[Node]:
     """The terms, from left to right, of a sum of values of one type."""
-    if node.op.name != "add" or any(parent.type != node.type for parent in node.inputs):
-        return [node]
-    return [term for parent in node.inputs for term in terms_of(parent)]
+    return leaves(node, lambda one: one.op.name == "add" and all(parent.type == one.type for parent in one.inputs))
 
 
 # shapes -------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import substitute, toposort
+from ..ir.graph import leaves, substitute, toposort
 from ..ir.loop_node import SCAN, loop_spec
 from ..ir.loops import BROADCAST_DIM, Expr, Literal
 from ..ir.node import ITEM, Node, constant, constant_value
@@ -208,11 +208,14 @@ def _size(node: Node, axis: int) -> Node | None:
 
 def _asked_of(dim: Node) -> list[tuple[Node, int]]:
     """The values and axes that a dimension was asked of; none where it is another number."""
-    if dim.op is COMMON_DIM:
-        a, b = map(_asked_of, dim.inputs)
-        return a + b if a and b else []
-    axis: Any = dim.attr("axis") if dim.op is DIM else None
-    return [] if axis is None else [(dim.inputs[0], axis)]
+    asked: list[tuple[Node, int]] = []
+    for one in leaves(dim, lambda node: node.op is COMMON_DIM):
+        axis: Any = one.attr("axis") if one.op is DIM else None
+        if axis is not None:
+            asked.append((one.inputs[0], axis))
+        elif one.op is not COMMON_DIM:
+            return []
+    return asked
 
 
 def _kept_axis(node: Node, axis: int) -> int:

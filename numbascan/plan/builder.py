@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 
 import numpy as np
 
+from ..ir.graph import folded
 from ..ir.loops import (
     BROADCAST_DIM,
     COMPARE_WITH,
@@ -40,11 +42,13 @@ from ..ir.loops import (
     compare,
     names_in,
     negated,
+    parts,
 )
 from ..ir.names import Names
 
 Indices = tuple[Index, ...]
 
+LONGEST = 24  # parts of a length that is written out wherever it is read
 SMALL, ROWS = 65536, 16  # bytes of an array, and rows of one of a length that only the run knows, that are taken whether needed or not
 
 # Of which operands it must hold, to hold of a result: that it is not negative; that it is bounded.
@@ -70,6 +74,7 @@ class Block:
         self.parent, self.is_branch = parent, is_branch
         self.stmts: list[Stmt] = []
         self.memo: dict[Hashable, Expr] = {}  # elements that locals of the block hold
+        self.lengths: dict[Expr, Name] = {}  # long ones, and their locals
         self.checked: set[Expr] = set()  # what holds from here to the end of the block
         self.equal: dict[Index, Index] = {}  # dimensions that were checked to be another one, to the end of the block
         self.depth: int = 0 if parent is None else parent.depth + 1
@@ -160,10 +165,23 @@ class Builder:
         return Name(value.dtype, name)
 
     def settled(self, hint: str, number: Index) -> Index:
-        """A number that stays what it is now: itself, or a local where it reads elements or a local that may get other values."""
-        if isinstance(number, int) or self._is_lasting(number):
+        """A number that stays what it is now: itself, or a local where it is long, reads elements or a local that may get other values."""
+        if isinstance(number, int) or (self._is_lasting(number) and not self._is_long(number)):
             return number
-        return self._held(hint, number, self._hoisted(number))
+        if not self._is_lasting(number):
+            return self._held(hint, number, self._hoisted(number))
+        return next((block.lengths[number] for block in self.block.outwards() if number in block.lengths), None) or self._length(hint, number)
+
+    def _length(self, hint: str, number: Expr) -> Name:
+        """A local for a long expression; equal ones are one local, so that they are seen to be equal."""
+        block = self._hoisted(number)
+        block.lengths[number] = self._held(hint, number, block)
+        return block.lengths[number]
+
+    @staticmethod
+    def _is_long(number: Index) -> bool:
+        """Would lengths of lengths, each written out in the next one, grow without end?"""
+        return next(islice(parts(number), LONGEST, None), None) is not None
 
     def _is_lasting(self, *exprs: Index) -> bool:
         """Does what is known of `exprs` hold as long as the block does in which all that they read is defined?"""
@@ -219,12 +237,18 @@ class Builder:
 
     def _holds(self, number: Index, quantifiers: Mapping[Template, Quantifier], is_leaf: Callable[[Index], bool]) -> bool:
         """Does something hold of a number because it does of what the number is made of?"""
-        if isinstance(number, Name):
-            return number.name in self.fixed and self._holds(self.fixed[number.name], quantifiers, is_leaf)
-        if isinstance(number, Apply):
-            quantifier = quantifiers.get(number.template)
-            return quantifier is not None and quantifier(self._holds(part, quantifiers, is_leaf) for part in number.args)
-        return is_leaf(number)
+
+        def behind(part: Index) -> tuple[Index, ...]:
+            if isinstance(part, Name):
+                return (self.fixed[part.name],) if part.name in self.fixed else ()
+            return part.args if isinstance(part, Apply) and part.template in quantifiers else ()
+
+        def holds(part: Index, answers: list[bool]) -> bool:
+            if isinstance(part, Apply):
+                return bool(answers) and quantifiers[part.template](answers)
+            return any(answers) if isinstance(part, Name) else is_leaf(part)
+
+        return folded(number, behind, holds)
 
     def alloc(self, hint: str | None, shape: Indices, dtype: str) -> str:
         """An array, taken before the loops that do not change its shape; in a branch that may not be taken only a small one."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from ..ir.loops import ACCUMULATE, CALL, DIVISION, FUNCTION, PLAIN, Apply, Index, Let, Load, Name, Stmt
+from ..ir.graph import folded
+from ..ir.loops import ACCUMULATE, CALL, DIVISION, FUNCTION, PLAIN, Apply, Index, Let, Load, Name, Stmt, expressions
 from .target import Target
 
 
@@ -40,24 +41,21 @@ def vector_gain(expr: Index) -> bool:
 
 def latency(body: Sequence[Stmt], lets: Mapping[str, int], states: Set[str], k: int, target: Target) -> float:
     """Cycles from the states' values to what statement k makes of them, the longest way; 0 if no state enters."""
-    known: dict[str, float] = {}
 
-    def depth(expr: Index) -> float:
-        if isinstance(expr, Name):
-            if expr.name in states:
-                return 0.0
-            if expr.name in lets and expr.name not in known:
-                stmt = body[lets[expr.name]]
-                assert isinstance(stmt, Let)
-                known[expr.name] = depth(stmt.value)
-            return known.get(expr.name, float("-inf"))
-        if isinstance(expr, Apply):
-            return target.costs[expr.template.cost].latency + max(map(depth, expr.args), default=float("-inf"))
-        return float("-inf")
+    def behind(expr: Index) -> tuple[Index, ...]:
+        if isinstance(expr, Name) and expr.name in lets and expr.name not in states:
+            return expressions(body[lets[expr.name]])
+        return expr.args if isinstance(expr, Apply) else ()
+
+    def depth(expr: Index, depths: list[float]) -> float:
+        if isinstance(expr, Name) and expr.name in states:
+            return 0.0
+        own = target.costs[expr.template.cost].latency if isinstance(expr, Apply) else 0.0
+        return own + max(depths, default=float("-inf"))
 
     stmt = body[k]
     assert isinstance(stmt, Let)
-    return max(depth(stmt.value), 0.0)
+    return max(folded(stmt.value, behind, depth), 0.0)
 
 
 def is_sum(stmt: Let) -> bool:

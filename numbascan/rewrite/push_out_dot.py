@@ -112,10 +112,35 @@ def _terms(spec: LoopSpec, port: State | Carry) -> tuple[list[Outer], list[Node]
 
 def _outer(node: Node) -> Outer | None:
     """The value as an outer product; None where it is none, or no larger than its factors."""
-    product = _contracted(node) if node.op.name == "contract" else _multiplied(node) if node.op.name == "multiply" else None
-    if product is None or node.type.kind not in "fc" or any(one.type.dtype != node.type.dtype for one in (product.left, product.right)):
+    scaled = [node]  # each but the last is a number times the next one
+    while (inner := _unscaled(scaled[-1])) is not None:
+        scaled.append(inner[0])
+    one = scaled.pop()
+    product = _checked(_contracted(one) if one.op.name == "contract" else _multiplied(one) if one.op.name == "multiply" else None)
+    for outer in reversed(scaled):
+        if product is not None:
+            inner = _unscaled(outer)
+            assert inner is not None
+            product = _checked(Outer(outer, mul(product.left, inner[1]), product.right))
+    return product
+
+
+def _unscaled(node: Node) -> tuple[Node, Node] | None:
+    """(x, number) where a value is a number times `x`."""
+    if node.op.name != "multiply":
         return None
-    return product if about_size(node) > max(SMALL, about_size(product.left) + about_size(product.right)) else None
+    pairs = ((x, y) for x, y in (node.inputs, node.inputs[::-1]) if not y.type.rank and x.type == node.type)
+    return next(pairs, None)
+
+
+def _checked(product: Outer | None) -> Outer | None:
+    """A product, unless it has another dtype than its factors or is no larger than they are."""
+    if product is None:
+        return None
+    type_ = product.node.type
+    if type_.kind not in "fc" or any(one.type.dtype != type_.dtype for one in (product.left, product.right)):
+        return None
+    return product if about_size(product.node) > max(SMALL, about_size(product.left) + about_size(product.right)) else None
 
 
 def _contracted(node: Node) -> Outer | None:
@@ -129,11 +154,10 @@ def _contracted(node: Node) -> Outer | None:
 
 
 def _multiplied(node: Node) -> Outer | None:
-    """`a[:, None] * b`, and numbers times that."""
+    """`a[:, None] * b`."""
     for x, y in (node.inputs, node.inputs[::-1]):
         if not y.type.rank:
-            product = _outer(x)
-            return None if product is None or x.type != node.type else Outer(node, mul(product.left, y), product.right)
+            return None
         if x.op.name == "index" and x.attr("spec") in _COLUMNS and x.inputs[0].type.rank == 1:
             row = y.inputs[0] if y.op.name == "index" and y.attr("spec") in _ROWS else y
             return Outer(node, x.inputs[0], row) if row.type.rank == 1 else None

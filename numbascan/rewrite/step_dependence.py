@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from math import prod
 
-from ..ir.graph import substitute, toposort
+from ..ir.graph import leaves, substitute, toposort
 from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.messages import negative_steps, short_sequence
 from ..ir.node import ITEM, Node, constant
@@ -128,7 +128,7 @@ def is_long_enough(spec: LoopSpec, seq: Seq) -> bool:
 
 def _least_of(node: Node) -> list[Node]:
     """The numbers of which this one is the least."""
-    return [one for parent in node.inputs for one in _least_of(parent)] if node.op.name == "minimum" else [node]
+    return leaves(node, lambda one: one.op.name == "minimum")
 
 
 def _of_taps(spec: LoopSpec, seq: Seq, reads: Sequence[Node]) -> Seq:

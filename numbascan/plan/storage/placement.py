@@ -25,12 +25,14 @@ class Placement(Enum):
 
 
 OUTSIDE = None  # the root of what several loops read
+DEEPEST = 32  # operations on one another that are one expression: Python's parser takes 200 brackets, and a pass over memory costs few of them
 
 
 def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]], target: Target) -> dict[Node, Placement]:
     """Where each value behind `outputs` lives. `readers` as from `ir.graph.users`."""
     roots: dict[Node, Node | None] = {}
     places: dict[Node, Placement] = {}
+    depths: dict[Node, int] = {}  # of an inlined value: how many others stand between it and what is written
     final = {node for node in outputs if len(readers[node]) + outputs.count(node) > 1}
     only_written = set(outputs) - final
     for node in reversed(toposort(outputs)):
@@ -45,8 +47,9 @@ def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]], 
                 places[node] = Placement.LOCALS
             continue
         reading = _reading_root(node, readers[node], roots, final)
-        if _is_inline(node, reading, readers[node], final):
-            places[node], roots[node] = Placement.INLINE, reading
+        depth = 1 + max((depths.get(reader, 0) for reader in readers[node]), default=0)
+        if depth < DEEPEST and _is_inline(node, reading, readers[node], final):
+            places[node], roots[node], depths[node] = Placement.INLINE, reading, depth
         else:
             places[node], roots[node] = (Placement.LOCALS if _fits_locals(node, target) else Placement.MEMORY), node
     return places
