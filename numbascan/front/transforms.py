@@ -123,7 +123,7 @@ class Jitted:
     """A function of arrays, compiled once per kind of argument. `__wrapped__` is the function itself."""
 
     def __init__(self, f: Callable[..., Any], mode: Mode | None, name: str | None = None, profile: bool = False) -> None:
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, f, updated=())  # what an object holds would hide methods of the same name
         self.mode, self.given_mode, self._profile = mode or Mode(), mode, profile
         self.name = name or str(getattr(f, "__name__", "function"))
         self.__wrapped__ = f

@@ -40,7 +40,7 @@ def toposort(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node]:
 
 
 def folded(root: Part, behind: Callable[[Part], Iterable[Part]], value: Callable[[Part, list[Result]], Result]) -> Result:
-    """What `value` makes of `root` and of the results for all that is directly `behind` it. Each part is asked once, and without recursion."""
+    """What `value` makes of `root` and of the results for all that is directly `behind` it. No recursion; each part is asked once."""
     results: dict[Part, Result] = {}
     stack: list[tuple[Part, list[Part] | None]] = [(root, None)]
     while stack:

@@ -170,7 +170,9 @@ class Builder:
             return number
         if not self._is_lasting(number):
             return self._held(hint, number, self._hoisted(number))
-        return next((block.lengths[number] for block in self.block.outwards() if number in block.lengths), None) or self._length(hint, number)
+        return next((block.lengths[number] for block in self.block.outwards() if number in block.lengths), None) or self._length(
+            hint, number
+        )
 
     def _length(self, hint: str, number: Expr) -> Name:
         """A local for a long expression; equal ones are one local, so that they are seen to be equal."""

@@ -1,5 +1,6 @@
 """`@ns.scan`: a step compiled once per kind of argument."""
 
+import functools
 import pickle
 
 import numpy as np
@@ -345,3 +346,51 @@ def test_two_outputs_need_two_arrays():
     rows = np.empty(3)
     with pytest.raises(ValueError, match=r"out holds arrays that share memory.*its own"):
         ns.scan(lambda x: (x, 2 * x))(np.arange(3.0), out=[rows, rows[:]])
+
+
+class _Halving:
+    """A callable whose attributes have the names of methods of what is made of it."""
+
+    def __init__(self, rate):
+        self.rate, self.compiled, self.lower, self._call, self._find = rate, None, None, None, None
+
+    def __call__(self, s):
+        return self.rate * s
+
+    def method(self, s):
+        return self.rate * s
+
+
+_CALLABLES = {
+    "jit": lambda: ns.jit(lambda s: 0.5 * s),
+    "vmap": lambda: ns.vmap(lambda s: 0.5 * s),
+    "grad": lambda: ns.grad(lambda s: 0.25 * np.sum(s * s)),
+    "vmap of grad": lambda: ns.vmap(ns.grad(lambda s: 0.25 * s * s)),
+    "partial": lambda: functools.partial(lambda rate, s: rate * s, 0.5),
+    "jit of partial": lambda: ns.jit(functools.partial(lambda s, rate: rate * s, rate=0.5)),
+    "partial of jit": lambda: functools.partial(ns.jit(lambda s, rate: rate * s), rate=0.5),
+    "bound method": lambda: _Halving(0.5).method,
+    "jit of a bound method": lambda: ns.jit(_Halving(0.5).method),
+    "callable": lambda: _Halving(0.5),
+    "jit of a callable": lambda: ns.jit(_Halving(0.5)),
+    "scan": lambda: ns.scan(lambda s: 0.5 * s, name="halved"),
+}
+
+
+@pytest.mark.parametrize("name", _CALLABLES)
+def test_whatever_can_be_called_is_a_step(name):
+    """Made at once or first a ScanFunction, run or part of a graph."""
+    x = np.array([8.0, 4.0])
+    rows = [[4.0, 2.0], [2.0, 1.0]]
+    for mode in (None, "python") if name in ("jit", "callable") else ("python",):
+        assert ns.scan(_CALLABLES[name](), outputs_info=x, n_steps=2, mode=mode)[0].tolist() == rows
+        halved = ns.scan(_CALLABLES[name](), mode=mode)
+        assert halved(outputs_info=x, n_steps=2).tolist() == halved(outputs_info=x, n_steps=2).tolist() == rows
+        x_variable = nt.dvector("x")
+        outputs = ns.scan(_CALLABLES[name](), outputs_info=x_variable, n_steps=2)[0]
+        assert ns.function([x_variable], outputs, mode=mode)(x).tolist() == rows
+
+
+def test_values_and_gradients_are_outputs_of_a_step():
+    squares, slopes = ns.scan(ns.value_and_grad(lambda x: x * x), mode="python")(np.array([1.0, 3.0]))
+    assert (squares.tolist(), slopes.tolist()) == ([1.0, 9.0], [2.0, 6.0])

@@ -90,6 +90,8 @@ def _scan(fn: Callable[..., Any] | None, sequences: Any, outputs_info: Any, non_
     if not callable(fn):
         raise TypeError(f"ns.scan: the step is {fn!r}, which cannot be called; write ns.scan(step, sequences=...)")
     if all(value is None for value in values):
+        if isinstance(fn, ScanFunction):
+            return ScanFunction(fn.__wrapped__, {**fn._defaults, **_not_default(keywords)})
         return ScanFunction(fn, _not_default(keywords))
     if isinstance(fn, ScanFunction):
         fn = fn.__wrapped__
@@ -168,7 +170,7 @@ class ScanFunction:
         if not callable(fn):
             raise TypeError(f"ns.scan: the step is {fn!r}, which cannot be called")
         self.__name__ = self.__qualname__ = step_name(fn)
-        functools.update_wrapper(self, fn)
+        functools.update_wrapper(self, fn, updated=())
         self.__wrapped__ = fn
         self._defaults = dict(defaults or {})
         self._arguments = {key: value for key, value in self._defaults.items() if key in ARGUMENTS}

@@ -25,7 +25,9 @@ class Placement(Enum):
 
 
 OUTSIDE = None  # the root of what several loops read
-DEEPEST = 32  # operations on one another that are one expression: Python's parser takes 200 brackets, and a pass over memory costs few of them
+DEEPEST = (
+    32  # operations on one another that are one expression: Python's parser takes 200 brackets, and a pass over memory costs few of them
+)
 
 
 def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]], target: Target) -> dict[Node, Placement]:
