@@ -177,7 +177,10 @@ def _elements(node: Node, rows: Mapping[Node, Node]) -> Node:
     def behind(one: Node) -> tuple[Node, ...]:
         return () if len(dims(one)) == one.type.rank else one.inputs
 
-    return folded(node, behind, lambda one, counts: reduce(greatest, counts) if counts else product(dims(one)))
+    def count(one: Node, counts: list[Node]) -> Node:
+        return reduce(greatest, counts) if counts else product(dims(one))
+
+    return folded(node, behind, count)
 
 
 def _dim(node: Node, axis: int, rows: Mapping[Node, Node]) -> Node | None:

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from .node import ARG, INPUT, Node, arg
 
-Part, Result = TypeVar("Part", bound=Hashable), TypeVar("Result")
+Part = TypeVar("Part", bound=Hashable)
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
