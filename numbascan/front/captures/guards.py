@@ -82,16 +82,16 @@ class Guards:
             ):
                 return False
         for cell, value in self._cells:
-            if (now := cell.cell_contents) is not value and not _same(now, value):
+            if (now := cell.cell_contents) is not value and not same(now, value):
                 return False
         for space, name, value in self._names:
-            if (now := space.get(name, ABSENT)) is not value and not _same(now, value):
+            if (now := space.get(name, ABSENT)) is not value and not same(now, value):
                 return False
         for names, absent in self._absent:
             if not names.isdisjoint(absent):
                 return False
         for ask, source, value in self._reads:
-            if (now := ask(source)) is not value and not _same(now, value):
+            if (now := ask(source)) is not value and not same(now, value):
                 return False
         return not self.arrays or all(_bytes(array) == before for array, before in self.arrays)
 
@@ -192,7 +192,7 @@ def _kept(answer: Any, fn: Any) -> Any:
     return _Itself(fn) if answer is fn and isinstance(fn, types.FunctionType) else answer
 
 
-def _same(now: Any, before: Any) -> bool:
+def same(now: Any, before: Any) -> bool:
     """Whether two answers that are not one object say the same: numbers, strings, and tuples of these and of one object."""
     kind = type(before)
     if kind is _Itself:
@@ -200,7 +200,7 @@ def _same(now: Any, before: Any) -> bool:
     if type(now) is not kind:
         return False
     if kind is tuple:
-        return len(now) == len(before) and all(one is other or _same(one, other) for one, other in zip(now, before, strict=True))
+        return len(now) == len(before) and all(one is other or same(one, other) for one, other in zip(now, before, strict=True))
     if kind is float or kind is complex:
         return repr(now) == repr(before)  # 0.0 is not -0.0, and NaN is NaN
     if isinstance(before, np.generic):

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from ...ir.node import Node
 from ...ops.card import at_line
+from ..captures.twins import remember_twin, twin_of
 from ..shared import SharedVariable
 from ..tracing import name_in_module, refuse_leaked
 from ..variable import Variable, as_variable
@@ -146,10 +147,14 @@ _IMMEDIATE: weakref.WeakKeyDictionary[Callable[..., Any], CompiledScans] = weakr
 
 def run_now(fn: Callable[..., Any], arguments: Arguments, steps: int | None, options: Options) -> tuple[Any] | None:
     """The results of an immediate call, in a tuple of one; None where the step uses symbolic or shared variables."""
-    known = _IMMEDIATE.setdefault(fn, CompiledScans()) if isinstance(fn, types.FunctionType) else CompiledScans()
+    is_function = isinstance(fn, types.FunctionType)
+    is_new = is_function and fn not in _IMMEDIATE and (fn := twin_of(fn)) not in _IMMEDIATE
+    known = _IMMEDIATE.setdefault(fn, CompiledScans()) if is_function else CompiledScans()
     compiled = known.find(fn, arguments, steps is not None, options)
     if compiled.symbolic or compiled.shared:
         return None
+    if is_new:
+        remember_twin(fn)
     outputs = compiled.run(arguments.values(steps))
     return ((outputs, OrderedUpdates()),) if options.return_updates else (outputs,)
 

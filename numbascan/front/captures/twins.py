@@ -1,0 +1,75 @@
+"""Functions that are made anew at each call of the function around them, and read the same: what was traced of one holds for the other.
+
+Of code that was met as several functions the last ones are held, with what they read: few, and none that reads large arrays.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .guards import same
+from .namespaces import content
+
+MOST_CODES, MOST_TWINS = 64, 4
+LARGEST = 1 << 20  # bytes of an array that is held for a call that may come
+
+_twins: dict[types.CodeType, tuple[types.FunctionType, ...]] = {}  # the latest last
+
+
+def twin_of(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function seen before that is the same code and reads the same; `fn` itself where there is none."""
+    if isinstance(fn, types.FunctionType) and fn.__closure__:
+        return next((twin for twin in reversed(_twins.get(fn.__code__, ())) if _are_alike(fn, twin, set())), fn)
+    return fn
+
+
+def remember_twin(fn: Callable[..., Any]) -> None:
+    """Holds a function with a closure for the next one of the same code, unless it is the first: that may be the only one."""
+    if not isinstance(fn, types.FunctionType) or not fn.__closure__ or not all(_is_small(content(cell)) for cell in fn.__closure__):
+        return
+    others = _twins.get(fn.__code__)
+    if others is None and len(_twins) >= MOST_CODES:
+        _twins.clear()
+    _twins[fn.__code__] = () if others is None else (*others[1 - MOST_TWINS :], fn)
+
+
+def _is_small(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.nbytes <= LARGEST
+    values = value.values() if type(value) is dict else value
+    return type(value) not in (list, tuple, dict) or all(_is_small(part) for part in values)
+
+
+def _are_alike(a: Any, b: Any, met: set[tuple[int, int]]) -> bool:
+    """Would code that reads `a` or `b` do the same? Numbers, strings, arrays and functions by what they are; other objects are one.
+
+    met: pairs that are being compared, by identity: a function may stand in its own closure, a list in itself.
+    """
+    kind = type(a)
+    if a is b or (id(a), id(b)) in met:
+        return True
+    if type(b) is not kind:
+        return False
+    if kind is np.ndarray:
+        return not a.dtype.hasobject and (a.dtype, a.shape, a.strides) == (b.dtype, b.shape, b.strides) and a.tobytes() == b.tobytes()
+    if kind not in (list, tuple, dict, types.FunctionType):
+        return same(a, b)
+    met.add((id(a), id(b)))
+    if kind is dict:
+        return _all_alike([*a, *a.values()], [*b, *b.values()], met)
+    if kind is not types.FunctionType:
+        return _all_alike(a, b, met)
+    is_one_code = a.__code__ is b.__code__ and a.__globals__ is b.__globals__ and not vars(a) and not vars(b)
+    return is_one_code and _all_alike(_read_by(a), _read_by(b), met)
+
+
+def _all_alike(some: Sequence[Any], others: Sequence[Any], met: set[tuple[int, int]]) -> bool:
+    return len(some) == len(others) and all(_are_alike(one, other, met) for one, other in zip(some, others, strict=True))
+
+
+def _read_by(fn: types.FunctionType) -> list[Any]:
+    return [fn.__defaults__, fn.__kwdefaults__, *map(content, fn.__closure__ or ())]

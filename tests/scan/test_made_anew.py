@@ -1,0 +1,89 @@
+"""A step that a function makes anew at each call is traced once for what it reads."""
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+from numbascan.front.scan.trace import StepTracer
+
+
+@pytest.fixture
+def traces(monkeypatch):
+    """How often a step was traced."""
+    count, run = [], StepTracer.run
+    monkeypatch.setattr(StepTracer, "run", lambda self, bind=False: count.append(1) or run(self, bind))
+    return count
+
+
+def path(x, rate, weights, options, mode="python"):
+    def scaled(s, depth=2):
+        return scaled(s, depth - 1) if depth else s * rate
+
+    def step(s):
+        return scaled(s) + options["shift"] * weights
+
+    return ns.scan(step, outputs_info=x, n_steps=2, mode=mode)[0]
+
+
+def expected(x, rate, weights, options):
+    first = x * rate + options["shift"] * weights
+    return np.stack([first, first * rate + options["shift"] * weights])
+
+
+def test_a_step_that_reads_the_same_is_not_traced_again(traces):
+    x = np.array([1.0, 2.0])
+    for mode in ("python", None):
+        before = len(traces)
+        for _ in range(5):
+            np.testing.assert_allclose(path(x, 0.5, np.ones(2), {"shift": 3.0}, mode), expected(x, 0.5, np.ones(2), {"shift": 3.0}))
+        assert len(traces) <= before + 2  # of the first function of its code nothing is held
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        (0.25, np.ones(2), {"shift": 3.0}),
+        (1, np.ones(2), {"shift": 3.0}),
+        (-0.0, np.ones(2), {"shift": 3.0}),
+        (np.float64(0.5), np.ones(2), {"shift": 3.0}),
+        (0.5, np.array([1.0, 5.0]), {"shift": 3.0}),
+        (0.5, np.ones(2, "float32"), {"shift": 3.0}),
+        (0.5, np.ones(1), {"shift": 3.0}),
+        (0.5, np.ones(2), {"shift": 4}),
+        (0.5, np.ones(2), {"other": 1.0, "shift": 3.0}),
+    ],
+)
+def test_what_it_reads_is_seen(others):
+    x = np.array([1.0, 2.0])
+    for arguments in ((0.0, np.ones(2), {"shift": 3.0}), (0.5, np.ones(2), {"shift": 3.0}), others, (0.5, np.ones(2), {"shift": 3.0})):
+        got, want = path(x, *arguments), expected(x, *arguments)
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+def test_what_is_changed_behind_a_step_is_seen():
+    def last(x, table, change):
+        def step(s):
+            return s + table[0]
+
+        first = ns.scan(step, outputs_info=x, n_steps=1, mode="python")[0]
+        table[0] = change
+        return first[-1], ns.scan(step, outputs_info=x, n_steps=1, mode="python")[0][-1]
+
+    for make in (list, np.array):
+        assert last(0.0, make([1.0, 2.0]), 7.0) == last(0.0, make([1.0, 2.0]), 7.0) == (1.0, 7.0)
+        assert last(0.0, make([3.0, 2.0]), 9.0) == (3.0, 9.0)
+
+
+def test_other_globals_and_defaults_are_other_steps():
+    text = """def made(ns, k):
+    def step(s, gain=k):
+        return s * gain + SHIFT + 0 * k
+    return ns.scan(step, outputs_info=1.0, n_steps=1, mode="python")[0][0]
+"""
+    spaces = [{"SHIFT": 1.0}, {"SHIFT": 10.0}]
+    for space in spaces:
+        exec(text, space)
+    assert [space["made"](ns, k) for k in (2.0, 3.0) for space in spaces] == [3.0, 12.0, 4.0, 13.0]
+    spaces[0]["SHIFT"] = 5.0
+    assert spaces[0]["made"](ns, 2.0) == 7.0
