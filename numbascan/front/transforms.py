@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -20,6 +21,7 @@ from ..types import TensorType
 from .captures.guards import Guards
 from .draw_scopes import DrawGuards, call_draws
 from .graph_mode import mode_of
+from .methods import PerInstance, bound_to, is_function
 from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
 from .specialisation import Specialisations, Types, prepared, quick_key, sequence_axes, small_type, without
@@ -51,7 +53,7 @@ def jit(f: Callable[..., Any] | None = None, *, mode: Mode | str | None = None, 
     """
     if f is None:
         return lambda function: jit(function, mode=mode, name=name, profile=profile)
-    if not callable(f):
+    if not is_function(f):
         raise TypeError(f"ns.jit needs a function, not {f!r}")
     return Jitted(f, None if mode is None else as_mode(mode), name, profile)
 
@@ -119,6 +121,14 @@ class Run:
     seen: Seen
 
 
+Tables = tuple[Specialisations[Compiled], dict[Any, Compiled]]
+
+
+def _tables() -> Tables:
+    """Nothing compiled yet. In the second table by the keys of `key_of`, for plain arguments that need no conversion."""
+    return Specialisations(), {}
+
+
 class Jitted:
     """A function of arrays, compiled once per kind of argument. `__wrapped__` is the function itself."""
 
@@ -127,8 +137,22 @@ class Jitted:
         self.mode, self.given_mode, self._profile = mode or Mode(), mode, profile
         self.name = name or str(getattr(f, "__name__", "function"))
         self.__wrapped__ = f
-        self._kinds: Specialisations[Compiled] = Specialisations()
-        self._known: dict[Any, Compiled] = {}  # by the keys of `key_of`, for plain arguments that need no conversion
+        self._methods: PerInstance[Tables] = PerInstance(_tables)
+        self._use(_tables())
+
+    def _use(self, tables: Tables) -> None:
+        """Takes what is compiled from here, and puts it there."""
+        self._kinds, self._known = tables
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Jitted:
+        """The bound method, compiled. Each instance has compiled code of its own, which goes when the instance does."""
+        f = bound_to(self.__wrapped__, instance, owner)
+        if not isinstance(f, types.MethodType) or f is self.__wrapped__:
+            return self
+        method = object.__new__(type(self))
+        vars(method).update(vars(self), __wrapped__=f)
+        method._use(self._methods.of(f.__self__))
+        return method
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         key = None if kwargs else key_of(args)
@@ -272,6 +296,8 @@ class Jitted:
         return self._of_latest().runner.program.profile
 
     def __reduce__(self) -> Any:
+        if isinstance(self.__wrapped__, types.MethodType) and hasattr(self.__wrapped__.__self__, self.__wrapped__.__name__):
+            return getattr, (self.__wrapped__.__self__, self.__wrapped__.__name__)
         # a decorated function is found by its name; the function behind it is not
         return name_in_module(self) or (Jitted, (self.__wrapped__, self.given_mode, self.name, self._profile))
 

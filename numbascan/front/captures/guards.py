@@ -36,27 +36,34 @@ class Guards:
 
     def __init__(self, fn: Callable[..., Any], classes: Iterable[type] = ()) -> None:
         reach = Reachable(fn, classes)
+        own = fn.__self__ if isinstance(fn, types.MethodType) else fn
         self.generators = reach.generators
         self.array_names = {id(array): name for array, name in reach.arrays}
         self.arrays = [(array, _bytes(array)) for array, _ in reach.arrays if not array.dtype.hasobject]
         self._functions = [(weakref.ref(function), *_parts(function)) for function in reach.functions]
         cells = [cell for function in reach.functions for cell in function.__closure__ or ()]
-        self._cells = [(cell, _kept(content(cell), fn)) for cell in cells if content(cell) is not ABSENT]
+        self._cells = [(cell, _kept(content(cell), own)) for cell in cells if content(cell) is not ABSENT]
         self._names: list[tuple[Mapping[str, Any], str, Any]] = []
         self._absent: list[tuple[KeysView[str], frozenset[str]]] = []
         self._reads: list[Read] = [(content, cell, ABSENT) for cell in cells if content(cell) is ABSENT]
         for space in reach.spaces:
-            self._add(space, fn)
-        self._reads += [(ask, source, _kept(ask(source), fn)) for ask, source in _questions(reach)]
+            self._add(space, own)
+        questions = [(ask, source) for ask, source in _questions(reach) if ask is not space_of or source is not own]
+        self._reads += [(ask, source, _kept(ask(source), own)) for ask, source in questions]
+        self._reads = [_weakly(read, own) for read in self._reads]
 
-    def _add(self, space: Namespace, fn: Callable[..., Any]) -> None:
+    def _add(self, space: Namespace, own: Any) -> None:
         """What code names in a namespace. In a class, and where every name counts, none may come or go."""
         now, present = space.now(), space.present()
         if space.slots:
             named = space.holder, tuple([slot for slot in space.slots if slot.__name__ in present or slot.__name__ not in now])
-            self._reads.append((slots, named, _kept(slots(named), fn)))
+            self._reads.append((slots, named, _kept(slots(named), own)))
             return
-        self._names += [(now, name, _kept(now.get(name, ABSENT), fn)) for name in present]
+        if space.holder is own:  # whose namespace may lead back to it
+            ask = functools.partial(_named, tuple({*present, *space.names}), space.whole or isinstance(own, type))
+            self._reads.append((ask, own, _kept(ask(own), own)))
+            return
+        self._names += [(now, name, _kept(now.get(name, ABSENT), own)) for name in present]
         if space.whole:
             self._reads.append((tuple, now, tuple(now)))
         elif absent := space.names - now.keys():
@@ -127,6 +134,12 @@ def _parts(fn: types.FunctionType) -> tuple[Any, ...]:
     return fn.__code__, fn.__defaults__, fn.__kwdefaults__, vars(fn) or None
 
 
+def _named(names: tuple[str, ...], whole: bool, holder: Any) -> tuple[Any, ...]:
+    """What a namespace has under such names, and which names it has where it counts as a whole."""
+    space = space_of(holder)
+    return (tuple(space) if whole else (), *[space.get(name, ABSENT) for name in names])
+
+
 def _buffer(value: Any) -> bytes:
     return memoryview(value).tobytes()
 
@@ -180,16 +193,27 @@ def _weights() -> np.ndarray:
 
 
 class _Itself(weakref.ref[Any]):
-    """The traced function among what its own guards hold: they do not keep it alive."""
+    """The traced function, or the instance of a method, among what its own guards hold: they do not keep it alive."""
 
     __slots__ = ()
 
 
-def _kept(answer: Any, fn: Any) -> Any:
+def _kept(answer: Any, own: Any) -> Any:
     """An answer as it is kept."""
     if type(answer) is tuple:
-        return tuple([_kept(value, fn) for value in answer]) if any(value is fn for value in answer) else answer
-    return _Itself(fn) if answer is fn and isinstance(fn, types.FunctionType) else answer
+        return tuple([_kept(value, own) for value in answer]) if any(value is own for value in answer) else answer
+    return _Itself(own) if answer is own and type(own).__weakrefoffset__ else answer
+
+
+def _weakly(read: Read, own: Any) -> Read:
+    """A read that does not keep `own` alive."""
+    ask, source, answer = read
+    source = _kept(source, own)
+    if type(source) is _Itself:
+        return lambda itself: ask(itself()), source, answer
+    if type(source) is tuple and any(type(part) is _Itself for part in source):
+        return lambda parts: ask(tuple([part() if type(part) is _Itself else part for part in parts])), source, answer
+    return read
 
 
 def same(now: Any, before: Any) -> bool:

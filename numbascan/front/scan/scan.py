@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from ...ir.node import Node
 from ...ops.card import at_line
 from ..captures.twins import remember_twin, twin_of
+from ..methods import PerInstance, bound_to, is_function
 from ..shared import SharedVariable
 from ..tracing import name_in_module, refuse_leaked
 from ..variable import Variable, as_variable
@@ -88,12 +89,12 @@ def _scan(fn: Callable[..., Any] | None, sequences: Any, outputs_info: Any, non_
     values = (sequences, outputs_info, non_sequences, n_steps)
     if fn is None:
         return lambda step: ScanFunction(step, _not_default(dict(zip(ARGUMENTS, values, strict=True), **keywords)))
-    if not callable(fn):
-        raise TypeError(f"ns.scan: the step is {fn!r}, which cannot be called; write ns.scan(step, sequences=...)")
-    if all(value is None for value in values):
+    if all(value is None for value in values) and is_function(fn):
         if isinstance(fn, ScanFunction):
             return ScanFunction(fn.__wrapped__, {**fn._defaults, **_not_default(keywords)})
         return ScanFunction(fn, _not_default(keywords))
+    if not callable(fn):
+        raise TypeError(f"ns.scan: the step is {fn!r}, which cannot be called; write ns.scan(step, sequences=...)")
     if isinstance(fn, ScanFunction):
         fn = fn.__wrapped__
     options = make_options(fn, keywords)
@@ -159,8 +160,16 @@ def run_now(fn: Callable[..., Any], arguments: Arguments, steps: int | None, opt
     return ((outputs, OrderedUpdates()),) if options.return_updates else (outputs,)
 
 
+Tables = tuple[CompiledScans, QuickTable, dict[Options, QuickTable]]
+
+
+def _tables() -> Tables:
+    """Nothing compiled yet; in the last table calls with options of their own."""
+    return CompiledScans(), QuickTable(), {}
+
+
 class ScanFunction:
-    """A step function compiled to a loop. `__wrapped__` is the step.
+    """A step function compiled to a loop. `__wrapped__` is the step. In a class it is a method: the step gets `self` first.
 
     >>> import numbascan as ns, numpy as np
     >>> @ns.scan
@@ -172,7 +181,7 @@ class ScanFunction:
     """
 
     def __init__(self, fn: Callable[..., Any], defaults: dict[str, Any] | None = None) -> None:
-        if not callable(fn):
+        if not is_function(fn):
             raise TypeError(f"ns.scan: the step is {fn!r}, which cannot be called")
         self.__name__ = self.__qualname__ = step_name(fn)
         functools.update_wrapper(self, fn, updated=())
@@ -181,9 +190,22 @@ class ScanFunction:
         self._arguments = {key: value for key, value in self._defaults.items() if key in ARGUMENTS}
         self._keywords = {key: value for key, value in self._defaults.items() if key not in ARGUMENTS}
         self._options = make_options(fn, self._keywords)
-        self._compiled = CompiledScans()
-        self._quick = QuickTable()
-        self._tables: dict[Options, QuickTable] = {}  # of calls with options of their own
+        self._methods: PerInstance[Tables] = PerInstance(_tables)
+        self._use(_tables())
+
+    def _use(self, tables: Tables) -> None:
+        """Takes what is compiled from here, and puts it there."""
+        self._compiled, self._quick, self._tables = tables
+
+    def __get__(self, instance: Any, owner: type | None = None) -> ScanFunction:
+        """The loop of the bound step. Each instance has compiled code of its own, which goes when the instance does."""
+        step = bound_to(self.__wrapped__, instance, owner)
+        if not isinstance(step, types.MethodType) or step is self.__wrapped__:
+            return self
+        method = object.__new__(ScanFunction)
+        vars(method).update(vars(self), __wrapped__=step)
+        method._use(self._methods.of(step.__self__))
+        return method
 
     @property
     def name(self) -> str:
@@ -309,6 +331,8 @@ class ScanFunction:
         return None if compiled is None else compiled.runner.program.profile
 
     def __reduce__(self) -> Any:
+        if isinstance(self.__wrapped__, types.MethodType) and hasattr(self.__wrapped__.__self__, self.__wrapped__.__name__):
+            return getattr, (self.__wrapped__.__self__, self.__wrapped__.__name__)
         return name_in_module(self) or (ScanFunction, (self.__wrapped__, self._defaults))
 
     def __repr__(self) -> str:
