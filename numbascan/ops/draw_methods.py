@@ -134,6 +134,20 @@ def exact_log1p(x):
     return select(y == 1.0, x, exact_log(y) + lost)
 
 
+def exact_arctan(x):
+    """The arctangent: a quarter of the angle by its power series, of 1 / |x| where |x| is above 1. Within 4 ulp."""
+    is_steep = np.abs(x) > 1.0
+    t = select(is_steep, 1.0 / select(is_steep, np.abs(x), 1.0), np.abs(x))
+    t = t / (1.0 + np.sqrt(1.0 + t * t))
+    t = t / (1.0 + np.sqrt(1.0 + t * t))
+    z = t * t
+    series = 1 / 13 - z * (1 / 15 - z * (1 / 17 - z * (1 / 19 - z * (1 / 21 - z * (1 / 23 - z * (1 / 25))))))
+    series = 1 / 3 - z * (1 / 5 - z * (1 / 7 - z * (1 / 9 - z * (1 / 11 - z * series))))
+    angle = 4.0 * (t - t * z * series)
+    angle = select(is_steep, 1.5707963267948966 - angle, angle)
+    return select(x < 0.0, -angle, angle)
+
+
 def exponential_of(word):
     """An exponential number of mean 1: the inverse distribution function."""
     return -exact_log(uniform_open(word))
@@ -168,6 +182,11 @@ def cauchy_of(word):
     """A Cauchy number of median 0 and scale 1: the slope of a line through a point of the unit circle."""
     cosine, sine = cosine_and_sine(word)
     return sine / cosine
+
+
+def gumbel_of(word):
+    """A Gumbel number of location 0 and scale 1: the inverse distribution function."""
+    return -exact_log(exponential_of(word))
 
 
 def laplace_of(word):
@@ -254,9 +273,10 @@ METHODS = (
         "exact_log",
         "exact_exp",
         "exact_log1p",
+        "exact_arctan",
         "exponential_of",
     ),
-    *("_turned", "cosine_and_sine", "normal_pair", "cauchy_of", "laplace_of", "logistic_of", "random_normal"),
+    *("_turned", "cosine_and_sine", "normal_pair", "cauchy_of", "gumbel_of", "laplace_of", "logistic_of", "random_normal"),
     *("tail_of", "is_outside", "normal_inside", "normal_outside", "turned_to", "normal_of"),
 )
 

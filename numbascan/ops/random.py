@@ -64,8 +64,9 @@ RANDOM_NORMAL = _drawn("random_normal", 5, "float64", _successive, "draws.normal
 SINGLE = np.uint64(2)  # the tag of draws of one number: they are the positions of draw 0, so that four of them share a block
 UNIFORM_OF = _drawn("uniform_of", 1, "float64", lambda: [((_words(),), {})])
 SINGLE_UNIFORM_OF = _drawn("single_uniform_of", 1, "float64", lambda: [((_words(),), {})])
-EXPONENTIAL_OF, CAUCHY_OF, LAPLACE_OF, LOGISTIC_OF = (
-    _drawn(name, 1, "float64", lambda: [((_words(),), {})]) for name in ("exponential_of", "cauchy_of", "laplace_of", "logistic_of")
+EXPONENTIAL_OF, CAUCHY_OF, GUMBEL_OF, LAPLACE_OF, LOGISTIC_OF = (
+    _drawn(name, 1, "float64", lambda: [((_words(),), {})])
+    for name in ("exponential_of", "cauchy_of", "gumbel_of", "laplace_of", "logistic_of")
 )
 NORMAL_OF = _drawn("normal_of", 1, "float64", lambda: [((_words(),), {})], "draws.single_normals_ahead")
 
@@ -87,6 +88,14 @@ RANDOM_LOG_GAMMA = _sampled("random_log_gamma", np.array([1e-5, 0.01, 0.7, 1.0, 
 RANDOM_POISSON = _sampled("random_poisson", _MEANS)
 RANDOM_BINOMIAL = _sampled("random_binomial", np.array([0.0, 1, 7, 30, 31, 100, 1000, 10**6, 10**12, 5] * 5), np.linspace(0.0, 1.0, 50))
 RANDOM_BELOW = _sampled("random_below", np.array([0, 1, 2, 3, 1000, 2**63, 2**63 + 1, 3 * 2**62] * 4, dtype="uint64"))
+RANDOM_HYPERGEOMETRIC = _sampled(
+    "random_hypergeometric",
+    np.array([0.0, 5, 0, 20, 20, 30, 300, 1e6, 2.0**51, 7] * 5),
+    np.array([0.0, 0, 7, 20, 3, 1e9, 200, 2e6, 2.0**52, 9] * 5),
+    np.array([0.0, 3, 4, 20, 12, 1e6, 250, 5e5, 2.0**50, 15] * 5),
+)
+RANDOM_VONMISES = _sampled("random_vonmises", np.array([0.0, 1e-300, 1e-5, 0.3, 1.0, 4.7, 100.0, 1e6, 1e300] * 5))
+RANDOM_WALD = _sampled("random_wald", np.array([1e-3, 1.0, 30.0, 1e200] * 5), np.array([1e3, 2.0, 0.1, 1e-200] * 5))
 GEOMETRIC_OF = loop_card(
     "geometric_of",
     _quiet(rejection.geometric_of),

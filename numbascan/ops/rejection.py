@@ -16,6 +16,8 @@ import numpy as np
 
 from .draw_methods import (
     U,
+    cauchy_of,
+    exact_arctan,
     exact_exp,
     exact_log,
     exact_log1p,
@@ -236,6 +238,144 @@ def binomial_test(x0, x1, x2, x3, made, proposed):
     return is_inside & (bound <= binomial_log_probability(select(is_inside, k, 0.0), n, p, q) - mode)
 
 
+# hypergeometric: ratio of uniforms, E. Stadlober, Journal of Computational and Applied Mathematics 31 (1990) 181-189, with probabilities
+# made of binomial ones; search where the mean is below 10. Good and bad ones change places, and drawn ones and those that are left, so that
+# there are fewer of the former
+
+
+def _drawn_less(parameters):
+    """How many are good, how many are drawn, of how many: the former two at most half of the latter."""
+    good, bad, drawn = parameters
+    every = good + bad
+    return select(good < bad, good, bad), select(drawn < every - drawn, drawn, every - drawn), every
+
+
+def hypergeometric_log_probability(k, good, drawn, every):
+    """log of C(good, k) C(every - good, drawn - k) / C(every, drawn)"""
+    p = drawn / select(every > 0.0, every, 1.0)
+    q = 1.0 - p
+    value = binomial_log_probability(k, good, p, q) + binomial_log_probability(drawn - k, every - good, p, q)
+    return value - binomial_log_probability(drawn, every, p, q)
+
+
+def _hypergeometric_mean(good, drawn, every):
+    return drawn * (good / select(every > 0.0, every, 1.0))
+
+
+def hypergeometric_is_small(parameters):
+    """Whether to search."""
+    good, drawn, every = _drawn_less(parameters)
+    return _hypergeometric_mean(good, drawn, every) < 10.0
+
+
+def hypergeometric_start(parameters):
+    """The probability of 0."""
+    good, drawn, every = _drawn_less(parameters)
+    return exact_exp(hypergeometric_log_probability(0.0 * good, good, drawn, every))
+
+
+def hypergeometric_next(k, probability, parameters):
+    """The probability of k, from that of k - 1."""
+    good, drawn, every = _drawn_less(parameters)
+    return probability * ((good - k + 1.0) / k * ((drawn - k + 1.0) / (every - good - drawn + k)))
+
+
+def hypergeometric_end(k, parameters):
+    """The other way round where what is drawn is what is left, and where bad ones are fewer."""
+    good, bad, drawn = parameters
+    fewer, less, _ = _drawn_less(parameters)
+    k = select(k > fewer, fewer, k)
+    k = select(k > less, less, k)
+    k = select(less < drawn, fewer - k, k)
+    return select(good < bad, k, drawn - k)
+
+
+def hypergeometric_setup(parameters):
+    """The parameters, the middle and the width of the hat, and the logarithm of the greatest probability."""
+    good, drawn, every = _drawn_less(parameters)
+    is_small = _hypergeometric_mean(good, drawn, every) < 10.0
+    good, drawn, every = select(is_small, 20.0, good), select(is_small, 20.0, drawn), select(is_small, 40.0, every)
+    mean = _hypergeometric_mean(good, drawn, every)
+    spread = np.sqrt(mean * (1.0 - good / every) * ((every - drawn) / (every - 1.0)) + 0.5)
+    mode = np.floor((drawn + 1.0) * ((good + 1.0) / (every + 2.0)))
+    greatest = hypergeometric_log_probability(mode, good, drawn, every)
+    return good, drawn, every, mean + 0.5, 1.7155277699214135 * spread + 0.8989161620588988, greatest
+
+
+def hypergeometric_proposal(x0, x1, x2, x3, made):
+    """A number, and the height under the hat; none is taken without its probability."""
+    _, _, _, middle, width, _ = made
+    u = uniform_open(x0)
+    return u < 0.0, (np.floor(middle + width * (uniform_open(x1) - 0.5) / u), u)
+
+
+def hypergeometric_test(x0, x1, x2, x3, made, proposed):
+    """Whether the number is taken."""
+    good, drawn, every, _, _, greatest = made
+    k, u = proposed
+    is_inside = (k >= 0.0) & (k <= good) & (k <= drawn)
+    probability = hypergeometric_log_probability(select(is_inside, k, 0.0), good, drawn, every)
+    return is_inside & (2.0 * exact_log(u) <= probability - greatest)
+
+
+# angles: D. J. Best & N. I. Fisher, Applied Statistics 28 (1979) 152-157, by tangents of half the angle, so that nothing cancels
+
+
+def vonmises_setup(parameters):
+    """kappa, y = kappa (s - 1) of the method, and the tangent by which half an angle shrinks."""
+    (kappa,) = parameters
+    y = 0.5 + 0.5 / (np.sqrt(1.0 + 4.0 * kappa * kappa) + 2.0 * kappa)
+    return kappa, y, np.sqrt(y / (y + 2.0 * kappa))
+
+
+def vonmises_proposal(x0, x1, x2, x3, made):
+    """The tangent of half an angle, of a wrapped Cauchy distribution; none is taken without a logarithm."""
+    tangent = made[2] * cauchy_of(x0)
+    return tangent != tangent, tangent
+
+
+def vonmises_test(x0, x1, x2, x3, made, proposed):
+    """Whether the angle is taken."""
+    kappa, y, _ = made
+    z = proposed * proposed
+    y = y + 2.0 * kappa * select(z < 1e16, z / (1.0 + z), 1.0)
+    return exponential_of(x1) >= y - 1.0 - exact_log(y)
+
+
+def vonmises_value(x0, x1, x2, x3, made, proposed):
+    """The angle, in (-pi, pi)."""
+    return 2.0 * exact_arctan(proposed)
+
+
+# Wald: J. R. Michael, W. R. Schucany & R. W. Haas, The American Statistician 30 (1976) 88-90: one of the two roots of an equation
+
+
+def wald_setup(parameters):
+    """The parameters."""
+    return parameters
+
+
+def wald_proposal(x0, x1, x2, x3, made):
+    """The lesser root, the square of a normal number being what it solves, and the ratio of mean and root. It is always taken."""
+    mean, scale = made
+    x, _ = normal_pair(x0, x1)
+    w = 0.5 * (mean / scale) * (x * x)
+    ratio = 1.0 + w + np.sqrt(w * (w + 2.0))
+    is_far = ~(w < 1e17)  # 1 is below rounding there, and w may be infinite
+    return w == w, (select(is_far, scale / (x * x), mean / ratio), ratio)
+
+
+def wald_test(x0, x1, x2, x3, made, proposed):
+    """Nothing else is tried."""
+    return proposed[0] == proposed[0]
+
+
+def wald_value(x0, x1, x2, x3, made, proposed):
+    """One of the two roots."""
+    root, ratio = proposed
+    return select(uniform_of(x2) * (1.0 + 1.0 / ratio) <= 1.0, root, made[0] * ratio)
+
+
 # whole numbers below a bound: D. Lemire, ACM Transactions on Modeling and Computer Simulation 29 (2019) 3
 
 
@@ -301,11 +441,17 @@ class Sampler:
 
 _POISSON = Search("poisson_is_small", "poisson_start", "poisson_next", "poisson_end")
 _BINOMIAL = Search("binomial_is_small", "binomial_start", "binomial_next", "binomial_end")
+_HYPERGEOMETRIC = Search("hypergeometric_is_small", "hypergeometric_start", "hypergeometric_next", "hypergeometric_end")
 SAMPLERS = {
     "random_gamma": Sampler(1, "gamma_setup", "gamma_proposal", "gamma_test", "gamma_value"),
     "random_log_gamma": Sampler(1, "gamma_setup", "gamma_proposal", "gamma_test", "log_gamma_value"),
     "random_poisson": Sampler(1, "poisson_setup", "poisson_proposal", "poisson_test", "count_value", _POISSON),
     "random_binomial": Sampler(2, "binomial_setup", "binomial_proposal", "binomial_test", "count_value", _BINOMIAL),
+    "random_hypergeometric": Sampler(
+        3, "hypergeometric_setup", "hypergeometric_proposal", "hypergeometric_test", "count_value", _HYPERGEOMETRIC
+    ),
+    "random_vonmises": Sampler(1, "vonmises_setup", "vonmises_proposal", "vonmises_test", "vonmises_value"),
+    "random_wald": Sampler(2, "wald_setup", "wald_proposal", "wald_test", "wald_value"),
     "random_below": Sampler(1, "below_setup", "below_proposal", "below_test", "below_value", dtype="uint64"),
 }
 
@@ -314,6 +460,10 @@ METHODS = (
     *("poisson_log_probability", "binomial_log_probability", "poisson_is_small", "poisson_start", "poisson_next", "poisson_end"),
     *("poisson_setup", "poisson_proposal", "poisson_test", "count_value", "_smaller"),
     *("binomial_is_small", "binomial_start", "binomial_next", "binomial_end", "binomial_setup", "binomial_proposal", "binomial_test"),
+    *("_drawn_less", "hypergeometric_log_probability", "_hypergeometric_mean", "hypergeometric_is_small", "hypergeometric_start"),
+    *("hypergeometric_next", "hypergeometric_end", "hypergeometric_setup", "hypergeometric_proposal", "hypergeometric_test"),
+    *("vonmises_setup", "vonmises_proposal", "vonmises_test", "vonmises_value"),
+    *("wald_setup", "wald_proposal", "wald_test", "wald_value"),
     *("below_setup", "below_proposal", "below_test", "below_value", "geometric_of"),
 )
 

@@ -213,3 +213,62 @@ def test_dtypes_that_do_not_hold_what_is_drawn_are_refused():
             drawn(lambda _, make=make: make(128))
         assert ns.function([n], make(n))(127).dtype == np.int8
     assert drawn(lambda s: s.bernoulli(0.5, size=4, dtype="bool")).dtype == bool
+
+
+# angles, first passages, drawing without replacement -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kappa", [0.0, 1e-300, 1e-9, 30.0, 1e6, 1e12, 1e300])
+def test_angles_follow_their_distribution_however_narrow_it_is(kappa):
+    angles = drawn(lambda s: s.vonmises(0.0, kappa, size=COUNT))
+    assert (np.abs(angles) <= np.pi).all()
+    if kappa < 1e3:
+        law = stats.vonmises(kappa) if kappa > 1e-6 else stats.uniform(-np.pi, 2 * np.pi)
+        assert stats.kstest(angles, law.cdf).pvalue > LEAST_P
+    else:
+        assert_standard(angles * np.sqrt(kappa))
+    np.testing.assert_array_equal(drawn(lambda s: s.vonmises(0.0, kappa, size=50), mode="python"), angles[:50])
+
+
+def test_angles_turn_with_their_middle():
+    at_0, turned = (drawn(lambda s, mu=mu: s.vonmises(mu, 0.7, size=COUNT)) for mu in (0.0, 100.0))
+    assert (np.abs(turned) <= np.pi + 1e-12).all()
+    np.testing.assert_allclose(np.exp(1j * turned), np.exp(1j * (at_0 + 100.0)), atol=1e-12)
+
+
+@pytest.mark.parametrize(("mean", "scale"), [(1.0, 1e12), (1e6, 1e-3), (1e200, 1e-200), (1e-3, 1.0)])
+def test_wald_numbers_of_extreme_parameters(mean, scale):
+    numbers = drawn(lambda s: s.wald(mean, scale, size=COUNT))
+    assert ((numbers > 0) & np.isfinite(numbers)).all()
+    if scale > 1e6 * mean:
+        assert_standard((numbers - mean) / np.sqrt(mean**3 / scale))
+    else:  # beyond a mean that is far out: those of Levy's distribution
+        law = stats.levy(scale=scale) if mean > 1e6 * scale else stats.invgauss(mean / scale, scale=scale)
+        assert stats.kstest(numbers, law.cdf).pvalue > LEAST_P
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "sample"), [(10**9, 10**9, 10**6), (2**52, 2**52, 2**51), (10**15, 10**3, 10**14), (10**6, 10**15, 10**12)]
+)
+def test_hypergeometric_numbers_of_large_parameters_have_their_spread(good, bad, sample):
+    numbers = drawn(lambda s: s.hypergeometric(good, bad, sample, size=COUNT))
+    every = good + bad
+    mean = sample * (good / every)
+    spread = np.sqrt(mean * (bad / every) * ((every - sample) / (every - 1)))
+    assert ((numbers >= max(0, sample - bad)) & (numbers <= min(good, sample))).all()
+    assert abs(numbers.mean() - mean) < 4 * spread / np.sqrt(COUNT) + 1
+    assert abs(numbers.std() / spread - 1) < 4 / np.sqrt(2 * COUNT)
+    np.testing.assert_array_equal(drawn(lambda s: s.hypergeometric(good, bad, sample, size=50), mode="python"), numbers[:50])
+
+
+@pytest.mark.parametrize("mode", ["numba", "python"])
+def test_hypergeometric_numbers_that_cannot_be_otherwise(mode):
+    good, bad, sample = np.array([0, 5, 5, 5, 0, 1000]), np.array([5, 0, 5, 5, 0, 2000]), np.array([3, 3, 0, 10, 0, 3000])
+    assert drawn(lambda s: s.hypergeometric(good, bad, sample), mode=mode).tolist() == [0, 3, 0, 5, 0, 1000]
+
+
+def test_the_exact_arctangent():
+    from numbascan.ops.draw_methods import exact_arctan
+
+    x = np.concatenate([np.linspace(-5, 5, 20_001), [1e-300, 1e300, np.inf, -np.inf]])
+    np.testing.assert_allclose(exact_arctan(x), np.arctan(x), rtol=1e-15)

@@ -96,7 +96,9 @@ def _sampler(sampler: rejection.Sampler, methods: Mapping[str, Any]) -> Any:
     draw = accepted if sampler.search is None else _searching(sampler.search, accepted, methods)
     if sampler.parameters == 1:
         return njit(error_model="numpy")(lambda k0, k1, number, position, a: draw(k0, k1, number, position, (a,)))
-    return njit(error_model="numpy")(lambda k0, k1, number, position, a, b: draw(k0, k1, number, position, (a, b)))
+    if sampler.parameters == 2:
+        return njit(error_model="numpy")(lambda k0, k1, number, position, a, b: draw(k0, k1, number, position, (a, b)))
+    return njit(error_model="numpy")(lambda k0, k1, number, position, a, b, c: draw(k0, k1, number, position, (a, b, c)))
 
 
 def _searching(search: rejection.Search, accepted: Any, methods: Mapping[str, Any]) -> Any:

@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from ...ops.random import DRAWN_BY, EXPONENTIAL_OF, GEOMETRIC_OF, RANDOM_BELOW, RANDOM_BINOMIAL, RANDOM_GAMMA, RANDOM_POISSON
+from ...ops.random import (
+    DRAWN_BY,
+    EXPONENTIAL_OF,
+    GEOMETRIC_OF,
+    RANDOM_BELOW,
+    RANDOM_BINOMIAL,
+    RANDOM_GAMMA,
+    RANDOM_HYPERGEOMETRIC,
+    RANDOM_POISSON,
+)
 from ...types import dtype_name
 from ..draw_scopes import take
 from ..numpy.choices import where
@@ -85,6 +94,17 @@ class Counts(BaseDraws):
         n = _held("binomial", "n", n, dtype)
         shape, (n, p) = shaped(size, (n, p), "binomial")
         return as_dtype(self._by_element(RANDOM_BINOMIAL, shape, n, p), dtype)
+
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None, dtype: Any = "int64") -> Variable:
+        """How many good ones are among `nsample` drawn without replacement from `ngood` and `nbad`: Stadlober (1990), search below a mean
+        of 10."""
+        ngood = checked("hypergeometric", "ngood", ngood, "from 0 to 2**53", lambda x: (x >= 0) & (x <= MOST))
+        rule = "at least 0, and at most 2**53 - ngood"
+        nbad = checked("hypergeometric", "nbad", nbad, rule, lambda x: (x >= 0) & (x <= MOST - ngood))
+        nsample = checked("hypergeometric", "nsample", nsample, "from 0 to ngood + nbad", lambda x: (x >= 0) & (x <= ngood + nbad))
+        nsample = _held("hypergeometric", "nsample", nsample, dtype)
+        shape, (ngood, nbad, nsample) = shaped(size, (ngood, nbad, nsample), "hypergeometric")
+        return as_dtype(self._by_element(RANDOM_HYPERGEOMETRIC, shape, ngood, nbad, nsample), dtype)
 
     def poisson(self, lam: Any = 1.0, size: Any = None, dtype: Any = "int64") -> Variable:
         """Poisson numbers of mean `lam`: Hoermann's PTRS (1993), search below 10."""

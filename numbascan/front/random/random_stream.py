@@ -8,7 +8,19 @@ import numpy as np
 
 from ...ir.node import constant_value
 from ...ops.card import Card
-from ...ops.random import CAUCHY_OF, EXACT_EXP, EXACT_LOG, EXPONENTIAL_OF, LAPLACE_OF, LOGISTIC_OF, RANDOM_GAMMA, RANDOM_LOG_GAMMA
+from ...ops.random import (
+    CAUCHY_OF,
+    EXACT_EXP,
+    EXACT_LOG,
+    EXPONENTIAL_OF,
+    GUMBEL_OF,
+    LAPLACE_OF,
+    LOGISTIC_OF,
+    RANDOM_GAMMA,
+    RANDOM_LOG_GAMMA,
+    RANDOM_VONMISES,
+    RANDOM_WALD,
+)
 from ..numpy.choices import where
 from ..numpy.math import sqrt
 from ..variable import Variable, as_variable, op
@@ -57,6 +69,16 @@ class RandomStream(Counts):
         kind = float_dtype(dtype, (loc, scale), "normal")
         return _moved(as_dtype(self._normals(shape), kind), loc, scale, kind)
 
+    def standard_normal(self, size: Any = None, dtype: Any = None) -> Variable:
+        """Normal numbers of mean 0 and standard deviation 1."""
+        return self.normal(size=size, dtype=dtype)
+
+    def halfnormal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """loc + scale |z| of normal numbers z of mean 0 and standard deviation 1."""
+        shape, (loc, scale) = shaped(size, (loc, checked_scale("halfnormal", scale)), "halfnormal")
+        kind = float_dtype(dtype, (loc, scale), "halfnormal")
+        return _moved(as_dtype(abs(self._normals(shape)), kind), loc, scale, kind)
+
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
         """The exponentials of normal numbers of mean `mean` and standard deviation `sigma`."""
         shape, (mean, sigma) = shaped(size, (mean, checked_scale("lognormal", sigma, "sigma")), "lognormal")
@@ -66,6 +88,10 @@ class RandomStream(Counts):
     def exponential(self, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
         """Exponential numbers of mean `scale`: the inverse distribution function."""
         return self._moved_words(EXPONENTIAL_OF, 0.0, scale, size, dtype, "exponential")
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """Gumbel numbers, the law of greatest values, exp(-exp(-(x - loc) / scale)): the inverse distribution function."""
+        return self._moved_words(GUMBEL_OF, loc, scale, size, dtype, "gumbel")
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
         """Laplace (double exponential) numbers: an exponential one with a random sign."""
@@ -93,6 +119,31 @@ class RandomStream(Counts):
         exponential = op(EXPONENTIAL_OF, self._words(lengths))
         return _moved(as_dtype(op(EXACT_EXP, op(EXACT_LOG, exponential) / power), kind), as_variable(0.0), factor, kind)
 
+    def pareto(self, b: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """Pareto numbers from `scale` on, of density b scale**b / x**(b + 1): powers of exponential ones. Differentiable in both.
+
+        As PyTensor and SciPy have them; NumPy's `pareto` gives x / scale - 1.
+        """
+        b = checked("pareto", "b", b, "above 0", lambda x: x > 0)
+        shape, (power, factor) = shaped(size, (b, checked_scale("pareto", scale)), "pareto")
+        kind = float_dtype(dtype, (b, scale), "pareto")
+        numbers = op(EXACT_EXP, op(EXPONENTIAL_OF, self._words(shape)) / power)
+        return _moved(as_dtype(numbers, kind), as_variable(0.0), factor, kind)
+
+    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None, dtype: Any = None) -> Variable:
+        """Numbers from `left` to `right` whose density is a triangle with its top at `mode`: the inverse distribution function.
+
+        Differentiable in all three.
+        """
+        right = checked("triangular", "right", right, "above left, and finite", lambda x: (x > left) & (x < np.inf))
+        mode = checked("triangular", "mode", mode, "from left to right", lambda x: (x >= left) & (x <= right))
+        left = checked("triangular", "left", left, "finite", lambda x: x > -np.inf)
+        shape, (left, mode, right) = shaped(size, (left, mode, right), "triangular")
+        kind = float_dtype(dtype, (left, mode, right), "triangular")
+        u, width = self._uniforms(shape, "float64"), right - left
+        below, above = (mode - left) / width, (right - mode) / width  # the shares of both sides
+        return as_dtype(where(u < below, left + width * sqrt(u * below), right - width * sqrt((1.0 - u) * above)), kind)
+
     # by rejection -----------------------------------------------------------------------------------------------------
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
@@ -101,6 +152,16 @@ class RandomStream(Counts):
         lengths, (a, factor) = shaped(size, (shape, checked_scale("gamma", scale)), "gamma")
         kind = float_dtype(dtype, (shape, scale), "gamma")
         return _moved(as_dtype(self._by_element(RANDOM_GAMMA, lengths, a), kind), as_variable(0.0), factor, kind)
+
+    def invgamma(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """Inverse gamma numbers, of density scale**shape / gamma(shape) x**(-shape - 1) exp(-scale / x): scale over gamma numbers.
+
+        Their mean is scale / (shape - 1). Differentiable in `scale`.
+        """
+        shape = checked("invgamma", "shape", shape, "above 0, and finite", _is_size)
+        lengths, (a, factor) = shaped(size, (shape, checked_scale("invgamma", scale)), "invgamma")
+        kind = float_dtype(dtype, (shape, scale), "invgamma")
+        return _moved(as_dtype(1.0 / self._by_element(RANDOM_GAMMA, lengths, a), kind), as_variable(0.0), factor, kind)
 
     def chisquare(self, df: Any, size: Any = None, dtype: Any = None) -> Variable:
         """Sums of squares of `df` normal numbers: twice a gamma number of shape df / 2."""
@@ -125,6 +186,26 @@ class RandomStream(Counts):
         x, y = (self._by_element(RANDOM_LOG_GAMMA, lengths, shape) for shape in (a, b))
         odds = op(EXACT_EXP, y - x + op(EXACT_LOG, _gamma_unit(b) / _gamma_unit(a)))
         return as_dtype(1.0 / (1.0 + odds), float_dtype(dtype, (a, b), "beta"))
+
+    def vonmises(self, mu: Any, kappa: Any, size: Any = None, dtype: Any = None) -> Variable:
+        """Angles from -pi to pi around `mu`, of density exp(kappa cos(x - mu)) / (2 pi i0(kappa)): Best & Fisher (1979).
+
+        Differentiable in `mu`.
+        """
+        mu = checked("vonmises", "mu", mu, "finite", lambda x: abs(x) < np.inf)
+        kappa = checked("vonmises", "kappa", kappa, "at least 0, and finite", _is_shape)
+        shape, (mu, kappa) = shaped(size, (mu, kappa), "vonmises")
+        kind = float_dtype(dtype, (mu, kappa), "vonmises")
+        angle = _moved(self._by_element(RANDOM_VONMISES, shape, kappa), mu, as_variable(1.0), "float64")
+        turns = np.floor(angle / (2.0 * np.pi) + 0.5)
+        return as_dtype(angle if _is(mu, 0.0) else angle - 2.0 * np.pi * turns, kind)
+
+    def wald(self, mean: Any = 1.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
+        """Wald (inverse Gaussian) numbers of mean `mean` and variance mean**3 / scale: Michael, Schucany & Haas (1976)."""
+        mean = checked("wald", "mean", mean, "above 0, and finite", _is_size)
+        scale = checked("wald", "scale", scale, "above 0, and finite", _is_size)
+        shape, (mean, scale) = shaped(size, (mean, scale), "wald")
+        return as_dtype(self._by_element(RANDOM_WALD, shape, mean, scale), float_dtype(dtype, (mean, scale), "wald"))
 
     # vectors ----------------------------------------------------------------------------------------------------------
 
@@ -165,6 +246,10 @@ def _may_reach(low: Variable, high: Variable, dtype: str) -> bool:
 def _gamma_unit(shape: Variable) -> Variable:
     """What RANDOM_LOG_GAMMA gives the logarithms over."""
     return where(shape < 1.0, shape + 1.0, shape) - 1 / 3
+
+
+def _is_size(x: Any) -> Any:
+    return (x > 0) & (x < np.inf)
 
 
 def _is_shape(x: Any) -> Any:
