@@ -27,7 +27,7 @@ from ..ops.card import PLACE, is_library, is_users
 from ..ops.dims import DIM
 from .captures.guards import Guards, random_state
 from .conversion import type_of
-from .tree import classes_in, flatten
+from .tree import classes_in, flattened
 from .unsupported import given_to_library, holds_traced
 from .variable import CAPTURE, Variable
 
@@ -119,8 +119,9 @@ def trace(
 
     Raises TypeError if `fn` draws random numbers while it is traced: they would be frozen.
     """
-    classes = classes_in(flatten((tuple(arguments), keywords), [])) if bind else set()
-    guards = Guards(fn, classes) if bind else None
+    leaves, structure = flattened((tuple(arguments), keywords))
+    given = [*classes_in(structure), *(leaf for leaf in leaves if not isinstance(leaf, Variable))]  # static arguments among them
+    guards = Guards(fn, given) if bind else None
     before = random_state(guards)
     mark = next_serial()
     arrays = {} if arrays is None else arrays
@@ -146,7 +147,7 @@ def trace(
             "give that a generator of its own"
         )
     if guards is not None and not guards.hold():
-        guards = Guards(fn, classes)  # what the function itself changed (a list it appends to) is no reason to trace it again
+        guards = Guards(fn, given)  # what the function itself changed (a list it appends to) is no reason to trace it again
     return TraceResult(value, mark, arrays, guards)
 
 

@@ -25,12 +25,21 @@ from .methods import PerInstance, bound_to, is_function
 from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
 from .specialisation import Specialisations, Types, prepared, quick_key, sequence_axes, small_type, without
+from .statics import Statics, statics_of
 from .tracing import in_mode, name_in_module, parameter_names, refuse_leaked, trace
-from .tree import Structure, flatten, flattened, paths, unflatten
+from .tree import Static, Structure, flatten, flattened, paths, unflatten
 from .variable import Variable, as_variable
 
 
-def jit(f: Callable[..., Any] | None = None, *, mode: Mode | str | None = None, name: str | None = None, profile: bool = False) -> Any:
+def jit(
+    f: Callable[..., Any] | None = None,
+    *,
+    mode: Mode | str | None = None,
+    name: str | None = None,
+    profile: bool = False,
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+) -> Any:
     """`f` compiled: NumPy code, which may call scans, traced once per kind of argument.
 
     Arguments:
@@ -38,11 +47,15 @@ def jit(f: Callable[..., Any] | None = None, *, mode: Mode | str | None = None, 
         mode: see ns.Mode.
         name: for messages and generated code; that of `f` if None.
         profile: measure tracing, compiling and running.
+        static_argnums, static_argnames: numbers and names of arguments that `f` gets as they are: any Python objects that have a hash. Each
+            value of another type, or that is not equal, compiles anew. Negative numbers count from the last parameter, that of a
+            method's `self` is 0. If numbers or names alone are given, the signature tells the others.
 
     Returns a Jitted, called like `f`; its results are NumPy arrays, structured as `f` returned them. Called on variables it is `f` itself.
     A dimension up to 16 is fixed in the code unless a scan runs over it or many values of it were seen.
 
-    Raises TypeError for arguments that are neither arrays nor numbers, TracerBoolError where `f` branches on a traced value.
+    Raises TypeError for arguments that are neither arrays nor numbers, TracerBoolError where `f` branches on a traced value, ValueError for
+    numbers and names of no argument, and for static arguments without a hash.
 
     >>> import numbascan as ns, numpy as np
     >>> @ns.jit
@@ -52,10 +65,14 @@ def jit(f: Callable[..., Any] | None = None, *, mode: Mode | str | None = None, 
     {'one': array(7.), 'two': array(5.)}
     """
     if f is None:
-        return lambda function: jit(function, mode=mode, name=name, profile=profile)
+        static = {"static_argnums": static_argnums, "static_argnames": static_argnames}
+        return lambda function: jit(function, mode=mode, name=name, profile=profile, **static)
     if not is_function(f):
         raise TypeError(f"ns.jit needs a function, not {f!r}")
-    return Jitted(f, None if mode is None else as_mode(mode), name, profile)
+    chosen = None if mode is None else as_mode(mode)
+    if static_argnums is None and static_argnames is None:
+        return Jitted(f, chosen, name, profile)
+    return StaticJitted(f, chosen, name, profile, statics_of(f, static_argnums, static_argnames, f"ns.jit({getattr(f, '__name__', 'f')})"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +179,17 @@ class Jitted:
             return known.run(args, key)
         leaves, structure = flattened((args, kwargs))
         if any(isinstance(leaf, Variable) for leaf in leaves):
-            return self.__wrapped__(*args, **kwargs)
+            return self._inlined(args, kwargs)
         values, compiled = self._find(structure, leaves)
         if compiled is None:
-            return self.__wrapped__(*args, **kwargs)
+            return self._inlined(args, kwargs)
         if key is not None and all(map(operator.is_, args, values)):
             remember(self._known, key, compiled)
         return compiled.run(values, key)
+
+    def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the function itself gives."""
+        return self.__wrapped__(*args, **kwargs)
 
     def recorded(self, *args: Any) -> tuple[Any, Run] | None:
         """What a call gives, and what it comes from; None where that has no value here."""
@@ -182,7 +203,7 @@ class Jitted:
             return compiled.replayed(values, seen)
         leaves: list[Any] = []
         with call_draws() as draws:
-            structure = flatten(self.__wrapped__(*args), leaves)
+            structure = flatten(self._inlined(args, {}), leaves)
         states = [stream.state for stream in draws.next]
         known = {state.node: constant(seen[state.container]) for state in states if state.container in seen}
         return unflatten(structure, map(Variable, substitute([as_variable(leaf).node for leaf in leaves], known)))
@@ -303,3 +324,52 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<jit {self.name}: {len(self._kinds)} kinds of arguments>"
+
+
+class StaticJitted(Jitted):
+    """A function of arrays with static arguments. These are part of the arguments' structure, so that each value is a kind of its own."""
+
+    def __init__(self, f: Callable[..., Any], mode: Mode | None, name: str | None, profile: bool, statics: Statics) -> None:
+        super().__init__(f, mode, name, profile)
+        self.statics = statics
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Jitted:
+        method = super().__get__(instance, owner)
+        if method is not self and isinstance(method, StaticJitted):
+            method.statics = self.statics.behind_self()
+        return method
+
+    def marked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments, static ones as parts of the structure."""
+        return self.statics.marked(args, kwargs, self.name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = self.marked(args, kwargs)
+        return super().__call__(*args, **kwargs)
+
+    def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.__wrapped__(*map(_plain, args), **{name: _plain(value) for name, value in kwargs.items()})
+
+    def recorded(self, *args: Any) -> tuple[Any, Run] | None:
+        return super().recorded(*self.marked(args, {})[0])
+
+    def replayed(self, seen: Seen, *args: Any) -> Any:
+        return super().replayed(seen, *self.marked(args, {})[0])
+
+    def lower(self, *args: Any, **kwargs: Any) -> Jitted:
+        args, kwargs = self.marked(args, kwargs)
+        return super().lower(*args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        known = super().__reduce__()
+        own = self.__wrapped__, self.given_mode, self.name, self._profile, self.statics
+        return (StaticJitted, own) if isinstance(known, tuple) and known[0] is Jitted else known
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Static) else value
+
+
+def marked(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call of `f`, those that are static for it as parts of the structure."""
+    return f.marked(args, kwargs) if isinstance(f, StaticJitted) else (args, kwargs)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 LEAF = "*"
 NONE = "-"
 
@@ -38,6 +40,37 @@ class Keys(tuple[Any, ...]):
     __hash__ = tuple.__hash__
 
 
+class Static:
+    """A value that is part of the structure: it stands there as the class of a nest without leaves. Equal where values of one type are."""
+
+    __slots__ = ("_key", "value")
+    __name__ = "static"  # in messages
+
+    def __init__(self, value: Any) -> None:
+        self.value, self._key = value, _exact(value)
+        hash(self._key)
+
+    def __call__(self, children: list[Any]) -> Any:
+        return self.value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Static, (self.value,)
+
+
+def _exact(value: Any) -> Any:
+    """What tells values apart that are equal and yet not the same: 1, True and 1.0, 0.0 and -0.0."""
+    kind = type(value)
+    if isinstance(value, (tuple, frozenset)):
+        return kind, (tuple if isinstance(value, tuple) else frozenset)(map(_exact, value))
+    return (kind, repr(value)) if isinstance(value, (float, complex, np.inexact)) else (kind, value)
+
+
 def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None = None) -> Structure:
     """The structure of `value`; its leaves are appended to `leaves`, those of dicts in the order of the sorted keys.
 
@@ -50,6 +83,8 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
     if value is None:
         return NONE
     if not isinstance(value, (tuple, list, dict)) or (is_leaf is not None and is_leaf(value)):
+        if type(value) is Static:
+            return value, None, ()
         leaves.append(value)
         return LEAF
     if isinstance(value, dict):

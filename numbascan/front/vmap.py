@@ -10,8 +10,8 @@ import numpy as np
 
 from .derivatives.of_functions import Transformed, transform
 from .scan.scan import scan
-from .transforms import Jitted
-from .tree import Keys, Structure, flatten, flattened, unflatten
+from .transforms import Jitted, marked
+from .tree import Keys, Static, Structure, flatten, flattened, unflatten
 from .variable import Variable, as_variable
 
 
@@ -21,6 +21,7 @@ class _Vmap(Transformed):
     what = "ns.vmap"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = marked(self.__wrapped__, args, kwargs)
         leaves, structure = flattened((args, kwargs))
         axes = [*_axes_of(self.options["in_axes"], args), *_nested_axes(0, kwargs)]
         pairs = list(zip(map(as_variable, leaves), axes, strict=True))
@@ -73,7 +74,7 @@ def _nested_axes(entry: Any, argument: Any) -> Iterator[int | None]:
     elif isinstance(argument, (tuple, list)):
         for k, part in enumerate(argument):
             yield from _nested_axes(entry[k] if isinstance(entry, (tuple, list)) else entry, part)
-    elif argument is not None:
+    elif argument is not None and not isinstance(argument, Static):
         if entry is not None and (isinstance(entry, bool) or not isinstance(entry, int)):
             raise TypeError(f"ns.vmap: in_axes holds {entry!r}; give an axis (an int) or None")
         yield entry

@@ -593,3 +593,50 @@ def test_scipy_minimizes_rosenbrock_through_a_scan():
         ns.value_and_grad(rosenbrock), result.x + 0.1, jac=True, hess=ns.hessian(rosenbrock), method="trust-exact", tol=1e-10
     )
     np.testing.assert_allclose(by_hessian.x, np.ones(4), atol=1e-8)
+
+
+# what a function returns besides its value ------------------------------------------------------------------------------
+
+
+def with_aux(x, y):
+    cubed = x**3
+    return np.sum(cubed) * y, {"cubed": cubed, "count": np.floor(y).astype("int64"), "none": None}
+
+
+def test_aux_is_returned_and_not_differentiated():
+    for f in (with_aux, ns.jit(with_aux, mode="python")):
+        gradient, aux = python(ns.grad(f, has_aux=True))(X, 2.5)
+        np.testing.assert_allclose(gradient, 7.5 * X**2)
+        np.testing.assert_array_equal(aux["cubed"], X**3)
+        assert (aux["count"], aux["none"]) == (2, None)
+        (value, aux), (by_x, by_y) = python(ns.value_and_grad(f, (0, 1), has_aux=True))(X, 2.5)
+        np.testing.assert_allclose([value, *by_x, by_y], [2.5 * np.sum(X**3), *(7.5 * X**2), np.sum(X**3)])
+        value, pull, aux = ns.vjp(python(f), X, 2.5, has_aux=True)
+        np.testing.assert_allclose(pull(2.0)[0], 15 * X**2)
+        np.testing.assert_array_equal(aux["cubed"], X**3)
+
+
+def test_aux_nests_and_composes():
+    def outer(x):
+        gradient, aux = ns.grad(with_aux, has_aux=True)(x, 2.0)
+        _, pull, again = ns.vjp(lambda v: with_aux(v, 1.0), x, has_aux=True)
+        return np.sum(gradient * pull(1.0)[0]) + np.sum(aux["cubed"]), (aux["cubed"], again["count"])
+
+    rows = np.stack([X, 2 * X])
+    (values, (cubed, count)), gradients = python(ns.vmap(ns.value_and_grad(outer, has_aux=True)))(rows)
+    np.testing.assert_allclose(values, np.sum(18 * rows**4 + rows**3, axis=1))
+    np.testing.assert_allclose(gradients, 72 * rows**3 + 3 * rows**2)
+    np.testing.assert_allclose(cubed, rows**3)
+    np.testing.assert_array_equal(count, [1, 1])
+    second = ns.jacobian(lambda x: ns.grad(with_aux, has_aux=True)(x, 1.0)[1]["cubed"])  # aux of a gradient has derivatives itself
+    np.testing.assert_allclose(python(second)(X), np.diag(3 * X**2))
+
+
+def test_what_only_aux_uses_has_no_gradient_and_a_function_without_aux_is_named():
+    with pytest.raises(ns.DisconnectedInputError):
+        python(ns.grad(lambda x, y: (np.sum(x), y), 1, has_aux=True))(X, 1.0)
+    for transform in (ns.grad, ns.value_and_grad, lambda f, has_aux: lambda x: ns.vjp(f, x, has_aux=has_aux)):
+        with pytest.raises(TypeError, match=r"has_aux=True is for a function that returns \(value, aux\), not an array"):
+            transform(lambda x: np.sum(x), has_aux=True)(X)
+    with pytest.raises(TypeError, match=r"must return one scalar, not \(…, …\)"):
+        python(ns.grad(lambda x: ((np.sum(x), 1.0), 2.0), has_aux=True))(X)

@@ -31,11 +31,11 @@ _mro = operator.attrgetter("__mro__")
 class Guards:
     """The reads of one function, made when it is traced. `hold()` is asked before every call, by any thread.
 
-    classes: those of its arguments, whose methods it may call.
+    given: what it gets besides traced values: classes of its arguments, whose methods it may call, and static arguments.
     """
 
-    def __init__(self, fn: Callable[..., Any], classes: Iterable[type] = ()) -> None:
-        reach = Reachable(fn, classes)
+    def __init__(self, fn: Callable[..., Any], given: Iterable[Any] = ()) -> None:
+        reach = Reachable(fn, given)
         own = fn.__self__ if isinstance(fn, types.MethodType) else fn
         self.generators = reach.generators
         self.array_names = {id(array): name for array, name in reach.arrays}

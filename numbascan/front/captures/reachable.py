@@ -62,9 +62,9 @@ _BARE = _SIMPLE | {object, bool, int, float, complex, str, bytes, abc.ABC, typin
 
 
 class Reachable:
-    """What a function can read, and methods of the classes of its arguments. Lists of what is to be watched, by kind."""
+    """What a function can read, also through what it is given. Lists of what is to be watched, by kind."""
 
-    def __init__(self, fn: Callable[..., Any], classes: Iterable[type] = ()) -> None:
+    def __init__(self, fn: Callable[..., Any], given: Iterable[Any] = ()) -> None:
         self.functions: list[types.FunctionType] = []
         self.objects: list[Any] = []
         self.containers: list[Any] = []
@@ -83,7 +83,7 @@ class Reachable:
         self.spaces = [self._builtins, self._modules]
         self._seen: dict[int, Any] = {}
         self._package = _package_of(fn)
-        self._todo: list[tuple[Any, str]] = [(fn, ""), *((cls, "") for cls in classes)]
+        self._todo: list[tuple[Any, str]] = [(fn, ""), *((value, "") for value in given)]
         while self._todo:
             self._look(*self._todo.pop())
             if not self._todo:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import ArgumentNumberError
@@ -13,7 +13,7 @@ from ...ops.algebra import is_float
 from ...ops.gradient_identities import derivative_of
 from ..draw_scopes import put_outside
 from ..tracing import is_tracing, parameter_names
-from ..tree import Structure, describe, flattened, paths, unflatten
+from ..tree import NONE, Static, Structure, describe, flattened, n_leaves, paths, unflatten
 from ..variable import Variable, as_variable
 from .of_variables import check_cost, check_wrt
 
@@ -30,6 +30,15 @@ class Call:
     back: dict[Node, Node]
     returned: Structure
     leaves: list[Node]
+    aux: tuple[Structure, list[Node]] = NONE, []
+
+    def with_aux(self, what: str) -> Call:
+        """The call of a function that returns (value, aux), as that of the value alone."""
+        if isinstance(self.returned, str) or self.returned[0] is dict or len(self.returned[2]) != 2:
+            raise TypeError(f"{what}: has_aux=True is for a function that returns (value, aux), not {describe(self.returned)}")
+        value, aux = self.returned[2]
+        count = n_leaves(value)
+        return replace(self, returned=value, leaves=self.leaves[:count], aux=(aux, self.leaves[count:]))
 
     @property
     def wrt(self) -> list[Node]:
@@ -43,6 +52,11 @@ class Call:
     def outside(self, nodes: Sequence[Node]) -> list[Variable]:
         """Nodes over the inputs as variables over what was given."""
         return [Variable(node) for node in substitute(nodes, self.back)]
+
+    def aux_outside(self) -> Any:
+        """What the function returned besides the value."""
+        structure, leaves = self.aux
+        return unflatten(structure, self.outside(leaves))
 
     def derivatives_outside(self, nodes: Sequence[Node]) -> list[Variable]:
         """Derivatives of the results, as `outside`."""
@@ -81,11 +95,16 @@ def call_on_inputs(
             check_wrt(fresh, name)
             back[fresh] = node
             group.append(fresh)
-        arguments[place] = structure, group
+        arguments[place] = without_static(structure), group
         values[place] = unflatten(structure, [leaf if node is None else Variable(node) for leaf, node in zip(leaves, group, strict=True)])
     results, returned = flattened(f(*values, **kwargs))
     put_outside(back)
     return Call([arguments[place % len(args)] for place in places], back, returned, [as_variable(leaf).node for leaf in results])
+
+
+def without_static(structure: Structure) -> Structure:
+    """The structure of a derivative with respect to an argument: None for a static one."""
+    return NONE if not isinstance(structure, str) and isinstance(structure[0], Static) else structure
 
 
 def cost_of(call: Call, what: str) -> Node:

@@ -13,7 +13,7 @@ from ...grad.forward import tangents as moved
 from ...ir.node import Node, constant
 from ...ops.algebra import is_float, zeros_like
 from ..runner import Seen
-from ..transforms import Jitted, jit
+from ..transforms import Jitted, StaticJitted, jit, marked
 from ..tree import unflatten
 from ..variable import Variable
 from .function_call import Call, call_on_inputs, cost_of
@@ -57,6 +57,8 @@ def transform(cls: type[Transformed], f: Any, **options: Any) -> Jitted:
     if not callable(f):
         raise TypeError(f"{cls.what} takes a function, not {f!r} ({type(f).__name__})")
     transformed: Jitted = jit(cls(f, **options), mode=f.given_mode if isinstance(f, Jitted) else None)
+    if isinstance(f, StaticJitted) and cls is not _Jvp:
+        return StaticJitted(transformed.__wrapped__, transformed.given_mode, None, False, f.statics)
     return transformed
 
 
@@ -65,7 +67,13 @@ class _Derivative(Transformed):
 
     def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         argnums = self.options["argnums"]
-        return call_on_inputs(self.__wrapped__, argnums if isinstance(argnums, tuple) else (argnums,), args, kwargs, self.what)
+        places = argnums if isinstance(argnums, tuple) else (argnums,)
+        if isinstance(self.__wrapped__, StaticJitted):
+            for place in places:
+                if place % max(len(args), 1) in self.__wrapped__.statics.positions:
+                    raise ValueError(f"{self.what}: argnums has {place}, a static argument of {self.__wrapped__.name}; leave it out")
+        call = call_on_inputs(self.__wrapped__, places, args, kwargs, self.what)
+        return call.with_aux(self.what) if self.options.get("has_aux") else call
 
     def alone(self, nests: Sequence[Any]) -> Any:
         """One result for one argument number, a tuple for a tuple of them."""
@@ -81,7 +89,8 @@ class _Grad(_Derivative):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = self.call(args, kwargs)
-        return self.alone(call.nests(self.gradients(call)))
+        gradients = self.alone(call.nests(self.gradients(call)))
+        return (gradients, call.aux_outside()) if self.options["has_aux"] else gradients
 
 
 class _ValueAndGrad(_Derivative):
@@ -90,7 +99,8 @@ class _ValueAndGrad(_Derivative):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = self.call(args, kwargs)
         nodes = self.gradients(call)
-        return call.outside(call.leaves)[0], self.alone(call.nests(nodes))
+        value = call.outside(call.leaves)[0]
+        return (value, call.aux_outside()) if self.options["has_aux"] else value, self.alone(call.nests(nodes))
 
 
 class _Jacobian(_Derivative):
@@ -114,12 +124,12 @@ class _Hessian(_Derivative):
         return self.alone([unflatten(structure, [next(rows) for _ in group]) for structure, group in call.arguments])
 
 
-def _derivative(cls: type[_Derivative], f: Any, argnums: Any, disconnected_inputs: str) -> Jitted:
+def _derivative(cls: type[_Derivative], f: Any, argnums: Any, disconnected_inputs: str, **options: Any) -> Jitted:
     try:
         places = tuple(map(operator.index, argnums)) if isinstance(argnums, (tuple, list)) else operator.index(argnums)
     except TypeError:
         raise TypeError(f"{cls.what}: argnums is {argnums!r}; give an int or a tuple of ints") from None
-    return transform(cls, f, argnums=places, disconnected_inputs=disconnected_inputs)
+    return transform(cls, f, argnums=places, disconnected_inputs=disconnected_inputs, **options)
 
 
 # the public functions -----------------------------------------------------------------------------------------------
@@ -136,6 +146,7 @@ def grad(
     cost: Any = None,
     return_disconnected: str = "zero",
     null_gradients: str = "raise",
+    has_aux: bool = False,
 ) -> Any:
     """The gradient of a scalar: of a function, as a function; of a variable, as a variable.
 
@@ -151,6 +162,7 @@ def grad(
             variable).
         null_gradients: what happens where there is no derivative: "raise", or "return", and the NullGradientError, which says why, stands
             in the place of that gradient, while the others are computed (for a variable).
+        has_aux: the function returns (value, aux), and its gradient is (gradient, aux): any nest, which is not differentiated.
 
     Returns, for a function, one that gives the gradient, shaped and nested like the argument; for a variable, a variable, or as many as
     `wrt` has. Complex arguments get df/dx - i df/dy, as in JAX.
@@ -170,7 +182,7 @@ def grad(
         if (return_disconnected, null_gradients) == ("zero", "raise"):
             return grad_of_variable(*arguments)
         return grads_where_there_are(*arguments, return_disconnected, null_gradients)
-    return _derivative(_Grad, f, 0 if argnums is None else argnums, disconnected_inputs)
+    return _derivative(_Grad, f, 0 if argnums is None else argnums, disconnected_inputs, has_aux=bool(has_aux))
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -178,16 +190,16 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ValueError(f"ns.grad: {name} is {value!r}; it must be {' or '.join(map(repr, choices))}")
 
 
-def value_and_grad(f: Callable[..., Any], argnums: Any = 0, *, disconnected_inputs: str = "raise") -> Jitted:
+def value_and_grad(f: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False, disconnected_inputs: str = "raise") -> Jitted:
     """A function that gives f's value and its gradient: what `scipy.optimize.minimize(..., jac=True)` takes.
 
-    Arguments and errors as for `ns.grad` of a function.
+    Arguments and errors as for `ns.grad` of a function; with has_aux it gives ((value, aux), gradient).
 
     >>> import numbascan as ns, numpy as np
     >>> ns.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     (array(5.), array([2., 4.]))
     """
-    return _derivative(_ValueAndGrad, f, argnums, disconnected_inputs)
+    return _derivative(_ValueAndGrad, f, argnums, disconnected_inputs, has_aux=bool(has_aux))
 
 
 def jacobian(
@@ -245,8 +257,10 @@ def hessian(
 # directions ---------------------------------------------------------------------------------------------------------
 
 
-def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """`f(*args)`, and a function that takes cotangents of the results to a tuple of cotangents of the arguments.
+
+    has_aux: `f` returns (value, aux); the results are the value, the function of its cotangents, and aux.
 
     The cotangents are nested and shaped as the results. Integer arguments get None, an argument that plays no part zeros. Both see the
     same arguments, arrays from outside, random draws and values of shared variables: those of the call, whatever changes afterwards.
@@ -258,21 +272,27 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     >>> pull(np.array([10.0, 100.0]))
     (array([ 20., 400.]),)
     """
-    value, pull, _ = recorded_vjp(f, args)
-    return value, pull
+    value, pull, _, aux = recorded_vjp(f, args, has_aux)
+    return (value, pull, aux) if has_aux else (value, pull)
 
 
-def recorded_vjp(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Seen]:
-    """What `vjp` gives, and the values of shared variables that it comes from."""
+Recorded = tuple[Any, Callable[[Any], tuple[Any, ...]], Seen, Any]
+
+
+def recorded_vjp(f: Callable[..., Any], args: tuple[Any, ...], has_aux: bool = False) -> Recorded:
+    """What `vjp` gives, the values of shared variables that it comes from, and what `f` returned besides the value."""
     if not callable(f):
         raise TypeError(f"ns.vjp takes a function, not {f!r} ({type(f).__name__})")
     function = f if isinstance(f, Jitted) else jit(f)
     run = function.recorded(*args)
     if run is None:  # part of a graph: one call of f is both the value and what is differentiated
-        call = call_on_inputs(f, range(len(args)), args, {}, "ns.vjp", mixed=True)
-        return unflatten(call.returned, call.outside(call.leaves)), lambda cotangent: pulled(call, cotangent), {}
-    value, seen = run
-    return value, Pullback(function, seen), seen.seen
+        call = call_on_inputs(f, range(len(args)), marked(f, args, {})[0], {}, "ns.vjp", mixed=True)
+        call = call.with_aux("ns.vjp") if has_aux else call
+        return unflatten(call.returned, call.outside(call.leaves)), lambda cotangent: pulled(call, cotangent), {}, call.aux_outside()
+    result, seen = run
+    pull = Pullback(function, seen, has_aux)
+    value, aux = result if has_aux else (result, None)
+    return value, pull, seen.seen, aux
 
 
 class _Jvp(Transformed):
@@ -312,10 +332,10 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     """
     if not isinstance(args, (tuple, list)) or not isinstance(tangents, (tuple, list)) or len(args) != len(tangents):
         raise TypeError("ns.jvp: args and tangents must be tuples of the same length, one tangent for each argument")
-    result: tuple[Any, Any] = transform(_Jvp, f)(tuple(args), tuple(tangents))
+    result: tuple[Any, Any] = transform(_Jvp, f)(marked(f, tuple(args), {})[0], tuple(tangents))
     return result
 
 
 def replayed_jvp(f: Callable[..., Any], seen: Seen, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
     """What `jvp` gives, from values of shared variables that were seen before."""
-    return transform(_Jvp, f).replayed(seen, args, tangents)
+    return transform(_Jvp, f).replayed(seen, marked(f, args, {})[0], tangents)

@@ -13,9 +13,9 @@ from ..shared import shared_of
 from ..specialisation import prepared, small_type
 from ..tracing import in_mode
 from ..transforms import Compiled, Jitted, Run
-from ..tree import Structure, alike, describe, flatten, flattened, unflatten
+from ..tree import Structure, alike, describe, flatten, flattened, n_leaves
 from ..variable import CAPTURE, Variable, as_variable
-from .function_call import Call
+from .function_call import Call, without_static
 from .of_variables import along, gradients
 
 _WHAT = "ns.vjp"
@@ -49,8 +49,9 @@ def _gradients(call: Call, outputs: Sequence[Node], seeds: Sequence[Node]) -> li
 class Pullback:
     """(cotangents of the results) -> cotangents of the arguments, None for integers: of a call that has run."""
 
-    def __init__(self, function: Jitted, run: Run) -> None:
-        self.function, self.run, self.call = function, run, _call_of(run)
+    def __init__(self, function: Jitted, run: Run, has_aux: bool = False) -> None:
+        call = _call_of(run)
+        self.function, self.run, self.call = function, run, call.with_aux(_WHAT) if has_aux else call
         outputs = [node for node in self.call.leaves if is_float(node.type)]
         self.seeds = [new_input(node.type.strong(), f"cotangent_{k}") for k, node in enumerate(outputs)]
         outer, CAPTURE.array = CAPTURE.array, None  # what rules read from outside is read now, and for good
@@ -102,9 +103,10 @@ class Pullback:
 def _call_of(run: Run) -> Call:
     """A call that has run, as a call on the inputs of its graph. Integers stay as they are."""
     traced = run.compiled.traced
-    args, _ = unflatten(run.structure, traced.inputs)
+    assert not isinstance(run.structure, str)  # of (args, kwargs)
+    nodes, (_, _, nests) = iter(traced.inputs), run.structure[2][0]
     arguments: list[tuple[Structure, list[Node | None]]] = []
-    for argument in args:
-        nodes, nest = flattened(argument)
-        arguments.append((nest, [node if is_float(node.type) else None for node in nodes]))
+    for nest in nests:
+        group = [next(nodes) for _ in range(n_leaves(nest))]
+        arguments.append((without_static(nest), [node if is_float(node.type) else None for node in group]))
     return Call(arguments, {}, traced.structure, list(traced.outputs))

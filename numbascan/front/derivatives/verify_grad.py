@@ -86,7 +86,7 @@ class _Projected:
         self.active = [k for k, value in enumerate(arguments) if value.dtype.kind in "fc"]
         if not self.active:
             raise NullGradientError(f"ns.verify_grad: no argument of {fun.name} is a float, so there is no derivative; give 3.0 for 3")
-        value, self.pull, self.seen = recorded_vjp(fun, tuple(arguments))
+        value, self.pull, self.seen, _ = recorded_vjp(fun, tuple(arguments))
         leaves: list[Any] = []
         self.structure = flatten(value, leaves)
         if any(isinstance(leaf, Variable) for leaf in leaves):
