@@ -24,7 +24,7 @@ from ..ops.runtime_attributes import sized
 from ..types import TensorType
 from .captures.guards import Guards
 from .shared import SharedVariable, shared, shared_of
-from .tracing import is_tracing
+from .tracing import current_mark, is_traced_in, is_tracing
 from .variable import METHODS, Variable, as_variable, at_line, op
 
 Key = tuple[Variable, Variable]
@@ -36,16 +36,34 @@ class Stream:
     """A key and the states of draws that go on from call to call.
 
     A state is a shared variable of three words: the key, which is the seed and a number of the stream, and the number of the next draw.
+    A stream that is made in a step has no state: it belongs to the loop, each step draws anew, and each run of the loop begins anew.
     """
 
     def __init__(self, seed: int | None = None, name: str | None = None) -> None:
-        if is_tracing():
+        self.trace = current_mark()
+        self.is_local = bool(_SCOPES.stack) and isinstance(_SCOPES.stack[-1], StepDraws)
+        if is_tracing() and not self.is_local:
             raise TypeError(f"a RandomStream is made in a function that is traced{at_line()}: it would be made once; make it outside")
+        if self.is_local and seed is None:
+            raise TypeError(
+                f"a RandomStream without a seed is made in a step{at_line()}: it would be made once, and repeat its numbers in every run; "
+                "give it a seed, or make it outside"
+            )
         self.name = name or "random"
         self._seed = _seed_of(seed)
-        self.state = self._state(0)
-        self.states = [self.state]
+        self.states = [] if self.is_local else [self._state(0)]
         self.pending: dict[SharedVariable, Variable] = {}
+
+    @property
+    def state(self) -> SharedVariable:
+        """The state of immediate calls."""
+        return self.states[0]
+
+    def first(self) -> tuple[Key, Variable]:
+        """Key and number of the next draw of an immediate call."""
+        if self.is_local:
+            return (as_variable(np.uint64(self._seed)), as_variable(np.uint64(0))), as_variable(np.int64(0))
+        return parts(self.state)
 
     def _state(self, stream: int) -> SharedVariable:
         label = f"{self.name}_state{stream}" if stream else f"{self.name}_state"
@@ -60,6 +78,8 @@ class Stream:
 
     def seed(self, seed: int | None = None) -> None:
         """Sets all states to the beginning, under a new seed."""
+        if self.is_local:
+            raise TypeError(f"{self.name} was made in a step, and its seed stays as it is{at_line()}; make another stream")
         with _NUMBERING:
             self._seed = _seed_of(seed)
             states = list(self.states)
@@ -156,12 +176,12 @@ class CallDraws:
         return LoopDraws(counter, key, first, after)
 
     def _now(self, stream: Stream) -> tuple[Key, Variable]:
-        key, first = parts(stream.state)
+        key, first = stream.first()
         return key, self.next.get(stream, first)
 
     def updates(self) -> dict[SharedVariable, Variable]:
         """The streams' states after the call, for whoever runs it."""
-        return {stream.state: advanced(stream.state, number) for stream, number in self.next.items()}
+        return {stream.state: advanced(stream.state, number) for stream, number in self.next.items() if not stream.is_local}
 
 
 @dataclass(frozen=True)
@@ -241,6 +261,8 @@ def _within(scope: StepDraws | CallDraws | NoDraws) -> Iterator[None]:
 
 def take(stream: Stream) -> tuple[Key, Variable]:
     """Key and number of one draw, here and now."""
+    if stream.is_local and not is_traced_in(stream.trace):
+        raise TypeError(f"{stream.name} was made in a step, and draws outside it{at_line()}; make it outside")
     if _SCOPES.stack:
         return _SCOPES.stack[-1].take(stream)
     state = stream.new_state()
@@ -294,6 +316,8 @@ def loop_draws(stream: Stream, counter: Counter, immediate: bool) -> LoopDraws:
     """The draws of a loop that is made here; `immediate`: for calls that carry the stream's own state by themselves."""
     if _SCOPES.stack:
         return _SCOPES.stack[-1].loop(stream, counter)
+    if stream.is_local:
+        return LoopDraws(counter, *stream.first(), lambda steps: {})
     state = stream.state if immediate else stream.new_state()
     key, first = parts(state)
 

@@ -73,6 +73,11 @@ def current_mark() -> int:
     return _CONTEXT.marks[-1] if _CONTEXT.marks else 0
 
 
+def is_traced_in(mark: int) -> bool:
+    """Whether the trace with this mark runs in this thread, or one inside it."""
+    return mark in _CONTEXT.marks
+
+
 def current_mode() -> Mode | None:
     """The mode in which what is traced now will run; None where nobody said."""
     return _CONTEXT.modes[-1] if _CONTEXT.modes else None

@@ -204,7 +204,7 @@ class Jitted:
         leaves: list[Any] = []
         with call_draws() as draws:
             structure = flatten(self._inlined(args, {}), leaves)
-        states = [stream.state for stream in draws.next]
+        states = [stream.state for stream in draws.next if not stream.is_local]
         known = {state.node: constant(seen[state.container]) for state in states if state.container in seen}
         return unflatten(structure, map(Variable, substitute([as_variable(leaf).node for leaf in leaves], known)))
 
@@ -279,7 +279,7 @@ class Jitted:
         free = free_inputs([*outputs, *updates.values()], bound=(*inputs, *result.arrays))
         refuse_leaked(free, self.name)
         shared = [variable for variable in map(shared_of, free) if variable is not None]
-        guards = DrawGuards(result.guards) if updates and result.guards is not None else result.guards
+        guards = DrawGuards(result.guards) if draws.next and result.guards is not None else result.guards
         return Traced(inputs, result.arrays, tuple(shared), outputs, updates, returned, guards, draws.is_part or len(shared) < len(free))
 
     # what was compiled ----------------------------------------------------------------------------------------------

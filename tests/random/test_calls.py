@@ -109,6 +109,77 @@ def test_a_stream_is_made_outside():
         ns.jit(lambda x: x + nt.random.RandomStream(3).normal())(1.0)
 
 
+# made in a step -------------------------------------------------------------------------------------------------------
+
+
+def single_uniforms(count, seed=7):
+    """Single numbers of the stream 0."""
+    return np.random.Generator(np.random.Philox(key=[seed, 0], counter=[0, 0, 0, 2])).random(count)
+
+
+def walk(x):
+    local = nt.random.RandomStream(7)
+    return x + local.uniform(), local.normal(size=3)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_stream_made_in_a_step_draws_anew_at_each_step_and_repeats_at_each_run(mode):
+    expected = np.cumsum(single_uniforms(8)[::2])
+    f, start = ns.scan(walk, mode=mode), [0.0, None]
+    path, rows = f(outputs_info=start, n_steps=4)
+    assert len(np.unique(rows)) == 12
+    np.testing.assert_allclose(path, expected)
+    for again in (f(outputs_info=start, n_steps=4), f(outputs_info=[np.float32(0).astype(float), None], n_steps=4)):
+        np.testing.assert_array_equal([*path, *rows.flat], [*again[0], *again[1].flat])
+    x, n = nt.dscalar("x"), nt.lscalar("n")
+    (outer, _), updates = ns.scan(walk, outputs_info=[x, None], n_steps=n)
+    (one, _), _ = ns.scan(walk, outputs_info=[x, None], n_steps=1)
+    assert updates == {}
+    in_graph, first = ns.function([x, n], [outer, one], mode=mode)(0.0, 4)
+    np.testing.assert_array_equal(path, in_graph)
+    np.testing.assert_array_equal(path[:1], first)
+
+
+def test_lanes_inner_loops_and_derivatives_of_a_stream_made_in_a_step():
+    lanes = ns.vmap(ns.value_and_grad(lambda x: x * nt.random.RandomStream(7).uniform()))
+    values, slopes = lanes(np.full(4, 2.0))
+    np.testing.assert_allclose(slopes, single_uniforms(4))
+    np.testing.assert_allclose(values, 2 * slopes)
+
+    def rows(make):
+        inner = lambda: ns.scan(make(), n_steps=2, return_updates=False)  # noqa: E731
+        return ns.scan(lambda: inner(), n_steps=3, return_updates=False, mode="python")
+
+    def made_outside():
+        local = nt.random.RandomStream(7)
+        return lambda: local.uniform()
+
+    numbers = rows(lambda: lambda: nt.random.RandomStream(7).uniform())
+    assert len(np.unique(numbers)) == 6
+    np.testing.assert_array_equal(numbers, rows(made_outside))
+
+    def end(w, checkpoint):
+        step = lambda y: w * y + nt.random.RandomStream(3).normal()  # noqa: E731
+        return ns.scan(step, outputs_info=w, n_steps=5, checkpoint=checkpoint, return_updates=False)[-1] ** 2
+
+    stored, computed = (ns.value_and_grad(lambda w, k=k: end(w, k))(0.5) for k in (None, 2))
+    assert stored == computed
+    value, pull = ns.vjp(lambda w: end(w, 2), 0.5)
+    assert (value, pull(1.0)[0]) == stored
+
+
+def test_a_stream_made_in_a_step_stays_there_and_has_a_seed():
+    kept = []
+    ns.scan(lambda x: (kept.append(nt.random.RandomStream(1)), x)[1], outputs_info=1.0, n_steps=2, mode="python")
+    for use in (lambda: kept[-1].uniform(), lambda: ns.scan(lambda x: x + kept[-1].uniform(), outputs_info=1.0, n_steps=2)):
+        with pytest.raises(TypeError, match=r"made in a step, and draws outside it.*make it outside"):
+            use()
+    with pytest.raises(TypeError, match=r"its seed stays as it is"):
+        kept[-1].seed(2)
+    with pytest.raises(TypeError, match=r"without a seed is made in a step.*give it a seed"):
+        ns.scan(lambda x: x + nt.random.RandomStream().uniform(), outputs_info=1.0, n_steps=2)
+
+
 # lanes --------------------------------------------------------------------------------------------------------------
 
 

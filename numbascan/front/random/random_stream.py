@@ -35,6 +35,8 @@ class RandomStream(Counts):
 
     Argument: seed, an int from 0 to 2**64 - 1; None: one that the system gives.
 
+    Made in a step it belongs to the loop: each step and lane draws anew, and each run of the loop repeats the numbers.
+
     A method makes one more draw. In a graph its state is carried on by the updates that `ns.scan` returns, or `stream.updates()`; without
     them a function repeats its draws. A ScanFunction, and a function that `ns.jit`, `ns.grad` or `ns.vmap` made, carries it on by itself.
 

@@ -64,7 +64,8 @@ class LoopMaker:
         if not self.is_immediate:
             return self.outside
         waits = is_tracing()
-        sources = [counter.first.node if waits else stream.state.node for stream, counter in self.step.draws.items()]
+        draws = [(stream, counter) for stream, counter in self.step.draws.items() if waits or not stream.is_local]
+        sources = [counter.first.node if waits else stream.state.node for stream, counter in draws]
         return list(dict.fromkeys([*self.outside, *sources]))
 
     # ports ----------------------------------------------------------------------------------------------------------
