@@ -11,6 +11,14 @@ SCHEDULES = ("binomial", "periodic", "online")
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
+def number_of_bytes(text: str) -> int | None:
+    """The bytes that a text such as "512MB" or "2GiB" says; None where it says none."""
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", text)
+    if match is None or match[2].upper() not in _UNITS:
+        return None
+    return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """What a gradient of a loop may store, and how it goes about it.
@@ -41,10 +49,10 @@ class Checkpoint:
     def bytes(self) -> int:
         """The memory as a number of bytes."""
         if isinstance(self.memory, str):
-            found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", self.memory)
-            if found is None or found[2].upper() not in _UNITS:
+            size = number_of_bytes(self.memory)
+            if size is None:
                 raise ValueError(f"ns.Checkpoint: memory is {self.memory!r}; write bytes as a number, or a text such as '512MB' or '2GiB'")
-            return int(float(found[1]) * _UNITS[found[2].upper()])
+            return size
         given: object = self.memory  # whatever a user wrote there
         if isinstance(given, bool) or not isinstance(given, Real) or not isfinite(given):
             raise ValueError(f"ns.Checkpoint: memory is {given!r}; write bytes as a number, or a text such as '512MB'")

@@ -10,6 +10,7 @@ import platform
 import sys
 import traceback
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -146,20 +147,20 @@ def information() -> list[tuple[str, str]]:
     import llvmlite.binding as llvm
 
     from .emit.cache import cache_folder, entries
+    from .emit.cache_bound import VARIABLE, bound, size_of
     from .errors import gpu
 
     versions = [(name, _version(name)) for name in ("numbascan", "numpy", "numba", "llvmlite", "scipy")]
     features = llvm.get_host_cpu_features()
     known = [name for name in ("sse4.2", "avx", "avx2", "fma", "avx512f", "neon", "sve") if features.get(name)]
     files = entries()
-    size = sum(file.stat().st_size for file in cache_folder().rglob("*") if file.is_file())
     return [
         *versions,
         ("python", f"{platform.python_version()} on {platform.platform()}"),
         ("cpu", f"{llvm.get_host_cpu_name()}: {', '.join(known) or 'no vector unit known'}"),
         ("vector math", _vector_math()),
         ("gpu", gpu()),
-        ("cache", f"{cache_folder()}: {len(files)} modules, {size / 1e6:.1f} MB"),
+        ("cache", f"{cache_folder()}: {len(files)} modules, {size_of(cache_folder()) / 1e6:.1f} of {bound() / 1e6:g} MB ({VARIABLE})"),
     ]
 
 
@@ -176,12 +177,14 @@ def _vector_math() -> str:
 
 def _cache(action: str) -> None:
     from .emit.cache import cache_folder, clear, entries
+    from .emit.cache_bound import VARIABLE, bound, last_use, size_of, size_of_entry
 
     if action == "clear":
         print(f"{clear()} modules removed from {cache_folder()}")
         return
     for path in entries():
-        print(f"{path.stat().st_size:9}  {path}")
+        print(f"{size_of_entry(path):9}  {datetime.fromtimestamp(last_use(path)):%Y-%m-%d %H:%M}  {path}")
+    print(f"{size_of(cache_folder()):9}  of {bound():,} bytes that the cache may take ({VARIABLE})", file=sys.stderr)
 
 
 if __name__ == "__main__":

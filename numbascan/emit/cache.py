@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from . import cache_bound
 from .inside import object_code
 from .inside.shortcuts import ENTRY_POINT, numba_version, public_ways
 
@@ -67,8 +68,8 @@ def _user_cache() -> Path:
 
 
 def entries() -> list[Path]:
-    """The generated modules in the cache folder, newest first."""
-    return sorted(cache_folder().glob("*.py"), key=lambda path: path.stat().st_mtime, reverse=True)
+    """The generated modules in the cache folder, those used last first."""
+    return sorted(cache_folder().glob("*.py"), key=cache_bound.last_use, reverse=True)
 
 
 def clear() -> int:
@@ -76,8 +77,7 @@ def clear() -> int:
     with _compiling:
         modules = entries()
         for path in modules:
-            _remove_compiled(path)
-            path.unlink(missing_ok=True)
+            cache_bound.remove(path)
         _loaded.clear()
     return len(modules)
 
@@ -103,8 +103,14 @@ def load(text: str, name: str) -> Callable[..., Any]:
 
 def _stored_or_made(text: str, name: str, path: Path) -> Callable[..., Any]:
     _write(path, text.encode())
+    cache_bound.note_use(path)
     try:
-        return object_code.load(path) or _made(path, name)
+        known = object_code.load(path)
+        if known is not None:
+            return known
+        function = _made(path, name)
+        cache_bound.trim(path.parent, path)
+        return function
     except Exception:  # whatever a damaged or removed entry breaks: made again once
         _make_anew(path, text)
     try:
@@ -189,9 +195,9 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _remove_compiled(path: Path) -> None:
-    object_code.file_of(path).unlink(missing_ok=True)
-    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}*"):
-        compiled.unlink(missing_ok=True)
+    for file in cache_bound.files_of(path):
+        if file != path:
+            file.unlink(missing_ok=True)
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import stat
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from shortcuts_taken import needs, needs_object_code
 
 import numbascan as ns
-from numbascan.emit import cache
+from numbascan.emit import cache, cache_bound
 from numbascan.emit.inside import object_code
 
 TEXT = """from numba import njit, types
@@ -159,3 +160,53 @@ def test_arrays_are_taken_at_cache_lines(folder: Path) -> None:
 def test_sizes_of_arrays_are_checked(folder: Path, n: int, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         cache.load(TAKEN, "taken")(n, 1)
+
+
+def text_of(k: int) -> str:
+    return TEXT.replace("* 3", f"* {k}")
+
+
+def test_entries_that_were_not_used_for_longest_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_bound, "_sizes", {})
+    for k in (3, 4, 5):
+        assert cache.load(text_of(k), "triple")(2) == 2 * k
+        (path,) = (path for path in cache.entries() if f"* {k}" in path.read_text())
+        os.utime(path.with_suffix(".used"), (k, k))  # long ago
+    size = cache_bound.size_of(folder)
+    forget(monkeypatch)
+    assert cache.load(text_of(3), "triple")(2) == 6  # used again
+    monkeypatch.setenv("NUMBASCAN_CACHE_SIZE", f"{size + 10} B")
+    assert cache.load(text_of(6), "triple")(2) == 12
+    assert cache_bound.size_of(folder) <= size
+    left = {path.read_text() for path in cache.entries()}
+    assert text_of(4) not in left
+    assert {text_of(3), text_of(6)} <= left
+    monkeypatch.setenv("NUMBASCAN_CACHE_SIZE", "1")  # the new one stays in any case
+    assert cache.load(text_of(7), "triple")(2) == 14
+    assert [path.read_text() for path in cache.entries()] == [text_of(7)]
+    assert {file.stem.split(".")[0] for file in folder.rglob("*") if file.is_file()} == {cache.entries()[0].stem}
+    forget(monkeypatch)
+    assert cache.load(text_of(4), "triple")(2) == 8  # made again
+
+
+def test_an_entry_may_go_while_another_process_looks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that vanish between two looks are no error."""
+    monkeypatch.setattr(cache_bound, "_sizes", {})
+    cache.load(text_of(3), "triple")
+    (path,) = cache.entries()
+    monkeypatch.setattr(cache_bound, "size_of_entry", lambda entry: cache_bound.remove(path) or 0)
+    monkeypatch.setenv("NUMBASCAN_CACHE_SIZE", "1")
+    assert cache.load(text_of(4), "triple")(2) == 8
+    assert [path.read_text() for path in cache.entries()] == [text_of(4)]
+
+
+@pytest.mark.parametrize(("text", "size"), [("", 10**9), ("500MB", 5 * 10**8), ("2048", 2048), (" 1.5 GiB ", 3 * 2**29)])
+def test_the_bound_is_what_the_environment_says(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBASCAN_CACHE_SIZE", text)
+    assert cache_bound.bound() == size
+
+
+def test_a_bound_that_says_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBASCAN_CACHE_SIZE", "much")
+    with pytest.warns(UserWarning, match="NUMBASCAN_CACHE_SIZE is 'much'; write bytes as a number"):
+        assert cache_bound.bound() == 10**9

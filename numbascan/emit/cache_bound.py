@@ -1,0 +1,99 @@
+"""The bound of the cache on disk: entries that were not used for longest go first. Several processes may do this at once.
+
+An entry is a generated module with its machine code. When it was last used is the time stamp of a file beside it: that of the module
+itself says to Numba whether the machine code is that of the text.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from ..checkpoint import number_of_bytes
+
+VARIABLE, DEFAULT = "NUMBASCAN_CACHE_SIZE", 10**9
+LEFT = 0.9  # of the bound: entries go many at a time
+
+_sizes: dict[Path, int] = {}  # of a folder, as this process has seen and filled it: to look at all files for each new one takes time
+
+
+def bound() -> int:
+    """Bytes that the cache may take: $NUMBASCAN_CACHE_SIZE, a number or a text such as "500MB"; 1 GB where that is not set."""
+    text = os.environ.get(VARIABLE, "")
+    size = number_of_bytes(text) if text.strip() else DEFAULT
+    if size is None:
+        warnings.warn(
+            f"{VARIABLE} is {text!r}; write bytes as a number, or a text such as '500MB'. The cache takes up to 1 GB", stacklevel=2
+        )
+        return DEFAULT
+    return size
+
+
+def note_use(path: Path) -> None:
+    """Says that the entry of the module `path` is used now."""
+    with suppress(OSError):  # a folder that may only be read: nothing is removed there either
+        _mark(path).touch(mode=0o600)
+
+
+def files_of(path: Path) -> Iterator[Path]:
+    """The files of an entry, the module last: while it is there, the others are found by it."""
+    yield from path.parent.glob(f"{path.stem}.code*")
+    yield from (path.parent / "__pycache__").glob(f"{path.stem}.*")
+    yield _mark(path)
+    yield path
+
+
+def remove(path: Path) -> None:
+    """Removes an entry; another process may do the same."""
+    for file in files_of(path):
+        with suppress(OSError):  # in use, where files in use cannot be removed
+            file.unlink(missing_ok=True)
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files in the cache."""
+    return sum(_size(file) for part in (folder, folder / "__pycache__") if part.is_dir() for file in os.scandir(part) if file.is_file())
+
+
+def size_of_entry(path: Path) -> int:
+    """Bytes of an entry."""
+    return sum(map(_size, files_of(path)))
+
+
+def trim(folder: Path, kept: Path) -> None:
+    """Removes entries until the cache is smaller than its bound, those that were not used for longest first; never `kept`, the new one."""
+    allowed = bound()
+    _sizes[folder] = _sizes[folder] + size_of_entry(kept) if folder in _sizes else size_of(folder)
+    if _sizes[folder] <= allowed:
+        return
+    _sizes[folder] = size_of(folder)  # other processes may have removed some
+    entries = sorted((path for path in folder.glob("*.py") if path != kept), key=last_use)
+    for path in entries:
+        if _sizes[folder] <= LEFT * allowed:
+            return
+        _sizes[folder] -= size_of_entry(path)
+        remove(path)
+
+
+def _mark(path: Path) -> Path:
+    return path.with_suffix(".used")
+
+
+def last_use(path: Path) -> float:
+    """When an entry was last used, in seconds."""
+    for file in (_mark(path), path):
+        try:
+            return file.stat().st_mtime
+        except OSError:
+            continue
+    return 0.0
+
+
+def _size(file: Path | os.DirEntry[str]) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:  # another process has removed it
+        return 0
