@@ -175,7 +175,8 @@ def _output(item: Any, k: int, leaves: list[Any], name: str) -> OutKey:
 def _check_keys(item: dict[Any, Any], known: tuple[str, str], where: str) -> None:
     for key in item:
         if key not in known:
-            nest = f"; where {where.split()[-1]} is itself a dict of arrays, write dict({known[0]}={_shown(item)})"
+            is_typo = isinstance(key, str) and difflib.get_close_matches(key, known)
+            nest = "" if is_typo else f"; where {where.split()[-1]} is itself a dict of arrays, write dict({known[0]}={_shown(item)})"
             raise ValueError(f"{where} has the unknown key {key!r}; a dict here takes {known[0]!r} and {known[1]!r}{nest}")
 
 
