@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 from llvmlite import binding
-from numba import njit, objmode, types
+from numba import config, njit, objmode, types
 from numba.extending import get_cython_function_address
 
 from .shortcuts import SCIPY
@@ -21,7 +21,7 @@ from .shortcuts import SCIPY
 
 def _symbol(name: str, arity: int) -> Any:
     """SciPy's `name`, None where it is not found. Its functions with several dtypes are numbered, which number is double is looked up."""
-    if not SCIPY.is_taken():
+    if vars(config)["DISABLE_JIT"] or not SCIPY.is_taken():  # NUMBA_DISABLE_JIT=1: Python calls no symbol
         return None
     signature = f'"double ({"double, " * arity}int __pyx_skip_dispatch)"'
     for key, capsule in SCIPY.__pyx_capi__.items():
