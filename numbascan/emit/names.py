@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.loops import FUNCTION
-from ..ops import checkpoint_schedule, compare, elementary, random, special  # noqa: F401 - cards bring the names of their helpers
+from ..ops import checkpoint_schedule, compare, elementary, incomplete, random, special  # noqa: F401 - cards bring the names of their helpers
 from ..ops.elementwise import HELPERS as OF_CARDS
 from ..ops.elementwise import in_lanes
 

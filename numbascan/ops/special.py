@@ -22,7 +22,7 @@ from .card import Card
 from .elementwise import OPERANDS, Code, Loop, Partials, Samples, call, compiled, helper, libm, loop_card, points, undefined
 
 
-def _scipy(name: str, dtype: str | None = None) -> Callable[..., Any]:
+def scipy_function(name: str, dtype: str | None = None) -> Callable[..., Any]:
     """SciPy's function; `dtype`: in which it computes, whatever that of the operands."""
 
     def evaluate(*values: Any) -> Any:
@@ -41,7 +41,7 @@ def _computes_in(name: str, types: tuple[TensorType, ...]) -> str:
     return "float32" if strong == {"float32"} else "float64"
 
 
-def _special(
+def special(
     name: str,
     code: Code,
     partials: Partials,
@@ -59,13 +59,13 @@ def _special(
 
     keys: list[Any] = [*([f"scipy.special.{scipy}"] if scipy else []), *numpy]
     facets = {"samples": points(*domains), "partials": partials, "operands": OPERANDS[len(domains)], **facets}
-    return loop_card(name, evaluate or _scipy(scipy), loop, code, *keys, **facets)
+    return loop_card(name, evaluate or scipy_function(scipy), loop, code, *keys, **facets)
 
 
-def _of_scipy(name: str, partials: Partials, *domains: tuple[float, float], **facets: Any) -> Card:
+def of_scipy(name: str, partials: Partials, *domains: tuple[float, float], **facets: Any) -> Card:
     """The card of a function whose machine code is SciPy's as well, that for doubles: its betainc of single precision has five digits."""
     code = helper("special", name, len(domains))
-    return _special(name, code, partials, *domains, scipy=name, evaluate=_scipy(name, "float64"), **facets)
+    return special(name, code, partials, *domains, scipy=name, evaluate=scipy_function(name, "float64"), **facets)
 
 
 def _softplus(x: Any) -> Any:
@@ -96,7 +96,7 @@ def _polygamma_samples() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     return [((np.arange(6).reshape(2, 3) % 4, x), {}), ((2, -x), {})]
 
 
-def _whole_first(*domains: tuple[float, float]) -> Samples:
+def whole_first(*domains: tuple[float, float]) -> Samples:
     """Operands of which the first ones, two if there are three, are whole numbers: nothing has a derivative with respect to them."""
     ((values, _),) = points(*domains)()
     whole = max(1, len(values) - 1)
@@ -122,7 +122,7 @@ def softplus(x: Any) -> Any:
     return (x if x > 0 else type(x)(0)) + log1p(exp(-abs(x)))
 
 
-SIGMOID = _special(
+SIGMOID = special(
     "sigmoid",
     compiled(sigmoid, FUNCTION),
     lambda out, x: (mul(out, sub(1, out)),),
@@ -139,7 +139,7 @@ def log_expit(x: Any) -> Any:
     return x - tail if x < 0 else -tail
 
 
-LOG_EXPIT = _special(
+LOG_EXPIT = special(
     "log_expit",
     compiled(log_expit, FUNCTION),
     lambda out, x: (op("sigmoid", neg(x)),),
@@ -148,7 +148,7 @@ LOG_EXPIT = _special(
     summary="log(1 / (1 + exp(-x))) without overflow",
     aliases="log_sigmoid",
 )
-SOFTPLUS = _special(
+SOFTPLUS = special(
     "softplus",
     compiled(softplus, FUNCTION),
     lambda out, x: (op("sigmoid", x),),
@@ -157,8 +157,8 @@ SOFTPLUS = _special(
     summary="log(1 + exp(x)) without overflow",
     aliases="log1pexp",
 )
-ERF = _special("erf", libm("erf"), lambda out, x: (_gaussian(TWO_BY_ROOT_PI, x),), (-1.7, 2.1), scipy="erf", summary="the error function")
-ERFC = _special(
+ERF = special("erf", libm("erf"), lambda out, x: (_gaussian(TWO_BY_ROOT_PI, x),), (-1.7, 2.1), scipy="erf", summary="the error function")
+ERFC = special(
     "erfc",
     libm("erfc"),
     lambda out, x: (_gaussian(-TWO_BY_ROOT_PI, x),),
@@ -166,16 +166,16 @@ ERFC = _special(
     scipy="erfc",
     summary="1 - erf(x), exact for large x",
 )
-ERFINV = _of_scipy(
+ERFINV = of_scipy(
     "erfinv",
     lambda out, x: (mul(1 / TWO_BY_ROOT_PI, op("exp", square(out))),),
     (-0.8, 0.9),
     summary="the inverse of the error function",
 )
-GAMMA = _special(
+GAMMA = special(
     "gamma", call("math.gamma({0})"), lambda out, x: (mul(out, op("digamma", x)),), (0.3, 4.1), scipy="gamma", summary="the gamma function"
 )
-GAMMALN = _special(
+GAMMALN = special(
     "gammaln",
     call("math.lgamma({0})"),
     lambda out, x: (op("digamma", x),),
@@ -184,7 +184,7 @@ GAMMALN = _special(
     evaluate=_gammaln,
     summary="the logarithm of |gamma(x)|",
 )
-DIGAMMA = _special(
+DIGAMMA = special(
     "digamma",
     helper("special", "digamma"),
     lambda out, x: (op("polygamma", 1, x),),
@@ -195,7 +195,7 @@ DIGAMMA = _special(
 )
 POLYGAMMA = loop_card(
     "polygamma",
-    _scipy("polygamma"),
+    scipy_function("polygamma"),
     _of_order("polygamma"),
     helper("special", "polygamma", 2),
     samples=_polygamma_samples,
@@ -208,7 +208,7 @@ def _betaln_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
     return sub(op("digamma", x), both), sub(op("digamma", y), both)
 
 
-BETALN = _of_scipy("betaln", _betaln_partials, (0.3, 4.1), (0.4, 3.3), summary="the logarithm of |beta(x1, x2)|")
+BETALN = of_scipy("betaln", _betaln_partials, (0.3, 4.1), (0.4, 3.3), summary="the logarithm of |beta(x1, x2)|")
 
 
 def exprel(x: Any) -> Any:
@@ -234,7 +234,7 @@ def exprel_derivative(order: Any, x: Any) -> Any:
     return type(x)(total if x > 0 else total * last / (order + 1))
 
 
-EXPREL = _special(
+EXPREL = special(
     "exprel",
     compiled(exprel, FUNCTION),
     lambda out, x: (op("exprel_derivative", 1, x),),
@@ -272,7 +272,7 @@ def _quotient(x: Node, y: Node) -> Node:
     return where(op("equal", x, 0), 0, div(x, y))
 
 
-XLOGY = _special(
+XLOGY = special(
     "xlogy",
     compiled(xlogy, FUNCTION),
     lambda out, x, y: (op("log", y), _quotient(x, y)),
@@ -281,7 +281,7 @@ XLOGY = _special(
     scipy="xlogy",
     summary="x1 * log(x2), 0 where x1 is 0",
 )
-XLOG1PY = _special(
+XLOG1PY = special(
     "xlog1py",
     compiled(xlog1py, FUNCTION),
     lambda out, x, y: (op("log1p", y), _quotient(x, add(1, y))),
@@ -300,7 +300,7 @@ def logit(x: Any) -> Any:
     return log(x / (one - x)) if less < 0.25 else -near if gap > 0 else near
 
 
-LOGIT = _special(
+LOGIT = special(
     "logit",
     compiled(logit, FUNCTION),
     lambda out, x: (div(1, mul(x, sub(1, x))),),
@@ -316,7 +316,7 @@ def log1mexp(x: Any) -> Any:
     return near if x > -LN2 else far
 
 
-LOG1MEXP = _special(
+LOG1MEXP = special(
     "log1mexp",
     compiled(log1mexp, FUNCTION),
     lambda out, x: (neg(div(1, op("absolute", op("expm1", neg(x))))),),  # -inf at 0 of either sign
@@ -327,7 +327,7 @@ LOG1MEXP = _special(
 
 # the normal distribution --------------------------------------------------------------------------------------------
 
-erfcx, betaln = _scipy("erfcx"), _scipy("betaln")  # what is compiled calls those of C
+erfcx = scipy_function("erfcx")  # what is compiled calls that of C
 
 
 ROOT_HALF_HIGH, ROOT_HALF_LOW = 0.7071067690849304, 1.210161710447897e-08  # the former has 24 bits
@@ -349,7 +349,7 @@ def _hazard(x: Node) -> Node:
     return div(2 / ROOT_2_PI, op("erfcx", mul(-ROOT_HALF, x)))
 
 
-NDTR = _special(
+NDTR = special(
     "ndtr",
     compiled(ndtr, FUNCTION),
     lambda out, x: (mul(1 / ROOT_2_PI, op("exp", mul(-0.5, square(x)))),),
@@ -358,14 +358,14 @@ NDTR = _special(
     evaluate=np.vectorize(ndtr, otypes="d"),  # SciPy's is off by 1500 ulp in the tail
     summary="the distribution function of the normal distribution",
 )
-LOG_NDTR = _of_scipy("log_ndtr", lambda out, x: (_hazard(x),), (-1.7, 2.1), summary="log(ndtr(x)), exact in both tails")
-NDTRI = _of_scipy(
+LOG_NDTR = of_scipy("log_ndtr", lambda out, x: (_hazard(x),), (-1.7, 2.1), summary="log(ndtr(x)), exact in both tails")
+NDTRI = of_scipy(
     "ndtri",
     lambda out, p: (mul(ROOT_2_PI, op("exp", mul(0.5, square(out)))),),
     (0.05, 0.9),
     summary="the inverse of ndtr, the quantile of a normal number",
 )
-ERFCX = _of_scipy(
+ERFCX = of_scipy(
     "erfcx",
     lambda out, x: (mul(-2, op("erfc_integral", 1, x)),),  # 2 x erfcx(x) - 2 / sqrt(pi) would cancel
     (-1.7, 2.1),
@@ -402,107 +402,6 @@ ERFC_INTEGRAL = loop_card(
     partials=lambda out, order, x: (None, mul(mul(-2, add(order, 1)), op("erfc_integral", add(order, 1), x))),
 )
 
-# incomplete gamma and beta functions --------------------------------------------------------------------------------
-
-
-def below_log1p(u: Any) -> Any:
-    """u - log(1 + u), exact near 0: log(1 + u) as 2 artanh(v), v = u / (2 + u), by its power series."""
-    v = u / (2.0 + u)
-    if not abs(v) < 0.15:
-        return u - np.log1p(u)
-    power, total = v * v, 1.0 / 3.0
-    for k in range(5, 25, 2):
-        total += power / k
-        power *= v * v
-    return u * v - 2.0 * v * v * v * total
-
-
-def stirling_rest(a: Any) -> Any:
-    """log(gamma(a)) less Stirling's formula for it, for a of at least 10 (DLMF 5.11.1)."""
-    r = 1.0 / a
-    z = r * r
-    return r * (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z * (1 / 1188 - z * (691 / 360360 - z / 156))))))
-
-
-def log_gamma_density(a: Any, x: Any) -> Any:
-    """log(x**(a - 1) exp(-x) / gamma(a)); where a is large by the distance of x from a, since the terms cancel."""
-    a_, x_ = np.float64(a), np.float64(x)
-    if not (a_ > 0.0 and x_ >= 0.0):
-        value = -np.inf if a_ == 0.0 else np.nan
-    elif a_ < 10.0:
-        value = (0.0 if a_ == 1.0 else (a_ - 1.0) * np.log(x_)) - x_ - math.lgamma(a_)
-    elif x_ > 0.0:
-        value = -a_ * below_log1p((x_ - a_) / a_) - np.log(x_) + 0.5 * np.log(a_ / (2.0 * np.pi)) - stirling_rest(a_)
-    else:
-        value = -np.inf
-    return type(x)(value)
-
-
-def log_beta_density(a: Any, b: Any, x: Any) -> Any:
-    """log(x**(a - 1) (1 - x)**(b - 1) / beta(a, b)); where a and b are large by the distance of x from a / (a + b)."""
-    a_, b_, x_ = np.float64(a), np.float64(b), np.float64(x)
-    if a_ >= 10.0 and b_ >= 10.0 and x_ > 0.0 and x_ < 1.0:
-        n = a_ + b_
-        distance = (b_ * x_ - a_ * (1.0 - x_)) / n
-        value = -a_ * below_log1p(distance * (n / a_)) - b_ * below_log1p(-distance * (n / b_)) - np.log(x_) - np.log1p(-x_)
-        value += 0.5 * (np.log(a_ / (2.0 * np.pi)) + np.log(b_ / n)) + stirling_rest(n) - stirling_rest(a_) - stirling_rest(b_)
-    else:
-        powers = (0.0 if a_ == 1.0 else (a_ - 1.0) * np.log(x_)) + (0.0 if b_ == 1.0 else (b_ - 1.0) * np.log1p(-x_))
-        value = powers - np.float64(betaln(a_, b_))
-    return type(x)(value)
-
-
-LOG_GAMMA_DENSITY = _special(
-    "log_gamma_density",
-    compiled(log_gamma_density),
-    lambda out, a, x: (sub(op("log", x), op("digamma", a)), sub(div(sub(a, 1), x), 1)),
-    (0.3, 24.1),
-    (0.4, 30.3),
-    evaluate=np.vectorize(log_gamma_density, otypes="d"),
-)
-LOG_BETA_DENSITY = _special(
-    "log_beta_density",
-    compiled(log_beta_density),
-    lambda out, a, b, x: (
-        add(op("log", x), sub(op("digamma", add(a, b)), op("digamma", a))),
-        add(op("log1p", neg(x)), sub(op("digamma", add(a, b)), op("digamma", b))),
-        sub(div(sub(a, 1), x), div(sub(b, 1), sub(1, x))),
-    ),
-    (0.3, 24.1),
-    (0.4, 30.3),
-    (0.05, 0.9),
-    evaluate=np.vectorize(log_beta_density, otypes="d"),
-)
-NO_SHAPE = "its derivative with respect to a shape is not supported"
-GAMMAINC = _of_scipy(
-    "gammainc",
-    lambda out, a, x: (NO_SHAPE, op("exp", op("log_gamma_density", a, x))),
-    (0.3, 24.1),
-    (0.4, 30.3),
-    samples=_whole_first((0.6, 24.1), (0.4, 30.3)),
-    operands="a x",
-    summary="the regularised lower incomplete gamma function, the distribution function of a gamma number of shape a",
-)
-GAMMAINCC = _of_scipy(
-    "gammaincc",
-    lambda out, a, x: (NO_SHAPE, neg(op("exp", op("log_gamma_density", a, x)))),
-    (0.3, 24.1),
-    (0.4, 30.3),
-    samples=_whole_first((0.6, 24.1), (0.4, 30.3)),
-    operands="a x",
-    summary="1 - gammainc(a, x), exact for large x",
-)
-BETAINC = _of_scipy(
-    "betainc",
-    lambda out, a, b, x: (NO_SHAPE, NO_SHAPE, op("exp", op("log_beta_density", a, b, x))),
-    (0.3, 24.1),
-    (0.4, 30.3),
-    (0.05, 0.9),
-    samples=_whole_first((0.6, 24.1), (0.6, 30.3), (0.05, 0.9)),
-    operands="a b x",
-    summary="the regularised incomplete beta function, the distribution function of a beta number of shapes a and b",
-)
-
 # Bessel functions ---------------------------------------------------------------------------------------------------
 
 NO_ORDER = "the derivative of a Bessel function with respect to its order is not supported"
@@ -515,8 +414,8 @@ def _neighbours(name: str, sign: int, v: Any, x: Node) -> Node:
 
 def _of_order_and_x(name: str, slope: Callable[..., Node], summary: str) -> Card:
     domains = (-0.7, 3.1), (0.4, 4.1)
-    facets = {"samples": _whole_first(*domains), "operands": "v x", "summary": f"{summary} of real order v"}
-    return _of_scipy(name, lambda out, v, x: (NO_ORDER, slope(out, v, x)), *domains, **facets)
+    facets = {"samples": whole_first(*domains), "operands": "v x", "summary": f"{summary} of real order v"}
+    return of_scipy(name, lambda out, v, x: (NO_ORDER, slope(out, v, x)), *domains, **facets)
 
 
 JV = _of_order_and_x("jv", lambda out, v, x: _neighbours("jv", -1, v, x), "the Bessel function of the first kind")
@@ -530,24 +429,24 @@ KV = _of_order_and_x("kv", lambda out, v, x: neg(_neighbours("kv", 1, v, x)), "t
 KVE = _of_order_and_x(
     "kve", lambda out, v, x: sub(out, _neighbours("kve", 1, v, x)), "exp(x) times the modified Bessel function of the second kind"
 )
-J0 = _of_scipy("j0", lambda out, x: (neg(op("j1", x)),), (-4.7, 5.1), summary="the Bessel function of the first kind of order 0")
-J1 = _of_scipy(
+J0 = of_scipy("j0", lambda out, x: (neg(op("j1", x)),), (-4.7, 5.1), summary="the Bessel function of the first kind of order 0")
+J1 = of_scipy(
     "j1",
     lambda out, x: (mul(0.5, sub(op("j0", x), op("jv", 2, x))),),
     (-4.7, 5.1),
     summary="the Bessel function of the first kind of order 1",
 )
-I0 = _of_scipy(
+I0 = of_scipy(
     "i0", lambda out, x: (op("i1", x),), (-1.7, 2.1), numpy=(np.i0,), summary="the modified Bessel function of the first kind of order 0"
 )
-I1 = _of_scipy(
+I1 = of_scipy(
     "i1",
     lambda out, x: (mul(0.5, add(op("i0", x), op("iv", 2, x))),),
     (-1.7, 2.1),
     summary="the modified Bessel function of the first kind of order 1",
 )
-I0E = _of_scipy("i0e", lambda out, x: (sub(op("i1e", x), mul(op("sign", x), out)),), (-1.7, 2.1), summary="exp(-|x|) * i0(x)")
-I1E = _of_scipy(
+I0E = of_scipy("i0e", lambda out, x: (sub(op("i1e", x), mul(op("sign", x), out)),), (-1.7, 2.1), summary="exp(-|x|) * i0(x)")
+I1E = of_scipy(
     "i1e",
     lambda out, x: (sub(mul(0.5, add(op("i0e", x), op("ive", 2, x))), mul(op("sign", x), out)),),
     (-1.7, 2.1),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ops import compare, elementary, elementwise, special  # noqa: F401 - importing them registers the cards
+from ...ops import compare, elementary, elementwise, incomplete, special  # noqa: F401 - importing them registers the cards
 from ...ops.card import CARDS, Card
 from ...types import TensorType
 from ..variable import METHODS, Variable, implements, op
