@@ -40,6 +40,11 @@ note("a gradient", lambda: ns.value_and_grad(lambda w: (step(outputs_info=w, n_s
 note("an early end", lambda: ns.scan(lambda s: (s * 2, ns.until(s > 10)), outputs_info=1.0, n_steps=50, keep_last=2)[0])
 note("draws", lambda: ns.scan(lambda s: s + stream.normal(), outputs_info=0.0, n_steps=5)[1] and
      ns.scan(lambda s: s + stream.gamma(2.0))(outputs_info=0.0, n_steps=5))
+note("draws by rejection", lambda: ns.jit(lambda: (stream.hypergeometric(300, 200, 99), stream.vonmises(1.0, 2.0), stream.wald()))())
+x = np.array([-1.0, 0.0, 0.3, 1.0, 1e300, np.inf, np.nan])
+note("functions of SciPy", lambda: ns.jit(lambda x: (nt.psi(x), nt.erfcx(x), nt.betainc(x, 2.0, 0.3), nt.xlogy(x, x), nt.jv(0.5, x)))(x))
+note("slopes of them", lambda: ns.jit(ns.grad(lambda x: (nt.erfcx(x) + nt.gammainc(x, x) + nt.betainc(x, 2.0, x)).sum()))(x))
+note("logarithms of what is near 1", lambda: ns.jit(lambda x: (nt.logit(x), nt.log1mexp(x), nt.log_ndtr(x), nt.ndtr(x)))(x))
 note("updates", lambda: (ns.scan(lambda x: {total: total + x})(np.arange(4)), total.get_value()))
 note("an array of the caller", lambda: (step(outputs_info=0.5, n_steps=5, out=out), out.copy()))
 note("systems", lambda: ns.map(lambda a: np.linalg.solve(a, np.ones(2)), np.stack([np.eye(2), np.ones((2, 2)) + np.eye(2)]))[0])
