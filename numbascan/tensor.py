@@ -17,6 +17,7 @@ from .front.derivatives.of_functions import jacobian as jacobian
 from .front.derivatives.of_variables import *
 from .front.numpy.averages import *
 from .front.numpy.creation import *
+from .front.numpy.decompositions import *
 from .front.numpy.indexing import *
 from .front.numpy.joining import *
 from .front.numpy.linalg import *

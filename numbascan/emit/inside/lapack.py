@@ -9,6 +9,7 @@ caller keeps them alive while LAPACK sees only their addresses.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,6 @@ from .shortcuts import LAPACK
 PIVOT = np.dtype(np.int32 if not LAPACK.is_taken() else LAPACK.F_INT_nptype)
 
 
-def _binding(name: str, array: Any) -> tuple[Any, int]:
-    """LAPACK's function for the array's dtype, and the letter that names the dtype."""
-    return getattr(LAPACK._LAPACK(), name)(array.dtype), ord(LAPACK.get_blas_kind(array.dtype, name))
-
-
 def _by_scipy(name: str, a: Any, *operands: Any, **options: Any) -> Any:
     """What SciPy's binding gives for the matrix that Fortran sees; names of complex functions where they are others."""
     from scipy.linalg.lapack import get_lapack_funcs
@@ -34,6 +30,9 @@ def _by_scipy(name: str, a: Any, *operands: Any, **options: Any) -> Any:
     return function(a.T, *operands, **options)
 
 
+_IN_PYTHON: list[Callable[..., int]] = []
+
+
 @register_jitable
 def _through_python(place: int, operands: Any) -> Any:
     with objmode(info="int64"):
@@ -41,6 +40,31 @@ def _through_python(place: int, operands: Any) -> Any:
     return info
 
 
+def _bound(binding: str, native: Callable[..., Callable[..., int]]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Decorator: what compiled code calls in the place of a function is Numba's `binding`.
+
+    `native` makes that call from the binding and the letter of the first argument's dtype.
+    """
+
+    def decorated(function: Callable[..., int]) -> Callable[..., int]:
+        place = len(_IN_PYTHON)
+        _IN_PYTHON.append(function)
+
+        def typed(a: Any, *others: Any) -> Callable[..., int]:
+            if not LAPACK.is_taken():
+                return lambda *operands: _through_python(place, operands)
+            return native(getattr(LAPACK._LAPACK(), binding)(a.dtype), ord(LAPACK.get_blas_kind(a.dtype, binding)))
+
+        overload(function, strict=False)(typed)
+        return function
+
+    return decorated
+
+
+@_bound(
+    "numba_xgesv",
+    lambda call, kind: lambda a, pivots, b, n_columns: call(kind, len(a), n_columns, a.ctypes, len(a), pivots.ctypes, b.ctypes, len(a)),
+)
 def gesv(a: Any, pivots: Any, b: Any, n_columns: int) -> int:
     """Solves a x = b: b becomes x, a its factors; info k > 0 says that the k-th pivot is 0."""
     factors, exchanges, x, info = _by_scipy("gesv", a, b.T)
@@ -48,29 +72,15 @@ def gesv(a: Any, pivots: Any, b: Any, n_columns: int) -> int:
     return int(info)
 
 
-@overload(gesv, strict=False)
-def _gesv(a: Any, pivots: Any, b: Any, n_columns: Any) -> Any:
-    if not LAPACK.is_taken():
-        return lambda a, pivots, b, n_columns: _through_python(0, (a, pivots, b, n_columns))
-    call, kind = _binding("numba_xgesv", a)
-    return lambda a, pivots, b, n_columns: call(kind, len(a), n_columns, a.ctypes, len(a), pivots.ctypes, b.ctypes, len(a))
-
-
+@_bound("numba_xxgetrf", lambda call, kind: lambda a, pivots: call(kind, a.shape[1], len(a), a.ctypes, a.shape[1], pivots.ctypes))
 def getrf(a: Any, pivots: Any) -> int:
-    """The factors L and U of a, with row exchanges; info k > 0 says that the k-th pivot is 0."""
+    """The factors L and U of a, with row exchanges, counted from 1; info k > 0 says that the k-th pivot is 0."""
     factors, exchanges, info = _by_scipy("getrf", a)
     a[:], pivots[:] = factors.T, exchanges + 1
     return int(info)
 
 
-@overload(getrf, strict=False)
-def _getrf(a: Any, pivots: Any) -> Any:
-    if not LAPACK.is_taken():
-        return lambda a, pivots: _through_python(1, (a, pivots))
-    call, kind = _binding("numba_xxgetrf", a)
-    return lambda a, pivots: call(kind, len(a), len(a), a.ctypes, len(a), pivots.ctypes)
-
-
+@_bound("numba_ez_xxgetri", lambda call, kind: lambda a, pivots: call(kind, len(a), a.ctypes, len(a), pivots.ctypes))
 def getri(a: Any, pivots: Any) -> int:
     """The inverse, from what getrf made."""
     inverse, info = _by_scipy("getri", a, pivots - 1)
@@ -78,14 +88,7 @@ def getri(a: Any, pivots: Any) -> int:
     return int(info)
 
 
-@overload(getri, strict=False)
-def _getri(a: Any, pivots: Any) -> Any:
-    if not LAPACK.is_taken():
-        return lambda a, pivots: _through_python(2, (a, pivots))
-    call, kind = _binding("numba_ez_xxgetri", a)
-    return lambda a, pivots: call(kind, len(a), a.ctypes, len(a), pivots.ctypes)
-
-
+@_bound("numba_xxpotrf", lambda call, kind: lambda a, triangle: call(kind, triangle, len(a), a.ctypes, len(a)))
 def potrf(a: Any, triangle: int) -> int:
     """The Cholesky factor in the triangle ord("L") or ord("U") of a; info k > 0 says that the k-th leading minor is not positive."""
     factor, info = _by_scipy("potrf", a, lower=triangle == ord("L"), clean=False)
@@ -93,14 +96,10 @@ def potrf(a: Any, triangle: int) -> int:
     return int(info)
 
 
-@overload(potrf, strict=False)
-def _potrf(a: Any, triangle: Any) -> Any:
-    if not LAPACK.is_taken():
-        return lambda a, triangle: _through_python(3, (a, triangle))
-    call, kind = _binding("numba_xxpotrf", a)
-    return lambda a, triangle: call(kind, triangle, len(a), a.ctypes, len(a))
-
-
+@_bound(
+    "numba_ez_xxxevd",
+    lambda call, kind: lambda a, values, job, triangle: call(kind, job, triangle, len(a), a.ctypes, len(a), values.ctypes),
+)
 def heevd(a: Any, eigenvalues: Any, job: int, triangle: int) -> int:
     """Eigenvalues, ascending; with job ord("V") a becomes the eigenvectors, one per column. info > 0: no convergence."""
     values, vectors, info = _by_scipy("syevd", a, compute_v=job == ord("V"), lower=triangle == ord("L"))
@@ -108,14 +107,7 @@ def heevd(a: Any, eigenvalues: Any, job: int, triangle: int) -> int:
     return int(info)
 
 
-@overload(heevd, strict=False)
-def _heevd(a: Any, eigenvalues: Any, job: Any, triangle: Any) -> Any:
-    if not LAPACK.is_taken():
-        return lambda a, eigenvalues, job, triangle: _through_python(4, (a, eigenvalues, job, triangle))
-    call, kind = _binding("numba_ez_xxxevd", a)
-    return lambda a, eigenvalues, job, triangle: call(kind, job, triangle, len(a), a.ctypes, len(a), eigenvalues.ctypes)
-
-
+@_bound("numba_ez_geqrf", lambda call, kind: lambda a, tau, n_rows, n_columns: call(kind, n_rows, n_columns, a.ctypes, n_rows, tau.ctypes))
 def geqrf(a: Any, tau: Any, n_rows: int, n_columns: int) -> int:
     """R in the upper triangle of a, the reflectors of Q below it and in tau."""
     factors, scales, _, info = _by_scipy("geqrf", a[:n_columns])
@@ -123,14 +115,10 @@ def geqrf(a: Any, tau: Any, n_rows: int, n_columns: int) -> int:
     return int(info)
 
 
-@overload(geqrf, strict=False)
-def _geqrf(a: Any, tau: Any, n_rows: Any, n_columns: Any) -> Any:
-    if not LAPACK.is_taken():
-        return lambda a, tau, n_rows, n_columns: _through_python(5, (a, tau, n_rows, n_columns))
-    call, kind = _binding("numba_ez_geqrf", a)
-    return lambda a, tau, n_rows, n_columns: call(kind, n_rows, n_columns, a.ctypes, n_rows, tau.ctypes)
-
-
+@_bound(
+    "numba_ez_xxgqr",
+    lambda call, kind: lambda a, tau, n_rows, n_columns: call(kind, n_rows, n_columns, len(tau), a.ctypes, n_rows, tau.ctypes),
+)
 def orgqr(a: Any, tau: Any, n_rows: int, n_columns: int) -> int:
     """The first `n_columns` columns of Q, from as many reflectors as geqrf made."""
     columns, _, info = _by_scipy("orgqr", a[:n_columns], tau)
@@ -138,12 +126,49 @@ def orgqr(a: Any, tau: Any, n_rows: int, n_columns: int) -> int:
     return int(info)
 
 
-@overload(orgqr, strict=False)
-def _orgqr(a: Any, tau: Any, n_rows: Any, n_columns: Any) -> Any:
-    if not LAPACK.is_taken():
-        return lambda a, tau, n_rows, n_columns: _through_python(6, (a, tau, n_rows, n_columns))
-    call, kind = _binding("numba_ez_xxgqr", a)
-    return lambda a, tau, n_rows, n_columns: call(kind, n_rows, n_columns, len(tau), a.ctypes, n_rows, tau.ctypes)
+@_bound(
+    "numba_ez_gesdd",
+    lambda call, kind: (
+        lambda a, s, u, vh, job: call(
+            kind, job, a.shape[1], len(a), a.ctypes, a.shape[1], s.ctypes, u.ctypes, max(1, u.shape[1]), vh.ctypes, max(1, vh.shape[1])
+        )
+    ),
+)
+def gesdd(a: Any, s: Any, u: Any, vh: Any, job: int) -> int:
+    """Singular values, descending; with job ord("A") or ord("S") all or as many singular vectors. a is lost. info > 0: no convergence."""
+    left, s[:], right, info = _by_scipy("gesdd", a, compute_uv=job != ord("N"), full_matrices=job == ord("A"))
+    if job != ord("N"):
+        u[:], vh[:] = left.T, right.T
+    return int(info)
 
 
-_IN_PYTHON = (gesv, getrf, getri, potrf, heevd, geqrf, orgqr)
+@_bound(
+    "numba_ez_rgeev",
+    lambda call, kind: (
+        lambda a, real, imag, vectors, job: call(
+            kind, ord("N"), job, len(a), a.ctypes, len(a), real.ctypes, imag.ctypes, vectors.ctypes, 1, vectors.ctypes, len(a)
+        )
+    ),
+)
+def rgeev(a: Any, real: Any, imag: Any, vectors: Any, job: int) -> int:
+    """Eigenvalues of a real matrix; with job ord("V") eigenvectors, of a pair real and imaginary part. info > 0: no convergence."""
+    real[:], imag[:], _, right, info = _by_scipy("geev", a, compute_vl=False, compute_vr=job == ord("V"))
+    if job == ord("V"):
+        vectors[:] = right.T
+    return int(info)
+
+
+@_bound(
+    "numba_ez_cgeev",
+    lambda call, kind: (
+        lambda a, values, vectors, job: call(
+            kind, ord("N"), job, len(a), a.ctypes, len(a), values.ctypes, vectors.ctypes, 1, vectors.ctypes, len(a)
+        )
+    ),
+)
+def cgeev(a: Any, values: Any, vectors: Any, job: int) -> int:
+    """Eigenvalues of a complex matrix; with job ord("V") eigenvectors. info > 0: no convergence."""
+    values[:], _, right, info = _by_scipy("geev", a, compute_vl=False, compute_vr=job == ord("V"))
+    if job == ord("V"):
+        vectors[:] = right.T
+    return int(info)

@@ -10,10 +10,11 @@ import numpy as np
 from ...ops.elementary import COMPLEX
 from ..variable import METHODS, Variable, as_variable, at_line, implements, op
 from .choices import clip, where
+from .decompositions import svdvals
 from .joining import concatenate
 from .math import cast
 from .reductions import max, min, sort, sum
-from .shape import atleast_2d, expand_dims, reshape, result_type, squeeze
+from .shape import atleast_2d, expand_dims, moveaxis, reshape, result_type, squeeze
 from .shape_arguments import NOT_GIVEN, axes_of, axis_of, count_of, dim, refuse, shape_of
 
 
@@ -222,7 +223,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Variable:
     """The norm of vectors (one axis) or matrices (two); without axis of x as it is, without ord of all its elements as one vector.
 
-    Arguments: ord, for vectors None, 0, any number, inf or -inf; for matrices None, "fro", 1, -1, inf or -inf.
+    Arguments: ord, for vectors None, 0, any number, inf or -inf; for matrices None, "fro", "nuc" (the sum of singular values), 1, -1, 2
+    or -2 (the greatest and the least of these), inf or -inf.
 
     Raises ValueError for any other ord.
 
@@ -237,6 +239,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> V
     if ord is None or (isinstance(ord, str) and ord in ("fro", "f") and len(axes) == 2) or (ord == 2 and len(axes) == 1):
         squares = (values * np.conj(values)).real if values.type.kind == "c" else values * values
         return np.sqrt(sum(squares, axis=axes, keepdims=keepdims))
+    if len(axes) == 2 and ord in ("nuc", 2, -2):
+        singular = svdvals(moveaxis(values, axes, (-2, -1)))
+        chosen = {"nuc": sum, 2: max, -2: min}[ord](singular, axis=-1)
+        return expand_dims(chosen, tuple(sorted(axes))) if keepdims else chosen
     if isinstance(ord, str) or len(axes) not in (1, 2) or (len(axes) == 2 and ord not in (1, -1, np.inf, -np.inf)):
         raise ValueError(f"np.linalg.norm: ord={ord!r} over {len(axes)} axes is not supported on traced values{at_line()}; leave ord out")
     return _vector_norm(values, ord, axes, keepdims) if len(axes) == 1 else _matrix_norm(values, ord, axes, keepdims)

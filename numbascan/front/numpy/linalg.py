@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...ir.node import outputs_of
 from ...ops import linalg as cards
-from ...ops.card import Card
 from ...types import show_shape
 from ..variable import Variable, as_variable, at_line, implements, op
-from .creation import eye
+from . import decompositions
+from .averages import norm
+from .creation import eye, trace
+from .decompositions import several
 from .einsum import einsum, multi_dot
 from .products import (
     batched_dot,
@@ -177,12 +178,7 @@ def slogdet(a: Any) -> SlogdetResult:
     >>> sign.dtype, logabsdet.dtype
     (dtype('complex128'), dtype('float64'))
     """
-    return SlogdetResult(*_several(cards.SLOGDET, a))
-
-
-def _several(card: Card, *operands: Any, **attrs: Any) -> list[Variable]:
-    """All results of a card."""
-    return [Variable(node) for node in outputs_of(op(card, *operands, **attrs).node)]
+    return SlogdetResult(*several(cards.SLOGDET, a))
 
 
 @implements(np.linalg.cholesky)
@@ -209,7 +205,7 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
 
     Raises LinAlgError where `a` is not square, or the method does not converge.
     """
-    return EighResult(*_several(cards.EIGH, a, lower=_is_lower(UPLO)))
+    return EighResult(*several(cards.EIGH, a, lower=_is_lower(UPLO)))
 
 
 @implements(np.linalg.eigvalsh)
@@ -234,7 +230,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     """
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"np.linalg.qr: mode={mode!r} is not supported for traced values; give 'reduced', 'complete' or 'r'{at_line()}")
-    both = QRResult(*_several(cards.QR, a, complete=mode == "complete"))
+    both = QRResult(*several(cards.QR, a, complete=mode == "complete"))
     return both.R if mode == "r" else both
 
 
@@ -275,6 +271,9 @@ def matrix_power(a: Any, n: int) -> Variable:
 
 
 linalg = SimpleNamespace(
+    **{name: getattr(decompositions, name) for name in decompositions.__all__},
+    norm=norm,
+    trace=trace,
     cho_solve=cho_solve,
     cholesky=cholesky,
     cross=cross,

@@ -105,6 +105,36 @@ def _inv_known(n: int) -> Any:
     return run
 
 
+# factors ------------------------------------------------------------------------------------------------------------
+
+
+@routine
+def lu_into(lu: Any, pivots: Any, a: Any) -> None:
+    """The factors L (without its diagonal of ones) and U in one matrix, and with which row each row in turn was exchanged."""
+    m, n = a.shape
+    work, exchanged = np.empty((n, m), a.dtype), np.empty(min(m, n), PIVOT)  # in Fortran's order: m rows
+    copy_transposed(work, a)
+    if len(exchanged) > 0:
+        getrf(work, exchanged)
+    copy_transposed(lu, work)
+    for k in range(len(exchanged)):
+        pivots[k] = exchanged[k] - 1
+
+
+@routine
+def permutation_into(order: Any, pivots: Any) -> bool:
+    """The order of rows after they were exchanged in turn; False for an exchange with a row that is not there."""
+    n = len(pivots)
+    for k in range(n):
+        order[k] = k
+    for k in range(n):
+        j = pivots[k]
+        if not 0 <= j < n:
+            return False
+        order[k], order[j] = order[j], order[k]
+    return True
+
+
 # determinants -------------------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
-"""Eigenvalues, QR factors and the matrix exponential of C-contiguous arrays, for generated code.
+"""Eigenvalues, singular values, QR factors and the matrix exponential of C-contiguous arrays, for generated code.
 
-A call is `routine(results…, operands…, fixed values…)`. Eigenvectors and QR factors are LAPACK's for every size: their signs are what
-NumPy's are.
+A call is `routine(results…, operands…, fixed values…)`. Eigenvectors, singular vectors and QR factors are LAPACK's for every size: their
+signs are what NumPy's or SciPy's are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...inside.lapack import geqrf, heevd, orgqr
+from ...inside.lapack import cgeev, geqrf, gesdd, heevd, orgqr, rgeev
 from .linalg import solve_large
 from .small import SMALL, copy_matrix, copy_transposed, helper, routine, solve_small
 
@@ -54,6 +54,143 @@ def qr_into(q: Any, r: Any, a: Any) -> None:
     if k > 0:
         orgqr(work, tau, m, k)
     copy_transposed(q, work[:k])
+
+
+# singular values ----------------------------------------------------------------------------------------------------
+
+
+@helper
+def _is_finite(a: Any) -> bool:
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            if not np.isfinite(a[i, j]):
+                return False
+    return True
+
+
+@helper
+def _singular(s: Any, work: Any, u: Any, vh: Any, job: int) -> bool:
+    """LAPACK's singular values and vectors of a matrix in Fortran's order; False where it is not finite, or they do not converge."""
+    if not _is_finite(work):
+        return False
+    if len(s) > 0:
+        return gesdd(work, s, u, vh, job) == 0
+    for vectors in (u, vh):  # those of no singular values that complete a basis
+        for i in range(vectors.shape[0]):
+            for j in range(vectors.shape[1]):
+                vectors[i, j] = 1 if i == j else 0
+    return True
+
+
+@routine
+def svd_into(u: Any, s: Any, vh: Any, a: Any) -> bool:
+    """u @ diag(s) @ vh = a, singular values in descending order; the shapes of u and vh say how many vectors.
+
+    False where `a` is not finite, or they do not converge.
+    """
+    work, left, right = np.empty(a.T.shape, a.dtype), np.empty(u.T.shape, a.dtype), np.empty(vh.T.shape, a.dtype)
+    copy_transposed(work, a)
+    is_full = u.shape[1] > len(s) or vh.shape[0] > len(s)
+    if not _singular(s, work, left, right, ord("A") if is_full else ord("S")):
+        return False
+    copy_transposed(u, left)
+    copy_transposed(vh, right)
+    return True
+
+
+@routine
+def svdvals_into(s: Any, a: Any) -> bool:
+    """Singular values in descending order. False where `a` is not finite, or they do not converge."""
+    work, none = np.empty(a.T.shape, a.dtype), np.empty((0, 0), a.dtype)
+    copy_transposed(work, a)
+    return _singular(s, work, none, none, ord("N"))
+
+
+@routine
+def pinv_into(x: Any, a: Any, rcond: float) -> bool:
+    """The inverse of `a` where it has one: singular values up to rcond times the greatest count as 0.
+
+    False where `a` is not finite, or singular values do not converge.
+    """
+    m, n = a.shape
+    k = min(m, n)
+    s, u, vh = np.empty(k, a.real.dtype), np.empty((m, k), a.dtype), np.empty((k, n), a.dtype)
+    if not svd_into(u, s, vh, a):
+        return False
+    left, right = np.empty((n, k), a.dtype), np.empty((k, m), a.dtype)
+    for j in range(k):
+        factor = 1 / s[j] if s[j] > rcond * s[0] else s[j] * 0
+        for i in range(n):
+            left[i, j] = vh[j, i].conjugate() * factor
+        for i in range(m):
+            right[j, i] = u[i, j].conjugate()
+    for i in range(n):
+        for j in range(m):
+            x[i, j] = 0
+    if k > SMALL:
+        np.dot(left, right, x)
+        return True
+    for i in range(n):
+        for h in range(k):
+            for j in range(m):
+                x[i, j] += left[i, h] * right[h, j]
+    return True
+
+
+# eigenvalues of any square matrix -----------------------------------------------------------------------------------
+
+
+@helper
+def _eig_real(values: Any, vectors: Any, a: Any, job: int) -> bool:
+    n = len(a)
+    work, right = np.empty(a.shape, a.dtype), np.empty(a.shape, a.dtype)
+    real, imag = np.empty(n, a.dtype), np.empty(n, a.dtype)
+    copy_transposed(work, a)
+    if n > 0 and (not _is_finite(a) or rgeev(work, real, imag, right, job) != 0):
+        return False
+    for j in range(n):
+        values[j] = complex(real[j], imag[j])
+    for j in range(n if job == ord("V") else 0):
+        # of a pair, j and j + 1: right[j] +- right[j + 1] * 1j
+        first, sign = (j - 1, -1) if imag[j] < 0 else (j, 1)
+        for i in range(n):
+            vectors[i, j] = complex(right[first, i], sign * right[first + 1, i] if imag[j] != 0 else 0)
+    return True
+
+
+@helper
+def _eig_complex(values: Any, vectors: Any, a: Any, job: int) -> bool:
+    work, right = np.empty(a.shape, a.dtype), np.empty(a.shape, a.dtype)
+    copy_transposed(work, a)
+    if len(a) > 0 and (not _is_finite(a) or cgeev(work, values, right, job) != 0):
+        return False
+    if job == ord("V"):
+        copy_transposed(vectors, right)
+    return True
+
+
+@routine
+def eig_real_into(values: Any, vectors: Any, a: Any) -> bool:
+    """Eigenvalues of a real matrix, as complex numbers, and its eigenvectors, one per column. False where there are none."""
+    return _eig_real(values, vectors, a, ord("V"))
+
+
+@routine
+def eig_complex_into(values: Any, vectors: Any, a: Any) -> bool:
+    """Eigenvalues of a complex matrix, and its eigenvectors, one per column. False where there are none."""
+    return _eig_complex(values, vectors, a, ord("V"))
+
+
+@routine
+def eigvals_real_into(values: Any, a: Any) -> bool:
+    """Eigenvalues of a real matrix, as complex numbers. False where there are none."""
+    return _eig_real(values, np.empty((0, 0), values.dtype), a, ord("N"))
+
+
+@routine
+def eigvals_complex_into(values: Any, a: Any) -> bool:
+    """Eigenvalues of a complex matrix. False where there are none."""
+    return _eig_complex(values, np.empty((0, 0), a.dtype), a, ord("N"))
 
 
 # the matrix exponential ---------------------------------------------------------------------------------------------
