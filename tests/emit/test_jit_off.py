@@ -29,30 +29,41 @@ def note(name, call):
 
 stream = nt.random.RandomStream(3)
 total = ns.shared(np.int64(0), "total")
-table, out = np.arange(4.0), np.empty(5)
-step = ns.scan(lambda s: np.tanh(s) + np.arctan2(s, 2.0) ** 1.5 + nt.erf(s) * nt.sigmoid(s) + nt.softplus(s), name="step")
+out = np.empty(5)
+
+@ns.scan
+def step(s):
+    return np.tanh(s) + np.arctan2(s, 2.0) ** 1.5 + nt.erf(s) * nt.sigmoid(s) + nt.softplus(s)
+
+@ns.scan
+def machine(x, k, s, i, table):
+    drawn = stream.normal() + stream.gamma(2.0)
+    return [1.0 / s - 1.0, i * 3 - 1, k // 0, k % 0, np.sqrt(x), np.log(x), np.exp(1e4 * x), table[k], drawn], {total: total + k}
+
+@ns.scan
+def inverse(a):
+    return np.linalg.inv(a)
+
+def doubled(s):
+    return s * 2, ns.until(s > 10)
+
+def scipys(x):
+    return nt.psi(x), nt.betainc(x, 2.0, 0.3), nt.jv(0.5, x), nt.log_ndtr(x)
+
+x, table = np.array([-1.0, 0.0, 2.0, 1.0]), np.arange(4.0)
+start = [1.0, np.int64(2**61), *[None] * 7]
 note("functions", lambda: step(outputs_info=0.5, n_steps=4))
-note("division by zero", lambda: ns.scan(lambda s: 1.0 / s - 1.0, outputs_info=1.0, n_steps=4)[0])
-note("integers that wrap around", lambda: ns.scan(lambda s: s * 3 - 1, outputs_info=np.int64(2**61), n_steps=4)[0])
-note("roots and logarithms", lambda: ns.jit(lambda x: (np.sqrt(x), np.log(x), np.exp(1e4 * x)))(np.array([-1.0, 0.0, 2.0])))
-note("integers by zero", lambda: ns.scan(lambda k: (k // 0, k % 0), np.array([3, 4]))[0])
+note("what machines and Python do otherwise", lambda: machine([x, np.arange(4)], start, table))
+note("SciPy's functions", lambda: ns.jit(scipys)(np.array([-1.0, 0.0, 0.3, 1.0, 1e300, np.inf, np.nan])))
+note("an index", lambda: machine([x, np.arange(1, 5)], start, table))
+note("updates", lambda: (total.get_value(), stream.state.get_value()))
 note("a gradient", lambda: ns.value_and_grad(lambda w: (step(outputs_info=w, n_steps=5) ** 2).sum())(0.25))
-note("an early end", lambda: ns.scan(lambda s: (s * 2, ns.until(s > 10)), outputs_info=1.0, n_steps=50, keep_last=2)[0])
-note("draws", lambda: ns.scan(lambda s: s + stream.normal(), outputs_info=0.0, n_steps=5)[1] and
-     ns.scan(lambda s: s + stream.gamma(2.0))(outputs_info=0.0, n_steps=5))
-note("draws by rejection", lambda: ns.jit(lambda: (stream.hypergeometric(300, 200, 99), stream.vonmises(1.0, 2.0), stream.wald()))())
-x = np.array([-1.0, 0.0, 0.3, 1.0, 1e300, np.inf, np.nan])
-note("functions of SciPy", lambda: ns.jit(lambda x: (nt.psi(x), nt.erfcx(x), nt.betainc(x, 2.0, 0.3), nt.xlogy(x, x), nt.jv(0.5, x)))(x))
-note("slopes of them", lambda: ns.jit(ns.grad(lambda x: (nt.erfcx(x) + nt.gammainc(x, x) + nt.betainc(x, 2.0, x)).sum()))(x))
-note("logarithms of what is near 1", lambda: ns.jit(lambda x: (nt.logit(x), nt.log1mexp(x), nt.log_ndtr(x), nt.ndtr(x)))(x))
-note("updates", lambda: (ns.scan(lambda x: {total: total + x})(np.arange(4)), total.get_value()))
+note("an early end", lambda: ns.scan(doubled, outputs_info=1.0, n_steps=50, keep_last=2)[0])
 note("an array of the caller", lambda: (step(outputs_info=0.5, n_steps=5, out=out), out.copy()))
-note("systems", lambda: ns.map(lambda a: np.linalg.solve(a, np.ones(2)), np.stack([np.eye(2), np.ones((2, 2)) + np.eye(2)]))[0])
 note("lanes", lambda: ns.vmap(lambda s: step(outputs_info=s, n_steps=3)[-1])(np.linspace(0, 1, 70)))
-note("no result", lambda: ns.jit(lambda x: ())(1.0))
 note("memory()", lambda: step.memory().per_step)
-note("a singular matrix", lambda: ns.map(lambda a: np.linalg.inv(a), np.ones((1, 2, 2)), name="m"))
-note("an index", lambda: ns.map(lambda k, t: t[k], np.array([1, 9]), non_sequences=table, name="m"))
+note("matrices", lambda: inverse(np.stack([np.eye(2), np.ones((2, 2)) + np.eye(2)])))
+note("a singular matrix", lambda: inverse(np.ones((1, 2, 2))))
 note("shapes", lambda: ns.jit(lambda a, b: a + b)(np.ones(30), np.ones(40)))
 note("too many rows", lambda: step(outputs_info=0.5, n_steps=10**13))
 note("the first NaN", lambda: ns.scan(lambda s: np.sqrt(s - 3.0), outputs_info=9.0, n_steps=9, mode=ns.Mode(check_finite=True), name="m"))
