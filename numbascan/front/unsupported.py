@@ -37,9 +37,9 @@ INSTEAD = {
     **dict.fromkeys(("apply_along_axis", "apply_over_axes", "piecewise"), "ns.map(f, x), or np.where for a choice"),
     **dict.fromkeys(("copyto", "place", "put", "put_along_axis", "putmask"), _WRITTEN),
     **dict.fromkeys(("delete", "insert"), "np.concatenate of the parts"),
-    **dict.fromkeys(("nanmax", "nanargmax"), "the function without nan in its name, of np.where(np.isnan(x), -np.inf, x)"),
-    **dict.fromkeys(("nanmin", "nanargmin"), "the function without nan in its name, of np.where(np.isnan(x), np.inf, x)"),
-    **dict.fromkeys(("nanprod", "nancumprod"), "the function without nan in its name, of np.where(np.isnan(x), 1, x)"),
+    **dict.fromkeys(("nanmax", "nanargmax"), "np.max(np.where(np.isnan(x), -np.inf, x)), or np.argmax of that"),
+    **dict.fromkeys(("nanmin", "nanargmin"), "np.min(np.where(np.isnan(x), np.inf, x)), or np.argmin of that"),
+    **dict.fromkeys(("nanprod", "nancumprod"), "np.prod(np.where(np.isnan(x), 1, x)), or np.cumprod of that"),
     "nancumsum": "np.cumsum(np.where(np.isnan(x), 0, x))",
     "nanmedian": "s, n = np.sort(x), np.sum(~np.isnan(x)), and (s[(n - 1) // 2] + s[n // 2]) / 2: np.sort puts NaN last",
     **dict.fromkeys(("nanvar", "nanstd"), "np.nanmean((x - np.nanmean(x))**2), and np.sqrt of it"),
@@ -129,15 +129,17 @@ def given_to_library(calls: Sequence[FrameType], line: str | None = None) -> str
     )
 
 
-def holds_traced(values: Iterable[Any], classes: tuple[type, ...]) -> bool:
-    """Is one of `values`, or what lists, dicts and object arrays among them hold, of `classes`?"""
-    for value in values:
-        inner: Iterable[Any] = (
-            value.values() if isinstance(value, dict) else value.flat if isinstance(value, np.ndarray) and value.dtype == object else ()
-        )
-        if isinstance(value, classes) or holds_traced(value if isinstance(value, (list, tuple)) else inner, classes):
-            return True
-    return False
+def holds_traced(values: Iterable[Any], classes: tuple[type, ...], depth: int = 4) -> bool:
+    """Is one of `values`, or what lists, dicts and object arrays among them hold, of `classes`? Not looked at: nests that are deeper."""
+    return any(isinstance(value, classes) or (depth and holds_traced(_parts(value), classes, depth - 1)) for value in values)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, np.ndarray):
+        return value.flat if value.dtype == object else ()
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def _name_of_call(frame: FrameType) -> tuple[str, str] | None:
