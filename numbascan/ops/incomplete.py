@@ -172,9 +172,10 @@ def betainc_slope(a: Any, b: Any, x: Any, is_second: Any) -> Any:
             w = low + (high - low) * share
             v = start + w
             near = np.log1p(np.exp(-abs(v)))  # log(1 + exp(-|v|)), of which log(t) and log(1 - t) are made
-            rest = np.log1p(x * np.expm1(w)) if abs(w) < 1.0 else max(v, 0.0) + near + log_y
+            less = np.log1p(x * np.expm1(w)) if abs(w) < 1.0 else max(v, 0.0) + near + log_y  # log((1 - x) / (1 - t))
+            more = w - less if abs(w) < 1.0 else min(v, 0.0) - near - log_x  # log(t / x)
             factor = (-max(v, 0.0) if is_second else min(v, 0.0)) - near - zero
-            total += abs(high - low) * weight * np.exp(top + a * w - (a + b) * rest) * factor
+            total += abs(high - low) * weight * np.exp(top + a * more - b * less) * factor
     return -total if is_above else total
 
 

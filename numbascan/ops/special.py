@@ -384,7 +384,7 @@ def erfc_integral(order: Any, x: Any) -> Any:
         for n in range(order):
             before, value = value, (before - 2.0 * y * value) / (2.0 * (n + 1))
         return type(x)(value)
-    value, last = np.float64(TWO_BY_ROOT_PI), order + 20 + int(60.0 / (y * y))
+    value, last = np.float64(TWO_BY_ROOT_PI), order + 20 + int(130.0 / (y * y))
     quotient = 1.0 / (y + np.sqrt(y * y + 2.0 * (last + 1)))
     for n in range(last, -1, -1):
         quotient = 1.0 / (2.0 * y + 2.0 * (n + 1) * quotient)
