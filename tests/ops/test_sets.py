@@ -56,7 +56,8 @@ def test_unique_gives_as_many_values_as_asked_for(a):
     for equal_nan in (True, False):
         wanted = np.unique(a, return_index=True, return_inverse=True, return_counts=True, equal_nan=equal_nan)
         count = len(wanted[0])
-        for size, mode in ((count, "python"), (count + 2, "python"), (max(count - 1, 0), "python"), (count + 1, None))[: 3 + equal_nan]:
+        is_compiled = equal_nan and a.dtype in ("float64", "complex128") and a.shape == (8,)
+        for size, mode in ((count, "python"), (count + 2, "python"), (max(count - 1, 0), "python"), (count + 1, None))[: 3 + is_compiled]:
             found = ns.jit(lambda a: nt.unique(a, True, True, True, size=size, equal_nan=equal_nan), mode=mode)(a)  # noqa: B023
             np.testing.assert_array_equal(found[2], wanted[2])
             for one, values in ((found[0], wanted[0]), (found[1], wanted[1]), (found[3], wanted[3])):
