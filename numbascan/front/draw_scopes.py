@@ -210,6 +210,10 @@ class DrawGuards(Guards):
         """Whether what was traced holds for a call here and now."""
         return self.in_trace == is_tracing() and self.guards.hold()
 
+    def changed_number(self) -> tuple[str, Any, Any] | None:
+        """As its guards say."""
+        return self.guards.changed_number()
+
 
 class _Scopes(threading.local):
     def __init__(self) -> None:

@@ -108,9 +108,12 @@ def _apart(value: Any, arrays: Sequence[np.ndarray]) -> Any:
     return value.copy() if overlaps else value
 
 
-def as_captured(arrays: Mapping[Node, np.ndarray]) -> list[np.ndarray]:
-    """Arrays from outside as kernels take them for as long as they live: content is shared, shape and dtype stay as they were traced."""
-    return [array.view(np.ndarray) for array in arrays.values()]
+def as_captured(arrays: Mapping[Node, Any]) -> list[Any]:
+    """Arrays from outside as kernels take them for as long as they live: content is shared, shape and dtype stay as they were traced.
+
+    Numbers as they are.
+    """
+    return [array if type(array) is float else array.view(np.ndarray) for array in arrays.values()]
 
 
 def assembled(structure: Structure) -> Callable[[list[Any]], Any]:

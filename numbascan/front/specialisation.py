@@ -7,6 +7,8 @@ goes by, too), and so is every dimension that a scan runs over: `sequence_axes` 
 from __future__ import annotations
 
 import threading
+import warnings
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -19,8 +21,10 @@ from ..ir.inner_graphs import all_nodes
 from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import Node, new_input
 from ..types import SUPPORTED_DTYPES, TensorType
+from .captures.guards import Guards
 from .conversion import as_argument, type_of
 
+MANY_VALUES = 3
 _NATIVE = frozenset(np.dtype(name) for name in SUPPORTED_DTYPES)
 
 Axis = tuple[int, int]  # of which argument, which dimension
@@ -67,6 +71,7 @@ class Specialisations(Generic[C]):
         self._by_types: dict[Hashable, C] = {}
         self._lengths: dict[Hashable, FixedLengths] = {}
         self._open: dict[Hashable, set[Axis]] = {}
+        self._fixed: Counter[str] = Counter()  # how often code was made anew for another value of a number from outside, by its name
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
@@ -105,6 +110,22 @@ class Specialisations(Generic[C]):
                 self._by_types[structure, types] = code
             self._quick[key] = self.latest = code
         return code
+
+    def note_fixed(self, guards: Guards | None, label: str) -> None:
+        """Says, at the third time, that code is compiled again because a number from outside that is fixed in it has another value."""
+        change = None if guards is None else guards.changed_number()
+        if change is None:
+            return
+        name, before, now = change
+        self._fixed[name] += 1
+        if self._fixed[name] == MANY_VALUES - 1:
+            warnings.warn(
+                f"{label} is compiled for the {MANY_VALUES}rd time because {name}, which it reads outside, has another value "
+                f"({now!r}, before {before!r}). Whole numbers, exponents, what decides a shape and what Python computes "
+                f"(as -{name}) are fixed in the code; pass {name} as an argument",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _types(self, structure: Hashable, small: Types) -> Types:
         """The types to trace with: those of `small`, with dimensions left open where many lengths were seen or a scan runs."""

@@ -199,18 +199,19 @@ def _explained(error: Exception) -> TracerError | None:
 
 @contextmanager
 def _binding(guards: Guards | None, arrays: dict[Node, np.ndarray]) -> Iterator[None]:
-    """While this runs, arrays from outside the traced function become inputs of their own instead of constants."""
+    """While this runs, arrays and numbers from outside the traced function become inputs of their own instead of constants."""
     if guards is None:
         yield
         return
     known = {id(array): node for node, array in arrays.items()}
     outer = CAPTURE.array
 
-    def capture(array: np.ndarray) -> Node | None:
+    def capture(array: Any) -> Node | None:
         if id(array) not in known:
-            if array.size <= 1 or not guards.holds_array(array):
+            is_held = id(array) in guards.floats if type(array) is float else array.size > 1 and guards.holds_array(array)
+            if not is_held:
                 return None if outer is None else outer(array)
-            name = guards.array_names.get(id(array), "")
+            name = (guards.floats if type(array) is float else guards.array_names).get(id(array), "")
             known[id(array)] = new_input(type_of(array), name if name.isidentifier() else None)
             arrays[known[id(array)]] = array  # also keeps the array alive, and with it its id
         return known[id(array)]

@@ -6,6 +6,7 @@ import functools
 import operator
 import types
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -107,7 +108,7 @@ class Compiled:
     def recorded(self, structure: Structure, values: Sequence[Any]) -> tuple[Any, Run]:
         """The results, and what they come from."""
         copies = [value.copy() if isinstance(value, np.ndarray) else value for value in values]
-        arrays = {node: array.copy() for node, array in zip(self.traced.arrays, self.arrays, strict=True)}
+        arrays = {node: copy(array) for node, array in zip(self.traced.arrays, self.arrays, strict=True)}
         results, seen = self.runner.recorded([*copies, *arrays.values()])
         return self._assembled(results), Run(self, structure, copies, arrays, seen)
 
@@ -118,6 +119,13 @@ class Compiled:
     def prepare(self, values: list[Any]) -> None:
         """Compiles without running."""
         self.runner.prepare(values + self.arrays)
+
+    def take_over(self, before: Compiled) -> bool:
+        """Keeps the code of an earlier trace where the new one led to the same graph; whether it did."""
+        ours, theirs = ([*traced.shared, *traced.updates] for traced in (self.traced, before.traced))
+        if self.graph == before.graph and [one.node for one in ours] == [one.node for one in theirs]:
+            self.runner = before.runner
+        return self.runner is before.runner
 
     def is_current(self) -> bool:
         """Whether what the function read from outside is as it was."""
@@ -237,7 +245,7 @@ class Jitted:
         children = [*zip(roots, positional[2], strict=True), *zip(keyword[1], keyword[2], strict=True)]
         return [path for root, child in children for path in paths(child, root)]
 
-    def _build(self, structure: Structure, types: Types, may_open: bool, _: Compiled | None) -> tuple[Compiled | None, Types]:
+    def _build(self, structure: Structure, types: Types, may_open: bool, before: Compiled | None) -> tuple[Compiled | None, Types]:
         """The code for arguments of these types, and the types; None where the function uses variables without a value."""
         start = perf_counter()
         traced = self._trace(structure, types)
@@ -245,6 +253,8 @@ class Jitted:
             traced, types = self._opened(structure, traced, types)
         seconds = perf_counter() - start
         compiled = None if traced.is_symbolic else self.compiled(traced, self.name)
+        if compiled is not None and before is not None and not compiled.take_over(before):
+            self._kinds.note_fixed(before.guards, self.name)
         if compiled is not None and compiled.runner.program.profile is not None:
             compiled.runner.program.profile.trace += seconds
         return compiled, types

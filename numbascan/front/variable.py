@@ -337,12 +337,22 @@ def as_variable(value: Any) -> Variable:
 
 def op(card: Card, *operands: Any, **attrs: Any) -> Variable:
     """A card applied to Variables, numbers and arrays. A Python number that the other operand's dtype cannot hold is an error."""
-    nodes = [None if is_large(value) else as_node(value) for value in operands]
+    nodes = [None if is_large(value) else _number_from_outside(card, value) or as_node(value) for value in operands]
     if None in nodes:
         nodes = _with_large_integers(card, operands, nodes)
     known: list[Node] = [node for node in nodes if node is not None]
     _check_weak_integers(card, known)
     return Variable(apply(card, *known, **attrs))
+
+
+def _number_from_outside(card: Card, value: Any) -> Node | None:
+    """The input that stands for a number that a traced function has read outside; None for what is fixed in its code.
+
+    Fixed are whole numbers and halves up to 4, which rewrites know (x * 1, x + 0), exponents, and numbers too large for float32.
+    """
+    if type(value) is not float or CAPTURE.array is None or not isinstance(card.lower, Elementwise) or card.name == "power":
+        return None
+    return None if (abs(value) <= 4 and (2 * value).is_integer()) or not abs(value) < 1e38 else CAPTURE.array(value)
 
 
 def is_large(value: Any) -> bool:

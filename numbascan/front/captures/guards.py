@@ -14,6 +14,7 @@ import random
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,12 @@ class Guards:
         self.array_names = {id(array): name for array, name in reach.arrays}
         self.arrays = [(array, _bytes(array)) for array, _ in reach.arrays if not array.dtype.hasobject]
         self._functions = [(weakref.ref(function), *_parts(function)) for function in reach.functions]
-        cells = [cell for function in reach.functions for cell in function.__closure__ or ()]
+        named = [
+            pair for function in reach.functions for pair in zip(function.__closure__ or (), function.__code__.co_freevars, strict=True)
+        ]
+        cells = [cell for cell, _ in named]
         self._cells = [(cell, _kept(content(cell), own)) for cell in cells if content(cell) is not ABSENT]
+        self._cell_names = [name for cell, name in named if content(cell) is not ABSENT]
         self._names: list[tuple[Mapping[str, Any], str, Any]] = []
         self._absent: list[tuple[KeysView[str], frozenset[str]]] = []
         self._reads: list[Read] = [(content, cell, ABSENT) for cell in cells if content(cell) is ABSENT]
@@ -50,7 +55,25 @@ class Guards:
             self._add(space, own)
         questions = [(ask, source) for ask, source in _questions(reach) if ask is not space_of or source is not own]
         self._reads += [(ask, source, _kept(ask(source), own)) for ask, source in questions]
+        self.floats = {id(value): name for name, value, _ in self._named() if type(value) is float}
+        for _, _, answer in self._reads:
+            values = answer if type(answer) is tuple else (answer,)
+            self.floats |= {id(value): "" for value in values if type(value) is float and id(value) not in self.floats}
         self._reads = [_weakly(read, own) for read in self._reads]
+
+    def _named(self) -> Iterator[tuple[str, Any, Any]]:
+        """The name of each variable and attribute that was read, the value that it had, and the one that it has now."""
+        for name, (cell, value) in zip(self._cell_names, self._cells, strict=True):
+            yield name, value, content(cell)
+        for space, name, value in self._names:
+            yield name, value, space.get(name, ABSENT)
+
+    def changed_number(self) -> tuple[str, Any, Any] | None:
+        """The first number that has another value than when the function was traced: its name, that value, and the one it has now."""
+        for name, before, now in self._named():
+            if isinstance(before, Number) and isinstance(now, Number) and not same(now, before):
+                return name, before, now
+        return None
 
     def _add(self, space: Namespace, own: Any) -> None:
         """What code names in a namespace. In a class, and where every name counts, none may come or go."""

@@ -14,7 +14,7 @@ from ..specialisation import prepared, small_type
 from ..tracing import in_mode
 from ..transforms import Compiled, Jitted, Run
 from ..tree import Structure, alike, describe, flatten, flattened, n_leaves
-from ..variable import CAPTURE, Variable, as_variable
+from ..variable import CAPTURE, Variable, as_node, as_variable
 from .function_call import Call, without_static
 from .of_variables import along, gradients
 
@@ -95,7 +95,7 @@ class Pullback:
         """The cotangents of the arguments as variables: what the call saw are constants."""
         run, traced = self.run, self.run.compiled.traced
         known = {node: as_variable(value).node for node, value in zip(traced.inputs, run.values, strict=True)}
-        known |= {node: constant(array) for node, array in run.arrays.items()}
+        known |= {node: as_node(array) for node, array in run.arrays.items()}
         known |= {shared.node: constant(run.seen[shared.container]) for shared in traced.shared}
         return tuple(self.call.nests(substitute(self._pulled(cotangents), known)))
 

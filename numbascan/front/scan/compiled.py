@@ -98,10 +98,12 @@ class CompiledScan:
         """Whether what the step read from outside is as it was when it was traced."""
         return self.guards is None or self.guards.hold()
 
-    def take_over(self, before: CompiledScan) -> None:
-        """Keeps the code of an earlier trace where the new one led to the same graph."""
+    def take_over(self, before: CompiledScan) -> bool:
+        """Keeps the code of an earlier trace where the new one led to the same graph; whether it did."""
         if not self.symbolic and not before.symbolic and self.graph == before.graph and _nodes(self.shared) == _nodes(before.shared):
             self.runner = before.runner
+            return True
+        return bool(self.symbolic or before.symbolic)
 
     def checked_out(self, out: Any) -> list[np.ndarray]:
         """The arrays to write into, one for each leaf of the outputs. TypeError or ValueError where one cannot take its result."""
@@ -176,8 +178,8 @@ class CompiledScans(Specialisations[CompiledScan]):
 
         def build(types: Types, _: bool, before: CompiledScan | None) -> tuple[CompiledScan, Types]:
             built = CompiledScan(fn, arguments, types, has_n_steps, options)
-            if before is not None:
-                built.take_over(before)
+            if before is not None and not built.take_over(before):
+                self.note_fixed(before.guards, options.name)
             return built, types
 
         compiled = self.add(key, structure, tuple(arguments.types()), build)

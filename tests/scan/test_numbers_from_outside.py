@@ -1,0 +1,121 @@
+"""Numbers that a function reads from outside: floats are values of the run, whole numbers and exponents are fixed in the code."""
+
+import math
+import types
+import warnings
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+from numbascan import compile as stages
+
+RATE = 0.3
+PLACE = types.SimpleNamespace(rate=0.3)
+TABLE = [0.3]
+VALUES = [0.1, 0.7, 1e-300, 1e30, -0.9, math.pi]
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """How often code was loaded or compiled."""
+    count, load = [], stages.load
+    monkeypatch.setattr(stages, "load", lambda text, name: count.append(name) or load(text, name))
+    return count
+
+
+def readers():
+    """For each place of a number: what sets it, and a function that reads it."""
+    rate = 0.3
+
+    def set_cell(value):
+        nonlocal rate
+        rate = value
+
+    yield set_cell, lambda x: x * rate - rate / x
+    yield lambda value: globals().__setitem__("RATE", value), lambda x: x * RATE - RATE / x
+    yield lambda value: setattr(PLACE, "rate", value), lambda x: x * PLACE.rate - PLACE.rate / x
+    yield lambda value: TABLE.__setitem__(0, value), lambda x: x * TABLE[0] - TABLE[0] / x
+
+
+def test_another_float_compiles_nothing(compiled):
+    x = np.array([0.5, 3.0, -7.0])
+    for change, f in readers():
+        made, plain = ns.jit(f), ns.jit(f, mode="python")
+        before = None
+        for value in VALUES:
+            change(value)
+            for argument in (x, x.astype("float32")):
+                with np.errstate(all="ignore"):
+                    expected = f(argument)
+                got = made(argument)
+                assert got.dtype == expected.dtype
+                np.testing.assert_array_equal(got, expected)
+                np.testing.assert_array_equal(got, plain(argument))
+            before = len(compiled) if before is None else before
+        assert len(compiled) == before
+
+
+def test_loops_gradients_and_pullbacks_see_another_float(compiled):
+    @ns.scan
+    def decay(s):
+        return s * RATE
+
+    slope = ns.grad(lambda x: decay(outputs_info=x, n_steps=3)[-1])
+    pulled = ns.vjp(lambda x: x * RATE, np.float32(2.0))[1]
+    counts = []
+    for value in VALUES[:3]:
+        globals()["RATE"] = value
+        assert decay(outputs_info=2.0, n_steps=2).tolist() == [2.0 * value, 2.0 * value * value]
+        assert slope(2.0) == pytest.approx(value**3, rel=1e-14)
+        (back,) = pulled(np.float32(1.0))
+        counts.append(len(compiled))
+    assert counts[0] == counts[-1]
+    assert back.dtype == np.float32  # of the value that the call saw
+
+
+def test_what_other_functions_make_of_a_float_is_fixed():
+    """The number enters the code twice, as itself and through math.exp: both change."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for mode in (None, "python"):
+            f = ns.jit(lambda x: x * RATE + math.exp(RATE), mode=mode)
+            for value in (0.3, 0.6):
+                globals()["RATE"] = value
+                assert f(2.0) == 2.0 * value + math.exp(value)
+
+
+def test_whole_numbers_exponents_and_simple_floats_are_in_the_code():
+    power, factor, root = 3, 1.0, 0.7
+    f = ns.jit(lambda x: (x**power) * factor + x**root)
+    assert f(4.0) == pytest.approx(64 + 4**0.7, rel=1e-15)
+    assert len(f.graph.inputs) == 1
+
+
+def test_the_third_time_a_fixed_number_is_named():
+    count = 1
+    f = ns.jit(lambda x: x[:count], mode="python")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for count in (1, 2, 2, 1.0 and 2):
+            assert f(np.arange(5.0)).shape == (count,)
+    count = 3
+    with pytest.warns(
+        RuntimeWarning, match=r"compiled for the 3rd time because count.*another value \(3, before 2\).*pass count as an argument"
+    ):
+        assert f(np.arange(5.0)).shape == (3,)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 0.0, -0.0, 1e300])
+def test_special_floats_are_what_they_are(value):
+    rate = 0.3
+    x = np.array([1.0, -2.0], dtype="float32")
+    f = ns.jit(lambda x: x * rate, mode="python")
+    f(x)
+    rate = value
+    with np.errstate(all="ignore"):
+        expected = x * value
+    got = f(x)
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
