@@ -14,9 +14,9 @@ from ..ir.loops import BROADCAST_DIM, Expr, Literal
 from ..ir.node import ITEM, Node, constant, constant_value
 from ..ir.ports import LoopSpec
 from ..types import TensorType
-from .card import Card, apply, register
-from .lowering import Elementwise, Fold, Generate, Indices, Operands
-from .runtime_attributes import SizedCard, filled
+from .card import CARDS, Card, apply, register
+from .lowering import Elementwise, Fold, Generate, Indices, Operands, View
+from .runtime_attributes import SizedCard, filled, sized
 
 
 class _DimCard(Card):
@@ -105,11 +105,21 @@ def _asked_behind(node: Node, axis: int, by_size: bool = False, through: bool = 
         elif is_own:
             sources[_held_dim(node, axis)] = None
         elif not behind:
-            sources[(_size(node, axis) if by_size else None) or apply(DIM, node, axis=axis)] = None
+            sources[(_size(node, axis) if by_size else None) or apply(DIM, _blank_view(node), axis=axis)] = None
         fresh = [place for place in dict.fromkeys(behind) if place not in seen]
         seen.update(fresh)
         stack += reversed(fresh)
     return common_dim(sources)
+
+
+def _blank_view(node: Node) -> Node:
+    """A view of a loop's result as one of zeros of that shape: to measure it no step runs. Other values as they are."""
+    card, zeros = node.op, CARDS["broadcast_to"]
+    if not node.has_loop or not isinstance(card, Card) or not isinstance(card.lower, View) or node.inputs[0].op is zeros:
+        return node
+    source, *others = node.inputs
+    dims = tuple(dim_node(source, axis) for axis in range(source.type.rank))
+    return card.rebuild(node, (sized(zeros, (constant(0, source.type.dtype),), dims), *others))  # type: ignore[arg-type]
 
 
 def _held_dim(node: Node, axis: int) -> Node:

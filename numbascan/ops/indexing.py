@@ -5,20 +5,20 @@ What may stand in the attribute `spec` is said in spec.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Apply, Expr, Index, add
+from ..ir.loops import Apply, Expr, Index, add, both, choice, compare, floor_div, mod, sub
 from ..ir.node import Node, constant
 from ..types import TensorType, show_shape
 from .algebra import broadcast_to, call, counted, dims_of, expand, flip_axis, incremented, mul, sum_to, taken, where, written, zeros_like
 from .card import at_line, register
 from .elementwise import ADD
 from .index_entries import FULL, Region, Spec, for_all_axes, layout, region_shape
-from .lowering import Elementwise, Indices, Operands, Pass, Passes, View
+from .lowering import ByRow, Elementwise, Indices, Operands, Pass, Passes, View
 from .reshape import reshaped
 from .runtime_attributes import ARRAY, HOLE, SizedCard, filled, must_equal, settled
 
@@ -204,6 +204,22 @@ class _Writer:
     def _is_box(self) -> bool:
         return ARRAY not in self.region.spec and all(not isinstance(entry, tuple) or entry[2] in (None, 1) for entry in self.region.entries)
 
+    def element(self, index: Indices) -> Expr:
+        """An element of the result, for a region without arrays and new axes: where it lies inside, and in place of which value."""
+        inside: list[Expr] = []
+        values: list[Index] = []
+        for (entry, result_axis, axis, _), one in zip(self.region.axes(), self.region.ranges(), strict=True):
+            ahead = 0 if entry == FULL else sub(index[axis], one.first)
+            place = index[axis] if entry == FULL else floor_div(ahead, one.step)
+            if entry != FULL:
+                inside += [compare(">=", place, 0), compare("<", place, one.length), compare("==", mod(ahead, one.step), 0)]
+            values += [] if result_axis is None else [place]
+        base, value = self._base(index), self._value((*values, *index[len(self.region.entries) :]))
+        new = Apply(self.dtype, _add_code(self.dtype), (base, value)) if self.adds else value
+        result = choice(both(*inside), new, base, self.dtype)
+        assert isinstance(result, Expr)
+        return result
+
     def _base(self, index: Indices) -> Expr:
         return self.view.at(0, index, self.dtype)
 
@@ -244,6 +260,10 @@ class _Writer:
         return Pass(counts, place, lambda index: self._base(place(index)))
 
 
+def _is_box(attrs: Mapping[str, Any]) -> bool:
+    return ARRAY not in attrs["spec"] and "newaxis" not in attrs["spec"]
+
+
 def _add_code(dtype: str) -> Any:
     assert isinstance(ADD.lower, Elementwise)
     return ADD.lower.code(dtype, dtype, dtype)
@@ -260,6 +280,9 @@ def _writing(name: str, adds: bool, write: Callable[[Any, Any, Any], None]) -> S
         _writing_dims(f"nt.{name}"),
         lambda view: _Writer(view, f"nt.{name}", adds).passes(),
         lambda view: _Writer(view, f"nt.{name}", adds).inside(),
+        ByRow(
+            lambda attrs: {ARRAY, "newaxis"}.isdisjoint(attrs["spec"]), lambda view, index: _Writer(view, f"nt.{name}", adds).element(index)
+        ),
     )
     facets: dict[str, Any] = {"holder": "spec", "arrays": 2, "linear": (0, 1), "vjp": _added_back if adds else _written_back}
     facets["dim_from"] = lambda node, axis: [(node.inputs[0], axis)]

@@ -6,7 +6,7 @@ index arithmetic and scalar expressions of `ir/loops.py`, never text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Union
 
@@ -102,6 +102,17 @@ class Pass:
 
 
 @dataclass(frozen=True)
+class ByRow:
+    """Where a loop alone reads a result, row by row, it need not be written: `element` is computed as it is read.
+
+    `may`: do the attributes of a node say at once where each row comes from?
+    """
+
+    may: Callable[[Mapping[str, Any]], bool]
+    element: Callable[[Operands, Indices], Expr]
+
+
+@dataclass(frozen=True)
 class Passes:
     """The result is written by several loop nests, in order; later ones may overwrite earlier ones.
 
@@ -111,6 +122,7 @@ class Passes:
     dims: Dims
     passes: Callable[[Operands], Sequence[Pass]]
     inside: Callable[[Operands], Pass] | None = None
+    by_row: ByRow | None = None
 
 
 def only(accumulators: tuple[Expr, ...]) -> Expr:

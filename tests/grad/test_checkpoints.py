@@ -543,3 +543,50 @@ def test_a_checkpoint_that_is_none(checkpoint):
 def test_more_memory_than_there_can_be():
     given = 0.7, noise(5), 0.3
     same(gradients(leaky, 3)(ns.Checkpoint("1e30TB"))(*given), gradients(leaky, 3)(None)(*given))
+
+
+def test_the_gradient_of_scan_checkpoints_stores_what_one_of_a_scan_with_as_many_checkpoints_does(text_alone):
+    w, start, n = nt.dmatrix("w"), nt.dvector("start"), nt.lscalar("n")
+
+    def total_of(cost):
+        gradient = ns.function([w, start, n], ns.grad(cost, w))
+        memory = gradient.lower(np.ones((40, 40)), np.ones(40), 30_070).memory()
+        return memory.total, memory.per_step
+
+    def step(s, w):
+        return np.tanh(s @ w)
+
+    last = ns.scan(step, outputs_info=start, non_sequences=w, n_steps=n, checkpoint=150, return_updates=False)[-1]
+    least, _ = total_of(last.sum())
+    for is_padded in (True, False):
+        every, _ = ns.scan_checkpoints(step, outputs_info=start, non_sequences=w, n_steps=n, save_every_N=150, padding=is_padded)
+        for cost in ((every**2).sum(), every[-1].sum(), every[:, 3].sum()):
+            total, per_step = total_of(cost)
+            assert per_step < 0.03 * start_bytes(40)  # at most three of each 150 rows: a state, what is returned, and its cotangent
+            assert total < least + 0.03 * 30_070 * start_bytes(40)
+
+
+def start_bytes(n):
+    return np.ones(n).nbytes
+
+
+def test_cotangents_of_a_few_rows_are_read_as_they_are():
+    x, xs, n = nt.dvector("x"), nt.dmatrix("xs"), nt.lscalar("n")
+
+    def step(row, u):
+        return np.tanh(u[::-1] * 0.7 + row), u * row
+
+    def costs(checkpoint):
+        u, v = ns.scan(step, xs, [x, None], n_steps=n, checkpoint=checkpoint, return_updates=False)
+        few = (u[-1] * u[-3]).sum() + (u[4::5] ** 2).sum() + v[-4:-1:2].sum() + u[-2, 3] * v[2, 1] + v[::3][:, 2].sum()
+        return [few, few + (u**2).sum() * 0.01]
+
+    given = noise(21), noise(30, 21), 17
+    for checkpoint in (None, 4, ns.Checkpoint(memory=3000, schedule="online")):
+        gradients_of = [value for cost in costs(checkpoint) for value in ns.grad(cost, [x, xs])]
+        compiled, plain = (ns.function([x, xs, n], gradients_of, mode=mode) for mode in (None, "python"))
+        for steps in (17, 6):
+            same(compiled(*given[:2], steps), plain(*given[:2], steps))
+    a_few = ns.function([x, xs, n], ns.grad(costs(4)[0], x))
+    np.testing.assert_allclose(a_few(*given), plain(*given)[0], rtol=1e-12)
+    assert a_few.memory().per_step < 2 * given[0].nbytes  # all rows of v, of which one is read from the start, every fifth of u, cotangents

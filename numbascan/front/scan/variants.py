@@ -224,12 +224,9 @@ def scan_checkpoints(
 
 
 def _every(rows: Any, k: int, padding: bool) -> Any:
+    """Every k-th row; with `padding` the last one, too, where rows are left behind the last of these."""
     every = rows[k - 1 :: k]
-    return np.concatenate([every, rows[_end_of_last_block(rows, k) :][-1:]]) if padding else every
-
-
-def _end_of_last_block(rows: Any, k: int) -> Any:
-    return rows.shape[0] // k * k
+    return np.concatenate([every, rows[-1:][: rows.shape[0] % k]]) if padding else every
 
 
 def _required(sequences: Any, view: str, fn: Callable[..., Any], name: str | None) -> Any:

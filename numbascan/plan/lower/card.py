@@ -161,6 +161,9 @@ def _remembered(scope: Scope, node: Node, element: Callable[[Indices], Expr]) ->
 def _passes(scope: Scope, node: Node, kind: Passes) -> Value:
     view = NodeOperands(scope, node)
     dims = fixed_dims(scope.builder, node, kind.dims(view))
+    by_row = kind.by_row
+    if by_row is not None and scope.placement(node) is Placement.INLINE:
+        return Computed(node.type, dims, lambda index: by_row.element(view, index))
     passes = kind.passes(view)
     if scope.placement(node) is Placement.LOCALS and node not in scope.targets:
         elements = _written_in_locals(passes)

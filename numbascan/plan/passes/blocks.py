@@ -260,9 +260,13 @@ class _Blocked:
         return mapped(expr, self._place_of)
 
     def _place_of(self, expr: Expr) -> Index | None:
-        if expr == self.t:
-            return add(self.first, self.at)
-        return Load(expr.dtype, *self._place(expr.array, expr.index)) if isinstance(expr, Load) else None
+        if isinstance(expr, Apply) and expr.template.level in (CHOICE, AND, OR):  # elements that a step asks for may lie outside in others
+            condition, *others = expr.args
+            return replace(expr, args=(self._placed(condition), *(mapped(part, self._now) for part in others)))
+        return Load(expr.dtype, *self._place(expr.array, expr.index)) if isinstance(expr, Load) else self._now(expr)
+
+    def _now(self, expr: Expr) -> Index | None:
+        return add(self.first, self.at) if expr == self.t else None
 
     def _placed_stmt(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, Store):

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
-from ...ir.graph import toposort
+from ...ir.graph import toposort, users
+from ...ir.loop_node import SCAN, loop_spec
 from ...ir.node import Node
 from ...ops.card import Card
+from ...ops.dims import DIM
 from ...ops.lowering import Elementwise, Fold, Generate, Passes, View
 from ..target import Target
 
@@ -24,6 +26,7 @@ class Placement(Enum):
     MEMORY = "memory"
 
 
+MOST_NESTED = 8  # values of which rows are computed as they are read, one within the other
 OUTSIDE = None  # the root of what several loops read
 DEEPEST = (
     32  # operations on one another that are one expression: Python's parser takes 200 brackets, and a pass over memory costs few of them
@@ -50,22 +53,53 @@ def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]], 
             continue
         reading = _reading_root(node, readers[node], roots, final)
         depth = 1 + max((depths.get(reader, 0) for reader in readers[node]), default=0)
-        if depth < DEEPEST and _is_inline(node, reading, readers[node], final):
+        if depth < DEEPEST and _is_inline(node, reading, readers, final):
             places[node], roots[node], depths[node] = Placement.INLINE, reading, depth
         else:
             places[node], roots[node] = (Placement.LOCALS if _fits_locals(node, target) else Placement.MEMORY), node
     return places
 
 
-def _is_inline(node: Node, reading: Node | None, readers: Sequence[Node], final: Iterable[Node]) -> bool:
+def _is_inline(node: Node, reading: Node | None, readers_of: Mapping[Node, Sequence[Node]], final: Iterable[Node]) -> bool:
     """Is a value computed where it is read?"""
     assert isinstance(node.op, Card)
     kind = node.op.lower
     if isinstance(kind, View | Generate):
         return True
+    if isinstance(kind, Passes):
+        return _is_by_row(node, final) and all(_reads_rows(node, reader, readers_of, final) for reader in readers_of[node])
     if not isinstance(kind, Elementwise):
         return False
-    return reading is not None if node.type.rank else _is_nested_scalar(node, readers, final)
+    return reading is not None if node.type.rank else _is_nested_scalar(node, readers_of[node], final)
+
+
+def _is_by_row(node: Node, final: Iterable[Node]) -> bool:
+    """May the rows of a value, as many as only the run knows, be computed as they are read?"""
+    kind = node.op.lower if isinstance(node.op, Card) else None
+    is_written = isinstance(kind, Passes) and kind.by_row is not None and kind.by_row.may(dict(node.attrs))
+    return is_written and node not in final and node.type.shape[0] is None
+
+
+def _reads_rows(
+    node: Node, reader: Node, readers_of: Mapping[Node, Sequence[Node]], final: Iterable[Node], depth: int = MOST_NESTED
+) -> bool:
+    """Do loops alone read `node` through `reader`, one row in a step? Through no more than `depth` values that are computed so."""
+    if reader.op is DIM:
+        return True
+    if reader.op is SCAN:
+        spec = loop_spec(reader)
+        fed = [port.read for port in spec.non_seqs if port.outer is node]
+        rows = sum(seq.outer is node for seq in spec.seqs)
+        inside, outputs = users(spec.inner_outputs()), spec.inner_outputs()
+        return rows + len(fed) == reader.inputs.count(node) and all(
+            read not in outputs and all(_reads_rows(read, later, inside, outputs, depth) for later in inside.get(read, ())) for read in fed
+        )
+    is_by_row = _is_by_row(reader, final)
+    is_view = isinstance(reader.op, Card) and isinstance(reader.op.lower, View)
+    if reader in final or not (is_view or (is_by_row and depth)) or reader.inputs.count(node) > 1:
+        return False
+    later = readers_of[reader]
+    return bool(later) and all(_reads_rows(reader, one, readers_of, final, depth - is_by_row) for one in later)
 
 
 def _fits_locals(node: Node, target: Target) -> bool:
