@@ -260,7 +260,7 @@ class Options:
     strict: bool = False
     return_list: bool = False
     return_updates: bool = True
-    keep_last: int | None = None
+    keep_last: int | tuple[int | None, ...] | None = None  # of all outputs, or of each
     save_every: int = 1
     checkpoint: Any = None
     in_graph: bool = False
@@ -326,14 +326,19 @@ def _truncate(value: Any, where: str) -> int:
     return int(value)
 
 
-def _kept_rows(keep_last: Any, save_every: Any, where: str) -> tuple[int | None, int]:
-    if keep_last is not None and not _is_count(keep_last):
-        raise ValueError(f"{where}: keep_last is {keep_last!r}; give an int of 1 or more")
+def _kept_rows(keep_last: Any, save_every: Any, where: str) -> tuple[int | tuple[int | None, ...] | None, int]:
+    is_each = isinstance(keep_last, (list, tuple))
+    entries = list(keep_last) if is_each else [keep_last]
+    for entry in entries:
+        if entry is not None and not _is_count(entry):
+            what = "an int of 1 or more, or a list with one entry for each output (None: all its rows)"
+            raise ValueError(f"{where}: keep_last is {keep_last!r}; give {what}")
     if not _is_count(save_every):
         raise ValueError(f"{where}: save_every is {save_every!r}; give an int of 1 or more")
     if keep_last is not None and save_every != 1:
         raise ValueError(f"{where}: keep_last={keep_last} and save_every={save_every} exclude each other; give one")
-    return None if keep_last is None else int(keep_last), int(save_every)
+    counts = tuple(None if entry is None else int(entry) for entry in entries)
+    return counts if is_each else counts[0], int(save_every)
 
 
 def _checkpoint(value: Any, where: str) -> Any:

@@ -28,17 +28,24 @@ _STEPS = TensorType("int64")
 
 def nested_outputs(results: Results, options: Options) -> Any:
     """The outputs as scan hands them out: one alone unless `return_list`, None where there is none; rows thinned as asked."""
-    outputs = [unflatten(structure, [kept_rows(leaf, options) for leaf in leaves]) for structure, leaves in results.outputs]
+    each = options.keep_last if isinstance(options.keep_last, tuple) else (options.keep_last,) * len(results.outputs)
+    if len(each) != len(results.outputs):
+        raise ValueError(
+            f"scan {options.name!r}: keep_last has {len(each)} {'entry' if len(each) == 1 else 'entries'}, but the number of outputs is "
+            f"{len(results.outputs)}; give one entry for each output (None: all its rows), or one number for all"
+        )
+    kept = zip(results.outputs, each, strict=True)
+    outputs = [unflatten(structure, [kept_rows(leaf, k, options.save_every) for leaf in leaves]) for (structure, leaves), k in kept]
     if options.return_list or len(outputs) > 1:
         return outputs
     return outputs[0] if outputs else None
 
 
-def kept_rows(rows: Variable, options: Options) -> Variable:
+def kept_rows(rows: Variable, keep_last: int | None, save_every: int) -> Variable:
     """The rows that `keep_last` and `save_every` leave."""
-    if options.keep_last is not None:
-        return rows[-1] if options.keep_last == 1 else rows[-options.keep_last :]
-    return rows if options.save_every == 1 else rows[options.save_every - 1 :: options.save_every]
+    if keep_last is not None:
+        return rows[-1] if keep_last == 1 else rows[-keep_last:]
+    return rows if save_every == 1 else rows[save_every - 1 :: save_every]
 
 
 class CompiledScan:

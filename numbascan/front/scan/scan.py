@@ -39,7 +39,7 @@ def scan(
     return_list: bool = False,
     return_updates: bool = True,
     *,
-    keep_last: int | None = None,
+    keep_last: int | list[int | None] | None = None,
     save_every: int = 1,
     checkpoint: Any = None,
 ) -> Any:
@@ -67,7 +67,8 @@ def scan(
         strict: refuse a step that uses variables without being given them.
         return_list: outputs as a list also where there is one. return_updates: False gives the outputs alone; ValueError if there are
             updates. The advance of random streams is no such update: `stream.updates()` has it, too.
-        keep_last: only the last k rows; 1 drops the axis. save_every: only the rows k-1, 2k-1, ...
+        keep_last: only the last k rows; 1 drops the axis. A list has one entry for each output, None for all its rows.
+        save_every: only the rows k-1, 2k-1, ...
         checkpoint: how much of the path derivatives store: None, an int, or "auto".
 
     Any argument of the step may be a nest of tuples, lists and dicts; the step gets and returns it as such.

@@ -155,8 +155,8 @@ class StateStorage:
         """Names whose content changes from step to step."""
         raise NotImplementedError
 
-    def read(self, tap: int, t: Index, body: Block) -> Value:
-        """The value at a tap, inside the loop."""
+    def read(self, tap: Index, t: Index, body: Block) -> Value:
+        """The value at a tap, inside the loop; one of many rows also at a tap that the run gives."""
         raise NotImplementedError
 
     def target(self, t: Index) -> InMemory | None:
@@ -186,7 +186,8 @@ class LocalState(StateStorage):
     def changing(self) -> list[str]:
         return [name.name for elements in self.lags for name in elements.values()]
 
-    def read(self, tap: int, t: Index, body: Block) -> Value:
+    def read(self, tap: Index, t: Index, body: Block) -> Value:
+        assert isinstance(tap, int)
         elements: dict[tuple[int, ...], Expr] = dict(self.lags[-tap - 1])
         return InLocals(self.type, self.dims, elements, self.builder, body, self.name)
 
@@ -216,8 +217,8 @@ class PathState(StateStorage):
     def changing(self) -> list[str]:
         return [self.array]
 
-    def read(self, tap: int, t: Index, body: Block) -> Value:
-        return InMemory(self.type, self.dims, self.array, (add(t, self.state.depth + tap),))
+    def read(self, tap: Index, t: Index, body: Block) -> Value:
+        return InMemory(self.type, self.dims, self.array, (add(add(t, self.state.depth), tap),))
 
     def target(self, t: Index) -> InMemory:
         return InMemory(self.type, self.dims, self.array, (add(t, self.state.depth),))
@@ -241,7 +242,8 @@ class RingState(StateStorage):
     def changing(self) -> list[str]:
         return [self.array, *(row.name for row in self.rows)]
 
-    def read(self, tap: int, t: Index, body: Block) -> Value:
+    def read(self, tap: Index, t: Index, body: Block) -> Value:
+        assert isinstance(tap, int)
         return InMemory(self.type, self.dims, self.array, (self.rows[-tap],))
 
     def target(self, t: Index) -> InMemory:
@@ -272,8 +274,8 @@ class WindowState(StateStorage):
     def changing(self) -> list[str]:
         return [self.array]
 
-    def read(self, tap: int, t: Index, body: Block) -> Value:
-        return self.row(add(t, self.state.depth + tap))
+    def read(self, tap: Index, t: Index, body: Block) -> Value:
+        return self.row(add(add(t, self.state.depth), tap))
 
     def target(self, t: Index) -> InMemory:
         return self.row(add(t, self.state.depth))
@@ -295,7 +297,7 @@ class RowState(StateStorage):
     def changing(self) -> list[str]:
         return [self.array]
 
-    def read(self, tap: int, t: Index, body: Block) -> Value:
+    def read(self, tap: Index, t: Index, body: Block) -> Value:
         return InMemory(self.type, self.dims, self.array)
 
     def target(self, t: Index) -> InMemory:

@@ -10,7 +10,7 @@ from ...ir.loops import Expr, If, Index, Literal, Load, Store, add, compare, flo
 from ...types import TensorType
 from ..builder import Builder, Indices
 from ..casts import cast
-from .states import StateStorage
+from .states import FEW_ROWS, StateStorage
 from .stores import copied
 from .tensor_values import InMemory, Value
 
@@ -53,9 +53,17 @@ class Thinning:
 
     def _store(self, t: Index) -> None:
         depth, storage = self.storage.state.depth, self.storage
-        for k in range(depth):
+        builder = self.builder
+
+        def copy(k: Index) -> None:
             lead = (self.count, k) if depth > 1 else (self.count,)
-            copied(self.builder, storage.read(k - depth, t, self.builder.block), InMemory(storage.type, storage.dims, self.array, lead))
+            copied(builder, storage.read(sub(k, depth), t, builder.block), InMemory(storage.type, storage.dims, self.array, lead))
+
+        if depth > FEW_ROWS:
+            builder.nest((depth,), lambda index: copy(*index))
+        else:
+            for k in range(depth):
+                copy(k)
         self.builder.assign(self.count, add(self.count, 1))
         self.builder.assign(self.due, add(self.due, self.stride))
 
