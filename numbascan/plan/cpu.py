@@ -12,6 +12,7 @@ from .passes.blocks import blocks
 from .passes.fuse import fuse
 from .passes.interchange import interchange
 from .passes.simd import simd
+from .passes.split import split
 from .passes.stack import stack
 from .passes.strips import strips
 from .passes.tiles import tiles
@@ -19,7 +20,7 @@ from .target import Cost, Target
 
 CPU = Target(
     name="cpu",
-    passes=(fuse, interchange, tiles, blocks, strips, ahead, simd, stack),
+    passes=(fuse, interchange, split, tiles, blocks, strips, ahead, simd, stack),
     costs={PLAIN: Cost(3.5, 0.6, 0.2), DIVISION: Cost(13, 5, 1.7), FUNCTION: Cost(20, 18, 3.5), CALL: Cost(20, 20, 20)},
     routines=frozenset({"np.dot", "draws.words_ahead", "draws.normals_ahead", "draws.single_normals_ahead"}),
     buffer_cost=1.0,

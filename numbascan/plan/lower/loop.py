@@ -209,15 +209,20 @@ class _Loop:
         """The caller's array for all rows of a result."""
         return self.scope.out.get(self._output(result.position))
 
-    def _row_around(self, result: LoopResult) -> InMemory | None:
-        """The row of the loop around that is to hold this result, where its shape is known before the first step."""
-        node = self._output(result.position)
+    @staticmethod
+    def _only_node(result: LoopResult, request: LastRows) -> Node | None:
+        """The node that reads such rows, if no other one reads of the last rows."""
+        nodes = [node for node, other in result.requests.items() if isinstance(other, LastRows)]
+        return nodes[0] if len(nodes) == 1 and result.requests[nodes[0]] == request else None
+
+    def _row_around(self, node: Node | None, result: LoopResult, count: Index) -> InMemory | None:
+        """The row of the loop around that is to hold `count` rows of a result, where its shape is known before the first step."""
         row = tuple(dim for dim in result.write.type.shape if dim is not None)
-        around = self.scope.rows_around.get(node)
-        if around is None or self.spec.until is not None or self.room != self.n_steps or len(row) < result.write.type.rank:
+        around = None if node is None else self.scope.rows_around.get(node)
+        if node is None or around is None or self.spec.until is not None or self.room != self.n_steps or len(row) < result.write.type.rank:
             return None
         self.scope.placed[node] = around
-        return around.place((self.n_steps, *row))
+        return around.place((count, *row))
 
     def _add_sinks(self, result: LoopResult) -> None:
         """Room for the rows that are read of a result, where its storage does not hold them anyway."""
@@ -262,6 +267,14 @@ class _Loop:
         in_state = result.storage is not None and (k == 1 or isinstance(result.storage, WindowState))
         if result.is_whole or in_state or k < result.most_last:
             return None
+        count = least(k, self.n_steps)
+        around = (
+            self._row_around(self._only_node(result, LastRows(k)), result, count) if is_small(result.write, self.scope.target) else None
+        )
+        if around is not None:
+            rows = self._memory(result, "_tail", count)
+            rows.array, rows.dims, rows.lead, rows.first = around.array, around.dims[1:], around.lead, sub(self.n_steps, count)
+            return rows
         return self._memory(result, "_tail", k if k <= FEW_ROWS else least(k, self.n_steps))
 
     def _memory(self, result: LoopResult, suffix: str, count: Index) -> ResultRows:
@@ -277,7 +290,7 @@ class _Loop:
             rows.array, rows.dims = out.array, out.dims[1:]
             message = f"{messages.title(self.spec.name)}: out= has {{0}} rows for {verbatim(result.name)}, the loop makes {{1}}"
             self.builder.same(out.dims[0], self.n_steps, "ValueError", message)
-        elif (around := self._row_around(result)) is not None:
+        elif (around := self._row_around(self._output(result.position), result, self.n_steps)) is not None:
             rows.array, rows.dims, rows.lead = around.array, around.dims[1:], around.lead
         return rows
 
@@ -341,6 +354,8 @@ class _Loop:
             return Computed(shape, (self.steps, *dims), _nothing_left)
         if isinstance(request, LastRows):
             count = least(request.k, self.steps)
+            if request in result.sinks and result.sinks[request].first is not None:
+                return result.sinks[request].all_rows(count, shape)
             dims, at = self._kept_at(result, shape)  # a result of its own, whatever else is read from there
             return Computed(shape, (count, *dims), lambda index: at((add(sub(self.steps, count), index[0]), *index[1:])))
         assert isinstance(request, Every)

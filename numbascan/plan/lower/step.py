@@ -6,7 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...ir import messages
-from ...ir.loops import CALL, Apply, Break, Expr, Fail, If, Index, Let, Name, Template, add, floor_div, mod, names_in, negated, sub, walk
+from ...ir.loops import (
+    CALL,
+    Apply,
+    Break,
+    Expr,
+    Fail,
+    If,
+    Index,
+    Let,
+    Name,
+    Template,
+    add,
+    compare,
+    floor_div,
+    mod,
+    names_in,
+    negated,
+    sub,
+    walk,
+)
 from ...ir.node import Node
 from ...ir.ports import LoopSpec, Seq
 from ...ops.card import Card
@@ -124,7 +143,7 @@ class Step:
         targets: dict[Node, list[Destination]] = {}
         for result in self.results:
             for request, rows in result.sinks.items():
-                rows.where = self._where(result, request)
+                rows.where = self._where(result, request) if rows.first is None else sub(self.t, rows.first)
             if is_small(result.write, self.outer.target) or not _is_made_in_place(result.write):
                 continue
             places: list[Destination] = []
@@ -231,10 +250,11 @@ class Step:
         is_done = elements is None and _is_made_in_place(write)
         for request, rows in result.sinks.items():
             place = rows.place(dims)
-            if isinstance(request, Every):
+            if isinstance(request, Every) or rows.first is not None:
                 with builder.branch() as stores:
                     copied(builder, source, place)
-                builder.emit(If(is_kept(self.t, request.start, request.k), stores))
+                is_due = is_kept(self.t, request.start, request.k) if isinstance(request, Every) else compare(">=", self.t, rows.first or 0)
+                builder.emit(If(is_due, stores))
             elif not is_done and not isinstance(request, Lengths) and self.scope.placed.get(write) is not rows:
                 copied(builder, source, place)
         target = None if result.storage is None else result.storage.target(self.t)

@@ -12,6 +12,7 @@
 
 The states of a tile live in small rows on the stack (Lorenz, Runge-Kutta, 10,000 lanes: 16 -> 1.8 ns a step of a lane). What the steps
 store, in rows of their lanes far from each other, is kept for some steps, and then moved lane by lane.
+Of steps that store from one of them on there are two loops (see split.py), and each goes outside.
 Not handled: lanes of different lengths, steps with loops or conditions inside, states in memory, lanes that read what others write.
 """
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from ...ir.loops import (
     Alias,
@@ -70,11 +72,12 @@ def _read(stmts: Sequence[Stmt]) -> set[str]:
 class _Lanes:
     """A loop over lanes: what is done before the loop over time, in each of its steps, and after it."""
 
-    def __init__(self, loop: For, time: For, target: Target) -> None:
+    def __init__(self, loop: For, times: Sequence[For], target: Target) -> None:
         self.target = target
-        place = next(k for k, stmt in enumerate(loop.body) if stmt is time)
-        self.loop, self.time = loop, time
-        self.before, self.after = loop.body[:place], loop.body[place + 1 :]
+        first, last = (next(k for k, stmt in enumerate(loop.body) if stmt is time) for time in (times[0], times[-1]))
+        self.loop, self.times, self.time = loop, times, times[-1]
+        time = self.time
+        self.before, self.after = loop.body[:first], loop.body[last + 1 :]
         self.own = {stmt.name: stmt for stmt in self.before if isinstance(stmt, Let) and stmt.is_new}
         self.moved = [stmt.name for stmt in time.body if isinstance(stmt, Let) and not stmt.is_new]
         read_later = _read(time.body) | _read(self.after)
@@ -83,21 +86,22 @@ class _Lanes:
     @classmethod
     def of(cls, loop: For, views: set[str], target: Target) -> _Lanes | None:
         """The parts of a loop over lanes; None if it is none, or not one that may go side by side."""
-        inner = [stmt for stmt in loop.body if not isinstance(stmt, Let | Store)]
-        time = inner[0] if len(inner) == 1 else None
-        if not isinstance(time, For) or loop.step != 1:
+        times = [stmt for stmt in loop.body if isinstance(stmt, For)]
+        if not times or loop.step != 1 or not all(isinstance(stmt, Let | Store | For) for stmt in loop.body):
             return None
-        if time.kind != "time" or not all(isinstance(stmt, Let | Store) for stmt in time.body) or _is_few(time, target):
+        if not all(time.kind == "time" and all(isinstance(stmt, Let | Store) for stmt in time.body) for time in times):
+            return None
+        if not _go_on(times, loop) or _is_few(replace(times[0], stop=times[-1].stop), target):
             return None
         if loop.kind != "lanes" and _is_few(loop, target):  # few lanes give the bits that many would give
             return None
-        lanes = cls(loop, time, target)
+        lanes = cls(loop, times, target)
         may = lanes.moved and lanes._is_free_of_others(views) and lanes._is_one_length()
         return lanes if may and lanes._pays() else None
 
     def _pays(self) -> bool:
         """Does a step take longer by itself than side by side with others, its results moved?"""
-        body = self.time.body
+        body = self.times[0].body
         moved = sum(isinstance(stmt, Store) for stmt in body)
         lets = {stmt.name: k for k, stmt in enumerate(body) if isinstance(stmt, Let) and stmt.is_new}
         states = [k for k, stmt in enumerate(body) if isinstance(stmt, Let) and not stmt.is_new]
@@ -107,7 +111,7 @@ class _Lanes:
 
     def _is_one_length(self) -> bool:
         """Is the number of steps the same for all lanes?"""
-        names = {name for part in (self.time.start, self.time.stop) for name, _ in names_in(part)}
+        names = {name for time in self.times for part in (time.start, time.stop) for name, _ in names_in(part)}
         return not names & {self.loop.name, *self.own}
 
     def _is_free_of_others(self, views: set[str]) -> bool:
@@ -195,14 +199,13 @@ class _Lanes:
         kind = "tile" if isinstance(count, int) else "sequential"
         passes: list[Stmt] = [
             For(self.at.name, 0, count, self._all(self.before, self.carried), kind=kind),
-            self._steps(names, count, memory, kind),
+            *(self._steps(time, names, count, memory, kind) for time in self.times),
         ]
         return [*passes, For(self.at.name, 0, count, self._all(self.after, ()), kind=kind)] if self.after else passes
 
-    def _steps(self, names: Names, count: Index, memory: list[Stmt], kind: str) -> For:
-        """The loop over time, for all lanes of a tile; over a few steps at a time where they store something."""
-        time = self.time
-        if not self._stores():
+    def _steps(self, time: For, names: Names, count: Index, memory: list[Stmt], kind: str) -> For:
+        """A loop over time, for all lanes of a tile; over a few steps at a time where they store something."""
+        if not any(isinstance(stmt, Store) for stmt in time.body):
             lanes = For(self.at.name, 0, count, self._all(time.body, self.moved), kind=kind)
             return For(time.name, time.start, time.stop, [lanes], kind="time")
         first, stop = (Name("int64", names.fresh(f"{time.name}_{word}")) for word in ("from", "to"))
@@ -238,6 +241,15 @@ class _Lanes:
         """A statement of lane i as one of the s-th lane of the tile."""
         lane = Name("int64", self.loop.name)
         return with_values(stmt, lambda expr: mapped(expr, lambda part: self.lane if part == lane else None))
+
+
+def _go_on(times: Sequence[For], loop: For) -> bool:
+    """Does each loop over time go on where the one before ends, with the same scalars?"""
+    place = next(k for k, stmt in enumerate(loop.body) if stmt is times[0])
+    are_neighbours = all(stmt is time for stmt, time in zip(loop.body[place:], times, strict=False))
+    scalars = [[stmt for stmt in time.body if isinstance(stmt, Let)] for time in times]
+    pairs = pairwise(times)
+    return are_neighbours and all(one.stop == other.start for one, other in pairs) and all(one == scalars[0] for one in scalars)
 
 
 def _is_few(loop: For, target: Target) -> bool:

@@ -55,7 +55,10 @@ class Destination(Protocol):
 
 @dataclass
 class ResultRows:
-    """Memory for rows of one result. `count` rows; a step writes row `where`. `lead`: where they lie in an array of more axes."""
+    """Memory for rows of one result. `count` rows; a step writes row `where`. `lead`: where they lie in an array of more axes.
+
+    `first`: the step from which on rows are written; None: from the beginning.
+    """
 
     builder: Builder
     hint: str
@@ -66,6 +69,7 @@ class ResultRows:
     array: str | None = None  # set once taken, or given by the caller
     dims: Indices = ()
     lead: Indices = ()
+    first: Index | None = None
     late: bool = False  # taken in the first step
     home: Block = field(init=False)  # around the loop
 
