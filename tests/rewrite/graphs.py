@@ -68,8 +68,8 @@ def rewritten_for_the_oracle(rewrites: Sequence[Pass] = PASSES) -> Iterator[list
 
     plain = compiling.interpret
 
-    def interpret(graph: Graph, arguments: Sequence[Any]) -> list[Any]:
-        return plain(pipeline.rewritten(Graph(graph.inputs, plain_graphs(graph.outputs))), arguments)
+    def interpret(graph: Graph, arguments: Sequence[Any], **how: Any) -> list[Any]:
+        return plain(pipeline.rewritten(Graph(graph.inputs, plain_graphs(graph.outputs))), arguments, **how)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "PASSES", tuple(map(watched, rewrites)))

@@ -132,7 +132,7 @@ def test_a_random_draw_while_tracing_is_refused():
     def step(s):
         return s + np.random.normal()  # noqa: NPY002 - the very mistake
 
-    with pytest.raises(TypeError, match=r"step .*draws random numbers.*pass them as a sequence"):
+    with pytest.raises(TypeError, match=r"step .*draws random numbers.*pass the numbers as a sequence"):
         ns.scan(step, outputs_info=0.0, n_steps=3)
 
 
