@@ -8,6 +8,7 @@ keys. So two nests that are `alike`, the same but for that order, have their lea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,10 @@ class Static:
 
 
 def _exact(value: Any) -> Any:
-    """What tells values apart that are equal and yet not the same: 1, True and 1.0, 0.0 and -0.0."""
+    """What tells values apart that are equal and yet not the same: 1, True and 1.0, 0.0 and -0.0, also in tuples and dataclasses."""
     kind = type(value)
+    if is_dataclass(kind) and kind.__eq__ is not object.__eq__:
+        return kind, value, tuple(_exact(getattr(value, one.name)) for one in fields(kind) if one.compare)
     if isinstance(value, (tuple, frozenset)):
         return kind, (tuple if isinstance(value, tuple) else frozenset)(map(_exact, value))
     return (kind, repr(value)) if isinstance(value, (float, complex, np.inexact)) else (kind, value)

@@ -2,6 +2,7 @@
 
 import functools
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,6 +11,11 @@ import numbascan as ns
 import numbascan.tensor as nt
 
 X = np.array([1.0, 2.0, 3.0])
+
+
+@dataclass(frozen=True)
+class Record:
+    factor: float
 
 
 def power(x, n, kind="plain", *, shift=0):
@@ -57,6 +63,8 @@ def test_equal_values_that_are_not_the_same_are_told_apart():
     assert [kinds(1.0, value) for value in (True, 1, 1.0, True)] == [1, 2, 3, 1]
     signs = jit(lambda x, value: x * 0 + np.copysign(1.0, value[0]), static_argnames="value")
     assert [signs(1.0, value) for value in ((0.0,), (-0.0,), (0.0,))] == [1, -1, 1]
+    of_records = jit(lambda x, record: x * record.factor, static_argnums=1)
+    assert [of_records(np.arange(3), Record(factor)).dtype.kind for factor in (2, 2.0, 2)] == ["i", "f", "i"]
 
 
 @pytest.mark.parametrize(
