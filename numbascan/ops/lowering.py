@@ -74,6 +74,7 @@ class View:
 
     `keeps_dims`: a dimension whose place `index` leaves as it is, or moves to another axis, is the operand's own.
     `keeps_order`: every element is there once, in the operand's order. `repeats`: an element may be read several times.
+    `depth`: for how many operations it counts in an expression. An index that names i thrice is 27 times as long behind two others.
     """
 
     dims: Dims
@@ -81,6 +82,7 @@ class View:
     keeps_dims: bool = False
     keeps_order: bool = False
     repeats: bool = False
+    depth: int = 1
 
 
 @dataclass(frozen=True)

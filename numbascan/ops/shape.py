@@ -176,7 +176,7 @@ ROLL = register(
         "roll",
         lambda x, *shifts, shift, axis: np.roll(x, int(filled(shift, iter(shifts))[0]), axis),
         lambda x, *shifts, shift, axis: x.strong(),
-        View(lambda view: view.dims(0), _rolled_index),
+        View(lambda view: view.dims(0), _rolled_index, depth=8),
         samples=lambda: [
             *(((_X,), {"shift": (shift,), "axis": 1}) for shift in (1, -1, 0, 2, -5, 7)),
             ((_X, 3), {"shift": (HOLE,), "axis": 2}),

@@ -106,3 +106,13 @@ def test_a_sum_of_sums_of_the_same_terms_is_differentiated_in_a_loop():
         return s
 
     assert ns.grad(lambda x: ns.scan(step, outputs_info=x, n_steps=2)[0][-1])(3.0) == 1.0
+
+
+def test_an_index_that_names_its_own_index_thrice_does_not_grow_by_powers():
+    x = nt.dvector("x")
+    rolled, expected, value = nt.zeros_like(x), np.zeros(5), np.arange(5.0)
+    for _ in range(12):
+        rolled, expected = nt.roll(rolled, 1) + x, np.roll(expected, 1) + value
+    f = ns.function([x], rolled[::-1])
+    np.testing.assert_array_equal(f(value), expected[::-1])
+    assert max(map(len, f.source().splitlines())) < 2000

@@ -28,9 +28,8 @@ class Placement(Enum):
 
 MOST_NESTED = 8  # values of which rows are computed as they are read, one within the other
 OUTSIDE = None  # the root of what several loops read
-DEEPEST = (
-    32  # operations on one another that are one expression: Python's parser takes 200 brackets, and a pass over memory costs few of them
-)
+# operations on one another that are one expression: Python's parser takes 200 brackets, and a pass over memory costs few of them
+DEEPEST = 32
 
 
 def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]], target: Target) -> dict[Node, Placement]:
@@ -52,12 +51,18 @@ def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]], 
                 places[node] = Placement.LOCALS
             continue
         reading = _reading_root(node, readers[node], roots, final)
-        depth = 1 + max((depths.get(reader, 0) for reader in readers[node]), default=0)
+        depth = max((depths.get(reader, 0) + _depth(reader) for reader in readers[node]), default=0)
         if depth < DEEPEST and _is_inline(node, reading, readers, final):
             places[node], roots[node], depths[node] = Placement.INLINE, reading, depth
         else:
             places[node], roots[node] = (Placement.LOCALS if _fits_locals(node, target) else Placement.MEMORY), node
     return places
+
+
+def _depth(reader: Node) -> int:
+    """How much deeper than its reader a value stands."""
+    kind = reader.op.lower if isinstance(reader.op, Card) else None
+    return kind.depth if isinstance(kind, View) else 1
 
 
 def _is_inline(node: Node, reading: Node | None, readers_of: Mapping[Node, Sequence[Node]], final: Iterable[Node]) -> bool:
