@@ -42,6 +42,8 @@ def log_gamma_density(a: Any, x: Any) -> Any:
     a_, x_ = np.float64(a), np.float64(x)
     if not (a_ > 0.0 and x_ >= 0.0):
         value = -np.inf if a_ == 0.0 else np.nan
+    elif x_ == np.inf:
+        value = -np.inf if a_ < np.inf else np.nan
     elif a_ < 10.0:
         value = (0.0 if a_ == 1.0 else (a_ - 1.0) * np.log(x_)) - x_ - math.lgamma(a_)
     elif x_ > 0.0:

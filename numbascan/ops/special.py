@@ -268,8 +268,8 @@ def xlog1py(x: Any, y: Any) -> Any:
 
 
 def _quotient(x: Node, y: Node) -> Node:
-    """x / y, and 0 where x is 0."""
-    return where(op("equal", x, 0), 0, div(x, y))
+    """x / y, and 0 where both are 0. Where x alone is 0 the quotient has its slope 1 / y in x."""
+    return where(op("logical_and", op("equal", x, 0), op("equal", y, 0)), 0, div(x, y))
 
 
 XLOGY = special(
@@ -345,14 +345,20 @@ def ndtr(x: Any) -> Any:
 
 
 def _hazard(x: Node) -> Node:
-    """The density of a normal number over its distribution function, where both may be too small for doubles as well."""
-    return div(2 / ROOT_2_PI, op("erfcx", mul(-ROOT_HALF, x)))
+    """The density of a normal number over its distribution function, where both may be too small for doubles as well.
+
+    From 10 on the distribution function is 1, and erfcx of the other sign soon infinite."""
+    return where(op("greater", x, 10), _density(x), div(2 / ROOT_2_PI, op("erfcx", mul(-ROOT_HALF, x))))
+
+
+def _density(x: Node) -> Node:
+    return mul(1 / ROOT_2_PI, op("exp", mul(-0.5, square(x))))
 
 
 NDTR = special(
     "ndtr",
     compiled(ndtr, FUNCTION),
-    lambda out, x: (mul(1 / ROOT_2_PI, op("exp", mul(-0.5, square(x)))),),
+    lambda out, x: (_density(x),),
     (-1.7, 2.1),
     scipy="ndtr",
     evaluate=np.vectorize(ndtr, otypes="d"),  # SciPy's is off by 1500 ulp in the tail

@@ -245,7 +245,8 @@ def batched_dot(a: Any, b: Any) -> Variable:
 def polyval(p: Any, x: Any) -> Variable:
     """The polynomial with the coefficients `p`, highest power first, at x.
 
-    Up to 32 coefficients, where their number is fixed, by Horner's rule, else as a sum over powers.
+    Up to 32 coefficients, where their number is fixed, by Horner's rule, else as a sum over powers: NaN where a power overflows beside a
+    coefficient of 0, as only great x with many coefficients do.
 
     >>> import numbascan.tensor as nt
     >>> nt.polyval([1.0, 0.0, -2.0], nt.dvector("x"))
