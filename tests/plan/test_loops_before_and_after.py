@@ -23,6 +23,7 @@ from numbascan.ir.loops import (
     Expr,
     For,
     Function,
+    If,
     Index,
     Let,
     Literal,
@@ -33,6 +34,8 @@ from numbascan.ir.loops import (
     Stmt,
     Store,
     Template,
+    compare,
+    sub,
 )
 from numbascan.ir.names import Names
 from numbascan.modes import LOOP_PASSES
@@ -101,6 +104,33 @@ for i in range(n):
     for t in range(steps):
         out_i *= a[i]
     out[i] = out_i
+""",
+    ),
+    "split": (
+        [
+            Let("v", ONE),
+            For(
+                "t",
+                0,
+                STEPS,
+                [Let("v", sin(V), is_new=False), If(compare(">=", T, N), [Store("out", (sub(T, N),), V)])],
+                kind="time",
+            ),
+        ],
+        """
+v = 1.0
+for t in range(steps):
+    v = sin(v)
+    if t >= n:
+        out[t - n] = v
+""",
+        """
+v = 1.0
+for t in range(min(max(n, 0), steps)):
+    v = sin(v)
+for t in range(min(max(n, 0), steps), steps):
+    v = sin(v)
+    out[t - n] = v
 """,
     ),
     "tiles": (

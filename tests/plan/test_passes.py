@@ -46,6 +46,13 @@ def pendulums(starts):
     return ns.vmap(lane)(starts)
 
 
+def last_rows(starts):
+    def lane(start):
+        return scan(lambda y: y - 0.1 * y * y, outputs_info=start[0], n_steps=30, keep_last=5, return_updates=False)
+
+    return ns.vmap(lane)(starts)
+
+
 def likelihood(x):
     step = lambda x, v: (0.1 + 0.2 * x * x + 0.5 * v, np.log(v) + x * x / v)  # noqa: E731 - a step as users write it
     return scan(step, sequences=x, outputs_info=[1.0, None], return_updates=False)[1].sum()
@@ -79,6 +86,7 @@ def row_sums(x):
 PROGRAMS: dict[str, list[tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "fuse": [(two_rows, (WIDE,))],
     "interchange": [(powers, (rng.uniform(0.5, 1.5, size=40),))],
+    "split": [(last_rows, (LANES,))],
     "tiles": [(pendulums, (LANES,))],
     "blocks": [(likelihood, (X,))],
     "strips": [(two_lags, (A, B, C, WIDE))],
