@@ -1,4 +1,4 @@
-"""Graphs of ten thousand operations, one on the other: no walk recurses over their depth, and no text nests them."""
+"""Graphs of thousands of operations, one on the other: no walk recurses over their depth, and no text nests them."""
 
 import ast
 import copy
@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from wide import wide
 
 import numbascan as ns
 import numbascan.tensor as nt
@@ -16,7 +17,7 @@ from numbascan.ir.loops import parts, walk
 from numbascan.plan.cpu import CPU
 from numbascan.plan.plan import plan
 
-N = 5_000  # two operations each
+N = 1_500  # two operations each: many times as deep as Python may recurse here
 
 
 def horner(x, n=N):
@@ -43,10 +44,11 @@ def shallow():
     sys.setrecursionlimit(before)
 
 
-def test_a_deep_graph_is_interpreted_and_differentiated():
-    x = np.float64(0.3)
-    np.testing.assert_allclose(ns.jit(ns.value_and_grad(horner), mode="python")(x), expected(x), rtol=1e-14)
-    np.testing.assert_allclose(ns.jit(ns.vmap(horner), mode="python")(np.array([x, -x])), expected(np.array([x, -x]))[0], rtol=1e-14)
+@pytest.mark.parametrize("n", wide([N, 5_000], first=1))
+def test_a_deep_graph_is_interpreted_and_differentiated(n):
+    x, both, f = np.float64(0.3), np.array([0.3, -0.3]), lambda x: horner(x, n)
+    np.testing.assert_allclose(ns.jit(ns.value_and_grad(f), mode="python")(x), expected(x, n), rtol=1e-14)
+    np.testing.assert_allclose(ns.jit(ns.vmap(f), mode="python")(both), expected(both, n)[0], rtol=1e-14)
 
 
 def test_a_deep_graph_is_shown_drawn_copied_and_pickled(tmp_path):
@@ -58,7 +60,7 @@ def test_a_deep_graph_is_shown_drawn_copied_and_pickled(tmp_path):
     assert (tmp_path / "y.dot").read_text().count("multiply") == N
     assert copy.deepcopy(y).node is y.node
     content = pickle.dumps((x, y))
-    del x, y  # ten thousand nodes go, one after the other
+    del x, y  # all nodes go, one after the other
     x, y = pickle.loads(content)
     assert ns.function([x], y, mode="python")(0.5) == pytest.approx(expected(np.float64(0.5))[0], rel=1e-14)
 
