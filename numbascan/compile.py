@@ -36,12 +36,15 @@ from .plan.plan import Plan, plan
 from .plan.storage.save_mem import split_row_reads
 from .profile import Profile
 from .rewrite.pipeline import MOVING, rewritten
-from .types import TensorType
+from .types import SUPPORTED_DTYPES, TensorType
 
 LARGEST_FIXED = 16  # a dimension up to this length may be compiled in
 MOST_LENGTHS = 8  # so many lengths of one dimension, then it is left to the run
 PLAIN = 0x101  # flags.num: C-contiguous and aligned
 MOST_KEYS = 4096  # lengths stand in keys: a table that grows beyond this is emptied
+
+# what a number of each class is, where kernels take it as it stands (a Python int: where 64 bits hold it)
+DTYPES: dict[type, str] = {bool: "bool", float: "float64", complex: "complex128"} | {np.dtype(name).type: name for name in SUPPORTED_DTYPES}
 
 MACHINES = {"numba": CPU}  # that a mode compiles for
 
@@ -337,11 +340,18 @@ def key_of(values: Sequence[Any], rows: Sequence[Any] = ()) -> Any:
                 return None
             key.append(value.dtype)
             key.append(value.shape)
-        elif kind is float or (kind is int and -(2**63) <= value < 2**63):
+        elif kind in DTYPES or (kind is int and -(2**63) <= value < 2**63):
             key.append(kind)
         else:
             return None
     return tuple(key)
+
+
+def laid_out(values: Sequence[Any]) -> tuple[Any, ...]:
+    """The values, arrays that have no key copied into the layout of those that have."""
+    return tuple(
+        [np.array(value, order="C") if type(value) is np.ndarray and value.flags.num & PLAIN != PLAIN else value for value in values]
+    )
 
 
 def remember(table: dict[Any, Any], key: Any, value: Any) -> None:
@@ -355,8 +365,8 @@ def _converter(type_: TensorType) -> Callable[[Any], Any]:
     """What brings an argument into the form that a kernel takes: a number, or a C-contiguous aligned array."""
     dtype = np.dtype(type_.dtype)
     if not type_.rank:
-        plain = {"float64": float, "int64": int, "bool": bool, "complex128": complex}.get(type_.dtype)
-        return plain if plain is not None else dtype.type
+        plain = {"float64": float, "int64": int, "bool": bool, "complex128": complex}.get(type_.dtype, dtype.type)
+        return lambda value: value if type(value) is dtype.type else plain(value)
 
     def convert(value: Any) -> Any:
         array = np.ascontiguousarray(value, dtype)

@@ -11,7 +11,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from ..compile import key_of, remember
+from ..compile import DTYPES, key_of, laid_out, remember
 from ..errors import MissingInputError, UnusedInputError
 from ..ir.graph import Graph, close, free_inputs, substitute
 from ..ir.node import CONSTANT, Node, constant, constant_value, new_input
@@ -133,6 +133,9 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         key = None if kwargs else key_of(args)
+        if key is None and not kwargs:
+            args = laid_out(args)
+            key = key_of(args)
         if key is not None and key in self._known:
             results = self._runner.run(args, None, key)
         else:
@@ -147,7 +150,9 @@ class Function:
         if kwargs or len(args) != len(self._specs):
             args = self._ordered(args, kwargs)
         return [
-            value if type(value) is np.ndarray and value.dtype is dtype and value.ndim == rank and free else self._fitted(k, value)
+            value
+            if (type(value) is np.ndarray and value.dtype is dtype and value.ndim == rank and free) or (not rank and _is_of(value, dtype))
+            else self._fitted(k, value)
             for k, (value, (dtype, rank, free, _)) in enumerate(zip(args, self._specs, strict=True))
         ]
 
@@ -206,6 +211,12 @@ class Function:
         n_updates = len(self.recipe.targets)
         updates = f", {n_updates} updates" if n_updates else ""
         return f"<function {self.name}({self._signature()}): {len(self.graph.outputs) - n_updates} results{updates}>"
+
+
+def _is_of(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Is this a number that kernels take as one of `dtype`?"""
+    kind = type(value)
+    return DTYPES.get(kind) == dtype.name or (kind is int and dtype.name == "int64" and -(2**63) <= value < 2**63)
 
 
 # what the caller of `function` gave -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compile import key_of, remember
+from ..compile import key_of, laid_out, remember
 from ..errors import TracerError
 from ..ir.graph import Graph, close, free_inputs, substitute
 from ..ir.node import Node, constant, new_input
@@ -181,6 +181,9 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         key = None if kwargs else key_of(args)
+        if key is None and not kwargs:
+            args = laid_out(args)
+            key = key_of(args)
         known = self._known.get(key)
         if known is not None and known.is_current():
             self._kinds.latest = known

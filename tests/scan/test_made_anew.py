@@ -87,3 +87,16 @@ def test_other_globals_and_defaults_are_other_steps():
     assert [space["made"](ns, k) for k in (2.0, 3.0) for space in spaces] == [3.0, 12.0, 4.0, 13.0]
     spaces[0]["SHIFT"] = 5.0
     assert spaces[0]["made"](ns, 2.0) == 7.0
+
+
+def test_a_step_that_reads_nothing_is_not_traced_again_either(traces):
+    def sums(x, scale=None):
+        return ns.scan(lambda x, s, scale=scale: s + x if scale is None else s + x * scale, x, 0.0, return_updates=False)
+
+    x = np.arange(5.0)
+    for _ in range(6):
+        np.testing.assert_array_equal(sums(x), np.cumsum(x))
+    assert len(traces) <= 2
+    np.testing.assert_array_equal(sums(x, 2.0), np.cumsum(2 * x))
+    np.testing.assert_array_equal(sums(x), np.cumsum(x))
+    assert len(traces) <= 4

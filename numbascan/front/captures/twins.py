@@ -1,4 +1,4 @@
-"""Functions that are made anew at each call of the function around them, and read the same: what was traced of one holds for the other.
+"""Functions that are made anew at each call of the code around them, and read the same: what was traced of one holds for the other.
 
 Of code that was met as several functions the last ones are held, with what they read: few, and none that reads large arrays.
 """
@@ -22,14 +22,14 @@ _twins: dict[types.CodeType, tuple[types.FunctionType, ...]] = {}  # the latest 
 
 def twin_of(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A function seen before that is the same code and reads the same; `fn` itself where there is none."""
-    if isinstance(fn, types.FunctionType) and fn.__closure__:
+    if isinstance(fn, types.FunctionType):
         return next((twin for twin in reversed(_twins.get(fn.__code__, ())) if _are_alike(fn, twin, set())), fn)
     return fn
 
 
 def remember_twin(fn: Callable[..., Any]) -> None:
-    """Holds a function with a closure for the next one of the same code, unless it is the first: that may be the only one."""
-    if not isinstance(fn, types.FunctionType) or not fn.__closure__ or not all(_is_small(content(cell)) for cell in fn.__closure__):
+    """Holds a function for the next one of the same code, unless it is the first: that may be the only one."""
+    if not isinstance(fn, types.FunctionType) or not all(_is_small(content(cell)) for cell in fn.__closure__ or ()):
         return
     others = _twins.get(fn.__code__)
     if others is None and len(_twins) >= MOST_CODES:

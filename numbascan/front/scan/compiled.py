@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compile import key_of, remember
+from ...compile import key_of, laid_out, remember
 from ...errors import MissingInputError
 from ...ir.graph import Graph, close, free_inputs
 from ...ir.node import CONSTANT, Node, new_input
@@ -205,17 +205,29 @@ def quick_call(sequences: Any, outputs_info: Any, non_sequences: Any, n_steps: A
     The short way is for arrays and floats that need no conversion, alone or in a flat list: if their kind was seen before they go straight
     to the compiled code. Everything else takes the long way, through `Arguments`.
     """
+    if isinstance(n_steps, np.integer):
+        n_steps = int(n_steps)
     if n_steps is not None and (type(n_steps) is not int or not 0 <= n_steps < 2**63):
         return None
     # a list of items, where one alone may stand without the list; three times, since a call of a function takes 50 ns
     rows = sequences if type(sequences) in _LISTS else () if sequences is None else (sequences,)
     initial = outputs_info if type(outputs_info) in _LISTS else () if outputs_info is None else (outputs_info,)
     constant = non_sequences if type(non_sequences) in _LISTS else () if non_sequences is None else (non_sequences,)
-    others = [*initial, *constant]
+    others: Sequence[Any] = [*initial, *constant]
     kinds = key_of(others, rows)
     if kinds is None:
-        return None
+        rows, others = laid_out(rows), laid_out(others)
+        kinds = key_of(others, rows)
+        if kinds is None:
+            return None
     return (n_steps is None, len(rows), len(initial), kinds), [*rows, *others] if n_steps is None else [n_steps, *rows, *others]
+
+
+def _is_same(value: Any, prepared: Any) -> bool:
+    """Does the long way take this value of the short one as it stands? Both have copied an array that was laid out in another way."""
+    if value is prepared:
+        return True
+    return type(value) is type(prepared) is np.ndarray and value.dtype == prepared.dtype and value.shape == prepared.shape
 
 
 class QuickTable:
@@ -227,5 +239,5 @@ class QuickTable:
 
     def add(self, key: Any, compiled: CompiledScan, values: list[Any], prepared: list[Any]) -> None:
         """Remembers the kind, if its arguments were taken as they stand."""
-        if len(values) == len(prepared) and all(a is b for a, b in zip(values, prepared, strict=True)):
+        if len(values) == len(prepared) and all(map(_is_same, values, prepared)):
             remember(self._known, key, (compiled, object()))
