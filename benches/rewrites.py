@@ -76,6 +76,16 @@ def rotation() -> tuple[Any, ...]:
     return path, (weights(1, 40, 40)[0], 0.1, rng.normal(size=40)), (0, 1)
 
 
+def heat() -> tuple[Any, ...]:
+    """Implicit steps of a heat equation: one matrix, another right-hand side at every step."""
+
+    def path(A, h):
+        return (scan(lambda h, A: np.linalg.solve(A, h + 0.1 * np.tanh(h)), None, h, A, 2000) ** 2).sum()
+
+    n = 64
+    return path, (np.eye(n) * 1.4 - 0.2 * (np.eye(n, k=1) + np.eye(n, k=-1)), rng.normal(size=n)), (0, 1)
+
+
 def averages() -> tuple[Any, ...]:
     def product(a, b, x):
         one, other = (scan(lambda x, s, k: s + k * (x - s), x, 0.0, k)[-1] for k in (a, b))
@@ -124,6 +134,7 @@ CASES = {
     "merge_scans": (averages, tangents, read_out),
     "merge_inouts": (twice,),
     "remove_unused": (read_out, layers),
+    "factor_once": (heat,),
     "push_out_non_seq": (rotation,),
     "push_out_seq": (read_out, lstm),
     "sum_in_loop": (likelihood,),

@@ -15,6 +15,7 @@ REWRITES = (
     "push_out_checks",
     "merge_inouts",
     "remove_unused",
+    "factor_once",
     "push_out_non_seq",
     "push_out_seq",
     "sum_in_loop",

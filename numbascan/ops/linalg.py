@@ -6,6 +6,7 @@ statements of linalg_small.py; derivatives are in linalg_rules.py.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -130,11 +131,11 @@ def _solve_vector(a: Any, b: Any) -> Any:
     return np.linalg.solve(a, b[..., np.newaxis])[..., 0]
 
 
-def _triangular(a: Any, b: Any, lower: bool, trans: int, unit: bool) -> Any:
+def _triangular(a: Any, b: Any, lower: bool, trans: int, unit: bool, name: str = "solve_triangular") -> Any:
     from scipy.linalg import solve_triangular
 
     x = np.empty(b.shape, np.result_type(a, b, np.float32 if a.dtype.kind in "fc" and b.dtype.kind in "fc" else np.float64))
-    with _named("solve_triangular", "Singular matrix"):
+    with _named(name, "Singular matrix"):
         for place in np.ndindex(a.shape[:-2]):
             x[place] = solve_triangular(a[place], b[place], trans, lower, unit, check_finite=False)
     return x
@@ -247,6 +248,12 @@ TRIANGULAR = _system(
 )
 TRIANGULAR_VECTOR = _system(
     *("solve_triangular", "solve_triangular_vector", 1, _triangular, "triangles.triangular_vector_into", lambda: _triangles(1)),
+    small.TRIANGULAR,
+    statics=_triangle_statics,
+)
+
+SOLVE_FACTOR = _system(  # with one of the LU factors of a matrix, in the place of SOLVE_VECTOR with the matrix
+    *("solve", "solve_factor", 1, functools.partial(_triangular, name="solve"), "triangles.triangular_vector_into", lambda: _triangles(1)),
     small.TRIANGULAR,
     statics=_triangle_statics,
 )

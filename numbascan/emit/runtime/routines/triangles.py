@@ -128,6 +128,29 @@ def _triangular_large(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: boo
     return True
 
 
+@helper
+def _triangular_vector(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> bool:
+    """Row by row of `a`: what is solved enters the next element as one product, or each solved element all that wait for it."""
+    n = len(x)
+    forward = lower == (trans == 0)
+    for i in range(n):
+        x[i] = b[i]
+    for step in range(n):
+        i = step if forward else n - 1 - step
+        solved, row = (x[:i], a[i, :i]) if forward == (trans == 0) else (x[i + 1 :], a[i, i + 1 :])
+        if trans == 0:
+            x[i] -= np.dot(row, solved)
+        if not unit:
+            pivot = _element(a, i, i, trans)
+            if pivot == 0:
+                return False
+            x[i] /= pivot
+        if trans != 0:
+            for k in range(len(row)):
+                solved[k] -= (row[k].conjugate() if trans == 2 else row[k]) * x[i]
+    return True
+
+
 @routine
 def triangular_into(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> bool:
     """op(a) @ x = b for a matrix b; only the one triangle of a is read. False where it is singular."""
@@ -138,8 +161,12 @@ def triangular_into(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool)
 @routine
 def triangular_vector_into(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> bool:
     """op(a) @ x = b for a vector b; only the one triangle of a is read. False where it is singular."""
-    n, y, c = len(x), column(x), column(b)
-    return _triangular_small(n, y, a, c, 1, lower, trans, unit) if n <= BLOCK else _triangular_large(y, a, c, lower, trans, unit)
+    n = len(x)
+    return (
+        _triangular_small(n, column(x), a, column(b), 1, lower, trans, unit)
+        if n <= BLOCK
+        else _triangular_vector(x, a, b, lower, trans, unit)
+    )
 
 
 def _triangular_known(n: int) -> Any:
