@@ -322,10 +322,10 @@ def hypergeometric_test(x0, x1, x2, x3, made, proposed):
 
 
 def vonmises_setup(parameters):
-    """kappa, y = kappa (s - 1) of the method, and the tangent by which half an angle shrinks."""
+    """kappa, y = kappa (s - 1) of the method, and the tangent by which half an angle shrinks; 2 kappa may be infinite."""
     (kappa,) = parameters
     y = 0.5 + 0.5 / (np.sqrt(1.0 + 4.0 * kappa * kappa) + 2.0 * kappa)
-    return kappa, y, np.sqrt(y / (y + 2.0 * kappa))
+    return kappa, y, np.sqrt(0.5 * y / (0.5 * y + kappa))
 
 
 def vonmises_proposal(x0, x1, x2, x3, made):
@@ -338,7 +338,7 @@ def vonmises_test(x0, x1, x2, x3, made, proposed):
     """Whether the angle is taken."""
     kappa, y, _ = made
     z = proposed * proposed
-    y = y + 2.0 * kappa * select(z < 1e16, z / (1.0 + z), 1.0)
+    y = y + 2.0 * (kappa * select(z < 1e16, z / (1.0 + z), 1.0))
     return exponential_of(x1) >= y - 1.0 - exact_log(y)
 
 

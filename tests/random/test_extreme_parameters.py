@@ -215,10 +215,45 @@ def test_dtypes_that_do_not_hold_what_is_drawn_are_refused():
     assert drawn(lambda s: s.bernoulli(0.5, size=4, dtype="bool")).dtype == bool
 
 
+@pytest.mark.parametrize("mode", [None, "python"])
+def test_bounds_and_counts_of_few_bits_do_not_wrap(mode):
+    def run(draw, *numbers):
+        variables = [nt.tensor(number.dtype, shape=number.shape) for number in numbers]
+        s = nt.random.RandomStream(3)
+        return ns.function(variables, draw(s, *variables), mode=mode, on_unused_input="ignore")(*numbers)
+
+    few = [np.array([k], "int8") for k in (-100, 100, 120)]
+    many = [np.array([k], "float64") for k in (-100, 100, 120)]
+    np.testing.assert_array_equal(run(lambda s, *x: s.triangular(*x), *few), run(lambda s, *x: s.triangular(*x), *many))
+    np.testing.assert_array_equal(run(lambda s, a, b, c: s.uniform(a, c), *few), run(lambda s, a, b, c: s.uniform(a, c), *many))
+    np.testing.assert_array_equal(
+        run(lambda s, a, b, c: s.hypergeometric(b, c, c), *few), run(lambda s, a, b, c: s.hypergeometric(b, c, c), *many)
+    )
+
+
+def test_bounds_far_apart_do_not_wrap():
+    assert (np.abs(drawn(lambda s: s.uniform(-(2**63), 2**63 - 1, size=COUNT))).mean() - 2.0**62) < 2.0**60
+    assert np.abs(drawn(lambda s: s.triangular(-(2**62), 0, 2**62, size=50))).max() < 2.0**62
+
+
+def test_counts_are_whole_and_parameters_real():
+    s, x = nt.random.RandomStream(0), nt.dscalar("x")
+    for draw in (lambda n: s.binomial(n, 0.5), lambda n: s.multinomial(n, np.ones(3)), lambda n: s.hypergeometric(n, 20, 3)):
+        with pytest.raises(ValueError, match=r"10.5 .*; it must be a whole number"):
+            draw(10.5)
+        with pytest.raises(ValueError, match="must be a whole number"):
+            ns.function([x], draw(x))(10.5)
+    for draw in (s.wald, s.gamma, s.poisson, s.bernoulli, lambda z: s.vonmises(z, 1.0)):
+        with pytest.raises(TypeError, match="it must be real"):
+            draw(np.array([1j]))
+    with pytest.raises(ValueError, match="right - left too"):
+        s.triangular(-1e308, 0.0, 1e308)
+
+
 # angles, first passages, drawing without replacement -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kappa", [0.0, 1e-300, 1e-9, 30.0, 1e6, 1e12, 1e300])
+@pytest.mark.parametrize("kappa", [0.0, 1e-300, 1e-9, 30.0, 1e6, 1e12, 1e300, 1.5e308])
 def test_angles_follow_their_distribution_however_narrow_it_is(kappa):
     angles = drawn(lambda s: s.vonmises(0.0, kappa, size=COUNT))
     assert (np.abs(angles) <= np.pi).all()

@@ -96,6 +96,12 @@ def shaped(size: Any, parameters: Sequence[Any], what: str) -> tuple[Shape, list
     return shape, [broadcast_to(variable, shape) if variable.ndim else variable for variable in variables]
 
 
+def as_real(parameter: Any) -> Variable:
+    """A bound as a real number: a difference of whole numbers may wrap."""
+    variable = as_variable(float(parameter) if isinstance(parameter, int) else parameter)
+    return variable * 1.0 if variable.type.kind in "biu" else variable
+
+
 def float_dtype(dtype: Any, parameters: Sequence[Any], what: str) -> str:
     """The dtype of a draw of real numbers: as asked, else single if all parameters that say anything are single, else double."""
     if dtype is None:
@@ -110,6 +116,8 @@ def float_dtype(dtype: Any, parameters: Sequence[Any], what: str) -> str:
 def checked(what: str, name: str, parameter: Any, rule: str, holds: Callable[[Any], Any]) -> Variable:
     """A parameter. ValueError where it is out of range: now if that is known, else when it runs."""
     variable = as_variable(parameter)
+    if variable.type.kind == "c":
+        raise TypeError(f"{what}: {name} is {variable.type.dtype}{at_line()}; it must be real, write its .real")
     condition = as_variable(holds(variable)).all()
     known = constant_value(condition.node)
     if known is None:

@@ -34,6 +34,14 @@ def _is_probability(x: Any) -> Any:
     return (x >= 0) & (x <= 1)
 
 
+def _count(what: str, name: str, number: Any) -> Variable:
+    """A number of things as a double: sums do not wrap. ValueError where it is negative, beyond 2**53 or not whole."""
+    number = as_variable(number)
+    if number.type.kind == "f":
+        number = checked(what, name, number, "a whole number", lambda x: x == np.floor(x))
+    return as_dtype(checked(what, name, number, "from 0 to 2**53", lambda x: (x >= 0) & (x <= MOST)), "float64")
+
+
 def _greatest(dtype: Any) -> float:
     """The greatest whole number up to 2**53 that a dtype holds."""
     name = dtype_name(dtype)
@@ -90,18 +98,16 @@ class Counts(BaseDraws):
         if isinstance(n, (int, np.integer)) and n == 1:
             return self.bernoulli(p, size, dtype)
         p = checked("binomial", "p", p, "from 0 to 1", _is_probability)
-        n = checked("binomial", "n", n, "from 0 to 2**53", lambda x: (x >= 0) & (x <= MOST))
-        n = _held("binomial", "n", n, dtype)
+        n = _held("binomial", "n", _count("binomial", "n", n), dtype)
         shape, (n, p) = shaped(size, (n, p), "binomial")
         return as_dtype(self._by_element(RANDOM_BINOMIAL, shape, n, p), dtype)
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None, dtype: Any = "int64") -> Variable:
         """How many good ones are among `nsample` drawn without replacement from `ngood` and `nbad`: Stadlober (1990), search below a mean
         of 10."""
-        ngood = checked("hypergeometric", "ngood", ngood, "from 0 to 2**53", lambda x: (x >= 0) & (x <= MOST))
-        rule = "at least 0, and at most 2**53 - ngood"
-        nbad = checked("hypergeometric", "nbad", nbad, rule, lambda x: (x >= 0) & (x <= MOST - ngood))
-        nsample = checked("hypergeometric", "nsample", nsample, "from 0 to ngood + nbad", lambda x: (x >= 0) & (x <= ngood + nbad))
+        ngood, nbad, nsample = (_count("hypergeometric", name, x) for name, x in (("ngood", ngood), ("nbad", nbad), ("nsample", nsample)))
+        nbad = checked("hypergeometric", "nbad", nbad, "at most 2**53 - ngood", lambda x: x <= MOST - ngood)
+        nsample = checked("hypergeometric", "nsample", nsample, "at most ngood + nbad", lambda x: x <= ngood + nbad)
         nsample = _held("hypergeometric", "nsample", nsample, dtype)
         shape, (ngood, nbad, nsample) = shaped(size, (ngood, nbad, nsample), "hypergeometric")
         return as_dtype(self._by_element(RANDOM_HYPERGEOMETRIC, shape, ngood, nbad, nsample), dtype)
@@ -215,8 +221,7 @@ class Counts(BaseDraws):
     def multinomial(self, n: Any, p: Any, size: Any = None, dtype: Any = "int64") -> Variable:
         """How `n` trials fall on the places along the last axis of `p`: one binomial number after the other, of those that are left."""
         weights = as_dtype(checked("multinomial", "p", p, "at least 0, and finite", lambda x: (x >= 0) & (x < np.inf)), "float64")
-        n = checked("multinomial", "n", n, "from 0 to 2**53", lambda x: (x >= 0) & (x <= MOST))
-        n = as_dtype(_held("multinomial", "n", n, dtype), "float64")
+        n = _held("multinomial", "n", _count("multinomial", "n", n), dtype)
         top: Any = weights.max(axis=-1, keepdims=True)  # as for `categorical`
         columns = moveaxis(weights / where(top > 0.0, top, 1.0), -1, 0)
         sums: Any = np.cumsum(columns[::-1], axis=0)[::-1]

@@ -24,7 +24,7 @@ from ...ops.random import (
 from ..numpy.choices import where
 from ..numpy.math import sqrt
 from ..variable import Variable, as_variable, op
-from .base_draws import as_dtype, checked, checked_scale, float_dtype, shaped
+from .base_draws import as_dtype, as_real, checked, checked_scale, float_dtype, shaped
 from .counts import Counts
 
 __all__ = ["RandomStream"]
@@ -57,7 +57,7 @@ class RandomStream(Counts):
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
         """Numbers from `low` up to, not including, `high`: the doubles that NumPy makes of Philox's words. What rounding would make `high`
         is `low`."""
-        shape, (low, high) = shaped(size, (low, high), "uniform")
+        shape, (low, high) = shaped(size, (as_real(low), as_real(high)), "uniform")
         kind = float_dtype(dtype, (low, high), "uniform")
         numbers = _moved(self._uniforms(shape, kind), low, high - low, kind)
         if not _may_reach(low, high, kind):
@@ -137,9 +137,10 @@ class RandomStream(Counts):
 
         Differentiable in all three.
         """
+        left, mode, right = as_real(left), as_real(mode), as_real(right)
         right = checked("triangular", "right", right, "above left, and finite", lambda x: (x > left) & (x < np.inf))
         mode = checked("triangular", "mode", mode, "from left to right", lambda x: (x >= left) & (x <= right))
-        left = checked("triangular", "left", left, "finite", lambda x: x > -np.inf)
+        left = checked("triangular", "left", left, "finite, and right - left too", lambda x: right - x < np.inf)
         shape, (left, mode, right) = shaped(size, (left, mode, right), "triangular")
         kind = float_dtype(dtype, (left, mode, right), "triangular")
         u, width = self._uniforms(shape, "float64"), right - left
