@@ -5,7 +5,10 @@ largest tap says. Row s of the buffer is what stood there at first plus what the
 
     read at step s  =  outer[s] + p1[s - 1] + p3[s - 3]
 
-A tap of 1 alone makes a single row that every step replaces.
+A tap of 1 alone makes a single row that every step replaces. Of three taps and more, all but the nearest are a chain of states, each of
+which hands its sum to the next nearer one, so that as many rows are alive as the last tap says, not as all taps together:
+
+    read at step s  =  outer[s] + p1[s - 1] + q3[s - 3]    where    q3[s] = p3[s] + q8[s - 5],    q8[s] = p8[s] + ...
 """
 
 from __future__ import annotations
@@ -137,14 +140,20 @@ class _Plain:
         if parts.rows is not None:
             terms.append(new_input(row_of(parts.rows.type), port.reads[0].name))
             self.seqs.append(Seq(parts.rows, (0,), (terms[0],)))
-        self.added.append([])
-        for tap, addend in zip(port.out_taps, addends, strict=True):
-            read = new_input(type_, port.reads[0].name)
-            terms.append(read)
-            first = parts.first if tap == port.out_taps[0] else None
-            state = _state(port, tap, first, read, addend)
-            self.added[-1].append(state)
+        added: list[State | Carry] = []
+        later: list[Node] = []  # what the next nearer state reads of a farther one
+        by_tap = dict(zip(port.out_taps, addends, strict=True))
+        farthest_first = sorted(by_tap, reverse=True)
+        for tap, nearer in zip(farthest_first, [*farthest_first[1:], 0], strict=True):
+            is_read = nearer in (0, farthest_first[-1])  # by the step itself
+            write, read = total([by_tap[tap], *later]), new_input(type_, port.reads[0].name)
+            assert write is not None
+            added.append(_state(port, tap if is_read else tap - nearer, parts.first if nearer == 0 else None, read, write))
+            later = [] if is_read else [read]
+            terms += [read] if is_read else []
+        for state in added:
             (self.carries if isinstance(state, Carry) else self.states).append(state)  # type: ignore[arg-type]
+        self.added.append(added)
         now = total(terms)
         assert now is not None
         self.now.append(now)
@@ -166,24 +175,28 @@ class _Plain:
     def tail(self, index: int) -> Node:
         """The rows of a buffer behind the last step."""
         parts = self.parts[index]
-        terms = [self._tail_of(port, parts.depth) for port in self.added[index]]
+        chain, nearest = self.added[index][:-1], self.added[index][-1:]
+        terms = [self._tail_of(ports, parts.depth) for ports in (chain[::-1], nearest) if ports]
         tail = total(terms if parts.tail is None else [parts.tail, *terms])
         assert tail is not None
         return tail
 
-    def _tail_of(self, port: State | Carry, depth: Node) -> Node:
-        """What one port has added to the rows behind the last step."""
-        if isinstance(port, Carry):
-            place = len(self.old.states) + len(self.states) + len(self.old.traces) + len(self.now) + len(self.old.carries)
-            last = self.results[place + self.carries.index(port)]
-            tail, n = broadcast_to(last, (1, *dims_of(last))), 1
-        else:
-            n = port.depth
-            newest = rows(self.results[len(self.old.states) + self.states.index(port)], -n)
-            tail = rows(concatenate([port.initial, newest]), -n)  # of a loop of fewer steps, initial rows too
+    def _tail_of(self, ports: Sequence[State | Carry], depth: Node) -> Node:
+        """What a chain of ports, the nearest first, has added to the rows behind the last step."""
+        tail = concatenate([self._newest(port) for port in ports])
+        n = sum(1 if isinstance(port, Carry) else port.depth for port in ports)
         rest = sub(depth, constant(n, "int64", weak=True))
         zero = broadcast_to(constant(0, tail.type.dtype), (rest, *dims_of(tail)[1:]))
         return tail if zero.type.shape[0] == 0 else concatenate([tail, zero])
+
+    def _newest(self, port: State | Carry) -> Node:
+        """The rows of a port that later steps would have read."""
+        if isinstance(port, Carry):
+            place = len(self.old.states) + len(self.states) + len(self.old.traces) + len(self.now) + len(self.old.carries)
+            last = self.results[place + self.carries.index(port)]
+            return broadcast_to(last, (1, *dims_of(last)))
+        newest = rows(self.results[len(self.old.states) + self.states.index(port)], -port.depth)
+        return rows(concatenate([port.initial, newest]), -port.depth)  # of a loop of fewer steps, initial rows too
 
 
 def _waiting_least(write: Node, moving: Collection[Node]) -> Node:

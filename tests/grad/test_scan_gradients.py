@@ -386,6 +386,30 @@ def test_the_hessian_of_a_loop_with_taps(mode):
     np.testing.assert_allclose(found, [[2 * b**3, 6 * a * b**2], [6 * a * b**2, 6 * a**2 * b]])
 
 
+@pytest.mark.parametrize("n", [0, 1, 4, 23])
+def test_cotangents_of_many_taps_are_handed_from_far_ones_to_near_ones(mode, n):
+    taps, w = (-19, -7, -6, -2), np.array([0.2, -0.3, 0.4, 0.1])
+
+    def program(xs, start):
+        path = rows(lambda x, *before: x + sum(w[k] * one**2 for k, one in enumerate(before)), xs, {"initial": start, "taps": list(taps)})
+        return (path**2).sum()
+
+    def path_of(xs, start):
+        y = list(start)
+        for t in range(n):
+            y.append(xs[t] + sum(w[k] * y[19 + t + tap] ** 2 for k, tap in enumerate(taps)))
+        return np.array(y)
+
+    rng = np.random.default_rng(0)
+    xs, start = rng.uniform(-0.4, 0.4, n), rng.uniform(-0.4, 0.4, 19)
+    y = path_of(xs, start)
+    above = np.concatenate([np.zeros(19), 2 * y[19:]])  # of each row: what the steps that read it hand back
+    for t in reversed(range(n)):
+        for k, tap in enumerate(taps):
+            above[19 + t + tap] += above[19 + t] * 2 * w[k] * y[19 + t + tap]
+    check(program, lambda xs, start: np.sum(path_of(xs, start)[19:] ** 2), [xs, start], [above[19:], above[:19]], mode)
+
+
 def test_a_gradient_inside_a_step(mode):
     def descend(start, rate, n):
         def step(x, rate):

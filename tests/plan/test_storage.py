@@ -71,3 +71,15 @@ def test_a_loop_with_buffers_of_cotangents_is_refused_by_the_plan() -> None:
     graph = Graph(tuple(variable.node for variable in inputs), (loop.results[1].node,))
     with pytest.raises(AssertionError, match="buffers of cotangents become states before a loop is planned"):
         plan(graph, CPU, "planned")
+
+
+def test_the_code_of_a_gradient_is_as_long_as_the_taps_are_many():
+    def lines(n_taps):
+        def cost(xs):
+            start = {"initial": np.zeros(n_taps), "taps": list(range(-n_taps, 0))}
+            path = ns.scan(lambda x, *rows: np.tanh(x + sum((k + 1) * row for k, row in enumerate(rows))), xs, start, return_updates=False)
+            return (path**2).sum()
+
+        return len(ns.grad(cost).lower(np.ones(30)).source().splitlines())
+
+    assert lines(14) - lines(11) == lines(11) - lines(8)
