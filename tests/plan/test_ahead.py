@@ -8,7 +8,9 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.emit.runtime.routines import draws
+from numbascan.ir.loops import Name, add, parts, sub
 from numbascan.ops import draw_methods
+from numbascan.plan.passes.ahead import _expanded
 
 KEY = np.uint64(0x452821E638D01377), np.uint64(0xBE5466CF34E90C6C)
 ROUTINES = {
@@ -146,3 +148,12 @@ def test_what_is_drawn_ahead() -> None:
     assert "normal_ahead[:" in texts[ends]
     assert texts[walk].count("normal_of") == 0
     assert "normal_of(random_bits(" in texts[with_choice]  # a branch that is not taken draws nothing
+
+
+def test_an_operand_through_thousands_of_locals_stays_short() -> None:
+    chain = {f"v{k}": add(Name("int64", f"v{k + 1}"), Name("int64", f"v{k + 1}_again")) for k in range(5_000)}
+    chain |= {f"{name}_again": sub(value, 1) for name, value in chain.items()}
+    found = list(parts(_expanded(Name("int64", "v0"), chain)))
+    assert len(found) < 500
+    assert any(isinstance(part, Name) and part.name in chain for part in found)
+    assert _expanded(Name("int64", "v4999"), chain) == chain["v4999"]

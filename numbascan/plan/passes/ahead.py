@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from ...ir.loops import (
     DIFFERENCE,
@@ -49,6 +50,7 @@ from ...ir.loops import (
     mapped,
     may_end,
     names_in,
+    parts,
     rebuilt,
     slope_and_rest,
     sub,
@@ -63,6 +65,7 @@ from ..target import Target
 _SUMS, _DIFFERENCES, _PRODUCTS = (IN_ORDER, INDEX_SUM), (DIFFERENCE, INDEX_DIFFERENCE), (PRODUCT, INDEX_PRODUCT)
 _CASTS = {dtype: Template(f"np.{dtype}({{0}})") for dtype in ("int64", "uint64")}
 _FIRST, _FIRST_OF_LANE = Template("[:{0}]"), Template("[:{0}, {1}]")
+_LONGEST = 64  # parts of an operand that is written out
 Places = dict[tuple[int, Apply], Load]  # where a draw is, by the loop that it stands in
 
 
@@ -248,14 +251,17 @@ def _draw_of(expr: Apply) -> Apply | None:
 
 
 def _expanded(expr: Index, lets: Mapping[str, Index]) -> Index:
-    """An expression with the locals of a pass written out."""
+    """An expression with the locals of a pass written out, one level after the other. A long one keeps some, and is no operand then."""
 
     def written_out(part: Expr) -> Index | None:
-        if isinstance(part, Name) and part.name in lets:
-            return _expanded(lets[part.name], lets)
+        if isinstance(part, Name):
+            return lets.get(part.name)
         return part if isinstance(part, Load) else None
 
-    return mapped(expr, written_out)
+    before: Index | None = None
+    while expr != before and next(islice(parts(expr), _LONGEST, None), None) is None:
+        before, expr = expr, mapped(expr, written_out)
+    return expr
 
 
 def _reads(exprs: Iterable[Index], names: set[str]) -> bool:
