@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from ..ir.graph import folded
-from ..ir.loops import ACCUMULATE, CALL, DIVISION, FUNCTION, PLAIN, Apply, Index, Let, Load, Name, Stmt, expressions
+from ..ir.loops import ACCUMULATE, CALL, DIVISION, FUNCTION, PLAIN, Apply, For, Index, Let, Load, Name, Stmt, expressions, sub
 from .target import Target
 
 
@@ -30,6 +30,12 @@ def vector_cost(expr: Index, target: Target) -> float:
     if isinstance(expr, Apply):
         return target.costs[expr.template.cost].vector + sum(vector_cost(part, target) for part in expr.args)
     return target.costs[PLAIN].vector if isinstance(expr, Load) else 0.0
+
+
+def is_few(loop: For, target: Target) -> bool:
+    """Does a loop have so few passes that its lanes make no tile?"""
+    passes = sub(loop.stop, loop.start)
+    return isinstance(passes, int) and passes < target.few_lanes
 
 
 def vector_gain(expr: Index) -> bool:

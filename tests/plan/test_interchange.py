@@ -58,7 +58,7 @@ PROGRAMS = [powers, with_a_sequence, with_a_number_of_its_step, neighbours, two_
 LEAST = {ends_early: 1, with_a_number_of_its_step: 4}  # elements that a program asks for
 
 
-@pytest.mark.parametrize("program, n", [(one, n) for one in PROGRAMS for n in (0, 1, 20, 64, 128, 150) if n >= LEAST.get(one, 0)])
+@pytest.mark.parametrize("program, n", [(one, n) for one in PROGRAMS for n in (0, 1, 13, 16, 128, 150) if n >= LEAST.get(one, 0)])
 def test_every_number_of_elements(program, n):
     arguments = X[:, :n], Y[:n], R[:, :n]
     found, expected = (ns.jit(program, mode=mode)(*arguments) for mode in (None, "python"))
@@ -71,6 +71,16 @@ def test_only_elements_that_never_meet_change_places_with_time(program, is_turne
     compiled = ns.jit(program)
     compiled(X, Y, R)
     assert ("_lanes[s" in compiled.source()) == is_turned
+
+
+def test_few_elements_stay_inside():
+    text = ns.jit(lambda y, r: end(lambda row, s: np.tanh(0.5 * s + row[3]), y, r)[-1]).lower(Y[:12], R).source()
+    assert text.index("for t in range(") < text.index("tanh_in_lanes(")
+
+
+def test_sixteen_elements_go_side_by_side():
+    text = ns.jit(lambda y, r: end(lambda row, s: np.tanh(0.5 * s + row[3]), y, r)[-1]).lower(Y[:16], R).source()
+    assert text.index("for t in range(") < text.index("in range(lanes(16)):", text.index("for t in")) < text.index("tanh_in_lanes(")
 
 
 def test_a_loop_of_no_steps_leaves_the_state_to_an_error():

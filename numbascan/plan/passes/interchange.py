@@ -7,7 +7,7 @@
     #                                                    x[i] = x_i
 
 Elements then are lanes (see tiles.py), whose states stay in registers and the first cache for all steps.
-Not handled: states of which rows are kept, steps that do more than one loop over elements.
+Not handled: states of which rows are kept, steps that do more than one loop over elements; few elements, which are no tile of lanes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import replace
 from ...ir.loops import Expr, For, Function, Index, Let, Load, Name, Stmt, Store, expressions, mapped, names_in, rebuilt, with_values
 from ...ir.mentions import loads_in, memory_of
 from ...ir.names import Names
+from ..cost import is_few
 from ..target import Target
 
 Place = tuple[Index, ...]
@@ -29,17 +30,17 @@ def interchange(function: Function, target: Target) -> Function:
     names, memory = function.names.copy(), memory_of(function.body)
 
     def turned(stmt: Stmt) -> list[Stmt] | None:
-        places = _places(stmt, memory) if isinstance(stmt, For) else {}
+        places = _places(stmt, memory, target) if isinstance(stmt, For) else {}
         return [_turned(stmt, places, names)] if isinstance(stmt, For) and places else None
 
     return replace(function, body=rebuilt(function.body, turned), names=names)
 
 
-def _places(time: For, memory: Memory) -> dict[str, tuple[Place, str]]:
+def _places(time: For, memory: Memory, target: Target) -> dict[str, tuple[Place, str]]:
     """For each array that every step updates, the one place that a pass over its elements reads and writes, and its dtype. Empty if
     the loop may not be turned."""
     (inner, *others) = time.body
-    if time.kind != "time" or time.step != 1 or others or not isinstance(inner, For) or inner.step != 1:
+    if time.kind != "time" or time.step != 1 or others or not isinstance(inner, For) or inner.step != 1 or is_few(inner, target):
         return {}
     if not all(isinstance(stmt, Store) or (isinstance(stmt, Let) and stmt.is_new) for stmt in inner.body):
         return {}

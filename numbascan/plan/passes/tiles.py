@@ -47,7 +47,7 @@ from ...ir.loops import (
     with_values,
 )
 from ...ir.names import Names
-from ..cost import is_sum, latency, scalar_cost, vector_cost
+from ..cost import is_few, is_sum, latency, scalar_cost, vector_cost
 from ..target import Target
 
 
@@ -91,9 +91,9 @@ class _Lanes:
             return None
         if not all(time.kind == "time" and all(isinstance(stmt, Let | Store) for stmt in time.body) for time in times):
             return None
-        if not _go_on(times, loop) or _is_few(replace(times[0], stop=times[-1].stop), target):
+        if not _go_on(times, loop) or is_few(replace(times[0], stop=times[-1].stop), target):
             return None
-        if loop.kind != "lanes" and _is_few(loop, target):  # few lanes give the bits that many would give
+        if loop.kind != "lanes" and is_few(loop, target):  # few lanes give the bits that many would give
             return None
         lanes = cls(loop, times, target)
         may = lanes.moved and lanes._is_free_of_others(views) and lanes._is_one_length()
@@ -157,7 +157,9 @@ class _Lanes:
     def tiled(self, names: Names, memory: list[Stmt]) -> list[Stmt]:
         """The loop over tiles; where steps are short one over whole tiles, whose lanes need no counting, and one over the rest."""
         loop = self.loop
-        first, stop = (Name("int64", names.fresh(f"{loop.name}{k}")) for k in (0, 1))
+        lanes = sub(loop.stop, loop.start)
+        is_one_tile = loop.kind == "sequential" and isinstance(lanes, int) and lanes <= self.target.tile
+        first, stop = (loop.start, loop.stop) if is_one_tile else (Name("int64", names.fresh(f"{loop.name}{k}")) for k in (0, 1))
         self.at = Name("int64", names.fresh("s"))
         self.lane = add(first, self.at)
         self.rows: dict[str, Load] = {}
@@ -166,6 +168,10 @@ class _Lanes:
             dtype = _dtype(self.own[name])
             memory.append(Alloc(row, (self._room(),), dtype))
             self.rows[name] = Load(dtype, row, (self.at,))
+        if is_one_tile:
+            return self._passes(names, lanes, memory)
+        assert isinstance(first, Name)
+        assert isinstance(stop, Name)
         end = Let(stop.name, least(add(first, self.target.tile), loop.stop))
         if not self._is_short():
             passes = self._passes(names, sub(stop, first), memory)
@@ -196,7 +202,7 @@ class _Lanes:
 
     def _passes(self, names: Names, count: Index, memory: list[Stmt]) -> list[Stmt]:
         """What is done with so many lanes of a tile."""
-        kind = "tile" if isinstance(count, int) else "sequential"
+        kind = "tile" if isinstance(count, int) and self._is_short() else "sequential"
         passes: list[Stmt] = [
             For(self.at.name, 0, count, self._all(self.before, self.carried), kind=kind),
             *(self._steps(time, names, count, memory, kind) for time in self.times),
@@ -250,11 +256,6 @@ def _go_on(times: Sequence[For], loop: For) -> bool:
     scalars = [[stmt for stmt in time.body if isinstance(stmt, Let)] for time in times]
     pairs = pairwise(times)
     return are_neighbours and all(one.stop == other.start for one, other in pairs) and all(one == scalars[0] for one in scalars)
-
-
-def _is_few(loop: For, target: Target) -> bool:
-    passes = sub(loop.stop, loop.start)
-    return isinstance(passes, int) and passes < target.few_lanes
 
 
 def _dtype(stmt: Let) -> str:
