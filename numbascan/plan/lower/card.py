@@ -34,7 +34,8 @@ def lower(scope: Scope, node: Node) -> list[Value]:
         value = _elementwise(scope, node, kind)
     elif isinstance(kind, View):
         dims, place = kind.dims(view), kind.index
-        reshaped = _other_shape(scope, node, dims) if kind.keeps_order else None
+        is_lazy = scope.placement(node) is Placement.INLINE
+        reshaped = _other_shape(scope, node, dims) if kind.keeps_order and is_lazy else None
         value = reshaped or _computed(scope, node, dims, lambda index: view.at(0, place(view, index)))
     elif isinstance(kind, Generate):
         element = kind.element

@@ -24,7 +24,7 @@ from ...ops.thinned import THINNED
 from ...types import TensorType
 from ..builder import Indices
 from ..casts import cast
-from ..storage.inplace import updated_in_place
+from ..storage.inplace import Updates, updated_in_place
 from ..storage.placement import is_small
 from ..storage.save_mem import MOST_ROWS, All, Every, Last, LastRows, Lengths, Path, Request, Thinned, requests
 from ..storage.states import (
@@ -68,7 +68,7 @@ class _Loop:
         self.room: Index = 0
         self.steps: Index = 0
         self._fitting: set[Index] = set()
-        self._in_place: list[Node] = []
+        self._in_place = Updates()
 
     def make(self) -> list[Value]:
         """Statements before the loop, the loop, and the values of its results.
@@ -188,7 +188,7 @@ class _Loop:
         if self._is_path(result):
             self._check_room()
             return PathState(self.builder, state, initial, result.name, self.room)
-        if state.write in self._in_place:
+        if state.write in self._in_place.rows:
             return RowState(self.builder, state, initial, result.name, self._taken_over(state.initial))
         if state.depth >= FEW_ROWS or result.most_last > 1:
             return WindowState(self.builder, state, initial, result.name, max(state.depth + 1, result.most_last), self.room)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any  # noqa: TID251 - a card's attributes are of any type
 
@@ -49,12 +49,13 @@ class Scope:
         env: Mapping[Node, Value],
         targets: Mapping[Node, Sequence[Destination]] | None = None,
         out: Mapping[Node, InMemory] | None = None,
+        stored: Set[Node] = frozenset(),
     ) -> None:
         self.context, self.builder, self.target = context, context.builder, context.target
         self.scan = self.builder.scan  # whose step this is; "" outside of loops
         self.outputs = tuple(outputs)
         self.readers = users(outputs)
-        self.placements = placements(outputs, self.readers, self.target)
+        self.placements = placements(outputs, self.readers, self.target, stored)
         for output in outputs:
             self.readers[output] = [*self.readers[output], output]
         self.env: dict[Node, Value] = dict(env)
@@ -66,10 +67,14 @@ class Scope:
         self.placed: dict[Node, Destination] = {}  # those of them that inner loops have written there
 
     def inner(
-        self, outputs: Sequence[Node], env: Mapping[Node, Value], targets: Mapping[Node, Sequence[Destination]] | None = None
+        self,
+        outputs: Sequence[Node],
+        env: Mapping[Node, Value],
+        targets: Mapping[Node, Sequence[Destination]] | None = None,
+        stored: Set[Node] = frozenset(),
     ) -> Scope:
-        """The scope of a closed graph inside this one: a step, or a branch."""
-        return Scope(self.context, outputs, env, targets)
+        """The scope of a closed graph inside this one: a step, or a branch. `stored`: values that are not computed where they are read."""
+        return Scope(self.context, outputs, env, targets, stored=stored)
 
     def run(self, last: Collection[Node] = ()) -> None:
         """Makes every value but those that come `last`, which nothing reads."""

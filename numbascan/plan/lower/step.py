@@ -31,6 +31,7 @@ from ...ir.ports import LoopSpec, Seq
 from ...ops.card import Card
 from ..builder import Builder, Indices
 from ..casts import cast
+from ..storage.inplace import Updates
 from ..storage.placement import is_small
 from ..storage.save_mem import All, Every, Last, LastRows, Lengths, Path, Request, Thinned, is_loop_rows
 from ..storage.states import Destination, LocalState, NextRow, ResultRows, RingState, StateStorage, is_kept
@@ -80,14 +81,14 @@ class Step:
         self.outer, self.spec, self.builder = outer, spec, outer.builder
         self.t, self.results, self.steps = t, results, steps
 
-    def make(self, in_place: Sequence[Node]) -> None:
-        """`in_place`: the results that overwrite the row that they come from, in the order in which they have to; all else comes before.
+    def make(self, updates: Updates) -> None:
+        """`updates`: what overwrites the row that it comes from; all else comes before.
 
         A step sees states as they were before it. So the condition of `until` and small new rows are in locals before a row is overwritten,
         every check and store comes before locals and rings move on, and only then the loop may end.
         """
-        spec = self.spec
-        self.scope = scope = self.outer.inner(spec.inner_outputs(), {}, self._targets())
+        spec, in_place = self.spec, updates.rows
+        self.scope = scope = self.outer.inner(spec.inner_outputs(), {}, self._targets(updates), updates.stored)
         scope.rows_around = self._rows_around()
         scope.env.update(self._arguments())
         for result in self.results:
@@ -138,8 +139,8 @@ class Step:
 
     # what the step writes -------------------------------------------------------------------------------------------
 
-    def _targets(self) -> dict[Node, list[Destination]]:
-        """For each result in memory, where its row goes as it is computed."""
+    def _targets(self, updates: Updates) -> dict[Node, list[Destination]]:
+        """For each result in memory, where its row goes as it is computed; for what is on the way to an overwritten row, that row."""
         targets: dict[Node, list[Destination]] = {}
         for result in self.results:
             for request, rows in result.sinks.items():
@@ -150,7 +151,9 @@ class Step:
             if result.storage is not None:
                 place = result.storage.target(self.t)
                 if place is not None:
-                    places.append(NextRow(self.builder, place, self._changed_shape(result)))
+                    row = NextRow(self.builder, place, self._changed_shape(result))
+                    targets.update({part: [row] for part, write in updates.rows.items() if write is result.write and part is not write})
+                    places.append(row)
             places += [rows for request, rows in result.sinks.items() if not isinstance(request, Every | Lengths)]
             if places:
                 targets.setdefault(result.write, []).extend(places)

@@ -6,7 +6,7 @@ Not handled: an elementwise value that two loops read is stored even where compu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from enum import Enum
 
 from ...ir.graph import toposort, users
@@ -32,8 +32,10 @@ OUTSIDE = None  # the root of what several loops read
 DEEPEST = 32
 
 
-def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]], target: Target) -> dict[Node, Placement]:
-    """Where each value behind `outputs` lives. `readers` as from `ir.graph.users`."""
+def placements(
+    outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]], target: Target, stored: Set[Node] = frozenset()
+) -> dict[Node, Placement]:
+    """Where each value behind `outputs` lives. `readers` as from `ir.graph.users`. `stored`: those that are not inlined in any case."""
     roots: dict[Node, Node | None] = {}
     places: dict[Node, Placement] = {}
     depths: dict[Node, int] = {}  # of an inlined value: how many others stand between it and what is written
@@ -44,6 +46,9 @@ def placements(outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]], 
             roots[node] = node
             continue
         kind = node.op.lower
+        if node in stored:
+            places[node], roots[node] = (Placement.LOCALS if _fits_locals(node, target) else Placement.MEMORY), node
+            continue
         if node in only_written:  # read once, where the result is stored
             is_inline = isinstance(kind, View | Generate) or (isinstance(kind, Elementwise) and is_small(node, target))
             places[node], roots[node] = (Placement.INLINE if is_inline else Placement.MEMORY), node
