@@ -111,9 +111,15 @@ def _apart(value: Any, arrays: Sequence[np.ndarray]) -> Any:
 def as_captured(arrays: Mapping[Node, Any]) -> list[Any]:
     """Arrays from outside as kernels take them for as long as they live: content is shared, shape and dtype stay as they were traced.
 
-    Numbers as they are.
+    Numbers as they were.
     """
-    return [array if type(array) is float else array.view(np.ndarray) for array in arrays.values()]
+    return [array.view(np.ndarray) if np.ndim(array) else _number(array) for array in arrays.values()]
+
+
+def _number(value: Any) -> Any:
+    """A number from outside as kernels take it without a conversion."""
+    number: Any = np.asarray(value)[()]
+    return number.item() if isinstance(number, (np.float64, np.complex128, np.int64)) else number
 
 
 def assembled(structure: Structure) -> Callable[[list[Any]], Any]:

@@ -121,8 +121,8 @@ class Specialisations(Generic[C]):
         if self._fixed[name] == MANY_VALUES - 1:
             warnings.warn(
                 f"{label} is compiled for the {MANY_VALUES}rd time because {name}, which it reads outside, has another value "
-                f"({now!r}, before {before!r}). Whole numbers, exponents, what decides a shape and what Python computes "
-                f"(as -{name}) are fixed in the code; pass {name} as an argument",
+                f"({now!r}, before {before!r}). Exponents, what decides a shape, an index or a number of steps, and whole numbers among "
+                f"whole numbers are fixed in the code; pass {name} as an argument",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -21,11 +21,13 @@ import numpy as np
 
 from ..errors import TracerError
 from ..ir.graph import dependents, free_inputs, toposort
-from ..ir.node import CONSTANT, INPUT, ITEM, Node, new_input, next_serial
+from ..ir.node import CONSTANT, INPUT, ITEM, Node, constant_value, new_input, next_serial
 from ..modes import Mode
 from ..ops.card import PLACE, is_library, is_users
 from ..ops.dims import DIM
+from ..types import TensorType
 from .captures.guards import Guards, random_state
+from .captures.numbers import Numbers
 from .conversion import type_of
 from .tree import classes_in, flattened
 from .unsupported import given_to_library, holds_traced
@@ -37,13 +39,15 @@ class TraceResult:
     """What a traced function gave.
 
     value: what it returned. mark: every node with a smaller serial was there before. arrays: inputs made for the arrays that it
-    captured (with `bind=True` only): whoever calls the graph hands these arrays over. guards: what else it read from outside.
+    captured, and for numbers (with `bind=True` only): whoever calls the graph hands these over. guards: what else it read from outside.
+    numbers: those that it computed with.
     """
 
     value: Any
     mark: int
-    arrays: dict[Node, np.ndarray] = field(default_factory=dict)
+    arrays: dict[Node, Any] = field(default_factory=dict)
     guards: Guards | None = None
+    numbers: Numbers | None = None
 
 
 class _Context(threading.local):
@@ -113,28 +117,29 @@ def trace(
     *,
     bind: bool = False,
     placeholders: Iterable[Node] = (),
-    arrays: dict[Node, np.ndarray] | None = None,
+    arrays: dict[Node, Any] | None = None,
+    before: Numbers | None = None,
 ) -> TraceResult:
     """Calls `fn` once on Variables (or nests of them) and gives what it returned, with notes.
 
     The user's local variables give their names to the nodes they hold. With `bind=True` arrays that `fn` finds outside become inputs
     (`TraceResult.arrays`), and `guards` tells later whether anything it read has changed. `placeholders`: inputs made for this trace
     alone; `refuse_leaked` finds them where they are used later. `arrays`: what an earlier trace of the same function captured; its
-    inputs stand for these arrays again.
+    inputs stand for these arrays again. `before`: the numbers of an earlier trace for arguments of this kind.
 
     Raises TypeError if `fn` draws random numbers while it is traced: they would be frozen.
     """
     leaves, structure = flattened((tuple(arguments), keywords))
     given = [*classes_in(structure), *(leaf for leaf in leaves if not isinstance(leaf, Variable))]  # static arguments among them
     guards = Guards(fn, given) if bind else None
-    before = random_state(guards)
+    state, numbers = random_state(guards), Numbers(before)
     mark = next_serial()
     arrays = {} if arrays is None else arrays
     own = list(placeholders)
     _ENDED.difference_update([*own, *arrays])  # a step may be traced again on the same inputs
     _CONTEXT.marks.append(mark)
     try:
-        with _binding(guards, arrays), _naming(fn, mark):
+        with _binding(guards, arrays, numbers), _naming(fn, mark):
             value = fn(*arguments, **(keywords or {}))
     except Exception as error:
         explained = _explained(error)
@@ -144,7 +149,8 @@ def trace(
     finally:
         _CONTEXT.marks.pop()
         _ENDED.update([*own, *arrays])
-    if random_state(guards) != before:
+    numbers.before = None
+    if random_state(guards) != state:
         raise TypeError(
             f"{describe(fn)} draws random numbers while it is traced: they would be the same at every step and call; "
             "draw from a nt.random.RandomStream, or before (rng.normal(size=n_steps)) and pass the numbers as a sequence. "
@@ -153,7 +159,7 @@ def trace(
         )
     if guards is not None and not guards.hold():
         guards = Guards(fn, given)  # what the function itself changed (a list it appends to) is no reason to trace it again
-    return TraceResult(value, mark, arrays, guards)
+    return TraceResult(value, mark, arrays, guards, numbers)
 
 
 def refuse_leaked(nodes: Sequence[Node], where: str) -> None:
@@ -198,29 +204,38 @@ def _explained(error: Exception) -> TracerError | None:
 
 
 @contextmanager
-def _binding(guards: Guards | None, arrays: dict[Node, np.ndarray]) -> Iterator[None]:
+def _binding(guards: Guards | None, arrays: dict[Node, Any], numbers: Numbers) -> Iterator[None]:
     """While this runs, arrays and numbers from outside the traced function become inputs of their own instead of constants."""
     if guards is None:
         yield
         return
-    known = {id(array): node for node, array in arrays.items()}
-    outer = CAPTURE.array
+    known: dict[Any, Node] = {id(array): node for node, array in arrays.items()}
+    outer, outer_number = CAPTURE.array, CAPTURE.number
 
-    def capture(array: Any) -> Node | None:
-        if id(array) not in known:
-            is_held = id(array) in guards.floats if type(array) is float else array.size > 1 and guards.holds_array(array)
-            if not is_held:
-                return None if outer is None else outer(array)
-            name = (guards.floats if type(array) is float else guards.array_names).get(id(array), "")
-            known[id(array)] = new_input(type_of(array), name if name.isidentifier() else None)
-            arrays[known[id(array)]] = array  # also keeps the array alive, and with it its id
-        return known[id(array)]
+    def new(key: Any, value: Any, type_: TensorType, name: str) -> Node:
+        known[key] = new_input(type_, name if name.isidentifier() else None)
+        arrays[known[key]] = value  # also keeps it alive, and with it its id
+        return known[key]
 
-    CAPTURE.array = capture
+    def capture(array: np.ndarray) -> Node | None:
+        if id(array) in known:
+            return known[id(array)]
+        if array.size <= 1 or not guards.holds_array(array):
+            return None if outer is None else outer(array)
+        return new(id(array), array, type_of(array), guards.array_names.get(id(array), ""))
+
+    def capture_number(value: Any, number: Node) -> Node:
+        name = guards.numbers.get(id(value))
+        if not numbers.is_input(number, name is not None):
+            return number
+        key: Any = (len(numbers.met),) if name is None else id(value)
+        return known[key] if key in known else new(key, constant_value(number) if name is None else value, number.type, name or "")
+
+    CAPTURE.array, CAPTURE.number = capture, capture_number
     try:
         yield
     finally:
-        CAPTURE.array = outer
+        CAPTURE.array, CAPTURE.number = outer, outer_number
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from ..ir.node import Node, constant, new_input
 from ..modes import Mode, as_mode
 from ..types import TensorType
 from .captures.guards import Guards
+from .captures.numbers import Numbers
 from .draw_scopes import DrawGuards, call_draws
 from .graph_mode import mode_of
 from .methods import PerInstance, bound_to, is_function
@@ -87,6 +88,7 @@ class Traced:
     updates: dict[SharedVariable, Node]  # the states of the random streams that it draws from
     structure: Structure
     guards: Guards | None
+    numbers: Numbers | None
     is_symbolic: bool  # it uses variables whose values nobody knows here
 
 
@@ -251,9 +253,10 @@ class Jitted:
     def _build(self, structure: Structure, types: Types, may_open: bool, before: Compiled | None) -> tuple[Compiled | None, Types]:
         """The code for arguments of these types, and the types; None where the function uses variables without a value."""
         start = perf_counter()
-        traced = self._trace(structure, types)
+        numbers = None if before is None else before.traced.numbers
+        traced = self._trace(structure, types, numbers)
         if may_open:
-            traced, types = self._opened(structure, traced, types)
+            traced, types = self._opened(structure, traced, types, numbers)
         seconds = perf_counter() - start
         compiled = None if traced.is_symbolic else self.compiled(traced, self.name)
         if compiled is not None and before is not None and not compiled.take_over(before):
@@ -267,25 +270,25 @@ class Jitted:
         mode = mode_of([*traced.outputs, *traced.updates.values()], self.given_mode, name)
         return Compiled(traced, mode, name, self._profile)
 
-    def _opened(self, structure: Structure, traced: Traced, types: Types) -> tuple[Traced, Types]:
+    def _opened(self, structure: Structure, traced: Traced, types: Types, numbers: Numbers | None) -> tuple[Traced, Types]:
         """Traced again, with the dimensions that scans run over left open, where that can be."""
         axes = sequence_axes(traced.inputs, traced.outputs)
         if not axes:
             return traced, types
         opened = without(types, axes)
         try:
-            again = self._trace(structure, opened)
+            again = self._trace(structure, opened, numbers)
         except TracerError:
             return traced, types
         self._kinds.leave_open(structure, types, axes)
         return again, opened
 
-    def _trace(self, structure: Structure, types: Sequence[TensorType]) -> Traced:
+    def _trace(self, structure: Structure, types: Sequence[TensorType], numbers: Numbers | None = None) -> Traced:
         names = self._names(structure)
         inputs = tuple(new_input(type_, name) for type_, name in zip(types, names, strict=True))
         args, kwargs = unflatten(structure, map(Variable, inputs))
         with in_mode(self.mode), call_draws() as draws:
-            result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs)
+            result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs, before=numbers)
         leaves, returned = flattened(result.value)
         outputs = tuple(as_variable(leaf).node for leaf in leaves)
         updates = {state: value.node for state, value in draws.updates().items()}
@@ -293,7 +296,8 @@ class Jitted:
         refuse_leaked(free, self.name)
         shared = [variable for variable in map(shared_of, free) if variable is not None]
         guards = DrawGuards(result.guards) if draws.next and result.guards is not None else result.guards
-        return Traced(inputs, result.arrays, tuple(shared), outputs, updates, returned, guards, draws.is_part or len(shared) < len(free))
+        is_symbolic = draws.is_part or len(shared) < len(free)
+        return Traced(inputs, result.arrays, tuple(shared), outputs, updates, returned, guards, result.numbers, is_symbolic)
 
     # what was compiled ----------------------------------------------------------------------------------------------
 

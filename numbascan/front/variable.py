@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TracerBoolError, TracerError
-from ..ir.node import Node, constant, constant_value
+from ..ir.node import CONSTANT, Node, constant, constant_value
 from ..ops.card import Card, apply, at_line, card_named
 from ..ops.lowering import Elementwise
 from ..types import TensorType, dtype_name
@@ -260,9 +260,14 @@ def _counterpart(func: Any) -> Callable[..., Any]:
 
 class _Capture(threading.local):
     array: Callable[[Any], Node | None] | None = None
+    number: Callable[[Any, Node], Node] | None = None
 
 
-CAPTURE = _Capture()  # set while a function is traced whose arrays from outside are inputs: the node of such an array, else None
+CAPTURE = _Capture()
+"""Set while a function is traced whose arrays and numbers from outside are inputs.
+
+array: the node of such an array, None for others. number: a number and its constant to the input that stands for it, or to the constant.
+"""
 
 
 def as_node(value: Any) -> Node:
@@ -337,22 +342,24 @@ def as_variable(value: Any) -> Variable:
 
 def op(card: Card, *operands: Any, **attrs: Any) -> Variable:
     """A card applied to Variables, numbers and arrays. A Python number that the other operand's dtype cannot hold is an error."""
-    nodes = [None if is_large(value) else _number_from_outside(card, value) or as_node(value) for value in operands]
+    nodes = [None if is_large(value) else as_node(value) for value in operands]
     if None in nodes:
         nodes = _with_large_integers(card, operands, nodes)
     known: list[Node] = [node for node in nodes if node is not None]
     _check_weak_integers(card, known)
-    return Variable(apply(card, *known, **attrs))
+    return Variable(apply(card, *_with_numbers(card, operands, known), **attrs))
 
 
-def _number_from_outside(card: Card, value: Any) -> Node | None:
-    """The input that stands for a number that a traced function has read outside; None for what is fixed in its code.
-
-    Fixed are whole numbers and halves up to 4, which rewrites know (x * 1, x + 0), exponents, and numbers too large for float32.
-    """
-    if type(value) is not float or CAPTURE.array is None or not isinstance(card.lower, Elementwise) or card.name == "power":
-        return None
-    return None if (abs(value) <= 4 and (2 * value).is_integer()) or not abs(value) < 1e38 else CAPTURE.array(value)
+def _with_numbers(card: Card, operands: Sequence[Any], nodes: list[Node]) -> list[Node]:
+    """The operands' nodes, inputs in the place of numbers from outside. Exponents stay in the code: some are multiplications."""
+    if CAPTURE.number is None or not isinstance(card.lower, Elementwise) or all(node.op is CONSTANT for node in nodes):
+        return nodes
+    loop = card.lower.loop(*(node.type for node in nodes))
+    inputs = list(nodes)
+    for k, (value, node, dtype) in enumerate(zip(operands, nodes, loop, strict=False)):
+        if node.op is CONSTANT and not node.type.rank and np.dtype(dtype).kind in "fc" and (card.name, k) != ("power", 1):
+            inputs[k] = CAPTURE.number(value, node)
+    return inputs
 
 
 def is_large(value: Any) -> bool:

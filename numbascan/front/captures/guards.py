@@ -14,6 +14,7 @@ import random
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
+from itertools import chain
 from numbers import Number
 from typing import Any
 
@@ -24,6 +25,7 @@ from .reachable import COMPARED, Reachable
 
 WATCHED = 1 << 24  # bytes of an array that are kept and compared; of a larger one a digest
 _ROW = 4096  # words of a row in a digest
+FRACTIONS = frozenset({float, complex, np.float32, np.float64, np.complex64, np.complex128})
 
 Read = tuple[Callable[[Any], Any], Any, Any]  # what asks, whom, and what was answered
 _mro = operator.attrgetter("__mro__")
@@ -55,10 +57,10 @@ class Guards:
             self._add(space, own)
         questions = [(ask, source) for ask, source in _questions(reach) if ask is not space_of or source is not own]
         self._reads += [(ask, source, _kept(ask(source), own)) for ask, source in questions]
-        self.floats = {id(value): name for name, value, _ in self._named() if type(value) is float}
-        for _, _, answer in self._reads:
-            values = answer if type(answer) is tuple else (answer,)
-            self.floats |= {id(value): "" for value in values if type(value) is float and id(value) not in self.floats}
+        answers = [answer if type(answer) is tuple else (answer,) for _, _, answer in self._reads]
+        parts = chain(*answers, *map(items, reach.containers), *((array,) for array, _ in reach.arrays))
+        self.numbers = {id(value): "" for value in parts if _is_number(value)}
+        self.numbers |= {id(value): name for name, value, _ in self._named() if _is_number(value)}
         self._reads = [_weakly(read, own) for read in self._reads]
 
     def _named(self) -> Iterator[tuple[str, Any, Any]]:
@@ -133,6 +135,11 @@ class Guards:
                 return True
             base = base.base
         return False
+
+
+def _is_number(value: Any) -> bool:
+    """Is it a number with a fraction, or an array of rank 0?"""
+    return type(value) in FRACTIONS or (type(value) is np.ndarray and not value.ndim)
 
 
 # what is asked ------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ..specialisation import prepared, small_type
 from ..tracing import in_mode
 from ..transforms import Compiled, Jitted, Run
 from ..tree import Structure, alike, describe, flatten, flattened, n_leaves
-from ..variable import CAPTURE, Variable, as_node, as_variable
+from ..variable import CAPTURE, Variable, as_variable
 from .function_call import Call, without_static
 from .of_variables import along, gradients
 
@@ -54,12 +54,13 @@ class Pullback:
         self.function, self.run, self.call = function, run, call.with_aux(_WHAT) if has_aux else call
         outputs = [node for node in self.call.leaves if is_float(node.type)]
         self.seeds = [new_input(node.type.strong(), f"cotangent_{k}") for k, node in enumerate(outputs)]
-        outer, CAPTURE.array = CAPTURE.array, None  # what rules read from outside is read now, and for good
+        outer = CAPTURE.array, CAPTURE.number
+        CAPTURE.array = CAPTURE.number = None  # what rules read from outside is read now, and for good
         try:
             with in_mode(function.mode):
                 self.nodes = _gradients(self.call, outputs, self.seeds)
         finally:
-            CAPTURE.array = outer
+            CAPTURE.array, CAPTURE.number = outer
         self._compiled: dict[Any, Compiled] = {}
 
     def __call__(self, cotangent: Any) -> tuple[Any, ...]:
@@ -95,7 +96,7 @@ class Pullback:
         """The cotangents of the arguments as variables: what the call saw are constants."""
         run, traced = self.run, self.run.compiled.traced
         known = {node: as_variable(value).node for node, value in zip(traced.inputs, run.values, strict=True)}
-        known |= {node: as_node(array) for node, array in run.arrays.items()}
+        known |= {node: constant(array, node.type.dtype, node.type.weak) for node, array in run.arrays.items()}
         known |= {shared.node: constant(run.seen[shared.container]) for shared in traced.shared}
         return tuple(self.call.nests(substitute(self._pulled(cotangents), known)))
 

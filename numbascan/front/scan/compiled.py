@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from ...ir.graph import Graph, close, free_inputs
 from ...ir.node import CONSTANT, Node, new_input
 from ...modes import Mode
 from ...types import TensorType, show_shape
+from ..captures.numbers import Numbers
 from ..runner import Runner, as_captured, assembled
 from ..shared import shared_of
 from ..specialisation import Specialisations, Types
@@ -52,17 +54,23 @@ class CompiledScan:
     """A step compiled for one kind of argument. The graph's inputs: n_steps (if given), the leaves, captured arrays, shared variables."""
 
     def __init__(
-        self, fn: Callable[..., Any], arguments: Arguments, types: Sequence[TensorType], has_n_steps: bool, options: Options
+        self,
+        fn: Callable[..., Any],
+        arguments: Arguments,
+        types: Sequence[TensorType],
+        has_n_steps: bool,
+        options: Options,
+        before: Numbers | None = None,
     ) -> None:
         start = time.perf_counter()
         steps = new_input(_STEPS, "n_steps")
         inputs = [new_input(type_) for type_ in types]
         tracer = StepTracer(fn, arguments, [Variable(node) for node in inputs], options)
         _name_inputs(tracer, arguments, inputs)
-        traced = tracer.run(bind=True)
+        traced = tracer.run(bind=True, before=before)
         maker = LoopMaker(traced, options)
         self.arrays = as_captured(traced.trace.arrays)
-        self.guards = traced.trace.guards
+        self.guards, self.numbers = traced.trace.guards, traced.trace.numbers
         known = {*inputs, *traced.trace.arrays}
         shared = [variable for node in maker.captured if (variable := shared_of(node)) is not None]
         shared += [variable for variable, _ in maker.carries]
@@ -173,7 +181,19 @@ def missing_values(compiled: CompiledScan, name: str) -> MissingInputError:
 
 
 class CompiledScans(Specialisations[CompiledScan]):
-    """The compiled kinds of one step. It does not hold the step itself, so that a step that nobody holds can go."""
+    """The compiled kinds of one step. It does not hold the step itself, so that a step that nobody holds can go.
+
+    like: those of a step that reads the same but for numbers, while somebody holds them. What led to the same graph is not compiled again.
+    """
+
+    def __init__(self, like: CompiledScans | None = None) -> None:
+        super().__init__()
+        self._like = weakref.ref(self if like is None else like)
+
+    def _before(self, structure: Structure, types: Types) -> CompiledScan | None:
+        """What a step that is like this one was compiled to."""
+        like = self._like()
+        return None if like is None else like._by_types.get((structure, types))
 
     def find(self, fn: Callable[..., Any], arguments: Arguments, has_n_steps: bool, options: Options) -> CompiledScan:
         """The compiled kind for these arguments; traced now if there is none, or if what the step read from outside has changed."""
@@ -184,7 +204,8 @@ class CompiledScans(Specialisations[CompiledScan]):
             return compiled
 
         def build(types: Types, _: bool, before: CompiledScan | None) -> tuple[CompiledScan, Types]:
-            built = CompiledScan(fn, arguments, types, has_n_steps, options)
+            before = before or self._before(structure, types)
+            built = CompiledScan(fn, arguments, types, has_n_steps, options, None if before is None else before.numbers)
             if before is not None and not built.take_over(before):
                 self.note_fixed(before.guards, options.name)
             return built, types

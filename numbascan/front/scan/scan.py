@@ -151,7 +151,10 @@ def run_now(fn: Callable[..., Any], arguments: Arguments, steps: int | None, opt
     """The results of an immediate call, in a tuple of one; None where the step uses symbolic or shared variables."""
     is_function = isinstance(fn, types.FunctionType)
     is_new = is_function and fn not in _IMMEDIATE and (fn := twin_of(fn)) not in _IMMEDIATE
-    known = _IMMEDIATE.setdefault(fn, CompiledScans()) if is_function else CompiledScans()
+    if is_new:
+        known = _IMMEDIATE.setdefault(fn, CompiledScans(_IMMEDIATE.get(twin_of(fn, but_numbers=True))))
+    else:
+        known = _IMMEDIATE[fn] if is_function else CompiledScans()
     compiled = known.find(fn, arguments, steps is not None, options)
     if compiled.symbolic or compiled.shared:
         return None

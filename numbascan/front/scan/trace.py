@@ -13,6 +13,7 @@ from ...ir.graph import substitute
 from ...ir.node import Node, constant, new_input
 from ...ir.ports import row_of
 from ...types import TensorType
+from ..captures.numbers import Numbers
 from ..draw_scopes import Counter, DrawGuards, Stream, step_draws
 from ..numpy.shape import broadcast_to
 from ..tracing import TraceResult, describe, in_mode, in_step, trace
@@ -79,14 +80,14 @@ class StepTracer:
         self.nons = [(structure, [next(leaves) for _ in range(n_leaves(structure))]) for structure in arguments.nons]
         self.names = self._parameter_names()
 
-    def run(self, bind: bool = False) -> TracedStep:
-        """The traced step; once more traced as long as a number among the initial values takes another type. `bind` as in `trace`."""
+    def run(self, bind: bool = False, before: Numbers | None = None) -> TracedStep:
+        """The traced step; traced again as long as a number among the initial values takes another type. `bind`, `before`: see `trace`."""
         marks = []
-        arrays: dict[Node, np.ndarray] = {}  # one input for an array in all traces: an initial value may have its shape from an earlier one
+        arrays: dict[Node, Any] = {}  # one input for an array in all traces: an initial value may have its shape from an earlier one
         for _ in range(ATTEMPTS):
             arguments = self._fresh_arguments()
             with in_mode(self.options.trace_mode()), in_step(self.fn, self.scan), step_draws() as draws:
-                traced = trace(self.fn, arguments, bind=bind, placeholders=self._placeholders(bind), arrays=arrays)
+                traced = trace(self.fn, arguments, bind=bind, placeholders=self._placeholders(bind), arrays=arrays, before=before)
             marks.append(traced.mark)
             returned = parse_returned(traced.value, self.outs, self.where)
             if not self._numbers_changed(returned, draws.counters):

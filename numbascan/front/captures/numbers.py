@@ -1,0 +1,62 @@
+"""Numbers that a traced function computes with: which of them are values of the run, and which stand in the code.
+
+Values of the run are numbers from outside that elementwise work in floats or complex numbers meets, and what Python or NumPy made of such
+a number: it has another value at the same place of the next trace (`-k`, `1 - k`, `np.exp(k)`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...ir.node import Node, constant_value
+
+LARGEST, LARGEST_INTEGER = 1e38, 2**24  # that float32 holds
+
+
+@dataclass
+class Numbers:
+    """The constants that elementwise work met in a trace, in this order, and the places of those that became inputs.
+
+    before: the same of an earlier trace; it is not needed any more when this one is over.
+    """
+
+    before: Numbers | None
+    met: list[Node] = field(default_factory=list)
+    places: set[int] = field(default_factory=set)
+
+    def is_input(self, number: Node, is_read: bool) -> bool:
+        """Whether the constant that is met now becomes an input. `is_read`: it is a number from outside itself."""
+        place = len(self.met)
+        self.met.append(number)
+        if not (self._was_input(place) or self._has_changed(place, number) or (is_read and not _is_simple(number))) or not _is_usual(
+            number
+        ):
+            return False
+        self.places.add(place)
+        return True
+
+    def _was_input(self, place: int) -> bool:
+        return self.before is not None and place in self.before.places
+
+    def _has_changed(self, place: int, number: Node) -> bool:
+        earlier = self.before.met[place] if self.before is not None and place < len(self.before.met) else number
+        return earlier is not number and earlier.type == number.type
+
+
+def _is_simple(number: Node) -> bool:
+    """Is it whole or a half up to 4? Rewrites know such numbers: x * 1, x + 0."""
+    value = complex(_value(number))
+    return all(abs(part) <= 4 and (2 * part).is_integer() for part in (value.real, value.imag))
+
+
+def _is_usual(number: Node) -> bool:
+    """Does float32 hold it, a whole number exactly? NaN and infinity are no such numbers."""
+    size: Any = abs(_value(number))
+    return bool(size <= LARGEST_INTEGER if number.type.kind in "iu" else size < LARGEST)
+
+
+def _value(number: Node) -> Any:
+    value = constant_value(number)
+    assert value is not None
+    return value.item()
