@@ -226,7 +226,7 @@ def _binding(guards: Guards | None, arrays: dict[Node, Any], numbers: Numbers) -
 
     def capture_number(value: Any, number: Node) -> Node:
         name = guards.numbers.get(id(value))
-        if not numbers.is_input(number, name is not None):
+        if not numbers.is_input(number, name is not None, CAPTURE.is_rule):
             return number
         key: Any = (len(numbers.met),) if name is None else id(value)
         return known[key] if key in known else new(key, constant_value(number) if name is None else value, number.type, name or "")

@@ -261,12 +261,14 @@ def _counterpart(func: Any) -> Callable[..., Any]:
 class _Capture(threading.local):
     array: Callable[[Any], Node | None] | None = None
     number: Callable[[Any, Node], Node] | None = None
+    is_rule: bool = False
 
 
 CAPTURE = _Capture()
 """Set while a function is traced whose arrays and numbers from outside are inputs.
 
 array: the node of such an array, None for others. number: a number and its constant to the input that stands for it, or to the constant.
+is_rule: what runs now runs again, for derivatives, and must meet the same inputs then.
 """
 
 

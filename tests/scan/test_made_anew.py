@@ -11,7 +11,7 @@ from numbascan.front.scan.trace import StepTracer
 def traces(monkeypatch):
     """How often a step was traced."""
     count, run = [], StepTracer.run
-    monkeypatch.setattr(StepTracer, "run", lambda self, bind=False: count.append(1) or run(self, bind))
+    monkeypatch.setattr(StepTracer, "run", lambda self, *args, **kwargs: count.append(1) or run(self, *args, **kwargs))
     return count
 
 

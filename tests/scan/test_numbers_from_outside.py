@@ -1,4 +1,4 @@
-"""Numbers that a function reads from outside: in work with floats they are values of the run, exponents and shapes are fixed in the code."""
+"""Numbers that a function reads from outside: in work with floats they are values of the run, exponents and shapes are in the code."""
 
 import functools
 import math

@@ -25,16 +25,19 @@ class Numbers:
     met: list[Node] = field(default_factory=list)
     places: set[int] = field(default_factory=set)
 
-    def is_input(self, number: Node, is_read: bool) -> bool:
-        """Whether the constant that is met now becomes an input. `is_read`: it is a number from outside itself."""
+    def is_input(self, number: Node, is_read: bool, is_rule: bool) -> bool:
+        """Whether the constant that is met now becomes an input. `is_read`: it is a number from outside itself.
+
+        is_rule: of rules, which run several times in a trace, places say nothing.
+        """
+        is_of_run = is_read and not _is_simple(number)
+        if is_rule:
+            return is_of_run and _is_usual(number)
         place = len(self.met)
         self.met.append(number)
-        if not (self._was_input(place) or self._has_changed(place, number) or (is_read and not _is_simple(number))) or not _is_usual(
-            number
-        ):
-            return False
-        self.places.add(place)
-        return True
+        if (is_of_run or self._was_input(place) or self._has_changed(place, number)) and _is_usual(number):
+            self.places.add(place)
+        return place in self.places
 
     def _was_input(self, place: int) -> bool:
         return self.before is not None and place in self.before.places

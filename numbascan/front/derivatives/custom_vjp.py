@@ -28,7 +28,7 @@ from ..draw_scopes import no_draws
 from ..tracing import close_over, describe, name_in_module, parameter_names, trace
 from ..tree import LEAF, NONE, Structure, alike, flatten, flattened, n_leaves, paths, unflatten
 from ..tree import describe as describe_structure
-from ..variable import Variable, as_variable
+from ..variable import CAPTURE, Variable, as_variable
 
 
 def custom_vjp(f: Callable[..., Any]) -> CustomVjp:
@@ -202,6 +202,13 @@ class _Rule:
     @no_draws("a rule of ns.custom_vjp")
     def _run(self, inputs: Sequence[Node], above: Sequence[Node], results: Sequence[Node]) -> Any:
         """What bwd makes of the cotangents `above` of the results, after fwd on `inputs`."""
+        outer, CAPTURE.is_rule = CAPTURE.is_rule, True
+        try:
+            return self._traced(inputs, above, results)
+        finally:
+            CAPTURE.is_rule = outer
+
+    def _traced(self, inputs: Sequence[Node], above: Sequence[Node], results: Sequence[Node]) -> Any:
         own = [*inputs, *above]
         pair = trace(self.f.fwd, unflatten(self.structure, map(Variable, inputs)), placeholders=own).value
         if not isinstance(pair, tuple) or len(pair) != 2:
