@@ -1,4 +1,4 @@
-"""Functions that are made anew at each call of the function around them, and read the same: what was traced of one holds for the other.
+"""Functions that are made anew at each call of the code around them, and read the same: what was traced of one holds for the other.
 
 Of code that was met as several functions the last ones are held, with what they read: few, and none that reads large arrays.
 """
