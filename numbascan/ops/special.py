@@ -104,8 +104,13 @@ def whole_first(*domains: tuple[float, float]) -> Samples:
 
 
 def _gaussian(factor: float, x: Node) -> Node:
-    """factor * exp(-x**2)"""
-    return mul(factor, op("exp", neg(square(x))))
+    """factor * exp(-x**2), 0 from 40 on: slopes are 0 at infinity, too."""
+    return mul(factor, op("exp", neg(square(_within(x, -40.0, 40.0)))))
+
+
+def _within(x: Node, least: float, most: float) -> Node:
+    """x, or the bound that it is beyond."""
+    return op("minimum", op("maximum", x, least), most)
 
 
 TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -319,7 +324,7 @@ def log1mexp(x: Any) -> Any:
 LOG1MEXP = special(
     "log1mexp",
     compiled(log1mexp, FUNCTION),
-    lambda out, x: (neg(div(1, op("absolute", op("expm1", neg(x))))),),  # -inf at 0 of either sign
+    lambda out, x: (neg(div(op("exp", x), op("absolute", op("expm1", x)))),),  # -inf at 0 of either sign
     (-3.1, -0.2),
     evaluate=lambda x: np.where(x > -LN2, np.log(-np.expm1(x)), np.log1p(-np.exp(x))),
     summary="log(1 - exp(x)) for x <= 0, exact near 0 and far from it",
@@ -347,12 +352,13 @@ def ndtr(x: Any) -> Any:
 def _hazard(x: Node) -> Node:
     """The density of a normal number over its distribution function, where both may be too small for doubles as well.
 
-    From 10 on the distribution function is 1, and erfcx of the other sign soon infinite."""
-    return where(op("greater", x, 10), _density(x), div(2 / ROOT_2_PI, op("erfcx", mul(-ROOT_HALF, x))))
+    From 10 on the distribution function is 1, and erfcx of the other sign soon infinite. Below -1e8 it is -x to the last bit."""
+    near = div(2 / ROOT_2_PI, op("erfcx", mul(-ROOT_HALF, _within(x, -2e8, 11.0))))
+    return where(op("less", x, -1e8), neg(x), where(op("greater", x, 10), _density(x), near))
 
 
 def _density(x: Node) -> Node:
-    return mul(1 / ROOT_2_PI, op("exp", mul(-0.5, square(x))))
+    return mul(1 / ROOT_2_PI, op("exp", mul(-0.5, square(_within(x, -40.0, 40.0)))))
 
 
 NDTR = special(
@@ -451,10 +457,18 @@ I1 = of_scipy(
     (-1.7, 2.1),
     summary="the modified Bessel function of the first kind of order 1",
 )
+
+
+def _i2e(i1e: Node, x: Node) -> Node:
+    """ive(2, x), which SciPy has up to some 1e9; where x is large by the recurrence of the orders."""
+    is_large = op("greater", op("absolute", x), 1e6)
+    return where(is_large, sub(op("i0e", x), div(mul(2, i1e), where(is_large, x, 1))), op("ive", 2, where(is_large, 0, x)))
+
+
 I0E = of_scipy("i0e", lambda out, x: (sub(op("i1e", x), mul(op("sign", x), out)),), (-1.7, 2.1), summary="exp(-|x|) * i0(x)")
 I1E = of_scipy(
     "i1e",
-    lambda out, x: (sub(mul(0.5, add(op("i0e", x), op("ive", 2, x))), mul(op("sign", x), out)),),
+    lambda out, x: (sub(mul(0.5, add(op("i0e", x), _i2e(out, x))), mul(op("sign", x), out)),),
     (-1.7, 2.1),
     summary="exp(-|x|) * i1(x)",
 )
