@@ -359,6 +359,13 @@ def test_nan_to_num_clip_isclose_divmod_and_modf_are_numpys():
     assert np.nan_to_num(nt.fvector("x")).dtype == "float32"
 
 
+@pytest.mark.parametrize(("dtype", "pair"), [("int8", (-100, 100)), ("uint8", (3, 4)), ("uint64", (1, 2)), ("bool", (True, False))])
+def test_distances_of_whole_numbers_do_not_wrap(dtype, pair):
+    build = [lambda x, y: np.isclose(x, y, atol=60, rtol=0), lambda x, y: np.isclose(y, x, rtol=0.5), lambda x, y: np.isclose(x, x)]
+    x, y = (np.array([number], dtype) for number in pair)
+    assert_same(both_modes(lambda *inputs: [one(*inputs) for one in build], x, y), [one(x, y) for one in build])
+
+
 @pytest.mark.parametrize("n", [1, 2])
 def test_one_function_may_use_an_op_in_both_precisions(n):
     """Numba declares some functions of its library once per module, whatever the precision."""

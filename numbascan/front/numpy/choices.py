@@ -84,6 +84,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
     dtype('bool')
     """
     a, b = as_variable(a), as_variable(b)
+    b = b * 1.0 if b.type.kind in "biu" else b  # a distance of whole numbers may wrap
     close: Any = (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
     return close | np.isnan(a) & np.isnan(b) if equal_nan else close
 
