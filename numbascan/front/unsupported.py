@@ -60,7 +60,7 @@ INSTEAD = {
     "norm.ppf": "loc + scale * scipy.special.ndtri(x)",
     "cumulative_prod": "np.cumprod",
     "cumulative_sum": "np.cumsum",
-    "digitize": "np.searchsorted(edges, x)",
+    "digitize": "np.searchsorted(edges, x, side='right')",
     "erfcinv": "-scipy.special.ndtri(0.5 * x) / np.sqrt(2)",
     "fill_diagonal": "x = nt.fill_diagonal(x, value), which gives the new array: a traced value is never written into",
     "geomspace": "np.exp(np.linspace(np.log(a), np.log(b), n))",

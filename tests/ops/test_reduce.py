@@ -25,7 +25,7 @@ CASES = {
             *(np.cov(m), np.cov(m, m[::-1] ** 2), np.cov(m[0]), np.cov(m[0], m[1]), np.cov(m, rowvar=False), np.cov(m, bias=True)),
             *(np.cov(c, ddof=2), np.cov(f), np.cov(f, dtype="float32"), np.cov(m.T, m[0], rowvar=False)),
             *(np.cov(m, fweights=COUNTS), np.cov(m, aweights=m[0] ** 2), np.cov(m, fweights=COUNTS, aweights=m[0] ** 2)),
-            *(np.cov(m, fweights=COUNTS, aweights=m[0] ** 2, bias=True), np.corrcoef(m), np.corrcoef(c), np.corrcoef(m[0])),
+            *(np.cov(m, fweights=COUNTS, aweights=m[0] ** 2, bias=True), np.corrcoef(m), np.corrcoef(c), np.corrcoef(m[0]), np.cov(m[:0])),
         ],
         M,
         C,

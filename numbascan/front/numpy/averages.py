@@ -156,6 +156,8 @@ def cov(
 ) -> Variable:
     """The covariances of quantities, each a row of `m` (a column, without `rowvar`): a matrix, one number for a vector.
 
+    One row that only the run knows to be one gives a matrix of shape (1, 1), where NumPy gives a number.
+
     Arguments: y, more quantities; bias, divide by n and not by n - 1; ddof, by n - ddof; fweights, how often each sample counts, integers;
     aweights, the weight of each sample. Negative weights are not looked for.
 
@@ -179,7 +181,7 @@ def cov(
     off = int(not bias) if ddof is None else int(ddof)
     weights = _weights(fweights, aweights)
     means, totals = average(samples, axis=1, weights=weights, returned=True)
-    total = totals[0]
+    total = cast(as_variable(dim(samples, 1)) if weights is None else weights.sum(), totals.dtype)
     if weights is not None and aweights is not None and off:
         freedom = total - off * (weights * cast(as_variable(aweights), "float64")).sum() / total
     else:
@@ -253,7 +255,7 @@ def _norm_method(x: Variable, L: Any = 2, axis: Any = None, keepdims: bool = Fal
     """PyTensor's `x.norm(L)`: of all elements (or those along axes) as one vector, where NumPy's norm of two axes is that of a matrix."""
     axes = axes_of(axis, x.ndim, "x.norm")
     values = cast(x, "float64") if x.type.kind in "biu" else x
-    return norm(values, None, axes, keepdims) if L == 2 else _vector_norm(values, L, axes, keepdims)
+    return norm(values, None, axes, keepdims) if L in (None, 2) else _vector_norm(values, L, axes, keepdims)
 
 
 def _vector_norm(x: Variable, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Variable:
