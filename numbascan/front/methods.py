@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -20,6 +21,26 @@ def bound_to(fn: Any, instance: Any, owner: type | None) -> Any:
     """`fn` as an attribute gives it: a method of the instance, or of the class. `fn` itself where nothing is bound."""
     bind = getattr(type(fn), "__get__", None)
     return fn if bind is None else bind(fn, instance, owner)
+
+
+def method_behind(fn: Any) -> types.MethodType | None:
+    """The bound method from which decorators made `fn`; None where there is none."""
+    return next((part for part in _layers(fn) if isinstance(part, types.MethodType)), None)
+
+
+def as_attribute(made: Any) -> tuple[Any, ...] | None:
+    """How pickle finds a bound method that decorators in its class have made: as that attribute. None for what was made outside."""
+    method = method_behind(made)
+    there = None if method is None else getattr(method.__self__, method.__name__, None)
+    is_there = list(map(type, _layers(there))) == list(map(type, _layers(made))) and method_behind(there) == method
+    return (getattr, (method.__self__, method.__name__)) if method is not None and is_there else None
+
+
+def _layers(fn: Any) -> Iterator[Any]:
+    """What decorators made, from the outermost to the method or the function that the user wrote."""
+    while fn is not None:
+        yield fn
+        fn = None if isinstance(fn, types.MethodType) else getattr(fn, "__wrapped__", None)
 
 
 class PerInstance(Generic[T]):

@@ -302,9 +302,9 @@ def parameter_names(fn: Callable[..., Any], count: int) -> list[str]:
 
 
 def name_in_module(value: Any) -> str | None:
-    """The name under which pickle finds what a decorator made; None where something else bears that name, or nothing."""
+    """The name under which pickle finds what decorators made of a function; None where something else bears that name, or nothing."""
     holder: Any = sys.modules.get(value.__module__)
-    name = str(getattr(value, "__qualname__", ""))
+    name = str(getattr(inspect.unwrap(value), "__qualname__", ""))
     for part in name.split("."):
         holder = getattr(holder, part, None)
     return name if holder is value else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import types
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from .captures.guards import Guards
 from .captures.numbers import Numbers
 from .draw_scopes import DrawGuards, call_draws
 from .graph_mode import mode_of
-from .methods import PerInstance, bound_to, is_function
+from .methods import PerInstance, as_attribute, bound_to, is_function, method_behind
 from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
 from .specialisation import Specialisations, Types, prepared, quick_key, sequence_axes, small_type, without
@@ -174,11 +173,12 @@ class Jitted:
     def __get__(self, instance: Any, owner: type | None = None) -> Jitted:
         """The bound method, compiled. Each instance has compiled code of its own, which goes when the instance does."""
         f = bound_to(self.__wrapped__, instance, owner)
-        if not isinstance(f, types.MethodType) or f is self.__wrapped__:
+        holder = None if f is self.__wrapped__ else method_behind(f)
+        if holder is None:
             return self
         method = object.__new__(type(self))
         vars(method).update(vars(self), __wrapped__=f)
-        method._use(self._methods.of(f.__self__))
+        method._use(self._methods.of(holder.__self__))
         return method
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -334,10 +334,8 @@ class Jitted:
         return self._of_latest().runner.program.profile
 
     def __reduce__(self) -> Any:
-        if isinstance(self.__wrapped__, types.MethodType) and hasattr(self.__wrapped__.__self__, self.__wrapped__.__name__):
-            return getattr, (self.__wrapped__.__self__, self.__wrapped__.__name__)
         # a decorated function is found by its name; the function behind it is not
-        return name_in_module(self) or (Jitted, (self.__wrapped__, self.given_mode, self.name, self._profile))
+        return as_attribute(self) or name_in_module(self) or (Jitted, (self.__wrapped__, self.given_mode, self.name, self._profile))
 
     def __repr__(self) -> str:
         return f"<jit {self.name}: {len(self._kinds)} kinds of arguments>"

@@ -1,5 +1,7 @@
 """Decorated methods: `ns.scan` and `ns.jit` in a class bind `self`, see it anew at each call, and do not keep it alive."""
 
+import copy
+import functools
 import gc
 import pickle
 import weakref
@@ -128,3 +130,68 @@ def test_methods_go_through_pickle_with_their_instance():
 def test_a_method_called_on_its_class_says_what_it_got():
     with pytest.raises(TypeError, match=r"total: argument self is a Decay"):
         Decay.total(Decay(1.0), np.ones(2))
+
+
+class Cost:
+    def __init__(self, rate):
+        self.rate = rate
+
+    def plain(self, x):
+        return x * self.rate
+
+    @ns.grad
+    @ns.jit(mode="python")
+    def slope(self, x):
+        return (x**2).sum() * self.rate
+
+    @functools.partial(ns.value_and_grad, argnums=(0, 1))
+    @ns.jit(mode="python")
+    def both(self, x, y):
+        return x * y * self.rate
+
+    @functools.partial(ns.vmap, in_axes=(0, None))
+    @ns.jit(mode="python")
+    def lanes(self, x, y):
+        return x * y * self.rate
+
+    @ns.grad
+    @classmethod
+    def of_class(cls, x):
+        return x * x
+
+    @ns.grad
+    @staticmethod
+    def of_none(x):
+        return x * x
+
+
+@ns.grad
+@ns.jit(mode="python")
+def slope(x):
+    return x**3
+
+
+def test_what_transforms_make_in_a_class_is_bound_too():
+    one, other, x = Cost(2.0), Cost(3.0), np.array([1.0, 2.0])
+    for cost in (one, other, one):
+        np.testing.assert_array_equal(2 * x * cost.rate, cost.slope(x))
+        assert cost.both(2.0, 5.0) == (10 * cost.rate, (5 * cost.rate, 2 * cost.rate))
+        np.testing.assert_array_equal(4 * x * cost.rate, cost.lanes(x, 4.0))
+    one.rate = 7.0
+    np.testing.assert_array_equal(14 * x, one.slope(x))
+    assert (one.of_class(3.0), Cost.of_class(3.0), one.of_none(3.0)) == (6.0, 6.0, 6.0)
+
+
+def test_what_decorators_made_is_pickled_as_what_it_is():
+    cost, x = Cost(2.0), np.array([1.0, 2.0])
+    for made, call in (
+        (cost.slope, lambda f: f(x)),
+        (ns.jit(cost.plain, mode="python"), lambda f: f(x)),
+        (ns.scan(cost.plain, mode="python"), lambda f: f(outputs_info=x, n_steps=2)),
+        (slope, lambda f: f(2.0)),
+    ):
+        for again in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+            assert type(again) is type(made)
+            np.testing.assert_array_equal(call(made), call(again))
+    assert pickle.loads(pickle.dumps(slope)) is slope
+    assert pickle.loads(pickle.dumps(Cost.slope)) is Cost.slope

@@ -12,6 +12,7 @@ from typing import Any
 from ...grad.forward import tangents as moved
 from ...ir.node import Node, constant
 from ...ops.algebra import is_float, zeros_like
+from ..methods import bound_to, is_function
 from ..runner import Seen
 from ..transforms import Jitted, StaticJitted, jit, marked
 from ..tree import unflatten
@@ -45,6 +46,11 @@ class Transformed(ABC):
         self.__name__ = f"{self.what.removeprefix('ns.')}_{getattr(f, '__name__', 'function')}".replace("<lambda>", "lambda")
         self.__qualname__ = f"{self.what}({getattr(f, '__qualname__', self.__name__)})"
 
+    def __get__(self, instance: Any, owner: type | None = None) -> Transformed:
+        """The same of the bound method."""
+        f = bound_to(self.__wrapped__, instance, owner)
+        return self if f is self.__wrapped__ else type(self)(f, **self.options)
+
     @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -54,7 +60,7 @@ class Transformed(ABC):
 
 def transform(cls: type[Transformed], f: Any, **options: Any) -> Jitted:
     """What `cls` makes of `f`, as a function of arrays; run in the mode of `f` if that is jitted."""
-    if not callable(f):
+    if not is_function(f):
         raise TypeError(f"{cls.what} takes a function, not {f!r} ({type(f).__name__})")
     transformed: Jitted = jit(cls(f, **options), mode=f.given_mode if isinstance(f, Jitted) else None)
     if isinstance(f, StaticJitted) and cls is not _Jvp:
@@ -153,8 +159,8 @@ def grad(
     Arguments:
         f: a function of arrays, numbers and nests of these that gives one real scalar; or a scalar variable, also as the keyword
             `cost` (None with known_grads).
-        argnums: for a function, the number of the positional argument to differentiate (default 0), or a tuple; for a variable, the
-            variables to differentiate with respect to: one, or a list (also as the keyword `wrt`).
+        argnums: for a function, the number of the positional argument to differentiate (default 0, of a method counted behind `self`), or a tuple;
+            for a variable, the variables to differentiate with respect to: one, or a list (also as the keyword `wrt`).
         consider_constant: variables that nothing is to flow through (for a variable).
         disconnected_inputs: what happens where the cost does not depend on an argument: "raise", "warn", or "ignore" (zeros).
         known_grads: a dict of variables and their gradients, which then are not computed from the cost; f may be None (for a variable).

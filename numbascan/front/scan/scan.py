@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from ...ir.node import Node
 from ...ops.card import at_line
 from ..captures.twins import remember_twin, twin_of
-from ..methods import PerInstance, bound_to, is_function
+from ..methods import PerInstance, as_attribute, bound_to, is_function
 from ..shared import SharedVariable
 from ..tracing import name_in_module, refuse_leaked
 from ..variable import Variable, as_variable
@@ -335,9 +335,7 @@ class ScanFunction:
         return None if compiled is None else compiled.runner.program.profile
 
     def __reduce__(self) -> Any:
-        if isinstance(self.__wrapped__, types.MethodType) and hasattr(self.__wrapped__.__self__, self.__wrapped__.__name__):
-            return getattr, (self.__wrapped__.__self__, self.__wrapped__.__name__)
-        return name_in_module(self) or (ScanFunction, (self.__wrapped__, self._defaults))
+        return as_attribute(self) or name_in_module(self) or (ScanFunction, (self.__wrapped__, self._defaults))
 
     def __repr__(self) -> str:
         return f"<scan {self.name}: {len(self._compiled)} kinds of arguments>"
