@@ -97,7 +97,12 @@ def load(text: str, name: str) -> Callable[..., Any]:
     digest = hashlib.sha256(f"{_environment()}\n{text}".encode()).hexdigest()[:20]
     with _compiling:
         if digest not in _loaded:
-            _loaded[digest] = _stored_or_made(text, name, cache_folder() / f"{name}_{digest}.py")
+            file = f"{name}_{digest}.py"
+            try:
+                _loaded[digest] = _stored_or_made(text, name, cache_folder() / file)
+            except OSError:  # the folder is gone, or may not be written any more: looked at again
+                _private_folder.cache_clear()
+                _loaded[digest] = _stored_or_made(text, name, cache_folder() / file)
         return _loaded[digest]
 
 

@@ -92,8 +92,8 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Jitted:
 
     Arguments:
         f: a function of one lane.
-        in_axes: the axis of lanes of every positional argument, or a tuple with one entry per argument (of a method, without `self`); None: the
-            same for all lanes. Keyword arguments have their lanes along axis 0.
+        in_axes: the axis of lanes of every positional argument, or a tuple with one entry per argument (of a method without `self`);
+            None: the same for all lanes. Keyword arguments have their lanes along axis 0.
         out_axes: where the axis of lanes stands in the results.
 
     Raises ValueError for arguments with different numbers of lanes.

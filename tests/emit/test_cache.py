@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import stat
 import sys
 from pathlib import Path
@@ -100,6 +101,19 @@ def test_half_an_entry_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPat
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     forget(monkeypatch)
     assert cache.load(TEXT, "triple")(7) == 21
+
+
+def test_a_folder_that_goes_meanwhile_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache.load(TEXT, "triple")(14) == 42
+    forget(monkeypatch)
+    shutil.rmtree(folder)
+    assert cache.load(TEXT, "triple")(14) == 42
+    assert len(cache.entries()) == 1
+    forget(monkeypatch)
+    shutil.rmtree(folder)
+    folder.write_text("no folder any more")
+    assert cache.load(TEXT, "triple")(14) == 42
+    assert cache.cache_folder() != folder
 
 
 def test_entries_are_listed_and_cleared(folder: Path) -> None:

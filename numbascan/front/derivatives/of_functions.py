@@ -159,8 +159,8 @@ def grad(
     Arguments:
         f: a function of arrays, numbers and nests of these that gives one real scalar; or a scalar variable, also as the keyword
             `cost` (None with known_grads).
-        argnums: for a function, the number of the positional argument to differentiate (default 0, of a method counted behind `self`), or a tuple;
-            for a variable, the variables to differentiate with respect to: one, or a list (also as the keyword `wrt`).
+        argnums: for a function, the number of the positional argument to differentiate (default 0; of a method they count from behind
+            `self`), or a tuple; for a variable, the variables to differentiate with respect to: one, or a list (also as the keyword `wrt`).
         consider_constant: variables that nothing is to flow through (for a variable).
         disconnected_inputs: what happens where the cost does not depend on an argument: "raise", "warn", or "ignore" (zeros).
         known_grads: a dict of variables and their gradients, which then are not computed from the cost; f may be None (for a variable).
