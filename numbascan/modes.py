@@ -15,6 +15,7 @@ REWRITES = (
     "push_out_checks",
     "merge_inouts",
     "remove_unused",
+    "choose_parts",
     "factor_once",
     "push_out_non_seq",
     "push_out_seq",

@@ -9,6 +9,7 @@ from ..ir.inner_graphs import bodies
 from ..ir.loop_node import SCAN
 from ..ir.node import Node
 from ..ops.control import IF_ELSE, with_bodies
+from .choose_parts import choose_parts
 from .factor_once import factor_once
 from .merge_inouts import merge_inouts
 from .merge_scans import merge_scans
@@ -29,6 +30,7 @@ PASSES: tuple[Pass, ...] = (
     push_out_checks,
     merge_inouts,
     remove_unused,
+    choose_parts,
     factor_once,
     push_out_non_seq,
     push_out_seq,

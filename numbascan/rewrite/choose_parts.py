@@ -1,0 +1,77 @@
+"""A choice between an array with parts replaced and the array as it was replaces the parts, by what stands there where they shall stay.
+
+    # before: where(c, set_subtensor(x[i], y), x)        # after: set_subtensor(x[i], where(c, y, x[i]))
+
+A sum into a part adds -0.0, which changes no number. A state can then be updated in its own row, at the cost of what is written.
+
+Not handled: arrays of few numbers, and parts on the way to the new array that something else reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..ir.graph import toposort, users
+from ..ir.loop_node import loop_spec
+from ..ir.node import Node, constant
+from ..ops.algebra import cast, taken, where
+from ..ops.indexing import INC_SUBTENSOR, SET_SUBTENSOR
+from ..ops.runtime_attributes import filled
+from .replace_loops import loop_results, placed, with_loops
+
+SMALL = 16  # elements up to which an array may live in locals
+
+
+def choose_parts(outputs: Sequence[Node]) -> tuple[Node, ...]:
+    """`outputs` with such choices made of the parts, in the steps of loops."""
+    return with_loops(outputs, _changed)
+
+
+def _changed(loop: Node) -> Sequence[Node] | None:
+    spec = loop_spec(loop)
+    writes = spec.inner_outputs()
+    readers = users(writes)
+    choices = {node: parts for node in readers if (parts := _parts(node, readers, writes))}
+    if not choices:
+        return None
+    done: dict[Node, Node] = {}
+    for node in toposort(writes):
+        inputs = tuple(done[parent] for parent in node.inputs)
+        done[node] = node if inputs == node.inputs else node.op.rebuild(node, inputs)
+        if node in choices:
+            done[node] = _chosen(node, choices[node], done)
+        done[node].name = done[node].name or node.name
+    return loop_results(loop, spec.with_inner(spec.inner_inputs(), tuple(done[write] for write in writes)))
+
+
+def _parts(node: Node, readers: Mapping[Node, Sequence[Node]], writes: Sequence[Node]) -> list[Node]:
+    """What lies between the array as it was and the one with parts replaced, where `node` chooses between them; else nothing."""
+    if node.op.name != "where" or node.inputs[0].type.rank or (node.type.size is not None and node.type.size <= SMALL):
+        return []
+    for new, old in (node.inputs[1:], node.inputs[:0:-1]):
+        parts: list[Node] = []
+        while new.op in (SET_SUBTENSOR, INC_SUBTENSOR) and len(readers[new]) == 1 and new not in writes:
+            parts.insert(0, new)
+            new = new.inputs[0]
+            if new is old and new.type.dtype == node.type.dtype:
+                return parts
+    return []
+
+
+def _chosen(node: Node, parts: Sequence[Node], done: Mapping[Node, Node]) -> Node:
+    """The parts replaced one after the other; what stays is that of the array as it was."""
+    is_first, old = parts[-1] is node.inputs[1], done[parts[0].inputs[0]]
+    new = old
+    for part in parts:
+        value, *holes = (done[one] for one in part.inputs[1:])
+        with placed(part):
+            stays = taken(old, filled(part.attr("spec"), iter(holes))) if part.op is SET_SUBTENSOR else _nothing(old)
+            value = cast(value, old.type.dtype)
+            chosen = where(done[node.inputs[0]], *((value, stays) if is_first else (stays, value)))
+            new = part.op.rebuild(part, (new, chosen, *holes))
+    return new
+
+
+def _nothing(array: Node) -> Node:
+    """What changes no number of the array that it is added to."""
+    return constant({"f": -0.0, "c": complex(-0.0, -0.0)}.get(array.type.kind, 0), array.type.dtype)
