@@ -17,7 +17,9 @@ from ..checkpoint import number_of_bytes
 VARIABLE, DEFAULT = "NUMBASCAN_CACHE_SIZE", 10**9
 LEFT = 0.9  # of the bound: entries go many at a time
 
-_sizes: dict[Path, int] = {}  # of a folder, as this process has seen and filled it: to look at all files for each new one takes time
+SEEN_ANEW = 1 / 16  # of the bound: when this process has added so much it looks at the folder again, which others fill, too
+
+_sizes: dict[Path, tuple[int, int]] = {}  # of a folder: as it was seen, and what was added since; to look at all files takes time
 
 
 def bound() -> int:
@@ -66,16 +68,17 @@ def size_of_entry(path: Path) -> int:
 def trim(folder: Path, kept: Path) -> None:
     """Removes entries until the cache is smaller than its bound, those that were not used for longest first; never `kept`, the new one."""
     allowed = bound()
-    _sizes[folder] = _sizes[folder] + size_of_entry(kept) if folder in _sizes else size_of(folder)
-    if _sizes[folder] <= allowed:
+    size, added = _sizes.get(folder, (allowed, 0))
+    added += size_of_entry(kept)
+    if added <= SEEN_ANEW * allowed and size + added <= allowed:
+        _sizes[folder] = size, added
         return
-    _sizes[folder] = size_of(folder)  # other processes may have removed some
-    entries = sorted((path for path in folder.glob("*.py") if path != kept), key=last_use)
-    for path in entries:
-        if _sizes[folder] <= LEFT * allowed:
-            return
-        _sizes[folder] -= size_of_entry(path)
-        remove(path)
+    size = size_of(folder)
+    for path in sorted((path for path in folder.glob("*.py") if path != kept), key=last_use) if size > allowed else ():
+        if size > LEFT * allowed:
+            size -= size_of_entry(path)
+            remove(path)
+    _sizes[folder] = size, 0
 
 
 def _mark(path: Path) -> Path:

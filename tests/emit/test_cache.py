@@ -203,6 +203,17 @@ def test_entries_that_were_not_used_for_longest_go(folder: Path, monkeypatch: py
     assert cache.load(text_of(4), "triple")(2) == 8  # made again
 
 
+def test_what_other_processes_add_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_bound, "_sizes", {})
+    monkeypatch.setenv("NUMBASCAN_CACHE_SIZE", "400kB")
+    cache.load(text_of(3), "triple")
+    for k in range(9):  # by another process, 900 kB
+        (folder / f"other_{k}.py").write_text("#" * 100_000)
+    for k in range(4, 12):  # about 10 kB each
+        cache.load(text_of(k), "triple")
+    assert cache_bound.size_of(folder) <= 400_000
+
+
 def test_an_entry_may_go_while_another_process_looks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that vanish between two looks are no error."""
     monkeypatch.setattr(cache_bound, "_sizes", {})
