@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import numbascan as ns
+import numbascan.tensor as nt
 
 FIXED = ("W", "V", "a", "k", "W")  # what a step is given at every step
 N = 3  # the length of every vector; matrices are N x N, so that everything fits everything
@@ -96,6 +97,12 @@ def _step(chance: random.Random, reads: tuple[Any, ...], infos: list[Any], ends:
             matrices.append(
                 chance.choice((lambda M=M: M.T, lambda M=M: np.sin(M), lambda v=v, w=w: np.outer(v, w), lambda M=M, v=v: M + v))()
             )
+    kind = len(vectors) % 3
+    if kind == 1:
+        vectors[-1] = np.linalg.solve(3 * np.eye(N) + np.tanh(reads[-1]), vectors[-1])
+    elif kind == 2:
+        v, w = vectors[-1], vectors[0]
+        vectors[-1] = np.where(v[0] > w[0], nt.set_subtensor(v[1:], w[:2] * v[0]), v)
     own = list(reads[len(reads) - len(FIXED) - sum(map(_n_reads, infos)) :])
     outputs = [_output(chance, info, [own.pop(0) for _ in range(_n_reads(info))], vectors, matrices) for info in infos]
     return (outputs, ns.until(vectors[-1][0] > 0.6)) if ends else outputs
