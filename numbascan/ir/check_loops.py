@@ -15,6 +15,7 @@ from .loops import (
     ACCUMULATE,
     AND,
     CHOICE,
+    COMPARE_WITH,
     GREATEST,
     LEAST,
     OR,
@@ -23,6 +24,7 @@ from .loops import (
     Apply,
     Break,
     Call,
+    Expr,
     Fail,
     For,
     Function,
@@ -64,6 +66,7 @@ class _Check:
     shapes: dict[str, tuple[Index, ...]] = field(default_factory=dict)
     counters: dict[str, For] = field(default_factory=dict)  # of the loops around, inner ones last
     depth: int = 0  # of conditions
+    equal: list[set[Index]] = field(default_factory=list)  # what was checked to be equal in the blocks around
 
     def __post_init__(self) -> None:
         every = list(walk(self.function.body))
@@ -73,7 +76,13 @@ class _Check:
 
     def block(self, stmts: Sequence[Stmt], known: set[str]) -> set[str] | None:
         """What is defined behind a block, of which `known` is defined in front; None where it is left before its end."""
-        known = set(known)
+        around, self.equal = self.equal, list(self.equal)
+        try:
+            return self._statements(stmts, set(known))
+        finally:
+            self.equal = around
+
+    def _statements(self, stmts: Sequence[Stmt], known: set[str]) -> set[str] | None:
         for stmt in stmts:
             self._reads(stmt, known)
             if isinstance(stmt, Break | Fail | Return):
@@ -87,6 +96,8 @@ class _Check:
                 if not sides:
                     return None
                 known = set.intersection(*sides)
+                if isinstance(stmt.then[-1], Fail):
+                    self._note_equal(stmt.condition)
             elif isinstance(stmt, Store | Call):
                 self._writes(stmt)
             elif isinstance(stmt, Let | Alloc | Alias):
@@ -96,6 +107,15 @@ class _Check:
                 elif isinstance(stmt, Alias) and stmt.array in self.read_only:
                     self.read_only.add(stmt.name)
         return known
+
+    def _note_equal(self, condition: Expr) -> None:
+        """What `condition`, which has failed, says: that two values that never change in this block are equal."""
+        if not isinstance(condition, Apply) or condition.template != COMPARE_WITH["!="]:
+            return
+        if not {name for name, _ in names_in(condition)} <= {*self.fixed, *self.counters, *(one.name for one in self.function.arguments)}:
+            return
+        joined = [one for one in self.equal if not one.isdisjoint(condition.args)]
+        self.equal = [one for one in self.equal if one not in joined] + [set(condition.args).union(*joined)]
 
     def _reads(self, stmt: Stmt, known: set[str]) -> None:
         names = {name for expr in expressions(stmt) for name, _ in names_in(expr)}
@@ -147,6 +167,9 @@ class _Check:
     def _bounds(self, terms: dict[Index, int], is_upper: bool) -> Iterator[tuple[Index, tuple[Index, ...]]]:
         """Terms, each with what it is, or is at most (at least, as factor and `is_upper` say); counters last, inner ones first."""
         for term, factor in terms.items():
+            numbers = {value for one in self.equal if term in one for value in one if isinstance(value, int)}
+            if numbers:
+                yield term, (numbers.pop(),)
             if isinstance(term, Name) and term.name in self.fixed and term.name not in self.counters:
                 yield term, (self.fixed[term.name],)
             elif isinstance(term, Apply) and term.template == (LEAST if (factor > 0) == is_upper else GREATEST):

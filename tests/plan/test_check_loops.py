@@ -15,6 +15,7 @@ from numbascan.ir.loops import (
     Argument,
     Break,
     Call,
+    Fail,
     For,
     Function,
     If,
@@ -27,6 +28,7 @@ from numbascan.ir.loops import (
     Store,
     add,
     compare,
+    greatest,
     least,
     sub,
 )
@@ -36,6 +38,9 @@ I0, I1, V = Name("int64", "i0"), Name("int64", "i1"), Name("float64", "v")
 ARGUMENTS = (Argument("x", "float64", 1), Argument("out", "float64", 1, is_written=True), Argument("n", "int64", 0))
 X = Load("float64", "x", (I,))
 ROW = Alloc("row", (64,), "float64")
+
+LENGTH = Let("length", greatest(N, 0))
+FROM_THE_END = [For("i", 0, 2, [Let("v", Load("float64", "row", (sub(sub(Name("int64", "length"), I), 1),)))])]
 
 
 def check(*body: Stmt) -> None:
@@ -55,6 +60,7 @@ def test_loops_without_a_fault_pass() -> None:
     check(Let("v", 0), For("i", 0, N, [Let("v", Apply("float64", ACCUMULATE, (V, X)), is_new=False)], kind="simd"), Return(("v",)))
     check(If(compare(">", N, 0), [Let("v", 1)], [Let("v", 2)]), Return(("v",)))
     check(For("t", 0, N, [If(compare(">", T, 3), [Break()]), Store("out", (T,), 1)]))
+    check(ROW, LENGTH, If(compare("!=", Name("int64", "length"), 2), [Fail("ValueError", "F")]), *FROM_THE_END)
     check(Alloc("short", (3,), "float64"), For("i", 0, N, [If(compare("<", I, 3), [Store("short", (I,), X)])]))
 
 
@@ -72,6 +78,7 @@ FAULTS: dict[str, tuple[list[Stmt], str]] = {
     "a result in what is read": ([Call("sorting.sort", ("x", "out"), results=("x",))], "x is written"),
     "an index beyond": ([ROW, Store("row", (64,), 1)], "an index of row along axis 0 goes from 64 to 64; its length is 64"),
     "a negative index": ([ROW, For("i", 0, 64, [Let("v", Load("float64", "row", (sub(I, 1),)))])], "goes from -1"),
+    "from an end that may be anywhere": ([ROW, LENGTH, *FROM_THE_END], "goes from -2"),
     "a loop beyond": ([ROW, For("i", 0, 65, [Store("row", (I,), X)])], "goes from 0 to 64"),
     "a tile with more lanes than its memory": ([ROW, *tile([Store("row", (S,), 1)], 65)], "goes from 0 to 64"),
     "too few indices": ([Alloc("a", (3, 3), "float64"), Store("a", (0,), 1)], "a has 2 axes, and 1 indices"),
