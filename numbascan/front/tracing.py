@@ -157,7 +157,7 @@ def trace(
             "If it was another thread that drew: "
             "give that a generator of its own"
         )
-    if guards is not None and not guards.hold():
+    if guards is not None and not guards.hold() and not guards.changed_elsewhere():
         guards = Guards(fn, given)  # what the function itself changed (a list it appends to) is no reason to trace it again
     return TraceResult(value, mark, arrays, guards, numbers)
 

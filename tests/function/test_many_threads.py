@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -345,3 +346,29 @@ def test_numba_is_first_imported_by_many_threads(tmp_path: Path, monkeypatch: py
     for _ in range(2):  # compiled by two processes at once, then loaded without Numba
         processes = [subprocess.Popen([sys.executable, "-c", FIRST], stderr=subprocess.PIPE, text=True) for _ in range(2)]
         assert [process.communicate(timeout=600)[1] for process in processes] == ["", ""]
+
+
+PLACE = types.SimpleNamespace(rate=0.25)
+
+
+def test_a_number_that_another_thread_changes_while_a_function_is_traced_is_seen_at_the_next_call() -> None:
+    asked, changed = threading.Event(), threading.Event()
+
+    def read_late(x: Any) -> Any:
+        y = x * PLACE.rate
+        asked.set()
+        changed.wait()
+        return y
+
+    def change() -> None:
+        asked.wait()
+        PLACE.rate = 0.75
+        changed.set()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    f = ns.jit(read_late, mode="python")
+    assert f(8.0) == 2.0
+    thread.join()
+    assert f(8.0) == 6.0
+    assert f(8.0) == 6.0

@@ -40,7 +40,7 @@ class Guards:
     def __init__(self, fn: Callable[..., Any], given: Iterable[Any] = ()) -> None:
         reach = Reachable(fn, given)
         own = fn.__self__ if isinstance(fn, types.MethodType) else fn
-        self.generators = reach.generators
+        self.generators, self._stored = reach.generators, reach.stored
         self.array_names = {id(array): name for array, name in reach.arrays}
         self.arrays = [(array, _bytes(array)) for array, _ in reach.arrays if not array.dtype.hasobject]
         self._functions = [(weakref.ref(function), *_parts(function)) for function in reach.functions]
@@ -69,6 +69,11 @@ class Guards:
             yield name, value, content(cell)
         for space, name, value in self._names:
             yield name, value, space.get(name, ABSENT)
+
+    def changed_elsewhere(self) -> bool:
+        """Whether a variable or an attribute has another value, and no code of the function gives it one: another thread did."""
+        changes = (name for name, before, now in self._named() if now is not before and not same(now, before))
+        return not self._stored.issuperset(changes)
 
     def changed_number(self) -> tuple[str, Any, Any] | None:
         """The first number that has another value than when the function was traced: its name, that value, and the one it has now."""

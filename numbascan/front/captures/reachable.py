@@ -76,6 +76,7 @@ class Reachable:
         self.references: list[weakref.ref[Any]] = []
         self.shared: list[SharedVariable] = []
         self.attributes: set[str] = set()
+        self.stored: set[str] = set()  # names of variables and attributes that code gives other values
         self._is_open = self._are_globals_open = False
         self._globals: dict[int, Namespace] = {}
         self._builtins = Namespace(vars(builtins), set(), is_closed=True)
@@ -159,8 +160,9 @@ class Reachable:
             self._add(value, name=name)
         space = self._space_of_globals(fn.__globals__)
         for code in _codes(fn.__code__):
-            global_names, attributes, modules = _names_in(code)
+            global_names, attributes, modules, stored = _names_in(code)
             space.names |= global_names
+            self.stored |= stored
             self.attributes |= attributes
             self._is_open |= not _OPENING_NAMES.isdisjoint(attributes)
             self._are_globals_open |= not _GLOBAL_OPENING_NAMES.isdisjoint(attributes)
@@ -236,22 +238,23 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str], tuple[tuple[str, int], ...]]:
-    """The globals, the attributes, and the modules to import (with the number of dots) that a code object names."""
+def _names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str], tuple[tuple[str, int], ...], frozenset[str]]:
+    """The globals, the attributes, and the modules to import (with the number of dots) that a code object names, and what it stores."""
     instructions = [instruction for instruction in dis.get_instructions(code) if instruction.opname != "EXTENDED_ARG"]
-    global_names, attributes, modules = set(), set(), []
+    global_names, attributes, modules, stored = set(), set(), [], set()
     for k, instruction in enumerate(instructions):
         if instruction.opname == "IMPORT_NAME":  # before it: the number of dots, and what is imported from the module
             modules.append((instruction.argval, instructions[k - 2].argval))
-        elif instruction.opname.startswith(("STORE_", "DELETE_")):  # writes nothing that is read
-            continue
+        elif instruction.opname.startswith(("STORE_", "DELETE_")):
+            if not instruction.opname.endswith("_FAST"):
+                stored.add(str(instruction.argval))
         elif "GLOBAL" in instruction.opname or instruction.opname.endswith("_NAME"):
             global_names.add(instruction.argval)
         elif instruction.opcode in dis.hasname:
             attributes.add(instruction.argval)
         elif instruction.opname == "MATCH_CLASS":  # reads attributes that the class, or a constant, names
             attributes.add("__dict__")
-    return frozenset(global_names), frozenset(attributes), tuple(modules)
+    return frozenset(global_names), frozenset(attributes), tuple(modules), frozenset(stored)
 
 
 def _imported(modules: Iterable[tuple[str, int]], names: dict[str, Any]) -> Iterator[str]:
