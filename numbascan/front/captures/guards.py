@@ -76,9 +76,9 @@ class Guards:
         return not self._stored.issuperset(changes)
 
     def changed_number(self) -> tuple[str, Any, Any] | None:
-        """The first number that has another value than when the function was traced: its name, that value, and the one it has now."""
+        """The first number whose value, not whose type, has changed since the function was traced: its name, the value then, and now."""
         for name, before, now in self._named():
-            if isinstance(before, Number) and isinstance(now, Number) and not same(now, before):
+            if isinstance(before, Number) and type(now) is type(before) and not same(now, before):
                 return name, before, now
         return None
 
