@@ -53,6 +53,7 @@ from .recurrence import Recurrence, with_untouched
 from .residuals import residuals
 from .reverse import drawn_writes, over_all_steps, reaching, refuse_drawn
 from .rules import no_derivative
+from .sparse_cotangents import added
 
 Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 
@@ -280,12 +281,11 @@ class _Backward:
                 continue
             others, products = split_products(step[port.read])
             self.products[port.read] = [(product, self._traced(product.a), self._traced(product.b)) for product in products]
-            rest = total(others)
-            if rest is not None:
+            if others:
                 zeros = zeros_like(port.outer)
                 read = new_input(zeros.type, f"d_{port.outer.name or 'non_seq'}")
                 self.sum_of[port.read] = len(self.sums)
-                self.sums.append(Carry(zeros, read, call("accumulate", read, rest)))
+                self.sums.append(Carry(zeros, read, added(read, others)))
 
     def _traced(self, value: Node) -> int:
         """The number of the trace that keeps a value of every step."""

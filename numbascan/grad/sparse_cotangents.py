@@ -6,54 +6,77 @@ Adding such arrays would add zeros to zeros, element by element. Instead the val
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
 from ..ir.node import Node
-from ..ops.algebra import add, is_zero, total, zeros_like
+from ..ops.algebra import add, call, is_zero, total, zeros_like
+from ..ops.card import apply
 from ..ops.index_entries import Spec
 from ..ops.indexing import INC_SUBTENSOR, SET_SUBTENSOR
-from ..ops.runtime_attributes import ARRAY, HOLE, SizedCard, sized
+from ..ops.runtime_attributes import ARRAY, HOLE, SizedCard
+
+Region = tuple[Spec, tuple[Node, ...]]  # what stands between the brackets, and the nodes of its holes
 
 
 def summed(terms: Sequence[Node]) -> Node:
     """The sum of values of one shape."""
-    dense: list[Node] = []
-    regions: dict[Spec, Node] = {}
-    for term in terms:
-        region = _region(term)
-        if region is None:
-            dense.append(term)
-        else:
-            spec, value = region
-            regions[spec] = add(regions[spec], value) if spec in regions else value
+    dense, regions = _split(terms)
     base = total(dense)
     if base is not None:
         return _put(INC_SUBTENSOR, base, regions)
     zeros = zeros_like(terms[0])
-    return _put(SET_SUBTENSOR if _are_apart(list(regions), zeros) else INC_SUBTENSOR, zeros, regions)
+    return _put(SET_SUBTENSOR if _are_apart(regions, zeros) else INC_SUBTENSOR, zeros, regions)
 
 
-def _put(card: SizedCard, base: Node, regions: Mapping[Spec, Node]) -> Node:
+def added(total_before: Node, terms: Sequence[Node]) -> Node:
+    """A sum over steps, and what a step adds to it, terms of its shape: where these are zero outside a region, in that alone."""
+    dense, regions = _split(terms)
+    rest = total(dense)
+    return _put(INC_SUBTENSOR, total_before if rest is None else call("accumulate", total_before, rest), regions)
+
+
+def _split(terms: Sequence[Node]) -> tuple[list[Node], dict[Region, Node]]:
+    """Terms without a region, and the values in each region."""
+    dense: list[Node] = []
+    regions: dict[Region, Node] = {}
+    for term in terms:
+        parts = _parts(term)
+        if parts is None:
+            dense.append(term)
+            continue
+        for region, value in parts:
+            regions[region] = add(regions[region], value) if region in regions else value
+    return dense, regions
+
+
+def _put(card: SizedCard, base: Node, regions: Mapping[Region, Node]) -> Node:
     """`base` with the values in their regions, one pass after another."""
-    for spec, value in regions.items():
-        base = sized(card, (base, value), spec)
+    for (spec, holes), value in regions.items():
+        base = apply(card, base, value, *holes, spec=spec)
     return base
 
 
-def _region(node: Node) -> tuple[Spec, Node] | None:
-    """(region, values) of zeros with something in one place."""
-    if node.op not in (INC_SUBTENSOR, SET_SUBTENSOR) or not is_zero(node.inputs[0]) or len(node.inputs) > 2:
-        return None
+def _parts(node: Node) -> list[tuple[Region, Node]] | None:
+    """(region, values) of zeros to which these were added, or of zeros with something in one place; None for another array."""
+    parts: list[tuple[Region, Node]] = []
+    while node.op is INC_SUBTENSOR or (node.op is SET_SUBTENSOR and not parts and is_zero(node.inputs[0]) and ARRAY not in _spec(node)):
+        parts.insert(0, ((_spec(node), node.inputs[2:]), node.inputs[1]))
+        node = node.inputs[0]
+    return parts if parts and is_zero(node) else None
+
+
+def _spec(node: Node) -> Spec:
     spec = node.attr("spec")
     assert isinstance(spec, tuple)
-    value = node.inputs[1]
-    is_plain = not any(part in (ARRAY, HOLE) for part in spec if isinstance(part, str))
-    return (spec, value) if is_plain else None
+    return spec
 
 
-def _are_apart(specs: Sequence[Spec], whole: Node) -> bool:
+def _are_apart(regions: Collection[Region], whole: Node) -> bool:
     """Does no element lie in two of the regions, for sure? Any two must differ on an axis, by where they begin and end there."""
+    specs = [spec for spec, _ in regions]
+    if any(holes for _, holes in regions):  # an element may be named twice
+        return False
     if any("newaxis" in spec for spec in specs):  # then entries do not stand at the places of their axes
         return len(specs) == 1
     return all(any(_differ(*pair) for pair in zip(a, b, whole.type.shape, strict=False)) for a, b in combinations(specs, 2))
