@@ -99,3 +99,46 @@ def test_values_of_a_users_rule_may_broadcast_to_their_part() -> None:
 
     first.defvjp(lambda z: (first(z), z), lambda z, g: (nt.set_subtensor(np.zeros_like(z)[:10], g),))
     np.testing.assert_allclose(ns.grad(lambda z: first(z) + z[10:].sum())(LONG), np.ones(40))
+
+
+# sums over the steps of a loop ----------------------------------------------------------------------------------------
+
+TABLE, TOKENS = RNG.normal(size=(50, 3)), RNG.integers(-50, 50, 9)
+PAIRS = RNG.integers(0, 50, (9, 4))
+GATHERS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "a row": lambda k, p, E: np.tanh(E[k]),
+    "rows, some twice": lambda k, p, E: np.sin(E[p]).sum(axis=0),
+    "two gathers": lambda k, p, E: E[k] * E[p[0]],
+    "a gather and a constant row": lambda k, p, E: E[k] * E[7],
+    "a gather and the whole": lambda k, p, E: E[k] + np.sin(E).sum(axis=0),
+    "an element": lambda k, p, E: np.stack([E[k, p[1] % 3], E[k, 0], E[3, p[0] % 3]]),
+    "rows of slices": lambda k, p, E: np.sin(E[p[0] % 20 : p[0] % 20 + 5]).sum(axis=0) * E[2:4].sum(axis=0),
+}
+
+
+@pytest.mark.parametrize("name", GATHERS)
+def test_gathers_in_a_loop(name: str) -> None:
+    """Of a table that all steps read: with and without checkpoints, and in lanes."""
+
+    def cost(E: Any, checkpoint: Any = None, tokens: Any = TOKENS) -> Any:
+        step = lambda k, p, h, E: 0.5 * h + GATHERS[name](k, p, E)  # noqa: E731
+        return (ns.scan(step, [tokens, PAIRS], np.zeros(3), E, checkpoint=checkpoint, return_updates=False)[-1] ** 2).sum()
+
+    along = RNG.normal(size=TABLE.shape)
+    expected = ns.jit(ns.grad(cost), mode="python")(TABLE)
+    f = ns.jit(cost, mode="python")
+    narrow, wide = ((f(TABLE + h * along) - f(TABLE - h * along)) / (2 * h) for h in (1e-3, 2e-3))
+    np.testing.assert_allclose((expected * along).sum(), (4 * narrow - wide) / 3, rtol=1e-7)
+    for checkpoint in (None, 3):
+        gradient = ns.grad(lambda E, checkpoint=checkpoint: cost(E, checkpoint))
+        np.testing.assert_allclose(gradient(TABLE), expected, rtol=1e-12, atol=1e-13)
+    lanes = ns.jit(ns.vmap(ns.grad(lambda E, tokens: cost(E, None, tokens)), in_axes=(None, 0)))
+    np.testing.assert_allclose(lanes(TABLE, np.stack([TOKENS, TOKENS[::-1]]))[0], expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.usefixtures("rewritten")
+def test_a_table_is_not_added_whole_at_each_step() -> None:
+    gradient = ns.grad(lambda E: ns.scan(lambda k, h, E: np.tanh(h + E[k]), TOKENS, np.zeros(3), E, return_updates=False)[-1].sum())
+    gradient(TABLE)
+    loops = gradient.source().split("for t in")
+    assert "for " not in loops[-1]
