@@ -354,14 +354,14 @@ def op(card: Card, *operands: Any, **attrs: Any) -> Variable:
 
 def _with_numbers(card: Card, operands: Sequence[Any], nodes: list[Node]) -> list[Node]:
     """The operands' nodes, inputs in the place of numbers from outside. Exponents stay in the code: some are multiplications."""
-    if CAPTURE.number is None or not isinstance(card.lower, Elementwise) or all(node.op is CONSTANT for node in nodes):
+    numbers = [k for k, node in enumerate(nodes) if node.op is CONSTANT and not node.type.rank]
+    if CAPTURE.number is None or not numbers or not isinstance(card.lower, Elementwise) or all(node.op is CONSTANT for node in nodes):
         return nodes
     loop = card.lower.loop(*(node.type for node in nodes))
-    inputs = list(nodes)
-    for k, (value, node, dtype) in enumerate(zip(operands, nodes, loop, strict=False)):
-        if node.op is CONSTANT and not node.type.rank and np.dtype(dtype).kind in "fc" and (card.name, k) != ("power", 1):
-            inputs[k] = CAPTURE.number(value, node)
-    return inputs
+    for k in numbers:
+        if np.dtype(loop[k]).kind in "fc" and (card.name, k) != ("power", 1):
+            nodes[k] = CAPTURE.number(operands[k], nodes[k])
+    return nodes
 
 
 def is_large(value: Any) -> bool:
