@@ -93,6 +93,7 @@ IN_ORDER = Template("{0} + {1}", PLUS, (PLUS, TIMES), wraps=True)
 DIFFERENCE = Template("{0} - {1}", PLUS, (PLUS, TIMES), wraps=True)
 PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY), wraps=True)
 BROADCAST_DIM = Template("{1} if {0} == 1 else {0}", CHOICE, (BIT_OR, OR))
+CHOICE_BETWEEN = Template("{1} if {0} else {2}", CHOICE, (OR, OR, CHOICE))
 LEAST, GREATEST = Template("min({0}, {1})"), Template("max({0}, {1})")
 COMPARE_WITH = {sign: Template(f"{{0}} {sign} {{1}}", COMPARE, (BIT_OR, BIT_OR)) for sign in ("<", "<=", ">", ">=", "==", "!=")}
 
@@ -201,9 +202,12 @@ def least(a: Index, b: Index) -> Index:
 
 
 def greatest(a: Index, b: Index) -> Index:
-    """The larger of two, folded where both are known."""
+    """The larger of two, folded where both are known, and where one is 0 and the other a sum of lengths."""
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
+    terms, number = linear(a)
+    if b == 0 and number >= 0 and all(isinstance(term, Length) and factor > 0 for term, factor in terms.items()):
+        return a
     return a if a == b else index_expr(GREATEST, a, b)
 
 
@@ -252,7 +256,7 @@ def choice(condition: Expr, yes: Index, no: Index, dtype: str = "int64") -> Inde
     """`yes if condition else no`; only the branch taken is evaluated."""
     if isinstance(condition, Literal):
         return yes if condition.value else no
-    return Apply(dtype, Template("{1} if {0} else {2}", CHOICE, (OR, OR, CHOICE)), (condition, yes, no))
+    return Apply(dtype, CHOICE_BETWEEN, (condition, yes, no))
 
 
 def names_in(expr: Index) -> Iterator[tuple[str, bool]]:

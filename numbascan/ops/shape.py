@@ -5,16 +5,36 @@ All other functions of shapes are written with these in `front/`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..ir.loops import COMPARE, IN_ORDER, PLUS, PRODUCT, TIMES, Apply, Expr, Index, Literal, Template, add, choice, compare, mod, sub
-from ..ir.node import Node
+from ..ir.loops import (
+    COMPARE,
+    IN_ORDER,
+    PLUS,
+    PRODUCT,
+    TIMES,
+    Apply,
+    Expr,
+    Index,
+    Literal,
+    Template,
+    add,
+    choice,
+    compare,
+    greatest,
+    least,
+    mod,
+    sub,
+)
+from ..ir.node import Node, constant
 from ..types import Shape, TensorType, dtype_name, show_shape
 from .algebra import add as plus
-from .algebra import broadcast_to, call, cast, dims_of, expand, indexed, known_as, neg, on_axis, sum_to, transpose, zeros_like
+from .algebra import broadcast_to, call, cast, dims_of, expand, incremented, indexed, known_as, neg, on_axis, sum_to, transpose, zeros_like
 from .card import Card, at_line, register
 from .lowering import Generate, Indices, Operands, Pass, Passes, View
 from .runtime_attributes import HOLE, SizedCard, filled, must_equal, not_negative, run_numbers, sized
@@ -185,6 +205,106 @@ ROLL = register(
         holder="shift",
         linear=(0,),
         vjp=_rolled_back,
+    )
+)
+
+
+# pad ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Arithmetic of places: of arrays, of nodes, or of indices in loops."""
+
+    add: Callable[[Any, Any], Any]
+    sub: Callable[[Any, Any], Any]
+    mod: Callable[[Any, Any], Any]
+    least: Callable[[Any, Any], Any]
+    greatest: Callable[[Any, Any], Any]
+
+
+_OF_ARRAYS = _Numbers(np.add, np.subtract, np.remainder, np.minimum, np.maximum)
+_OF_NODES = _Numbers(*(partial(call, name) for name in ("add", "subtract", "remainder", "minimum", "maximum")))
+_OF_INDICES = _Numbers(add, sub, mod, least, greatest)
+
+
+def _reflected(i: Any, n: Any, of: _Numbers) -> Any:
+    period = of.greatest(of.add(n, of.sub(n, 2)), 1)
+    place = of.mod(i, period)
+    return of.least(place, of.sub(period, place))
+
+
+def _mirrored(i: Any, n: Any, of: _Numbers) -> Any:
+    place = of.mod(i, of.add(n, n))
+    return of.least(place, of.sub(of.sub(of.add(n, n), 1), place))
+
+
+PADDED: dict[str, Callable[[Any, Any, _Numbers], Any]] = {
+    "edge": lambda i, n, of: of.least(of.greatest(i, 0), of.sub(n, 1)),
+    "reflect": _reflected,
+    "symmetric": _mirrored,
+    "wrap": lambda i, n, of: of.mod(i, n),
+}
+_NO_ELEMENTS = "np.pad: an axis of no elements has none to repeat; only mode='constant' pads it"
+
+
+def _padded(x: np.ndarray, mode: str, axis: int, before: int, after: int) -> np.ndarray:
+    n = x.shape[axis]
+    if n == 0:
+        raise ValueError(_NO_ELEMENTS)
+    places: np.ndarray = PADDED[mode](np.arange(-before, n + after), n, _OF_ARRAYS)
+    return x.take(places, axis)
+
+
+def _padded_type(x: TensorType, mode: str, axis: int, before: int, after: int) -> TensorType:
+    grown = (dim if k != axis or dim is None else dim + before + after for k, dim in enumerate(x.shape))
+    return x.with_shape(grown).strong()
+
+
+def _padded_dims(view: Operands) -> Indices:
+    axis, dims = view.attrs["axis"], view.dims(0)
+    view.check(compare(">", dims[axis], 0), "ValueError", _NO_ELEMENTS)
+    return (*dims[:axis], add(dims[axis], view.attrs["before"] + view.attrs["after"]), *dims[axis + 1 :])
+
+
+def _padded_index(view: Operands, index: Indices) -> Indices:
+    axis = view.attrs["axis"]
+    n, i = view.dims(0)[axis], sub(index[axis], view.attrs["before"])
+    outside = PADDED[view.attrs["mode"]](i, n, _OF_INDICES)
+    place = choice(compare(">=", i, n), outside, i) if view.attrs["after"] else i
+    place = choice(compare("<", i, 0), outside, place) if view.attrs["before"] else place
+    return (*index[:axis], place, *index[axis + 1 :])
+
+
+def _unpadded(node: Node, cotangent: Node) -> tuple[Node]:
+    """The cotangent of what was there, with those of the elements around it added where they come from."""
+    mode, axis, before, after = str(node.attr("mode")), *map(node.number, ("axis", "before", "after"))
+    n, lead = dims_of(node.inputs[0])[axis], ((None, None, None),) * axis
+    result = indexed(cotangent, (*lead, (before, -after or None, None)))
+    left, right = constant(np.arange(-before, 0)), call("add", constant(np.arange(after)), n)
+    edges = (before, left, (None, before, None)), (after, right, (-after, None, None))
+    for count, places, region in edges:
+        if count:
+            sources = PADDED[mode](places, n, _OF_NODES)
+            result = incremented(result, indexed(cotangent, (*lead, region)), (*lead, sources))
+    return (result,)
+
+
+PAD = register(
+    Card(
+        "pad",
+        _padded,
+        _padded_type,
+        View(_padded_dims, _padded_index, repeats=True, depth=8),
+        samples=lambda: (
+            [((_X,), {"mode": mode, "axis": 1, "before": 2, "after": 4}) for mode in PADDED]
+            + [
+                ((_X,), {"mode": "wrap", "axis": 2, "before": 0, "after": 9}),
+                ((_X,), {"mode": "reflect", "axis": 0, "before": 5, "after": 0}),
+            ]
+        ),
+        linear=(0,),
+        vjp=_unpadded,
     )
 )
 

@@ -29,9 +29,7 @@ def network(u_tm4, x_tm3, y_tm1, W, W_in, W_back, W_out):
     x_tm3_path = np.empty((n_steps + 3, x_tm3.shape[1]))
     for i in range(x_tm3.shape[1]):
         x_tm3_path[0, i] = x_tm3[0, i]
-    for i in range(x_tm3.shape[1]):
         x_tm3_path[1, i] = x_tm3[1, i]
-    for i in range(x_tm3.shape[1]):
         x_tm3_path[2, i] = x_tm3[2, i]
     y_tm1_path = np.empty((n_steps + 1, y_tm1.shape[0]))
     for i in range(y_tm1.shape[0]):

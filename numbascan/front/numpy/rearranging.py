@@ -9,13 +9,13 @@ import numpy as np
 
 from ...errors import TracerError
 from ...ir.node import constant_value
+from ...ops.algebra import call
 from ...ops.runtime_attributes import sized
-from ...ops.shape import ROLL
+from ...ops.shape import PADDED, ROLL
 from ..variable import Variable, as_variable, at_line, implements, number_as
-from .choices import where
 from .joining import concatenate, part
 from .shape import broadcast_to, expand_dims, ravel, reshape, swapaxes
-from .shape_arguments import NOT_GIVEN, axes_of, axis_of, dim, fixed_int, shape_of, size_of
+from .shape_arguments import NOT_GIVEN, axes_of, axis_of, fixed_int, shape_of, size_of
 
 
 @implements(np.flip)
@@ -163,16 +163,16 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Va
         value = kwargs.pop("constant_values", 0)
         _no_more("np.pad", mode, kwargs)
         return _framed(x, widths, value)
-    if mode not in _PLACES:
+    if mode not in PADDED:
         raise ValueError(
-            f"np.pad: mode {mode!r} is not supported on traced values{at_line()}; use 'constant', {', '.join(map(repr, _PLACES))}"
+            f"np.pad: mode {mode!r} is not supported on traced values{at_line()}; use 'constant', {', '.join(map(repr, PADDED))}"
         )
     if kwargs.pop("reflect_type", "even") != "even":
         raise ValueError(f"np.pad: reflect_type='odd' is not supported on traced values{at_line()}; leave it out")
     _no_more("np.pad", mode, kwargs)
     for axis, (before, after) in enumerate(widths):
         if before or after:
-            x = _around(x, axis, before, after, mode)
+            x = Variable(call("pad", x.node, mode=mode, axis=axis, before=before, after=after))
     return x
 
 
@@ -204,33 +204,6 @@ def _framed(x: Variable, widths: list[tuple[int, int]], value: Any) -> Variable:
     sizes = [size + before + after for size, (before, after) in zip(shape_of(x), widths, strict=True)]
     frame = broadcast_to(number_as(as_variable(value), x.dtype), sizes)
     return frame[tuple(slice(before, -after or None) for before, after in widths)].set(x)
-
-
-def _reflected(i: Any, n: Any) -> Any:
-    period = np.maximum(2 * (n - 1), 1)
-    place = i % period
-    return where(place < n, place, period - place)
-
-
-def _mirrored(i: Any, n: Any) -> Any:
-    place = i % (2 * n)
-    return where(place < n, place, 2 * n - 1 - place)
-
-
-_PLACES = {
-    "edge": lambda i, n: np.clip(i, 0, n - 1),
-    "reflect": _reflected,
-    "symmetric": _mirrored,
-    "wrap": lambda i, n: i % n,
-}
-
-
-def _around(x: Variable, axis: int, before: int, after: int, mode: str) -> Variable:
-    from .creation import arange
-
-    n = dim(x, axis)
-    places = _PLACES[mode](arange(-before, n + after), n)
-    return x[(*(slice(None),) * axis, places)]
 
 
 # neighbours ---------------------------------------------------------------------------------------------------------

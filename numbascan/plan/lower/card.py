@@ -119,7 +119,7 @@ def broadcast_dims(scope: Scope, node: Node) -> Indices:
             elif known != dim:
                 message = f"{node.op.name}: operands do not broadcast: dimension {axis} is {{0}} in one and {{1}} in another"
                 scope.builder.same(known, dim, "ValueError", message + location(scope, node))
-        dims.append(1 if known is None else known)
+        dims.append(1 if known is None else scope.builder.representative(known))
     return tuple(dims)
 
 

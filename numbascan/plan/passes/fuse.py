@@ -3,29 +3,63 @@
     # before: for i in …: a[i] = f(i)          # after: for i in …: a[i] = f(i)
     #         for i in …: b[i] = g(a[i])       #                    b[i] = g(a[i])
 
-Allowed where whatever one loop writes, the other touches at the very same index, and both are nested as deeply.
+Allowed where whatever one loop writes, the other touches at the very same index, or in another row, and both are nested as deeply.
 Not handled: loops with calls or views inside, accumulators that the second loop reads, shifted ranges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
 
-from ...ir.loops import For, Function, Index, Let, Name, Stmt, Store, expressions, mapped, names_in, walk, with_blocks, with_values
+from ...ir.loops import (
+    For,
+    Function,
+    Index,
+    Let,
+    Name,
+    Stmt,
+    Store,
+    expressions,
+    mapped,
+    mul,
+    names_in,
+    slope_and_rest,
+    sub,
+    walk,
+    with_blocks,
+    with_values,
+)
 from ...ir.mentions import loads_in, memory_of
 from ..target import Target
 
-Places = dict[str, set[tuple[Index, ...]]]  # of memory, by name; places in views, and in what has views, begin with the array's name
-Memory = Mapping[str, str]
+Place = tuple[Index, ...]
+Places = dict[str, set[Place]]  # of memory, by name; places in views, and in what has views, begin with the array's name
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """What a view is a view of, and locals that are numbers of different rows: those of a ring."""
+
+    views: Mapping[str, str]
+    rings: tuple[tuple[str, ...], ...]
+
+    def are_rows_apart(self, one: Index, other: Index) -> bool:
+        """Are two indices different, as long as what they read stays the same?"""
+        difference = sub(one, other)
+        if isinstance(difference, int):
+            return difference != 0
+        names = {index.name for index in (one, other) if isinstance(index, Name)}
+        return len(names) == 2 and any(names <= set(ring) for ring in self.rings)
 
 
 def fuse(function: Function, target: Target) -> Function:
     """The function with neighbouring loops merged, inside out."""
-    return replace(function, body=_fused(function.body, memory_of(function.body)))
+    return replace(function, body=_fused(function.body, _Memory(memory_of(function.body), tuple(function.rings.values()))))
 
 
-def _fused(stmts: Sequence[Stmt], memory: Memory) -> list[Stmt]:
+def _fused(stmts: Sequence[Stmt], memory: _Memory) -> list[Stmt]:
     result: list[Stmt] = []
     for stmt in stmts:
         merged = _with_one_before(result, stmt, memory) if isinstance(stmt, For) else None
@@ -36,7 +70,7 @@ def _fused(stmts: Sequence[Stmt], memory: Memory) -> list[Stmt]:
     return [with_blocks(stmt, lambda block: _fused(block, memory)) for stmt in result]
 
 
-def _with_one_before(before: Sequence[Stmt], loop: For, memory: Memory) -> list[Stmt] | None:
+def _with_one_before(before: Sequence[Stmt], loop: For, memory: _Memory) -> list[Stmt] | None:
     """What the last statements become with `loop` merged into one of them: the last, or the last but one if these two may change places."""
     last = before[-1] if before else None
     if not isinstance(last, For):
@@ -51,7 +85,7 @@ def _with_one_before(before: Sequence[Stmt], loop: For, memory: Memory) -> list[
     return None if merged is None else [last, merged]
 
 
-def _may_change_places(first: For, second: For, memory: Memory) -> bool:
+def _may_change_places(first: For, second: For, memory: _Memory) -> bool:
     """Does neither loop touch what the other writes?"""
     if not _is_plain(first.body) or not _is_plain(second.body):
         return False
@@ -71,7 +105,7 @@ def _depth(loop: For) -> int:
     return 1 + max((_depth(stmt) for stmt in loop.body if isinstance(stmt, For)), default=0)
 
 
-def _merged(first: For, second: For, memory: Memory) -> For | None:
+def _merged(first: For, second: For, memory: _Memory) -> For | None:
     """One loop for two, None where that would change a value."""
     if (first.start, first.stop, first.step) != (second.start, second.stop, second.step):
         return None
@@ -97,27 +131,50 @@ def _counts_with(stmts: Sequence[Stmt], name: str) -> bool:
     return any(isinstance(stmt, For) and stmt.name == name for stmt in walk(stmts))
 
 
-def _may_interleave(first: For, second: Sequence[Stmt], memory: Memory) -> bool:
+def _may_interleave(first: For, second: Sequence[Stmt], memory: _Memory) -> bool:
     written_first, written_second = _stores(first.body, memory), _stores(second, memory)
     touched_first, touched_second = _touches(first.body, memory), _touches(second, memory)
-    for array, places in written_first.items():
-        if array in touched_second and not _at_one_place(first.name, places, touched_second[array]):
-            return False
-    for array, places in written_second.items():
-        if array in touched_first and not _at_one_place(first.name, places, touched_first[array]):
-            return False
     # a scalar of one loop that the other reads (or changes) is a value of the last pass, or of all of them
     assigned = _assigned(first.body) | _assigned(second)
+    changing = assigned | {first.name, *(stmt.name for stmt in walk([*first.body, *second]) if isinstance(stmt, For))}
+    for written, touched in ((written_first, touched_second), (written_second, touched_first)):
+        for array, places in written.items():
+            pairs = product(places, touched.get(array, ()))
+            if not all(_is_one_place(first.name, *pair) or _never_meet(*pair, first, changing, memory) for pair in pairs):
+                return False
     outer = {name for name in assigned if name in _outer_scalars(first.body) or name in _outer_scalars(second)}
     return not outer
 
 
-def _at_one_place(counter: str, written: set[tuple[Index, ...]], touched: set[tuple[Index, ...]]) -> bool:
-    """Is an array written and touched at one index alone, a different one in every pass?"""
-    places = written | touched
-    if len(places) != 1:
+def _is_one_place(counter: str, written: Place, touched: Place) -> bool:
+    """Is it one element, another one in every pass?"""
+    return written == touched and any(isinstance(part, Name) and part.name == counter for part in written)
+
+
+def _never_meet(written: Place, touched: Place, loop: For, changing: set[str], memory: _Memory) -> bool:
+    """Do two places of one array, or of one view, lie apart along an axis: in other rows, or as far away as there are passes?"""
+    if len(written) != len(touched) or _view(written) != _view(touched):
         return False
-    return any(isinstance(part, Name) and part.name == counter for part in next(iter(places)))
+    return any(_are_apart(one, other, loop, changing, memory) for one, other in zip(written, touched, strict=True))
+
+
+def _are_apart(one: Index, other: Index, loop: For, changing: set[str], memory: _Memory) -> bool:
+    forms = [slope_and_rest(index, Name("int64", loop.name)) for index in (one, other)]
+    if forms[0] is None or forms[1] is None or forms[0][0] != forms[1][0]:
+        return False
+    (slope, rest), (_, other_rest) = forms[0], forms[1]
+    if any(is_element or name in changing for part in (rest, other_rest) for name, is_element in names_in(part)):
+        return False
+    passes = sub(loop.stop, loop.start)
+    if slope == 0:
+        return memory.are_rows_apart(rest, other_rest)
+    return abs(slope) == 1 and sub(rest, other_rest) in (passes, mul(passes, -1))
+
+
+def _view(place: Place) -> Index | None:
+    """The view that a place lies in."""
+    head = place[0] if place else None
+    return head if isinstance(head, Name) and head.dtype == "view" else None
 
 
 def _outer_scalars(stmts: Sequence[Stmt]) -> set[str]:
@@ -130,7 +187,7 @@ def _assigned(stmts: Sequence[Stmt]) -> set[str]:
     return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let)}
 
 
-def _stores(stmts: Sequence[Stmt], memory: Memory) -> Places:
+def _stores(stmts: Sequence[Stmt], memory: _Memory) -> Places:
     places: Places = {}
     for stmt in walk(stmts):
         if isinstance(stmt, Store):
@@ -138,12 +195,12 @@ def _stores(stmts: Sequence[Stmt], memory: Memory) -> Places:
     return places
 
 
-def _note(places: Places, array: str, index: tuple[Index, ...], memory: Memory) -> None:
-    place = (Name("view", array), *index) if array in memory else index
-    places.setdefault(memory.get(array, array), set()).add(place)
+def _note(places: Places, array: str, index: Place, memory: _Memory) -> None:
+    place = (Name("view", array), *index) if array in memory.views else index
+    places.setdefault(memory.views.get(array, array), set()).add(place)
 
 
-def _touches(stmts: Sequence[Stmt], memory: Memory) -> Places:
+def _touches(stmts: Sequence[Stmt], memory: _Memory) -> Places:
     """Where each array is read or written."""
     places = _stores(stmts, memory)
     for stmt in walk(stmts):

@@ -153,7 +153,8 @@ def _widens(node: Node, reader: Node, kind: View) -> bool:
     before, after = node.type, reader.type
     if before.size is not None and after.size is not None:
         return after.size > before.size
-    return after.rank > before.rank or kind.repeats
+    more_axes = sum(dim != 1 for dim in after.shape) > sum(dim != 1 for dim in before.shape)
+    return more_axes or kind.repeats
 
 
 def _is_nested_scalar(node: Node, readers: Sequence[Node], final: Iterable[Node]) -> bool:
