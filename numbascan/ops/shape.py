@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -256,14 +256,13 @@ def _padded(x: np.ndarray, mode: str, axis: int, before: int, after: int) -> np.
     return x.take(places, axis)
 
 
-def _padded_type(x: TensorType, mode: str, axis: int, before: int, after: int) -> TensorType:
-    grown = (dim if k != axis or dim is None else dim + before + after for k, dim in enumerate(x.shape))
-    return x.with_shape(grown).strong()
-
-
 def _padded_dims(view: Operands) -> Indices:
+    view.check(compare(">", view.dims(0)[view.attrs["axis"]], 0), "ValueError", _NO_ELEMENTS)
+    return _grown_dims(view)
+
+
+def _grown_dims(view: Operands) -> Indices:
     axis, dims = view.attrs["axis"], view.dims(0)
-    view.check(compare(">", dims[axis], 0), "ValueError", _NO_ELEMENTS)
     return (*dims[:axis], add(dims[axis], view.attrs["before"] + view.attrs["after"]), *dims[axis + 1 :])
 
 
@@ -290,11 +289,16 @@ def _unpadded(node: Node, cotangent: Node) -> tuple[Node]:
     return (result,)
 
 
+def _grown_type(x: TensorType, *value: TensorType, axis: int, before: int, after: int, mode: str = "") -> TensorType:
+    grown = (dim if k != axis or dim is None else dim + before + after for k, dim in enumerate(x.shape))
+    return x.with_shape(grown).strong()
+
+
 PAD = register(
     Card(
         "pad",
         _padded,
-        _padded_type,
+        _grown_type,
         View(_padded_dims, _padded_index, repeats=True, depth=8),
         samples=lambda: (
             [((_X,), {"mode": mode, "axis": 1, "before": 2, "after": 4}) for mode in PADDED]
@@ -305,6 +309,46 @@ PAD = register(
         ),
         linear=(0,),
         vjp=_unpadded,
+    )
+)
+
+
+def _framed_element(view: Operands, index: Indices) -> Expr:
+    axis, dtype = view.attrs["axis"], view.out.dtype
+    n, i, value = view.dims(0)[axis], sub(index[axis], view.attrs["before"]), view.at(1)
+    element: Index = view.at(0, (*index[:axis], i, *index[axis + 1 :]))
+    element = choice(compare(">=", i, n), value, element, dtype) if view.attrs["after"] else element
+    element = choice(compare("<", i, 0), value, element, dtype) if view.attrs["before"] else element
+    assert isinstance(element, Expr)
+    return element
+
+
+def _unframed(node: Node, cotangent: Node) -> tuple[Node, Node]:
+    axis, before, after = map(node.number, ("axis", "before", "after"))
+    inside, *around = (indexed(cotangent, (*((None, None, None),) * axis, region)) for region in _regions(before, after))
+    return inside, reduce(plus, (call("sum", part, axis=tuple(range(part.type.rank)), keepdims=False) for part in around))
+
+
+def _regions(before: int, after: int) -> list[tuple[int | None, int | None, None]]:
+    """The slices of what was there, and of what is around it."""
+    around = [(None, before, None)] * bool(before) + [(-after, None, None)] * bool(after)
+    return [(before, -after or None, None), *around]
+
+
+FRAME = register(
+    Card(
+        "frame",
+        lambda x, value, axis, before, after: np.pad(
+            x, [(before, after) if k == axis else (0, 0) for k in range(x.ndim)], constant_values=value
+        ),
+        _grown_type,
+        Generate(_grown_dims, _framed_element),
+        samples=lambda: [
+            ((_X, np.float64(2.5)), {"axis": 1, "before": 2, "after": 4}),
+            ((_X, np.float64(0)), {"axis": 2, "before": 0, "after": 1}),
+        ],
+        linear=(0, 1),
+        vjp=_unframed,
     )
 )
 

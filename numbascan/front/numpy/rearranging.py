@@ -153,7 +153,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Va
 
     >>> import numbascan.tensor as nt
     >>> nt.pad(nt.dvector("x"), (2, 1), constant_values=9.0)
-    <set_subtensor: float64[?]>
+    <frame: float64[?]>
     """
     x = as_variable(array)
     widths = _widths(pad_width, x.ndim)
@@ -201,9 +201,11 @@ def _framed(x: Variable, widths: list[tuple[int, int]], value: Any) -> Variable:
     """x in the middle of an array of one value."""
     if np.ndim(value):
         raise ValueError(f"np.pad: constant_values must be one number on traced values, not {value!r}{at_line()}")
-    sizes = [size + before + after for size, (before, after) in zip(shape_of(x), widths, strict=True)]
-    frame = broadcast_to(number_as(as_variable(value), x.dtype), sizes)
-    return frame[tuple(slice(before, -after or None) for before, after in widths)].set(x)
+    around = number_as(as_variable(value), x.dtype)
+    for axis, (before, after) in enumerate(widths):
+        if before or after:
+            x = Variable(call("frame", x.node, around.node, axis=axis, before=before, after=after))
+    return x
 
 
 # neighbours ---------------------------------------------------------------------------------------------------------

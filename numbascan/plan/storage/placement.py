@@ -74,6 +74,8 @@ def _is_inline(node: Node, reading: Node | None, readers_of: Mapping[Node, Seque
     """Is a value computed where it is read?"""
     assert isinstance(node.op, Card)
     kind = node.op.lower
+    if isinstance(kind, Generate) and node.inputs and node.inputs[0].type.rank:
+        return node not in final and _is_read_by_elements(node, readers_of)
     if isinstance(kind, View | Generate):
         return True
     if isinstance(kind, Passes):
@@ -81,6 +83,21 @@ def _is_inline(node: Node, reading: Node | None, readers_of: Mapping[Node, Seque
     if not isinstance(kind, Elementwise):
         return False
     return reading is not None if node.type.rank else _is_nested_scalar(node, readers_of[node], final)
+
+
+def _is_read_by_elements(node: Node, readers_of: Mapping[Node, Sequence[Node]]) -> bool:
+    """Do loops over elements alone read a value, and slices of it? They leave out what is asked at its edges."""
+    left, slices = [node], {node}
+    while left:
+        readers = readers_of.get(left.pop(), ())
+        kinds = [reader.op.lower if isinstance(reader.op, Card) else None for reader in readers]
+        later = {reader for reader, kind in zip(readers, kinds, strict=True) if not isinstance(kind, Elementwise)}
+        is_gather = any(operand.type.rank for reader in later for operand in reader.inputs[1:])
+        if not readers or is_gather or not all(isinstance(kind, View | Generate | Elementwise) for kind in kinds) or len(slices) > DEEPEST:
+            return False
+        left += later - slices
+        slices |= later
+    return True
 
 
 def _is_by_row(node: Node, final: Iterable[Node]) -> bool:
