@@ -93,3 +93,29 @@ def test_a_loop_does_not_join_one_that_touches_its_memory_through_a_view() -> No
     writer, reader = loop("i", Store("a", (I,), load("x", I))), loop("i", Store("b", (I,), load("a_rows", I)))
     assert len(fuse([view, writer, reader])) == 3
     assert len(fuse([view, loop("i", Store("a_rows", (I,), load("x", I))), reader])) == 2
+
+
+def test_rows_that_are_not_one_are_written_in_one_loop() -> None:
+    now, before = Name("int64", "a_now"), Name("int64", "a_before")
+    rings = {"a": ("a_now", "a_before")}
+
+    def loops(first: Index, second: Index, place: Index = J) -> int:
+        stmts: list[Stmt] = [loop("i", Store("a", (first, I), load("x", I))), loop("j", Store("b", (J,), load("a", second, place)))]
+        return len(passes.fuse.fuse(Function("f", (), stmts, rings=rings), CPU).body)
+
+    assert loops(now, before, add(J, 1)) == loops(0, 1, add(J, 1)) == loops(add(N, 1), N, add(J, 1)) == 1
+    assert loops(now, now, add(J, 1)) == loops(0, N, add(J, 1)) == loops(now, Name("int64", "b_before"), add(J, 1)) == 2
+    assert loops(0, add(I, 1)) == loops(I, add(I, 1)) == 2  # the row of another pass
+
+
+def test_places_as_far_apart_as_there_are_passes_never_meet() -> None:
+    first = loop("i", Store("a", (I,), load("x", I)))
+    assert len(fuse([first, loop("j", Store("a", (add(J, N),), load("y", J)))])) == 1
+    assert len(fuse([first, loop("j", Store("a", (add(J, Name("int64", "m")),), load("y", J)))])) == 2
+    assert len(fuse([first, loop("j", Store("a", (add(J, 1),), load("y", J)))])) == 2
+
+
+def test_rows_of_different_views_may_be_one() -> None:
+    views: list[Stmt] = [Alias("a_rows", "a", Template("[1:]"), ())]
+    writer, reader = loop("i", Store("a", (1, I), load("x", I))), loop("i", Store("b", (I,), load("a_rows", 0, add(I, 1))))
+    assert len(fuse([*views, writer, reader])) == 3

@@ -34,6 +34,8 @@ from numbascan.ir.loops import (
     Stmt,
     Store,
     Template,
+    add,
+    choice,
     compare,
     sub,
 )
@@ -218,6 +220,19 @@ for t0 in range(0, n, 64):
     draws.words_ahead(word_part, k0, k1, number, tag, t0, 1)
     for t in range(t0, t1):
         out[t] = x[t] + word_ahead[t - t0]
+""",
+    ),
+    "edges": (
+        [For("i", 0, N, [Store("out", (I,), load("x", choice(compare("<", sub(I, 1), 0), sub(add(I, N), 1), sub(I, 1))))])],
+        """
+for i in range(n):
+    out[i] = x[i + n - 1 if i - 1 < 0 else i - 1]
+""",
+        """
+if 0 < n:
+    out[0] = x[n - 1]
+for i in range(1, n):
+    out[i] = x[i - 1]
 """,
     ),
     "simd": (

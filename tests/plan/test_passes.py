@@ -73,6 +73,10 @@ def noise_in_lanes(starts):
     return ns.vmap(lane)(starts)
 
 
+def ring(x):
+    return scan(lambda x: 0.5 * x + 0.3 * np.roll(x, 1) - 0.2 * x[::-1], outputs_info=x, n_steps=30, return_updates=False)
+
+
 def row_sums(x):
     """Sums in any order of work rows of a fixed shape."""
 
@@ -91,6 +95,7 @@ PROGRAMS: dict[str, list[tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "blocks": [(likelihood, (X,))],
     "strips": [(two_lags, (A, B, C, WIDE))],
     "ahead": [(noise, (X,)), (noise_in_lanes, (LANES,))],
+    "edges": [(ring, (rng.normal(size=40),))],
     "simd": [(row_sums, (rng.normal(size=(20, 12)),))],
     "stack": [(row_sums, (rng.normal(size=(20, 12)),)), (pendulums, (LANES,)), (likelihood, (X,))],
 }
