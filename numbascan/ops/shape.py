@@ -314,11 +314,14 @@ PAD = register(
 
 
 def _framed_element(view: Operands, index: Indices) -> Expr:
-    axis, dtype = view.attrs["axis"], view.out.dtype
-    n, i, value = view.dims(0)[axis], sub(index[axis], view.attrs["before"]), view.at(1)
+    axis, n, value = view.attrs["axis"], view.dims(0)[view.attrs["axis"]], view.at(1)
+    i = sub(index[axis], view.attrs["before"])
+    is_outside = [compare("<", i, 0)] * bool(view.attrs["before"]) + [compare(">=", i, n)] * bool(view.attrs["after"])
+    if Literal("bool", True) in is_outside:
+        return value
     element: Index = view.at(0, (*index[:axis], i, *index[axis + 1 :]))
-    element = choice(compare(">=", i, n), value, element, dtype) if view.attrs["after"] else element
-    element = choice(compare("<", i, 0), value, element, dtype) if view.attrs["before"] else element
+    for condition in reversed(is_outside):
+        element = choice(condition, value, element, view.out.dtype)
     assert isinstance(element, Expr)
     return element
 

@@ -149,7 +149,7 @@ def spread(g: Maker, a: Expr) -> Expr:
     choices = [f"np.broadcast_to({{0}}, {(n, *shape)})"]
     if shape:
         choices += ["np.tile({0}, 2)", f"np.repeat({{0}}, {g.integer(2, 3)}, axis={g.integer(0, len(shape) - 1)})", "np.pad({0}, 1)"]
-        choices += ["np.pad({0}, 1, mode='edge')"]
+        choices += ["np.pad({0}, 1, mode='edge')", "np.pad({0}, (3, 1), mode='wrap')"]
     if len(shape) == 1:
         choices += ["np.diag({0})", "np.outer({0}, {0})", "{0}[:, None] * {0}[None, :]"]
     if len(shape) == 2:
