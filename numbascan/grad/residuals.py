@@ -8,6 +8,7 @@ from ..ir.graph import toposort
 from ..ir.node import ITEM, Node
 from ..ops.card import Card
 from ..ops.contract import multiplications
+from ..ops.indexing import INDEX
 from ..ops.lowering import Contract, Elementwise, Library
 
 MOST_RECOMPUTED = 64  # a contraction of fewer multiplications is computed again: storing and loading its result costs as much
@@ -25,6 +26,26 @@ def residuals(backward: Sequence[Node], forward: Sequence[Node], inputs: Collect
         value, parts = join
         values = [*(node for node in values if node not in parts), value]
     return values
+
+
+def parts_of_rows(backward: Sequence[Node], forward: Sequence[Node], reads: Collection[Node], stop: Collection[Node]) -> list[Node]:
+    """What the backward step reads of rows of states, where that is single places: then no whole rows need be kept.
+
+    backward: what it computes, down to `stop`, which is kept. reads: what stands for the rows in the forward step, `forward`.
+    """
+    readers: dict[Node, set[Node]] = {read: set() for read in reads}
+    for node in toposort(backward, stop=stop):
+        for parent in node.inputs if node not in stop else ():
+            if parent in readers:
+                readers[parent].add(node)
+    known = set(toposort(forward, stop=reads))
+    parts = [nodes for read, nodes in readers.items() if read not in backward and all(_is_place(node, read) for node in nodes)]
+    return [node for node in toposort(forward, stop=reads) if any(node in nodes and nodes <= known for nodes in parts)]
+
+
+def _is_place(node: Node, row: Node) -> bool:
+    """Is it the part of a row at a place of at least one axis?"""
+    return node.op is INDEX and node.inputs[0] is row and row not in node.inputs[1:] and node.type.rank < row.type.rank
 
 
 def _join(

@@ -50,7 +50,7 @@ from .mit_mots import buffered_cotangents
 from .product_order import in_cheap_order
 from .products import Product, factors_of, split_products
 from .recurrence import Recurrence, with_untouched
-from .residuals import residuals
+from .residuals import parts_of_rows, residuals
 from .reverse import drawn_writes, over_all_steps, reaching, refuse_drawn
 from .rules import no_derivative
 from .sparse_cotangents import added
@@ -153,6 +153,8 @@ class _Backward:
         self.stored = self._stored_writes(list(step.values()))
         traced = residuals(list(step.values()), self._writes(), self.spec.inner_inputs(), self.stored)
         step = dict(zip(step, in_cheap_order(step.values(), [*traced, *self.stored]), strict=True))
+        rows = [read for one in self.recurrences for read in one.reads]
+        traced += parts_of_rows(list(step.values()), self._writes(), rows, {*traced, *self.stored})
         self.used = set(toposort(step.values(), stop=[*traced, *self.stored]))
         self._forward(traced)
         self._recurrence_ports(step)

@@ -141,4 +141,33 @@ def test_a_table_is_not_added_whole_at_each_step() -> None:
     gradient = ns.grad(lambda E: ns.scan(lambda k, h, E: np.tanh(h + E[k]), TOKENS, np.zeros(3), E, return_updates=False)[-1].sum())
     gradient(TABLE)
     loops = gradient.source().split("for t in")
-    assert "for " not in loops[-1]
+    assert "range(E.shape" not in loops[-1]
+
+
+STATES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "an element with another": lambda k, u, x: nt.inc_subtensor(x[k % 40], u * x[(k * 7) % 40]),
+    "an element by itself": lambda k, u, x: nt.set_subtensor(x[k], u * x[k] * x[k]),
+    "a ring": lambda k, u, x: nt.set_subtensor(x[k % 40], u * u),
+    "two elements": lambda k, u, x: nt.set_subtensor(nt.set_subtensor(x[k], u * x[3])[3], x[k] * x[5]),
+    "an element and the row": lambda k, u, x: nt.set_subtensor(x[k], u * x[k] + (x * x)[::7].sum() * 0.01),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_states_of_which_elements_are_replaced(name: str) -> None:
+    numbers = RNG.normal(size=9)
+
+    def cost(u: Any, x: Any, end: bool = True, checkpoint: Any = None) -> Any:
+        rows = ns.scan(STATES[name], [TOKENS % 40, u], x, checkpoint=checkpoint, return_updates=False)
+        return (np.sin(rows[-1] if end else rows) * np.arange(40)).sum()
+
+    for end, checkpoint in ((True, None), (False, None), (True, 4)):
+        f = lambda u, x, end=end, checkpoint=checkpoint: cost(u, x, end, checkpoint)  # noqa: E731
+        found, expected = ns.grad(f, (0, 1))(numbers, LONG), ns.jit(ns.grad(f, (0, 1)), mode="python")(numbers, LONG)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-13)
+        ns.verify_grad(f, (numbers, LONG), mode="python")
+    ends = ns.grad(cost, (0, 1))
+    ends(numbers, LONG)
+    keeps_rows = name == "an element and the row"
+    assert ("_path" in ends.source()) == keeps_rows
