@@ -2,7 +2,7 @@
 
 A pattern is an entry of `PATTERNS`: our function, the loop by hand, their arguments, and the ratio that must not be exceeded. Before
 anything is timed, both must give the same numbers to 1e-6. The two take turns; what counts is the median of the ratios.
-`COMPILED` holds seconds of first calls.
+`GRADIENTS` holds costs whose gradient is beside the cost itself, `CALLS` microseconds of calls, `COMPILED` seconds of first calls.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numba import njit
 from timing import leaves, same, timed
 
 import numbascan as ns
+import numbascan.tensor as nt
 
 ROUNDS = 7
 SECONDS = 0.1  # of runs of one candidate per round
@@ -27,9 +28,9 @@ SECONDS = 0.1  # of runs of one candidate per round
 rng = np.random.default_rng(0)
 
 
-def last(step: Callable[..., Any], start: Any, n_steps: int | None = None, sequences: Any = None) -> Any:
+def last(step: Callable[..., Any], start: Any, n_steps: int | None = None, sequences: Any = None, non_sequences: Any = None) -> Any:
     """The last row of a scan."""
-    return ns.scan(step, sequences, start, n_steps=n_steps, return_updates=False, keep_last=1)
+    return ns.scan(step, sequences, start, non_sequences, n_steps, return_updates=False, keep_last=1)
 
 
 # states of a few elements ---------------------------------------------------------------------------------------------
@@ -218,6 +219,109 @@ def pair_by_hand(z):  # type: ignore[no-untyped-def]
     return z
 
 
+# parts of a state -------------------------------------------------------------------------------------------------------
+
+LONG, FROM, TO, ADDED = rng.normal(size=100_000), *rng.integers(0, 100_000, (2, 2_000)), rng.normal(size=2_000)
+ROWS, ROW = rng.normal(size=(300, 300)), rng.integers(0, 300, 2_000)
+
+
+def put(x: Any, index: Any, value: Any) -> Any:
+    return nt.set_subtensor(x[index], value)
+
+
+def swaps(x: Any, at: Any, other: Any) -> Any:
+    return last(lambda i, j, x: put(put(x, i, x[j]), j, x[i]), x, None, [at, other])
+
+
+@njit
+def swaps_by_hand(x, at, other):  # type: ignore[no-untyped-def]
+    x = x.copy()
+    for t in range(at.shape[0]):
+        x[at[t]], x[other[t]] = x[other[t]], x[at[t]]
+    return x
+
+
+def moves(x: Any, at: Any, other: Any) -> Any:
+    return last(lambda i, j, x: put(x, i, x[j]), x, None, [at, other])
+
+
+@njit
+def moves_by_hand(x, at, other):  # type: ignore[no-untyped-def]
+    x = x.copy()
+    for t in range(at.shape[0]):
+        x[at[t]] = x[other[t]]
+    return x
+
+
+def two_places(x: Any, us: Any) -> Any:
+    return last(lambda u, x: put(put(x, 0, u), 1, u + x[0]), x, None, us)
+
+
+@njit
+def two_places_by_hand(x, us):  # type: ignore[no-untyped-def]
+    x = x.copy()
+    for t in range(us.shape[0]):
+        before = x[0]
+        x[0] = us[t]
+        x[1] = us[t] + before
+    return x
+
+
+def perhaps(x: Any, us: Any, at: Any) -> Any:
+    return last(lambda u, i, x: np.where(u > 0, put(x, i, u), x), x, None, [us, at])
+
+
+@njit
+def perhaps_by_hand(x, us, at):  # type: ignore[no-untyped-def]
+    x = x.copy()
+    for t in range(us.shape[0]):
+        if us[t] > 0:
+            x[at[t]] = us[t]
+    return x
+
+
+def slices(x: Any, us: Any) -> Any:
+    return last(lambda u, x: put(x, slice(100, 110), x[100:110] * 0.5 + u), x, None, us)
+
+
+@njit
+def slices_by_hand(x, us):  # type: ignore[no-untyped-def]
+    x = x.copy()
+    for t in range(us.shape[0]):
+        for i in range(100, 110):
+            x[i] = x[i] * 0.5 + us[t]
+    return x
+
+
+def rows(x: Any, at: Any) -> Any:
+    return last(lambda i, x: put(x, i, x[i] * 0.5), x, None, at)
+
+
+@njit
+def rows_by_hand(x, at):  # type: ignore[no-untyped-def]
+    x = x.copy()
+    for t in range(at.shape[0]):
+        for j in range(x.shape[1]):
+            x[at[t], j] = x[at[t], j] * 0.5
+    return x
+
+
+# linear algebra ---------------------------------------------------------------------------------------------------------
+
+BANDS = 1.4 * np.eye(64) - 0.2 * (np.eye(64, k=1) + np.eye(64, k=-1))
+
+
+def implicit(x: Any, a: Any) -> Any:
+    return last(lambda x: np.linalg.solve(a, x + 0.1 * np.tanh(x)), x, 200)
+
+
+@njit
+def implicit_by_hand(x, a):  # type: ignore[no-untyped-def]
+    for _ in range(200):
+        x = np.linalg.solve(a, x + 0.1 * np.tanh(x))
+    return x
+
+
 Pattern = tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...], float]
 PATTERNS: dict[str, Pattern] = {
     **{f"state of {n}": (few, few_by_hand, (INPUTS, rng.normal(size=n)), 1.3) for n in (1, 3, 8, 9, 12, 15, 16, 17, 33, 64)},
@@ -231,7 +335,62 @@ PATTERNS: dict[str, Pattern] = {
     "backwards": (backwards, backwards_by_hand, (WAVE,), 1.3),
     "even and odd": (even_and_odd, even_and_odd_by_hand, (WAVE,), 1.3),
     "rows of a pair": (rows_of_a_pair, pair_by_hand, (PAIR,), 1.3),
+    "swaps of two elements": (swaps, swaps_by_hand, (LONG, FROM, TO), 1.3),
+    "an element from another": (moves, moves_by_hand, (LONG, FROM, TO), 1.3),
+    "two constant places": (two_places, two_places_by_hand, (LONG, ADDED), 1.3),
+    "an element, perhaps": (perhaps, perhaps_by_hand, (LONG, ADDED, FROM), 1.3),
+    "a slice of itself": (slices, slices_by_hand, (LONG, ADDED), 1.3),
+    "rows of a matrix": (rows, rows_by_hand, (ROWS, ROW), 1.3),
+    "one matrix, many systems": (implicit, implicit_by_hand, (LONG[:64], BANDS), 1.2),
 }
+
+
+# gradients: times of the forward loop ---------------------------------------------------------------------------------
+
+TABLE, TOKENS, WEIGHTS = rng.normal(size=(5_000, 16)), rng.integers(0, 5_000, 1_000), rng.normal(size=(16, 16)) / 4
+SEASONS, PLACES = 1 + 0.01 * rng.normal(size=365), np.arange(2_000)
+
+
+def embedded(E: Any, W: Any) -> Any:
+    return (last(lambda k, h, W, E: np.tanh(h @ W + E[k]), np.zeros(16), None, TOKENS, [W, E]) ** 2).sum()
+
+
+def seasonal(p: Any) -> Any:
+    return last(lambda k, x, p: 0.99 * p[k % 365] * x + 0.01, 1.0, None, np.arange(20_000), p)
+
+
+def ring(u: Any, x: Any) -> Any:
+    return (last(lambda k, u, x: put(x, k % 5_000, u * u), x, None, [PLACES, u]) ** 2).sum()
+
+
+def set_rows(u: Any, x: Any) -> Any:
+    return (last(lambda k, u, x: put(x, k, u * u), x, None, [ROW, u]) ** 2).sum()
+
+
+def added_elements(u: Any, x: Any) -> Any:
+    return (last(lambda k, u, x: nt.inc_subtensor(x[k % 5_000], u * x[(7 * k) % 5_000]), x, None, [PLACES, u]) ** 2).sum()
+
+
+GRADIENTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], float]] = {
+    "rows of a table": (embedded, (TABLE, WEIGHTS), 4.0),
+    "elements of a season": (seasonal, (SEASONS,), 4.0),
+    "a ring that is set": (ring, (ADDED, LONG[:5_000]), 4.0),
+    "rows that are set": (set_rows, (rng.normal(size=(2_000, 300)), ROWS), 4.0),
+    "elements that are added": (added_elements, (ADDED, LONG[:5_000]), 4.0),
+}
+
+
+# calls: microseconds --------------------------------------------------------------------------------------------------
+
+scaled = ns.jit(lambda x, k: last(lambda s: s * k + 1, x, 3))
+CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], float]] = {
+    "a float": (scaled, (LONG[:3], 0.5), 5.0),
+    "a number of NumPy": (scaled, (LONG[:3], np.float64(0.5)), 5.0),
+    "a strided array": (scaled, (PAIR.T[:3, 0], 0.5), 5.0),
+    "a step made anew": (lambda x: ns.scan(lambda x, s: s + x, x, 0.0, return_updates=False), (LONG[:5],), 5.0),
+    "30 states": (lambda *x: THIRTY(None, x, n_steps=3), tuple(rng.normal(size=30).tolist()), 5.0),
+}
+THIRTY = ns.scan(lambda *x: [0.5 * a + b for a, b in zip(x, x[1:] + x[:1], strict=True)])
 
 
 # first calls ----------------------------------------------------------------------------------------------------------
@@ -270,7 +429,12 @@ def compared(pattern: Pattern) -> tuple[float, float, float]:
     compiled = ns.jit(ours)
     if not same(*(list(leaves(candidate(*arguments))) for candidate in (compiled, by_hand))):
         raise SystemExit(f"{ours.__name__}: numbascan's numbers are not right")
-    rounds = [(timed(lambda: compiled(*arguments), SECONDS), timed(lambda: by_hand(*arguments), SECONDS)) for _ in range(ROUNDS)]
+    return by_turns(compiled, by_hand, arguments)
+
+
+def by_turns(one: Callable[..., Any], other: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[float, float, float]:
+    """(seconds of the one, of the other, the median of the ratios)."""
+    rounds = [(timed(lambda: one(*arguments), SECONDS), timed(lambda: other(*arguments), SECONDS)) for _ in range(ROUNDS)]
     mine, others = (statistics.median(column) for column in zip(*rounds, strict=True))
     return mine, others, statistics.median(one / other for one, other in rounds)
 
@@ -286,7 +450,9 @@ def first_call(run: Callable[[], None]) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("patterns", nargs="*", metavar="pattern", help=f"all if none: {', '.join([*PATTERNS, *COMPILED])}")
+    parser.add_argument(
+        "patterns", nargs="*", metavar="pattern", help=f"all if none: {', '.join([*PATTERNS, *GRADIENTS, *CALLS, *COMPILED])}"
+    )
     chosen = parser.parse_args().patterns
     print(f"{'pattern':<40}{'numbascan':>12}{'by hand':>12}{'ratio':>8}{'at most':>9}")
     for name, pattern in PATTERNS.items():
@@ -294,6 +460,18 @@ def main() -> int:
             mine, others, ratio = compared(pattern)
             missed = "  MISSED" * (ratio > pattern[3])
             print(f"{name:<40}{mine * 1e6:>9.1f} us{others * 1e6:>9.1f} us{ratio:>8.2f}{pattern[3]:>9.1f}{missed}", flush=True)
+    for name, (cost, arguments, limit) in GRADIENTS.items():
+        if not chosen or name in chosen:
+            mine, forward, ratio = by_turns(ns.jit(ns.grad(cost, tuple(range(len(arguments))))), ns.jit(cost), arguments)
+            missed = "  MISSED" * (ratio > limit)
+            print(
+                f"{name + ', gradient/forward':<40}{mine * 1e6:>9.1f} us{forward * 1e6:>9.1f} us{ratio:>8.2f}{limit:>9.1f}{missed}",
+                flush=True,
+            )
+    for name, (call, arguments, limit) in CALLS.items():
+        if not chosen or name in chosen:
+            spent = 1e6 * statistics.median(timed(lambda call=call, arguments=arguments: call(*arguments), SECONDS) for _ in range(ROUNDS))
+            print(f"{'a call with ' + name:<40}{spent:>9.1f} us{limit:>29.1f}{'  MISSED' * (spent > limit)}", flush=True)
     for name, (run, limit) in COMPILED.items():
         if not chosen or name in chosen:
             spent = first_call(run)
