@@ -87,10 +87,14 @@ class View:
 
 @dataclass(frozen=True)
 class Generate:
-    """out[i] = element(i), computed where it is read."""
+    """out[i] = element(i), computed where it is read.
+
+    `from_operand`: it is one of operand 0, or another value where there is none. It is stored where loops would ask that at every read.
+    """
 
     dims: Dims
     element: Callable[[Operands, Indices], Expr]
+    from_operand: bool = False
 
 
 @dataclass(frozen=True)

@@ -345,7 +345,7 @@ FRAME = register(
             x, [(before, after) if k == axis else (0, 0) for k in range(x.ndim)], constant_values=value
         ),
         _grown_type,
-        Generate(_grown_dims, _framed_element),
+        Generate(_grown_dims, _framed_element, from_operand=True),
         samples=lambda: [
             ((_X, np.float64(2.5)), {"axis": 1, "before": 2, "after": 4}),
             ((_X, np.float64(0)), {"axis": 2, "before": 0, "after": 1}),

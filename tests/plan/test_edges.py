@@ -82,6 +82,13 @@ def test_no_question_is_left_between_the_edges():
     assert "%" not in inside
 
 
+def test_a_length_is_read_where_it_is_asked_for():
+    def cost(a):
+        return ns.scan(lambda p, a: p * a, outputs_info=np.ones(300), non_sequences=a, n_steps=9, return_updates=False)[-1].sum()
+
+    assert "dim = " not in ns.grad(cost).lower(X).source()
+
+
 def test_what_goes_backwards_is_unsigned():
     assert "np.uint64(x.shape[0] - i - 1)" in text_of(lambda x: 0.5 * x + 0.4 * x[::-1])
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ...ir.loops import (
     CHOICE_BETWEEN,
@@ -68,16 +69,18 @@ Turns = Mapping[Expr, tuple[Index, bool]]  # by condition: the pass from which o
 
 def edges(function: Function, target: Target) -> Function:
     """The function with such loops in pieces."""
-    return replace(function, body=_each(function.body))
+    return replace(function, body=_each(function.body, set()))
 
 
-def _each(stmts: Iterable[Stmt]) -> list[Stmt]:
+def _each(stmts: Iterable[Stmt], counters: set[Index]) -> list[Stmt]:
+    """`counters`: the indices of the loops around, which are never negative."""
     result: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, For) and _is_pass(stmt):
-            result += _pieces(stmt)
+            result += _pieces(stmt, counters)
         else:
-            changed = with_blocks(_without_questions(stmt) if isinstance(stmt, For) else stmt, _each)
+            inside = counters | {Name("int64", stmt.name)} if isinstance(stmt, For) else counters
+            changed = with_blocks(_without_questions(stmt) if isinstance(stmt, For) else stmt, partial(_each, counters=inside))
             result += [changed] if not isinstance(changed, For) or changed.body else []
     return result
 
@@ -95,7 +98,7 @@ def _is_pass(loop: For) -> bool:
     return loop.kind == "sequential" and loop.step == 1 and all(plain)
 
 
-def _pieces(loop: For, cuts: int = 0) -> list[Stmt]:
+def _pieces(loop: For, counters: set[Index], cuts: int = 0) -> list[Stmt]:
     """A loop's edges and what is between them; the pieces of its two parts where it is cut."""
     turns = dict(_turns(loop))
     firsts, lasts, others = _sides(loop, dict.fromkeys(place for place, _ in turns.values()))
@@ -105,7 +108,7 @@ def _pieces(loop: For, cuts: int = 0) -> list[Stmt]:
             middle = choice(compare("<", loop.start, loop.stop), middle, loop.stop)
         left = replace(loop, stop=middle, body=_known(loop.body, turns, before=others[:1]))
         right = replace(loop, start=middle, body=_known(loop.body, turns, behind=others[:1]))
-        return [piece for part in (left, right) if part.start != part.stop for piece in _pieces(part, cuts + 1)]
+        return [piece for part in (left, right) if part.start != part.stop for piece in _pieces(part, counters, cuts + 1)]
     first_edge, last_edge = _Edge.of(firsts), _Edge.of(lasts)
     first, end = add(loop.start, first_edge.width), sub(loop.stop, last_edge.width)
     pieces: list[Stmt] = []
@@ -113,7 +116,7 @@ def _pieces(loop: For, cuts: int = 0) -> list[Stmt]:
         body = _known(loop.body, turns, before=[*first_edge.places, *last_edge.beyond], behind=first_edge.beyond)
         only = loop.start if first_edge.width == 1 else None
         pieces += _edge(replace(loop, stop=least(first, loop.stop), body=body), compare("<", loop.start, loop.stop), only)
-    pieces += _inside(replace(loop, start=first, stop=end, body=_known(loop.body, turns, before=lasts, behind=firsts)))
+    pieces += _inside(replace(loop, start=first, stop=end, body=_known(loop.body, turns, before=lasts, behind=firsts)), counters)
     if last_edge.width:
         body = _known(loop.body, turns, before=last_edge.beyond, behind=[*firsts, *last_edge.places])
         only = end if last_edge.width == 1 else None
@@ -162,7 +165,7 @@ def _edge(loop: For, condition: Expr, only: Index | None) -> list[Stmt]:
     return body if condition == Literal("bool", True) else [If(condition, body)]
 
 
-def _inside(loop: For) -> list[Stmt]:
+def _inside(loop: For, counters: set[Index]) -> list[Stmt]:
     """A loop with places unsigned of which LLVM would not see that they are not negative."""
     i = Name("int64", loop.name)
 
@@ -171,7 +174,9 @@ def _inside(loop: For) -> list[Stmt]:
         if form is None or form[0] == 0:
             return index
         (slope, rest), start = form, loop.start
-        is_seen = slope > 0 and isinstance(rest, int) and isinstance(start, int) and slope * start + rest >= 0
+        terms, number = linear(rest)
+        is_sum = terms.keys() <= counters and all(factor > 0 for factor in terms.values())
+        is_seen = slope > 0 and is_sum and isinstance(start, int) and slope * start + number >= 0
         return index if is_seen else Apply("uint64", _UNSIGNED, (index,))
 
     def placed(part: Expr) -> Load | None:

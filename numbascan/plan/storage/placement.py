@@ -74,7 +74,7 @@ def _is_inline(node: Node, reading: Node | None, readers_of: Mapping[Node, Seque
     """Is a value computed where it is read?"""
     assert isinstance(node.op, Card)
     kind = node.op.lower
-    if isinstance(kind, Generate) and node.inputs and node.inputs[0].type.rank:
+    if isinstance(kind, Generate) and kind.from_operand:
         return node not in final and _is_read_by_elements(node, readers_of)
     if isinstance(kind, View | Generate):
         return True
