@@ -8,6 +8,7 @@ from ..ir.graph import toposort
 from ..ir.node import ITEM, Node
 from ..ops.card import Card
 from ..ops.contract import multiplications
+from ..ops.dims import DIM
 from ..ops.indexing import INDEX
 from ..ops.lowering import Contract, Elementwise, Library
 
@@ -44,8 +45,8 @@ def parts_of_rows(backward: Sequence[Node], forward: Sequence[Node], reads: Coll
 
 
 def _is_place(node: Node, row: Node) -> bool:
-    """Is it the part of a row at a place of at least one axis?"""
-    return node.op is INDEX and node.inputs[0] is row and row not in node.inputs[1:] and node.type.rank < row.type.rank
+    """Is it the part of a row at a place of at least one axis, or how long the row is?"""
+    return node.op is DIM or (node.op is INDEX and node.inputs[0] is row and row not in node.inputs[1:] and node.type.rank < row.type.rank)
 
 
 def _join(
