@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any  # noqa: TID251 - a card's attributes are of any type
 
 from ...ir.graph import toposort, users
-from ...ir.loops import Apply, Expr, Index, Literal, Template
+from ...ir.loops import Apply, Expr, Index, Literal, Template, names_in
 from ...ir.names import verbatim
 from ...ir.node import CONSTANT, ITEM, Node, constant_value
 from ...types import TensorType
@@ -185,9 +185,19 @@ class NodeOperands:
         element = self.at(k)
         if isinstance(element, Literal):
             return int(element.value.real)
-        if element.dtype == "uint64":  # one beyond int64 stays beyond every axis, and does not count from the end
-            return Apply("int64", _AT_MOST_INT64, (element,))
-        return cast(element, "int64")
+        # one beyond int64 stays beyond every axis, and does not count from the end
+        number = Apply("int64", _AT_MOST_INT64, (element,)) if element.dtype == "uint64" else cast(element, "int64")
+        is_read = any(is_element for _, is_element in names_in(number))
+        return self._read_once(k, number) if is_read else number
+
+    def _read_once(self, k: int, number: Expr) -> Expr:
+        """A number that is read from memory, in a local: a loop inside that stores would have to read it again."""
+        builder, key = self.scope.builder, (self.scope, self.node, k)
+        local = builder.block.lookup(key)
+        if local is None:
+            local = builder.let(self.node.inputs[k].name or "place", number)
+            builder.home_of(local).memo[key] = local
+        return local
 
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
         self.scope.builder.check(condition, error, message + location(self.scope, self.node), *numbers)
