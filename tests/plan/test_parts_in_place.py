@@ -110,6 +110,17 @@ def test_an_end_a_check_lanes_and_shared_variables() -> None:
         ns.scan(step, keep_last=1)([PLACES + N, NUMBERS], ROW)
 
 
+def test_no_step_replaces_nothing() -> None:
+    s, x, n = ns.shared(ROW), nt.dvector("x"), nt.lscalar("n")
+    rows, updates = ns.scan(lambda x, s: (swapped(0, 1, x), {s: swapped(2, 3, s)}), None, x, s, n_steps=n)
+    f = ns.function([x, n], rows[-1:], updates=updates)
+    assert f(ROW, 0).shape == (0, N)
+    np.testing.assert_array_equal(s.get_value(), ROW)
+    (last,) = f(ROW, 3)
+    np.testing.assert_array_equal(last[:4], ROW[[1, 0, 2, 3]])
+    np.testing.assert_array_equal(s.get_value()[:4], ROW[[0, 1, 3, 2]])
+
+
 # random steps -------------------------------------------------------------------------------------------------------
 
 

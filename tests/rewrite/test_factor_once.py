@@ -107,3 +107,18 @@ def test_with_lanes_an_end_and_a_check():
     np.testing.assert_allclose(checked(starts[0]), expected[0], rtol=1e-10)
     with pytest.raises(FloatingPointError):
         checked(starts[0] * np.nan)
+
+
+def test_with_checkpoints_and_in_a_loop_within_a_loop():
+    def cost(a, s, checkpoint=None):
+        def outer(s, a):
+            return heat(lambda s, a: np.tanh(np.linalg.solve(a, s)) + s, a, s, n_steps=3)[-1]
+
+        return (heat(outer, a, s, n_steps=5, checkpoint=checkpoint)[-1] ** 2).sum()
+
+    matrix, start = MATRIX[:6, :6] + 3 * np.eye(6), START[:6]
+    expected = ns.jit(ns.grad(cost, (0, 1)), mode="python")(matrix, start)
+    for checkpoint in (None, 2):
+        found = ns.grad(lambda a, s, checkpoint=checkpoint: cost(a, s, checkpoint), (0, 1))(matrix, start)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-10)

@@ -143,9 +143,7 @@ def _reads_what_it_replaces(part: Node, read: Node, places: Places) -> bool:
         if node in seen or not _is_read_late(node, read, places):
             continue
         seen.add(node)
-        is_region = (
-            node.op is INDEX and (node.inputs[0], *node.inputs[1:]) == (read, *part.inputs[2:]) and node.attr("spec") == part.attr("spec")
-        )
+        is_region = node.op is INDEX and node.inputs == (read, *part.inputs[2:]) and node.attr("spec") == part.attr("spec")
         is_aligned = isinstance(node.op, Card) and isinstance(node.op.lower, Elementwise) and read not in node.inputs
         if node.type.shape != shape or not (is_region or is_aligned):
             return False
