@@ -27,6 +27,7 @@ from numbascan.front.captures.guards import WATCHED, Guards
 
 CASES = {}
 RATE = 2.0
+RAISED_RATE = 2.0  # of one test, which leaves it raised
 
 
 def case(make):
@@ -79,7 +80,7 @@ def a_closure():
 
 @case
 def a_global():
-    return lambda x: x * RATE, lambda: globals().update(RATE=RATE + 1)
+    return lambda x: x * RAISED_RATE, lambda: globals().update(RAISED_RATE=RAISED_RATE + 1)
 
 
 @case
