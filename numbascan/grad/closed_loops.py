@@ -11,6 +11,7 @@ from ..ir.node import CONSTANT, ITEM, Node, new_input, outputs_of
 from ..ir.ports import OF_ONE_CASE, LoopSpec, NonSeq, Seq, Trace, row_of
 from ..ir.respecialise import settled
 from ..ops.algebra import dims_of
+from ..ops.card import FOLD_LIMIT
 
 
 def closed_loop(spec: LoopSpec) -> Node:
@@ -37,9 +38,9 @@ def map_rows(outputs: Sequence[Node], over: Node, values: Node) -> list[Node]:
 
 
 def _boundary(outputs: Sequence[Node], depending: Collection[Node]) -> list[Node]:
-    """The nodes from outside that the loop reads, `depending` being those of its step."""
+    """The nodes from outside that the loop reads, `depending` being those of its step. Small constants stay in it, where rules see them."""
     read = [output for output in outputs if output not in depending]
     for node in toposort(outputs):
         if node in depending and node.op is not ITEM:
             read += [parent for parent in node.inputs if parent not in depending]
-    return [node for node in dict.fromkeys(read) if node.op is not CONSTANT or node.type.size != 1]
+    return [node for node in dict.fromkeys(read) if node.op is not CONSTANT or (node.type.size or 0) > FOLD_LIMIT]

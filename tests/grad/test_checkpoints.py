@@ -566,6 +566,22 @@ def test_the_gradient_of_scan_checkpoints_stores_what_one_of_a_scan_with_as_many
             assert total < least + 0.03 * 30_070 * start_bytes(40)
 
 
+@pytest.mark.parametrize("width", [None, 40])
+@pytest.mark.parametrize("rows", [slice(-1, None), slice(None)], ids=["last", "all"])
+def test_the_gradient_of_scan_checkpoints_of_a_written_number_of_steps_stores_no_row_of_each(width, rows):
+    start, value, n, k = nt.tensor("float64", shape=(width,), name="start"), noise(40), 10_030, 100
+    kept, _ = ns.scan_checkpoints(lambda y: y * 0.999 + 0.001 * np.sin(y), outputs_info=start, n_steps=n, save_every_N=k, padding=True)
+    gradient = ns.function([start], ns.grad((kept[rows] ** 2).sum(), start))
+    y, slope, path, slopes = value, np.ones(40), [], []
+    for t in range(1, n + 1):
+        y, slope = y * 0.999 + 0.001 * np.sin(y), slope * (0.999 + 0.001 * np.cos(y))
+        if t % k == 0 or t == n:
+            path.append(y)
+            slopes.append(slope)
+    np.testing.assert_allclose(gradient(value), 2 * (np.array(path) * slopes)[rows].sum(axis=0), rtol=1e-11)
+    assert gradient.memory().total < y.nbytes * n / 10
+
+
 def start_bytes(n):
     return np.ones(n).nbytes
 

@@ -26,6 +26,7 @@ class Placement(Enum):
     MEMORY = "memory"
 
 
+FEW_ROWS = 64  # so many are computed at once: as cheap, and they need no question of which row it is
 MOST_NESTED = 8  # values of which rows are computed as they are read, one within the other
 OUTSIDE = None  # the root of what several loops read
 # operations on one another that are one expression: Python's parser takes 200 brackets, and a pass over memory costs few of them
@@ -101,10 +102,11 @@ def _is_read_by_elements(node: Node, readers_of: Mapping[Node, Sequence[Node]]) 
 
 
 def _is_by_row(node: Node, final: Iterable[Node]) -> bool:
-    """May the rows of a value, as many as only the run knows, be computed as they are read?"""
+    """May the rows of a value, many of them, be computed as they are read?"""
     kind = node.op.lower if isinstance(node.op, Card) else None
     is_written = isinstance(kind, Passes) and kind.by_row is not None and kind.by_row.may(dict(node.attrs))
-    return is_written and node not in final and node.type.shape[0] is None
+    n_rows = node.type.shape[0] if node.type.rank else 0
+    return is_written and node not in final and (n_rows is None or n_rows > FEW_ROWS)
 
 
 def _reads_rows(
