@@ -280,6 +280,35 @@ def perhaps_by_hand(x, us, at):  # type: ignore[no-untyped-def]
     return x
 
 
+def chosen(x: Any, us: Any, at: Any) -> Any:
+    return last(lambda u, i, x: nt.ifelse(u > 0, put(x, i, x[i] + u), x), x, None, [us, at])
+
+
+@njit
+def chosen_by_hand(x, us, at):  # type: ignore[no-untyped-def]
+    x = x.copy()
+    for t in range(us.shape[0]):
+        if us[t] > 0:
+            x[at[t]] += us[t]
+    return x
+
+
+def inner_sets(x: Any, us: Any, at: Any) -> Any:
+    def step(u: Any, i: Any, x: Any) -> Any:
+        return last(lambda k, x, u, i: put(x, i + k, 0.5 * x[i + k] + u), x, None, np.arange(5), [u, i])
+
+    return last(step, x, None, [us, at])
+
+
+@njit
+def inner_sets_by_hand(x, us, at):  # type: ignore[no-untyped-def]
+    x = x.copy()
+    for t in range(us.shape[0]):
+        for k in range(5):
+            x[at[t] + k] = 0.5 * x[at[t] + k] + us[t]
+    return x
+
+
 def slices(x: Any, us: Any) -> Any:
     return last(lambda u, x: put(x, slice(100, 110), x[100:110] * 0.5 + u), x, None, us)
 
@@ -339,6 +368,8 @@ PATTERNS: dict[str, Pattern] = {
     "an element from another": (moves, moves_by_hand, (LONG, FROM, TO), 1.3),
     "two constant places": (two_places, two_places_by_hand, (LONG, ADDED), 1.3),
     "an element, perhaps": (perhaps, perhaps_by_hand, (LONG, ADDED, FROM), 1.3),
+    "an element, by ifelse": (chosen, chosen_by_hand, (LONG, ADDED, FROM), 1.3),
+    "elements, by an inner loop": (inner_sets, inner_sets_by_hand, (LONG, ADDED, FROM % 90_000), 1.3),
     "a slice of itself": (slices, slices_by_hand, (LONG, ADDED), 1.3),
     "rows of a matrix": (rows, rows_by_hand, (ROWS, ROW), 1.3),
     "one matrix, many systems": (implicit, implicit_by_hand, (LONG[:64], BANDS), 1.2),

@@ -121,6 +121,94 @@ def test_no_step_replaces_nothing() -> None:
     np.testing.assert_array_equal(s.get_value()[:4], ROW[[0, 1, 3, 2]])
 
 
+# choices and inner loops --------------------------------------------------------------------------------------------
+
+
+def inner(step: Any, seqs: Any, x: Any, *others: Any, **options: Any) -> Any:
+    return ns.scan(step, seqs, x, others or None, keep_last=1, return_updates=False, **options)
+
+
+UPDATES = {
+    "a choice": lambda i, u, x: nt.ifelse(u > 0, put(x, i[0], x[i[1]]), x),
+    "a choice of two": lambda i, u, x: nt.ifelse(u > x[2], put(x, i[0], u), x * 0.5 + u),
+    "a choice that leaves it else": lambda i, u, x: nt.ifelse(u > 0, x, put(x, slice(2, 5), x[3:6])),
+    "a choice in a choice, then a set": lambda i, u, x: put(
+        nt.ifelse(u > -1, nt.ifelse(u > 0, put(x, 0, x[1]), put(x, 1, x[0])), x), i[2], x[i[3]]
+    ),
+    "an inner loop": lambda i, u, x: inner(lambda k, x: put(x, k + 1, x[k] * 0.5 + u), np.arange(4), x),
+    "an inner loop over what is old": lambda i, u, x: inner(lambda k, v, x: put(x, k + 1, v + u), [np.arange(4), x[:4]], x),
+    "an inner loop of choices": lambda i, u, x: inner(lambda k, x: nt.ifelse(x[k] > 0, put(x, k, -u), x), i, x),
+    "loops in a choice": lambda i, u, x: nt.ifelse(u > 0, inner(lambda k, x: put(x, k, u), i[:2], x), x),
+    "a loop in a loop": lambda i, u, x: inner(
+        lambda k, x: inner(lambda m, x: nt.inc_subtensor(x[k + m], x[m]), np.arange(3), x), np.arange(4), x
+    ),
+    "a loop with a sum, and an end": lambda i, u, x: inner(
+        lambda k, x, s: ((put(x, k, s), s + x[k + 1]), ns.until(s > 1)), np.arange(6), [x, u]
+    )[0],
+}
+
+
+@pytest.mark.usefixtures("rewritten")
+def test_choices_and_inner_loops_write_what_they_change() -> None:
+    step = lambda i, u, *xs: [update(i, u, x) for update, x in zip(UPDATES.values(), xs, strict=True)]  # noqa: E731 - an argument
+    found, expected, source = both(step, [PLACES % 20, NUMBERS], [ROW * (k + 1) for k in range(len(UPDATES))])
+    for name, one, other in zip(UPDATES, found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13, err_msg=name)
+    assert "_rows" not in source
+    loop = source[source.index("for t in") :]
+    assert loop.count(".shape[0]):") == 1  # x * 0.5 + u alone goes over a row
+
+
+def test_what_an_inner_loop_or_a_choice_reads_elsewhere_is_the_old_row() -> None:
+    """Each pair reads the other's row, or reads between: where that cannot be put by, the row is copied."""
+
+    def step(i: Any, u: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, k: Any, m: Any) -> Any:
+        reads = lambda x, y: inner(lambda k, v, x: put(x, k, v * 0.5), [np.arange(5), y[2:7]], x)  # noqa: E731 - an argument
+        rows = ns.scan(lambda k, x: put(x, k, u), np.arange(3), e, return_updates=False)
+        first = put(h, 0, u)
+        return (
+            reads(a, b),
+            put(b, 3, u),  # read by the loop before
+            put(c, 3, u),
+            reads(d, c),  # reads the one before
+            rows[-1],
+            nt.ifelse(u > 0, put(f, 1, g[1]), put(g, 1, f[1])),  # either of two arrays
+            inner(lambda k, x, y: put(x, k, y[k - 1] * 0.5 + u), np.arange(3), g, g),  # the array twice
+            nt.ifelse(first[0] > 0, put(first, 1, u), first),
+            nt.ifelse(u > 0, k[::-1], put(k, 0, u)),
+            inner(lambda k, v, x: put(x, k, v), [np.arange(5), m[1:6]], put(m, 2, u)),
+            rows[-2, 1] + rows.sum() + first[:3].sum(),
+        )
+
+    start = [ROW[k:] * 0.9**k for k in (0, 0, 0, 0, 1, 2, 2, 1, 1, 0)]
+    for values in ([PLACES, NUMBERS], [PLACES[:2], NUMBERS[:2]]):
+        found, expected, _ = both(step, values, [*start, None])
+        for k, (one, other) in enumerate(zip(found, expected, strict=True)):
+            np.testing.assert_allclose(one, other, rtol=1e-13, err_msg=str(k))
+
+
+def test_loops_of_no_step_other_lengths_and_gradients() -> None:
+    def step(n: Any, u: Any, x: Any) -> Any:
+        return nt.ifelse(u > 0, put(inner(lambda x: nt.inc_subtensor(x[n], x[0] * u), None, x, n_steps=n), 1, u * x[2]), x)
+
+    loop, plain = ns.scan(step, keep_last=1), ns.scan(step, keep_last=1, mode="python")
+    counts = np.array([2, 1, 3, 2, 1, 2])
+    np.testing.assert_allclose(loop([counts, NUMBERS], ROW), plain([counts, NUMBERS], ROW), rtol=1e-13)
+    for one in (loop, plain):
+        with pytest.raises(IndexError):
+            one([counts * 0, np.abs(NUMBERS)], ROW)
+    with pytest.raises(ValueError, match="changes the shape"):
+        ns.scan(lambda u, x: nt.ifelse(u > 0, put(x, 0, u), x[:-1] * 2), keep_last=1)(-np.abs(NUMBERS), ROW)
+    cost = lambda x, u, **options: (  # noqa: E731 - an argument
+        ns.scan(step, [counts, u], x, keep_last=1, return_updates=False, **options) ** 2
+    ).sum()
+    expected = ns.jit(ns.grad(cost, (0, 1)), mode="python")(ROW, NUMBERS)
+    for options in ({}, {"checkpoint": 2}):
+        gradients = ns.jit(ns.grad(lambda x, u, options=options: cost(x, u, **options), (0, 1)))(ROW, NUMBERS)
+        for one, other in zip(gradients, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-11)
+
+
 # random steps -------------------------------------------------------------------------------------------------------
 
 

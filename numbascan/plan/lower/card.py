@@ -14,7 +14,7 @@ from ..builder import Indices
 from ..casts import cast
 from ..storage.placement import Placement
 from ..storage.save_mem import is_loop_rows
-from ..storage.stores import fixed_dims, in_locals, label_of, store
+from ..storage.stores import fixed_dims, in_locals, is_there, label_of, store
 from ..storage.tensor_values import Computed, InMemory, Value, indices_of
 from . import contract as lower_contract
 from . import fold as lower_fold
@@ -171,7 +171,7 @@ def _passes(scope: Scope, node: Node, kind: Passes) -> Value:
         if elements is not None:
             return in_locals(scope.builder, node, {index: elements[index] for index in indices_of(node.type.shape)})
     places = _taken_over(scope, node, kind) or scope.destinations(node, dims)
-    if kind.inside is not None and len(places) == 1 and _is_there(scope.value(node.inputs[0]), places[0]):
+    if kind.inside is not None and len(places) == 1 and is_there(scope.value(node.inputs[0]), places[0]):
         passes = [kind.inside(view)]
     for one in passes:
         _run_pass(scope, one, places)
@@ -186,11 +186,6 @@ def _taken_over(scope: Scope, node: Node, kind: Passes) -> list[InMemory]:
     if kind.inside is None or not is_own or node in scope.targets or before in scope.targets or scope.reads(before) > 1:
         return []
     return [value] if isinstance(value, InMemory) and value.array in scope.builder.shapes else []
-
-
-def _is_there(value: Value, place: InMemory) -> bool:
-    """Does a value lie in that very memory?"""
-    return isinstance(value, InMemory) and (value.array, value.lead, value.offset) == (place.array, place.lead, place.offset)
 
 
 def _written_in_locals(passes: object) -> dict[tuple[int, ...], Expr] | None:

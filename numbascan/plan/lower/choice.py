@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...ir.loops import Alloc, If, Length, Let, Name, Stmt
+from ...ir.loops import Alloc, If, Length, Let, Name, Stmt, negated
 from ...ir.node import Node
 from ...ops.control import branches
 from ...types import TensorType
 from ..builder import Indices
 from ..casts import cast
-from ..storage.stores import copied
+from ..storage.inplace import updated_in_branch, updated_operand
+from ..storage.states import NextRow
+from ..storage.stores import copied, is_there
 from ..storage.tensor_values import InLocals, InMemory, Value
 from .scope import Scope
 
 
 def lower(scope: Scope, node: Node) -> list[Value]:
     """The values of a choice's results."""
+    before = updated_operand(node, scope.target) if node in scope.targets else None
+    target = None if before is None else scope.row_updated(node, before)
+    if before is not None and target is not None:
+        return [_updated(scope, node, before, target)]
     builder = scope.builder
     condition = cast(scope.value(node.inputs[0]).at(()), "bool")
     operands = [scope.value(parent) for parent in node.inputs[1:]]
@@ -34,6 +40,32 @@ def lower(scope: Scope, node: Node) -> list[Value]:
     results = [_result(scope, name, type_, pair) for name, type_, pair in zip(names, node.types, pairs, strict=True)]
     builder.emit(If(condition, *sides))
     return results
+
+
+def _updated(scope: Scope, node: Node, before: Node, target: NextRow) -> Value:
+    """The result in the row of an operand, where `before` lies: each side writes what it changes of that, or nothing."""
+    builder, k = scope.builder, node.inputs.index(before) - 1
+    condition = cast(scope.value(node.inputs[0]).at(()), "bool")
+    operands = [scope.value(parent) for parent in node.inputs[1:]]
+    sides = []
+    for graph in branches(node):
+        updates = updated_in_branch(graph, k, scope.target)
+        with builder.branch() as side:
+            targets = {part: [target] for part in updates.rows}
+            inner = scope.inner(graph.outputs, dict(zip(graph.inputs, operands, strict=True)), targets, updates.stored)
+            inner.run(last=updates.rows)
+            for part in updates.rows:
+                inner.make(part)
+            value = inner.value(graph.outputs[0])
+            if not is_there(value, target.row):
+                copied(builder, value, target.place(value.dims))
+        sides.append(side)
+    then, otherwise = sides
+    if then:
+        builder.emit(If(condition, then, otherwise))
+    elif otherwise:
+        builder.emit(If(negated(condition), otherwise))
+    return target.row
 
 
 @dataclass(frozen=True)

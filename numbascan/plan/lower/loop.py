@@ -25,7 +25,7 @@ from ...types import TensorType
 from ..builder import Indices
 from ..casts import cast
 from ..storage.inplace import Updates, updated_in_place
-from ..storage.placement import is_small
+from ..storage.placement import is_rotated, is_small
 from ..storage.save_mem import MOST_ROWS, All, Every, Last, LastRows, Lengths, Path, Request, Thinned, requests
 from ..storage.states import (
     FEW_ROWS,
@@ -41,7 +41,6 @@ from ..storage.states import (
 )
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
 from ..storage.thinning import Thinning
-from ..target import Target
 from .scope import Scope
 from .step import LoopResult, Step
 
@@ -163,7 +162,7 @@ class _Loop:
         rows = {
             state.write
             for state, result in states
-            if not (_fits_locals(state, self.scope.target) or self._is_path(result) or result.most_last > 1)
+            if not (is_rotated(state, self.scope.target) or self._is_path(result) or result.most_last > 1)
         }
         self._in_place = updated_in_place(spec, rows, self.scope.target)
         for state, result in states:
@@ -183,7 +182,7 @@ class _Loop:
         for axis, (there, dim) in enumerate(zip(initial.dims[state.has_axis :], state.write.type.shape, strict=True)):
             if dim is not None:  # the initial value has the shape that every step gives
                 self.builder.same(there, dim, "ValueError", messages.changed_shape(self.spec, position, axis))
-        if _fits_locals(state, self.scope.target):
+        if is_rotated(state, self.scope.target):
             return LocalState(self.builder, state, initial, result.name)
         if self._is_path(result):
             self._check_room()
@@ -199,7 +198,10 @@ class _Loop:
         return Path() in result.rows_read or (All() in result.rows_read and self._out(result) is None)
 
     def _taken_over(self, initial: Node) -> str | None:
-        """The memory of states that the loop before has kept, where nobody else reads them."""
+        """The row that the loop is to update in place; or the states that the loop before has kept, where nobody else reads them."""
+        target = self.scope.row_updated(self.node, initial)
+        if target is not None:
+            return target.row.array
         if initial.op is not THINNED or self.scope.readers.get(initial) != [self.node]:
             return None
         value = self.scope.value(initial)
@@ -386,12 +388,6 @@ class _Loop:
         assert array is not None
         dims = (add(self.steps, storage.state.depth - first), *storage.dims)
         return InMemory(TensorType(shape.dtype, (None, *shape.shape[1:])), dims, array, offset=first)
-
-
-def _fits_locals(state: State, target: Target) -> bool:
-    """Are the rows that a state looks back at few numbers?"""
-    size = state.write.type.size
-    return size is not None and is_small(state.write, target) and size * state.depth <= target.rotated_locals
 
 
 def _is_clamped(node: Node) -> bool:

@@ -15,8 +15,8 @@ from ..builder import Builder, Indices
 from ..casts import cast
 from ..storage.arguments import Arguments
 from ..storage.placement import Placement, is_small, placements
-from ..storage.states import Destination, ResultRows
-from ..storage.stores import replaces_part, store
+from ..storage.states import Destination, NextRow, ResultRows
+from ..storage.stores import is_there, replaces_part, store
 from ..storage.tensor_values import InLocals, InMemory, Value, indices_of
 from ..target import Target
 
@@ -136,6 +136,11 @@ class Scope:
             node = readers[0]
         (row, *others) = self.targets[node]
         return row if isinstance(row, ResultRows) and not others else None
+
+    def row_updated(self, node: Node, before: Node) -> NextRow | None:
+        """The row that `node` is to be made in, if `before` lies there."""
+        rows = [target for target in self.targets.get(node, ()) if isinstance(target, NextRow)]
+        return next((target for target in rows if is_there(self.value(before), target.row)), None)
 
     def filled(self, node: Node, dims: Indices, element: Callable[[Indices], Expr]) -> InMemory:
         """The value in memory, written by one loop nest; into every array that is to hold it."""

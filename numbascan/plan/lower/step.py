@@ -35,7 +35,7 @@ from ..storage.inplace import Updates
 from ..storage.placement import is_small
 from ..storage.save_mem import All, Every, Last, LastRows, Lengths, Path, Request, Thinned, is_loop_rows
 from ..storage.states import Destination, LocalState, NextRow, ResultRows, RingState, StateStorage, is_kept
-from ..storage.stores import copied
+from ..storage.stores import copied, is_there
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
 from ..storage.thinning import Thinning
 from .scope import Scope
@@ -145,7 +145,8 @@ class Step:
         for result in self.results:
             for request, rows in result.sinks.items():
                 rows.where = self._where(result, request) if rows.first is None else sub(self.t, rows.first)
-            if is_small(result.write, self.outer.target) or not _is_made_in_place(result.write):
+            is_made = _is_made_in_place(result.write)
+            if is_small(result.write, self.outer.target) or not (is_made or result.write in updates.rows):
                 continue
             places: list[Destination] = []
             if result.storage is not None:
@@ -154,7 +155,8 @@ class Step:
                     row = NextRow(self.builder, place, self._changed_shape(result))
                     targets.update({part: [row] for part, write in updates.rows.items() if write is result.write and part is not write})
                     places.append(row)
-            places += [rows for request, rows in result.sinks.items() if not isinstance(request, Every | Lengths)]
+            if is_made:
+                places += [rows for request, rows in result.sinks.items() if not isinstance(request, Every | Lengths)]
             if places:
                 targets.setdefault(result.write, []).extend(places)
         return targets
@@ -261,7 +263,7 @@ class Step:
             elif not is_done and not isinstance(request, Lengths) and self.scope.placed.get(write) is not rows:
                 copied(builder, source, place)
         target = None if result.storage is None else result.storage.target(self.t)
-        if target is not None and not is_done:
+        if target is not None and not is_done and not is_there(source, target):
             copied(builder, source, target)
 
     def _rotate(self, new: dict[int, Elements | None]) -> None:

@@ -6,10 +6,15 @@ one where nothing in the step reads the new row, and what is computed while rows
 - its own loop reads the old row at the index that it writes alone;
 - or parts of the row are replaced, one after the other. What is written, and where, is computed before that, into locals or work rows,
   unless it reads nothing of the row but the elements that it replaces;
+- or an inner loop that starts from the row does so in each of its steps, and only its last row is read. What else the loop is given is
+  computed before: small parts of the row, and not the row itself;
+- or a choice does so on one side, and on the other too, or leaves the row as it was. What it is given is computed before in the same way;
 - the loops that overwrite other rows, and read this one, come first.
 
+Inner loops and choices write into the row while they run, so whatever the row is read for between two of them refuses both.
+
 Not handled: states with several taps, rows that another state takes over, and slices that may be as long as the row, where what is
-written reads others of its elements: a second row then costs no more than a work row.
+written reads others of its elements: a second row then costs no more than a work row. An inner loop two of whose last rows are read.
 """
 
 from __future__ import annotations
@@ -18,16 +23,18 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import inf
 
-from ...ir.graph import toposort, users
-from ...ir.node import Node, constant_value
+from ...ir.graph import Graph, toposort, users
+from ...ir.loop_node import SCAN, loop_spec
+from ...ir.node import ITEM, Node, constant_value
 from ...ir.ports import LoopSpec, State
 from ...ops.card import Card
+from ...ops.control import IF_ELSE, branches
 from ...ops.elementwise import ADD
-from ...ops.indexing import INDEX
+from ...ops.indexing import GATHER, INDEX
 from ...ops.lowering import Elementwise
 from ...ops.runtime_attributes import filled
 from ..target import Target
-from .placement import Placement, placements
+from .placement import Placement, is_rotated, is_small, placements
 from .stores import replaces_part
 
 LARGE = 64  # elements of a slice beyond which it may be as long as the row
@@ -52,20 +59,28 @@ class Updates:
 
 def updated_in_place(spec: LoopSpec, candidates: Set[Node], target: Target) -> Updates:
     """The updates of those of the `candidates`, new rows of which nobody keeps old ones, that may be made in place."""
-    outputs = spec.inner_outputs()
-    readers = users(outputs)
     ports = [*spec.states, *(State(carry.shared, (-1,), (carry.read,), carry.write) for carry in spec.carries)]
-    ports = [port for port in ports if port.write in candidates and port.taps == (-1,)]
+    return _updated([port for port in ports if port.write in candidates and port.taps == (-1,)], spec.inner_outputs(), target)
+
+
+def updated_in_branch(graph: Graph, k: int, target: Target) -> Updates:
+    """The updates in one branch of a choice, whose result is to lie where its argument `k` lies."""
+    read, write = graph.inputs[k], graph.outputs[0]
+    return Updates() if write is read else _updated([State(read, (-1,), (read,), write)], graph.outputs, target)
+
+
+def _updated(ports: Sequence[State], outputs: Sequence[Node], target: Target) -> Updates:
+    readers = users(outputs)
     ports = [port for port in ports if outputs.count(port.write) == 1 and not readers[port.write]]
-    chains = {port: parts for port in ports if (parts := _replaced_parts(port, readers, outputs))}
+    chains = {port: parts for port in ports if (parts := _replaced_parts(port, readers, outputs, target))}
     stored = _stored(chains, lambda stored: placements(outputs, readers, target, stored))
     places = placements(outputs, readers, target, stored)
-    reads: dict[State, Set[Node]] = {}
+    nodes: dict[State, list[Node]] = {}
     for port in ports:
         if port in chains or _maps_elements(port, places):
-            computed = [node for part in chains.get(port, [port.write]) for node in _computed_in(part, places)]
-            reads[port] = {parent for node in computed for parent in node.inputs}
-    return Updates({part: port.write for port in _ordered(reads) for part in chains.get(port, [port.write])}, stored)
+            nodes[port] = [node for part in chains.get(port, [port.write]) for node in made_with(part)]
+    reads = {port: {parent for one in late for node in _computed_in(one, places) for parent in node.inputs} for port, late in nodes.items()}
+    return Updates({node: port.write for port in _ordered(reads) for node in nodes[port]}, stored)
 
 
 def _ordered(reads: Reads) -> list[State]:
@@ -90,17 +105,89 @@ def _reader(port: State, reads: Reads) -> State | None:
 # parts of a row that are replaced -----------------------------------------------------------------------------------
 
 
-def _replaced_parts(state: State, readers: Readers, outputs: Sequence[Node]) -> Parts:
+def _replaced_parts(state: State, readers: Readers, outputs: Sequence[Node], target: Target) -> Parts:
     """How the new row comes from the old one by replacing parts of it; nothing where the step makes it otherwise, or reads one between."""
     (read,) = state.reads
     parts = [state.write]
-    while parts[0].inputs and replaces_part(parts[0], before := parts[0].inputs[0]) and read not in parts[0].inputs[1:]:
+    while (before := updated_operand(parts[0], target)) is not None and read not in _others(parts[0], before):
+        between = {before, *made_with(parts[0])} - {read, parts[0]}
+        if any(len(readers[one]) > 1 or one in outputs for one in between):
+            return []
         if before is read:
             return parts
-        if len(readers[before]) > 1 or before in outputs:
-            return []
         parts.insert(0, before)
     return []
+
+
+def updated_operand(part: Node, target: Target) -> Node | None:
+    """The array of which `part` is an update that may be made in the array's own row: that array
+
+    - with a part of it replaced;
+    - after an inner loop that starts from it, and updates it so in every step;
+    - or as one side of a choice updates it so, and the other one does too, or leaves it as it was.
+
+    What else `part` reads, the array once more, is asked by those who know what lies in the row. Not handled: choices of several
+    results, and what changes the array's type.
+    """
+    before = _array_before(part)
+    if before is None or replaces_part(part, before):
+        return before
+    if before.type != part.type or is_small(part, target):
+        return None
+    if part.op is IF_ELSE:
+        k = part.inputs.index(before) - 1
+        sides = [(graph, updated_in_branch(graph, k, target)) for graph in branches(part)]
+        return before if all(graph.outputs[0] is graph.inputs[k] or graph.outputs[0] in side.rows for graph, side in sides) else None
+    spec = loop_spec(made_with(part)[0])
+    candidates = {state.write for state in spec.states if not is_rotated(state, target)}
+    rows = updated_in_place(spec, candidates, target).rows
+    return before if any(state.initial is before and state.write in rows for state in spec.states) else None
+
+
+def _array_before(part: Node) -> Node | None:
+    """The array that `part` would be an update of, by the way it is made."""
+    if part.inputs and replaces_part(part, part.inputs[0]):
+        return part.inputs[0]
+    state = _last_state(part)
+    if state is not None:
+        return state.initial
+    if part.op is not IF_ELSE or len(part.types) > 1:
+        return None
+    arguments = {_argument_before(graph) for graph in branches(part)} - {None}
+    return next((before for k, before in enumerate(part.inputs[1:]) if arguments == {k}), None)
+
+
+def _argument_before(graph: Graph) -> int | None:
+    """The number of the argument that a branch would be an update of."""
+    node: Node | None = graph.outputs[0]
+    while node is not None and node not in graph.inputs:
+        node = _array_before(node)
+    return None if node is None else graph.inputs.index(node)
+
+
+def _last_state(part: Node) -> State | None:
+    """The state of a loop of which `part` is the last row, where the loop looks back at one row of it."""
+    if part.op is not INDEX or part.attr("spec") != (-1,):
+        return None
+    loop, result = made_with(part)[0], part.inputs[0]
+    states = loop_spec(loop).states if loop.op is SCAN else ()
+    position = result.attr("index") if result.op is ITEM else 0
+    return next((state for k, state in enumerate(states) if k == position and state.taps == (-1,) and not state.has_axis), None)
+
+
+def made_with(part: Node) -> list[Node]:
+    """The nodes that are made to make a part: in front of the last row of a loop, the loop."""
+    if part.op is not INDEX:
+        return [part]
+    result = part.inputs[0]
+    return [result.inputs[0], result, part] if result.op is ITEM else [result, part]
+
+
+def _others(part: Node, before: Node) -> list[Node]:
+    """What a part is made of, but for the array before."""
+    inputs = list(made_with(part)[0].inputs)
+    inputs.remove(before)
+    return inputs
 
 
 def _stored(chains: dict[State, Parts], placed: Callable[[Set[Node]], Places]) -> Set[Node]:
@@ -111,7 +198,7 @@ def _stored(chains: dict[State, Parts], placed: Callable[[Set[Node]], Places]) -
         late = {(state, part, one) for state, parts in chains.items() for part in parts for one in _late(state, part, places)}
         if not late:
             return stored
-        large = {state for state, part, one in late if one is part.inputs[1] and not _is_small(part)}
+        large = {state for state, part, one in late if _is_large(part, one)}
         for state in large:
             del chains[state]
         stored = set() if large else stored | {one for _, _, one in late}
@@ -120,6 +207,8 @@ def _stored(chains: dict[State, Parts], placed: Callable[[Set[Node]], Places]) -
 def _late(state: State, part: Node, places: Places) -> list[Node]:
     """What is written, or says where, and would be read of the row while that is being overwritten."""
     (read,) = state.reads
+    if not replaces_part(part, part.inputs[0]):
+        return [one for one in made_with(part)[0].inputs if _is_read_late(one, read, places)]
     if part.inputs[0] is read and _is_one_element(part):
         return []  # all is read before the one element is written
     late = [one for one in part.inputs[2:] if _is_read_late(one, read, places)]
@@ -151,20 +240,28 @@ def _reads_what_it_replaces(part: Node, read: Node, places: Places) -> bool:
     return True
 
 
-def _entries(part: Node) -> list[object]:
-    """What stands between the brackets of a part that is replaced, axis by axis."""
-    return [entry for entry in filled(part.attr("spec"), iter(part.inputs[2:])) if entry != "newaxis"]
+def _entries(part: Node, places: Sequence[Node]) -> list[object]:
+    """What stands between the brackets of a part, axis by axis. `places`: the operands that say where it is."""
+    return [entry for entry in filled(part.attr("spec"), iter(places)) if entry != "newaxis"]
 
 
 def _is_one_element(part: Node) -> bool:
-    entries = _entries(part)
+    entries = _entries(part, part.inputs[2:])
     is_single = all(isinstance(entry, int) or (isinstance(entry, Node) and not entry.type.rank) for entry in entries)
     return is_single and len(entries) == part.type.rank
 
 
-def _is_small(part: Node) -> bool:
-    """Is the part small beside the row, or are there positions (then a row is copied whole before parts of it are replaced)?"""
-    return any(not isinstance(entry, tuple) or _most(*entry) <= LARGE for entry in _entries(part))
+def _is_large(part: Node, value: Node) -> bool:
+    """May a value that is computed before the row is overwritten be as large as the row?"""
+    if not replaces_part(part, part.inputs[0]):
+        is_part = value.op in (INDEX, GATHER) and _is_small(_entries(value, value.inputs[1:]))
+        return not is_part and (value.type.size is None or value.type.size > LARGE)
+    return value is part.inputs[1] and not _is_small(_entries(part, part.inputs[2:]))
+
+
+def _is_small(entries: Sequence[object]) -> bool:
+    """Is a part small beside the row, or are there positions (then a row is copied whole before parts of it are replaced)?"""
+    return any(not isinstance(entry, tuple) or _most(*entry) <= LARGE for entry in entries)
 
 
 def _most(start: object, stop: object, step: object) -> float:

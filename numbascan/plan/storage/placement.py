@@ -12,6 +12,7 @@ from enum import Enum
 from ...ir.graph import toposort, users
 from ...ir.loop_node import SCAN, loop_spec
 from ...ir.node import Node
+from ...ir.ports import State
 from ...ops.card import Card
 from ...ops.dims import DIM
 from ...ops.lowering import Elementwise, Fold, Generate, Passes, View
@@ -141,6 +142,12 @@ def is_small(node: Node, target: Target) -> bool:
     """May the value live in locals?"""
     size = node.type.size
     return size is not None and size <= target.locals_limit
+
+
+def is_rotated(state: State, target: Target) -> bool:
+    """Are the rows that a state looks back at few numbers, which live in locals?"""
+    size = state.write.type.size
+    return size is not None and is_small(state.write, target) and size * state.depth <= target.rotated_locals
 
 
 def _reading_root(node: Node, readers: Sequence[Node], roots: Mapping[Node, Node | None], final: Iterable[Node]) -> Node | None:

@@ -58,3 +58,8 @@ def copied(builder: Builder, value: Value, place: InMemory) -> None:
             builder.emit(store(place, index, expr))
         return
     builder.nest(value.dims, lambda index: builder.emit(store(place, index, value.at(index))))
+
+
+def is_there(value: Value, place: InMemory) -> bool:
+    """Does a value lie in that very memory?"""
+    return isinstance(value, InMemory) and (value.array, value.lead, value.offset) == (place.array, place.lead, place.offset)
