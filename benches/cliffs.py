@@ -309,6 +309,23 @@ def inner_sets_by_hand(x, us, at):  # type: ignore[no-untyped-def]
     return x
 
 
+def read_again(x: Any, us: Any, at: Any, to: Any) -> Any:
+    def step(u: Any, i: Any, j: Any, x: Any, s: Any) -> Any:
+        x = put(x, i, u)
+        return x, 0.5 * s + x[j]
+
+    return last(step, [x, 0.0], None, [us, at, to])
+
+
+@njit
+def read_again_by_hand(x, us, at, to):  # type: ignore[no-untyped-def]
+    x, s = x.copy(), 0.0
+    for t in range(us.shape[0]):
+        x[at[t]] = us[t]
+        s = 0.5 * s + x[to[t]]
+    return x, s
+
+
 def slices(x: Any, us: Any) -> Any:
     return last(lambda u, x: put(x, slice(100, 110), x[100:110] * 0.5 + u), x, None, us)
 
@@ -370,6 +387,7 @@ PATTERNS: dict[str, Pattern] = {
     "an element, perhaps": (perhaps, perhaps_by_hand, (LONG, ADDED, FROM), 1.3),
     "an element, by ifelse": (chosen, chosen_by_hand, (LONG, ADDED, FROM), 1.3),
     "elements, by an inner loop": (inner_sets, inner_sets_by_hand, (LONG, ADDED, FROM % 90_000), 1.3),
+    "an element, read again": (read_again, read_again_by_hand, (LONG, ADDED, FROM, TO), 1.3),
     "a slice of itself": (slices, slices_by_hand, (LONG, ADDED), 1.3),
     "rows of a matrix": (rows, rows_by_hand, (ROWS, ROW), 1.3),
     "one matrix, many systems": (implicit, implicit_by_hand, (LONG[:64], BANDS), 1.2),

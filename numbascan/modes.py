@@ -16,6 +16,7 @@ REWRITES = (
     "merge_inouts",
     "remove_unused",
     "choose_parts",
+    "read_parts",
     "factor_once",
     "push_out_non_seq",
     "push_out_seq",

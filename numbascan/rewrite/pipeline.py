@@ -19,6 +19,7 @@ from .push_out_dot import push_out_dot
 from .push_out_non_seq import push_out_non_seq
 from .push_out_output import push_out_output
 from .push_out_seq import push_out_seq
+from .read_parts import read_parts
 from .remove_unused import remove_unused
 from .sum_in_loop import sum_in_loop
 
@@ -31,6 +32,7 @@ PASSES: tuple[Pass, ...] = (
     merge_inouts,
     remove_unused,
     choose_parts,
+    read_parts,
     factor_once,
     push_out_non_seq,
     push_out_seq,

@@ -105,6 +105,11 @@ def _step(chance: random.Random, reads: tuple[Any, ...], infos: list[Any], ends:
         vectors[-1] = np.where(v[0] > w[0], nt.set_subtensor(v[1:], w[:2] * v[0]), v)
     own = list(reads[len(reads) - len(FIXED) - sum(map(_n_reads, infos)) :])
     outputs = [_output(chance, info, [own.pop(0) for _ in range(_n_reads(info))], vectors, matrices) for info in infos]
+    traces = [k for k, info in enumerate(infos) if info is None]
+    vector_states = [k for k, info in enumerate(infos) if k not in traces and (isinstance(info, dict) or info.ndim == 1)]
+    if kind == 0 and traces and vector_states:
+        outputs[vector_states[0]] = new = nt.set_subtensor(outputs[vector_states[0]][1], 0.1 * vectors[0][0])
+        outputs[traces[0]] = outputs[traces[0]] + new[1] * new[2]
     return (outputs, ns.until(vectors[-1][0] > 0.6)) if ends else outputs
 
 

@@ -1,0 +1,98 @@
+"""What a step reads of its new state, at a place of which parts were replaced, is what was written there or what the old state holds.
+
+    # before: y = set_subtensor(x[i], u), y[j]        # after: y = set_subtensor(x[i], u), where(i == j, u, x[j])
+
+Nothing then reads the new state in the step that makes it, and it is updated in its own row, at the cost of what is written.
+
+Not handled: arrays of few numbers; slices and arrays of positions, on either side; places on more or fewer axes than were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+
+from ..ir.graph import toposort
+from ..ir.loop_node import loop_spec
+from ..ir.node import Node, constant
+from ..ops.algebra import add, call, cast, dims_of, taken, where
+from ..ops.indexing import INC_SUBTENSOR, INDEX, SET_SUBTENSOR
+from ..ops.runtime_attributes import filled
+from .replace_loops import loop_results, placed, with_loops
+
+SMALL = 16  # elements up to which an array may live in locals
+
+
+def read_parts(outputs: Sequence[Node]) -> tuple[Node, ...]:
+    """`outputs` with such reads made of the old states, in the steps of loops."""
+    return with_loops(outputs, _changed)
+
+
+def _changed(loop: Node) -> Sequence[Node] | None:
+    spec = loop_spec(loop)
+    writes = spec.inner_outputs()
+    states = [*(state.write for state in spec.states), *(carry.write for carry in spec.carries)]
+    parts = {part for write in states for part in _parts(write)}
+    if not any(node.op is INDEX and node.inputs[0] in parts for node in toposort(writes)):
+        return None
+    done: dict[Node, Node] = {}
+    for node in toposort(writes):
+        inputs = tuple(done[parent] for parent in node.inputs)
+        done[node] = node if inputs == node.inputs else node.op.rebuild(node, inputs)
+        if node.op is INDEX and node.inputs[0] in parts:
+            with placed(node):
+                done[node] = _read(node, parts, done) or done[node]
+        done[node].name = done[node].name or node.name
+    return loop_results(loop, spec.with_inner(spec.inner_inputs(), tuple(done[write] for write in writes)))
+
+
+def _parts(write: Node) -> Iterator[Node]:
+    """The arrays on the way to a new state that are the one before with a part replaced."""
+    while write.op in (SET_SUBTENSOR, INC_SUBTENSOR) and (write.type.size is None or write.type.size > SMALL):
+        yield write
+        write = write.inputs[0]
+
+
+def _read(node: Node, parts: Set[Node], done: Mapping[Node, Node]) -> Node | None:
+    """What `node` reads of the array in which nothing is replaced yet, and of what is written there after that."""
+    array, here, written = node.inputs[0], _places(done[node], 1), list[Node]()
+    while array in parts:
+        if len(here) != len(_places(done[array], 2)) or not here:
+            return None
+        written.insert(0, done[array])
+        array = array.inputs[0]
+    value = taken(done[array], tuple(here))
+    for part in written:
+        new = cast(part.inputs[1], value.type.dtype)
+        value = where(_is_same(here, _places(part, 2), part), new if part.op is SET_SUBTENSOR else add(value, new), value)
+    return value if value.type == node.type else None
+
+
+def _places(node: Node, arrays: int) -> list[int | Node]:
+    """The positions that stand between the brackets, one per axis from the first one on; none where something else stands there."""
+    entries = filled(node.attr("spec"), iter(node.inputs[arrays:]))
+    return list(entries) if all(isinstance(entry, int) or (isinstance(entry, Node) and not entry.type.rank) for entry in entries) else []
+
+
+def _is_same(here: Sequence[int | Node], there: Sequence[int | Node], array: Node) -> Node:
+    """Are two places in an array one, of which either may be counted from the end?"""
+    pairs = [
+        (a, b) if _count_alike(a, b) else (_from_start(a, n), _from_start(b, n))
+        for a, b, n in zip(here, there, dims_of(array), strict=False)
+    ]
+    same = [call("equal", a, b) for a, b in pairs if a is not b]
+    condition = same[0] if same else constant(True, "bool")
+    for one in same[1:]:
+        condition = call("logical_and", condition, one)
+    return condition
+
+
+def _count_alike(a: int | Node, b: int | Node) -> bool:
+    """Is it known that two positions are counted from the same end?"""
+    return a is b or (isinstance(a, int) and isinstance(b, int) and (a < 0) == (b < 0))
+
+
+def _from_start(place: int | Node, n: Node) -> int | Node:
+    if isinstance(place, int):
+        return place if place >= 0 else add(n, place)
+    place = cast(place, "int64")
+    return where(call("less", place, 0), add(place, n), place)
