@@ -17,7 +17,8 @@ class Profile:
 
     operations: on floating-point and complex numbers, counted from the loops; a function such as exp counts as one. bytes: what the calls
     had to read and write at the least: arguments, results, and what is stored for each step. Rows that a loop works on stay in the cache
-    and are not counted. loops: the outermost loops of the latest call, each with its line in the source, its passes and its operations.
+    and are not counted. loops: the outermost loops of the latest call, each with its line in the source, its passes and its operations;
+    and `copied`: by array, how many numbers its passes only copy. A state that is updated in its own row is not copied.
     """
 
     name: str
@@ -42,7 +43,9 @@ class Profile:
         lines = [f"{self.name}: {self.calls} calls, {self.steps:,} steps, {self.steps_per_second:,.0f} steps per second"]
         lines += [f"  {stage:<10}{getattr(self, stage):>12.6f} s" for stage in STAGES]
         lines += [f"  kernel {name}: {seconds:.6f} s" for name, seconds in self.kernels.items()]
-        lines += [f"    {loop.line}: {loop.passes:,} passes, {loop.operations:,} operations" for loop in self.loops]
+        for loop in self.loops:
+            lines.append(f"    {loop.line}: {loop.passes:,} passes, {loop.operations:,} operations")
+            lines += [f"      {array}: {numbers:,} numbers copied" for array, numbers in loop.copied.items()]
         for what, amount in (("bytes", self.bytes), ("operations", self.operations)):
             lines += [f"  {what} {amount:,}: {amount / self.run / 1e9:.2f} billion a second"] if self.run else []
         return "\n".join(lines)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -153,11 +153,16 @@ class _Names:
 
 @dataclass(frozen=True)
 class Loop:
-    """An outermost loop: its line in the source, how often its body runs, and the operations of all passes together."""
+    """An outermost loop: its line in the source, how often its body runs, and the operations of all passes together.
+
+    copied: by array, the numbers that loops inside only copy from another row or array, all passes together. Rows that are kept of each
+    pass do not count: there is a place for each of them.
+    """
 
     line: str
     passes: int
     operations: int
+    copied: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -181,14 +186,20 @@ def work_of(function: Function, values: Sequence[Any]) -> Work:
         with np.errstate(all="ignore"):  # rows that are not there yet are taken for zeros
             operations = counter.statement(stmt)
         total += operations
-        if isinstance(stmt, For) and operations:
+        copied, counter.copied = counter.copied, {}
+        if isinstance(stmt, For) and (operations or copied):
             (line, *_) = statements([For(stmt.name, stmt.start, stmt.stop, [], stmt.step)], {}, 0)
-            loops.append(Loop(line.removesuffix(":"), counter.passes(stmt), operations))
+            loops.append(Loop(line.removesuffix(":"), counter.passes(stmt), operations, copied))
     return Work(total, tuple(loops))
 
 
 class _Counter(_Names):
-    """Goes through statements once; loops as in their first pass."""
+    """Goes through statements once; loops as in their first pass. `copied`: numbers, by the array that they are copied to."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        super().__init__(names)
+        self.copied: dict[str, int] = {}
+        self.around: dict[str, int] = {}  # the counters of the loops around, and their passes, the outermost first
 
     def block(self, stmts: Sequence[Stmt]) -> int:
         return sum(self.statement(stmt) for stmt in stmts)
@@ -200,13 +211,22 @@ class _Counter(_Names):
                 self.define(stmt.name, expression(stmt.value))
             return _operations(stmt.value)
         if isinstance(stmt, Store):
+            if _is_copy(stmt, list(self.around)):
+                self.copied[stmt.array] = self.copied.get(stmt.array, 0) + math.prod(self.around.values())
             return _operations(stmt.value) + bool(stmt.combine)
         if isinstance(stmt, For):
             passes = self.passes(stmt)
             self.names[stmt.name] = self.number(stmt.start)
-            return passes * self.block(stmt.body)
+            self.around[stmt.name] = passes
+            operations = passes * self.block(stmt.body)
+            del self.around[stmt.name]
+            return operations
         if isinstance(stmt, If):
-            return _operations(stmt.condition) + max(self.block(stmt.then), self.block(stmt.otherwise))
+            before = dict(self.copied)
+            then, copied, self.copied = self.block(stmt.then), self.copied, before
+            otherwise = self.block(stmt.otherwise)
+            self.copied = {name: max(copied.get(name, 0), self.copied.get(name, 0)) for name in {**copied, **self.copied}}
+            return _operations(stmt.condition) + max(then, otherwise)
         if isinstance(stmt, Call):
             return 0 if stmt.turned is None else self._product(stmt)
         if isinstance(stmt, Alloc):  # an array of the right shape that takes no memory
@@ -223,6 +243,14 @@ class _Counter(_Names):
         """Of np.dot(a, b, out)."""
         a, _, out = (self.value(text) for text in handed(stmt))
         return 2 * int(np.size(out)) * int(np.shape(a)[-1]) if np.ndim(a) and out is not None else 0
+
+
+def _is_copy(stmt: Store, counters: Sequence[str]) -> bool:
+    """Is an element written that lies at the same place of another row or array, in a loop inside a loop whose passes all write there?"""
+    if len(counters) < 2 or stmt.combine or not isinstance(stmt.value, Load) or not stmt.index or not stmt.value.index:
+        return False
+    places = {name for index in stmt.index for name, _ in names_in(index)}
+    return stmt.index[-1] == stmt.value.index[-1] and counters[-1] in places and counters[0] not in places
 
 
 def operations_in(stmts: Sequence[Stmt]) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import numbascan as ns
+import numbascan.tensor as nt
 
 
 def test_operations_and_bytes_of_a_recurrence() -> None:
@@ -25,6 +26,25 @@ def test_a_product_of_matrices_counts_two_for_each_multiplication() -> None:
     step = ns.scan(lambda h, W: h @ W, profile=True)
     step(outputs_info=h, non_sequences=W, n_steps=7)
     assert step.profile.operations == 7 * 2 * 40 * 40
+
+
+def test_a_loop_that_copies_a_state_is_named() -> None:
+    """A state whose rows are not updated in place, by the array and its numbers; rows that are kept are no copies."""
+    x, places = np.arange(50.0), np.arange(9) % 4
+
+    def copied(step: Any, start: Any = x, **options: Any) -> dict[str, int]:
+        loop: Any = ns.scan(step, profile=True, **options)
+        loop(places, start)
+        return {array: numbers for one in loop.profile.loops for array, numbers in one.copied.items()}
+
+    put = lambda x, i: nt.set_subtensor(x[i], 0.5)  # noqa: E731 - short
+    assert copied(lambda i, x: put(x, i), keep_last=1) == {}
+    assert copied(lambda i, x: put(x, i)) == {}  # each step has a row of its own
+    assert copied(lambda i, x: (put(x, i), put(x, i).sum()), [x, None], keep_last=[1, None]) == {"x_rows": 9 * 49}
+    assert copied(lambda i, x: nt.ifelse(i > 1, put(x, i), x[::-1]), keep_last=1)["x_rows"] == 9 * 50
+    loop: Any = ns.scan(lambda i, x: (put(x, i), put(x, i).sum()), profile=True, keep_last=[1, None])
+    loop(places, [x, None])
+    assert "      x_rows: 441 numbers copied" in str(loop.profile)
 
 
 def test_every_stage_has_its_time() -> None:
