@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from ...ir.loops import CALL, Apply, Call, Expr, Index, Literal, Load, Name, Template
+from ...ir.loops import CALL, Apply, Call, Expr, Index, Literal, Load, Name, Template, add
 from ...ir.node import Node
 from ...ops.card import Card
 from ...ops.elementwise import ADD, MUL
@@ -19,7 +19,7 @@ from ..casts import cast
 from ..storage.placement import Placement, is_small
 from ..storage.stores import copied, fixed_dims, in_locals, store
 from ..storage.tensor_values import InLocals, InMemory, Value, indices_of
-from .routine_operands import named, oriented
+from .routine_operands import in_memory, named, oriented
 from .scope import Scope, location
 
 SHORT_SUM = 8  # products that are summed in one expression
@@ -122,7 +122,7 @@ class _Contraction:
             total = reduce(self.total, (self.product({**where, **dict(zip(self.summed, place, strict=True))}) for place in places))
             return self.builder.let(self.node.name, total, hoist=False) if not index else total
         if not index and self._dot_call_fits():
-            call = Apply(self.dtype, _DOT, tuple(Load(self.dtype, self._array(k)[0], ()) for k in (0, 1)))
+            call = Apply(self.dtype, _DOT, tuple(Load(self.dtype, self._array(k, {})[0], ()) for k in (0, 1)))
             return self.builder.let(self.node.name or "dot", call, hoist=False)
         accumulator = self.builder.variable(self.node.name or "total", self.zero(), self.dtype)
         self._accumulate(accumulator, where)
@@ -164,8 +164,9 @@ class _Contraction:
 
     # BLAS -----------------------------------------------------------------------------------------------------------
 
-    def _is_large(self) -> bool:
-        products, target = self.n_products(tuple(self.extents)), self.scope.target
+    def _is_large(self, lead: Labels = ()) -> bool:
+        """Are there so many products, with the labels of `lead` at one place each, that a call of BLAS pays?"""
+        products, target = self.n_products([label for label in self.extents if label not in lead]), self.scope.target
         has_routine = self.dtype in ("float32", "float64", "complex64", "complex128") and "np.dot" in target.routines
         return has_routine and (products is None or products >= target.blas_from)
 
@@ -173,31 +174,52 @@ class _Contraction:
         return self._is_large() and len(self.a) == len(self.b) == 1
 
     def by_blas(self, place: InMemory) -> bool:
-        """One `np.dot(x, y, out)` where the labels are those of a matrix product; False where they are not."""
-        if (
-            not self._is_large()
-            or len(self.summed) != 1
-            or max(len(self.a), len(self.b)) > 2
-            or len(self.out) != len(self.a) + len(self.b) - 2
-        ):
+        """One `np.dot(x, y, out)` for each item of a batch; False where the labels are not those of products of matrices."""
+        lead = next((lead for n in range(len(self.out)) if self._is_product(lead := self.out[:n])), None)
+        if lead is None or not all(self._is_in_memory(k, lead) for k in (0, 1)):
             return False
-        (k,) = self.summed
-        left, right = (0, 1) if self.out[0] in self.a else (1, 0)
-        labels = (self.a, self.b)
-        if len(self.out) == 2 and self.out != (_other(labels[left], k), _other(labels[right], k)):
-            return False
-        if len(self.out) == 1 and len(labels[right]) == 2:  # vector times matrix
-            left, right = right, left
-            x = self._array(left, labels[left][0] == k)  # matrix as stored, or transposed: out = matrix @ vector
-            self._call(x, self._array(right), place)
-            return True
-        x = self._array(left, labels[left][0] == k and len(labels[left]) == 2)
-        y = self._array(right, labels[right][-1] == k and len(labels[right]) == 2)
-        self._call(x, y, place)
+        self.builder.nest([self.extents[label] for label in lead], lambda index: self._item(dict(zip(lead, index, strict=True)), place))
         return True
 
-    def _array(self, k: int, transposed: bool = False) -> tuple[str, bool]:
+    def _is_product(self, lead: Labels) -> bool:
+        """Are the labels behind `lead`, which come first wherever they are, those of one large matrix product?"""
+        if any(labels[: len(set(labels) & set(lead))] != _among(labels, lead) for labels in (self.a, self.b)):
+            return False
+        a, b, out = (_without(labels, lead) for labels in (self.a, self.b, self.out))
+        if not self._is_large(lead) or len(self.summed) != 1 or max(len(a), len(b)) > 2 or len(out) != len(a) + len(b) - 2:
+            return False
+        (k,) = self.summed
+        left, right = (a, b) if out[0] in a else (b, a)
+        return len(out) < 2 or out == (_other(left, k), _other(right, k))
+
+    def _is_in_memory(self, operand: int, lead: Labels) -> bool:
+        """Are the items of an operand arrays? Without items it becomes one."""
+        value = in_memory(self.scope, self.node.inputs[operand])
+        is_whole = not set((self.a, self.b)[operand]) & set(lead)
+        return is_whole or (isinstance(value, InMemory) and value.type.dtype == self.dtype)
+
+    def _item(self, where: dict[int, Index], place: InMemory) -> None:
+        (k,) = self.summed
+        labels = tuple(_without(side, tuple(where)) for side in (self.a, self.b))
+        out = self.out[len(where) :]
+        result = _at(place, tuple(where.values()))
+        left, right = (0, 1) if out[0] in labels[0] else (1, 0)
+        if len(out) == 1 and len(labels[right]) == 2:  # vector times matrix
+            left, right = right, left
+            x = self._array(left, where, labels[left][0] == k)  # matrix as stored, or transposed: out = matrix @ vector
+            self._call(x, self._array(right, where), result)
+            return
+        x = self._array(left, where, labels[left][0] == k and len(labels[left]) == 2)
+        y = self._array(right, where, labels[right][-1] == k and len(labels[right]) == 2)
+        self._call(x, y, result)
+
+    def _array(self, k: int, where: dict[int, Index], transposed: bool = False) -> tuple[str, bool]:
         """Operand k as an array, and whether it is to be transposed, as asked; a transpose that the graph holds is undone here."""
+        places = tuple(where[label] for label in (self.a, self.b)[k] if label in where)
+        if places:
+            value = in_memory(self.scope, self.node.inputs[k])
+            assert isinstance(value, InMemory)
+            return named(self.scope, _at(value, places)), transposed
         array, is_transpose = oriented(self.scope, self.node.inputs[k], self.dtype)
         return array, is_transpose != transposed
 
@@ -210,3 +232,20 @@ class _Contraction:
 def _other(labels: Labels, k: int) -> int | None:
     """The label beside `k` in an operand of rank 2, None in one of rank 1."""
     return next((label for label in labels if label != k), None)
+
+
+def _without(labels: Labels, lead: Labels) -> Labels:
+    return tuple(label for label in labels if label not in lead)
+
+
+def _among(labels: Labels, lead: Labels) -> Labels:
+    return tuple(label for label in lead if label in labels)
+
+
+def _at(value: InMemory, places: Indices) -> InMemory:
+    """The part of an array in memory at fixed places of its first axes."""
+    if not places:
+        return value
+    first, *others = places
+    lead = (*value.lead, add(value.offset, first), *others)
+    return InMemory(value.type.with_shape(value.type.shape[len(places) :]), value.dims[len(places) :], value.array, lead)
