@@ -13,7 +13,7 @@ from ..casts import cast
 from ..storage.stores import copied
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value
 from . import small_matrices
-from .routine_operands import array_of
+from .routine_operands import array_of, in_memory
 from .scope import NodeOperands, Scope, location
 
 
@@ -34,7 +34,7 @@ def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
     batch_rank = len(node.types[0].shape) - result_ranks[0]
     batch = results[0].dims[:batch_rank]
     parents = zip(node.inputs, dtypes, operand_ranks, strict=True)
-    operands = [_operand(scope, scope.value(parent), dtype, rank) for parent, dtype, rank in parents]
+    operands = [_operand(scope, parent, dtype, rank) for parent, dtype, rank in parents]
 
     def call(index: Indices) -> None:
         operand_parts = [_element(scope, operand, index) for operand in operands]
@@ -53,11 +53,12 @@ def _result(scope: Scope, node: Node, type_: TensorType, dims: Indices, core_ran
     return InMemory(type_, shape, array)
 
 
-def _operand(scope: Scope, value: Value, dtype: str, core_rank: int) -> str:
+def _operand(scope: Scope, parent: Node, dtype: str, core_rank: int) -> str:
+    value = scope.value(parent)
     if core_rank == 0 and not value.dims:
         name = scope.builder.let(None, cast(value.at(()), dtype), hoist=False)
         return _text_of(name)
-    return array_of(scope, value, dtype)
+    return array_of(scope, in_memory(scope, parent), dtype)  # a row of a table is handed over where it lies
 
 
 def _text_of(expr: Expr) -> str:
