@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.loops import (
-    ACCUMULATE,
     FUNCTION,
     Apply,
     Expr,
@@ -26,6 +25,7 @@ from ..ir.loops import (
     Store,
     Template,
     expressions,
+    is_reduction,
     may_end,
     names_in,
     walk,
@@ -60,8 +60,8 @@ def _may_be_vectors(loop: For) -> bool:
 
 
 def _waits(loop: For) -> bool:
-    """Does a pass read what the one before has left, sums in any order apart?"""
-    moved = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and not stmt.is_new and not _is_sum(stmt)}
+    """Does a pass read what the one before has left, sums and extremes in any order apart?"""
+    moved = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and not stmt.is_new and not is_reduction(stmt)}
     moved -= {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.is_new}
     for stmt in loop.body:
         if any(name in moved for inner in walk([stmt]) for expr in expressions(inner) for name, _ in names_in(expr)):
@@ -69,10 +69,6 @@ def _waits(loop: For) -> bool:
         if isinstance(stmt, Let):
             moved.discard(stmt.name)  # from here on it is what this pass has set
     return False
-
-
-def _is_sum(stmt: Let) -> bool:
-    return isinstance(stmt.value, Apply) and stmt.value.template is ACCUMULATE
 
 
 def _is_short(loop: For) -> bool:

@@ -16,7 +16,10 @@ INTRINSICS = ("small_array", "lanes", "in_threads", *WRAPPING)
 ROUTINES = ("draws", "linalg", "recurrences", "small", "sorting", "spectral", "triangles")
 """Modules in `numbascan.emit.runtime.routines`."""
 
-HELPERS: dict[str, list[str]] = {"intrinsics": [*INTRINSICS], "random": [], "scalars": [], "special": [], "vecmath": ["add_any_order"]}
+ANY_ORDER = ("add_any_order", "max_or_nan", "min_or_nan")
+"""In `numbascan.emit.runtime.vecmath`: what the SIMD unit may do in several accumulators."""
+
+HELPERS: dict[str, list[str]] = {"intrinsics": [*INTRINSICS], "random": [], "scalars": [], "special": [], "vecmath": [*ANY_ORDER]}
 """What text may call, by its module in `numbascan.emit.runtime`."""
 
 for _name, _helper in OF_CARDS.items():

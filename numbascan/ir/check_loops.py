@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from .check import IllegalGraphError
 from .loops import (
-    ACCUMULATE,
     AND,
     CHOICE,
     COMPARE_WITH,
@@ -38,6 +37,7 @@ from .loops import (
     Store,
     add,
     expressions,
+    is_reduction,
     linear,
     mul,
     names_in,
@@ -193,7 +193,7 @@ class _Check:
         own = {stmt.name for stmt in inside if isinstance(stmt, Alloc | Alias) or (isinstance(stmt, Let) and stmt.is_new)}
         for stmt in inside:
             is_read = isinstance(stmt, Let) and any(name == stmt.name for name, _ in names_in(stmt.value))
-            if isinstance(stmt, Let) and is_read and stmt.name not in own and not _is_sum(stmt):
+            if isinstance(stmt, Let) and is_read and stmt.name not in own and not is_reduction(stmt):
                 self.faults.append(f"passes of the loop over {loop.name} side by side give {stmt.name} their values")
         of_pass = {loop.name, *own} | {one.name for one in inside if isinstance(one, For) and _reads_any(one, {loop.name, *own})}
         around = list(self._outside(loop))
@@ -216,10 +216,6 @@ class _Check:
 
 def _is_choice(expr: Apply) -> bool:
     return expr.template.level in (CHOICE, AND, OR)
-
-
-def _is_sum(stmt: Let) -> bool:
-    return isinstance(stmt.value, Apply) and stmt.value.template is ACCUMULATE
 
 
 def _reads_any(loop: For, names: set[str]) -> bool:

@@ -95,6 +95,8 @@ PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY), wraps=True)
 BROADCAST_DIM = Template("{1} if {0} == 1 else {0}", CHOICE, (BIT_OR, OR))
 CHOICE_BETWEEN = Template("{1} if {0} else {2}", CHOICE, (OR, OR, CHOICE))
 LEAST, GREATEST = Template("min({0}, {1})"), Template("max({0}, {1})")
+MIN_OR_NAN, MAX_OR_NAN = Template("min_or_nan({0}, {1})"), Template("max_or_nan({0}, {1})")
+ANY_ORDER = (ACCUMULATE, LEAST, GREATEST, MIN_OR_NAN, MAX_OR_NAN)
 COMPARE_WITH = {sign: Template(f"{{0}} {sign} {{1}}", COMPARE, (BIT_OR, BIT_OR)) for sign in ("<", "<=", ">", ">=", "==", "!=")}
 
 Index = Union[Expr, int]  # noqa: UP007 - evaluated at run time by Load's and Apply's annotations
@@ -423,6 +425,12 @@ class Function:
     body: list[Stmt]
     names: Names = field(default_factory=Names)
     rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def is_reduction(stmt: Let) -> bool:
+    """Does a statement add to a sum, or take an extreme, in whatever order is fast?"""
+    value = stmt.value
+    return isinstance(value, Apply) and value.template in ANY_ORDER and Name(value.dtype, stmt.name) in value.args
 
 
 ROW, ROWS = Template("[{0}]"), Template("[{0}:{1}]")  # views: one row, and a range of rows

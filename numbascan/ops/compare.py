@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..ir.loops import AND, BIT_AND, BIT_OR, BIT_XOR, CHOICE, COMPARE, COMPARE_WITH, GREATEST, LEAST, NOT, OR, UNARY, Template
+from ..ir.loops import (
+    AND,
+    BIT_AND,
+    BIT_OR,
+    BIT_XOR,
+    CHOICE,
+    COMPARE,
+    COMPARE_WITH,
+    GREATEST,
+    LEAST,
+    MAX_OR_NAN,
+    MIN_OR_NAN,
+    NOT,
+    OR,
+    UNARY,
+    Template,
+)
 from ..ir.node import Node, constant
 from ..types import TensorType, dtype_name
 from .algebra import broadcast_to, dims_of, sub, where
@@ -50,7 +67,7 @@ NOT_EQUAL = _comparison("not_equal", np.not_equal, "!=")
 COMPARISONS = (LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, NOT_EQUAL)
 
 
-def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, for_bool: Template, for_int: Template, **facets: Any) -> Card:
+def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, codes: Sequence[Template], **facets: Any) -> Card:
     """The derivative goes to the operand that is the result, half to each where they are equal: that is the central difference."""
 
     def partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
@@ -59,14 +76,17 @@ def _extreme(name: str, ufunc: np.ufunc, wins: str, nan_wins: bool, for_bool: Te
         first = where(op("equal", x, y), half, where(is_first, one, zero))
         return first, sub(1, first)
 
-    code = by_kind(b=for_bool, iu=for_int, fc=call(f"np.{name}({{0}}, {{1}})"))
+    for_bool, for_int, for_float = codes
+    code = by_kind(b=for_bool, iu=for_int, f=for_float, c=call(f"np.{name}({{0}}, {{1}})"))
     return elementwise(name, ufunc, code, partials=partials, is_cheap=True, **facets)
 
 
-MAXIMUM = _extreme("maximum", np.maximum, "greater", True, infix("or", OR), GREATEST, summary="the greater of two; NaN where one is NaN")
-MINIMUM = _extreme("minimum", np.minimum, "less", True, infix("and", AND), LEAST, summary="the lesser of two; NaN where one is NaN")
-FMAX = _extreme("fmax", np.fmax, "greater", False, infix("or", OR), GREATEST, summary="the greater of two; a number beside a NaN wins")
-FMIN = _extreme("fmin", np.fmin, "less", False, infix("and", AND), LEAST, summary="the lesser of two; a number beside a NaN wins")
+_GREATER, _LESSER = (infix("or", OR), GREATEST), (infix("and", AND), LEAST)
+_NUMBER_WINS = "the {} of two; a number beside a NaN wins"
+MAXIMUM = _extreme("maximum", np.maximum, "greater", True, (*_GREATER, MAX_OR_NAN), summary="the greater of two; NaN where one is NaN")
+MINIMUM = _extreme("minimum", np.minimum, "less", True, (*_LESSER, MIN_OR_NAN), summary="the lesser of two; NaN where one is NaN")
+FMAX = _extreme("fmax", np.fmax, "greater", False, (*_GREATER, call("np.fmax({0}, {1})")), summary=_NUMBER_WINS.format("greater"))
+FMIN = _extreme("fmin", np.fmin, "less", False, (*_LESSER, call("np.fmin({0}, {1})")), summary=_NUMBER_WINS.format("lesser"))
 
 _TRUTH = (BIT_OR, BIT_OR)
 LOGICAL_AND = _truth(

@@ -131,27 +131,22 @@ class Passes:
     by_row: ByRow | None = None
 
 
-def only(accumulators: tuple[Expr, ...]) -> Expr:
-    """The one accumulator of a fold as its result."""
-    return accumulators[0]
-
-
 @dataclass(frozen=True)
 class Fold:
     """A reduction over attribute `axis` (a tuple of axes >= 0) with attribute `keepdims`.
 
-    `start(dtype)` gives the accumulators' first values, `step(accumulators, element, position)` the next ones
-    (`position`: flat index within the reduced axes), `finish(accumulators)` the result. `loop(type)` names the dtypes of the
-    accumulators; the element is cast to the first of them. `allow_empty=False` refuses to reduce zero elements.
+    `start(dtype)` gives the accumulator's first value, `step(accumulator, element)` the next one. `loop(type)` names the dtype of the
+    accumulator, to which elements are cast. `allow_empty=False` refuses to reduce zero elements.
     `cumulative`: every partial result is kept along the one axis, instead of the last.
+    `is_place`: the result is where the first element is that equals what comes out, or is NaN: its flat index within the reduced axes.
     """
 
-    loop: Callable[[TensorType], tuple[str, ...]]
-    start: Callable[..., tuple[Expr, ...]]
-    step: Callable[..., tuple[Expr, ...]]
-    finish: Callable[..., Expr]
+    loop: Callable[[TensorType], str]
+    start: Callable[[str], Expr]
+    step: Callable[[Expr, Expr], Expr]
     allow_empty: bool = True
     cumulative: bool = False
+    is_place: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import ACCUMULATE, AND, BIT_OR, CHOICE, IN_ORDER, OR, PRODUCT, Apply, Expr, Index, Literal, Template
+from ..ir.loops import ACCUMULATE, AND, IN_ORDER, OR, PRODUCT, Apply, Expr, Literal, Template
 from ..ir.node import Node
 from ..types import Shape, TensorType
 from .algebra import (
@@ -31,9 +31,9 @@ from .algebra import (
     zeros_like,
 )
 from .card import Card, register
-from .compare import GREATER, LESS, MAXIMUM, MINIMUM
+from .compare import MAXIMUM, MINIMUM
 from .elementwise import by_kind, loop_card, points, ufunc_loop
-from .lowering import Elementwise, Fold, only
+from .lowering import Elementwise, Fold
 from .recurrence import one_later, recurrence_back
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -73,11 +73,8 @@ def _samples() -> Samples:
     return [((x,), {"axis": axis, "keepdims": keepdims}) for x, axis, keepdims in mixed]
 
 
-def _binary(template: Template) -> Callable[..., tuple[Expr, ...]]:
-    def step(accumulators: tuple[Expr, ...], element: Expr, position: Index) -> tuple[Expr, ...]:
-        return (Apply(accumulators[0].dtype, template, (accumulators[0], element)),)
-
-    return step
+def _binary(template: Template) -> Callable[[Expr, Expr], Expr]:
+    return lambda accumulator, element: Apply(accumulator.dtype, template, (accumulator, element))
 
 
 def _fold(name: str, function: Callable[..., Any], result: Callable[[str], str], lower: Fold, **facets: Any) -> Card:
@@ -87,17 +84,17 @@ def _fold(name: str, function: Callable[..., Any], result: Callable[[str], str],
 # sums and products --------------------------------------------------------------------------------------------------
 
 
-def _sum_loop(x: TensorType) -> tuple[str, ...]:
+def _sum_loop(x: TensorType) -> str:
     """Single precision is summed in double: a plain loop over 10⁶ elements would be off by a percent where NumPy's pairwise sum is not."""
-    return ({"float32": "float64", "complex64": "complex128"}.get(x.dtype, widened(x.dtype)),)
+    return {"float32": "float64", "complex64": "complex128"}.get(x.dtype, widened(x.dtype))
 
 
-def _starting(value: int) -> Callable[..., tuple[Expr, ...]]:
+def _starting(value: int) -> Callable[[str], Expr]:
     return _beginning(lambda dtype: value)
 
 
-def _beginning(first: Callable[[str], Any]) -> Callable[..., tuple[Expr, ...]]:
-    return lambda dtype: (Literal(dtype, first(dtype)),)
+def _beginning(first: Callable[[str], Any]) -> Callable[[str], Expr]:
+    return lambda dtype: Literal(dtype, first(dtype))
 
 
 def _axes(node: Node) -> tuple[int, ...]:
@@ -153,21 +150,20 @@ ADD_TO_SUM = loop_card(
 """A term added to a sum over the steps of a loop, whose order is free."""
 
 
-def _add_to_sum(accumulators: tuple[Expr, ...], element: Expr, position: Index) -> tuple[Expr, ...]:
-    dtype = accumulators[0].dtype
-    return (Apply(dtype, ACCUMULATE if dtype.startswith("float") else IN_ORDER, (accumulators[0], element)),)
+def _add_to_sum(total: Expr, element: Expr) -> Expr:
+    return Apply(total.dtype, ACCUMULATE if total.dtype.startswith("float") else IN_ORDER, (total, element))
 
 
-SUM = _fold("sum", np.sum, widened, Fold(_sum_loop, _starting(0), _add_to_sum, only), linear=(0,), vjp=_spread)
+SUM = _fold("sum", np.sum, widened, Fold(_sum_loop, _starting(0), _add_to_sum), linear=(0,), vjp=_spread)
 PROD = _fold(
-    *("prod", np.prod, widened, Fold(lambda x: (widened(x.dtype),), _starting(1), _binary(PRODUCT), only)),
+    *("prod", np.prod, widened, Fold(lambda x: widened(x.dtype), _starting(1), _binary(PRODUCT))),
     vjp=_product_back,
     jvp=_product_tangent,
 )
 
 
 def _truth(name: str, function: Callable[..., Any], start: bool, template: Template) -> Card:
-    lower = Fold(lambda x: ("bool",), lambda dtype: (Literal("bool", start),), _binary(template), only)
+    lower = Fold(lambda x: "bool", lambda dtype: Literal("bool", start), _binary(template))
     return _fold(name, function, lambda dtype: "bool", lower, no_gradient="the result is a truth value")
 
 
@@ -204,16 +200,12 @@ def _code(card: Card, dtype: str) -> Template:
     return card.lower.code(*card.lower.loop(*types))
 
 
-def _better(better: Card) -> Callable[..., tuple[Expr, ...]]:
-    def step(accumulators: tuple[Expr, ...], element: Expr, position: Index) -> tuple[Expr, ...]:
-        (best,) = accumulators
-        return (Apply(best.dtype, _code(better, best.dtype), (best, element)),)
-
-    return step
+def _better(better: Card) -> Callable[[Expr, Expr], Expr]:
+    return lambda best, element: Apply(best.dtype, _code(better, best.dtype), (best, element))
 
 
 def _extreme(name: str, function: Callable[..., Any], first: Callable[[str], Any], better: Card) -> Card:
-    lower = Fold(lambda x: (x.dtype,), _beginning(first), _better(better), only, allow_empty=False)
+    lower = Fold(lambda x: x.dtype, _beginning(first), _better(better), allow_empty=False)
     return _fold(name, function, _same, lower, vjp=_shared_out, jvp=_mean_of_best)
 
 
@@ -242,25 +234,13 @@ MIN = _extreme("min", np.min, highest, MINIMUM)
 def _extreme_place(name: str, function: Callable[..., Any], first: Callable[[str], Any], better: Card) -> Card:
     """The first of the best elements, or the first NaN. Positions count in the reduced axes together."""
 
-    def step(accumulators: tuple[Expr, ...], element: Expr, position: Index) -> tuple[Expr, ...]:
-        best, place = accumulators
-        is_better = Apply("bool", _code(better, best.dtype), (element, best))
-        if np.dtype(best.dtype).kind in "fc":
-            both = Template("{0} or {1} != {1} and {2} == {2}", OR, (OR, BIT_OR, BIT_OR))
-            is_better = Apply("bool", both, (is_better, element, best))
-        chosen = Template("{1} if {0} else {2}", CHOICE, (OR, OR, CHOICE))
-        return Apply(best.dtype, chosen, (is_better, element, best)), Apply("int64", chosen, (is_better, position, place))
-
     def evaluate(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
         if len(axis) == 1:
             return function(x, axis=axis[0], keepdims=keepdims)
         assert len(axis) == np.ndim(x)  # of one element, or of all
         return function(x, keepdims=keepdims)
 
-    def start(dtype: str, place_dtype: str) -> tuple[Expr, ...]:
-        return Literal(dtype, first(dtype)), Literal(place_dtype, 0)
-
-    lower = Fold(lambda x: (x.dtype, "int64"), start, step, lambda found: found[1], allow_empty=False)
+    lower = Fold(lambda x: x.dtype, _beginning(first), _better(better), allow_empty=False, is_place=True)
     return _fold(name, evaluate, lambda dtype: "int64", lower, samples=_place_samples, no_gradient="a position is an integer")
 
 
@@ -268,8 +248,8 @@ def _place_samples() -> Samples:
     return [sample for sample in _samples() if len(sample[1]["axis"]) in (1, np.ndim(sample[0][0]))]
 
 
-ARGMAX = _extreme_place("argmax", np.argmax, lowest, GREATER)
-ARGMIN = _extreme_place("argmin", np.argmin, highest, LESS)
+ARGMAX = _extreme_place("argmax", np.argmax, lowest, MAXIMUM)
+ARGMIN = _extreme_place("argmin", np.argmin, highest, MINIMUM)
 
 
 # running results ----------------------------------------------------------------------------------------------------
@@ -279,8 +259,8 @@ def _running(
     name: str,
     function: Callable[..., Any],
     result: Callable[[str], str],
-    start: Callable[..., tuple[Expr, ...]],
-    step: Callable[..., tuple[Expr, ...]],
+    start: Callable[[str], Expr],
+    step: Callable[[Expr, Expr], Expr],
     **facets: Any,
 ) -> Card:
     def evaluate(x: Any, axis: tuple[int, ...]) -> Any:
@@ -289,7 +269,7 @@ def _running(
     def infer(x: TensorType, axis: tuple[int, ...]) -> TensorType:
         return TensorType(result(x.dtype), x.shape)
 
-    lower = Fold(lambda x: (result(x.dtype),), start, step, only, cumulative=True)
+    lower = Fold(lambda x: result(x.dtype), start, step, cumulative=True)
     return register(Card(name, evaluate, infer, lower, samples=_running_samples, **facets))
 
 

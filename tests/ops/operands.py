@@ -25,7 +25,15 @@ class ConcreteOperands:
         self.arrays = [np.asarray(array) for array in arrays]
         self.types = tuple(TensorType(x.dtype.name, tuple(n if known or n == 1 else None for n in x.shape)) for x in self.arrays)
         self.out = card.infer(*self.types, **attrs)
-        self.env = {"np": np, "math": math, "add_any_order": operator.add, "wrapping_add": np.add, "wrapping_mul": np.multiply}
+        self.env = {
+            "np": np,
+            "math": math,
+            "add_any_order": operator.add,
+            "max_or_nan": np.maximum,
+            "min_or_nan": np.minimum,
+            "wrapping_add": np.add,
+            "wrapping_mul": np.multiply,
+        }
         for k, array in enumerate(self.arrays):
             self.env[f"x{k}"] = array if array.ndim else array[()]
             self.env |= {f"x{k}_dim{axis}": n for axis, n in enumerate(array.shape)}
@@ -93,20 +101,24 @@ def _run(view, one, result, named):
 def _folded(view, fold):
     x, axes = view.arrays[0], view.attrs["axis"]
     kept = [axis for axis in range(x.ndim) if axis not in axes]
-    dtypes = fold.loop(view.types[0])
-    names = tuple(Name(dtype, f"acc{k}") for k, dtype in enumerate(dtypes))
+    dtype = fold.loop(view.types[0])
+    total = Name(dtype, "total")
     result = np.zeros(x.shape if fold.cumulative else [x.shape[axis] for axis in kept], view.out.dtype)
     for outer in itertools.product(*(range(x.shape[axis]) for axis in kept)):
-        _set(view, names, fold.start(*dtypes))
-        inner = itertools.product(*(range(x.shape[axis]) for axis in axes))
-        for position, index in enumerate(inner):
+        _set(view, total, fold.start(dtype))
+        seen = []
+        for index in itertools.product(*(range(x.shape[axis]) for axis in axes)):
             where = dict(zip((*kept, *axes), (*outer, *index), strict=True))
             full = tuple(where[axis] for axis in range(x.ndim))
-            _set(view, names, fold.step(names, cast(view.at(0, full), dtypes[0]), position))
+            element = cast(view.at(0, full), dtype)
+            seen.append(view.value(element))
+            _set(view, total, fold.step(total, element))
             if fold.cumulative:
-                result[full] = view.value(fold.finish(names))
-        if not fold.cumulative:
-            result[outer] = view.value(fold.finish(names))
+                result[full] = view.value(total)
+        if fold.is_place:
+            result[outer] = next(k for k, one in enumerate(seen) if one == view.value(total) or one != one)
+        elif not fold.cumulative:
+            result[outer] = view.value(total)
     return (
         result
         if fold.cumulative
@@ -114,10 +126,9 @@ def _folded(view, fold):
     )
 
 
-def _set(view, names, exprs):
-    """The accumulators' next values, all at once."""
-    values = [np.dtype(name.dtype).type(view.value(expr)) for name, expr in zip(names, exprs, strict=True)]
-    view.env |= {name.name: value for name, value in zip(names, values, strict=True)}
+def _set(view, name, expr):
+    """The accumulator's next value."""
+    view.env[name.name] = np.dtype(name.dtype).type(view.value(expr))
 
 
 def oracle(card, arrays, attrs):

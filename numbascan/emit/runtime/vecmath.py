@@ -37,6 +37,8 @@ _IN_PYTHON = {
     "erf": math.erf,
     "erfc": math.erfc,
     "add_any_order": operator.add,
+    "max_or_nan": np.maximum,
+    "min_or_nan": np.minimum,
 }
 """What NumPy has under no name or another one."""
 
@@ -65,6 +67,20 @@ def _libm(name: str, caller: Caller = call) -> Any:
 
 
 add_any_order = _intrinsic("add_any_order", 2, lambda context, builder, x, y: builder.fadd(x, y, flags=("reassoc",)))
+
+
+def _extreme(name: str, instruction: str) -> Any:
+    """The greater or the lesser of two, NaN where one is NaN. Of zeros of both signs it may be either, which saves half of the time."""
+
+    def text(context: Any, builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+        function = builder.module.declare_intrinsic(instruction, [x.type], ir.FunctionType(x.type, [x.type, x.type]))
+        return builder.call(function, [x, y], fastmath=("nsz",))
+
+    return _intrinsic(name, 2, text)
+
+
+max_or_nan = _extreme("max_or_nan", "llvm.maximum")
+min_or_nan = _extreme("min_or_nan", "llvm.minimum")
 
 globals().update({name: _libm(name) for name in ARITY})  # exp, …
 globals().update({in_lanes(name): _libm(name, call_in_lanes) for name in ARITY})  # exp_in_lanes, …

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from ...ir.loops import Expr, Index, Name, add, compare, mul
+from ...ir.loops import AND, BIT_OR, CHOICE_BETWEEN, LEAST, OR, Apply, Expr, Index, Literal, Name, Template, add, choice, compare, mul, sub
 from ...ir.node import Node
-from ...ops.lowering import Fold, only
+from ...ops.lowering import Fold
 from ..builder import Indices
 from ..casts import cast
 from ..storage.placement import Placement
 from ..storage.stores import copied, fixed_dims, in_locals, store
 from ..storage.tensor_values import InLocals, InMemory, Value, indices_of
 from .scope import Scope
+
+_IS_NEW = Template("{0} == {0} and {0} != {1}", AND, (BIT_OR, BIT_OR))
+"""Has an extreme another value than before? Nothing comes behind a NaN."""
+_IS_IT = Template("{0} == {1} or {0} != {0}", OR, (BIT_OR, BIT_OR))
+"""Is an element the extreme? Where there is a NaN, that is the extreme, and equals nothing."""
 
 
 def lower(scope: Scope, node: Node, kind: Fold) -> Value:
@@ -56,27 +61,49 @@ def lower(scope: Scope, node: Node, kind: Fold) -> Value:
 
 def _goes_row_by_row(node: Node, kind: Fold, operand: Value, axes: Sequence[int]) -> bool:
     """Are whole rows reduced, element by element, into a result of the very dtype in which that is done?"""
-    dtypes = kind.loop(operand.type)
-    return bool(axes) and len(operand.dims) - 1 not in axes and dtypes == (node.type.dtype,) and kind.finish is only
+    return bool(axes) and len(operand.dims) - 1 not in axes and (kind.is_place or kind.loop(operand.type) == node.type.dtype)
 
 
 def _row_by_row(scope: Scope, node: Node, kind: Fold, operand: Value, others: Sequence[int], places: Sequence[InMemory]) -> None:
     """The result grows with every row of the operand: memory is read in its order, and the SIMD unit takes a row."""
-    place, dtype = places[0], node.type.dtype
-    (start,) = kind.start(dtype)
-    keepdims = bool(node.attr("keepdims"))
+    builder, place, dtype = scope.builder, places[0], kind.loop(operand.type)
+    axes, keepdims = _axes(node), bool(node.attr("keepdims"))
+    totals = place
+    if kind.is_place:
+        totals = InMemory(node.type.with_dtype(dtype), place.dims, builder.alloc(f"{node.op.name}_of", place.dims, dtype))
 
     def at(index: Indices) -> Indices:
         return tuple(index[axis] if axis in others else 0 for axis in range(len(index)) if keepdims or axis in others)
 
-    def grow(index: Indices) -> None:
-        (total,) = kind.step((place.at(at(index)),), cast(operand.at(index), dtype), 0)
-        scope.builder.emit(store(place, at(index), cast(total, dtype)))
+    def begin(index: Indices) -> None:
+        builder.emit(store(totals, index, kind.start(dtype)))
+        if kind.is_place:
+            builder.emit(store(place, index, Literal("int64", 0)))
 
-    scope.builder.nest(place.dims, lambda index: scope.builder.emit(store(place, index, cast(start, dtype))))
-    scope.builder.nest(operand.dims, grow)
+    def grow(index: Indices) -> None:
+        here, element = at(index), cast(operand.at(index), dtype)
+        if not kind.is_place:
+            builder.emit(store(totals, here, cast(kind.step(totals.at(here), element), dtype)))
+            return
+        before = builder.let("before", totals.at(here), hoist=False)
+        after = builder.let("after", cast(kind.step(before, element), dtype), hoist=False)
+        at_before = builder.let("at", place.at(here), hoist=False)
+        is_new = Apply("bool", _IS_NEW, (before, after))
+        builder.emit(store(totals, here, after))
+        builder.emit(store(place, here, Apply("int64", CHOICE_BETWEEN, (is_new, _position(axes, index, operand.dims), at_before))))
+
+    builder.nest(place.dims, begin)
+    builder.nest(operand.dims, grow)
     for other in places[1:]:
-        copied(scope.builder, place, other)
+        copied(builder, place, other)
+
+
+def _position(axes: Sequence[int], index: Indices, dims: Indices) -> Index:
+    """The flat index within the reduced axes."""
+    position: Index = 0
+    for axis in axes:
+        position = add(mul(position, dims[axis]), index[axis])
+    return position
 
 
 def _axes(node: Node) -> tuple[int, ...]:
@@ -87,39 +114,40 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 def _reduced(scope: Scope, node: Node, kind: Fold, operand: Value, axes: Sequence[int], fixed: dict[int, Index]) -> Expr:
     """One element of the result: the statements that accumulate it, and the expression that finishes it."""
-    builder = scope.builder
-    dtypes = kind.loop(operand.type)
-    accumulators = _started(scope, node, kind, dtypes)
+    builder, dtype = scope.builder, kind.loop(operand.type)
 
-    def body(index: Indices) -> None:
-        where = {**fixed, **dict(zip(axes, index, strict=True))}
-        element = cast(operand.at(tuple(where[axis] for axis in range(len(operand.dims)))), dtypes[0])
-        if len(accumulators) > 1:
-            element = builder.let(None, element, hoist=False)
-        position: Index = 0
-        for axis, i in zip(axes, index, strict=True):
-            position = add(mul(position, operand.dims[axis]), i)
-        _advance(scope, accumulators, kind.step(accumulators, element, position))
+    def folded(name: str, start: Expr, step: Callable[[Name, Expr, Index], Expr]) -> Name:
+        """An accumulator over all elements: its next value from itself, an element and where that is."""
+        accumulator = builder.variable(name, start, start.dtype)
 
-    builder.nest([operand.dims[axis] for axis in axes], body, letters="klmnpqij" if fixed else "ijklmnpq")
-    builder.stay(accumulator.name for accumulator in accumulators)
-    return cast(kind.finish(accumulators), node.type.dtype)
+        def body(index: Indices) -> None:
+            where = {**fixed, **dict(zip(axes, index, strict=True))}
+            place = tuple(where[axis] for axis in range(len(operand.dims)))
+            element = cast(operand.at(place), dtype)
+            builder.assign(accumulator, cast(step(accumulator, element, _position(axes, place, operand.dims)), start.dtype))
 
+        builder.nest([operand.dims[axis] for axis in axes], body, letters="klmnpqij" if fixed else "ijklmnpq")
+        builder.stay([accumulator.name])
+        return accumulator
 
-def _started(scope: Scope, node: Node, kind: Fold, dtypes: tuple[str, ...]) -> tuple[Name, ...]:
-    starts = kind.start(*dtypes)
-    names = [node.name or node.op.name, *(f"{node.op.name}_at" for _ in starts[1:])]
-    return tuple(scope.builder.variable(name, cast(start, dtype), dtype) for name, start, dtype in zip(names, starts, dtypes, strict=True))
+    name, operand_name = node.name or node.op.name, Name(dtype, "x")
+    key = (scope, node.inputs[0], axes, tuple(fixed.items()), kind.step(operand_name, operand_name))
+    total = builder.block.lookup(key)  # an extreme and its place are often asked for together
+    if total is None:
+        total = folded(f"{name}_of" if kind.is_place else name, cast(kind.start(dtype), dtype), lambda total, x, _: kind.step(total, x))
+        builder.block.memo[key] = total
+    if not kind.is_place:
+        return cast(total, node.type.dtype)
 
+    last = _position(axes, tuple(sub(dim, 1) for dim in operand.dims), operand.dims)
+    start = last if isinstance(last, Expr) else Literal("int64", last)  # of any place beyond the end, LLVM makes code of ten times the time
 
-def _advance(scope: Scope, accumulators: Sequence[Name], exprs: Sequence[Expr]) -> None:
-    """Gives all accumulators their next values at once: of several, each reads the others as they were."""
-    exprs = [cast(expr, name.dtype) for name, expr in zip(accumulators, exprs, strict=True)]
-    if len(exprs) > 1:
-        pairs = zip(accumulators, exprs, strict=True)
-        exprs = [scope.builder.let(f"{name.name}_next", expr, hoist=False) for name, expr in pairs]
-    for name, expr in zip(accumulators, exprs, strict=True):
-        scope.builder.assign(name, expr)
+    def earlier(first: Name, element: Expr, position: Index) -> Expr:
+        element = builder.let(None, element, hoist=False)
+        is_it = Apply("bool", _IS_IT, (element, total))
+        return Apply("int64", LEAST, (first, choice(is_it, position, start)))
+
+    return folded(name, start, earlier)
 
 
 def _cumulative(scope: Scope, node: Node, kind: Fold, operand: Value, axis: int) -> Value:
@@ -127,15 +155,15 @@ def _cumulative(scope: Scope, node: Node, kind: Fold, operand: Value, axis: int)
     dims = fixed_dims(scope.builder, node, operand.dims)
     places = scope.destinations(node, dims)
     others = [dim for k, dim in enumerate(dims) if k != axis]
-    dtypes = kind.loop(operand.type)
+    dtype = kind.loop(operand.type)
 
     def along(outer: Indices) -> None:
-        accumulators = _started(scope, node, kind, dtypes)
+        accumulator = scope.builder.variable(node.name or node.op.name, cast(kind.start(dtype), dtype), dtype)
         with scope.builder.loop("k", dims[axis]) as k:
             index = (*outer[:axis], k, *outer[axis:])
-            _advance(scope, accumulators, kind.step(accumulators, cast(operand.at(index), dtypes[0]), k))
+            scope.builder.assign(accumulator, cast(kind.step(accumulator, cast(operand.at(index), dtype)), dtype))
             for place in places:
-                scope.builder.emit(store(place, index, kind.finish(accumulators)))
+                scope.builder.emit(store(place, index, accumulator))
 
     scope.builder.nest(others, along)
     return places[0]

@@ -46,6 +46,7 @@ from ...ir.loops import (
     compare,
     expressions,
     greatest,
+    is_reduction,
     least,
     linear,
     mapped,
@@ -57,7 +58,6 @@ from ...ir.loops import (
     with_blocks,
     with_values,
 )
-from ..cost import is_sum
 from ..target import Target
 
 _WIDEST = 64  # passes of an edge
@@ -94,7 +94,7 @@ def _without_questions(loop: For) -> For:
 
 def _is_pass(loop: For) -> bool:
     """Does a loop do nothing but compute numbers and store them?"""
-    plain = (isinstance(stmt, Store) or (isinstance(stmt, Let) and (stmt.is_new or is_sum(stmt))) for stmt in loop.body)
+    plain = (isinstance(stmt, Store) or (isinstance(stmt, Let) and (stmt.is_new or is_reduction(stmt))) for stmt in loop.body)
     return loop.kind == "sequential" and loop.step == 1 and all(plain)
 
 

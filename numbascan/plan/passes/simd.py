@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...ir.loops import ACCUMULATE, IN_ORDER, Apply, Expr, For, Function, Let, Stmt, Store, mapped, with_blocks
+from ...ir.loops import ACCUMULATE, IN_ORDER, Apply, Expr, For, Function, Let, Stmt, Store, is_reduction, mapped, with_blocks
 from ..cost import is_sum
 from ..target import Target
 
@@ -53,5 +53,5 @@ def _is_by_lane(loop: For) -> bool:
 
 
 def _is_pass(loop: For) -> bool:
-    """Does a loop move nothing on from one index to the next but sums?"""
-    return all(isinstance(stmt, Store) or (isinstance(stmt, Let) and (stmt.is_new or is_sum(stmt))) for stmt in loop.body)
+    """Does a loop move nothing on from one index to the next but sums and extremes?"""
+    return all(isinstance(stmt, Store) or (isinstance(stmt, Let) and (stmt.is_new or is_reduction(stmt))) for stmt in loop.body)

@@ -172,7 +172,13 @@ def _reads_in_place(node: Node, reader: Node, n_reads: int) -> bool:
     if isinstance(kind, View):  # read once, by slices and axes alone; several would compute elements several times
         is_gather = any(operand.type.rank for operand in reader.inputs[1:])
         return n_reads == 1 and not is_gather and not _widens(node, reader, kind)
-    return n_reads == 1 and isinstance(kind, Fold | Passes)
+    return n_reads == 1 and isinstance(kind, Fold | Passes) and not _reads_twice(reader, kind)
+
+
+def _reads_twice(reader: Node, kind: Fold | Passes) -> bool:
+    """Is the extreme element looked for once it is known? Not where whole rows are reduced, which keep both."""
+    axes = reader.attr("axis") if isinstance(kind, Fold) and kind.is_place else ()
+    return isinstance(axes, tuple) and reader.inputs[0].type.rank - 1 in axes
 
 
 def _widens(node: Node, reader: Node, kind: View) -> bool:
