@@ -352,6 +352,230 @@ def rows_by_hand(x, at):  # type: ignore[no-untyped-def]
     return x
 
 
+# extremes and running sums ----------------------------------------------------------------------------------------------
+
+SHORT, LINE, PULSES = rng.normal(size=16), rng.normal(size=10_000), rng.normal(size=200)
+MOVES, SEEN = np.log(rng.dirichlet(np.ones(256), 256)), rng.normal(size=(50, 256))
+
+
+def greatest(x: Any, us: Any) -> Any:
+    return last(lambda u, x: x * 0.9 + 0.01 * np.max(x) + u, x, None, us)
+
+
+@njit
+def greatest_by_hand(x, us):  # type: ignore[no-untyped-def]
+    x = x.copy()
+    for t in range(us.shape[0]):
+        most = x[0]
+        for i in range(1, x.shape[0]):
+            most = max(most, x[i])
+        for i in range(x.shape[0]):
+            x[i] = x[i] * 0.9 + 0.01 * most + us[t]
+    return x
+
+
+def place_of_greatest(x: Any, us: Any) -> Any:
+    return last(lambda u, x: put(x, np.argmax(x), u), x, None, us)
+
+
+@njit
+def place_of_greatest_by_hand(x, us):  # type: ignore[no-untyped-def]
+    x = x.copy()
+    for t in range(us.shape[0]):
+        at, most = 0, x[0]
+        for i in range(1, x.shape[0]):
+            if x[i] > most:
+                at, most = i, x[i]
+        x[at] = us[t]
+    return x
+
+
+def greatest_and_place(x: Any, us: Any) -> Any:
+    return last(lambda u, s, x: 0.5 * s + np.max(x * u) + np.argmax(x * u), 0.0, None, us, x)
+
+
+@njit
+def greatest_and_place_by_hand(x, us):  # type: ignore[no-untyped-def]
+    s = 0.0
+    for t in range(us.shape[0]):
+        at, most = 0, x[0] * us[t]
+        for i in range(1, x.shape[0]):
+            if x[i] * us[t] > most:
+                at, most = i, x[i] * us[t]
+        s = 0.5 * s + most + at
+    return s
+
+
+def best_path(moves: Any, seen: Any) -> Any:
+    def step(e: Any, best: Any, moves: Any) -> Any:
+        ways = best[:, None] + moves
+        return np.max(ways, axis=0) + e, np.argmax(ways, axis=0)
+
+    return ns.scan(step, seen, [np.zeros(256), None], moves, return_updates=False)
+
+
+@njit
+def best_path_by_hand(moves, seen):  # type: ignore[no-untyped-def]
+    n = moves.shape[0]
+    best, new = np.zeros(n), np.empty(n)
+    rows, ways = np.empty(seen.shape), np.empty(seen.shape, np.int64)
+    for t in range(seen.shape[0]):
+        new[:], ways[t] = best[0] + moves[0], 0
+        for i in range(1, n):
+            for j in range(n):
+                way = best[i] + moves[i, j]
+                if way > new[j]:
+                    new[j], ways[t, j] = way, i
+        best[:] = new + seen[t]
+        rows[t] = best
+    return rows, ways
+
+
+def best_of_rows(moves: Any, seen: Any) -> Any:
+    return last(lambda e, best, moves: np.max(best + moves, axis=1) + e, np.zeros(256), None, seen, moves)
+
+
+@njit
+def best_of_rows_by_hand(moves, seen):  # type: ignore[no-untyped-def]
+    n = moves.shape[0]
+    best, new = np.zeros(n), np.empty(n)
+    for t in range(seen.shape[0]):
+        for i in range(n):
+            new[i] = best[0] + moves[i, 0]
+            for j in range(1, n):
+                new[i] = max(new[i], best[j] + moves[i, j])
+        best[:] = new + seen[t]
+    return best
+
+
+def running_sum(x: Any, us: Any) -> Any:
+    return last(lambda u, x: 0.5 * x + 1e-4 * np.cumsum(x) + u, x, None, us)
+
+
+@njit
+def running_sum_by_hand(x, us):  # type: ignore[no-untyped-def]
+    x = x.copy()
+    for t in range(us.shape[0]):
+        total = 0.0
+        for i in range(x.shape[0]):
+            total += x[i]
+            x[i] = 0.5 * x[i] + 1e-4 * total + us[t]
+    return x
+
+
+# tables and inner loops ---------------------------------------------------------------------------------------------------
+
+WORD, OTHER_WORD = rng.integers(0, 4, (2, 500))
+SIGNAL, OTHER_SIGNAL = rng.normal(size=(2, 500))
+WEIGHTS_OF, VALUES_OF = rng.integers(1, 50, 100), rng.random(100)
+BINS, COLUMNS, ENTRIES, VECTOR = *rng.integers(0, 1_000, (2, 20_000)), rng.normal(size=20_000), rng.normal(size=1_000)
+CDF, UNIFORM = np.cumsum(rng.dirichlet(np.ones(256), 256), 1), 0.999 * rng.random(5_000)
+
+
+def edit_distance(word: Any, other: Any) -> Any:
+    def row(i: Any, letter: Any, before: Any, other: Any) -> Any:
+        def cell(one: Any, up: Any, corner: Any, left: Any) -> Any:
+            return np.minimum(np.minimum(up + 1, left + 1), corner + (letter != one))
+
+        return np.concatenate([[i + 1], ns.scan(cell, [other, before[1:], before[:-1]], i + 1, return_updates=False)])
+
+    return last(row, np.arange(501), None, [np.arange(500), word], other)
+
+
+@njit
+def edit_distance_by_hand(word, other):  # type: ignore[no-untyped-def]
+    n = other.shape[0]
+    before, row = np.arange(n + 1), np.empty(n + 1, np.int64)
+    for i in range(word.shape[0]):
+        row[0] = i + 1
+        for j in range(n):
+            row[j + 1] = min(min(before[j + 1] + 1, row[j] + 1), before[j] + (word[i] != other[j]))
+        before, row = row, before
+    return before
+
+
+def warping(signal: Any, other: Any) -> Any:
+    def row(x: Any, before: Any, other: Any) -> Any:
+        def cell(y: Any, up: Any, corner: Any, left: Any) -> Any:
+            return np.abs(x - y) + np.minimum(np.minimum(up, left), corner)
+
+        return np.concatenate([np.full(1, np.inf), ns.scan(cell, [other, before[1:], before[:-1]], np.inf, return_updates=False)])
+
+    return last(row, np.concatenate([np.zeros(1), np.full(500, np.inf)]), None, signal, other)[1:]
+
+
+@njit
+def warping_by_hand(signal, other):  # type: ignore[no-untyped-def]
+    n = other.shape[0]
+    before, row = np.full(n + 1, np.inf), np.full(n + 1, np.inf)
+    before[0] = 0.0
+    for x in signal:
+        for j in range(n):  # NaN wins, as in the step
+            row[j + 1] = abs(x - other[j]) + np.minimum(np.minimum(before[j + 1], row[j]), before[j])
+        before, row = row, before
+        row[0] = np.inf
+    return before[1:]
+
+
+def knapsack(weights: Any, values: Any) -> Any:
+    def step(weight: Any, value: Any, best: Any) -> Any:
+        room = nt.arange(5_001)
+        return np.where(room >= weight, np.maximum(best, best[np.maximum(room - weight, 0)] + value), best)
+
+    return last(step, np.zeros(5_001), None, [weights, values])
+
+
+@njit
+def knapsack_by_hand(weights, values):  # type: ignore[no-untyped-def]
+    best, new = np.zeros(5_001), np.empty(5_001)
+    for k in range(weights.shape[0]):
+        new[: weights[k]] = best[: weights[k]]
+        for room in range(weights[k], 5_001):
+            new[room] = max(best[room], best[room - weights[k]] + values[k])
+        best, new = new, best
+    return best
+
+
+def histogram(bins: Any, weights: Any) -> Any:
+    return last(lambda k, w, x: nt.inc_subtensor(x[k], w), np.zeros(1_000), None, [bins, weights])
+
+
+@njit
+def histogram_by_hand(bins, weights):  # type: ignore[no-untyped-def]
+    x = np.zeros(1_000)
+    for t in range(bins.shape[0]):
+        if not -1_000 <= bins[t] < 1_000:
+            raise IndexError("no such bin")
+        x[bins[t]] += weights[t]
+    return x
+
+
+def coo_sum(rows: Any, columns: Any, entries: Any, x: Any) -> Any:
+    return last(lambda i, j, w, y, x: nt.inc_subtensor(y[i], w * x[j]), np.zeros(1_000), None, [rows, columns, entries], x)
+
+
+@njit
+def coo_sum_by_hand(rows, columns, entries, x):  # type: ignore[no-untyped-def]
+    y = np.zeros(1_000)
+    for t in range(rows.shape[0]):
+        if not (-1_000 <= rows[t] < 1_000 and -x.shape[0] <= columns[t] < x.shape[0]):
+            raise IndexError("no such place")
+        y[rows[t]] += entries[t] * x[columns[t]]
+    return y
+
+
+def chain(cdf: Any, us: Any) -> Any:
+    return last(lambda u, s, cdf: np.searchsorted(cdf[s], u), 0, None, us, cdf)
+
+
+@njit
+def chain_by_hand(cdf, us):  # type: ignore[no-untyped-def]
+    s = 0
+    for u in us:
+        s = np.searchsorted(cdf[s], u)
+    return s
+
+
 # linear algebra ---------------------------------------------------------------------------------------------------------
 
 BANDS = 1.4 * np.eye(64) - 0.2 * (np.eye(64, k=1) + np.eye(64, k=-1))
@@ -366,6 +590,57 @@ def implicit_by_hand(x, a):  # type: ignore[no-untyped-def]
     for _ in range(200):
         x = np.linalg.solve(a, x + 0.1 * np.tanh(x))
     return x
+
+
+BATCHES = {n: rng.normal(size=(2, count, n, n)) / n for count, n in ((200, 3), (200, 8), (64, 16), (16, 64))}
+BATCH_OF_ROWS, RIGHT_SIDES = rng.normal(size=(64, 16)), rng.normal(size=(64, 8))
+TURN = np.linalg.qr(rng.normal(size=(3, 3)))[0] / 2
+
+
+def batch(a: Any, x: Any) -> Any:
+    return last(lambda x, a: a @ x, x, 20, None, a)
+
+
+@njit
+def batch_by_hand(a, x):  # type: ignore[no-untyped-def]
+    x, y = x.copy(), np.empty_like(x)
+    for _ in range(20):
+        for b in range(a.shape[0]):
+            np.dot(a[b], x[b], y[b])
+        x, y = y, x
+    return x
+
+
+def batch_of_rows(a: Any, x: Any) -> Any:
+    return last(lambda x, a: np.einsum("bij,bj->bi", a, x), x, 20, None, a)
+
+
+def turned(a: Any, x: Any, us: Any) -> Any:
+    return last(lambda u, x, a: np.tanh(a @ x + u), x, None, us, a)
+
+
+@njit
+def turned_by_hand(a, x, us):  # type: ignore[no-untyped-def]
+    x, y = x.copy(), np.empty_like(x)
+    for t in range(us.shape[0]):
+        for i in range(x.shape[0]):
+            total = us[t]
+            for j in range(x.shape[0]):
+                total += a[i, j] * x[j]
+            y[i] = np.tanh(total)
+        x, y = y, x
+    return x
+
+
+def right_sides(b: Any, a: Any) -> Any:
+    return last(lambda b, a: np.linalg.solve(a, b + 0.1), b, 50, None, a)
+
+
+@njit
+def right_sides_by_hand(b, a):  # type: ignore[no-untyped-def]
+    for _ in range(50):
+        b = np.linalg.solve(a, b + 0.1)
+    return b
 
 
 Pattern = tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...], float]
@@ -390,6 +665,23 @@ PATTERNS: dict[str, Pattern] = {
     "an element, read again": (read_again, read_again_by_hand, (LONG, ADDED, FROM, TO), 1.3),
     "a slice of itself": (slices, slices_by_hand, (LONG, ADDED), 1.3),
     "rows of a matrix": (rows, rows_by_hand, (ROWS, ROW), 1.3),
+    "greatest of 16": (greatest, greatest_by_hand, (SHORT, INPUTS), 1.2),
+    "greatest of 10,000": (greatest, greatest_by_hand, (LINE, PULSES), 1.2),
+    "place of the greatest": (place_of_greatest, place_of_greatest_by_hand, (LINE, PULSES), 1.2),
+    "the greatest and its place": (greatest_and_place, greatest_and_place_by_hand, (LINE, PULSES), 1.2),
+    "the best path": (best_path, best_path_by_hand, (MOVES, SEEN), 1.2),
+    "greatest of each row": (best_of_rows, best_of_rows_by_hand, (MOVES, SEEN), 1.2),
+    "a running sum": (running_sum, running_sum_by_hand, (LINE, PULSES), 1.3),
+    "edit distance": (edit_distance, edit_distance_by_hand, (WORD, OTHER_WORD), 1.3),
+    "time warping": (warping, warping_by_hand, (SIGNAL, OTHER_SIGNAL), 1.3),
+    "knapsack": (knapsack, knapsack_by_hand, (WEIGHTS_OF, VALUES_OF), 1.3),
+    "histogram": (histogram, histogram_by_hand, (BINS, ENTRIES), 1.3),
+    "sums at rows and columns": (coo_sum, coo_sum_by_hand, (BINS, COLUMNS, ENTRIES, VECTOR), 1.3),
+    "a search in a row of a table": (chain, chain_by_hand, (CDF, UNIFORM), 1.3),
+    **{f"batch of {n} x {n}": (batch, batch_by_hand, tuple(pair), 1.2) for n, pair in BATCHES.items()},
+    "batch of rows": (batch_of_rows, batch_by_hand, (BATCHES[16][0], BATCH_OF_ROWS), 1.2),
+    "tanh of 3 x 3": (turned, turned_by_hand, (TURN, SHORT[:3], INPUTS), 1.2),
+    "one matrix, eight right-hand sides": (right_sides, right_sides_by_hand, (RIGHT_SIDES, BANDS), 1.2),
     "one matrix, many systems": (implicit, implicit_by_hand, (LONG[:64], BANDS), 1.2),
 }
 
