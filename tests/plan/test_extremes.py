@@ -80,5 +80,17 @@ def test_no_elements_have_no_extreme():
 def test_an_extreme_and_its_place_share_their_pass_and_columns_go_row_by_row():
     shared = ns.jit(lambda x: [np.max(x), np.argmax(x)]).lower(np.ones(100)).source()
     assert shared.count("max_or_nan(") == 1
-    columns = ns.jit(lambda x: np.argmax(x, axis=0)).lower(np.ones((30, 40))).source()
+    columns = ns.jit(lambda x: [np.max(x, axis=0), np.argmax(x, axis=0)]).lower(np.ones((30, 40))).source()
+    assert columns.count("max_or_nan(") == 1
     assert "argmax_of[j] = after" in columns
+
+
+def test_what_begins_like_an_extreme_is_not_taken_for_one():
+    """A sum of unsigned numbers begins with 0, which is also what none of them is less than."""
+
+    def several(x, y):
+        return [f(z, axis=0) for z in (x, y) for f in (np.sum, np.any, np.argmax, np.all, np.argmin, np.prod)]
+
+    x = rng.integers(0, 5, (30, 40)).astype("uint64")
+    for one, expected in zip(ns.jit(several)(x, x > 2), several(x, x > 2), strict=True):
+        np.testing.assert_array_equal(one, expected)

@@ -9,7 +9,7 @@ from ...ir.node import Node
 from ...ops.lowering import Fold
 from ..builder import Indices
 from ..casts import cast
-from ..storage.placement import Placement
+from ..storage.placement import Placement, places_of
 from ..storage.stores import copied, fixed_dims, in_locals, store
 from ..storage.tensor_values import InLocals, InMemory, Value, indices_of
 from .scope import Scope
@@ -45,8 +45,12 @@ def lower(scope: Scope, node: Node, kind: Fold) -> Value:
             number = scope.builder.let(node.name, elements[()], hoist=False)
             return InLocals(node.type, (), {(): number}, scope.builder, scope.builder.block)
         return in_locals(scope.builder, node, elements)
+    is_by_row = _goes_row_by_row(node, kind, operand, axes)
+    extremes = _extremes_with_places(scope, node) if is_by_row and node not in scope.targets else None
+    if extremes is not None:
+        return InMemory(node.type, dims, extremes.array)
     places = scope.destinations(node, dims)
-    if _goes_row_by_row(node, kind, operand, axes):
+    if is_by_row:
         _row_by_row(scope, node, kind, operand, others, places)
         return places[0]
 
@@ -64,6 +68,17 @@ def _goes_row_by_row(node: Node, kind: Fold, operand: Value, axes: Sequence[int]
     return bool(axes) and len(operand.dims) - 1 not in axes and (kind.is_place or kind.loop(operand.type) == node.type.dtype)
 
 
+def _extremes_with_places(scope: Scope, node: Node) -> InMemory | None:
+    """The extremes that are known once their places are, where the graph asks for these too: one pass makes both."""
+    places = places_of(node, scope.readers[node.inputs[0]])
+    if places is None:
+        return None
+    if places not in scope.last:
+        scope.make(places)
+    extremes = scope.prepared.get((places, "extremes"))
+    return extremes if isinstance(extremes, InMemory) else None
+
+
 def _row_by_row(scope: Scope, node: Node, kind: Fold, operand: Value, others: Sequence[int], places: Sequence[InMemory]) -> None:
     """The result grows with every row of the operand: memory is read in its order, and the SIMD unit takes a row."""
     builder, place, dtype = scope.builder, places[0], kind.loop(operand.type)
@@ -71,6 +86,7 @@ def _row_by_row(scope: Scope, node: Node, kind: Fold, operand: Value, others: Se
     totals = place
     if kind.is_place:
         totals = InMemory(node.type.with_dtype(dtype), place.dims, builder.alloc(f"{node.op.name}_of", place.dims, dtype))
+        scope.prepared[node, "extremes"] = totals
 
     def at(index: Indices) -> Indices:
         return tuple(index[axis] if axis in others else 0 for axis in range(len(index)) if keepdims or axis in others)

@@ -60,7 +60,8 @@ class Scope:
             self.readers[output] = [*self.readers[output], output]
         self.env: dict[Node, Value] = dict(env)
         self.several: dict[Node, list[Value]] = {}
-        self.prepared: dict[object, object] = {}  # factors of matrices, which several routines may read
+        self.last: Collection[Node] = ()  # values that are made when all others have been
+        self.prepared: dict[object, object] = {}  # factors of matrices, and extremes of columns, which several nodes may read
         self.targets = dict(targets or {})
         self.out = dict(out or {})  # the caller's arrays for results
         self.rows_around: dict[Node, Destination] = {}  # results of inner loops, and the row of the loop around that is to hold them
@@ -78,6 +79,7 @@ class Scope:
 
     def run(self, last: Collection[Node] = ()) -> None:
         """Makes every value but those that come `last`, which nothing reads."""
+        self.last = last
         for node in toposort(self.outputs, stop=list(self.env)):
             if node not in last:
                 self.make(node)

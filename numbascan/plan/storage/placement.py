@@ -11,6 +11,7 @@ from enum import Enum
 
 from ...ir.graph import toposort, users
 from ...ir.loop_node import SCAN, loop_spec
+from ...ir.loops import Expr, Name
 from ...ir.node import Node
 from ...ir.ports import State
 from ...ops.card import Card
@@ -154,6 +155,7 @@ def _reading_root(node: Node, readers: Sequence[Node], roots: Mapping[Node, Node
     """The one loop that reads `node` element by element; None where there are several, or it is read elsewhere too."""
     if node in final or not readers:
         return OUTSIDE
+    readers = [reader for reader in readers if places_of(reader, readers) is None]
     loops = set()
     for reader in set(readers):
         if not _reads_in_place(node, reader, len(readers)):
@@ -175,10 +177,33 @@ def _reads_in_place(node: Node, reader: Node, n_reads: int) -> bool:
     return n_reads == 1 and isinstance(kind, Fold | Passes) and not _reads_twice(reader, kind)
 
 
+def places_of(node: Node, readers: Sequence[Node]) -> Node | None:
+    """Of the nodes that read the operand of extremes of columns the one that asks where these are: one pass makes both."""
+    kind = node.op.lower if isinstance(node.op, Card) else None
+    if not isinstance(kind, Fold) or kind.is_place or kind.cumulative or not _reduces_rows(node):
+        return None
+    for reader in readers:
+        other = reader.op.lower if isinstance(reader.op, Card) else None
+        if isinstance(other, Fold) and other.is_place and reader.attrs == node.attrs and _work(reader, other) == _work(node, kind):
+            return reader
+    return None
+
+
+def _work(node: Node, kind: Fold) -> tuple[Expr, Expr]:
+    """What a fold does with elements, by which others that do the same are known."""
+    x = Name(kind.loop(node.inputs[0].type), "x")
+    return kind.start(x.dtype), kind.step(x, x)
+
+
 def _reads_twice(reader: Node, kind: Fold | Passes) -> bool:
     """Is the extreme element looked for once it is known? Not where whole rows are reduced, which keep both."""
-    axes = reader.attr("axis") if isinstance(kind, Fold) and kind.is_place else ()
-    return isinstance(axes, tuple) and reader.inputs[0].type.rank - 1 in axes
+    return isinstance(kind, Fold) and kind.is_place and not _reduces_rows(reader)
+
+
+def _reduces_rows(node: Node) -> bool:
+    """Are whole rows reduced, element by element?"""
+    axes = node.attr("axis")
+    return isinstance(axes, tuple) and bool(axes) and node.inputs[0].type.rank - 1 not in axes
 
 
 def _widens(node: Node, reader: Node, kind: View) -> bool:
