@@ -689,7 +689,7 @@ PATTERNS: dict[str, Pattern] = {
 # gradients: times of the forward loop ---------------------------------------------------------------------------------
 
 TABLE, TOKENS, WEIGHTS = rng.normal(size=(5_000, 16)), rng.integers(0, 5_000, 1_000), rng.normal(size=(16, 16)) / 4
-SEASONS, PLACES = 1 + 0.01 * rng.normal(size=365), np.arange(2_000)
+SEASONS, PLACES, POSITIONS = 1 + 0.01 * rng.normal(size=365), np.arange(2_000), rng.integers(0, 100_000, (2_000, 8))
 
 
 def embedded(E: Any, W: Any) -> Any:
@@ -708,6 +708,10 @@ def set_rows(u: Any, x: Any) -> Any:
     return (last(lambda k, u, x: put(x, k, u * u), x, None, [ROW, u]) ** 2).sum()
 
 
+def set_positions(u: Any, x: Any) -> Any:
+    return (last(lambda p, u, x: put(x, p, x[p] * u), x, None, [POSITIONS, u]) ** 2).sum()
+
+
 def added_elements(u: Any, x: Any) -> Any:
     return (last(lambda k, u, x: nt.inc_subtensor(x[k % 5_000], u * x[(7 * k) % 5_000]), x, None, [PLACES, u]) ** 2).sum()
 
@@ -717,6 +721,7 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], float]] = {
     "elements of a season": (seasonal, (SEASONS,), 4.0),
     "a ring that is set": (ring, (ADDED, LONG[:5_000]), 4.0),
     "rows that are set": (set_rows, (rng.normal(size=(2_000, 300)), ROWS), 4.0),
+    "positions that are set": (set_positions, (ADDED, LONG), 4.0),
     "elements that are added": (added_elements, (ADDED, LONG[:5_000]), 4.0),
 }
 

@@ -9,7 +9,7 @@ from ..ir.node import ITEM, Node
 from ..ops.card import Card
 from ..ops.contract import multiplications
 from ..ops.dims import DIM
-from ..ops.indexing import INDEX
+from ..ops.indexing import GATHER, INDEX
 from ..ops.lowering import Contract, Elementwise, Library
 
 MOST_RECOMPUTED = 64  # a contraction of fewer multiplications is computed again: storing and loading its result costs as much
@@ -30,7 +30,7 @@ def residuals(backward: Sequence[Node], forward: Sequence[Node], inputs: Collect
 
 
 def parts_of_rows(backward: Sequence[Node], forward: Sequence[Node], reads: Collection[Node], stop: Collection[Node]) -> list[Node]:
-    """What the backward step reads of rows of states, where that is single places: then no whole rows need be kept.
+    """What the backward step reads of rows of states, where that is single places, or how long a row is: then no whole rows need be kept.
 
     backward: what it computes, down to `stop`, which is kept. reads: what stands for the rows in the forward step, `forward`.
     """
@@ -40,13 +40,20 @@ def parts_of_rows(backward: Sequence[Node], forward: Sequence[Node], reads: Coll
             if parent in readers:
                 readers[parent].add(node)
     known = set(toposort(forward, stop=reads))
-    parts = [nodes for read, nodes in readers.items() if read not in backward and all(_is_place(node, read) for node in nodes)]
-    return [node for node in toposort(forward, stop=reads) if any(node in nodes and nodes <= known for nodes in parts)]
+    parts = {
+        node
+        for read, nodes in readers.items()
+        if read not in backward and all(node.op is DIM or (node in known and _is_place(node, read)) for node in nodes)
+        for node in nodes
+    }
+    return [node for node in toposort(backward, stop=stop) if node in parts]
 
 
 def _is_place(node: Node, row: Node) -> bool:
-    """Is it the part of a row at a place of at least one axis, or how long the row is?"""
-    return node.op is DIM or (node.op is INDEX and node.inputs[0] is row and row not in node.inputs[1:] and node.type.rank < row.type.rank)
+    """Is it the part of a row at a place of at least one axis, or at an array of positions?"""
+    if node.op not in (INDEX, GATHER) or node.inputs[0] is not row or row in node.inputs[1:]:
+        return False
+    return node.op is GATHER or node.type.rank < row.type.rank
 
 
 def _join(

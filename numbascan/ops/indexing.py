@@ -14,7 +14,23 @@ import numpy as np
 from ..ir.loops import Apply, Expr, Index, add, both, choice, compare, floor_div, mod, sub
 from ..ir.node import Node, constant
 from ..types import TensorType, show_shape
-from .algebra import broadcast_to, call, counted, dims_of, expand, flip_axis, incremented, mul, sum_to, taken, where, written, zeros_like
+from .algebra import (
+    broadcast_to,
+    call,
+    cast,
+    counted,
+    dims_of,
+    expand,
+    flip_axis,
+    incremented,
+    mul,
+    node_of,
+    sum_to,
+    taken,
+    where,
+    written,
+    zeros_like,
+)
 from .card import at_line, register
 from .elementwise import ADD
 from .index_entries import FULL, Region, Spec, for_all_axes, layout, region_shape
@@ -23,6 +39,7 @@ from .reshape import reshaped
 from .runtime_attributes import ARRAY, HOLE, SizedCard, filled, must_equal, settled
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
+FEW = 64  # places that are compared with each other: 4096 numbers at most
 _X = np.arange(60.0).reshape(3, 4, 5) * 1.5 - 7
 
 
@@ -326,18 +343,33 @@ def _written_back(node: Node, cotangent: Node) -> tuple[Node | None, ...]:
 def _stays(node: Node, spec: Spec, rank: int) -> Node:
     """Where a written value stays: where its place is named twice, the last one. A bool that broadcasts to the region.
 
-    Each value writes its number, as the values are written; those that read another one were overwritten. Only axes with positions count.
+    Each value writes its number, as the values are written; those that read another one were overwritten. Few places are compared with
+    each other instead: that takes no array of numbers. Only axes with positions count.
     """
     entries = [entry for entry in for_all_axes(spec, node.type.rank) if entry != "newaxis"]
     positions = {axis: entry for axis, entry in enumerate(entries) if not isinstance(entry, tuple)}
     dims = dims_of(node.inputs[0])
     blank = broadcast_to(constant(0, "int64"), [dims[axis] for axis in positions])
     places = tuple(positions.values())
-    shape = dims_of(taken(blank, places))
-    numbers = reshaped(counted(reduce(mul, shape)), shape)
-    stays = call("equal", taken(written(blank, numbers, places), places), numbers)
+    region = taken(blank, places)
+    shape, count = dims_of(region), region.type.size
+    if count is not None and count <= FEW:
+        stays = reshaped(_is_last(places, [dims[axis] for axis in positions], shape, count), shape)
+    else:
+        numbers = reshaped(counted(reduce(mul, shape)), shape)
+        stays = call("equal", taken(written(blank, numbers, places), places), numbers)
     first = layout(for_all_axes(settled(spec), node.type.rank), len(shape)).array_start
     return expand(stays, range(len(shape), rank - first))
+
+
+def _is_last(places: Sequence[Node | int], dims: Sequence[Node], shape: Sequence[Node], count: int) -> Node:
+    """Which of `count` places, given by their positions on each axis, does none behind it name again?"""
+    again = constant(np.triu(np.ones((count, count), bool), 1))
+    for place, n in zip(places, dims, strict=True):
+        numbers = cast(node_of(place), "int64")
+        numbers = reshaped(broadcast_to(where(call("less", numbers, 0), call("add", numbers, n), numbers), shape), (count,))
+        again = call("logical_and", again, call("equal", expand(numbers, (1,)), expand(numbers, (0,))))
+    return call("logical_not", call("any", again, axis=(1,), keepdims=False))
 
 
 def _assign(array: Any, index: Any, values: Any) -> None:

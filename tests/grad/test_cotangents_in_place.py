@@ -93,9 +93,24 @@ def text_of_gradient(step: Callable[..., Any]) -> str:
     return gradient.source()
 
 
-@pytest.mark.parametrize("name", ["an element", "a sum", "a swap"])
+@pytest.mark.parametrize("name", ["an element", "a sum", "a swap", "positions", "positions added"])
 def test_of_a_state_that_is_only_set_no_rows_are_stored(name: str) -> None:
     assert "_path" not in text_of_gradient(step_of((name,), with_sum=False))
+
+
+@pytest.mark.parametrize("mode", [None, "python"])
+def test_of_a_place_that_is_named_twice_the_last_value_counts(mode: str | None) -> None:
+    """Also where it is counted from either end, on two axes, by few positions or by many."""
+    weights = rng.normal(size=(5, 4))
+    gradient = ns.jit(ns.grad(lambda v, x, p, q: (put(x, (p, q), v) * weights).sum(), (0, 1)), mode=mode)
+    for shape in ((2, 6), (9, 12)):
+        p, q = rng.integers(-5, 5, shape), rng.integers(-4, 4, shape[1])
+        last = {(p[k] % 5, q[k[1]] % 4): k for k in np.ndindex(shape)}
+        d_v, d_x = np.zeros(shape), weights.copy()
+        for place, k in last.items():
+            d_v[k], d_x[place] = weights[place], 0
+        for one, other in zip(gradient(np.ones(shape), np.ones((5, 4)), p, q), (d_v, d_x), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_a_table_is_added_to_at_the_places_that_were_read() -> None:
