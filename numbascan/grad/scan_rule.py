@@ -313,7 +313,7 @@ class _Backward:
             if self._is_used(one):
                 self._state_source(one)
         for value in traced:
-            self._add_sequence(flip(self.kept_rows[value]), (0,), (value,))
+            self._add_sequence(flip(self._undone(self.kept_rows[value])), (0,), (value,))
         self.non_seqs = []
         for port in self.spec.non_seqs:
             if port.read in self.used:
@@ -327,10 +327,15 @@ class _Backward:
         again = (one.write,) if one.write in self.stored and one.write in self.used and one.write not in self.inside else ()
         if self.used.isdisjoint(one.reads):
             if again:  # else a state that is written the same has brought it
-                self._add_sequence(flip(result), (0,), again)
+                self._add_sequence(flip(self._undone(result)), (0,), again)
             return
         history = apply(HISTORY, one.initial, result, depth=one.depth, has_axis=one.has_axis)
-        self._add_sequence(flip(history), (*(-tap for tap in one.taps), *(0 for _ in again)), (*one.reads, *again))
+        self._add_sequence(flip(self._undone(history, one.depth)), (*(-tap for tap in one.taps), *(0 for _ in again)), (*one.reads, *again))
+
+    def _undone(self, value: Node, more: int = 0) -> Node:
+        """The rows that steps which are undone read of those of all steps and `more`: the last ones, where the gradient is truncated."""
+        truncated = self.spec.truncate_gradient
+        return value if truncated == -1 else rows(value, -truncated - more)
 
     def _used_rows(self, seq: Seq) -> Node:
         """The rows of a sequence that the loop's steps have read."""

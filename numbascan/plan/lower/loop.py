@@ -26,7 +26,7 @@ from ..builder import Indices
 from ..casts import cast
 from ..storage.inplace import Updates, updated_in_place
 from ..storage.placement import is_rotated, is_small
-from ..storage.save_mem import MOST_ROWS, All, Every, Last, LastRows, Lengths, Path, Request, Thinned, requests
+from ..storage.save_mem import MOST_ROWS, All, Every, Last, LastRows, LastStates, Lengths, Path, Request, Thinned, requests
 from ..storage.states import (
     FEW_ROWS,
     LocalState,
@@ -37,6 +37,7 @@ from ..storage.states import (
     StateStorage,
     WindowState,
     every_count,
+    window_rows,
     write_initial,
 )
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
@@ -162,7 +163,7 @@ class _Loop:
         rows = {
             state.write
             for state, result in states
-            if not (is_rotated(state, self.scope.target) or self._is_path(result) or result.most_last > 1)
+            if not (is_rotated(state, self.scope.target) or self._is_path(result) or max(result.most_last, result.most_states) > 1)
         }
         self._in_place = updated_in_place(spec, rows, self.scope.target)
         for state, result in states:
@@ -189,8 +190,9 @@ class _Loop:
             return PathState(self.builder, state, initial, result.name, self.room)
         if state.write in self._in_place.rows:
             return RowState(self.builder, state, initial, result.name, self._taken_over(state.initial))
-        if state.depth >= FEW_ROWS or result.most_last > 1:
-            return WindowState(self.builder, state, initial, result.name, max(state.depth + 1, result.most_last), self.room)
+        most_last = max(result.most_last, result.most_states)
+        if state.depth >= FEW_ROWS or most_last > 1:
+            return WindowState(self.builder, state, initial, result.name, max(state.depth + 1, most_last), self.room)
         return RingState(self.builder, state, initial, result.name)
 
     def _is_path(self, result: LoopResult) -> bool:
@@ -259,10 +261,19 @@ class _Loop:
             rows = self._memory(result, "_path", add(self.room, storage.state.depth))
             write_initial(storage, rows.place(storage.dims).array)
             return rows
+        if isinstance(request, LastStates) and isinstance(storage, LocalState) and self._needs_ring(result, request):
+            rows = self._memory(result, "_rows", window_rows(request.k, storage.state, self.room))
+            write_initial(storage, rows.place(storage.dims).array)
+            return rows
         if isinstance(request, Lengths) and storage is None:
             return self._memory(result, "_lengths", 0)
         is_kept = storage is not None or result.is_whole or result.most_last > 0
         return self._memory(result, "_last", 1) if isinstance(request, Last) and not is_kept else None
+
+    @staticmethod
+    def _needs_ring(result: LoopResult, request: LastStates) -> bool:
+        """Do the last rows of a state that lives in locals lie nowhere else?"""
+        return Path() not in result.rows_read and request.k == result.most_states
 
     def _tail(self, result: LoopResult, k: int) -> ResultRows | None:
         """A ring for the last rows of a result; None where they lie elsewhere: in the path, in the state's own rows, in a longer ring."""
@@ -360,6 +371,8 @@ class _Loop:
                 return result.sinks[request].all_rows(count, shape)
             dims, at = self._kept_at(result, shape)  # a result of its own, whatever else is read from there
             return Computed(shape, (count, *dims), lambda index: at((add(sub(self.steps, count), index[0]), *index[1:])))
+        if isinstance(request, LastStates):
+            return self._last_states(result, request.k, shape)
         assert isinstance(request, Every)
         return result.sinks[request].all_rows(every_count(self.steps, request.start, request.k), shape)
 
@@ -380,14 +393,40 @@ class _Loop:
         ring = rows.all_rows(rows.count, shape)
         return rows.dims, lambda index: ring.at((mod(index[0], longest), *index[1:]))
 
+    def _last_states(self, result: LoopResult, k: int, shape: TensorType) -> Value:
+        """The last rows of a state, initial ones among them, from where they lie."""
+        assert result.storage is not None
+        n_rows = add(self.steps, result.storage.state.depth)
+        count = least(k, n_rows)
+        first, type_ = sub(n_rows, count), TensorType(shape.dtype, (None, *shape.shape[1:]))
+        dims = (count, *result.storage.dims)
+        return Computed(type_, dims, lambda index: self._row_of_state(result, add(first, index[0])).at(index[1:]))
+
+    def _row_of_state(self, result: LoopResult, r: Index) -> InMemory:
+        """One of the last rows of a state, initial ones counted."""
+        storage = result.storage
+        assert storage is not None
+        if isinstance(storage, WindowState):
+            return storage.row(r)
+        if isinstance(storage, PathState) or Path() in result.sinks:
+            return InMemory(storage.type, storage.dims, self._path_array(result), (r,))
+        ring = result.sinks[LastStates(result.most_states)]
+        assert ring.array is not None
+        return InMemory(storage.type, storage.dims, ring.array, (mod(r, result.most_states),))
+
     def _path(self, result: LoopResult, shape: TensorType, first: int) -> InMemory:
         """The rows of a state from one of the initial ones on."""
         storage = result.storage
         assert storage is not None
-        array = storage.array if isinstance(storage, PathState) else result.sinks[Path()].array
-        assert array is not None
+        array = self._path_array(result)
         dims = (add(self.steps, storage.state.depth - first), *storage.dims)
         return InMemory(TensorType(shape.dtype, (None, *shape.shape[1:])), dims, array, offset=first)
+
+    @staticmethod
+    def _path_array(result: LoopResult) -> str:
+        array = result.storage.array if isinstance(result.storage, PathState) else result.sinks[Path()].array
+        assert array is not None
+        return array
 
 
 def _is_clamped(node: Node) -> bool:

@@ -33,7 +33,7 @@ from ..builder import Builder, Indices
 from ..casts import cast
 from ..storage.inplace import Updates
 from ..storage.placement import is_small
-from ..storage.save_mem import All, Every, Last, LastRows, Lengths, Path, Request, Thinned, is_loop_rows
+from ..storage.save_mem import All, Every, Last, LastRows, LastStates, Lengths, Path, Request, Thinned, is_loop_rows
 from ..storage.states import Destination, LocalState, NextRow, ResultRows, RingState, StateStorage, is_kept
 from ..storage.stores import copied, is_there
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
@@ -67,6 +67,11 @@ class LoopResult:
     def most_last(self) -> int:
         """The greatest k of which the last k rows are read."""
         return max((request.k for request in self.requests.values() if isinstance(request, LastRows)), default=0)
+
+    @property
+    def most_states(self) -> int:
+        """The greatest k of which the last k rows of the state are read, initial ones among them."""
+        return max((request.k for request in self.requests.values() if isinstance(request, LastStates)), default=0)
 
     @property
     def is_whole(self) -> bool:
@@ -180,8 +185,9 @@ class Step:
             return mod(self.t, request.k)
         if isinstance(request, Every):
             return floor_div(sub(self.t, request.start), request.k)
-        if isinstance(request, Path) and result.storage is not None:
-            return add(self.t, result.storage.state.depth)
+        if isinstance(request, Path | LastStates) and result.storage is not None:
+            row = add(self.t, result.storage.state.depth)
+            return mod(row, request.k) if isinstance(request, LastStates) else row
         return 0 if isinstance(request, Last) else self.t
 
     def _new_row(self, result: LoopResult, is_overwritten: bool) -> Elements | None:

@@ -1,9 +1,9 @@
 """ScanSaveMem: which rows of each result any reader can see.
 
 A result of which only the end, or every k-th row, is read costs memory for those rows alone. What the readers may be:
-`out[-1]` (Last), `out[-k:]` (LastRows), `out[s::k]` (Every), the rows from the initial ones on, as gradients read them (Path), states
-evenly apart, as many as there is room for (Thinned), no row, only how long they are (Lengths), anything else (All). What reads certain
-rows from the end on reads them of `out[-k:]`.
+`out[-1]` (Last), `out[-k:]` (LastRows), `out[s::k]` (Every), the rows from the initial ones on, as gradients read them (Path), or the
+last of these (LastStates), states evenly apart, as many as there is room for (Thinned), no row, only how long they are (Lengths),
+anything else (All). What reads certain rows from the end on reads them of `out[-k:]`.
 """
 
 from __future__ import annotations
@@ -58,6 +58,13 @@ class Path:
 
 
 @dataclass(frozen=True)
+class LastStates:
+    """The last k rows of a state, of which k - depth at least are new ones, or all if there are fewer; initial rows count."""
+
+    k: int
+
+
+@dataclass(frozen=True)
 class Thinned:
     """A state at every 2**m-th step, with the least m at which these are no more than `most`; room for `n_rows`."""
 
@@ -70,7 +77,7 @@ class Lengths:
     """No row, but how long the rows are: all must have one length."""
 
 
-Request = All | Last | LastRows | Every | Path | Thinned | Lengths
+Request = All | Last | LastRows | Every | Path | LastStates | Thinned | Lengths
 
 
 def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[dict[Node, Request]]:
@@ -85,6 +92,9 @@ def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequen
             if reader.op is DIM:
                 if reader.attr("axis") != 0:
                     asked[position].setdefault(source, Lengths())
+                continue
+            if is_history(reader) and (last := _last_states(reader, readers)):
+                asked[position] |= {**last, reader: Lengths()}
                 continue
             request = _state_request(reader, node) or row_request(reader)
             asked[position][source if isinstance(request, All) else reader] = request
@@ -124,6 +134,16 @@ def _state_request(reader: Node, loop: Node) -> Request | None:
         return None
     request = Thinned(*filled(reader.attr("slots"), iter(reader.inputs[2:])))
     return request if loop not in toposort(reader.inputs[2:]) else None
+
+
+def _last_states(history: Node, readers: Mapping[Node, Sequence[Node]]) -> dict[Node, Request]:
+    """What reads the last rows of a state, and how many; empty where something reads others as well."""
+    depth = history.number("depth")
+    asked = {reader: row_request(reader) for reader in readers[history]}
+    last: dict[Node, Request] = {
+        reader: LastStates(request.k) for reader, request in asked.items() if isinstance(request, LastRows) and request.k > depth
+    }
+    return last if len(last) == len(asked) else {}
 
 
 def is_history(node: Node) -> bool:

@@ -267,8 +267,7 @@ class WindowState(StateStorage):
     def __init__(self, builder: Builder, state: State, initial: Value, name: str, n_rows: int, room: Index) -> None:
         super().__init__(builder, state, initial, name)
         self.n_rows = n_rows
-        rows = n_rows if n_rows <= FEW_ROWS else add(least(n_rows - state.depth, room), state.depth)
-        self.array = builder.alloc(f"{name}_rows", (rows, *self.dims), self.type.dtype)
+        self.array = builder.alloc(f"{name}_rows", (window_rows(n_rows, state, room), *self.dims), self.type.dtype)
         write_initial(self, self.array)
 
     def row(self, r: Index) -> InMemory:
@@ -286,6 +285,11 @@ class WindowState(StateStorage):
 
     def last(self, steps: Index) -> Value:
         return self.row(add(steps, self.state.depth - 1))
+
+
+def window_rows(n_rows: int, state: State, room: Index) -> Index:
+    """The rows to take memory for where the last `n_rows` of a state are kept, initial ones among them; `room`: steps."""
+    return n_rows if n_rows <= FEW_ROWS else add(least(n_rows - state.depth, room), state.depth)
 
 
 class RowState(StateStorage):
