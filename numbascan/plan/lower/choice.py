@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...ir.graph import Graph, users
 from ...ir.loops import Alloc, If, Length, Let, Name, Stmt, negated
 from ...ir.node import Node
 from ...ops.control import branches
 from ...types import TensorType
-from ..builder import Indices
+from ..builder import Builder, Indices
 from ..casts import cast
-from ..storage.inplace import updated_in_branch, updated_operand
+from ..storage.inplace import Updates, updated_in_branch, updated_operand
+from ..storage.placement import is_small
 from ..storage.states import NextRow
 from ..storage.stores import copied, is_there
 from ..storage.tensor_values import InLocals, InMemory, Value
-from .scope import Scope
+from ..target import Target
+from .scope import Scope, is_made_in_place
 
 
 def lower(scope: Scope, node: Node) -> list[Value]:
@@ -23,41 +26,48 @@ def lower(scope: Scope, node: Node) -> list[Value]:
     before = updated_operand(node, scope.target) if node in scope.targets else None
     target = None if before is None else scope.row_updated(node, before)
     if before is not None and target is not None:
-        return [_updated(scope, node, before, target)]
+        k = node.inputs.index(before) - 1
+        return [_written(scope, node, target, [updated_in_branch(graph, k, scope.target) for graph in branches(node)])]
+    target = next((row for row in scope.targets.get(node, ()) if isinstance(row, NextRow) and row.row.lead), None)
+    if target is not None:  # a row that nothing has read yet
+        return [_written(scope, node, target, [Updates() for _ in branches(node)])]
     builder = scope.builder
     condition = cast(scope.value(node.inputs[0]).at(()), "bool")
     operands = [scope.value(parent) for parent in node.inputs[1:]]
     names = [builder.fresh(output.name or "chosen") for output in branches(node)[0].outputs]
-    sides, results_of_sides = [], []
+    sides, rows_of_sides = [], []
     for graph in branches(node):
         with builder.branch() as side:
-            inner = scope.inner(graph.outputs, dict(zip(graph.inputs, operands, strict=True)))
+            rows = [_SideRow(side, name, type_) for name, type_ in zip(names, node.types, strict=True)]
+            pairs = zip(graph.outputs, rows, strict=True)
+            targets = {output: [row] for output, row in pairs if _goes_nowhere_else(graph, output, scope.target)}
+            inner = scope.inner(graph.outputs, dict(zip(graph.inputs, operands, strict=True)), targets)
             inner.run()
-            outputs = zip(names, node.types, graph.outputs, strict=True)
-            results_of_sides.append([_bind(inner, name, type_, inner.value(output)) for name, type_, output in outputs])
+            for row, output in zip(rows, graph.outputs, strict=True):
+                row.hold(builder, inner.value(output))
+        rows_of_sides.append(rows)
         sides.append(side)
-    pairs = zip(*results_of_sides, strict=True)
-    results = [_result(scope, name, type_, pair) for name, type_, pair in zip(names, node.types, pairs, strict=True)]
+    results = [_result(scope, pair) for pair in zip(*rows_of_sides, strict=True)]
     builder.emit(If(condition, *sides))
     return results
 
 
-def _updated(scope: Scope, node: Node, before: Node, target: NextRow) -> Value:
-    """The result in the row of an operand, where `before` lies: each side writes what it changes of that, or nothing."""
-    builder, k = scope.builder, node.inputs.index(before) - 1
+def _written(scope: Scope, node: Node, target: NextRow, updates: Sequence[Updates]) -> Value:
+    """The result in the row of a state. Each side writes it there, or where an operand lies in it, what it changes of that (`updates`)."""
+    builder = scope.builder
     condition = cast(scope.value(node.inputs[0]).at(()), "bool")
     operands = [scope.value(parent) for parent in node.inputs[1:]]
     sides = []
-    for graph in branches(node):
-        updates = updated_in_branch(graph, k, scope.target)
+    for graph, changes in zip(branches(node), updates, strict=True):
+        (output,) = graph.outputs
         with builder.branch() as side:
-            targets = {part: [target] for part in updates.rows}
-            inner = scope.inner(graph.outputs, dict(zip(graph.inputs, operands, strict=True)), targets, updates.stored)
-            inner.run(last=updates.rows)
-            for part in updates.rows:
+            targets = {part: [target] for part in [*changes.rows, *([output] if is_made_in_place(output) else [])]}
+            inner = scope.inner(graph.outputs, dict(zip(graph.inputs, operands, strict=True)), targets, changes.stored)
+            inner.run(last=changes.rows)
+            for part in changes.rows:
                 inner.make(part)
-            value = inner.value(graph.outputs[0])
-            if not is_there(value, target.row):
+            value = inner.value(output)
+            if not is_made_in_place(output) and not is_there(value, target.row):
                 copied(builder, value, target.place(value.dims))
         sides.append(side)
     then, otherwise = sides
@@ -68,29 +78,40 @@ def _updated(scope: Scope, node: Node, before: Node, target: NextRow) -> Value:
     return target.row
 
 
-@dataclass(frozen=True)
-class _SideResult:
-    """A result of one side: its dimensions, and the statement before which its memory must be there."""
+def _goes_nowhere_else(graph: Graph, output: Node, target: Target) -> bool:
+    """Is a result of a side made in the memory that is named for it, and read by nothing else in there?"""
+    is_alone = graph.outputs.count(output) == 1 and not users(graph.outputs).get(output)
+    return is_alone and is_made_in_place(output) and not is_small(output, target)
 
-    dims: Indices
+
+@dataclass
+class _SideRow:
+    """A result of one side, under a name that both sides share: its dimensions, and the statement before which its memory must be there."""
+
     side: list[Stmt]
-    before: Stmt | None
+    name: str
+    type: TensorType
+    dims: Indices = ()
+    count: int | None = None  # statements of the side before those that write it, once it is asked for
+    before: Stmt | None = None
+
+    def place(self, dims: Indices) -> InMemory:
+        self.dims, self.count = dims, len(self.side)
+        return InMemory(self.type, dims, self.name)
+
+    def hold(self, builder: Builder, value: Value) -> None:
+        """Gives the name the side's value, unless it was made there: a number, or the elements of an array."""
+        if not self.type.rank:
+            builder.emit(Let(self.name, cast(value.at(()), self.type.dtype)))
+            return
+        if self.count is None:
+            copied(builder, value, self.place(value.dims))
+        self.before = next(iter(self.side[self.count :]), None)
 
 
-def _bind(scope: Scope, name: str, type_: TensorType, value: Value) -> _SideResult:
-    """Gives `name` the branch's value: a number, or the elements of an array."""
-    side = scope.builder.block.stmts
-    if not type_.rank:
-        scope.builder.emit(Let(name, cast(value.at(()), type_.dtype)))
-        return _SideResult((), side, None)
-    count = len(side)
-    copied(scope.builder, value, InMemory(type_, value.dims, name))
-    return _SideResult(value.dims, side, side[count] if count < len(side) else None)
-
-
-def _result(scope: Scope, name: str, type_: TensorType, on_sides: Sequence[_SideResult]) -> Value:
+def _result(scope: Scope, on_sides: Sequence[_SideRow]) -> Value:
     """The result, in memory taken before the choice if both sides have one shape that is known there, else by each side."""
-    builder = scope.builder
+    builder, name, type_ = scope.builder, on_sides[0].name, on_sides[0].type
     builder.written[name] = builder.block
     if not type_.rank:
         return InLocals(type_, (), {(): Name(type_.dtype, name)}, builder, builder.block)

@@ -10,11 +10,13 @@ from ...ir.graph import toposort, users
 from ...ir.loops import Apply, Expr, Index, Literal, Template, names_in
 from ...ir.names import verbatim
 from ...ir.node import CONSTANT, ITEM, Node, constant_value
+from ...ops.card import Card
 from ...types import TensorType
 from ..builder import Builder, Indices
 from ..casts import cast
 from ..storage.arguments import Arguments
 from ..storage.placement import Placement, is_small, placements
+from ..storage.save_mem import is_loop_rows
 from ..storage.states import Destination, NextRow, ResultRows
 from ..storage.stores import is_there, replaces_part, store
 from ..storage.tensor_values import InLocals, InMemory, Value, indices_of
@@ -211,6 +213,14 @@ class NodeOperands:
 
     def same(self, a: Index, b: Index, error: str, message: str) -> None:
         self.scope.builder.same(a, b, error, message + location(self.scope, self.node))
+
+
+def is_made_in_place(write: Node) -> bool:
+    """Does the lowering of `write` put it into its targets?
+
+    What the step was given, results among several, and the rows that an inner loop kept are copied.
+    """
+    return isinstance(write.op, Card) and len(write.types) == 1 and not is_loop_rows(write)
 
 
 def location(scope: Scope, node: Node) -> str:

@@ -28,17 +28,17 @@ from ...ir.loops import (
 )
 from ...ir.node import Node
 from ...ir.ports import LoopSpec, Seq
-from ...ops.card import Card
+from ...ops.control import IF_ELSE
 from ..builder import Builder, Indices
 from ..casts import cast
 from ..storage.inplace import Updates
 from ..storage.placement import is_small
-from ..storage.save_mem import All, Every, Last, LastRows, LastStates, Lengths, Path, Request, Thinned, is_loop_rows
+from ..storage.save_mem import All, Every, Last, LastRows, LastStates, Lengths, Path, Request, Thinned
 from ..storage.states import Destination, LocalState, NextRow, ResultRows, RingState, StateStorage, is_kept
 from ..storage.stores import copied, is_there
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
 from ..storage.thinning import Thinning
-from .scope import Scope
+from .scope import Scope, is_made_in_place
 
 Elements = dict[tuple[int, ...], Expr]
 
@@ -150,8 +150,8 @@ class Step:
         for result in self.results:
             for request, rows in result.sinks.items():
                 rows.where = self._where(result, request) if rows.first is None else sub(self.t, rows.first)
-            is_made = _is_made_in_place(result.write)
-            if is_small(result.write, self.outer.target) or not (is_made or result.write in updates.rows):
+            is_made = is_made_in_place(result.write)
+            if is_small(result.write, self.outer.target) or not (is_made or result.write in updates.rows or result.write.op is IF_ELSE):
                 continue
             places: list[Destination] = []
             if result.storage is not None:
@@ -258,7 +258,7 @@ class Step:
         write, builder = result.write, self.builder
         result.dims = dims = self.scope.value(write).dims
         source = self.scope.value(write) if elements is None else InLocals(write.type, dims, elements, builder, builder.block)
-        is_done = elements is None and _is_made_in_place(write)
+        is_done = elements is None and is_made_in_place(write)
         for request, rows in result.sinks.items():
             place = rows.place(dims)
             if isinstance(request, Every) or rows.first is not None:
@@ -305,11 +305,3 @@ def assign_all(builder: Builder, moves: Sequence[tuple[Name, Expr]]) -> None:
             if isinstance(expr, Name):  # `let` keeps names as they are: a swap needs a local of its own
                 saved = builder.variable(f"{name.name}_next", expr, name.dtype)
             left[k] = (name, saved)
-
-
-def _is_made_in_place(write: Node) -> bool:
-    """Does the lowering of `write` put it into its targets?
-
-    What the step was given, results among several, and the rows that an inner loop kept are copied.
-    """
-    return isinstance(write.op, Card) and len(write.types) == 1 and not is_loop_rows(write)
