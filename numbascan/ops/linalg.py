@@ -252,6 +252,11 @@ TRIANGULAR_VECTOR = _system(
     statics=_triangle_statics,
 )
 
+SOLVE_FACTORS = _system(  # the same of several right-hand sides, in the place of SOLVE
+    *("solve", "solve_factors", 2, functools.partial(_triangular, name="solve"), "triangles.triangular_into", lambda: _triangles(2)),
+    small.TRIANGULAR,
+    statics=_triangle_statics,
+)
 SOLVE_FACTOR = _system(  # with one of the LU factors of a matrix, in the place of SOLVE_VECTOR with the matrix
     *("solve", "solve_factor", 1, functools.partial(_triangular, name="solve"), "triangles.triangular_vector_into", lambda: _triangles(1)),
     small.TRIANGULAR,

@@ -352,6 +352,7 @@ RULES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "solve_triangular": (_triangular_vjp, _triangular_jvp),
     "solve_triangular_vector": (_triangular_vjp, _triangular_jvp),
     "solve_factor": (_triangular_vjp, _triangular_jvp),
+    "solve_factors": (_triangular_vjp, _triangular_jvp),
     "inv": (_inv_vjp, _inv_jvp),
     "det": (_det_vjp, _det_jvp),
     "slogdet": (_slogdet_vjp, _slogdet_jvp),

@@ -4,8 +4,7 @@
 
 Whether the matrix is singular is asked in the loop, as it was: a loop of no steps does not ask.
 
-Not handled: several right-hand sides (products of matrices then take the time that factors would), stacks of matrices, and matrices of
-up to 4 rows, of which the whole system takes no longer.
+Not handled: stacks of matrices, and matrices of up to 4 rows, of which the whole system takes no longer.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from ..ir.node import Node, outputs_of
 from ..ops.algebra import call, cast, taken
 from ..ops.card import apply
 from ..ops.decompositions import LU
-from ..ops.linalg import SOLVE_FACTOR, SOLVE_VECTOR
+from ..ops.linalg import SOLVE, SOLVE_FACTOR, SOLVE_FACTORS, SOLVE_VECTOR
 from .replace_loops import loop_results, placed, with_loops
 from .step_dependence import Dependence, dependences
 
@@ -46,11 +45,11 @@ def _changed(loop: Node) -> Sequence[Node] | None:
 
 
 def _is_system(node: Node) -> bool:
-    """Is it a system of one right-hand side and one matrix, not a small one?"""
-    if node.op is not SOLVE_VECTOR:
+    """Is it a system of one matrix, not a small one?"""
+    if node.op is not SOLVE_VECTOR and node.op is not SOLVE:
         return False
     shape = node.inputs[0].type.shape
-    return len(shape) == 2 and all(dim is None or dim > SMALL for dim in shape)
+    return len(shape) == 2 and len(node.type.shape) <= 2 and all(dim is None or dim > SMALL for dim in shape)
 
 
 def _is_fixed(dependence: Mapping[Node, Dependence], a: Node, b: Node) -> bool:
@@ -63,5 +62,5 @@ def _by_factors(a: Node, b: Node) -> Node:
     lu, pivots = outputs_of(apply(LU, a))
     x = taken(b, (call("permutation_of_pivots", cast(pivots, "int64")),))
     for lower in (True, False):
-        x = apply(SOLVE_FACTOR, lu, x, lower=lower, trans=0, unit=lower)
+        x = apply(SOLVE_FACTOR if b.type.rank == 1 else SOLVE_FACTORS, lu, x, lower=lower, trans=0, unit=lower)
     return x

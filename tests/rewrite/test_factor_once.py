@@ -34,7 +34,7 @@ def test_factors_leave_the_loop():
     {
         "a matrix of the step": lambda s, a: np.linalg.solve(a + s, s),
         "a right-hand side that is fixed": lambda s, a: s + np.linalg.solve(a, a[0]),
-        "several right-hand sides": lambda s, a: np.linalg.solve(a, np.outer(s, s)).sum(axis=0),
+        "a stack of matrices": lambda s, a: np.linalg.solve(np.stack([a, a.T]), np.stack([s, s])[:, :, None])[1, :, 0],
         "a small matrix": lambda s, a: np.linalg.solve(np.stack([s[:2], a[0, :2]]), s[:2])[0] + s,
     }.values(),
 )
@@ -62,6 +62,23 @@ def test_values_and_derivatives_are_those_of_solve(rows):
     expected = ns.function([a, s], [cost(a, s), *ns.grad(cost(a, s), [a, s])], mode="python")(matrix, start)
     for one, other in zip(f(matrix, start), expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_several_right_hand_sides_use_the_factors_too():
+    """Values, derivatives, and the message of a singular matrix where a step runs, for as many columns as there may be."""
+    sides = nt.dmatrix("sides")
+    rows = heat(lambda s, a: np.tanh(np.linalg.solve(a, s)) + s.sum(axis=1, keepdims=True), a, sides, n_steps=n)
+    outputs = [rows, *ns.grad((rows[-1] ** 2).sum(), [a, sides])]
+    f, oracle = (ns.function([a, sides, n], outputs, mode=mode) for mode in (None, "python"))
+    assert "lu_into(" in f.source()
+    assert "solve_into(" not in f.source()
+    matrix = MATRIX[:17, :17] + 3 * np.eye(17)
+    for count in (1, 3, 40):
+        start = rng.normal(size=(17, count))
+        for one, expected in zip(f(matrix, start, 3), oracle(matrix, start, 3), strict=True):
+            np.testing.assert_allclose(one, expected, rtol=1e-9, atol=1e-12)
+    with pytest.raises(np.linalg.LinAlgError, match=r"solve.*Singular matrix"):
+        f(np.ones((17, 17)), np.ones((17, 3)), 2)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128", "int64"])
