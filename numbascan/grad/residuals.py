@@ -12,6 +12,7 @@ from ..ops.dims import DIM
 from ..ops.indexing import GATHER, INDEX
 from ..ops.lowering import Contract, Elementwise, Library
 
+FEW = 16  # elements of a slice that are kept in place of the row
 MOST_RECOMPUTED = 64  # a contraction of fewer multiplications is computed again: storing and loading its result costs as much
 
 
@@ -50,10 +51,19 @@ def parts_of_rows(backward: Sequence[Node], forward: Sequence[Node], reads: Coll
 
 
 def _is_place(node: Node, row: Node) -> bool:
-    """Is it the part of a row at a place of at least one axis, or at an array of positions?"""
+    """Is it the part of a row at a place of at least one axis, at an array of positions, or in a short slice?"""
     if node.op not in (INDEX, GATHER) or node.inputs[0] is not row or row in node.inputs[1:]:
         return False
-    return node.op is GATHER or node.type.rank < row.type.rank
+    entries = node.attr("spec")
+    assert isinstance(entries, tuple)
+    is_long = row.type.size is None or row.type.size > 4 * FEW
+    return node.op is GATHER or node.type.rank < row.type.rank or (is_long and any(_is_short(entry) for entry in entries))
+
+
+def _is_short(entry: object) -> bool:
+    """Is it a slice of few elements, whatever the array?"""
+    start, stop, _ = entry if isinstance(entry, tuple) else (None, None, None)
+    return isinstance(start, int) and isinstance(stop, int) and (start < 0) == (stop < 0) and abs(stop - start) <= FEW
 
 
 def _join(

@@ -93,7 +93,7 @@ def text_of_gradient(step: Callable[..., Any]) -> str:
     return gradient.source()
 
 
-@pytest.mark.parametrize("name", ["an element", "a sum", "a swap", "positions", "positions added"])
+@pytest.mark.parametrize("name", ["an element", "a sum", "a swap", "positions", "positions added", "a slice"])
 def test_of_a_state_that_is_only_set_no_rows_are_stored(name: str) -> None:
     assert "_path" not in text_of_gradient(step_of((name,), with_sum=False))
 
