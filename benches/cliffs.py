@@ -2,7 +2,8 @@
 
 A pattern is an entry of `PATTERNS`: our function, the loop by hand, their arguments, and the ratio that must not be exceeded. Before
 anything is timed, both must give the same numbers to 1e-6. The two take turns; what counts is the median of the ratios.
-`GRADIENTS` holds costs whose gradient is beside the cost itself, `CALLS` microseconds of calls, `COMPILED` seconds of first calls.
+`GRADIENTS` holds costs whose gradient is beside the cost itself, `DRAWS` distributions beside NumPy's Generator, `CALLS` microseconds of
+calls, `COMPILED` seconds of first calls.
 """
 
 from __future__ import annotations
@@ -643,6 +644,76 @@ def right_sides_by_hand(b, a):  # type: ignore[no-untyped-def]
     return b
 
 
+# sorting, softmax, choices, rows that are kept ------------------------------------------------------------------------
+
+LONGER = rng.normal(size=2_000_000)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max())
+    return e / e.sum()
+
+
+@njit
+def softmax_by_hand(x):  # type: ignore[no-untyped-def]
+    greatest, total, e = x[0], 0.0, np.empty_like(x)
+    for i in range(x.shape[0]):
+        greatest = max(greatest, x[i])
+    for i in range(x.shape[0]):
+        e[i] = np.exp(x[i] - greatest)
+        total += e[i]
+    for i in range(x.shape[0]):
+        e[i] /= total
+    return e
+
+
+def chosen_rows(x: Any) -> Any:
+    return last(lambda k, x: nt.ifelse(k % 2 == 0, lambda: x * 0.5 + 1.0, lambda: x + 1.0), x, None, np.arange(20))
+
+
+@njit
+def chosen_rows_by_hand(x):  # type: ignore[no-untyped-def]
+    x, y = x.copy(), np.empty_like(x)
+    for k in range(20):
+        if k % 2 == 0:
+            for i in range(x.shape[0]):
+                y[i] = x[i] * 0.5 + 1.0
+        else:
+            for i in range(x.shape[0]):
+                y[i] = x[i] + 1.0
+        x, y = y, x
+    return x
+
+
+def last_rows(us: Any, x: Any) -> Any:
+    return ns.scan(lambda u, x: 0.9 * x + u, us, x, return_updates=False, keep_last=10)
+
+
+@njit
+def last_rows_by_hand(us, x):  # type: ignore[no-untyped-def]
+    n, ring, rows = us.shape[0], np.empty((10, x.shape[0])), np.empty((10, x.shape[0]))
+    ring[0] = x
+    for t in range(n):
+        for i in range(x.shape[0]):
+            ring[(t + 1) % 10, i] = 0.9 * ring[t % 10, i] + us[t]
+    for k in range(10):
+        rows[k] = ring[(n - 9 + k) % 10]
+    return rows
+
+
+def tanh_of_singles(us: Any, x: Any) -> Any:
+    return last(lambda u, x: np.tanh(np.float32(0.9) * x + u), x, None, us)
+
+
+@njit
+def tanh_of_singles_by_hand(us, x):  # type: ignore[no-untyped-def]
+    x = x.copy()
+    for t in range(us.shape[0]):
+        for i in range(x.shape[0]):
+            x[i] = np.tanh(np.float32(0.9) * x[i] + us[t])
+    return x
+
+
 Pattern = tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...], float]
 PATTERNS: dict[str, Pattern] = {
     **{f"state of {n}": (few, few_by_hand, (INPUTS, rng.normal(size=n)), 1.3) for n in (1, 3, 8, 9, 12, 15, 16, 17, 33, 64)},
@@ -683,6 +754,13 @@ PATTERNS: dict[str, Pattern] = {
     "tanh of 3 x 3": (turned, turned_by_hand, (TURN, SHORT[:3], INPUTS), 1.2),
     "one matrix, eight right-hand sides": (right_sides, right_sides_by_hand, (RIGHT_SIDES, BANDS), 1.2),
     "one matrix, many systems": (implicit, implicit_by_hand, (LONG[:64], BANDS), 1.2),
+    **{f"sort of {n}": (lambda x: np.sort(x), lambda x: np.sort(x), (LONGER[:n],), 1.5) for n in (10, 1_000, 100_000)},
+    "argsort of 1000": (lambda x: np.argsort(x), lambda x: np.argsort(x, kind="stable"), (LONGER[:1_000],), 1.5),
+    **{f"median of {n}": (lambda x: np.median(x), lambda x: np.median(x), (LONGER[:n],), 1.5) for n in (100, 10_000)},
+    "softmax of 2,000,000": (softmax, softmax_by_hand, (LONGER,), 1.3),
+    "a choice of rows": (chosen_rows, chosen_rows_by_hand, (LONGER[:1_000_000],), 1.3),
+    "the last ten rows": (last_rows, last_rows_by_hand, (INPUTS, SHORT), 1.3),
+    "tanh of 64 in float32": (tanh_of_singles, tanh_of_singles_by_hand, (INPUTS.astype("float32"), LONG[:64].astype("float32")), 0.5),
 }
 
 
@@ -716,6 +794,11 @@ def added_elements(u: Any, x: Any) -> Any:
     return (last(lambda k, u, x: nt.inc_subtensor(x[k % 5_000], u * x[(7 * k) % 5_000]), x, None, [PLACES, u]) ** 2).sum()
 
 
+def truncated(w: Any, us: Any) -> Any:
+    path = ns.scan(lambda u, x, w: np.tanh(w * x + u), us, LONG[:20], w, truncate_gradient=10, return_updates=False)
+    return (path[-1] ** 2).sum()
+
+
 GRADIENTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], float]] = {
     "rows of a table": (embedded, (TABLE, WEIGHTS), 4.0),
     "elements of a season": (seasonal, (SEASONS,), 4.0),
@@ -723,6 +806,38 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], float]] = {
     "rows that are set": (set_rows, (rng.normal(size=(2_000, 300)), ROWS), 4.0),
     "positions that are set": (set_positions, (ADDED, LONG), 4.0),
     "elements that are added": (added_elements, (ADDED, LONG[:5_000]), 4.0),
+    "ten steps of 20,000": (truncated, (0.5, INPUTS), 1.3),
+}
+
+
+# draws: beside a Generator of NumPy in a loop by hand -----------------------------------------------------------------
+
+STREAM, GENERATOR, DRAWN = nt.random.RandomStream(1), np.random.default_rng(1), 100_000
+
+
+def drawn_by_hand(method: str, *parameters: float) -> Callable[[], Any]:
+    names: dict[str, Any] = {"np": np}
+    call = f"g.{method}({', '.join(map(str, parameters))})"
+    text = f"def fill(g):\n    x = np.empty({DRAWN})\n    for i in range({DRAWN}):\n        x[i] = {call}\n    return x"
+    exec(text, names)
+    fill = njit(names["fill"])
+    return lambda: fill(GENERATOR)
+
+
+def drawn(method: str, *parameters: float) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    return ns.jit(lambda: getattr(STREAM, method)(*parameters, size=DRAWN)), drawn_by_hand(method, *parameters)
+
+
+DRAWS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "integers": ("integers", (0, 100)),
+    "beta": ("beta", (2.0, 3.0)),
+    "gamma": ("gamma", (2.0,)),
+    "t": ("standard_t", (5.0,)),
+    "binomial": ("binomial", (100, 0.3)),
+    "geometric": ("geometric", (0.2,)),
+    "exponential": ("exponential", (1.0,)),
+    "normal": ("normal", (0.0, 1.0)),
+    "poisson": ("poisson", (4.0,)),
 }
 
 
@@ -797,7 +912,7 @@ def first_call(run: Callable[[], None]) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "patterns", nargs="*", metavar="pattern", help=f"all if none: {', '.join([*PATTERNS, *GRADIENTS, *CALLS, *COMPILED])}"
+        "patterns", nargs="*", metavar="pattern", help=f"all if none: {', '.join([*PATTERNS, *GRADIENTS, *DRAWS, *CALLS, *COMPILED])}"
     )
     chosen = parser.parse_args().patterns
     print(f"{'pattern':<40}{'numbascan':>12}{'by hand':>12}{'ratio':>8}{'at most':>9}")
@@ -814,6 +929,11 @@ def main() -> int:
                 f"{name + ', gradient/forward':<40}{mine * 1e6:>9.1f} us{forward * 1e6:>9.1f} us{ratio:>8.2f}{limit:>9.1f}{missed}",
                 flush=True,
             )
+    for name, (method, parameters) in DRAWS.items():
+        if not chosen or name in chosen:
+            mine, others, ratio = by_turns(*drawn(method, *parameters), ())
+            missed = "  MISSED" * (ratio > 2.0)
+            print(f"{'draws, ' + name:<40}{mine * 1e6:>9.1f} us{others * 1e6:>9.1f} us{ratio:>8.2f}{2.0:>9.1f}{missed}", flush=True)
     for name, (call, arguments, limit) in CALLS.items():
         if not chosen or name in chosen:
             spent = 1e6 * statistics.median(timed(lambda call=call, arguments=arguments: call(*arguments), SECONDS) for _ in range(ROUNDS))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from ...ir import messages
 from ...ir.graph import toposort
 from ...ir.loop_node import loop_spec
@@ -163,7 +165,7 @@ class _Loop:
         rows = {
             state.write
             for state, result in states
-            if not (is_rotated(state, self.scope.target) or self._is_path(result) or max(result.most_last, result.most_states) > 1)
+            if not (is_rotated(state, self.scope.target) or self._is_path(result) or self._is_window(state, result))
         }
         self._in_place = updated_in_place(spec, rows, self.scope.target)
         for state, result in states:
@@ -190,10 +192,16 @@ class _Loop:
             return PathState(self.builder, state, initial, result.name, self.room)
         if state.write in self._in_place.rows:
             return RowState(self.builder, state, initial, result.name, self._taken_over(state.initial))
-        most_last = max(result.most_last, result.most_states)
-        if state.depth >= FEW_ROWS or most_last > 1:
-            return WindowState(self.builder, state, initial, result.name, max(state.depth + 1, most_last), self.room)
+        if state.depth >= FEW_ROWS or result.most_kept > 1:
+            return WindowState(self.builder, state, initial, result.name, max(state.depth + 1, result.most_kept), self.room)
         return RingState(self.builder, state, initial, result.name)
+
+    def _is_window(self, state: State, result: LoopResult) -> bool:
+        """Are the last rows of a state kept, and is none of them copied from a row that is updated in place? On the stack that is faster:
+        LLVM knows that the two overlap nowhere, and cannot tell the rows of one array apart."""
+        size = state.write.type.size
+        is_on_stack = size is not None and size * np.dtype(state.write.type.dtype).itemsize <= self.scope.target.stack_row
+        return result.most_kept > 1 and not is_on_stack
 
     def _is_path(self, result: LoopResult) -> bool:
         """Are all rows of a state kept, in memory of its own?"""
@@ -261,7 +269,7 @@ class _Loop:
             rows = self._memory(result, "_path", add(self.room, storage.state.depth))
             write_initial(storage, rows.place(storage.dims).array)
             return rows
-        if isinstance(request, LastStates) and isinstance(storage, LocalState) and self._needs_ring(result, request):
+        if isinstance(request, LastStates) and isinstance(storage, LocalState | RowState) and self._needs_ring(result, request):
             rows = self._memory(result, "_rows", window_rows(request.k, storage.state, self.room))
             write_initial(storage, rows.place(storage.dims).array)
             return rows
@@ -272,7 +280,7 @@ class _Loop:
 
     @staticmethod
     def _needs_ring(result: LoopResult, request: LastStates) -> bool:
-        """Do the last rows of a state that lives in locals lie nowhere else?"""
+        """Do the last rows of a state of which one is held lie nowhere else?"""
         return Path() not in result.rows_read and request.k == result.most_states
 
     def _tail(self, result: LoopResult, k: int) -> ResultRows | None:

@@ -74,6 +74,11 @@ class LoopResult:
         return max((request.k for request in self.requests.values() if isinstance(request, LastStates)), default=0)
 
     @property
+    def most_kept(self) -> int:
+        """The greatest k of which the last k rows are read, whether initial ones count or not."""
+        return max(self.most_last, self.most_states)
+
+    @property
     def is_whole(self) -> bool:
         """Are all rows kept?"""
         return not {All(), Path()}.isdisjoint(self.rows_read)
