@@ -31,7 +31,9 @@ def residuals(backward: Sequence[Node], forward: Sequence[Node], inputs: Collect
 
 
 def parts_of_rows(backward: Sequence[Node], forward: Sequence[Node], reads: Collection[Node], stop: Collection[Node]) -> list[Node]:
-    """What the backward step reads of rows of states, where that is single places, or how long a row is: then no whole rows need be kept.
+    """What the backward step reads of rows of states, where that is places, and how long a row is: then no whole rows need be kept.
+
+    Of a row of which only the length is read no row is kept anyway.
 
     backward: what it computes, down to `stop`, which is kept. reads: what stands for the rows in the forward step, `forward`.
     """
@@ -45,6 +47,7 @@ def parts_of_rows(backward: Sequence[Node], forward: Sequence[Node], reads: Coll
         node
         for read, nodes in readers.items()
         if read not in backward and all(node.op is DIM or (node in known and _is_place(node, read)) for node in nodes)
+        if any(node.op is not DIM for node in nodes)
         for node in nodes
     }
     return [node for node in toposort(backward, stop=stop) if node in parts]
