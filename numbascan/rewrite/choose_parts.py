@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..ir.graph import toposort, users
+from ..ir.graph import users
 from ..ir.loop_node import loop_spec
 from ..ir.node import Node, constant
 from ..ops.algebra import cast, taken, where
 from ..ops.indexing import INC_SUBTENSOR, SET_SUBTENSOR
 from ..ops.runtime_attributes import filled
-from .replace_loops import loop_results, placed, with_loops
-
-SMALL = 16  # elements up to which an array may live in locals
+from .replace_loops import is_long, placed, with_loops, with_step
 
 
 def choose_parts(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -34,19 +32,12 @@ def _changed(loop: Node) -> Sequence[Node] | None:
     choices = {node: parts for node in readers if (parts := _parts(node, readers, writes))}
     if not choices:
         return None
-    done: dict[Node, Node] = {}
-    for node in toposort(writes):
-        inputs = tuple(done[parent] for parent in node.inputs)
-        done[node] = node if inputs == node.inputs else node.op.rebuild(node, inputs)
-        if node in choices:
-            done[node] = _chosen(node, choices[node], done)
-        done[node].name = done[node].name or node.name
-    return loop_results(loop, spec.with_inner(spec.inner_inputs(), tuple(done[write] for write in writes)))
+    return with_step(loop, lambda node, done: _chosen(node, choices[node], done) if node in choices else None)
 
 
 def _parts(node: Node, readers: Mapping[Node, Sequence[Node]], writes: Sequence[Node]) -> list[Node]:
     """What lies between the array as it was and the one with parts replaced, where `node` chooses between them; else nothing."""
-    if node.op.name != "where" or node.inputs[0].type.rank or (node.type.size is not None and node.type.size <= SMALL):
+    if node.op.name != "where" or node.inputs[0].type.rank or not is_long(node):
         return []
     for new, old in (node.inputs[1:], node.inputs[:0:-1]):
         parts: list[Node] = []

@@ -17,9 +17,7 @@ from ..ir.node import Node, constant
 from ..ops.algebra import add, call, cast, dims_of, taken, where
 from ..ops.indexing import INC_SUBTENSOR, INDEX, SET_SUBTENSOR
 from ..ops.runtime_attributes import filled
-from .replace_loops import loop_results, placed, with_loops
-
-SMALL = 16  # elements up to which an array may live in locals
+from .replace_loops import is_long, placed, with_loops, with_step
 
 
 def read_parts(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -34,20 +32,19 @@ def _changed(loop: Node) -> Sequence[Node] | None:
     parts = {part for write in states for part in _parts(write)}
     if not any(node.op is INDEX and node.inputs[0] in parts for node in toposort(writes)):
         return None
-    done: dict[Node, Node] = {}
-    for node in toposort(writes):
-        inputs = tuple(done[parent] for parent in node.inputs)
-        done[node] = node if inputs == node.inputs else node.op.rebuild(node, inputs)
-        if node.op is INDEX and node.inputs[0] in parts:
-            with placed(node):
-                done[node] = _read(node, parts, done) or done[node]
-        done[node].name = done[node].name or node.name
-    return loop_results(loop, spec.with_inner(spec.inner_inputs(), tuple(done[write] for write in writes)))
+
+    def change(node: Node, done: Mapping[Node, Node]) -> Node | None:
+        if node.op is not INDEX or node.inputs[0] not in parts:
+            return None
+        with placed(node):
+            return _read(node, parts, done)
+
+    return with_step(loop, change)
 
 
 def _parts(write: Node) -> Iterator[Node]:
     """The arrays on the way to a new state that are the one before with a part replaced."""
-    while write.op in (SET_SUBTENSOR, INC_SUBTENSOR) and (write.type.size is None or write.type.size > SMALL):
+    while write.op in (SET_SUBTENSOR, INC_SUBTENSOR) and is_long(write):
         yield write
         write = write.inputs[0]
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ..ir.graph import toposort
-from ..ir.loop_node import SCAN, scan_node
+from ..ir.loop_node import SCAN, loop_spec, scan_node
 from ..ir.node import ITEM, Node, outputs_of
 from ..ir.ports import LoopSpec
 from ..ir.respecialise import settled
 from ..ops.card import PLACE
 
+SMALL = 16  # elements up to which an array may live in locals
 Change = tuple[dict[Node, Sequence[Node]], dict[Node, Node]]  # what stands for the results of a loop, and for nodes that read them
 
 
@@ -30,6 +31,24 @@ def loop_results(loop: Node, spec: LoopSpec) -> tuple[Node, ...]:
     node = scan_node(settled(spec))
     node.origin = node.origin or loop.origin
     return outputs_of(node)
+
+
+def with_step(loop: Node, change: Callable[[Node, Mapping[Node, Node]], Node | None]) -> tuple[Node, ...]:
+    """The results of a loop in whose step `change` gives what stands for a node, or None; told what stands for those before."""
+    spec = loop_spec(loop)
+    writes = spec.inner_outputs()
+    done: dict[Node, Node] = {}
+    for node in toposort(writes):
+        inputs = tuple(done[parent] for parent in node.inputs)
+        done[node] = node if inputs == node.inputs else node.op.rebuild(node, inputs)
+        done[node] = change(node, done) or done[node]
+        done[node].name = done[node].name or node.name
+    return loop_results(loop, spec.with_inner(spec.inner_inputs(), tuple(done[write] for write in writes)))
+
+
+def is_long(array: Node) -> bool:
+    """Has an array more elements than may live in locals?"""
+    return array.type.size is None or array.type.size > SMALL
 
 
 def with_loops(outputs: Sequence[Node], change: Callable[[Node], Sequence[Node] | None]) -> tuple[Node, ...]:

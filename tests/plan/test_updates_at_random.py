@@ -127,7 +127,7 @@ def program(seed: int) -> Callable[..., Any]:
     return run
 
 
-def is_right(seed: int) -> None:
+def assert_right(seed: int) -> None:
     """Compiled code gives what the interpreter gives, and writes into no argument."""
     run, x = program(seed), ROW if seed % 3 else MATRIX
     values = x, x[::-1] * 0.7
@@ -145,4 +145,4 @@ def is_right(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", wide(range(60), first=12))
 def test_random_updates(seed: int) -> None:
-    is_right(seed)
+    assert_right(seed)

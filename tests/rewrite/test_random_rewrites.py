@@ -12,7 +12,7 @@ from rewrite.random_steps import Steps
 from wide import wide
 
 import numbascan as ns
-from numbascan.rewrite import choose_parts, factor_once, push_out_dot, push_out_output, push_out_seq, read_parts
+from numbascan.rewrite import factor_once, push_out_dot, push_out_output, push_out_seq, replace_loops
 from numbascan.rewrite.pipeline import PASSES
 
 READ = ("called python", "read python")
@@ -23,7 +23,7 @@ NAMES = [rewrite.__name__ for rewrite in PASSES]
 def _whatever_it_pays() -> Iterator[None]:
     """Products leave their loops however small they are."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (push_out_seq, push_out_output, push_out_dot, choose_parts, read_parts, factor_once):
+        for module in (push_out_seq, push_out_output, push_out_dot, replace_loops, factor_once):
             patch.setattr(module, "SMALL", 0)
         for module in (push_out_seq, push_out_output):
             patch.setattr(module, "FEW_ROWS", 1000)
