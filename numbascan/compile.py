@@ -5,13 +5,15 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from .emit.cache import jit_is_off, load
-from .emit.cpu import FINITE_OR_NOT, RESERVED, beginnings, error_texts, module_text
+from .emit import cpu, cuda
+from .emit.cache import jit_is_off, load, load_kernels
+from .emit.cpu import FINITE_OR_NOT, beginnings, error_texts
 from .emit.estimates import Memory, memory_of, steps_of, work_of
 from .errors import CudaUnavailableError, ScanTypeError
 from .grad.mit_mots import plain_graphs
@@ -32,6 +34,7 @@ from .oracle.finite import finite_run
 from .oracle.interpret import Loop, interpret
 from .oracle.recomputed_steps import steps_run_again
 from .plan.cpu import CPU
+from .plan.cuda import CUDA
 from .plan.plan import Plan, plan
 from .plan.storage.save_mem import split_row_reads
 from .profile import Profile
@@ -41,12 +44,14 @@ from .types import SUPPORTED_DTYPES, TensorType
 LARGEST_FIXED = 16  # a dimension up to this length may be compiled in
 MOST_LENGTHS = 8  # so many lengths of one dimension, then it is left to the run
 PLAIN = 0x101  # flags.num: C-contiguous and aligned
+RESERVED = (*cpu.RESERVED, *cuda.RESERVED)
 MOST_KEYS = 4096  # lengths stand in keys: a table that grows beyond this is emptied
 
 # what a number of each class is, where kernels take it as it stands (a Python int: where 64 bits hold it)
 DTYPES: dict[type, str] = {bool: "bool", float: "float64", complex: "complex128"} | {np.dtype(name).type: name for name in SUPPORTED_DTYPES}
 
-MACHINES = {"numba": CPU}  # that a mode compiles for
+MACHINES = {"numba": CPU, "cuda": CUDA}  # that a mode compiles for
+SOURCES = {"cpu": "numba", "cuda": "cuda"}  # the modes whose code `source` shows
 
 Axes = tuple[int | None, ...]
 
@@ -102,7 +107,7 @@ class Program:
             if known is not None:
                 self._last = known, arguments
                 return known.run(arguments)
-        if self.mode.target != "numba":
+        if self.mode.target not in MACHINES:
             return self._interpreted(arguments, out)
         values = [convert(value) for convert, value in zip(self._converters, arguments, strict=True)]
         given = self._whole if out is None else tuple(array is not None for array in out)
@@ -115,7 +120,7 @@ class Program:
 
     def lower(self, arguments: Sequence[Any] | None = None) -> None:
         """Compiles for arguments like these (default: as the graph declares them), without running."""
-        if self.mode.target != "numba":
+        if self.mode.target not in MACHINES:
             return
         if arguments is None:
             self.kernel(tuple(node.type.shape for node in self.graph.inputs))
@@ -162,12 +167,13 @@ class Program:
 
     def source(self, target: str = "cpu") -> str:
         """The generated code, of the kernel that ran last, or of the graph as it stands."""
-        if target != "cpu":
-            raise ValueError(f"source(target={target!r}): the only target in this version is 'cpu'")
-        if self._kernels:
+        if target not in SOURCES:
+            raise ValueError(f"source(target={target!r}): the targets are {' and '.join(map(repr, SOURCES))}")
+        mode = self.mode if self.mode.target == SOURCES[target] else replace(self.mode, target=SOURCES[target])
+        if self._kernels and mode is self.mode:
             return list(self._kernels.values())[-1].text
-        plain = tuple(node.type.shape for node in self.graph.inputs)
-        return Kernel(specialised(self.graph, plain), self.mode, self.name, self._whole).text
+        kind = list(self._kernels)[-1][0] if self._kernels else tuple(node.type.shape for node in self.graph.inputs)
+        return planned(lean_graph(specialised(self.graph, kind), mode), mode, self.name, self._whole)[1]
 
     def _kind(self, values: Sequence[Any]) -> tuple[Axes, ...]:
         """Which dimensions of the arguments are compiled in."""
@@ -196,8 +202,6 @@ class Program:
         return self._graphs[kind]
 
     def _interpreted(self, arguments: Sequence[Any], out: Sequence[Any] | None) -> list[Any]:
-        if self.mode.target == "cuda":
-            raise CudaUnavailableError("mode='cuda': this version generates code for the CPU only; use mode=None")
         graph = self._graph_for(self._kind(arguments))
         if self.mode.target == "debug":
             compiled = Mode(check_finite=self.mode.check_finite)
@@ -211,24 +215,30 @@ class Kernel:
     """One compiled function: trace → … → plan → text → machine code."""
 
     def __init__(self, graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> None:
+        if mode.target == "cuda":
+            _require_cuda()
         started = perf_counter()
-        self.graph = graph
-        lean = rewritten(_plain(graph), (*mode.without, *MOVING) if mode.check_finite else mode.without)
+        self.graph, self.mode, self._given = graph, mode, given
+        lean = lean_graph(graph, mode)
         lean_at = perf_counter()
-        target = MACHINES.get(mode.target, CPU)
-        lean = split_row_reads(lean)
-        self.plan: Plan = plan(lean, target, name, given, mode.check_finite, RESERVED, beginnings(name), mode.without)
-        fastmath = FINITE_OR_NOT if mode.check_finite else "True"
-        self.text = module_text(self.plan.function, fastmath * mode.fastmath, mode.threads)
+        self.plan, self.text = planned(lean, mode, name, given)
         self._error_texts = error_texts(self.plan.function)
         generated = perf_counter()
-        self.mode, self._given = mode, given
-        self.function: Callable[..., Any] = self._by_numpy if jit_is_off() else load(self.text, name)
+        self.function: Callable[..., Any] = self._loaded(name)
         self.seconds = {"rewrite": lean_at - started, "generate": generated - lean_at, "compile": perf_counter() - generated}
         self._constants = [np.require(array, requirements=("C", "A")) for array in self.plan.constants]
         self._dtypes = [np.dtype(node.type.dtype) for node in graph.outputs]
         self._is_single = len(self._dtypes) == 1
         self._has_numbers = not all(node.type.rank for node in graph.outputs)
+
+    def _loaded(self, name: str) -> Callable[..., Any]:
+        """The compiled function."""
+        if self.mode.target == "cuda":
+            from .emit.runtime.cuda import callable_with
+
+            written = [argument.is_written for argument in self.plan.function.arguments]
+            return callable_with(load_kernels(self.text, name), written)
+        return self._by_numpy if jit_is_off() else load(self.text, name)
 
     def run(self, values: Sequence[Any], out: Sequence[Any] = ()) -> list[Any]:
         """The results. Values are taken as they are: of the dtypes, ranks and fixed dimensions of this kernel, C-contiguous and aligned."""
@@ -262,6 +272,30 @@ class Kernel:
             f", which take {size:,} bytes" if size > 0 else ""
         )
         return MemoryError(what + (f" in {steps:,} steps; a smaller n_steps, keep_last or save_every keep fewer rows" if steps > 0 else ""))
+
+
+def lean_graph(graph: Graph, mode: Mode) -> Graph:
+    """The graph as it is planned for a mode: rewritten."""
+    without = (*mode.without, *MOVING) if mode.check_finite else mode.without
+    return split_row_reads(rewritten(_plain(graph), without))
+
+
+def planned(graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> tuple[Plan, str]:
+    """The loops of a rewritten graph, and the text of a module with them."""
+    target = MACHINES.get(mode.target, CPU)
+    result = plan(graph, target, name, given, mode.check_finite, RESERVED, beginnings(name), mode.without)
+    fastmath = FINITE_OR_NOT if mode.check_finite else "True"
+    if mode.target == "cuda":
+        return result, cuda.module_text(result.function, mode.fastmath)
+    return result, cpu.module_text(result.function, fastmath * mode.fastmath, mode.threads)
+
+
+def _require_cuda() -> None:
+    from .emit.inside import cuda_package
+
+    reason = cuda_package.missing()
+    if reason:
+        raise CudaUnavailableError(f"mode='cuda': {reason}")
 
 
 def _by_numpy(graph: Graph, mode: Mode, arguments: Sequence[Any], loop: type[Loop] | None = None) -> list[Any]:

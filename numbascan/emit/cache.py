@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from . import cache_bound
@@ -106,6 +107,22 @@ def load(text: str, name: str) -> Callable[..., Any]:
         return _loaded[digest]
 
 
+def load_kernels(text: str, name: str) -> Callable[..., Any]:
+    """The function `name` of a generated module with CUDA kernels; they are compiled, or found on the disk, when they are launched."""
+    from .inside import cuda_package, simulator
+
+    key = f"{text}\n{cuda_package.is_simulated()}"
+    digest = hashlib.sha256(f"{_environment()}\n{key}".encode()).hexdigest()[:20]
+    with _compiling:
+        if digest not in _loaded:
+            path = cache_folder() / f"{name}_{digest}.py"
+            _write(path, text.encode())
+            cache_bound.note_use(path)
+            code = simulator.compiled(text, str(path)) if cuda_package.is_simulated() else None
+            _loaded[digest] = _imported(path, name, code)
+        return _loaded[digest]
+
+
 def _stored_or_made(text: str, name: str, path: Path) -> Callable[..., Any]:
     _write(path, text.encode())
     cache_bound.note_use(path)
@@ -146,14 +163,17 @@ def _made(path: Path, name: str) -> Callable[..., Any]:
     return _entry_point(function)
 
 
-def _imported(path: Path, name: str) -> Any:
-    """The function `name` of the generated module `path`: Numba's dispatcher, with its one signature compiled."""
+def _imported(path: Path, name: str, code: CodeType | None = None) -> Any:
+    """The function `name` of the generated module `path`: Numba's dispatcher, with its one signature compiled. `code`: instead of its text."""
     spec = importlib.util.spec_from_file_location(f"numbascan_generated.{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # Numba looks the function's module up when it saves machine code
-    spec.loader.exec_module(module)
+    if code is None:
+        spec.loader.exec_module(module)
+    else:
+        exec(code, vars(module))
     return getattr(module, name)
 
 

@@ -27,7 +27,7 @@ def module_text(function: Function, fastmath: str = "", threads: int | None = No
 
     `fastmath`: Numba's option, if it is to be given. Loops over lanes run in so many threads, None for as many as there are processors.
     """
-    messages = _named_messages(function)
+    messages = named_messages(function)
     function = replace(function, body=with_lanes(function.body))
     options = ['error_model="numpy"', "nogil=True", *([f"fastmath={fastmath}"] if fastmath else [])]
     outlined = outlined_loops(function, ", ".join(options))  # for one thread, too: the same machine code gives the same bits
@@ -39,7 +39,7 @@ def module_text(function: Function, fastmath: str = "", threads: int | None = No
         *_imports(function, "\n".join([*functions, body])),
         "",
         *_array_types(function.arguments),
-        *(f"{name} = {name + ': ' + _LOCATION.sub('', message)!r}" for message, name in messages.items()),
+        *(f"{name} = {name + ': ' + without_location(message)!r}" for message, name in messages.items()),
         "",
         "",
         *functions,
@@ -90,10 +90,15 @@ def error_texts(function: Function) -> dict[str, str]:
 
     The text in the module leaves the places out: a step that moves by some lines is the same code, and is not compiled again.
     """
-    return {name: message for message, name in _named_messages(function).items()}
+    return {name: message for message, name in named_messages(function).items()}
 
 
-def _named_messages(function: Function) -> dict[str, str]:
+def without_location(message: str) -> str:
+    """The text of an error without the places in the user's code."""
+    return _LOCATION.sub("", message)
+
+
+def named_messages(function: Function) -> dict[str, str]:
     """A name for each text of an error, so that the function stays readable."""
     texts = dict.fromkeys(stmt.message for stmt in walk(function.body) if isinstance(stmt, Call | Fail) and stmt.message)
     return {text: f"ERROR_{k}" for k, text in enumerate(texts, 1)}

@@ -128,7 +128,7 @@ def statements(stmts: Iterable[Stmt], messages: Mapping[str, str], depth: int = 
             yield f"{pad}if not {_call(stmt)}:"
             yield f"{pad}    raise np.linalg.LinAlgError({messages[stmt.message]})"
         else:
-            yield pad + _simple(stmt, messages)
+            yield pad + statement(stmt, messages)
 
 
 def _range(loop: For) -> str:
@@ -147,7 +147,8 @@ def _if(stmt: If, messages: Mapping[str, str], depth: int) -> Iterator[str]:
         yield from statements(stmt.otherwise, messages, depth + 1)
 
 
-def _simple(stmt: Stmt, messages: Mapping[str, str]) -> str:
+def statement(stmt: Stmt, messages: Mapping[str, str]) -> str:
+    """The line of a statement that has no others inside."""
     if isinstance(stmt, Let):
         return _assignment(stmt)
     if isinstance(stmt, Store):

@@ -1,0 +1,404 @@
+"""A plan as a Python module with CUDA kernels, and a function of the host that launches them.
+
+    def vmap_lorenz(y, r):                                   # on the host: sizes, memory, checks of sizes
+        …
+        on_grid(vmap_lorenz_1, 0, n, (y, r, step))           # a kernel: one thread for each lane
+
+The host computes whatever reads no element of an array. The rest falls into kernels: a loop in threads is one of its own, what lies between
+two such loops runs in a single thread. A scalar that a kernel makes and something else reads comes back in an array of one number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..ir.loops import (
+    Alias,
+    Alloc,
+    Break,
+    Call,
+    Expr,
+    Fail,
+    For,
+    Function,
+    If,
+    Index,
+    Let,
+    Load,
+    Name,
+    Note,
+    Return,
+    Stmt,
+    add,
+    expressions,
+    floor_div,
+    mod,
+    mul,
+    names_in,
+    parts,
+    sub,
+    walk,
+)
+from ..ir.mentions import mentioned
+from ..ir.names import WORD
+from .cpu import without_location, named_messages
+from .names import HELPERS
+from .text import expression, statement
+
+FUNCTIONS_OF_MATH = re.compile(r"(?<![\w.])(?:math|np)\.(\w+)\(")
+"""Calls of functions; `np.float64(x)` and its like are told apart by name."""
+CASTS = {*(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float32", "float64", "complex64", "complex128", "bool_"}
+RESERVED = ("cuda", "host", "first", "last", "number", "error", "seen", "on_grid", "alone", "kernel", "array", "together", "as_number")
+"""What the text uses besides names of helpers."""
+
+
+def module_text(function: Function, fastmath: bool = False) -> str:
+    """The whole module: imports, errors, kernels, and the function of the host."""
+    return _Module(function, fastmath).text()
+
+
+@dataclass
+class _Kernel:
+    """Statements that run on the GPU. `loop`: their passes are shared out to threads."""
+
+    name: str
+    stmts: list[Stmt]
+    loop: For | None
+    reads: list[str]
+    results: list[tuple[str, str]] = field(default_factory=list)  # locals, and their dtypes, that something else reads
+    fails: list[Fail] = field(default_factory=list)
+
+
+class _Module:
+    """The text in the making."""
+
+    def __init__(self, function: Function, fastmath: bool) -> None:
+        self.function, self.options = function, "fastmath=True" * fastmath
+        self.messages = named_messages(function)
+        self.names = function.names.copy()
+        every = list(walk(function.body))
+        self.dtypes = {stmt.name: _dtype(stmt.value) for stmt in every if isinstance(stmt, Let)}
+        self.kernels: list[_Kernel] = []
+        self.lines: list[str] = []  # of the function of the host
+
+    def text(self) -> str:
+        arguments = [argument.name for argument in self.function.arguments]
+        self._host(self.function.body, {*arguments}, [], "    ")
+        kernels = [line for kernel in self.kernels for line in (*self._kernel(kernel), "", "")]
+        host = [f"def {self.function.name}({', '.join(arguments)}):", *self.lines]
+        body = "\n".join([*kernels, *host])
+        lines = [
+            *_imports(body, "\n".join(kernels)),
+            "",
+            *(f"{name} = {name + ': ' + without_location(message)!r}" for message, name in self.messages.items()),
+            "",
+            "",
+            *kernels,
+            *host,
+            "",
+        ]
+        return "\n".join(lines)
+
+    # host -------------------------------------------------------------------------------------------------------------
+
+    def _host(self, stmts: Sequence[Stmt], known: set[str], after: Sequence[Stmt], pad: str) -> None:
+        """Writes a block of the host; `known`: names that the host has a value for; `after`: what runs behind the block."""
+        pending: list[Stmt] = []
+        for k, stmt in enumerate(stmts):
+            rest = [*stmts[k:], *after]
+            is_block = isinstance(stmt, For | If) and self._is_around_kernels(stmt)
+            if not is_block and (not self._is_of_host(stmt) or (_reads(stmt) & _defined(pending) and _is_scalar_work(stmt))):
+                pending.append(stmt)
+                continue
+            if is_block or _leaves(stmt) or _reads(stmt) & _defined(pending) or _makes(stmt) & mentioned(pending):
+                self._flush(pending, rest, known, pad)
+                pending = []
+            if isinstance(stmt, For | If) and is_block:
+                self._host_block(stmt, known, rest[1:], pad)
+            else:
+                self._host_statement(stmt, known, pad)
+        self._flush(pending, after, known, pad)
+
+    def _is_of_host(self, stmt: Stmt) -> bool:
+        """Does a statement read no element, so that the host can run it?"""
+        if isinstance(stmt, Note | Return | Fail | Break):
+            return True
+        if isinstance(stmt, Alloc):
+            return not stmt.on_stack
+        if isinstance(stmt, If):
+            return not _reads_elements(stmt) and all(map(self._is_of_host, (*stmt.then, *stmt.otherwise)))
+        return isinstance(stmt, Let | Alias) and not _reads_elements(stmt)
+
+    def _host_statement(self, stmt: Stmt, known: set[str], pad: str) -> None:
+        """Writes a statement that the host runs."""
+        if isinstance(stmt, Note):
+            return
+        if isinstance(stmt, If):
+            self.lines.append(f"{pad}if {_on_host(expression(stmt.condition))}:")
+            for side in (stmt.then, stmt.otherwise):
+                if side is stmt.otherwise and side:
+                    self.lines.append(f"{pad}else:")
+                for inner in side:
+                    self._host_statement(inner, known, pad + "    ")
+            return
+        if isinstance(stmt, Alloc):
+            shape = ", ".join(_on_host(expression(dim)) for dim in stmt.shape)
+            self.lines.append(f"{pad}{stmt.name} = array(({shape}{',' * (len(stmt.shape) == 1)}), {_numpy(stmt.dtype)})")
+        elif isinstance(stmt, Alias):
+            self.lines.append(f"{pad}{_on_host(statement(stmt, self.messages)).removesuffix('.copy()')}")
+        else:
+            self.lines.append(pad + _on_host(statement(stmt, self.messages)))
+        if isinstance(stmt, Let | Alloc | Alias):
+            known.add(stmt.name)
+
+    def _is_around_kernels(self, stmt: For | If) -> bool:
+        """Does the host run a loop or a choice, and kernels inside it?"""
+        if isinstance(stmt, For) and stmt.kind == "threads":
+            return False
+        if isinstance(stmt, For) and stmt.kind == "chunks":
+            return True
+        inside = list(walk([stmt]))[1:]
+        return any(
+            (isinstance(one, For) and one.kind in ("threads", "chunks")) or (isinstance(one, Alloc) and not one.on_stack) for one in inside
+        )
+
+    def _host_block(self, stmt: For | If, known: set[str], rest: Sequence[Stmt], pad: str) -> None:
+        """Writes a loop or a choice of the host, with kernels inside."""
+        if isinstance(stmt, If):
+            condition = self._condition(stmt.condition, known, rest, pad)
+            self.lines.append(f"{pad}if {condition}:")
+            self._side(stmt.then, known, rest, pad)
+            if stmt.otherwise:
+                self.lines.append(f"{pad}else:")
+                self._side(stmt.otherwise, known, rest, pad)
+            return
+        start, stop = (self._condition(bound, known, rest, pad) for bound in (stmt.start, stmt.stop))
+        self.lines.append(f"{pad}for {stmt.name} in range({start}, {stop}{f', {stmt.step}' * (stmt.step != 1)}):")
+        self._side(stmt.body, known | {stmt.name}, [stmt, *rest], pad)
+        known |= _defined([stmt])
+
+    def _side(self, stmts: Sequence[Stmt], known: set[str], rest: Sequence[Stmt], pad: str) -> None:
+        """Writes the block inside a loop or a choice of the host."""
+        before = len(self.lines)
+        self._host(stmts, known, rest, pad + "    ")
+        if len(self.lines) == before:
+            self.lines.append(f"{pad}    pass")
+
+    def _condition(self, expr: Index, known: set[str], rest: Sequence[Stmt], pad: str) -> str:
+        """The text of an expression on the host; what reads elements comes from a kernel."""
+        if not any(isinstance(part, Load) for part in parts(expr)):
+            return _on_host(expression(expr))
+        name = self.names.fresh("condition")
+        self.dtypes[name] = _dtype(expr)
+        self._flush([Let(name, expr)], [Let("", Name(self.dtypes[name], name)), *rest], known, pad)
+        return name
+
+    # kernels ----------------------------------------------------------------------------------------------------------
+
+    def _flush(self, pending: Sequence[Stmt], rest: Sequence[Stmt], known: set[str], pad: str) -> None:
+        """Writes the launches of the kernels that statements need; `rest`: what runs behind them."""
+        groups: list[list[Stmt]] = []
+        for stmt in pending:
+            is_alone = isinstance(stmt, For) and stmt.kind == "threads"
+            if is_alone or not groups or (isinstance(groups[-1][-1], For) and groups[-1][-1].kind == "threads"):
+                groups.append([])
+            groups[-1].append(stmt)
+        for k, group in enumerate(groups):
+            behind = [*(stmt for other in groups[k + 1 :] for stmt in other), *rest]
+            self._launch(group, behind, known, pad)
+
+    def _launch(self, stmts: list[Stmt], behind: Sequence[Stmt], known: set[str], pad: str) -> None:
+        self._refuse(stmts)
+        names = mentioned(stmts)
+        loop = stmts[0] if isinstance(stmts[0], For) and stmts[0].kind == "threads" else None
+        results = sorted(_defined(stmts) & mentioned(behind)) if loop is None else []
+        fails = [stmt for stmt in walk(stmts) if isinstance(stmt, Fail)]
+        name = f"{self.function.name}_{len(self.kernels) + 1}"
+        kernel = _Kernel(name, stmts, loop, sorted(names & known), [(one, self.dtypes[one]) for one in results], fails)
+        self.kernels.append(kernel)
+        for one, dtype in kernel.results:
+            self.lines.append(f"{pad}{one}_there = number({_numpy(dtype)})")
+        arrays = [*kernel.reads, *(f"{one}_there" for one in results)]
+        operands = f"({', '.join(arrays)}{',' * (len(arrays) == 1)})"
+        errors = f", ERRORS_OF_{name}" * bool(fails)
+        if loop is None:
+            self.lines.append(f"{pad}alone({name}, {operands}{errors})")
+        else:
+            first, last = self._range(loop)
+            self.lines.append(f"{pad}on_grid({name}, {_on_host(expression(first))}, {_on_host(expression(last))}, {operands}{errors})")
+        for one in results:
+            self.lines.append(f"{pad}{one} = as_number({one}_there)")
+        known.update(results)
+
+    def _refuse(self, stmts: Sequence[Stmt]) -> None:
+        """Raises for what has no code for a GPU."""
+        for stmt in walk(stmts):
+            if isinstance(stmt, Call):
+                raise NotImplementedError(
+                    f"{self.function.name}: mode='cuda': the routine {stmt.routine} has no CUDA code; use mode=None for this function"
+                )
+
+    @staticmethod
+    def _nest(loop: For) -> list[For]:
+        """The loops of a nest whose passes are counted as one."""
+        nest = [loop]
+        while len(nest[-1].body) == 1 and isinstance(inner := nest[-1].body[0], For) and inner.kind == "threads":
+            nest.append(inner)
+        return nest
+
+    def _range(self, loop: For) -> tuple[Index, Index]:
+        """The first and the last pass of a nest, as one count."""
+        nest = self._nest(loop)
+        if len(nest) == 1:
+            return loop.start, loop.stop
+        total: Index = 1
+        for one in nest:
+            total = mul(total, sub(one.stop, one.start))
+        return 0, total
+
+    def _kernel(self, kernel: _Kernel) -> list[str]:
+        """The lines of a kernel's definition."""
+        if kernel.fails:
+            errors = ", ".join(f"({fail.error}, {self.messages[fail.message]}, {_types(fail)})" for fail in kernel.fails)
+            yielded = [f"ERRORS_OF_{kernel.name} = ({errors},)", "", ""]
+        else:
+            yielded = []
+        arguments = [*(["first", "last"] if kernel.loop else []), *kernel.reads, *(f"{name}_there" for name, _ in kernel.results)]
+        arguments += ["error", "seen"] if kernel.fails else []
+        yielded += [f"@kernel({self.options})", f"def {kernel.name}({', '.join(arguments)}):"]
+        if kernel.loop is None:
+            yielded += self._lines(kernel.stmts, kernel, "0", "    ")
+            yielded += [f"    {name}_there[0] = {name}" for name, _ in kernel.results]
+            return yielded
+        nest = self._nest(kernel.loop)
+        counter = nest[0].name if len(nest) == 1 else "number"
+        yielded += [f"    {counter} = first + cuda.grid(1)", f"    while {counter} < last:"]
+        if len(nest) > 1:
+            yielded += [f"        {line}" for line in _indices(nest, counter)]
+        yielded += self._lines(nest[-1].body, kernel, counter, "        ")
+        yielded.append(f"        {counter} += cuda.gridsize(1)")
+        return yielded
+
+    def _lines(self, stmts: Iterable[Stmt], kernel: _Kernel, number: str, pad: str) -> Iterator[str]:
+        """The lines of statements in a kernel; `number`: that of the pass."""
+        for stmt in stmts:
+            if isinstance(stmt, For):
+                yield from self._loop_lines(stmt, kernel, number, pad)
+            elif isinstance(stmt, If):
+                yield f"{pad}if {_on_device(expression(stmt.condition))}:"
+                yield from list(self._lines(stmt.then, kernel, number, pad + "    ")) or [f"{pad}    pass"]
+                if stmt.otherwise:
+                    yield f"{pad}else:"
+                    yield from self._lines(stmt.otherwise, kernel, number, pad + "    ")
+            elif isinstance(stmt, Fail):
+                for k, seen in enumerate(stmt.numbers):
+                    yield f"{pad}seen[{k}] = np.float64({_on_device(expression(seen))})"
+                code = next(k for k, fail in enumerate(kernel.fails) if fail is stmt)
+                yield f"{pad}cuda.atomic.min(error, 0, {len(kernel.fails)} * {number} + {code})"
+                yield f"{pad}return"
+            elif isinstance(stmt, Alloc):
+                dims = [expression(dim) for dim in stmt.shape]
+                shape = dims[0] if len(dims) == 1 else f"({', '.join(dims)})"
+                yield f"{pad}{stmt.name} = cuda.local.array({shape}, {_numpy(stmt.dtype)})"
+            elif not isinstance(stmt, Note):
+                yield pad + _on_device(statement(stmt, self.messages))
+
+    def _loop_lines(self, loop: For, kernel: _Kernel, number: str, pad: str) -> Iterator[str]:
+        """A loop of one thread; one of an unknown number of passes as `while`, for which less code is made."""
+        start, stop = _on_device(expression(loop.start)), _on_device(expression(loop.stop))
+        if isinstance(loop.start, int) and isinstance(loop.stop, int) and loop.kind != "time":
+            bounds = stop if start == "0" and loop.step == 1 else f"{start}, {stop}{f', {loop.step}' * (loop.step != 1)}"
+            yield f"{pad}for {loop.name} in range({bounds}):"
+            yield from self._lines(loop.body, kernel, number, pad + "    ")
+            return
+        yield f"{pad}{loop.name} = {start}"
+        yield f"{pad}while {loop.name} {'<' if loop.step > 0 else '>'} {stop}:"
+        yield from self._lines(loop.body, kernel, number, pad + "    ")
+        yield f"{pad}    {loop.name} {'+' if loop.step > 0 else '-'}= {abs(loop.step)}"
+
+
+def _indices(nest: Sequence[For], number: str) -> Iterator[str]:
+    """What gives the indices of a nest, the last one fastest."""
+    rest: Index = Name("int64", number)
+    lengths = [sub(one.stop, one.start) for one in nest]
+    for k, one in enumerate(nest):
+        behind: Index = 1
+        for length in lengths[k + 1 :]:
+            behind = mul(behind, length)
+        index = floor_div(rest, behind)
+        yield f"{one.name} = {expression(add(mod(index, lengths[k]) if k else index, one.start))}"
+
+
+def _types(fail: Fail) -> str:
+    """The types of the numbers that an error tells."""
+    names = ["float" if isinstance(one, Expr) and one.dtype.startswith("float") else "int" for one in fail.numbers]
+    return f"({', '.join(names)}{',' * (len(names) == 1)})"
+
+
+def _dtype(value: Index) -> str:
+    return "int64" if isinstance(value, int) else value.dtype
+
+
+def _numpy(dtype: str) -> str:
+    return f"np.{'bool_' if dtype == 'bool' else dtype}"
+
+
+def _reads_elements(stmt: Stmt) -> bool:
+    return any(isinstance(part, Load) for expr in expressions(stmt) for part in parts(expr))
+
+
+def _reads(stmt: Stmt) -> set[str]:
+    """The names that a statement and those inside it read."""
+    names = {name for one in walk([stmt]) for expr in expressions(one) for name, _ in names_in(expr)}
+    return names | {name for one in walk([stmt]) if isinstance(one, Return) for name in one.names}
+
+
+def _makes(stmt: Stmt) -> set[str]:
+    """The names to which a statement gives values."""
+    return {one.name for one in walk([stmt]) if isinstance(one, Let | Alloc | Alias)}
+
+
+def _defined(stmts: Iterable[Stmt]) -> set[str]:
+    """The scalars to which statements give values."""
+    return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let)}
+
+
+def _leaves(stmt: Stmt) -> bool:
+    """Does a statement end a loop, or the function?"""
+    return any(isinstance(one, Break | Return) for one in walk([stmt]))
+
+
+def _is_scalar_work(stmt: Stmt) -> bool:
+    """May a kernel run a statement as well as the host?"""
+    return not _leaves(stmt) and not any(isinstance(one, Alloc | Alias) for one in walk([stmt]))
+
+
+def _renamed(text: str, prefix: str) -> str:
+    """Text whose functions are those of this module's imports, or of what `prefix` names."""
+
+    def name(match: re.Match[str]) -> str:
+        return match[0] if match[1] in CASTS else f"{prefix}{match[1]}("
+
+    return FUNCTIONS_OF_MATH.sub(name, text)
+
+
+def _on_device(text: str) -> str:
+    return _renamed(text, "")
+
+
+def _on_host(text: str) -> str:
+    """Text whose functions are NumPy's."""
+    names = {name for group in HELPERS.values() for name in group}
+    text = re.sub(rf"(?<![\w.])({WORD})\(", lambda match: f"host.{match[0]}" if match[1] in names else match[0], text)
+    return _renamed(text, "host.")
+
+
+def _imports(body: str, kernels: str) -> list[str]:
+    called = set(re.findall(rf"(?<![\w.])({WORD})\(", kernels)) - {"range", "float", "int", "bool", "complex", "min", "max", "abs"}
+    defined = set(re.findall(rf"^def ({WORD})\(", body, re.MULTILINE))
+    own = [name for name in ("alone", "array", "as_number", "cuda", "host", "kernel", "number", "on_grid", "together") if re.search(rf"\b{name}\b", body)]
+    functions = sorted(called - defined - {"kernel"})
+    lines = ["import numpy as np", "", f"from numbascan.emit.runtime.cuda import {', '.join(own)}"]
+    return [*lines, f"from numbascan.emit.runtime.cuda_functions import {', '.join(functions)}"] if functions else lines

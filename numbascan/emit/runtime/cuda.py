@@ -1,0 +1,140 @@
+"""What modules with CUDA kernels call on the host: launches, memory, errors. Importing this imports Numba's CUDA half.
+
+Under NUMBA_ENABLE_CUDASIM=1 Python runs the kernels, with few threads: right numbers, slowly, on any machine.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from ..inside import cuda_package
+from .cuda_functions import host as host
+
+cuda = cuda_package.cuda()
+SIMULATED = cuda_package.is_simulated()
+
+BLOCK = 4 if SIMULATED else 128  # threads
+MOST_BLOCKS = 1 if SIMULATED else 2**30
+NONE = 2**63 - 1  # the number of an error that has not happened
+MOST_NUMBERS = 8  # that an error tells
+SHARE = 0.5  # of the free memory of the device, for memory that a loop's passes have each for itself
+_OF_SIMULATOR = 2**16  # bytes that stand for that share where there is no device
+_launching = threading.RLock()  # the simulator is one machine
+
+Error = tuple[type[Exception], str, tuple[type, ...]]
+
+
+def kernel(**options: Any) -> Callable[[Callable[..., None]], Any]:
+    """The decorator of kernels."""
+
+    def decorate(function: Callable[..., None]) -> Any:
+        return cuda.jit(function) if SIMULATED else cuda.jit(function, **options)
+
+    return decorate
+
+
+def array(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Memory of the device, not initialised."""
+    return cuda.device_array(tuple(max(int(dim), 0) for dim in shape), dtype)
+
+
+def on_grid(kernel: Any, first: Any, last: Any, args: Sequence[Any], errors: Sequence[Error] = ()) -> None:
+    """Runs the passes `first` to `last` of a loop, each in a thread of its own. The first of them that fails raises."""
+    first, last = int(first), int(last)
+    if last <= first:
+        return
+    blocks = min(-(-(last - first) // BLOCK), MOST_BLOCKS)
+    if not errors:
+        _launch(kernel, blocks, BLOCK, (first, last, *args))
+        return
+    pass_, code, _ = _failure(kernel, blocks, BLOCK, (first, last, *args), len(errors))
+    if code is not None:  # once more, alone, for the numbers
+        _, again, seen = _failure(kernel, 1, 1, (pass_, pass_ + 1, *args), len(errors))
+        _raise(errors[code if again is None else again], seen)
+
+
+def alone(kernel: Any, args: Sequence[Any], errors: Sequence[Error] = ()) -> None:
+    """Runs statements in a single thread."""
+    if not errors:
+        _launch(kernel, 1, 1, args)
+        return
+    _, code, seen = _failure(kernel, 1, 1, args, len(errors))
+    if code is not None:
+        _raise(errors[code], seen)
+
+
+def _failure(kernel: Any, blocks: int, threads: int, args: Sequence[Any], n_errors: int) -> tuple[int, int | None, list[float]]:
+    """Runs a kernel: the first pass that failed, its error, and the numbers that were seen."""
+    error, seen = cuda.to_device(np.array([NONE])), cuda.to_device(np.zeros(MOST_NUMBERS))
+    _launch(kernel, blocks, threads, (*args, error, seen))
+    number = int(error.copy_to_host()[0])
+    if number == NONE:
+        return 0, None, []
+    return number // n_errors, number % n_errors, list(seen.copy_to_host())
+
+
+def _raise(error: Error, seen: Sequence[float]) -> None:
+    kind, message, types = error
+    raise kind(message, *(type_(number) for type_, number in zip(types, seen, strict=False)))
+
+
+def _launch(kernel: Any, blocks: int, threads: int, args: Sequence[Any]) -> None:
+    if SIMULATED:
+        with _launching:
+            kernel[blocks, threads](*args)
+    else:
+        kernel[blocks, threads](*args)
+
+
+def together(passes: Any, size: Any) -> int:
+    """How many passes run at once if each takes `size` bytes: as many as fit into the share of memory that is there for them."""
+    free = _OF_SIMULATOR if SIMULATED else int(cuda.current_context().get_memory_info().free * SHARE)
+    return max(1, min(int(passes), free // max(int(size), 1)))
+
+
+def number(dtype: Any) -> Any:
+    """An array of one number, for a kernel to leave it there."""
+    return cuda.device_array(1, dtype)
+
+
+def as_number(array: Any) -> Any:
+    """The number that a kernel has left."""
+    return array.copy_to_host()[0]
+
+
+def callable_with(function: Callable[..., Any], is_written: Sequence[bool]) -> Callable[..., Any]:
+    """A function of the host, called with arrays of NumPy: copied to the device, the results copied back.
+
+    `is_written`: which arguments are arrays for results; these get their elements.
+    """
+
+    @wraps(function)
+    def call(*values: Any) -> Any:
+        given = [_to_device(value) for value in values]
+        with np.errstate(all="ignore"):
+            results = function(*given)
+        for value, on_device, is_result in zip(values, given, is_written, strict=True):
+            if is_result:
+                value[...] = on_device.copy_to_host()
+        many = results if isinstance(results, tuple) else (results,)
+        arrays = [_to_host(result) for result in many]
+        return tuple(arrays) if isinstance(results, tuple) else arrays[0]
+
+    return call
+
+
+def _to_device(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.ndim:
+        return cuda.to_device(value)
+    return {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}.get(type(value), type(value))(value)
+
+
+def _to_host(result: Any) -> Any:
+    return result.copy_to_host() if hasattr(result, "copy_to_host") else result
+
+

@@ -1,0 +1,195 @@
+"""The functions of numbers that CUDA kernels call, by the names that they have in the code of cards. Importing this imports Numba.
+
+On a GPU they are those of CUDA's libdevice, and the functions beside cards compiled as they stand there. In Numba's simulator Python runs
+them on NumPy's scalars: the same code with NumPy's functions in the place of those of `math`, which raise where a GPU gives NaN or infinity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...ops import draw_methods
+from ...ops.elementwise import HELPERS
+from ..inside import cuda_package
+
+cuda = cuda_package.cuda()
+SIMULATED = cuda_package.is_simulated()
+
+
+# what math lacks on a GPU, in arithmetic of the operand's own dtype -----------------------------------------------------------------------
+
+
+def _trunc(x: Any) -> Any:
+    return math.copysign(math.floor(abs(x)), x)
+
+
+def _rint(x: Any) -> Any:
+    whole = math.floor(x)
+    rest = x - whole
+    half = type(x)(0.5)
+    if rest == half:
+        is_even = whole == type(x)(2) * math.floor(half * whole)
+        return math.copysign(whole if is_even else whole + type(x)(1), x)
+    return math.copysign(whole if rest < half else whole + type(x)(1), x)
+
+
+def _exp2(x: Any) -> Any:
+    return math.pow(type(x)(2), x)
+
+
+def _greater_or_nan(a: Any, b: Any) -> Any:
+    return a if a > b or a != a else b
+
+
+def _lesser_or_nan(a: Any, b: Any) -> Any:
+    return a if a < b or a != a else b
+
+
+def _greater(a: Any, b: Any) -> Any:
+    return a if a > b or b != b else b
+
+
+def _lesser(a: Any, b: Any) -> Any:
+    return a if a < b or b != b else b
+
+
+def _sum(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def _wrapping_add(a: Any, b: Any) -> Any:
+    return np.int64(np.uint64(a) + np.uint64(b))
+
+
+def _wrapping_sub(a: Any, b: Any) -> Any:
+    return np.int64(np.uint64(a) - np.uint64(b))
+
+
+def _wrapping_mul(a: Any, b: Any) -> Any:
+    return np.int64(np.uint64(a) * np.uint64(b))
+
+
+_OF_MATH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh")
+_OF_MATH += ("acosh", "atanh", "atan2", "hypot", "pow", "erf", "erfc", "gamma", "lgamma", "sqrt", "isnan", "isinf", "isfinite", "copysign")
+_OF_MATH += ("radians", "degrees", "floor", "ceil", "fmod", "nextafter", "fabs")
+_WRITTEN: dict[str, Callable[..., Any]] = {
+    "trunc": _trunc,
+    "rint": _rint,
+    "exp2": _exp2,
+    "max_or_nan": _greater_or_nan,
+    "min_or_nan": _lesser_or_nan,
+    "fmax": _greater,
+    "fmin": _lesser,
+    "add_any_order": _sum,
+    "wrapping_add": _wrapping_add,
+    "wrapping_sub": _wrapping_sub,
+    "wrapping_mul": _wrapping_mul,
+}
+_OF_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh"}
+_OF_NUMPY |= {"atanh": "arctanh", "pow": "power", "max_or_nan": "maximum", "min_or_nan": "minimum", "add_any_order": "add"}
+_OTHER_NAMES = {"arctan": "atan", "arctanh": "atanh", "abs": "fabs"}
+
+
+class Functions:
+    """The functions by name, as attributes: for a GPU, or for Python on NumPy's scalars."""
+
+    def __init__(self, is_for_gpu: bool) -> None:
+        self._is_for_gpu = is_for_gpu
+        self._beside_cards: dict[Callable[..., Any], Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        helper = HELPERS.get(name)
+        function = self._table.get(_OTHER_NAMES.get(name, name))
+        if function is None and helper is not None and helper.function is not None:
+            function = self._beside_card(helper.function)
+        if function is None:
+            raise AttributeError(f"{name} has no code for a GPU")
+        setattr(self, name, function)
+        return function
+
+    @cached_property
+    def _table(self) -> dict[str, Any]:
+        """All but those beside cards."""
+        if not self._is_for_gpu:
+            return _by_numpy()
+        written = {name: cuda.jit(function, device=True) for name, function in _WRITTEN.items()}
+        return {**{name: getattr(math, name) for name in _OF_MATH}, **written, "cbrt": cuda.cbrt, **_draw_primitives()}
+
+    @cached_property
+    def _modules(self) -> dict[Any, Any]:
+        """What stands for `np` and `math` in a function that is written beside its card: of NumPy types, constants and these functions;
+        for Python a `math` that does not raise."""
+        if not self._is_for_gpu:
+            return {math: _module("math", {**vars(math), **self._table})}
+        others = {other: self._table[name] for other, name in _OTHER_NAMES.items()}
+        return {np: _module("np", {**{name: one for name, one in vars(np).items() if isinstance(one, type | float)}, **self._table, **others})}
+
+    def _beside_card(self, function: Callable[..., Any]) -> Any:
+        """Such a function, with those that it calls."""
+        if function not in self._beside_cards:
+            names = {name: self._modules.get(one, one) if isinstance(one, ModuleType) else one for name, one in function.__globals__.items()}
+            for name in function.__code__.co_names:
+                if name in HELPERS or name in self._table:
+                    names[name] = getattr(self, name)
+                elif isinstance(names.get(name), FunctionType):
+                    names[name] = self._beside_card(names[name])
+            own = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+            self._beside_cards[function] = cuda.jit(own, device=True) if self._is_for_gpu else own
+        return self._beside_cards[function]
+
+
+def _module(name: str, members: dict[str, Any]) -> ModuleType:
+    module = ModuleType(name)
+    vars(module).update({member: value for member, value in members.items() if not member.startswith("__")})
+    return module
+
+
+def _by_numpy() -> dict[str, Any]:
+    """The same on NumPy's scalars."""
+    from scipy import special
+
+    names = {name: _OF_NUMPY.get(name, name) for name in (*_OF_MATH, *_WRITTEN, "cbrt")}
+    table = {name: getattr(np, of_numpy) for name, of_numpy in names.items() if hasattr(np, of_numpy)}
+    of_scipy = {"erf": special.erf, "erfc": special.erfc, "gamma": special.gamma, "lgamma": special.gammaln}
+    wrapping = {"wrapping_add": np.add, "wrapping_sub": np.subtract, "wrapping_mul": np.multiply}
+    typed = {name: _on_int64(function) for name, function in wrapping.items()}
+    return {**table, **of_scipy, **typed, **{name: getattr(draw_methods, name) for name in draw_methods.PRIMITIVES}}
+
+
+def _on_int64(function: np.ufunc) -> Callable[..., Any]:
+    return lambda a, b: function(np.int64(a), np.int64(b))
+
+
+def _draw_primitives() -> dict[str, Any]:
+    """The parts of draws that a GPU has instructions for."""
+    libdevice = cuda.libdevice
+
+    def multiply_wide(a: Any, b: Any) -> Any:
+        return np.uint64(libdevice.umul64hi(a, b)), a * b
+
+    def select(condition: Any, a: Any, b: Any) -> Any:
+        return a if condition else b
+
+    def bits_of(x: Any) -> Any:
+        return np.uint64(libdevice.double_as_longlong(np.float64(x)))
+
+    def double_of(bits: Any) -> Any:
+        return libdevice.longlong_as_double(np.int64(bits))
+
+    return {function.__name__: cuda.jit(function, device=True) for function in (multiply_wide, select, bits_of, double_of)}
+
+
+host = Functions(is_for_gpu=False)
+_of_kernels = host if SIMULATED else Functions(is_for_gpu=True)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_of_kernels, name)

@@ -1,0 +1,25 @@
+"""A GPU as a target: one thread for each pass of a loop that waits for no other, its steps inside.
+
+What fits into registers is kept there, one local each; beyond, front-end time of Numba grows faster than the program. Memory of a thread is
+free up to some kilobytes, and interleaved with that of its neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .cpu import CPU
+from .passes.fuse import fuse
+from .passes.threads import threads
+
+CUDA = replace(
+    CPU,
+    name="cuda",
+    passes=(fuse, threads),
+    routines=frozenset(),
+    locals_limit=16,
+    rotated_locals=32,
+    few_lanes=32,  # a warp
+    stack_row=2048,
+    stack=8192,
+)

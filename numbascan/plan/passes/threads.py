@@ -1,0 +1,303 @@
+"""Loops whose passes do not wait for one another are shared out to the threads of a GPU, the outermost of them.
+
+    # before: for i in range(n):            # after: threads over i, j:
+    #             for j in range(m):        #            y[i, j] = 2.0 * x[i, j]
+    #                 y[i, j] = 2.0 * x[i, j]
+
+Two passes are independent if every array that the loop writes is met, in all its statements, at one place along some axis that moves with
+the loop's counter and with nothing else of the pass, and if no scalar goes from one pass to the next. Memory that a loop over lanes shares
+with nobody becomes memory of each thread: on its stack where it is small, else with the pass as its last axis, so that neighbouring
+threads touch neighbouring numbers.
+
+Not handled: loops that may end early, that call a routine, or that take memory of a size that only the run knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+
+from ...ir.loops import (
+    Alias,
+    Alloc,
+    Apply,
+    Call,
+    Expr,
+    Fail,
+    For,
+    Function,
+    If,
+    Index,
+    Let,
+    Load,
+    Name,
+    Return,
+    Stmt,
+    Store,
+    Template,
+    add,
+    expressions,
+    floor_div,
+    index_expr,
+    least,
+    may_end,
+    mul,
+    names_in,
+    rebuilt,
+    slope_and_rest,
+    sub,
+    walk,
+    with_blocks,
+    with_values,
+)
+from ...ir.mentions import loads_in, mentioned
+from ..target import Target
+
+LAST_ROWS = ("[{0}:]", "[{0}:].copy()")
+ROWS_BETWEEN = ("[{0}:{1}]", "[{0}:{1}].copy()")
+FIRST_ROWS = "[:{0}]"
+
+TOGETHER = Template("together({0}, {1})")
+"""How many passes run at once, of so many, for each of which so many bytes of memory are taken."""
+
+Place = tuple[Index, ...]
+
+
+def threads(function: Function, target: Target) -> Function:
+    """The function with such loops of the kind `threads`."""
+    return _Sharing(function, target).function()
+
+
+class _Sharing:
+    """The loops of one function."""
+
+    def __init__(self, function: Function, target: Target) -> None:
+        self.given, self.target = function, target
+        self.every = list(walk(function.body))
+        self.views = {stmt.name: stmt for stmt in self.every if isinstance(stmt, Alias)}
+        self.allocs = {stmt.name: stmt for stmt in self.every if isinstance(stmt, Alloc)}
+        self.mentions = _mentions(self.every)
+        self.names = function.names.copy()
+        self.moved: set[int] = set()  # memory of single loops, and views of it, which goes to where the loop is
+
+    def function(self) -> Function:
+        """All of it, its loops shared out."""
+        body = self._block(self.given.body, is_outermost=True)
+
+        def without_moved(stmt: Stmt) -> list[Stmt] | None:
+            if isinstance(stmt, For) and stmt.kind in ("threads", "chunks"):
+                return [stmt]
+            return [] if id(stmt) in self.moved else None
+
+        return replace(self.given, body=rebuilt(body, without_moved), names=self.names)
+
+    def _block(self, stmts: Sequence[Stmt], is_outermost: bool) -> list[Stmt]:
+        result: list[Stmt] = []
+        for stmt in stmts:
+            if isinstance(stmt, For):
+                result += self._loop(stmt, is_outermost)
+            elif isinstance(stmt, If):
+                result.append(replace(stmt, then=self._block(stmt.then, is_outermost), otherwise=self._block(stmt.otherwise, is_outermost)))
+            else:
+                result.append(stmt)
+        return result
+
+    def _loop(self, loop: For, is_outermost: bool) -> list[Stmt]:
+        own = self._own(loop) if loop.kind == "lanes" else []
+        nest = [loop] if self._is_shared(loop, own) else []
+        while nest and not own and len(nest[-1].body) == 1 and isinstance(inner := nest[-1].body[0], For) and self._is_shared(inner, []):
+            if any(name in {one.name for one in nest} for bound in (inner.start, inner.stop) for name, _ in names_in(bound)):
+                break
+            nest.append(inner)
+        if not nest or self._passes(nest) < self.target.few_lanes or not (is_outermost or self._is_small(own)):
+            return [replace(loop, body=self._block(loop.body, is_outermost=False))]
+        if own:
+            return self._with_memory(loop, own)
+        body = nest[-1].body
+        for one in reversed(nest):
+            body = [replace(one, body=body, kind="threads")]
+        return body
+
+    @staticmethod
+    def _passes(nest: Sequence[For]) -> float:
+        """How many passes a nest has; infinity where only the run knows."""
+        known = [one.stop - one.start if isinstance(one.start, int) and isinstance(one.stop, int) else math.inf for one in nest]
+        return math.prod(known)
+
+    # independence -----------------------------------------------------------------------------------------------------
+
+    def _is_shared(self, loop: For, own: Sequence[Alloc | Alias]) -> bool:
+        """Are the passes of a loop independent, `own` memory apart?"""
+        inside = list(walk(loop.body))
+        if loop.step != 1 or may_end(loop.body) or any(isinstance(stmt, Call | Return) for stmt in inside):
+            return False
+        if not self._is_small([stmt for stmt in inside if isinstance(stmt, Alloc)]):
+            return False
+        new = {stmt.name for stmt in inside if isinstance(stmt, Let) and stmt.is_new}
+        if any(isinstance(stmt, Let) and stmt.name not in new for stmt in inside):
+            return False
+        within = _mentions([loop, *inside])
+        if any(self.mentions[name] > within[name] for name in new):
+            return False
+        of_pass = new | {stmt.name for stmt in inside if isinstance(stmt, For | Alias | Alloc)}
+        private = {stmt.name for stmt in (*own, *inside) if isinstance(stmt, Alloc)}
+        read: dict[str, set[Place | None]] = {}
+        written: dict[str, set[Place | None]] = {}
+        for array, place, is_write in self._accesses(inside):
+            if array.partition("[")[0] not in private:
+                (written if is_write else read).setdefault(array, set()).add(place)
+        whole = {array.partition("[")[0] for array in (*read, *written) if "[" in array}
+        if any(array in read or array in written for array in whole):
+            return False
+        pairs = ((a, b) for array, places in written.items() for a in places for b in places | read.get(array, set()))
+        return all(self._is_apart(a, b, loop, of_pass) for a, b in pairs)
+
+    @staticmethod
+    def _is_apart(a: Place | None, b: Place | None, loop: For, of_pass: set[str]) -> bool:
+        """Do different passes meet one array at different places, if one goes to `a` and the other to `b`?"""
+        counter = Name("int64", loop.name)
+        for one, other in zip(a or (), b or (), strict=False):
+            move, distance = slope_and_rest(one, counter), sub(one, other)
+            if isinstance(distance, int) and move is not None and _is_fixed(move[1], of_pass) and (move[0] != 0) != (distance != 0):
+                return True
+        return False
+
+    def _accesses(self, stmts: Sequence[Stmt]) -> Iterator[tuple[str, Place | None, bool]]:
+        """(array, place, whether it is written) of all that statements touch; the place None where it is not known."""
+        for stmt in stmts:
+            if isinstance(stmt, Store):
+                yield (*self._resolved(stmt.array, stmt.index), True)
+            for expr in expressions(stmt):
+                for load in loads_in(expr):
+                    yield (*self._resolved(load.array, load.index), False)
+
+    def _resolved(self, array: str, index: Place) -> tuple[str, Place | None]:
+        """The array that has its own memory, or the row of a ring, and the place in the array."""
+        place: Place | None = index or None
+        while array in self.views:
+            view = self.views[array]
+            array, place = view.array, None if place is None else _behind(view, place)
+        ring = self.given.rings.get(array, ())
+        if place and isinstance(place[0], Name) and place[0].name in ring:  # no two of these locals tell the same row
+            return f"{array}[{place[0].name}]", place
+        return array, place
+
+    # memory -----------------------------------------------------------------------------------------------------------
+
+    def _own(self, loop: For) -> list[Alloc | Alias]:
+        """Memory taken outside of a loop, and views of it, that nothing but the loop uses."""
+        within = _mentions([loop, *walk(loop.body)])
+        own: dict[str, Alloc | Alias] = {}
+        outside = [stmt for stmt in self.every if isinstance(stmt, Alloc | Alias) and self.mentions[stmt.name] > within[stmt.name]]
+        uses = {stmt.name: self.mentions[stmt.name] - within[stmt.name] for stmt in outside}  # elsewhere, its own definition counted
+        for stmt in reversed(outside):
+            if uses[stmt.name] == 1:
+                own[stmt.name] = stmt
+                if isinstance(stmt, Alias) and stmt.array in uses:
+                    uses[stmt.array] -= 1
+        return [stmt for stmt in outside if stmt.name in own and self._root(stmt.name) in own]
+
+    def _is_small(self, own: Sequence[Alloc | Alias]) -> bool:
+        """Does memory fit onto the stack of a thread?"""
+        return all(_bytes(stmt) <= self.target.stack_row for stmt in own if isinstance(stmt, Alloc))
+
+    def _with_memory(self, loop: For, own: Sequence[Alloc | Alias]) -> list[Stmt]:
+        """A loop whose passes have memory of their own; what does not fit onto their stacks is there for as many as run at once."""
+        self.moved |= set(map(id, own))
+        small = self._on_stack(own)
+        large = [stmt for stmt in own if self._root(stmt.name) not in small]
+        inner = [replace(stmt, on_stack=True) if isinstance(stmt, Alloc) else stmt for stmt in own if self._root(stmt.name) in small]
+        shared = replace(loop, body=[*inner, *loop.body], kind="threads")
+        if not large:
+            return [shared]
+        passes = sub(loop.stop, loop.start)
+        together, chunk = self.names.fresh("together"), self.names.fresh("chunk")
+        size = reduce(add, [mul(_count(stmt.shape), np.dtype(stmt.dtype).itemsize) for stmt in large if isinstance(stmt, Alloc)])
+        n_together = Name("int64", together)
+        start = add(loop.start, mul(Name("int64", chunk), n_together))
+        taken = {stmt.name for stmt in large}
+        wide = {name for name in (*self.views, *taken) if self._root(name) in taken}
+        lane = sub(Name("int64", loop.name), start)
+        stop = least(add(start, n_together), loop.stop)
+        part = replace(shared, start=start, stop=stop, body=[*inner, *_of_lane(loop.body, wide, lane)])
+        n_chunks = floor_div(sub(add(passes, n_together), 1), n_together)
+        memory = [replace(stmt, shape=(*stmt.shape, n_together)) if isinstance(stmt, Alloc) else replace(stmt) for stmt in large]
+        return [Let(together, index_expr(TOGETHER, passes, size)), *memory, For(chunk, 0, n_chunks, [part], kind="chunks")]
+
+    def _on_stack(self, own: Sequence[Alloc | Alias]) -> set[str]:
+        """The arrays that fit onto the stack of a thread."""
+        chosen: set[str] = set()
+        room: float = self.target.stack
+        for stmt in own:
+            if isinstance(stmt, Alloc) and _bytes(stmt) <= min(room, self.target.stack_row):
+                chosen.add(stmt.name)
+                room -= _bytes(stmt)
+        return chosen
+
+    def _root(self, name: str) -> str:
+        while name in self.views:
+            name = self.views[name].array
+        return name
+
+
+def _behind(view: Alias, place: Place) -> Place | None:
+    """The place, in the array of a view, of a place in the view; None where it is not known."""
+    text = view.text.text
+    if text in LAST_ROWS + ROWS_BETWEEN:
+        return (add(place[0], view.args[0]), *place[1:])
+    if text == FIRST_ROWS:
+        return place
+    if text == f"[{', '.join(f'{{{k}}}' for k in range(len(view.args)))}]":
+        return (*view.args, *place)
+    return None
+
+
+def _of_lane(stmts: Sequence[Stmt], wide: set[str], lane: Index) -> list[Stmt]:
+    """Statements that read and write the elements of `lane`, where arrays have one more axis."""
+
+    def element(expr: Index) -> Index:
+        if isinstance(expr, Load):
+            index = tuple(map(element, expr.index))
+            return replace(expr, index=(*index, lane) if expr.array in wide else index)
+        return replace(expr, args=tuple(map(element, expr.args))) if isinstance(expr, Apply) else expr
+
+    def changed(stmt: Stmt) -> list[Stmt]:
+        if isinstance(stmt, If):
+            condition = element(stmt.condition)
+            assert isinstance(condition, Expr)
+            return [If(condition, rebuilt(stmt.then, changed), rebuilt(stmt.otherwise, changed))]
+        if isinstance(stmt, For):
+            return [replace(stmt, start=element(stmt.start), stop=element(stmt.stop), body=rebuilt(stmt.body, changed))]
+        if isinstance(stmt, Alias):
+            return [replace(stmt, args=tuple(map(element, stmt.args)))]
+        if isinstance(stmt, Fail):
+            return [replace(stmt, numbers=tuple(map(element, stmt.numbers)))]
+        other = with_values(stmt, element)
+        return [replace(other, index=(*other.index, lane)) if isinstance(other, Store) and other.array in wide else other]
+
+    return rebuilt(stmts, changed)
+
+
+def _count(shape: Place) -> Index:
+    return reduce(mul, shape, 1)
+
+
+def _is_fixed(expr: Index, of_pass: set[str]) -> bool:
+    """Is an index the same in all passes? What stands in an array may change."""
+    return not any(name in of_pass or is_element for name, is_element in names_in(expr))
+
+
+def _bytes(array: Alloc) -> float:
+    """Bytes of an array; infinity where only the run knows."""
+    known = [dim if isinstance(dim, int) else math.inf for dim in array.shape]
+    return math.prod(known) * np.dtype(array.dtype).itemsize
+
+
+def _mentions(stmts: Iterable[Stmt]) -> Counter[str]:
+    """In how many statements each name stands; of those inside others only if they are among `stmts`."""
+    return Counter(name for stmt in stmts for name in mentioned([with_blocks(stmt, lambda block: [])]))
