@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from ..ir.loops import (
     Alias,
     Alloc,
+    Apply,
     Break,
     Call,
     Expr,
@@ -44,19 +45,29 @@ from ..ir.loops import (
 from ..ir.mentions import mentioned
 from ..ir.names import WORD
 from .cpu import without_location, named_messages
-from .names import HELPERS
+from .names import HELPERS, OF_GPU, has_gpu_code
 from .text import expression, statement
 
+_CALLED = re.compile(rf"(?<![\w.])({WORD})\(")
 FUNCTIONS_OF_MATH = re.compile(r"(?<![\w.])(?:math|np)\.(\w+)\(")
 """Calls of functions; `np.float64(x)` and its like are told apart by name."""
 CASTS = {*(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float32", "float64", "complex64", "complex128", "bool_"}
-RESERVED = ("cuda", "host", "first", "last", "number", "error", "seen", "on_grid", "alone", "kernel", "array", "together", "as_number")
+OF_HOST = ("alone", "array", "as_number", "at_once", "cuda", "host", "kernel", "number", "on_grid")
+OF_CARDS = frozenset(name for names in HELPERS.values() for name in names)
+RESERVED = (*OF_HOST, "first", "last", "error", "seen")
 """What the text uses besides names of helpers."""
 
 
 def module_text(function: Function, fastmath: bool = False) -> str:
     """The whole module: imports, errors, kernels, and the function of the host."""
     return _Module(function, fastmath).text()
+
+
+def kernel_types(function: Function) -> dict[str, list[tuple[str, int]]]:
+    """For each kernel of the module of a function the dtype and rank of its arguments; a number has rank 0."""
+    module = _Module(function, False)
+    module.text()
+    return {kernel.name: kernel.types for kernel in module.kernels}
 
 
 @dataclass
@@ -67,6 +78,7 @@ class _Kernel:
     stmts: list[Stmt]
     loop: For | None
     reads: list[str]
+    types: list[tuple[str, int]]  # dtype and rank of each argument
     results: list[tuple[str, str]] = field(default_factory=list)  # locals, and their dtypes, that something else reads
     fails: list[Fail] = field(default_factory=list)
 
@@ -80,6 +92,15 @@ class _Module:
         self.names = function.names.copy()
         every = list(walk(function.body))
         self.dtypes = {stmt.name: _dtype(stmt.value) for stmt in every if isinstance(stmt, Let)}
+        self.types = {argument.name: (argument.dtype, argument.rank) for argument in function.arguments}
+        for stmt in every:
+            if isinstance(stmt, Let | For):
+                self.types.setdefault(stmt.name, (self.dtypes.get(stmt.name, "int64"), 0))
+            elif isinstance(stmt, Alloc):
+                self.types[stmt.name] = stmt.dtype, len(stmt.shape)
+            elif isinstance(stmt, Alias):
+                dtype, rank = self.types[stmt.array]
+                self.types[stmt.name] = dtype, _rank(stmt, rank)
         self.kernels: list[_Kernel] = []
         self.lines: list[str] = []  # of the function of the host
 
@@ -216,7 +237,10 @@ class _Module:
         results = sorted(_defined(stmts) & mentioned(behind)) if loop is None else []
         fails = [stmt for stmt in walk(stmts) if isinstance(stmt, Fail)]
         name = f"{self.function.name}_{len(self.kernels) + 1}"
-        kernel = _Kernel(name, stmts, loop, sorted(names & known), [(one, self.dtypes[one]) for one in results], fails)
+        reads = sorted(names & known)
+        types = [("int64", 0)] * (2 if loop else 0) + [self.types[one] for one in reads] + [(self.dtypes[one], 1) for one in results]
+        types += [("int64", 1), ("float64", 1)] * bool(fails)
+        kernel = _Kernel(name, stmts, loop, reads, types, [(one, self.dtypes[one]) for one in results], fails)
         self.kernels.append(kernel)
         for one, dtype in kernel.results:
             self.lines.append(f"{pad}{one}_there = number({_numpy(dtype)})")
@@ -234,11 +258,15 @@ class _Module:
 
     def _refuse(self, stmts: Sequence[Stmt]) -> None:
         """Raises for what has no code for a GPU."""
-        for stmt in walk(stmts):
-            if isinstance(stmt, Call):
-                raise NotImplementedError(
-                    f"{self.function.name}: mode='cuda': the routine {stmt.routine} has no CUDA code; use mode=None for this function"
-                )
+        missing = [f"the routine {stmt.routine}" for stmt in walk(stmts) if isinstance(stmt, Call)]
+        for part in (part for stmt in walk(stmts) for expr in expressions(stmt) for part in parts(expr) if isinstance(part, Apply)):
+            missing += [f"the function {name}" for name in _CALLED.findall(part.template.text) if not has_gpu_code(name)]
+            of_complex = any(isinstance(arg, Expr) and arg.dtype.startswith("complex") for arg in part.args)
+            for name in set(FUNCTIONS_OF_MATH.findall(part.template.text)) - CASTS:
+                if name not in OF_GPU or (of_complex and name != "conj"):
+                    missing.append(f"np.{name}{' of complex numbers' * of_complex}")
+        if missing:
+            raise NotImplementedError(f"{self.function.name}: mode='cuda': {missing[0]} has no CUDA code; use mode=None for this function")
 
     @staticmethod
     def _nest(loop: For) -> list[For]:
@@ -331,6 +359,13 @@ def _indices(nest: Sequence[For], number: str) -> Iterator[str]:
         yield f"{one.name} = {expression(add(mod(index, lengths[k]) if k else index, one.start))}"
 
 
+def _rank(view: Alias, rank: int) -> int:
+    """The rank of a view of an array."""
+    if view.text.text.startswith(".reshape"):
+        return len(view.args)
+    return rank - sum(":" not in part for part in view.text.text.partition("]")[0].split(","))
+
+
 def _types(fail: Fail) -> str:
     """The types of the numbers that an error tells."""
     names = ["float" if isinstance(one, Expr) and one.dtype.startswith("float") else "int" for one in fail.numbers]
@@ -375,30 +410,22 @@ def _is_scalar_work(stmt: Stmt) -> bool:
     return not _leaves(stmt) and not any(isinstance(one, Alloc | Alias) for one in walk([stmt]))
 
 
-def _renamed(text: str, prefix: str) -> str:
-    """Text whose functions are those of this module's imports, or of what `prefix` names."""
-
-    def name(match: re.Match[str]) -> str:
-        return match[0] if match[1] in CASTS else f"{prefix}{match[1]}("
-
-    return FUNCTIONS_OF_MATH.sub(name, text)
-
-
 def _on_device(text: str) -> str:
-    return _renamed(text, "")
+    """Text in which functions of numbers are those of a `math` that GPUs have."""
+    return FUNCTIONS_OF_MATH.sub(lambda match: match[0] if match[1] in CASTS else f"math.{match[1]}(", text)
 
 
 def _on_host(text: str) -> str:
     """Text whose functions are NumPy's."""
-    names = {name for group in HELPERS.values() for name in group}
-    text = re.sub(rf"(?<![\w.])({WORD})\(", lambda match: f"host.{match[0]}" if match[1] in names else match[0], text)
-    return _renamed(text, "host.")
+    text = _CALLED.sub(lambda match: f"host.{match[0]}" if match[1] in OF_CARDS else match[0], text)
+    return FUNCTIONS_OF_MATH.sub(lambda match: match[0] if match[1] in CASTS else f"host.gpu_math.{match[1]}(", text)
 
 
 def _imports(body: str, kernels: str) -> list[str]:
-    called = set(re.findall(rf"(?<![\w.])({WORD})\(", kernels)) - {"range", "float", "int", "bool", "complex", "min", "max", "abs"}
-    defined = set(re.findall(rf"^def ({WORD})\(", body, re.MULTILINE))
-    own = [name for name in ("alone", "array", "as_number", "cuda", "host", "kernel", "number", "on_grid", "together") if re.search(rf"\b{name}\b", body)]
-    functions = sorted(called - defined - {"kernel"})
-    lines = ["import numpy as np", "", f"from numbascan.emit.runtime.cuda import {', '.join(own)}"]
+    """The lines that import what the text uses."""
+    own = [name for name in OF_HOST if re.search(rf"(?<![\w.]){name}\b", body)]
+    functions = sorted(set(_CALLED.findall(kernels)) & OF_CARDS)
+    functions += ["gpu_math as math"] if re.search(r"(?<![\w.])math\.", kernels) else []
+    lines = ["import numpy as np", ""]
+    lines += [f"from numbascan.emit.runtime.cuda import {', '.join(own)}"] if own else []
     return [*lines, f"from numbascan.emit.runtime.cuda_functions import {', '.join(functions)}"] if functions else lines

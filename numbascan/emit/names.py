@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import CodeType, FunctionType
+from typing import Any
+
 from ..ir.loops import FUNCTION
 from ..ops import checkpoint_schedule, compare, elementary, incomplete, random, special  # noqa: F401 - cards bring the names of their helpers
 from ..ops.elementwise import HELPERS as OF_CARDS
@@ -24,3 +27,41 @@ HELPERS: dict[str, list[str]] = {"intrinsics": [*INTRINSICS], "random": [], "sca
 
 for _name, _helper in OF_CARDS.items():
     HELPERS[_helper.module] += [_name, in_lanes(_name)] if _helper.cost == FUNCTION else [_name]
+
+OF_MATH = (
+    *("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh"),
+    *("atanh", "atan2", "hypot", "pow", "erf", "erfc", "gamma", "lgamma", "sqrt", "isnan", "isinf", "isfinite", "copysign", "radians"),
+    *("degrees", "floor", "ceil", "fmod", "nextafter", "fabs"),
+)
+"""Functions of Python's `math` that CUDA has."""
+
+WRITTEN_FOR_GPU = (
+    *("trunc", "rint", "exp2", "max_or_nan", "min_or_nan", "fmax", "fmin", "less", "less_equal", "greater", "greater_equal", "equal"),
+    *("not_equal", "conj", "add_any_order", "wrapping_add", "wrapping_sub", "wrapping_mul"),
+)
+"""Functions that stand in `numbascan.emit.runtime.cuda_functions`."""
+
+OTHER_NAMES = {"arctan": "atan", "arctanh": "atanh", "abs": "fabs"}
+"""Names of NumPy for functions of `math`."""
+
+
+OF_GPU = {*OF_MATH, *WRITTEN_FOR_GPU, *OTHER_NAMES, "cbrt"}
+"""What a kernel of a GPU may call as `math.f(x)`."""
+
+
+def has_gpu_code(name: str) -> bool:
+    """May a kernel of a GPU call a function of numbers that stands beside a card? Not one that calls SciPy's machine code."""
+    helper = OF_CARDS.get(name)
+    if helper is None or helper.module != "scalars" or helper.function is None:
+        return helper is None or helper.module != "special"
+    return all(map(has_gpu_code, _called_by(helper.function.__code__, helper.function.__globals__)))
+
+
+def _called_by(code: CodeType, names: dict[str, Any]) -> set[str]:
+    """The helpers that a function calls, itself or through functions beside it."""
+    called = {name for name in code.co_names if name in OF_CARDS}
+    for name in set(code.co_names) - called:
+        function = names.get(name)
+        if isinstance(function, FunctionType) and function.__code__ is not code:
+            called |= _called_by(function.__code__, function.__globals__)
+    return called

@@ -65,7 +65,7 @@ def philox(k0, k1, c0, c1, c2, c3):
 
 def random_bits(k0, k1, number, tag, position):
     """Word `position` of a draw: as NumPy's Philox gives them one after the other for this key and the counter (0, 0, number, tag)."""
-    x0, x1, x2, x3 = philox(k0, k1, (position >> U(2)) + U(1), U(0) * position, number, tag)
+    x0, x1, x2, x3 = philox(k0, k1, (position >> U(2)) + U(1), position & U(0), number, tag)
     place = position & U(3)
     return select(place < U(2), select(place == U(0), x0, x1), select(place == U(2), x2, x3))
 
@@ -257,7 +257,7 @@ def normal_of(word):
 
 def random_normal(k0, k1, number, tag, position):
     """Normal number `position` of a draw: words 2j and 2j + 1 give the numbers 2j and 2j + 1."""
-    x0, x1, x2, x3 = philox(k0, k1, (position >> U(2)) + U(1), U(0) * position, number, tag)
+    x0, x1, x2, x3 = philox(k0, k1, (position >> U(2)) + U(1), position & U(0), number, tag)
     is_first = position & U(2) == U(0)
     one, other = normal_pair(select(is_first, x0, x2), select(is_first, x1, x3))
     return select(position & U(1) == U(0), one, other)

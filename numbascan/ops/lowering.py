@@ -204,7 +204,8 @@ class Library:
 
     `core` gives the rank of each operand, then of each result, that one call handles; leading axes are looped over, and must
     be equal in all operands. A result of core rank 0 is handed over as an array of shape (1,), an operand of core rank 0 as its value.
-    A routine with a `message` gives a bool: False raises LinAlgError with that text.
+    A routine with a `message` gives a bool: False raises LinAlgError with that text. `written_out`: the same in loops, for targets that
+    call no routines.
     """
 
     routine: Callable[..., str]  # of the operand types: the routine's name
@@ -214,6 +215,7 @@ class Library:
     dtypes: Callable[..., tuple[str, ...]] | None = None  # of the operands as handed over; default: as they are
     scalar: ScalarRoutine | None = None  # instead of the call, for real matrices of few rows
     message: str = ""
+    written_out: Generate | None = None
 
 
 Lowering = Union[Elementwise, View, Generate, Passes, Fold, Contract, Library]  # noqa: UP007

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Expr, Literal, mul
+from ..ir.loops import Apply, Expr, Literal, Template, mul
 from ..ir.loops import add as sum_of
 from ..ir.node import Node, constant_value
 from ..types import TensorType
@@ -19,7 +19,7 @@ from . import draw_methods, rejection
 from .algebra import add, div
 from .card import Card, apply, register
 from .elementwise import helper, loop_card
-from .lowering import Generate, Indices, Library, Operands, View
+from .lowering import Elementwise, Generate, Indices, Library, Operands, View
 from .runtime_attributes import HOLE, SizedCard, filled, not_negative, run_numbers
 from .shape import known_shape
 
@@ -163,9 +163,14 @@ def _counted_dims(view: Operands) -> tuple[Indices, ...]:
     return ((count,),)
 
 
-def _whole_draw(name: str, dtype: str) -> Card:
-    """Registers the two cards of a whole draw, by a routine of `runtime/routines/draws.py`. Operands: key, number, and the open length."""
+def _whole_draw(name: str, element_card: Card) -> Card:
+    """Registers the two cards of a whole draw, by a routine of `runtime/routines/draws.py`, or by the card of one of its elements.
+
+    Operands: key, number, and the open length.
+    """
     method = getattr(draw_methods, name)
+    assert isinstance(element_card.lower, Elementwise)
+    code, dtype = element_card.lower.code(), element_card.lower.loop()[-1]
 
     def evaluate(k0: Any, k1: Any, number: Any, size: Any = None, count: int | None = None) -> Any:
         length = int(size) if count is None else count
@@ -180,7 +185,12 @@ def _whole_draw(name: str, dtype: str) -> Card:
             ((0,) * operands, (1,)),
             dims,
             dtypes=lambda *types: words if operands == 3 else (*words, "int64"),
+            written_out=Generate(lambda view: dims(view)[0], element),
         )
+
+    def element(view: Operands, index: Indices) -> Expr:
+        place = Apply("uint64", Template("np.uint64({0})"), index)
+        return Apply(dtype, code, (*(view.at(k, (), "uint64") for k in range(3)), Literal("uint64", 0), place))
 
     three = (*_KEY, np.uint64(7))
     fixed = register(
@@ -207,8 +217,8 @@ def _whole_draw(name: str, dtype: str) -> Card:
     return fixed
 
 
-RANDOM_WORDS = _whole_draw("words", "uint64")
-RANDOM_NORMALS = _whole_draw("normals", "float64")
+RANDOM_WORDS = _whole_draw("words", RANDOM_BITS)
+RANDOM_NORMALS = _whole_draw("normals", RANDOM_NORMAL)
 
 
 def whole_draw(card: Card, key: tuple[Node, Node], number: Node, count: Node | int) -> Node:

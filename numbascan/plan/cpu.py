@@ -24,6 +24,7 @@ CPU = Target(
     passes=(fuse, interchange, split, tiles, blocks, strips, ahead, edges, simd, stack),
     costs={PLAIN: Cost(3.5, 0.6, 0.2), DIVISION: Cost(13, 5, 1.7), FUNCTION: Cost(20, 18, 3.5), CALL: Cost(20, 20, 20)},
     routines=frozenset({"np.dot", "draws.words_ahead", "draws.normals_ahead", "draws.single_normals_ahead"}),
+    calls_routines=True,
     buffer_cost=1.0,
     move_cost=3.0,
     locals_limit=8,

@@ -17,6 +17,7 @@ CUDA = replace(
     name="cuda",
     passes=(fuse, threads),
     routines=frozenset(),
+    calls_routines=False,
     locals_limit=16,
     rotated_locals=32,
     few_lanes=32,  # a warp

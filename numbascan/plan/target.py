@@ -28,6 +28,7 @@ class Target:
     passes: tuple[Pass, ...]
     costs: Mapping[str, Cost]  # of the operations of each class of cost
     routines: frozenset[str]  # that plans call by themselves; others are those of cards
+    calls_routines: bool  # those of cards; else these are written out, where they can be
     buffer_cost: float  # cycles for writing and reading one number of a block
     move_cost: float  # cycles for moving one number from the results of a tile of lanes to the row of its lane
     locals_limit: int  # elements of a fixed shape that are kept one local each; beyond, compile time and spills grow

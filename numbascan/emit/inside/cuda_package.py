@@ -8,7 +8,12 @@ is imported.
 from __future__ import annotations
 
 import importlib
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -62,3 +67,57 @@ def _optional(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         return None
+
+
+def machine_code(function: Any, types: Sequence[tuple[str, int]], capability: tuple[int, int] = (9, 0), fastmath: bool = False) -> Statistics:
+    """Compiles a kernel to machine code, on any machine: what a thread of it takes.
+
+    `types`: dtype and rank of each argument. It goes the way of numba-cuda's own launches: code for the linker, then nvJitLink.
+    """
+    from cuda.bindings import nvjitlink as linker
+    from numba import types as numba_types
+
+    def type_of(dtype: str, rank: int) -> Any:
+        element = getattr(numba_types, "boolean" if dtype == "bool" else dtype)
+        return numba_types.Array(element, rank, "C") if rank else element
+
+    signature = tuple(type_of(dtype, rank) for dtype, rank in types)
+    with _device(capability):
+        code, _ = cuda().compile(function, signature, cc=capability, device=False, abi="numba", fastmath=fastmath, output="ltoir")
+        ptx, _ = cuda().compile(function, signature, cc=capability, device=False, abi="numba", fastmath=fastmath, output="ptx")
+    options = [f"-arch=sm_{capability[0]}{capability[1]}", "-lto", "-Xptxas=-v"]
+    handle = linker.create(len(options), options)
+    linker.add_data(handle, linker.InputType.LTOIR, code, len(code), "kernel")
+    linker.complete(handle)
+    log = bytearray(linker.get_info_log_size(handle))
+    linker.get_info_log(handle, log)
+    linker.destroy(handle)
+
+    def told(pattern: str) -> int:
+        match = re.search(pattern, log.decode())
+        return int(match[1]) if match else 0
+
+    uses_doubles = bool(re.search(r"\b(add|sub|mul|div|fma|sqrt|neg|abs|min|max)(\.\w+)*\.f64\b", ptx.decode() if isinstance(ptx, bytes) else ptx))
+    return Statistics(told(r"Used (\d+) registers"), told(r"(\d+) bytes stack"), told(r"(\d+) bytes spill stores"), uses_doubles)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Of a thread of a kernel: registers, bytes on its stack, bytes of registers that are spilt, and whether it computes with doubles."""
+
+    registers: int
+    stack: int
+    spilt: int
+    uses_doubles: bool
+
+
+@contextmanager
+def _device(capability: tuple[int, int]) -> Iterator[None]:
+    """Inside, a device of that kind is there for functions that kernels call, which ask for it when they are compiled."""
+    dispatcher = importlib.import_module("numba.cuda.dispatcher")
+    before = dispatcher.get_current_device
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device = before

@@ -91,7 +91,7 @@ def _launch(kernel: Any, blocks: int, threads: int, args: Sequence[Any]) -> None
         kernel[blocks, threads](*args)
 
 
-def together(passes: Any, size: Any) -> int:
+def at_once(passes: Any, size: Any) -> int:
     """How many passes run at once if each takes `size` bytes: as many as fit into the share of memory that is there for them."""
     free = _OF_SIMULATOR if SIMULATED else int(cuda.current_context().get_memory_info().free * SHARE)
     return max(1, min(int(passes), free // max(int(size), 1)))

@@ -6,17 +6,21 @@ them on NumPy's scalars: the same code with NumPy's functions in the place of th
 
 from __future__ import annotations
 
+import ast
+import inspect
 import math
+import textwrap
 from collections.abc import Callable
 from functools import cached_property
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from ...ops import draw_methods
 from ...ops.elementwise import HELPERS
 from ..inside import cuda_package
+from ..names import OF_MATH, OTHER_NAMES, WRITTEN_FOR_GPU
+from . import random
 
 cuda = cuda_package.cuda()
 SIMULATED = cuda_package.is_simulated()
@@ -43,6 +47,10 @@ def _exp2(x: Any) -> Any:
     return math.pow(type(x)(2), x)
 
 
+def _cbrt(x: Any) -> Any:
+    return cuda.cbrt(x)
+
+
 def _greater_or_nan(a: Any, b: Any) -> Any:
     return a if a > b or a != a else b
 
@@ -57,6 +65,18 @@ def _greater(a: Any, b: Any) -> Any:
 
 def _lesser(a: Any, b: Any) -> Any:
     return a if a < b or b != b else b
+
+
+def _less(a: Any, b: Any) -> Any:
+    return a < b
+
+
+def _less_equal(a: Any, b: Any) -> Any:
+    return a <= b
+
+
+def _conj(z: Any) -> Any:
+    return z.conjugate()
 
 
 def _sum(a: Any, b: Any) -> Any:
@@ -75,9 +95,6 @@ def _wrapping_mul(a: Any, b: Any) -> Any:
     return np.int64(np.uint64(a) * np.uint64(b))
 
 
-_OF_MATH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh")
-_OF_MATH += ("acosh", "atanh", "atan2", "hypot", "pow", "erf", "erfc", "gamma", "lgamma", "sqrt", "isnan", "isinf", "isfinite", "copysign")
-_OF_MATH += ("radians", "degrees", "floor", "ceil", "fmod", "nextafter", "fabs")
 _WRITTEN: dict[str, Callable[..., Any]] = {
     "trunc": _trunc,
     "rint": _rint,
@@ -86,6 +103,13 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     "min_or_nan": _lesser_or_nan,
     "fmax": _greater,
     "fmin": _lesser,
+    "less": _less,
+    "less_equal": _less_equal,
+    "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
+    "equal": lambda a, b: a == b,
+    "not_equal": lambda a, b: a != b,
+    "conj": _conj,
     "add_any_order": _sum,
     "wrapping_add": _wrapping_add,
     "wrapping_sub": _wrapping_sub,
@@ -93,7 +117,6 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
 }
 _OF_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh"}
 _OF_NUMPY |= {"atanh": "arctanh", "pow": "power", "max_or_nan": "maximum", "min_or_nan": "minimum", "add_any_order": "add"}
-_OTHER_NAMES = {"arctan": "atan", "arctanh": "atanh", "abs": "fabs"}
 
 
 class Functions:
@@ -107,9 +130,11 @@ class Functions:
         if name.startswith("_"):
             raise AttributeError(name)
         helper = HELPERS.get(name)
-        function = self._table.get(_OTHER_NAMES.get(name, name))
+        function = self._table.get(OTHER_NAMES.get(name, name))
         if function is None and helper is not None and helper.function is not None:
             function = self._beside_card(helper.function)
+        if function is None and helper is not None and helper.module == "random":
+            function = self._draws[name]
         if function is None:
             raise AttributeError(f"{name} has no code for a GPU")
         setattr(self, name, function)
@@ -120,16 +145,26 @@ class Functions:
         """All but those beside cards."""
         if not self._is_for_gpu:
             return _by_numpy()
-        written = {name: cuda.jit(function, device=True) for name, function in _WRITTEN.items()}
-        return {**{name: getattr(math, name) for name in _OF_MATH}, **written, "cbrt": cuda.cbrt, **_draw_primitives()}
+        written = {name: _on_device(function) for name, function in _WRITTEN.items()}
+        return {**{name: getattr(math, name) for name in OF_MATH}, **written, "cbrt": _on_device(_cbrt)}
+
+    @cached_property
+    def _draws(self) -> dict[str, Any]:
+        return random.functions_for(_on_device, {"np": self._modules[np], **_draw_primitives()}, _without_fma) if self._is_for_gpu else random.in_python()
+
+    @cached_property
+    def gpu_math(self) -> ModuleType:
+        """What text calls as `math.f(x)`."""
+        others = {other: self._table[name] for other, name in OTHER_NAMES.items()}
+        return _module("math", {**vars(math), **self._table, **others})
 
     @cached_property
     def _modules(self) -> dict[Any, Any]:
         """What stands for `np` and `math` in a function that is written beside its card: of NumPy types, constants and these functions;
         for Python a `math` that does not raise."""
         if not self._is_for_gpu:
-            return {math: _module("math", {**vars(math), **self._table})}
-        others = {other: self._table[name] for other, name in _OTHER_NAMES.items()}
+            return {math: self.gpu_math}
+        others = {other: self._table[name] for other, name in OTHER_NAMES.items()}
         return {np: _module("np", {**{name: one for name, one in vars(np).items() if isinstance(one, type | float)}, **self._table, **others})}
 
     def _beside_card(self, function: Callable[..., Any]) -> Any:
@@ -142,7 +177,7 @@ class Functions:
                 elif isinstance(names.get(name), FunctionType):
                     names[name] = self._beside_card(names[name])
             own = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
-            self._beside_cards[function] = cuda.jit(own, device=True) if self._is_for_gpu else own
+            self._beside_cards[function] = _on_device(own) if self._is_for_gpu else own
         return self._beside_cards[function]
 
 
@@ -156,12 +191,12 @@ def _by_numpy() -> dict[str, Any]:
     """The same on NumPy's scalars."""
     from scipy import special
 
-    names = {name: _OF_NUMPY.get(name, name) for name in (*_OF_MATH, *_WRITTEN, "cbrt")}
+    names = {name: _OF_NUMPY.get(name, name) for name in (*OF_MATH, *_WRITTEN, "cbrt")}
     table = {name: getattr(np, of_numpy) for name, of_numpy in names.items() if hasattr(np, of_numpy)}
     of_scipy = {"erf": special.erf, "erfc": special.erfc, "gamma": special.gamma, "lgamma": special.gammaln}
     wrapping = {"wrapping_add": np.add, "wrapping_sub": np.subtract, "wrapping_mul": np.multiply}
     typed = {name: _on_int64(function) for name, function in wrapping.items()}
-    return {**table, **of_scipy, **typed, **{name: getattr(draw_methods, name) for name in draw_methods.PRIMITIVES}}
+    return {**table, **of_scipy, **typed}
 
 
 def _on_int64(function: np.ufunc) -> Callable[..., Any]:
@@ -184,11 +219,37 @@ def _draw_primitives() -> dict[str, Any]:
     def double_of(bits: Any) -> Any:
         return libdevice.longlong_as_double(np.int64(bits))
 
-    return {function.__name__: cuda.jit(function, device=True) for function in (multiply_wide, select, bits_of, double_of)}
+    def product(x: Any, y: Any) -> Any:
+        return libdevice.dmul_rn(x, y)
+
+    return {function.__name__: _on_device(function) for function in (product, multiply_wide, select, bits_of, double_of)}
+
+
+def _on_device(function: Callable[..., Any]) -> Any:
+    return cuda.jit(function, device=True)
+
+
+def _without_fma(function: Callable[..., Any]) -> CodeType:
+    """The code of a function whose products are rounded: a GPU would join them to sums, and draws are the same bits everywhere."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    module = compile(ast.fix_missing_locations(_RoundedProducts().visit(tree)), inspect.getfile(function), "exec")
+    return next(one for one in module.co_consts if isinstance(one, CodeType))
+
+
+class _RoundedProducts(ast.NodeTransformer):
+    """x * y becomes product(x, y)."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        is_product = isinstance(node.op, ast.Mult)
+        return ast.Call(ast.Name("product", ast.Load()), [node.left, node.right], []) if is_product else node
 
 
 host = Functions(is_for_gpu=False)
 _of_kernels = host if SIMULATED else Functions(is_for_gpu=True)
+
+
+assert set(_WRITTEN) == set(WRITTEN_FOR_GPU)
 
 
 def __getattr__(name: str) -> Any:

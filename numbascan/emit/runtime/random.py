@@ -6,7 +6,8 @@ They are compiled as they stand there, in strict arithmetic whatever the mode of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType
+from operator import attrgetter
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -67,23 +68,29 @@ _PRIMITIVES = {
 assert set(_PRIMITIVES) == set(draw_methods.PRIMITIVES)
 
 
-def _compiled(modules: Sequence[Any], **options: Any) -> dict[str, Any]:
+Compile = Callable[[Callable[..., Any]], Any]
+_njit = njit(error_model="numpy")
+
+
+def _compiled(
+    modules: Sequence[Any], compile_: Compile, primitives: Mapping[str, Any], code_of: Callable[..., CodeType] = attrgetter("__code__")
+) -> dict[str, Any]:
     """The methods of modules by name, as functions of numbers."""
-    names: dict[str, Any] = {name: value for module in modules for name, value in vars(module).items()} | _PRIMITIVES
+    names: dict[str, Any] = {**{name: value for module in modules for name, value in vars(module).items()}, **primitives}
     for module in modules:
         for name in module.METHODS:
-            names[name] = njit(error_model="numpy", **options)(FunctionType(vars(module)[name].__code__, names, name))
+            names[name] = compile_(FunctionType(code_of(vars(module)[name]), names, name))
     return names
 
 
-def _sampler(sampler: rejection.Sampler, methods: Mapping[str, Any]) -> Any:
+def _sampler(sampler: rejection.Sampler, methods: Mapping[str, Any], compile_: Compile) -> Any:
     """The function that draws one number."""
     setup, proposal = methods[sampler.setup], methods[sampler.proposal]
     test, value, philox = methods[sampler.test], methods[sampler.value], methods["philox"]
     zero, one, attempts = np.uint64(0), np.uint64(1), rejection.ATTEMPTS
     nothing = np.dtype(sampler.dtype).type(np.nan if sampler.dtype == "float64" else 0)
 
-    @njit(error_model="numpy")
+    @compile_
     def accepted(k0: Any, k1: Any, number: Any, position: Any, parameters: Any) -> Any:
         prepared = setup(parameters)
         for k in range(1, attempts):
@@ -93,21 +100,21 @@ def _sampler(sampler: rejection.Sampler, methods: Mapping[str, Any]) -> Any:
                 return value(x0, x1, x2, x3, prepared, proposed)
         return nothing
 
-    draw = accepted if sampler.search is None else _searching(sampler.search, accepted, methods)
+    draw = accepted if sampler.search is None else _searching(sampler.search, accepted, methods, compile_)
     if sampler.parameters == 1:
-        return njit(error_model="numpy")(lambda k0, k1, number, position, a: draw(k0, k1, number, position, (a,)))
+        return compile_(lambda k0, k1, number, position, a: draw(k0, k1, number, position, (a,)))
     if sampler.parameters == 2:
-        return njit(error_model="numpy")(lambda k0, k1, number, position, a, b: draw(k0, k1, number, position, (a, b)))
-    return njit(error_model="numpy")(lambda k0, k1, number, position, a, b, c: draw(k0, k1, number, position, (a, b, c)))
+        return compile_(lambda k0, k1, number, position, a, b: draw(k0, k1, number, position, (a, b)))
+    return compile_(lambda k0, k1, number, position, a, b, c: draw(k0, k1, number, position, (a, b, c)))
 
 
-def _searching(search: rejection.Search, accepted: Any, methods: Mapping[str, Any]) -> Any:
+def _searching(search: rejection.Search, accepted: Any, methods: Mapping[str, Any], compile_: Compile) -> Any:
     """Search where the numbers are small, else what rejection accepts."""
     is_small, start, following, end = (methods[name] for name in (search.is_small, search.start, search.following, search.end))
     philox, uniform_of, fewest = methods["philox"], methods["uniform_of"], rejection.FEWEST
     zero, one = np.uint64(0), np.uint64(1)
 
-    @njit(error_model="numpy")
+    @compile_
     def draw(k0: Any, k1: Any, number: Any, position: Any, parameters: Any) -> Any:
         if not is_small(parameters):
             return end(accepted(k0, k1, number, position, parameters), parameters)
@@ -122,12 +129,12 @@ def _searching(search: rejection.Search, accepted: Any, methods: Mapping[str, An
     return draw
 
 
-def _normal_by_parts(methods: Mapping[str, Any]) -> Any:
+def _normal_by_parts(methods: Mapping[str, Any], compile_: Compile) -> Any:
     """The function that makes a single normal number, computing one part alone: what draws many ahead does without it."""
     tail_of, is_outside, turned_to = methods["tail_of"], methods["is_outside"], methods["turned_to"]
     inside, outside = methods["normal_inside"], methods["normal_outside"]
 
-    @njit(error_model="numpy")
+    @compile_
     def normal_of(word: Any) -> Any:
         tail = tail_of(word)
         return turned_to(word, outside(tail) if is_outside(tail) else inside(tail))
@@ -146,16 +153,28 @@ def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def in_python() -> dict[str, Any]:
+    """The functions that generated code calls, by name, where Python runs it."""
+    methods = {name: _quiet(vars(module)[name]) for module in (draw_methods, rejection) for name in module.METHODS}
+    return methods | {name: _quiet(rejection.sampled(sampler)) for name, sampler in rejection.SAMPLERS.items()}
+
+
+def functions_for(compile_: Compile, primitives: Mapping[str, Any], code_of: Callable[..., CodeType]) -> dict[str, Any]:
+    """The same for another machine: what compiles a function, what it has for PRIMITIVES, and the code of a method that it is given."""
+    called = _compiled([draw_methods, rejection], compile_, primitives, code_of)
+    samplers = {name: _sampler(sampler, called, compile_) for name, sampler in rejection.SAMPLERS.items()}
+    return called | {"normal_of": _normal_by_parts(called, compile_)} | samplers
+
+
 def _functions() -> dict[str, Any]:
-    """The functions that generated code calls, by name."""
+    """The same for the CPU."""
     if not _JIT:
-        methods = {name: _quiet(vars(module)[name]) for module in (draw_methods, rejection) for name in module.METHODS}
-        return methods | {name: _quiet(rejection.sampled(sampler)) for name, sampler in rejection.SAMPLERS.items()}
+        return in_python()
     # what LLVM leaves as a call keeps SIMD out of the loop around it (a normal number in a loop: 32 ns, inlined 14); within rejection,
     # which SIMD does not take, a call is less code
-    inlined, called = _compiled([draw_methods], forceinline=True), _compiled([draw_methods, rejection])
-    names = {name: called[name] for name in rejection.METHODS} | {"normal_of": _normal_by_parts(called)}
-    return inlined | names | {name: _sampler(sampler, called) for name, sampler in rejection.SAMPLERS.items()}
+    inlined = _compiled([draw_methods], njit(error_model="numpy", forceinline=True), _PRIMITIVES)
+    called = functions_for(_njit, _PRIMITIVES, attrgetter("__code__"))
+    return inlined | {name: called[name] for name in (*rejection.METHODS, "normal_of", *rejection.SAMPLERS)}
 
 
 _FUNCTIONS = _functions()

@@ -62,7 +62,7 @@ LAST_ROWS = ("[{0}:]", "[{0}:].copy()")
 ROWS_BETWEEN = ("[{0}:{1}]", "[{0}:{1}].copy()")
 FIRST_ROWS = "[:{0}]"
 
-TOGETHER = Template("together({0}, {1})")
+AT_ONCE = Template("at_once({0}, {1})")
 """How many passes run at once, of so many, for each of which so many bytes of memory are taken."""
 
 Place = tuple[Index, ...]
@@ -227,7 +227,7 @@ class _Sharing:
         part = replace(shared, start=start, stop=stop, body=[*inner, *_of_lane(loop.body, wide, lane)])
         n_chunks = floor_div(sub(add(passes, n_together), 1), n_together)
         memory = [replace(stmt, shape=(*stmt.shape, n_together)) if isinstance(stmt, Alloc) else replace(stmt) for stmt in large]
-        return [Let(together, index_expr(TOGETHER, passes, size)), *memory, For(chunk, 0, n_chunks, [part], kind="chunks")]
+        return [Let(together, index_expr(AT_ONCE, passes, size)), *memory, For(chunk, 0, n_chunks, [part], kind="chunks")]
 
     def _on_stack(self, own: Sequence[Alloc | Alias]) -> set[str]:
         """The arrays that fit onto the stack of a thread."""
