@@ -164,7 +164,7 @@ def _made(path: Path, name: str) -> Callable[..., Any]:
 
 
 def _imported(path: Path, name: str, code: CodeType | None = None) -> Any:
-    """The function `name` of the generated module `path`: Numba's dispatcher, with its one signature compiled. `code`: instead of its text."""
+    """The function `name` of the generated module `path`, as Numba's decorators left it. `code`: to run instead of its text."""
     spec = importlib.util.spec_from_file_location(f"numbascan_generated.{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None

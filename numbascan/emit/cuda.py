@@ -33,6 +33,7 @@ from ..ir.loops import (
     Return,
     Stmt,
     add,
+    compare,
     expressions,
     floor_div,
     mod,
@@ -44,14 +45,22 @@ from ..ir.loops import (
 )
 from ..ir.mentions import mentioned
 from ..ir.names import WORD
-from .cpu import without_location, named_messages
-from .names import HELPERS, OF_GPU, has_gpu_code
+from .cpu import named_messages, without_location
+from .names import HELPERS, has_gpu_code
+from .runtime.gpu_names import OF_GPU
 from .text import expression, statement
 
 _CALLED = re.compile(rf"(?<![\w.])({WORD})\(")
 FUNCTIONS_OF_MATH = re.compile(r"(?<![\w.])(?:math|np)\.(\w+)\(")
 """Calls of functions; `np.float64(x)` and its like are told apart by name."""
-CASTS = {*(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float32", "float64", "complex64", "complex128", "bool_"}
+CASTS = {
+    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "bool_",
+}
 OF_HOST = ("alone", "array", "as_number", "at_once", "cuda", "host", "kernel", "number", "on_grid")
 OF_CARDS = frozenset(name for names in HELPERS.values() for name in names)
 RESERVED = (*OF_HOST, "first", "last", "error", "seen")
@@ -234,7 +243,7 @@ class _Module:
         self._refuse(stmts)
         names = mentioned(stmts)
         loop = stmts[0] if isinstance(stmts[0], For) and stmts[0].kind == "threads" else None
-        results = sorted(_defined(stmts) & mentioned(behind)) if loop is None else []
+        results = sorted(_defined(stmts) & _needed(behind)) if loop is None else []
         fails = [stmt for stmt in walk(stmts) if isinstance(stmt, Fail)]
         name = f"{self.function.name}_{len(self.kernels) + 1}"
         reads = sorted(names & known)
@@ -342,7 +351,7 @@ class _Module:
             yield from self._lines(loop.body, kernel, number, pad + "    ")
             return
         yield f"{pad}{loop.name} = {start}"
-        yield f"{pad}while {loop.name} {'<' if loop.step > 0 else '>'} {stop}:"
+        yield f"{pad}while {_on_device(expression(compare('<' if loop.step > 0 else '>', Name('int64', loop.name), loop.stop)))}:"
         yield from self._lines(loop.body, kernel, number, pad + "    ")
         yield f"{pad}    {loop.name} {'+' if loop.step > 0 else '-'}= {abs(loop.step)}"
 
@@ -398,6 +407,29 @@ def _makes(stmt: Stmt) -> set[str]:
 def _defined(stmts: Iterable[Stmt]) -> set[str]:
     """The scalars to which statements give values."""
     return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let)}
+
+
+def _needed(stmts: Sequence[Stmt]) -> set[str]:
+    """The names that statements read before they give them values."""
+    return _needed_and_made(stmts)[0]
+
+
+def _needed_and_made(stmts: Sequence[Stmt]) -> tuple[set[str], set[str]]:
+    """The same, and the names to which they give values on every way."""
+    needed: set[str] = set()
+    made: set[str] = set()
+    for stmt in stmts:
+        own = {name for expr in expressions(stmt) for name, _ in names_in(expr)}
+        needed |= (own | set(stmt.names if isinstance(stmt, Return) else ())) - made
+        if isinstance(stmt, For):
+            needed |= _needed(stmt.body) - made - {stmt.name}
+        elif isinstance(stmt, If):
+            then, otherwise = _needed_and_made(stmt.then), _needed_and_made(stmt.otherwise)
+            needed |= (then[0] | otherwise[0]) - made
+            made |= then[1] & otherwise[1]
+        elif isinstance(stmt, Let):
+            made.add(stmt.name)
+    return needed, made
 
 
 def _leaves(stmt: Stmt) -> bool:

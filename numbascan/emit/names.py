@@ -28,26 +28,6 @@ HELPERS: dict[str, list[str]] = {"intrinsics": [*INTRINSICS], "random": [], "sca
 for _name, _helper in OF_CARDS.items():
     HELPERS[_helper.module] += [_name, in_lanes(_name)] if _helper.cost == FUNCTION else [_name]
 
-OF_MATH = (
-    *("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh"),
-    *("atanh", "atan2", "hypot", "pow", "erf", "erfc", "gamma", "lgamma", "sqrt", "isnan", "isinf", "isfinite", "copysign", "radians"),
-    *("degrees", "floor", "ceil", "fmod", "nextafter", "fabs"),
-)
-"""Functions of Python's `math` that CUDA has."""
-
-WRITTEN_FOR_GPU = (
-    *("trunc", "rint", "exp2", "max_or_nan", "min_or_nan", "fmax", "fmin", "less", "less_equal", "greater", "greater_equal", "equal"),
-    *("not_equal", "conj", "add_any_order", "wrapping_add", "wrapping_sub", "wrapping_mul"),
-)
-"""Functions that stand in `numbascan.emit.runtime.cuda_functions`."""
-
-OTHER_NAMES = {"arctan": "atan", "arctanh": "atanh", "abs": "fabs"}
-"""Names of NumPy for functions of `math`."""
-
-
-OF_GPU = {*OF_MATH, *WRITTEN_FOR_GPU, *OTHER_NAMES, "cbrt"}
-"""What a kernel of a GPU may call as `math.f(x)`."""
-
 
 def has_gpu_code(name: str) -> bool:
     """May a kernel of a GPU call a function of numbers that stands beside a card? Not one that calls SciPy's machine code."""

@@ -17,6 +17,7 @@ from .elementary import EXP, LOG
 from .elementwise import ABS, SQRT
 from .lowering import Column, Elements, Elementwise, Matrix, ScalarCode, ScalarRoutine
 
+MOST_ROWS = 8  # of which some thousand statements are made
 ROWS = 3  # of 4 the routines run faster: an inverse in 49 ns, not 64
 
 SUB = Template("{0} - {1}", PLUS, (PLUS, TIMES))
@@ -245,9 +246,9 @@ def _is_singular(factors: Factors) -> Expr:
     return factors.is_singular
 
 
-SOLVE = ScalarRoutine(ROWS, _factors, _is_singular, columns=_solved)
-INV = ScalarRoutine(ROWS, _factors, _is_singular, results=_inverse)
-DET = ScalarRoutine(ROWS, _factors, results=_determinant)
-SLOGDET = ScalarRoutine(ROWS, _factors, results=_sign_and_log)
-CHOLESKY = ScalarRoutine(ROWS, _roots, _is_not_definite, results=_cholesky)
-TRIANGULAR = ScalarRoutine(ROWS, _triangle, _has_zero_on_diagonal, columns=_substituted)
+SOLVE = ScalarRoutine(ROWS, MOST_ROWS, _factors, _is_singular, columns=_solved)
+INV = ScalarRoutine(ROWS, MOST_ROWS, _factors, _is_singular, results=_inverse)
+DET = ScalarRoutine(ROWS, MOST_ROWS, _factors, results=_determinant)
+SLOGDET = ScalarRoutine(ROWS, MOST_ROWS, _factors, results=_sign_and_log)
+CHOLESKY = ScalarRoutine(ROWS, MOST_ROWS, _roots, _is_not_definite, results=_cholesky)
+TRIANGULAR = ScalarRoutine(ROWS, MOST_ROWS, _triangle, _has_zero_on_diagonal, columns=_substituted)

@@ -184,7 +184,7 @@ Elements = dict[tuple[int, ...], Expr]
 
 @dataclass(frozen=True)
 class ScalarRoutine:
-    """A routine on a real matrix of at most `rows` rows as scalar statements.
+    """A routine on a real matrix of at most `rows` rows as scalar statements; of `most_rows` where there is no routine to call.
 
     `prepared(code, matrix, attrs)` is done once for all that reads the matrix. With what that gave, `refused` says whether it
     cannot be done, `columns` makes the columns of the solution of a system from those of the right-hand side, and `results` the elements
@@ -192,6 +192,7 @@ class ScalarRoutine:
     """
 
     rows: int
+    most_rows: int
     prepared: Callable[[ScalarCode, Matrix, dict[str, Any]], Any]
     refused: Callable[[Any], Expr] | None = None
     columns: Callable[[ScalarCode, Any, Sequence[Column]], Sequence[Column]] | None = None

@@ -27,14 +27,14 @@ def cuda() -> Any:
     _optional("_numba_cuda_redirector")
     lacks_row_stack = not hasattr(np, "row_stack")
     if lacks_row_stack:
-        np.row_stack = np.vstack  # type: ignore[attr-defined]
+        vars(np)["row_stack"] = np.vstack
     try:
         module = importlib.import_module("numba.cuda")
         if is_nvidia(module) and not is_simulated():
             importlib.import_module("numba.cuda.np.arrayobj")
     finally:
         if lacks_row_stack:
-            del np.row_stack  # type: ignore[attr-defined]
+            del vars(np)["row_stack"]
     return module
 
 
@@ -69,7 +69,9 @@ def _optional(name: str) -> Any:
         return None
 
 
-def machine_code(function: Any, types: Sequence[tuple[str, int]], capability: tuple[int, int] = (9, 0), fastmath: bool = False) -> Statistics:
+def machine_code(
+    function: Any, types: Sequence[tuple[str, int]], capability: tuple[int, int] = (9, 0), fastmath: bool = False
+) -> Statistics:
     """Compiles a kernel to machine code, on any machine: what a thread of it takes.
 
     `types`: dtype and rank of each argument. It goes the way of numba-cuda's own launches: code for the linker, then nvJitLink.
@@ -97,7 +99,9 @@ def machine_code(function: Any, types: Sequence[tuple[str, int]], capability: tu
         match = re.search(pattern, log.decode())
         return int(match[1]) if match else 0
 
-    uses_doubles = bool(re.search(r"\b(add|sub|mul|div|fma|sqrt|neg|abs|min|max)(\.\w+)*\.f64\b", ptx.decode() if isinstance(ptx, bytes) else ptx))
+    uses_doubles = bool(
+        re.search(r"\b(add|sub|mul|div|fma|sqrt|neg|abs|min|max)(\.\w+)*\.f64\b", ptx.decode() if isinstance(ptx, bytes) else ptx)
+    )
     return Statistics(told(r"Used (\d+) registers"), told(r"(\d+) bytes stack"), told(r"(\d+) bytes spill stores"), uses_doubles)
 
 
@@ -114,7 +118,7 @@ class Statistics:
 @contextmanager
 def _device(capability: tuple[int, int]) -> Iterator[None]:
     """Inside, a device of that kind is there for functions that kernels call, which ask for it when they are compiled."""
-    dispatcher = importlib.import_module("numba.cuda.dispatcher")
+    dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
     before = dispatcher.get_current_device
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
     try:

@@ -136,5 +136,3 @@ def _to_device(value: Any) -> Any:
 
 def _to_host(result: Any) -> Any:
     return result.copy_to_host() if hasattr(result, "copy_to_host") else result
-
-

@@ -1,7 +1,7 @@
 """The functions of numbers that CUDA kernels call, by the names that they have in the code of cards. Importing this imports Numba.
 
 On a GPU they are those of CUDA's libdevice, and the functions beside cards compiled as they stand there. In Numba's simulator Python runs
-them on NumPy's scalars: the same code with NumPy's functions in the place of those of `math`, which raise where a GPU gives NaN or infinity.
+them on NumPy's scalars: the same code, with NumPy's functions for those of `math`, which raise where a GPU gives NaN or infinity.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 
 from ...ops.elementwise import HELPERS
 from ..inside import cuda_package
-from ..names import OF_MATH, OTHER_NAMES, WRITTEN_FOR_GPU
 from . import random
+from .gpu_names import OF_MATH, OTHER_NAMES, WRITTEN_FOR_GPU
 
 cuda = cuda_package.cuda()
 SIMULATED = cuda_package.is_simulated()
@@ -150,7 +150,11 @@ class Functions:
 
     @cached_property
     def _draws(self) -> dict[str, Any]:
-        return random.functions_for(_on_device, {"np": self._modules[np], **_draw_primitives()}, _without_fma) if self._is_for_gpu else random.in_python()
+        return (
+            random.functions_for(_on_device, {"np": self._modules[np], **_draw_primitives()}, _without_fma)
+            if self._is_for_gpu
+            else random.in_python()
+        )
 
     @cached_property
     def gpu_math(self) -> ModuleType:
@@ -165,12 +169,16 @@ class Functions:
         if not self._is_for_gpu:
             return {math: self.gpu_math}
         others = {other: self._table[name] for other, name in OTHER_NAMES.items()}
-        return {np: _module("np", {**{name: one for name, one in vars(np).items() if isinstance(one, type | float)}, **self._table, **others})}
+        return {
+            np: _module("np", {**{name: one for name, one in vars(np).items() if isinstance(one, type | float)}, **self._table, **others})
+        }
 
     def _beside_card(self, function: Callable[..., Any]) -> Any:
         """Such a function, with those that it calls."""
         if function not in self._beside_cards:
-            names = {name: self._modules.get(one, one) if isinstance(one, ModuleType) else one for name, one in function.__globals__.items()}
+            names = {
+                name: self._modules.get(one, one) if isinstance(one, ModuleType) else one for name, one in function.__globals__.items()
+            }
             for name in function.__code__.co_names:
                 if name in HELPERS or name in self._table:
                     names[name] = getattr(self, name)

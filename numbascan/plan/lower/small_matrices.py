@@ -21,7 +21,7 @@ def lower(scope: Scope, node: Node, kind: Library) -> list[Value] | None:
     if routine is None or kind.dtypes is None:
         return None
     n = node.inputs[0].type.shape[-1]
-    if n is None or not 1 <= n <= routine.rows:
+    if n is None or not 1 <= n <= (routine.rows if scope.target.calls_routines else routine.most_rows):
         return None
     dtype = kind.dtypes(*(parent.type for parent in node.inputs))[0]
     return _SmallMatrices(scope, node, kind, routine, n, dtype).values() if dtype.startswith("float") else None

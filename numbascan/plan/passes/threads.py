@@ -284,7 +284,10 @@ def _of_lane(stmts: Sequence[Stmt], wide: set[str], lane: Index) -> list[Stmt]:
 
 
 def _count(shape: Place) -> Index:
-    return reduce(mul, shape, 1)
+    count: Index = 1
+    for dim in shape:
+        count = mul(count, dim)
+    return count
 
 
 def _is_fixed(expr: Index, of_pass: set[str]) -> bool:

@@ -1,0 +1,71 @@
+"""How the tests of this folder run: on a GPU, in Numba's simulator (NUMBA_ENABLE_CUDASIM=1), or with `--compile-kernels` anywhere.
+
+With that flag every kernel is compiled to machine code, and NumPy gives the results in its place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from numbascan import compile as stages
+from numbascan.emit.cache import load_kernels
+from numbascan.emit.cuda import kernel_types
+from numbascan.errors import gpu
+
+CAPABILITIES = ((8, 0), (9, 0))
+HERE = Path(__file__).parent
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if SIMULATED or config.getoption("--compile-kernels") or not gpu().startswith("none"):
+        return
+    for item in items:
+        if item.path.is_relative_to(HERE) and not item.path.name.startswith("test_plans"):
+            item.add_marker(pytest.mark.skip(reason="no GPU; tox -e cudasim and tox -e cuda-compile run it"))
+
+
+@pytest.fixture(autouse=True)
+def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What a thread of each kernel takes that the test compiles; of use with `--compile-kernels`."""
+    statistics: list[Any] = []
+    if not request.config.getoption("--compile-kernels"):
+        return statistics
+    from numbascan.emit.inside import cuda_package
+
+    def compiled(kernel: Any, name: str) -> Callable[..., Any]:
+        host: Any = load_kernels(kernel.text, name)
+        for one, types in kernel_types(kernel.plan.function).items():
+            for capability in CAPABILITIES:
+                statistics.append(cuda_package.machine_code(host.__globals__[one].py_func, types, capability))
+        return kernel._by_numpy
+
+    monkeypatch.setattr(stages, "_require_cuda", lambda: None)
+    monkeypatch.setattr(stages.Kernel, "_loaded", compiled)
+    return statistics
+
+
+@pytest.fixture
+def same() -> Callable[..., None]:
+    """Asserts that a function gives on the GPU what it gives in plain NumPy: equal dtypes, shapes, and numbers up to rounding."""
+    import numbascan as ns
+
+    def check(function: Callable[..., Any], *args: Any, rtol: float = 1e-12) -> Any:
+        expected = ns.jit(function, mode="python")(*args)
+        found = ns.jit(function, mode="cuda")(*args)
+        flat = [found] if isinstance(found, np.ndarray) else list(found)
+        others = [expected] if isinstance(expected, np.ndarray) else list(expected)
+        for one, other in zip(flat, others, strict=True):
+            one, other = np.asarray(one), np.asarray(other)
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
+        return found
+
+    return check
+
