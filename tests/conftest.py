@@ -33,7 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--poisoned", action="store_true", help="generated code fills the memory that it takes with NaN, and checks every index"
     )
-    parser.addoption("--compile-kernels", action="store_true", help="tests/cuda: kernels are compiled for sm_80 and sm_90, NumPy gives results")
+    parser.addoption(
+        "--compile-kernels", action="store_true", help="tests/cuda: kernels are compiled for sm_80 and sm_90, NumPy gives results"
+    )
     parser.addoption("--check-plans", action="store_true", help="plans are held against the oracle after every pass; nothing else counts")
     parser.addoption("--wide", action="store_true", help="tests run with all their parameters, not only the first ones (see wide.py)")
     parser.addoption("--update-golden", action="store_true", help="write the generated code that is seen now into tests/golden")

@@ -11,13 +11,16 @@ two such loops runs in a single thread. A scalar that a kernel makes and somethi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ..ir.loops import (
+    ACCUMULATE,
+    IN_ORDER,
     Alias,
     Alloc,
     Apply,
+    Barrier,
     Break,
     Call,
     Expr,
@@ -27,6 +30,7 @@ from ..ir.loops import (
     If,
     Index,
     Let,
+    Literal,
     Load,
     Name,
     Note,
@@ -40,12 +44,14 @@ from ..ir.loops import (
     mul,
     names_in,
     parts,
+    rebuilt,
     sub,
     walk,
 )
-from ..ir.mentions import mentioned
+from ..ir.mentions import memory_of, mentioned, mentions_in
 from ..ir.names import WORD
 from .cpu import named_messages, without_location
+from .grid import SHARED, Unfit, in_all_threads, is_wide
 from .names import HELPERS, has_gpu_code
 from .runtime.gpu_names import OF_GPU
 from .text import expression, statement
@@ -61,9 +67,9 @@ CASTS = {
     "complex128",
     "bool_",
 }
-OF_HOST = ("alone", "array", "as_number", "at_once", "cuda", "host", "kernel", "number", "on_grid")
+OF_HOST = ("BLOCK", "alone", "array", "as_number", "at_once", "cuda", "host", "in_one_grid", "kernel", "number", "on_grid", "parts")
 OF_CARDS = frozenset(name for names in HELPERS.values() for name in names)
-RESERVED = (*OF_HOST, "first", "last", "error", "seen")
+RESERVED = (*OF_HOST, "first", "last", "error", "seen", "grid", "place")
 """What the text uses besides names of helpers."""
 
 
@@ -86,10 +92,12 @@ class _Kernel:
     name: str
     stmts: list[Stmt]
     loop: For | None
+    sums: dict[str, str]  # of loops that are shared out in one grid, and their dtypes
+    is_grid: bool
     reads: list[str]
     types: list[tuple[str, int]]  # dtype and rank of each argument
-    results: list[tuple[str, str]] = field(default_factory=list)  # locals, and their dtypes, that something else reads
-    fails: list[Fail] = field(default_factory=list)
+    results: list[str]  # locals that something else reads
+    fails: list[Fail]
 
 
 class _Module:
@@ -110,6 +118,7 @@ class _Module:
             elif isinstance(stmt, Alias):
                 dtype, rank = self.types[stmt.array]
                 self.types[stmt.name] = dtype, _rank(stmt, rank)
+        self.memory, self.mentions = memory_of(function.body), mentions_in(every)
         self.kernels: list[_Kernel] = []
         self.lines: list[str] = []  # of the function of the host
 
@@ -185,14 +194,17 @@ class _Module:
 
     def _is_around_kernels(self, stmt: For | If) -> bool:
         """Does the host run a loop or a choice, and kernels inside it?"""
-        if isinstance(stmt, For) and stmt.kind == "threads":
-            return False
-        if isinstance(stmt, For) and stmt.kind == "chunks":
-            return True
-        inside = list(walk([stmt]))[1:]
-        return any(
-            (isinstance(one, For) and one.kind in ("threads", "chunks")) or (isinstance(one, Alloc) and not one.on_stack) for one in inside
-        )
+        if isinstance(stmt, For) and stmt.kind in ("threads", "chunks"):
+            return stmt.kind == "chunks"
+        takes_memory = any(isinstance(one, Alloc) and not one.on_stack for one in walk([stmt]))
+        return takes_memory or (is_wide(stmt) and self._in_one_grid([stmt]) is None)
+
+    def _in_one_grid(self, stmts: Sequence[Stmt]) -> list[Stmt] | None:
+        """Statements as all threads of a grid run them; None where they cannot."""
+        try:
+            return in_all_threads(stmts, self.memory, self.mentions)
+        except Unfit:
+            return None
 
     def _host_block(self, stmt: For | If, known: set[str], rest: Sequence[Stmt], pad: str) -> None:
         """Writes a loop or a choice of the host, with kernels inside."""
@@ -245,25 +257,40 @@ class _Module:
         loop = stmts[0] if isinstance(stmts[0], For) and stmts[0].kind == "threads" else None
         results = sorted(_defined(stmts) & _needed(behind)) if loop is None else []
         fails = [stmt for stmt in walk(stmts) if isinstance(stmt, Fail)]
+        is_grid = loop is None and any(map(is_wide, stmts))
+        sums = dict.fromkeys(name for one in walk(stmts) if is_grid and isinstance(one, For) and one.kind == "sums" for name in _sums(one))
         name = f"{self.function.name}_{len(self.kernels) + 1}"
         reads = sorted(names & known)
-        types = [("int64", 0)] * (2 if loop else 0) + [self.types[one] for one in reads] + [(self.dtypes[one], 1) for one in results]
+        types = (
+            [("int64", 0)] * (2 if loop else 0) + [self.types[one] for one in reads] + [(self.dtypes[one], 1) for one in (*results, *sums)]
+        )
         types += [("int64", 1), ("float64", 1)] * bool(fails)
-        kernel = _Kernel(name, stmts, loop, reads, types, [(one, self.dtypes[one]) for one in results], fails)
+        kernel = _Kernel(name, stmts, loop, {one: self.dtypes[one] for one in sums}, is_grid, reads, types, results, fails)
         self.kernels.append(kernel)
-        for one, dtype in kernel.results:
-            self.lines.append(f"{pad}{one}_there = number({_numpy(dtype)})")
-        arrays = [*kernel.reads, *(f"{one}_there" for one in results)]
+        self.lines += [f"{pad}{one}_there = number({_numpy(self.dtypes[one])})" for one in results]
+        self.lines += [f"{pad}{one}_parts = parts({_numpy(self.dtypes[one])})" for one in sums]
+        arrays = [*reads, *(f"{one}_there" for one in results), *(f"{one}_parts" for one in sums)]
         operands = f"({', '.join(arrays)}{',' * (len(arrays) == 1)})"
         errors = f", ERRORS_OF_{name}" * bool(fails)
-        if loop is None:
-            self.lines.append(f"{pad}alone({name}, {operands}{errors})")
-        else:
+        if loop is not None:
             first, last = self._range(loop)
             self.lines.append(f"{pad}on_grid({name}, {_on_host(expression(first))}, {_on_host(expression(last))}, {operands}{errors})")
-        for one in results:
-            self.lines.append(f"{pad}{one} = as_number({one}_there)")
+        elif is_grid:
+            self.lines.append(f"{pad}in_one_grid({name}, {self._most_passes(stmts, known)}, {operands}{errors})")
+        else:
+            self.lines.append(f"{pad}alone({name}, {operands}{errors})")
+        self.lines += [f"{pad}{one} = as_number({one}_there)" for one in results]
         known.update(results)
+
+    def _most_passes(self, stmts: Sequence[Stmt], known: set[str]) -> str:
+        """How many threads have work in a loop inside; None where the host cannot know."""
+        totals = [self._range(one)[1] for one in walk(stmts) if isinstance(one, For) and one.kind in SHARED]
+        names = {name for total in totals for name, _ in names_in(total)}
+        reads = any(isinstance(part, Load) for total in totals for part in parts(total))
+        if reads or not names <= known:
+            return "None"
+        texts = list(dict.fromkeys(_on_host(expression(total)) for total in totals))
+        return texts[0] if len(texts) == 1 else f"max({', '.join(texts)})"
 
     def _refuse(self, stmts: Sequence[Stmt]) -> None:
         """Raises for what has no code for a GPU."""
@@ -281,7 +308,7 @@ class _Module:
     def _nest(loop: For) -> list[For]:
         """The loops of a nest whose passes are counted as one."""
         nest = [loop]
-        while len(nest[-1].body) == 1 and isinstance(inner := nest[-1].body[0], For) and inner.kind == "threads":
+        while len(nest[-1].body) == 1 and isinstance(inner := nest[-1].body[0], For) and inner.kind == loop.kind:
             nest.append(inner)
         return nest
 
@@ -302,26 +329,96 @@ class _Module:
             yielded = [f"ERRORS_OF_{kernel.name} = ({errors},)", "", ""]
         else:
             yielded = []
-        arguments = [*(["first", "last"] if kernel.loop else []), *kernel.reads, *(f"{name}_there" for name, _ in kernel.results)]
-        arguments += ["error", "seen"] if kernel.fails else []
+        arguments = [*(["first", "last"] if kernel.loop else []), *kernel.reads, *(f"{name}_there" for name in kernel.results)]
+        arguments += [*(f"{name}_parts" for name in kernel.sums), *(["error", "seen"] if kernel.fails else [])]
         yielded += [f"@kernel({self.options})", f"def {kernel.name}({', '.join(arguments)}):"]
-        if kernel.loop is None:
-            yielded += self._lines(kernel.stmts, kernel, "0", "    ")
-            yielded += [f"    {name}_there[0] = {name}" for name, _ in kernel.results]
-            return yielded
-        nest = self._nest(kernel.loop)
-        counter = nest[0].name if len(nest) == 1 else "number"
-        yielded += [f"    {counter} = first + cuda.grid(1)", f"    while {counter} < last:"]
+        if kernel.loop is not None:
+            nest = self._nest(kernel.loop)
+            number = nest[0].name if len(nest) == 1 else "number"
+            return [*yielded, *self._strided(kernel.loop, kernel, "first", "last", number, "    ")]
+        stmts = kernel.stmts
+        if kernel.is_grid:
+            stmts = self._in_one_grid(stmts) or []
+            yielded.append("    grid = cuda.cg.this_grid()")
+            yielded += [f"    {name}_scratch = cuda.shared.array(BLOCK, {_numpy(dtype)})" for name, dtype in kernel.sums.items()]
+        yielded += self._lines(stmts, kernel, "0", "    ")
+        writes = [f"{name}_there[0] = {name}" for name in kernel.results]
+        if writes and kernel.is_grid:
+            return [*yielded, "    if cuda.grid(1) == 0:", *(f"        {line}" for line in writes)]
+        return [*yielded, *(f"    {line}" for line in writes)]
+
+    def _strided(self, loop: For, kernel: _Kernel, first: str, last: str, number: str, pad: str) -> Iterator[str]:
+        """A loop of which each thread makes some passes."""
+        nest = self._nest(loop)
+        counter = nest[0].name if len(nest) == 1 else self.names.fresh("place")
+        start = "cuda.grid(1)" if first == "0" else f"{first} + cuda.grid(1)"
+        yield f"{pad}{counter} = {start}"
+        yield f"{pad}while {counter} < {last}:"
         if len(nest) > 1:
-            yielded += [f"        {line}" for line in _indices(nest, counter)]
-        yielded += self._lines(nest[-1].body, kernel, counter, "        ")
-        yielded.append(f"        {counter} += cuda.gridsize(1)")
-        return yielded
+            yield from (f"{pad}    {line}" for line in _indices(nest, counter))
+        yield from self._lines(nest[-1].body, kernel, counter if number else "0", f"{pad}    ")
+        yield f"{pad}    {counter} += cuda.gridsize(1)"
+
+    def _summed(self, loop: For, kernel: _Kernel, pad: str) -> Iterator[str]:
+        """A loop that adds up: each thread for itself, then those of a block, then all blocks, always in the same order."""
+        sums = _sums(loop)
+        block_of: dict[str, str] = {}
+        part_of = {name: self.names.fresh(f"{name}_part") for name in sums}
+        renamed = rebuilt(loop.body, lambda stmt: [_with_part(stmt, part_of)] if isinstance(stmt, Let) and stmt.name in sums else None)
+        for name, value in sums.items():
+            identity = expression(Literal(value.dtype, 0)) if value.template in (ACCUMULATE, IN_ORDER) else name
+            yield f"{pad}{part_of[name]} = {identity}"
+        first, last = self._range(loop)
+        bound = self.names.fresh("stop")
+        yield f"{pad}{bound} = {_on_device(expression(last))}"
+        yield from self._strided(replace(loop, body=renamed), kernel, expression(first), bound, "", pad)
+        for name, value in sums.items():
+            scratch = f"{name}_scratch"
+
+            def joined(a: str, b: str, value: Apply = value) -> str:
+                return _on_device(expression(Apply(value.dtype, value.template, (Name(value.dtype, a), Name(value.dtype, b)))))
+
+            width, block = self.names.fresh("width"), self.names.fresh("block")
+            yield from (
+                f"{pad}{line}"
+                for line in (
+                    f"{scratch}[cuda.threadIdx.x] = {part_of[name]}",
+                    "cuda.syncthreads()",
+                    f"{width} = BLOCK // 2",
+                    f"while {width} > 0:",
+                    f"    if cuda.threadIdx.x < {width}:",
+                    f"        {scratch}[cuda.threadIdx.x] = "
+                    + joined(f"{scratch}[cuda.threadIdx.x]", f"{scratch}[cuda.threadIdx.x + {width}]"),
+                    "    cuda.syncthreads()",
+                    f"    {width} //= 2",
+                    "if cuda.threadIdx.x == 0:",
+                    f"    {name}_parts[cuda.blockIdx.x] = {scratch}[0]",
+                )
+            )
+            block_of[name] = block
+        yield f"{pad}grid.sync()"
+        for name, value in sums.items():
+            block = block_of[name]
+            part = Name(value.dtype, f"{name}_parts[{block}]")
+            total = Apply(value.dtype, value.template, (Name(value.dtype, name), part))
+            yield f"{pad}{block} = 0"
+            yield f"{pad}while {block} < cuda.gridDim.x:"
+            yield f"{pad}    {name} = {_on_device(expression(total))}"
+            yield f"{pad}    {block} += 1"
 
     def _lines(self, stmts: Iterable[Stmt], kernel: _Kernel, number: str, pad: str) -> Iterator[str]:
         """The lines of statements in a kernel; `number`: that of the pass."""
         for stmt in stmts:
-            if isinstance(stmt, For):
+            if isinstance(stmt, For) and kernel.is_grid and stmt.kind == "sums":
+                yield from self._summed(stmt, kernel, pad)
+            elif isinstance(stmt, For) and kernel.is_grid and stmt.kind == "threads":
+                first, last = self._range(stmt)
+                bound = self.names.fresh("stop")
+                yield f"{pad}{bound} = {_on_device(expression(last))}"
+                yield from self._strided(stmt, kernel, _on_device(expression(first)), bound, "", pad)
+            elif isinstance(stmt, Barrier):
+                yield f"{pad}grid.sync()"
+            elif isinstance(stmt, For):
                 yield from self._loop_lines(stmt, kernel, number, pad)
             elif isinstance(stmt, If):
                 yield f"{pad}if {_on_device(expression(stmt.condition))}:"
@@ -350,10 +447,29 @@ class _Module:
             yield f"{pad}for {loop.name} in range({bounds}):"
             yield from self._lines(loop.body, kernel, number, pad + "    ")
             return
+        bound = loop.stop
+        if any(is_element or name in _defined(loop.body) for name, is_element in names_in(bound)):  # as it is before the first pass
+            bound = Name("int64", self.names.fresh("stop"))
+            yield f"{pad}{bound.name} = {stop}"
         yield f"{pad}{loop.name} = {start}"
-        yield f"{pad}while {_on_device(expression(compare('<' if loop.step > 0 else '>', Name('int64', loop.name), loop.stop)))}:"
+        yield f"{pad}while {_on_device(expression(compare('<' if loop.step > 0 else '>', Name('int64', loop.name), bound)))}:"
         yield from self._lines(loop.body, kernel, number, pad + "    ")
         yield f"{pad}    {loop.name} {'+' if loop.step > 0 else '-'}= {abs(loop.step)}"
+
+
+def _sums(loop: For) -> dict[str, Apply]:
+    """What a loop adds up: the locals, and the values that they get in a pass."""
+    made = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.is_new}
+    lets = [stmt for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.name not in made]
+    return {stmt.name: stmt.value for stmt in lets if isinstance(stmt.value, Apply)}
+
+
+def _with_part(stmt: Let, part_of: Mapping[str, str]) -> Let:
+    """A statement that adds to the part of a sum."""
+    value, part = stmt.value, part_of[stmt.name]
+    assert isinstance(value, Apply)
+    args = tuple(Name(value.dtype, part) if arg == Name(value.dtype, stmt.name) else arg for arg in value.args)
+    return Let(part, replace(value, args=args), is_new=False)
 
 
 def _indices(nest: Sequence[For], number: str) -> Iterator[str]:

@@ -341,7 +341,8 @@ class For(Stmt):
     """`for name in range(start, stop, step)`.
 
     kind: sequential; time, over the steps of a scan; lanes, over steps none of which waits for another, memory taken outside for each of
-    them but shared with none; simd, short passes that wait for nothing; tile, as many of these as a tile has lanes.
+    them but shared with none; simd, short passes that wait for nothing; tile, as many of these as a tile has lanes; threads, passes for as
+    many threads; sums, passes between which nothing but sums and extremes goes, in any order; chunks, parts that have memory at once.
     """
 
     name: str
@@ -394,6 +395,11 @@ class Note(Stmt):
     """A comment for the reader of the generated code."""
 
     text: str
+
+
+@dataclass(slots=True)
+class Barrier(Stmt):
+    """All threads of a grid wait for one another; what one has written the others see."""
 
 
 @dataclass(slots=True)

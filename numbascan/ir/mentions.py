@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from .loops import Alias, Alloc, Call, For, Index, Let, Load, Return, Stmt, Store, expressions, names_in, parts, walk
+from .loops import Alias, Alloc, Call, For, Index, Let, Load, Return, Stmt, Store, expressions, names_in, parts, walk, with_blocks
 from .names import WORD
 
 _WORD = re.compile(WORD)
@@ -50,3 +51,8 @@ def mentioned(stmts: Iterable[Stmt]) -> set[str]:
             texts = stmt.names
         found.update(word for text in texts for word in _WORD.findall(text))
     return found
+
+
+def mentions_in(stmts: Iterable[Stmt]) -> Counter[str]:
+    """In how many statements each name stands; those inside others count only if they are among `stmts`."""
+    return Counter(name for stmt in stmts for name in mentioned([with_blocks(stmt, lambda block: [])]))

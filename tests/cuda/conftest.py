@@ -69,3 +69,9 @@ def same() -> Callable[..., None]:
 
     return check
 
+
+@pytest.fixture
+def runs_kernels(request: pytest.FixtureRequest) -> None:
+    """For tests of what kernels do when they run."""
+    if request.config.getoption("--compile-kernels"):
+        pytest.skip("kernels are compiled here, not run")

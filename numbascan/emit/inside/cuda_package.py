@@ -8,11 +8,13 @@ is imported.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -87,9 +89,12 @@ def machine_code(
     with _device(capability):
         code, _ = cuda().compile(function, signature, cc=capability, device=False, abi="numba", fastmath=fastmath, output="ltoir")
         ptx, _ = cuda().compile(function, signature, cc=capability, device=False, abi="numba", fastmath=fastmath, output="ptx")
+    text = ptx.decode() if isinstance(ptx, bytes) else ptx
     options = [f"-arch=sm_{capability[0]}{capability[1]}", "-lto", "-Xptxas=-v"]
     handle = linker.create(len(options), options)
     linker.add_data(handle, linker.InputType.LTOIR, code, len(code), "kernel")
+    for library in _device_runtime() if "cudaCG" in text else ():  # in which barriers of a grid are
+        linker.add_file(handle, linker.InputType.LIBRARY, str(library))
     linker.complete(handle)
     log = bytearray(linker.get_info_log_size(handle))
     linker.get_info_log(handle, log)
@@ -103,6 +108,13 @@ def machine_code(
         re.search(r"\b(add|sub|mul|div|fma|sqrt|neg|abs|min|max)(\.\w+)*\.f64\b", ptx.decode() if isinstance(ptx, bytes) else ptx)
     )
     return Statistics(told(r"Used (\d+) registers"), told(r"(\d+) bytes stack"), told(r"(\d+) bytes spill stores"), uses_doubles)
+
+
+def _device_runtime() -> list[Path]:
+    """The library of CUDA that code of devices is linked with, where the package nvidia-cuda-runtime has brought it."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    return [path for folder in folders for path in Path(folder).rglob("libcudadevrt.a")][:1]
 
 
 @dataclass(frozen=True)

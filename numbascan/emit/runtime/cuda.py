@@ -20,6 +20,7 @@ SIMULATED = cuda_package.is_simulated()
 
 BLOCK = 4 if SIMULATED else 128  # threads
 MOST_BLOCKS = 1 if SIMULATED else 2**30
+PARTS = 8192  # blocks of a grid at most
 NONE = 2**63 - 1  # the number of an error that has not happened
 MOST_NUMBERS = 8  # that an error tells
 SHARE = 0.5  # of the free memory of the device, for memory that a loop's passes have each for itself
@@ -68,6 +69,25 @@ def alone(kernel: Any, args: Sequence[Any], errors: Sequence[Error] = ()) -> Non
         _raise(errors[code], seen)
 
 
+def in_one_grid(kernel: Any, passes: Any, args: Sequence[Any], errors: Sequence[Error] = ()) -> None:
+    """Runs statements in all threads of a grid that wait for one another; `passes`: those of its longest loop, if they are known."""
+    if not errors:
+        _launch(kernel, _blocks_at_once(kernel, passes, args), BLOCK, args)
+        return
+    _, code, seen = _failure(kernel, _blocks_at_once(kernel, passes, args), BLOCK, args, len(errors))
+    if code is not None:
+        _raise(errors[code], seen)
+
+
+def _blocks_at_once(kernel: Any, passes: Any, args: Sequence[Any]) -> int:
+    """How many blocks a grid has: no more than the device holds at once, or than there is work for."""
+    if SIMULATED:
+        return 1
+    compiled = kernel.compile(tuple(kernel.typeof_pyval(arg) for arg in args))
+    most = min(int(compiled.max_cooperative_grid_blocks(BLOCK)), PARTS)
+    return most if passes is None else max(1, min(most, -(-int(passes) // BLOCK)))
+
+
 def _failure(kernel: Any, blocks: int, threads: int, args: Sequence[Any], n_errors: int) -> tuple[int, int | None, list[float]]:
     """Runs a kernel: the first pass that failed, its error, and the numbers that were seen."""
     error, seen = cuda.to_device(np.array([NONE])), cuda.to_device(np.zeros(MOST_NUMBERS))
@@ -95,6 +115,11 @@ def at_once(passes: Any, size: Any) -> int:
     """How many passes run at once if each takes `size` bytes: as many as fit into the share of memory that is there for them."""
     free = _OF_SIMULATOR if SIMULATED else int(cuda.current_context().get_memory_info().free * SHARE)
     return max(1, min(int(passes), free // max(int(size), 1)))
+
+
+def parts(dtype: Any) -> Any:
+    """An array for the sums of blocks."""
+    return cuda.device_array(PARTS, dtype)
 
 
 def number(dtype: Any) -> Any:

@@ -15,14 +15,14 @@ Not handled: loops that may end early, that call a routine, or that take memory 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import reduce
 
 import numpy as np
 
 from ...ir.loops import (
+    IN_ORDER,
     Alias,
     Alloc,
     Apply,
@@ -44,6 +44,7 @@ from ...ir.loops import (
     expressions,
     floor_div,
     index_expr,
+    is_reduction,
     least,
     may_end,
     mul,
@@ -52,10 +53,9 @@ from ...ir.loops import (
     slope_and_rest,
     sub,
     walk,
-    with_blocks,
     with_values,
 )
-from ...ir.mentions import loads_in, mentioned
+from ...ir.mentions import loads_in, mentions_in
 from ..target import Target
 
 LAST_ROWS = ("[{0}:]", "[{0}:].copy()")
@@ -81,7 +81,7 @@ class _Sharing:
         self.every = list(walk(function.body))
         self.views = {stmt.name: stmt for stmt in self.every if isinstance(stmt, Alias)}
         self.allocs = {stmt.name: stmt for stmt in self.every if isinstance(stmt, Alloc)}
-        self.mentions = _mentions(self.every)
+        self.mentions = mentions_in(self.every)
         self.names = function.names.copy()
         self.moved: set[int] = set()  # memory of single loops, and views of it, which goes to where the loop is
 
@@ -109,9 +109,11 @@ class _Sharing:
 
     def _loop(self, loop: For, is_outermost: bool) -> list[Stmt]:
         own = self._own(loop) if loop.kind == "lanes" else []
+        if not own and (sums := self._sums(loop)):
+            return [self._summed(loop, sums)]
         nest = [loop] if self._is_shared(loop, own) else []
         while nest and not own and len(nest[-1].body) == 1 and isinstance(inner := nest[-1].body[0], For) and self._is_shared(inner, []):
-            if any(name in {one.name for one in nest} for bound in (inner.start, inner.stop) for name, _ in names_in(bound)):
+            if any(_depends(inner, one.name) for one in nest):
                 break
             nest.append(inner)
         if not nest or self._passes(nest) < self.target.few_lanes or not (is_outermost or self._is_small(own)):
@@ -123,6 +125,23 @@ class _Sharing:
             body = [replace(one, body=body, kind="threads")]
         return body
 
+    def _sums(self, loop: For) -> set[str]:
+        """The sums and extremes, in whatever order is fast, that are all that goes from one pass of a loop to the next."""
+        inside = list(walk(loop.body))
+        new = {stmt.name for stmt in inside if isinstance(stmt, Let) and stmt.is_new}
+        moved = [stmt for stmt in inside if isinstance(stmt, Let) and stmt.name not in new]
+        names = {stmt.name for stmt in moved}
+        within = mentions_in(inside)
+        is_sum = all(_is_in_any_order(stmt) for stmt in moved) and all(within[name] == 1 for name in names)
+        is_sum = is_sum and len(moved) == len(names) and not any(isinstance(stmt, Store | Alloc | If | Fail) for stmt in inside)
+        return names if is_sum and names and self._is_shared(loop, (), names) and self._passes([loop]) >= self.target.few_lanes else set()
+
+    def _summed(self, loop: For, sums: set[str]) -> For:
+        """Such a loop, marked."""
+        (*_, inner) = loop.body
+        is_nest = len(loop.body) == 1 and isinstance(inner, For) and self._sums(inner) == sums and not _depends(inner, loop.name)
+        return replace(loop, body=[self._summed(inner, sums)] if is_nest and isinstance(inner, For) else loop.body, kind="sums")
+
     @staticmethod
     def _passes(nest: Sequence[For]) -> float:
         """How many passes a nest has; infinity where only the run knows."""
@@ -131,17 +150,17 @@ class _Sharing:
 
     # independence -----------------------------------------------------------------------------------------------------
 
-    def _is_shared(self, loop: For, own: Sequence[Alloc | Alias]) -> bool:
-        """Are the passes of a loop independent, `own` memory apart?"""
+    def _is_shared(self, loop: For, own: Sequence[Alloc | Alias], sums: Set[str] = frozenset()) -> bool:
+        """Are the passes of a loop independent, `own` memory and `sums` apart?"""
         inside = list(walk(loop.body))
         if loop.step != 1 or may_end(loop.body) or any(isinstance(stmt, Call | Return) for stmt in inside):
             return False
         if not self._is_small([stmt for stmt in inside if isinstance(stmt, Alloc)]):
             return False
         new = {stmt.name for stmt in inside if isinstance(stmt, Let) and stmt.is_new}
-        if any(isinstance(stmt, Let) and stmt.name not in new for stmt in inside):
+        if any(isinstance(stmt, Let) and stmt.name not in new | sums for stmt in inside):
             return False
-        within = _mentions([loop, *inside])
+        within = mentions_in([loop, *inside])
         if any(self.mentions[name] > within[name] for name in new):
             return False
         of_pass = new | {stmt.name for stmt in inside if isinstance(stmt, For | Alias | Alloc)}
@@ -191,7 +210,7 @@ class _Sharing:
 
     def _own(self, loop: For) -> list[Alloc | Alias]:
         """Memory taken outside of a loop, and views of it, that nothing but the loop uses."""
-        within = _mentions([loop, *walk(loop.body)])
+        within = mentions_in([loop, *walk(loop.body)])
         own: dict[str, Alloc | Alias] = {}
         outside = [stmt for stmt in self.every if isinstance(stmt, Alloc | Alias) and self.mentions[stmt.name] > within[stmt.name]]
         uses = {stmt.name: self.mentions[stmt.name] - within[stmt.name] for stmt in outside}  # elsewhere, its own definition counted
@@ -290,6 +309,21 @@ def _count(shape: Place) -> Index:
     return count
 
 
+def _is_in_any_order(stmt: Let) -> bool:
+    """Does a statement add to a sum, or take an extreme, of which the order is free? Sums of integers are the same in every order."""
+    value = stmt.value
+    if not isinstance(value, Apply) or len(value.args) != 2:
+        return False
+    others = [arg for arg in value.args if arg != Name(value.dtype, stmt.name)]
+    is_of_integers = value.template is IN_ORDER and value.dtype == "int64" and others == [value.args[1]]
+    return (is_reduction(stmt) or is_of_integers) and len(others) == 1 and all(name != stmt.name for name, _ in names_in(others[0]))
+
+
+def _depends(loop: For, name: str) -> bool:
+    """Do the bounds of a loop depend on a local?"""
+    return any(name == read for bound in (loop.start, loop.stop) for read, _ in names_in(bound))
+
+
 def _is_fixed(expr: Index, of_pass: set[str]) -> bool:
     """Is an index the same in all passes? What stands in an array may change."""
     return not any(name in of_pass or is_element for name, is_element in names_in(expr))
@@ -299,8 +333,3 @@ def _bytes(array: Alloc) -> float:
     """Bytes of an array; infinity where only the run knows."""
     known = [dim if isinstance(dim, int) else math.inf for dim in array.shape]
     return math.prod(known) * np.dtype(array.dtype).itemsize
-
-
-def _mentions(stmts: Iterable[Stmt]) -> Counter[str]:
-    """In how many statements each name stands; of those inside others only if they are among `stmts`."""
-    return Counter(name for stmt in stmts for name in mentioned([with_blocks(stmt, lambda block: [])]))
