@@ -44,7 +44,7 @@ from .types import SUPPORTED_DTYPES, TensorType
 LARGEST_FIXED = 16  # a dimension up to this length may be compiled in
 MOST_LENGTHS = 8  # so many lengths of one dimension, then it is left to the run
 PLAIN = 0x101  # flags.num: C-contiguous and aligned
-RESERVED = (*cpu.RESERVED, *cuda.RESERVED)
+RESERVED = {"numba": cpu.RESERVED, "cuda": (*cpu.RESERVED, *cuda.RESERVED)}  # what the text of a target uses besides Python's names
 MOST_KEYS = 4096  # lengths stand in keys: a table that grows beyond this is emptied
 
 # what a number of each class is, where kernels take it as it stands (a Python int: where 64 bits hold it)
@@ -78,7 +78,7 @@ class Program:
     """
 
     def __init__(self, graph: Graph, mode: Mode, name: str = "scan", specialise: bool = True, profile: bool = False) -> None:
-        self.graph, self.mode, self.name = graph, mode, _identifier(name)
+        self.graph, self.mode, self.name = graph, mode, _identifier(name, mode)
         self.profile = Profile(name) if profile else None
         self._last: tuple[Kernel, Sequence[Any]] | None = None
         self.specialise = specialise
@@ -173,7 +173,7 @@ class Program:
         if self._kernels and mode is self.mode:
             return list(self._kernels.values())[-1].text
         kind = list(self._kernels)[-1][0] if self._kernels else tuple(node.type.shape for node in self.graph.inputs)
-        return planned(lean_graph(specialised(self.graph, kind), mode), mode, self.name, self._whole)[1]
+        return planned(lean_graph(specialised(self.graph, kind), mode), mode, _identifier(self.name, mode), self._whole)[1]
 
     def _kind(self, values: Sequence[Any]) -> tuple[Axes, ...]:
         """Which dimensions of the arguments are compiled in."""
@@ -283,7 +283,7 @@ def lean_graph(graph: Graph, mode: Mode) -> Graph:
 def planned(graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> tuple[Plan, str]:
     """The loops of a rewritten graph, and the text of a module with them."""
     target = MACHINES.get(mode.target, CPU)
-    result = plan(graph, target, name, given, mode.check_finite, RESERVED, beginnings(name), mode.without)
+    result = plan(graph, target, name, given, mode.check_finite, _reserved(mode), beginnings(name), mode.without)
     fastmath = FINITE_OR_NOT if mode.check_finite else "True"
     if mode.target == "cuda":
         return result, cuda.module_text(result.function, mode.fastmath)
@@ -461,8 +461,13 @@ def _rows_behind(node: Node) -> set[Node]:
     return leaves
 
 
-def _identifier(name: str) -> str:
+def _reserved(mode: Mode) -> tuple[str, ...]:
+    return RESERVED.get(mode.target, cpu.RESERVED)
+
+
+def _identifier(name: str, mode: Mode) -> str:
     """`name` as a name for a function: neither it nor a name made up from it is one that its text uses."""
     word = identifier(name, "scan")
-    is_taken = word in {*RESERVED, *OF_PYTHON} or any(name.startswith(beginnings(word)) for name in (word, *RESERVED))
+    taken = _reserved(mode)
+    is_taken = word in {*taken, *OF_PYTHON} or any(name.startswith(beginnings(word)) for name in (word, *taken))
     return f"scan_{word}" if is_taken else word

@@ -231,7 +231,7 @@ class _Writer:
             if entry != FULL:
                 inside += [compare(">=", place, 0), compare("<", place, one.length), compare("==", mod(ahead, one.step), 0)]
             values += [] if result_axis is None else [place]
-        base, value = self._base(index), self._value((*values, *index[len(self.region.entries) :]))
+        base, value = self._base(index), self._value((*values, *index[len(self.region.entries) :]), self.view.at_if)
         new = Apply(self.dtype, _add_code(self.dtype), (base, value)) if self.adds else value
         result = choice(both(*inside), new, base, self.dtype)
         assert isinstance(result, Expr)
@@ -240,10 +240,10 @@ class _Writer:
     def _base(self, index: Indices) -> Expr:
         return self.view.at(0, index, self.dtype)
 
-    def _value(self, index: Indices) -> Expr:
+    def _value(self, index: Indices, at: Callable[[int, Indices, str | None], Expr] | None = None) -> Expr:
         shape = self.view.types[1].shape
         tail = index[len(index) - len(shape) :]
-        return self.view.at(1, tuple(0 if dim == 1 else i for dim, i in zip(shape, tail, strict=True)), self.dtype)
+        return (at or self.view.at)(1, tuple(0 if dim == 1 else i for dim, i in zip(shape, tail, strict=True)), self.dtype)
 
     def _new(self, index: Indices) -> Expr:
         if not self.adds:

@@ -40,6 +40,10 @@ class Operands(Protocol):
         """The element of operand k at `index`, cast to `dtype` if given."""
         ...
 
+    def at_if(self, k: int, index: Indices, dtype: str | None = None) -> Expr:
+        """The same for one side of a choice: elsewhere there may be no such element, so it is read where it stands."""
+        ...
+
     def scalar(self, k: int) -> Index:
         """Operand k, a scalar integer, as index arithmetic (an int where it is constant). One beyond int64 is the greatest of int64."""
         ...

@@ -319,7 +319,7 @@ def _framed_element(view: Operands, index: Indices) -> Expr:
     is_outside = [compare("<", i, 0)] * bool(view.attrs["before"]) + [compare(">=", i, n)] * bool(view.attrs["after"])
     if Literal("bool", True) in is_outside:
         return value
-    element: Index = view.at(0, (*index[:axis], i, *index[axis + 1 :]))
+    element: Index = view.at_if(0, (*index[:axis], i, *index[axis + 1 :]))
     for condition in reversed(is_outside):
         element = choice(condition, value, element, view.out.dtype)
     assert isinstance(element, Expr)

@@ -107,6 +107,7 @@ class Builder:
         self.sides: dict[Index, Indices] = {}  # of a dimension that a choice between branches tells, what each branch makes it
         self.fixed: dict[str, Index] = {}  # locals that get one value, and what it is
         self.moving: set[str] = set()  # those that may still get others
+        self.is_conditional = False  # is what is made one side of a choice, read where it stands?
         self.scan = ""  # the name of the innermost loop whose step is made
 
     # names ----------------------------------------------------------------------------------------------------------
@@ -363,6 +364,15 @@ class Builder:
             yield
         finally:
             self.scan = outer
+
+    @contextmanager
+    def conditional(self) -> Iterator[None]:
+        """What is made inside is one side of a choice."""
+        before, self.is_conditional = self.is_conditional, True
+        try:
+            yield
+        finally:
+            self.is_conditional = before
 
     @contextmanager
     def branch(self) -> Iterator[list[Stmt]]:

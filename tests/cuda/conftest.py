@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +32,37 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="no GPU; tox -e cudasim and tox -e cuda-compile run it"))
 
 
+@dataclass
+class Compiled:
+    """What a thread of a kernel takes on each kind of device, and the kernel as a function of Python with the types of its arguments."""
+
+    statistics: list[Any]
+    function: Any
+    types: list[tuple[str, int]]
+
+
 @pytest.fixture(autouse=True)
-def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What a thread of each kernel takes that the test compiles; of use with `--compile-kernels`."""
-    statistics: list[Any] = []
+def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[Compiled]:
+    """The kernels that the test compiles; of use with `--compile-kernels`."""
+    compiled: list[Compiled] = []
     if not request.config.getoption("--compile-kernels"):
-        return statistics
+        return compiled
     from numbascan.emit.inside import cuda_package
 
-    def compiled(kernel: Any, name: str) -> Callable[..., Any]:
+    loaded = stages.Kernel._loaded
+
+    def compile_kernels(kernel: Any, name: str) -> Callable[..., Any]:
+        if kernel.mode.target != "cuda":
+            return loaded(kernel, name)
         host: Any = load_kernels(kernel.text, name)
         for one, types in kernel_types(kernel.plan.function).items():
-            for capability in CAPABILITIES:
-                statistics.append(cuda_package.machine_code(host.__globals__[one].py_func, types, capability))
+            function = host.__globals__[one].py_func
+            compiled.append(Compiled(cuda_package.machine_code(function, types, CAPABILITIES), function, types))
         return kernel._by_numpy
 
     monkeypatch.setattr(stages, "_require_cuda", lambda: None)
-    monkeypatch.setattr(stages.Kernel, "_loaded", compiled)
-    return statistics
+    monkeypatch.setattr(stages.Kernel, "_loaded", compile_kernels)
+    return compiled
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def program(cards: Sequence[Card], is_fixed: bool) -> tuple[Any, list[Any]]:
             arrays = [np.asarray(value) for value in sample]
             if card.name in REAL_ALONE.split() and any(array.dtype.kind == "c" for array in arrays):
                 continue
-            if is_fixed and arrays[0].shape[-1] > 8:
+            if is_fixed and arrays[0].ndim and arrays[0].shape[-1] > 8:
                 continue
             shapes = [tuple(dim if is_fixed or dim == 1 else None for dim in array.shape) for array in arrays]
             nodes = [new_input(TensorType(array.dtype.name, shape)) for array, shape in zip(arrays, shapes, strict=True)]

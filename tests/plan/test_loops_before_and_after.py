@@ -42,6 +42,7 @@ from numbascan.ir.loops import (
 from numbascan.ir.names import Names
 from numbascan.modes import LOOP_PASSES
 from numbascan.plan.cpu import CPU
+from numbascan.plan.cuda import CUDA
 from numbascan.plan.passes.strips import strips
 from numbascan.plan.plan import plan
 
@@ -222,6 +223,42 @@ for t0 in range(0, n, 64):
         out[t] = x[t] + word_ahead[t - t0]
 """,
     ),
+    "threads": (
+        [
+            Alloc("row", (50,), "float64"),
+            Let("total", ONE),
+            For("i", 0, N, [Store("out", (I,), load("x", I))]),
+            For("i", 0, N, [Store("a", (add(I, 1),), load("a", I))]),  # waits
+            For("i", 0, N, [Let("total", any_order(TOTAL, load("x", I)), is_new=False)]),
+            For("i", 0, N, [Store("row", (0,), load("x", I)), Store("out", (I,), load("row", 0))], kind="lanes"),
+        ],
+        """
+row = np.empty(50)
+total = 1.0
+for i in range(n):
+    out[i] = x[i]
+for i in range(n):
+    a[i + 1] = a[i]
+for i in range(n):
+    total = add_any_order(total, x[i])
+for i in range(n):
+    row[0] = x[i]
+    out[i] = row[0]
+""",
+        """
+total = 1.0
+for i in range(n):
+    out[i] = x[i]
+for i in range(n):
+    a[i + 1] = a[i]
+for i in range(n):
+    total = add_any_order(total, x[i])
+for i in range(n):
+    row = small_array((50,), np.float64)
+    row[0] = x[i]
+    out[i] = row[0]
+""",
+    ),
     "edges": (
         [For("i", 0, N, [Store("out", (I,), load("x", choice(compare("<", sub(I, 1), 0), sub(add(I, N), 1), sub(I, 1))))])],
         """
@@ -326,10 +363,10 @@ def test_loops_before_and_after(name: str) -> None:
     body, before, after = LOOPS[name]
     arguments = (*ARRAYS, *(Argument(number, dtype, 0) for number, dtype in NUMBERS.items()))
     function = Function("f", arguments, body, Names(argument.name for argument in arguments))
-    (loop_pass,) = (one for one in CPU.passes if one.__name__ == name)
-    changed = loop_pass(function, CPU)
+    target, loop_pass = next((target, one) for target in (CPU, CUDA) for one in target.passes if one.__name__ == name)
+    changed = loop_pass(function, target)
     for stage in (function, changed):
         check_loops(stage)
     assert text(function.body) == before
     assert text(changed.body) == after
-    assert text(loop_pass(function, CPU).body) == after  # nothing of the function was changed
+    assert text(loop_pass(function, target).body) == after  # nothing of the function was changed

@@ -20,6 +20,7 @@ from numbascan.front.unsupported import INSTEAD, OF_UNKNOWN_LENGTH
 from numbascan.front.variable import DISPATCH
 from numbascan.modes import LOOP_PASSES, REWRITES
 from numbascan.plan.cpu import CPU
+from numbascan.plan.cuda import CUDA
 from numbascan.rewrite.pipeline import PASSES
 
 HERE = r"test_error_texts\.py, line \d+"
@@ -154,7 +155,8 @@ def test_a_mode_refuses_what_it_cannot_mean(keywords, error, words):
 def test_a_mode_takes_what_it_can():
     assert ns.Mode(threads=np.int64(2)).threads == 2
     assert ns.Mode(without=REWRITES).without == tuple(dict.fromkeys(rewrite.__name__ for rewrite in PASSES))
-    assert ns.Mode(without=LOOP_PASSES).without == tuple(loop_pass.__name__ for loop_pass in CPU.passes)
+    loop_passes = dict.fromkeys(loop_pass.__name__ for loop_pass in (*CPU.passes, *CUDA.passes))
+    assert ns.Mode(without=LOOP_PASSES).without == tuple(loop_passes)
 
 
 def test_cuda_says_what_numbascan_info_says():

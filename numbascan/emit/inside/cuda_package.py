@@ -71,29 +71,47 @@ def _optional(name: str) -> Any:
         return None
 
 
-def machine_code(
-    function: Any, types: Sequence[tuple[str, int]], capability: tuple[int, int] = (9, 0), fastmath: bool = False
-) -> Statistics:
-    """Compiles a kernel to machine code, on any machine: what a thread of it takes.
+Types = Sequence[tuple[str, int]]
+"""Dtype and rank of each argument of a kernel; a number has rank 0."""
 
-    `types`: dtype and rank of each argument. It goes the way of numba-cuda's own launches: code for the linker, then nvJitLink.
+
+def machine_code(function: Any, types: Types, capabilities: Sequence[tuple[int, int]] = ((9, 0),)) -> list[Statistics]:
+    """Compiles a kernel to machine code for some kinds of devices, the oldest first, on any machine: what a thread of it takes.
+
+    It goes the way of numba-cuda's own launches: code for the linker, then nvJitLink.
     """
-    from cuda.bindings import nvjitlink as linker
+    code = _compiled(function, types, capabilities[0], "ltoir")
+    libraries = _device_runtime() if "cg" in function.__code__.co_names else []  # in which barriers of a grid are
+    return [_linked(code, libraries, capability) for capability in capabilities]
+
+
+def computes_doubles(function: Any, types: Types) -> bool:
+    """Is there arithmetic of double precision in the code of a kernel?"""
+    text = _compiled(function, types, (9, 0), "ptx")
+    operations = r"\b(add|sub|mul|div|fma|sqrt|neg|abs|min|max)(\.\w+)*\.f64\b"
+    return bool(re.search(operations, text.decode() if isinstance(text, bytes) else text))
+
+
+def _compiled(function: Any, types: Types, capability: tuple[int, int], output: str) -> Any:
     from numba import types as numba_types
 
     def type_of(dtype: str, rank: int) -> Any:
         element = getattr(numba_types, "boolean" if dtype == "bool" else dtype)
         return numba_types.Array(element, rank, "C") if rank else element
 
-    signature = tuple(type_of(dtype, rank) for dtype, rank in types)
     with _device(capability):
-        code, _ = cuda().compile(function, signature, cc=capability, device=False, abi="numba", fastmath=fastmath, output="ltoir")
-        ptx, _ = cuda().compile(function, signature, cc=capability, device=False, abi="numba", fastmath=fastmath, output="ptx")
-    text = ptx.decode() if isinstance(ptx, bytes) else ptx
+        signature = tuple(type_of(dtype, rank) for dtype, rank in types)
+        code, _ = cuda().compile(function, signature, cc=capability, device=False, abi="numba", output=output)
+        return code
+
+
+def _linked(code: bytes, libraries: Sequence[Path], capability: tuple[int, int]) -> Statistics:
+    from cuda.bindings import nvjitlink as linker
+
     options = [f"-arch=sm_{capability[0]}{capability[1]}", "-lto", "-Xptxas=-v"]
     handle = linker.create(len(options), options)
     linker.add_data(handle, linker.InputType.LTOIR, code, len(code), "kernel")
-    for library in _device_runtime() if "cudaCG" in text else ():  # in which barriers of a grid are
+    for library in libraries:
         linker.add_file(handle, linker.InputType.LIBRARY, str(library))
     linker.complete(handle)
     log = bytearray(linker.get_info_log_size(handle))
@@ -104,10 +122,7 @@ def machine_code(
         match = re.search(pattern, log.decode())
         return int(match[1]) if match else 0
 
-    uses_doubles = bool(
-        re.search(r"\b(add|sub|mul|div|fma|sqrt|neg|abs|min|max)(\.\w+)*\.f64\b", ptx.decode() if isinstance(ptx, bytes) else ptx)
-    )
-    return Statistics(told(r"Used (\d+) registers"), told(r"(\d+) bytes stack"), told(r"(\d+) bytes spill stores"), uses_doubles)
+    return Statistics(told(r"Used (\d+) registers"), told(r"(\d+) bytes stack"), told(r"(\d+) bytes spill stores"))
 
 
 def _device_runtime() -> list[Path]:
@@ -119,12 +134,11 @@ def _device_runtime() -> list[Path]:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of a thread of a kernel: registers, bytes on its stack, bytes of registers that are spilt, and whether it computes with doubles."""
+    """Of a thread of a kernel: registers, bytes on its stack, bytes of registers that are spilt."""
 
     registers: int
     stack: int
     spilt: int
-    uses_doubles: bool
 
 
 @contextmanager

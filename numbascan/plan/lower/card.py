@@ -154,6 +154,8 @@ def _remembered(scope: Scope, node: Node, element: Callable[[Indices], Expr]) ->
     def remembered(index: Indices) -> Expr:
         key = (scope, node, index)  # a step within a step may hold the same node, of other values
         local = builder.block.lookup(key)
+        if local is None and builder.is_conditional:
+            return element(index)
         if local is None:
             local = builder.block.memo[key] = builder.let(label_of(node), element(index))
         return local

@@ -190,6 +190,10 @@ class NodeOperands:
         element = self.scope.value(self.node.inputs[k]).at(tuple(index))
         return element if dtype is None else cast(element, dtype)
 
+    def at_if(self, k: int, index: Indices, dtype: str | None = None) -> Expr:
+        with self.scope.builder.conditional():
+            return self.at(k, index, dtype)
+
     def scalar(self, k: int) -> Index:
         element = self.at(k)
         if isinstance(element, Literal):

@@ -1,0 +1,116 @@
+"""Which loops are shared out to the threads of a GPU, and where all threads wait. Needs no GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+import numbascan.tensor as nt
+from numbascan.emit.grid import in_all_threads
+from numbascan.ir.loops import (
+    Alloc,
+    Apply,
+    Argument,
+    Barrier,
+    For,
+    Function,
+    If,
+    Index,
+    Let,
+    Literal,
+    Load,
+    Name,
+    Stmt,
+    Store,
+    Template,
+    add,
+    walk,
+)
+from numbascan.ir.mentions import memory_of, mentions_in
+from numbascan.ir.names import Names
+from numbascan.plan.cuda import CUDA
+from numbascan.plan.passes.threads import threads
+
+N, I, J, T = (Name("int64", name) for name in ("n", "i", "j", "t"))
+MAX = Template("max({0}, {1})")
+
+
+def load(array: str, *index: Index) -> Load:
+    return Load("float64", array, index)
+
+
+def kinds(*body: Stmt) -> list[str]:
+    """The kinds of the loops of a function, after the pass."""
+    arrays = [Argument(name, "float64", 1, is_written=name in "ab") for name in "xyab"]
+    wide = Argument("w", "float64", 2, is_written=True)
+    function = Function("f", (*arrays, wide, Argument("k", "int64", 1), Argument("n", "int64", 0)), list(body), Names("xyabwkn"))
+    return [stmt.kind for stmt in walk(threads(function, CUDA).body) if isinstance(stmt, For)]
+
+
+def test_passes_that_meet_are_not_shared_out() -> None:
+    def loop(*body: Stmt) -> list[str]:
+        return kinds(Let("s", Literal("float64", 0.0)), For("i", 0, N, list(body)))
+
+    assert loop(Store("a", (I,), load("x", I))) == ["threads"]
+    assert loop(Store("a", (I,), load("a", I))) == ["threads"]
+    assert loop(Store("w", (0, I), load("w", 1, I))) == ["threads"]  # rows that never are the same
+    assert loop(Store("a", (I,), load("a", add(I, 1)))) == ["sequential"]
+    assert loop(Store("w", (0, I), load("w", 0, add(I, 1)))) == ["sequential"]
+    assert loop(Store("a", (0,), load("x", I))) == ["sequential"]
+    assert loop(Store("a", (Load("int64", "k", (I,)),), load("x", I))) == ["sequential"]  # places that may be equal
+    assert loop(Store("a", (I,), load("x", I)), Store("a", (add(N, I),), load("x", I))) == ["sequential"]  # distances of the run
+    assert loop(Let("s", load("x", I), is_new=False)) == ["sequential"]
+    assert loop(Let("s", Apply("float64", MAX, (Name("float64", "s"), load("x", I))), is_new=False)) == ["sums"]
+    joined = Apply("float64", MAX, (Name("float64", "s"), Apply("float64", MAX, (Name("float64", "s"), load("x", I)))))
+    assert loop(Let("s", joined, is_new=False)) == ["sequential"]
+    assert loop(For("j", 0, N, [Store("w", (I, J), load("x", J))])) == ["threads", "threads"]
+    assert loop(For("j", 0, I, [Store("w", (I, J), load("x", J))])) == ["threads", "sequential"]
+    assert loop(Alloc("row", (N,), "float64"), Store("row", (0,), load("x", I)), Store("a", (I,), load("row", 0))) == ["sequential"]
+
+
+def test_short_loops_stay_in_one_thread() -> None:
+    assert kinds(For("i", 0, 31, [Store("a", (I,), load("x", I))])) == ["sequential"]
+    assert kinds(For("i", 0, 4, [For("j", 0, 8, [Store("w", (I, J), load("x", J))])])) == ["threads", "threads"]
+
+
+def placed(*body: Stmt) -> list[str]:
+    """What stands in the body of a loop over time, as all threads run it: B for barriers, 1 for what the first thread does alone."""
+    (loop,) = in_all_threads([For("t", 0, N, list(body), kind="time")], memory_of(body), mentions_in(list(walk(body))))
+    assert isinstance(loop, For)
+    return ["B" if isinstance(one, Barrier) else "1" if isinstance(one, If) else "." for one in loop.body]
+
+
+def shared(array: str, *index: Index, value: Index) -> For:
+    return For("i", 0, N, [Store(array, index or (I,), value)], kind="threads")
+
+
+def test_barriers_stand_where_threads_meet() -> None:
+    assert placed(shared("a", value=load("x", I))) == ["B", "."]
+    assert placed(shared("a", value=load("b", add(I, 1))), shared("b", value=load("a", I))) == ["B", ".", "B", "."]
+    assert placed(Store("a", (0,), load("x", T)), shared("b", value=load("a", 0))) == ["B", "1", "B", "."]
+    read_then_written = Let("v", load("a", 0)), Store("a", (0,), Name("float64", "v"))
+    assert placed(*read_then_written, shared("b", value=load("x", I))) == ["B", ".", "B", "1", "."]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_loop_over_time_is_one_kernel(wide: bool) -> None:
+    def step(u: Any) -> Any:
+        moved = u + 0.1 * (np.roll(u, 1) - u)
+        return moved, ns.until(moved.max() < 0.1)
+
+    run = ns.jit(lambda u: ns.scan(step, outputs_info=u, n_steps=9, return_updates=False)[-1])
+    text = run.lower(np.ones(1000 if wide else 8)).source("cuda")
+    assert text.count("in_one_grid(") == wide
+    assert ("grid.sync()" in text) == wide
+    assert "for t in range" not in text.partition("\ndef scan")[2]  # the host makes no step
+
+
+def test_source_needs_no_gpu_and_names_of_the_user_stay() -> None:
+    error = nt.dvector("error")
+    text = ns.function([error], ns.scan(lambda number: number * 2.0, error, return_updates=False)).source("cuda")
+    assert "error_2" in text
+    cpu = ns.function([error], ns.scan(lambda number: number * 2.0, error, return_updates=False)).source()
+    assert "error_2" not in cpu

@@ -1,0 +1,31 @@
+"""Random programs give on the GPU what a plain Python loop gives; what has no CUDA code is refused by name."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from numbascan.modes import Mode
+from random_programs.run import one, report
+
+WAYS = ("python", "called", "symbolic", "at_once", "read", "checked")
+
+
+@pytest.mark.usefixtures("runs_kernels")
+@pytest.mark.parametrize("first", range(1000, 1080, 10))
+@pytest.mark.parametrize("gradients", [False, True])
+def test_random_programs(first: int, gradients: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    (_, *others) = Mode.__init__.__defaults__ or ()
+    monkeypatch.setattr(Mode.__init__, "__defaults__", ("cuda", *others))
+    ran = 0
+    for seed in range(first, first + (3 if gradients else 10)):
+        try:
+            outcome = one(seed, () if gradients else WAYS, gradients)
+        except NotImplementedError as error:
+            assert re.search(r"mode='cuda': .* has no CUDA code", str(error))
+            continue
+        if outcome.label == "different" and "has no CUDA code" not in str(outcome.differences[0]):
+            pytest.fail(report(seed, outcome, gradients, seconds=0))
+        ran += outcome.label == "same"
+    assert ran
