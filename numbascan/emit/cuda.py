@@ -253,13 +253,13 @@ class _Module:
 
     def _launch(self, stmts: list[Stmt], behind: Sequence[Stmt], known: set[str], pad: str) -> None:
         self._refuse(stmts)
-        names = mentioned(stmts)
         loop = stmts[0] if isinstance(stmts[0], For) and stmts[0].kind == "threads" else None
         results = sorted(_defined(stmts) & _needed(behind)) if loop is None else []
         fails = [stmt for stmt in walk(stmts) if isinstance(stmt, Fail)]
         is_grid = loop is None and any(map(is_wide, stmts))
         sums = dict.fromkeys(name for one in walk(stmts) if is_grid and isinstance(one, For) and one.kind == "sums" for name in _sums(one))
         name = f"{self.function.name}_{len(self.kernels) + 1}"
+        names = mentioned(stmts) if loop is None else _read_in_passes(self._nest(loop))
         reads = sorted(names & known)
         types = (
             [("int64", 0)] * (2 if loop else 0) + [self.types[one] for one in reads] + [(self.dtypes[one], 1) for one in (*results, *sums)]
@@ -489,6 +489,12 @@ def _rank(view: Alias, rank: int) -> int:
     if view.text.text.startswith(".reshape"):
         return len(view.args)
     return rank - sum(":" not in part for part in view.text.text.partition("]")[0].split(","))
+
+
+def _read_in_passes(nest: Sequence[For]) -> set[str]:
+    """The names that the passes of a nest read; bounds among them where indices are made of a count."""
+    lengths = [bound for one in nest[1:] for bound in (one.start, one.stop)] + [nest[0].start] * (len(nest) > 1)
+    return mentioned(nest[-1].body) | {name for bound in lengths for name, _ in names_in(bound)}
 
 
 def _types(fail: Fail) -> str:
