@@ -224,9 +224,9 @@ class Kernel:
         self.plan, self.text = planned(lean, mode, name, given)
         self._error_texts = error_texts(self.plan.function)
         generated = perf_counter()
+        self._constants = [np.require(array, requirements=("C", "A")) for array in self.plan.constants]
         self.function: Callable[..., Any] = self._loaded(name)
         self.seconds = {"rewrite": lean_at - started, "generate": generated - lean_at, "compile": perf_counter() - generated}
-        self._constants = [np.require(array, requirements=("C", "A")) for array in self.plan.constants]
         self._dtypes = [np.dtype(node.type.dtype) for node in graph.outputs]
         self._is_single = len(self._dtypes) == 1
         self._has_numbers = not all(node.type.rank for node in graph.outputs)
@@ -237,7 +237,7 @@ class Kernel:
             from .emit.runtime.cuda import callable_with
 
             written = [argument.is_written for argument in self.plan.function.arguments]
-            return callable_with(load_kernels(self.text, name), written)
+            return callable_with(load_kernels(self.text, name), written, len(self._constants))
         return self._by_numpy if jit_is_off() else load(self.text, name)
 
     def run(self, values: Sequence[Any], out: Sequence[Any] = ()) -> list[Any]:

@@ -5,6 +5,7 @@ Under NUMBA_ENABLE_CUDASIM=1 Python runs the kernels, with few threads: right nu
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -24,6 +25,7 @@ PARTS = 8192  # blocks of a grid at most
 NONE = 2**63 - 1  # the number of an error that has not happened
 MOST_NUMBERS = 8  # that an error tells
 SHARE = 0.5  # of the free memory of the device, for memory that a loop's passes have each for itself
+_LARGE = 2**26  # bytes of an array, from which it is asked whether there is room
 _OF_SIMULATOR = 2**16  # bytes that stand for that share where there is no device
 _launching = threading.RLock()  # the simulator is one machine
 
@@ -41,7 +43,16 @@ def kernel(**options: Any) -> Callable[[Callable[..., None]], Any]:
 
 def array(shape: tuple[int, ...], dtype: Any) -> Any:
     """Memory of the device, not initialised."""
-    return cuda.device_array(tuple(max(int(dim), 0) for dim in shape), dtype)
+    dims = tuple(max(int(dim), 0) for dim in shape)
+    size = math.prod(dims) * np.dtype(dtype).itemsize
+    if size > _LARGE and not SIMULATED and size > (free := _free()):
+        raise MemoryError(f"an array takes {size:,} bytes, and {free:,} are free on the device")
+    return cuda.device_array(dims, dtype)
+
+
+def _free() -> int:
+    """Bytes that are free on the device."""
+    return int(cuda.current_context().get_memory_info().free)
 
 
 def on_grid(kernel: Any, first: Any, last: Any, args: Sequence[Any], errors: Sequence[Error] = ()) -> None:
@@ -113,7 +124,7 @@ def _launch(kernel: Any, blocks: int, threads: int, args: Sequence[Any]) -> None
 
 def at_once(passes: Any, size: Any) -> int:
     """How many passes run at once if each takes `size` bytes: as many as fit into the share of memory that is there for them."""
-    free = _OF_SIMULATOR if SIMULATED else int(cuda.current_context().get_memory_info().free * SHARE)
+    free = _OF_SIMULATOR if SIMULATED else int(_free() * SHARE)
     return max(1, min(int(passes), free // max(int(size), 1)))
 
 
@@ -132,15 +143,19 @@ def as_number(array: Any) -> Any:
     return array.copy_to_host()[0]
 
 
-def callable_with(function: Callable[..., Any], is_written: Sequence[bool]) -> Callable[..., Any]:
+def callable_with(function: Callable[..., Any], is_written: Sequence[bool], n_constants: int) -> Callable[..., Any]:
     """A function of the host, called with arrays of NumPy: copied to the device, the results copied back.
 
-    `is_written`: which arguments are arrays for results; these get their elements.
+    `is_written`: which arguments are arrays for results; these get their elements. The last `n_constants` are the same at every call.
     """
+    constants: list[Any] = []
 
     @wraps(function)
     def call(*values: Any) -> Any:
-        given = [_to_device(value) for value in values]
+        n_given = len(values) - n_constants
+        if n_constants and not constants:
+            constants[:] = [_to_device(value) for value in values[n_given:]]
+        given = [*map(_to_device, values[:n_given]), *constants]
         with np.errstate(all="ignore"):
             results = function(*given)
         for value, on_device, is_result in zip(values, given, is_written, strict=True):
