@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -218,7 +219,14 @@ def test_float32_programs_compute_no_doubles(kernels: list[Any]) -> None:
     y, r = Y.astype("float32"), R.astype("float32")
     ns.jit(ns.vmap(lambda y, r: np.tanh(path(y, r)) + np.sqrt(abs(y)) * 0.5), mode="cuda")(y, r)
     ns.jit(ns.vmap(ns.grad(lambda y, r: (path(y, r)[-1] ** 2).mean())), mode="cuda")(y, r)
-    assert not any(cuda_package.computes_doubles(one.function, one.types) for one in kernels)
+    operations = r"\b(add|sub|mul|div|fma|sqrt|neg|abs|min|max)(\.\w+)*\.f64\b"
+    assert not any(re.search(operations, cuda_package.assembly(one.function, one.types)) for one in kernels)
+
+
+def test_products_in_draws_are_not_joined_to_sums(kernels: list[Any]) -> None:
+    s = nt.random.RandomStream(7)
+    ns.jit(lambda: [s.normal(size=70), s.gamma(2.5, size=70), s.poisson(50.0, size=70), s.binomial(90, 0.4, size=70)], mode="cuda")()
+    assert not any("fma" in cuda_package.assembly(one.function, one.types) for one in kernels)
 
 
 @pytest.mark.parametrize("n", [3, 8, 16])

@@ -85,11 +85,10 @@ def machine_code(function: Any, types: Types, capabilities: Sequence[tuple[int, 
     return [_linked(code, libraries, capability) for capability in capabilities]
 
 
-def computes_doubles(function: Any, types: Types) -> bool:
-    """Is there arithmetic of double precision in the code of a kernel?"""
+def assembly(function: Any, types: Types) -> str:
+    """A kernel as PTX, before the linker: what it computes in which precision, and how it rounds."""
     text = _compiled(function, types, (9, 0), "ptx")
-    operations = r"\b(add|sub|mul|div|fma|sqrt|neg|abs|min|max)(\.\w+)*\.f64\b"
-    return bool(re.search(operations, text.decode() if isinstance(text, bytes) else text))
+    return text.decode() if isinstance(text, bytes) else str(text)
 
 
 def _compiled(function: Any, types: Types, capability: tuple[int, int], output: str) -> Any:
