@@ -40,6 +40,8 @@ from ..ir.loops import (
     compare,
     expressions,
     floor_div,
+    greatest,
+    may_end,
     mod,
     mul,
     names_in,
@@ -92,11 +94,11 @@ class _Kernel:
     name: str
     stmts: list[Stmt]
     loop: For | None
-    sums: dict[str, str]  # of loops that are shared out in one grid, and their dtypes
+    parts: dict[str, str]  # of sums of loops that are shared out in one grid, the arrays for the parts of blocks
     is_grid: bool
     reads: list[str]
     types: list[tuple[str, int]]  # dtype and rank of each argument
-    results: list[str]  # locals that something else reads
+    results: dict[str, str]  # of locals that something else reads, the arrays that bring them back
     fails: list[Fail]
 
 
@@ -196,6 +198,8 @@ class _Module:
         """Does the host run a loop or a choice, and kernels inside it?"""
         if isinstance(stmt, For) and stmt.kind in ("threads", "chunks"):
             return stmt.kind == "chunks"
+        if isinstance(stmt, If) and may_end([stmt]):  # of a loop of the host
+            return True
         takes_memory = any(isinstance(one, Alloc) and not one.on_stack for one in walk([stmt]))
         return takes_memory or (is_wide(stmt) and self._in_one_grid([stmt]) is None)
 
@@ -258,18 +262,19 @@ class _Module:
         fails = [stmt for stmt in walk(stmts) if isinstance(stmt, Fail)]
         is_grid = loop is None and any(map(is_wide, stmts))
         sums = dict.fromkeys(name for one in walk(stmts) if is_grid and isinstance(one, For) and one.kind == "sums" for name in _sums(one))
-        name = f"{self.function.name}_{len(self.kernels) + 1}"
+        name = self.names.fresh(f"{self.function.name}_kernel_{len(self.kernels) + 1}")
         names = mentioned(stmts) if loop is None else _read_in_passes(self._nest(loop))
         reads = sorted(names & known)
         types = (
             [("int64", 0)] * (2 if loop else 0) + [self.types[one] for one in reads] + [(self.dtypes[one], 1) for one in (*results, *sums)]
         )
         types += [("int64", 1), ("float64", 1)] * bool(fails)
-        kernel = _Kernel(name, stmts, loop, {one: self.dtypes[one] for one in sums}, is_grid, reads, types, results, fails)
-        self.kernels.append(kernel)
-        self.lines += [f"{pad}{one}_there = number({_numpy(self.dtypes[one])})" for one in results]
-        self.lines += [f"{pad}{one}_parts = parts({_numpy(self.dtypes[one])})" for one in sums]
-        arrays = [*reads, *(f"{one}_there" for one in results), *(f"{one}_parts" for one in sums)]
+        there = {one: self.names.fresh(f"{one}_there") for one in results}
+        parts_of = {one: self.names.fresh(f"{one}_parts") for one in sums}
+        self.kernels.append(_Kernel(name, stmts, loop, parts_of, is_grid, reads, types, there, fails))
+        self.lines += [f"{pad}{array} = number({_numpy(self.dtypes[one])})" for one, array in there.items()]
+        self.lines += [f"{pad}{array} = parts({_numpy(self.dtypes[one])})" for one, array in parts_of.items()]
+        arrays = [*reads, *there.values(), *parts_of.values()]
         operands = f"({', '.join(arrays)}{',' * (len(arrays) == 1)})"
         errors = f", ERRORS_OF_{name}" * bool(fails)
         if loop is not None:
@@ -279,7 +284,7 @@ class _Module:
             self.lines.append(f"{pad}in_one_grid({name}, {self._most_passes(stmts, known)}, {operands}{errors})")
         else:
             self.lines.append(f"{pad}alone({name}, {operands}{errors})")
-        self.lines += [f"{pad}{one} = as_number({one}_there)" for one in results]
+        self.lines += [f"{pad}{one} = as_number({array})" for one, array in there.items()]
         known.update(results)
 
     def _most_passes(self, stmts: Sequence[Stmt], known: set[str]) -> str:
@@ -319,7 +324,7 @@ class _Module:
             return loop.start, loop.stop
         total: Index = 1
         for one in nest:
-            total = mul(total, sub(one.stop, one.start))
+            total = mul(total, greatest(sub(one.stop, one.start), 0))
         return 0, total
 
     def _kernel(self, kernel: _Kernel) -> list[str]:
@@ -329,8 +334,8 @@ class _Module:
             yielded = [f"ERRORS_OF_{kernel.name} = ({errors},)", "", ""]
         else:
             yielded = []
-        arguments = [*(["first", "last"] if kernel.loop else []), *kernel.reads, *(f"{name}_there" for name in kernel.results)]
-        arguments += [*(f"{name}_parts" for name in kernel.sums), *(["error", "seen"] if kernel.fails else [])]
+        arguments = [*(["first", "last"] if kernel.loop else []), *kernel.reads, *kernel.results.values()]
+        arguments += [*kernel.parts.values(), *(["error", "seen"] if kernel.fails else [])]
         yielded += [f"@kernel({self.options})", f"def {kernel.name}({', '.join(arguments)}):"]
         if kernel.loop is not None:
             nest = self._nest(kernel.loop)
@@ -340,9 +345,11 @@ class _Module:
         if kernel.is_grid:
             stmts = self._in_one_grid(stmts) or []
             yielded.append("    grid = cuda.cg.this_grid()")
-            yielded += [f"    {name}_scratch = cuda.shared.array(BLOCK, {_numpy(dtype)})" for name, dtype in kernel.sums.items()]
+            yielded += [
+                f"    {array}_of_block = cuda.shared.array(BLOCK, {_numpy(self.dtypes[one])})" for one, array in kernel.parts.items()
+            ]
         yielded += self._lines(stmts, kernel, "0", "    ")
-        writes = [f"{name}_there[0] = {name}" for name in kernel.results]
+        writes = [f"{array}[0] = {name}" for name, array in kernel.results.items()]
         if writes and kernel.is_grid:
             return [*yielded, "    if cuda.grid(1) == 0:", *(f"        {line}" for line in writes)]
         return [*yielded, *(f"    {line}" for line in writes)]
@@ -373,7 +380,7 @@ class _Module:
         yield f"{pad}{bound} = {_on_device(expression(last))}"
         yield from self._strided(replace(loop, body=renamed), kernel, expression(first), bound, "", pad)
         for name, value in sums.items():
-            scratch = f"{name}_scratch"
+            scratch = f"{kernel.parts[name]}_of_block"
 
             def joined(a: str, b: str, value: Apply = value) -> str:
                 return _on_device(expression(Apply(value.dtype, value.template, (Name(value.dtype, a), Name(value.dtype, b)))))
@@ -392,14 +399,14 @@ class _Module:
                     "    cuda.syncthreads()",
                     f"    {width} //= 2",
                     "if cuda.threadIdx.x == 0:",
-                    f"    {name}_parts[cuda.blockIdx.x] = {scratch}[0]",
+                    f"    {kernel.parts[name]}[cuda.blockIdx.x] = {scratch}[0]",
                 )
             )
             block_of[name] = block
         yield f"{pad}grid.sync()"
         for name, value in sums.items():
             block = block_of[name]
-            part = Name(value.dtype, f"{name}_parts[{block}]")
+            part = Name(value.dtype, f"{kernel.parts[name]}[{block}]")
             total = Apply(value.dtype, value.template, (Name(value.dtype, name), part))
             yield f"{pad}{block} = 0"
             yield f"{pad}while {block} < cuda.gridDim.x:"
