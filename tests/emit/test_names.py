@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import unicodedata
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.compile import _identifier
+from numbascan.emit import cuda
 from numbascan.emit.cpu import RESERVED, beginnings, module_text
 from numbascan.emit.names import ROUTINES
 from numbascan.emit.runtime import routines
@@ -23,8 +25,10 @@ from numbascan.ir.mentions import mentioned
 from numbascan.ir.names import RESERVED as OF_PYTHON
 from numbascan.ir.names import identifier, verbatim
 from numbascan.ir.node import new_input
+from numbascan.modes import Mode
 from numbascan.ops.algebra import add
 from numbascan.plan.cpu import CPU
+from numbascan.plan.cuda import CUDA
 from numbascan.plan.plan import plan
 from numbascan.types import TensorType
 
@@ -90,7 +94,7 @@ def test_variables_have_names_of_their_own(names: list[str], title: str) -> None
     total = inputs[0]
     for node in inputs[1:]:
         total = add(total, node)
-    function = _identifier(title)
+    function = _identifier(title, Mode())
     made = plan(close(inputs, [total]), CPU, function, reserved=RESERVED, beginnings=beginnings(function)).function
     taken = [argument.name for argument in made.arguments]
     assert len({*map(normal, taken), function}) == len(names) + 1
@@ -100,6 +104,22 @@ def test_variables_have_names_of_their_own(names: list[str], title: str) -> None
     (defined,) = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     assert (defined.name, [one.arg for one in defined.args.args]) == (function, taken)
     text.encode()
+
+
+@settings(max_examples=50)
+@given(st.lists(texts | st.sampled_from(cuda.RESERVED), min_size=1, max_size=5), texts | st.sampled_from(cuda.RESERVED))
+@example(["f_kernel_1", "error", "first"], "f")
+def test_names_in_modules_with_kernels_mean_one_thing(names: list[str], title: str) -> None:
+    reserved = (*RESERVED, *cuda.RESERVED)
+    inputs = [new_input(TensorType("float64", (None,)), name) for name in names]
+    function = _identifier(title, Mode(target="cuda"))
+    graph = close(inputs, [reduce(add, inputs)])
+    text = cuda.module_text(plan(graph, CUDA, function, reserved=reserved, beginnings=beginnings(function)).function)
+    (*kernels, host) = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    own = {node.id for node in ast.walk(host) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own |= {one.arg for one in host.args.args}
+    assert host.name == function
+    assert own.isdisjoint({*reserved, *OF_PYTHON, function, *(kernel.name for kernel in kernels)})
 
 
 def test_a_loop_over_lanes_does_not_take_the_name_of_a_helper() -> None:
