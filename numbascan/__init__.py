@@ -3,9 +3,12 @@
 from typing import Any
 
 from . import tensor
+from .batches.batch import batch
+from .batches.inputs import grid
 from .checkpoint import Checkpoint
 from .errors import (
     ArgumentNumberError,
+    BatchError,
     CudaUnavailableError,
     DebugError,
     DisconnectedInputError,
@@ -37,6 +40,7 @@ from .modes import Mode
 
 __all__ = [
     "ArgumentNumberError",
+    "BatchError",
     "Checkpoint",
     "CudaUnavailableError",
     "DebugError",
@@ -57,6 +61,7 @@ __all__ = [
     "TracerError",
     "UnusedInputError",
     "Variable",
+    "batch",
     "custom_vjp",
     "draw",
     "filter",
@@ -64,6 +69,7 @@ __all__ = [
     "foldr",
     "function",
     "grad",
+    "grid",
     "hessian",
     "jacobian",
     "jit",

@@ -54,6 +54,17 @@ class CudaUnavailableError(ScanError, RuntimeError):
         return f"{super().__str__()}; numbascan info says: gpu {gpu()}"
 
 
+class BatchError(ScanError, RuntimeError):
+    """`ns.batch` met a case that fails: `case` is its number, `inputs` is what it was given. Both are None where a store is in use."""
+
+    def __init__(self, text: str, case: int | None = None, inputs: object = None) -> None:
+        super().__init__(text)
+        self.case, self.inputs = case, inputs
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return BatchError, (*self.args, self.case, self.inputs)
+
+
 def gpu() -> str:
     """The GPU that CUDA code would run on, or why there is none."""
     try:

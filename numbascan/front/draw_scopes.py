@@ -154,10 +154,12 @@ class CallDraws:
     """The draws of a function that is traced for immediate calls. They go on from the stream's own state; `updates` carries it.
 
     is_part: the function is called in another trace, so that what it draws must be drawn by what is traced there.
+    first_step: the number of the first step of loops that are made now, where they are the later part of a longer one.
     """
 
     next: dict[Stream, Variable] = field(default_factory=dict)
     is_part: bool = False
+    first_step: Variable | None = None
 
     def take(self, stream: Stream) -> tuple[Key, Variable]:
         """Key and number of one draw."""
@@ -168,6 +170,8 @@ class CallDraws:
     def loop(self, stream: Stream, counter: Counter) -> LoopDraws:
         """A loop takes as many numbers as its steps draw."""
         key, first = self._now(stream)
+        if self.first_step is not None:
+            first = first + self.first_step * counter.count
 
         def after(steps: Any) -> dict[SharedVariable, Variable]:
             self.next[stream] = first + steps * counter.count
@@ -245,6 +249,18 @@ def no_draws(what: str) -> Iterator[None]:
     """While a function is run that must not draw."""
     with _within(NoDraws(what)):
         yield
+
+
+@contextmanager
+def steps_from(first: Variable) -> Iterator[None]:
+    """While a loop is made whose steps are those of a longer one from step `first` on: they draw what they draw there."""
+    scope = _SCOPES.stack[-1]
+    assert isinstance(scope, CallDraws)
+    scope.first_step = first
+    try:
+        yield
+    finally:
+        scope.first_step = None
 
 
 def put_outside(back: dict[Node, Node]) -> None:

@@ -270,6 +270,13 @@ class Jitted:
         mode = mode_of([*traced.outputs, *traced.updates.values()], self.given_mode, name)
         return Compiled(traced, mode, name, self._profile)
 
+    def compiled_as(self, structure: Structure, types: Types) -> Compiled:
+        """The code for arguments of exactly these types, apart from what calls compile. TypeError where variables have no value."""
+        traced = self._trace(structure, types)
+        if traced.is_symbolic:
+            raise TypeError(f"{self.name} uses variables without a value, so there is nothing to compile; use ns.function")
+        return self.compiled(traced, self.name)
+
     def _opened(self, structure: Structure, traced: Traced, types: Types, numbers: Numbers | None) -> tuple[Traced, Types]:
         """Traced again, with the dimensions that scans run over left open, where that can be."""
         axes = sequence_axes(traced.inputs, traced.outputs)

@@ -23,30 +23,38 @@ class _Vmap(Transformed):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = marked(self.__wrapped__, args, kwargs)
         leaves, structure = flattened((args, kwargs))
-        axes = [*_axes_of(self.options["in_axes"], args), *_nested_axes(0, kwargs)]
-        pairs = list(zip(map(as_variable, leaves), axes, strict=True))
-        mapped = [_lanes_first(variable, axis) for variable, axis in pairs if axis is not None]
-        if not mapped:
-            raise ValueError("ns.vmap: in_axes has None for every argument; at least one must have an axis of lanes")
-        returned: list[Structure] = []
+        axes = [*_axes_of(self.options["in_axes"], args), *nested_axes(0, kwargs)]
+        returned, results = over_lanes(self.__wrapped__, leaves, structure, axes, self.__name__)
+        return unflatten(returned, [np.moveaxis(result, 0, self.options["out_axes"]) for result in results])
 
-        def lane(*values: Any) -> list[Any]:
-            rows, others = iter(values[: len(mapped)]), iter(values[len(mapped) :])
-            whole, named = unflatten(structure, [next(others) if axis is None else next(rows) for axis in axes])
-            results: list[Any] = []
-            returned.append(flatten(self.__wrapped__(*whole, **named), results))
-            return results
 
-        results = scan(
-            lane,
-            sequences=mapped,
-            non_sequences=[variable for variable, axis in pairs if axis is None],
-            n_steps=_lane_count(mapped),
-            name=self.__name__ if self.__name__.isidentifier() else "vmap",
-            return_list=True,
-            return_updates=False,
-        )
-        return unflatten(returned[-1], [np.moveaxis(result, 0, self.options["out_axes"]) for result in results])
+def over_lanes(
+    f: Callable[..., Any], leaves: Sequence[Any], structure: Structure, axes: Sequence[int | None], name: str
+) -> tuple[Structure, list[Any]]:
+    """What `f` returns, and its leaves for all lanes. `structure`: of `(args, kwargs)`, with `leaves` and the axes of their lanes."""
+    pairs = list(zip(map(as_variable, leaves), axes, strict=True))
+    mapped = [_lanes_first(variable, axis) for variable, axis in pairs if axis is not None]
+    if not mapped:
+        raise ValueError("ns.vmap: in_axes has None for every argument; at least one must have an axis of lanes")
+    returned: list[Structure] = []
+
+    def lane(*values: Any) -> list[Any]:
+        rows, others = iter(values[: len(mapped)]), iter(values[len(mapped) :])
+        whole, named = unflatten(structure, [next(others) if axis is None else next(rows) for axis in axes])
+        results: list[Any] = []
+        returned.append(flatten(f(*whole, **named), results))
+        return results
+
+    results = scan(
+        lane,
+        sequences=mapped,
+        non_sequences=[variable for variable, axis in pairs if axis is None],
+        n_steps=_lane_count(mapped),
+        name=name if name.isidentifier() else "vmap",
+        return_list=True,
+        return_updates=False,
+    )
+    return returned[-1], results
 
 
 def _lane_count(mapped: Sequence[Variable]) -> Any:
@@ -64,19 +72,20 @@ def _axes_of(in_axes: Any, args: tuple[Any, ...]) -> Iterator[int | None]:
     if len(entries) != len(args):
         raise ValueError(f"ns.vmap: in_axes has {len(entries)} entries for {len(args)} arguments; give one for each")
     for entry, argument in zip(entries, args, strict=True):
-        yield from _nested_axes(entry, argument)
+        yield from nested_axes(entry, argument)
 
 
-def _nested_axes(entry: Any, argument: Any) -> Iterator[int | None]:
+def nested_axes(entry: Any, argument: Any, what: str = "ns.vmap") -> Iterator[int | None]:
+    """The axis of lanes of each leaf of one argument."""
     if isinstance(argument, dict):
         for key in Keys(argument):
-            yield from _nested_axes(entry[key] if isinstance(entry, dict) else entry, argument[key])
+            yield from nested_axes(entry[key] if isinstance(entry, dict) else entry, argument[key], what)
     elif isinstance(argument, (tuple, list)):
         for k, part in enumerate(argument):
-            yield from _nested_axes(entry[k] if isinstance(entry, (tuple, list)) else entry, part)
+            yield from nested_axes(entry[k] if isinstance(entry, (tuple, list)) else entry, part, what)
     elif argument is not None and not isinstance(argument, Static):
         if entry is not None and (isinstance(entry, bool) or not isinstance(entry, int)):
-            raise TypeError(f"ns.vmap: in_axes holds {entry!r}; give an axis (an int) or None")
+            raise TypeError(f"{what}: in_axes holds {entry!r}; give an axis (an int) or None")
         yield entry
 
 

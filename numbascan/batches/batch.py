@@ -1,0 +1,270 @@
+"""`ns.batch`: the loop over chunks, which reads ahead, runs, and writes behind."""
+
+from __future__ import annotations
+
+import math
+import operator
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..checkpoint import number_of_bytes
+from ..errors import BatchError
+from ..front.scan.scan import ScanFunction
+from ..front.tree import unflatten
+from ..modes import Mode, as_mode
+from .chunks import Chunks, cases_in_a_chunk, chunks_of
+from .inputs import Cases, cases_of
+from .lanes import OUR_OWN, Lanes, seconds_of
+from .progress import Progress
+from .scans import by_name
+
+Failed = list[tuple[int, str]]
+Pieces = list[tuple[int, int, list[np.ndarray] | None]]  # from, to, results; None: the case failed
+
+
+class Sink(Protocol):
+    """Where results go."""
+
+    def write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
+        """Takes the results of a chunk; how many cases it has."""
+        ...
+
+
+def batch(
+    f: Callable[..., Any],
+    inputs: Any,
+    *,
+    in_axes: Any = 0,
+    chunk: int | str = "auto",
+    memory: int | str = "1GB",
+    mode: Mode | str | None = None,
+    progress: bool | Callable[[int, int], object] = True,
+    store: Any = None,
+    resume: bool = True,
+    part: tuple[int, int] | None = None,
+    on_error: str = "raise",
+    scheduler: Any = None,
+) -> Any:
+    """`f` for many cases, chunk by chunk: what `ns.vmap(f)` gives, for inputs and results of any size, into memory or into a store.
+
+    The bits of a case depend on its inputs and its number alone: not on chunks, threads, parts or workers. Random draws go by the number of
+    the case, and a stream is left as it was.
+
+    Arguments:
+        f: a function of one case. It returns an array, or a nest of tuples, lists and dicts of arrays.
+        inputs: a tuple (arguments by position), a dict (by name) or an `ns.grid`, of arrays with an axis of cases: NumPy's, memory maps,
+            Zarr or Dask arrays, which are read chunk by chunk. A list or dict inside is a nest.
+        in_axes: the axis of cases, or one for each argument (for a dict a dict of the same keys); None: the same for all cases.
+        chunk: how many cases are computed at a time; "auto": as many as fit into `memory` and take about a second. On a grid it is rounded
+            to whole runs of the last axes.
+        memory: for the chunks that are read, run and written at a time: bytes, or a text such as "512MB". Results come on top, unless they
+            go to a store.
+        mode: see ns.Mode.
+        progress: True for a bar, or for lines where there is no terminal; False; or a function of (cases_done, cases).
+        store: a path, an open Zarr group, or a Zarr store, where results are kept (`pip install "numbascan[batch]"`). Called again, the
+            cases that are missing are computed.
+        resume: False replaces what `ns.batch` has stored there before.
+        part: (i, n): chunks i, i + n, … alone, for jobs that share a store. Needs a store and an int as `chunk`.
+        on_error: "raise" stops at the first case that fails. "record" goes on: its results are NaN (integers and booleans 0).
+        scheduler: a `dask.distributed.Client`, or the address of one: chunks are its tasks (`pip install "numbascan[dask]"`).
+
+    Returns the nest of results, with a leading axis of cases (of a grid with its axes). With a store these are Zarr arrays, not loaded.
+    With on_error="record" a pair of this and a list of (case, message).
+
+    Raises BatchError (a RuntimeError), with `case`, `inputs` and its cause, for a case that fails, and for a store that another process
+    uses; ValueError for inputs with different numbers of cases, and for a store of another program, other inputs or another chunk;
+    TypeError for arguments that `f` does not take; OSError for a store that cannot be written; ImportError for a package that is missing.
+
+    >>> import numbascan as ns, numpy as np
+    >>> ns.batch(lambda x, y: {"sum": x + y}, (np.arange(3.0), 10.0), in_axes=(0, None), progress=False)
+    {'sum': array([10., 11., 12.])}
+    """
+    limit = _bytes(memory)
+    _check(chunk, part, on_error, progress, store)
+    if isinstance(f, ScanFunction):
+        f, inputs, in_axes = by_name(f, inputs, in_axes)
+    if not callable(f):
+        raise TypeError(f"ns.batch: f is {f!r}, which cannot be called; give a function of one case")
+    cases = cases_of(f, inputs, in_axes)
+    lanes = Lanes(f, cases, None if mode is None else as_mode(mode))
+    plan = _Plan(cases, lanes, chunk, limit, progress, on_error)
+    return plan.in_memory()
+
+
+def _check(chunk: Any, part: Any, on_error: Any, progress: Any, store: Any) -> None:
+    if on_error not in ("raise", "record"):
+        raise ValueError(f"ns.batch: on_error is {on_error!r}; it must be 'raise' or 'record'")
+    if chunk != "auto" and (isinstance(chunk, (bool, str, float)) or operator.index(chunk) < 1):
+        raise ValueError(f"ns.batch: chunk is {chunk!r}; give a number of cases, or 'auto'")
+    if not isinstance(progress, bool) and not callable(progress):
+        raise TypeError(f"ns.batch: progress is {progress!r}; give True, False, or a function of (cases_done, cases)")
+    if part is None:
+        return
+    if store is None or chunk == "auto":
+        raise ValueError("ns.batch: part= needs a store and a chunk that is an int, or the parts would not know which chunks are theirs")
+    if not isinstance(part, (tuple, list)) or len(part) != 2 or not 0 <= operator.index(part[0]) < operator.index(part[1]):
+        raise ValueError(f"ns.batch: part is {part!r}; give (i, n) with 0 <= i < n")
+
+
+def _bytes(memory: Any) -> int:
+    size = number_of_bytes(memory) if isinstance(memory, str) else memory
+    if isinstance(size, bool) or not isinstance(size, (int, float, np.integer)) or not 1 <= size < math.inf:
+        raise ValueError(f"ns.batch: memory is {memory!r}; give a positive number of bytes, or a text such as '512MB' or '2GiB'")
+    return int(size)
+
+
+class _Plan:
+    """A batch whose arguments are read."""
+
+    def __init__(self, cases: Cases, lanes: Lanes, chunk: int | str, limit: int, progress: Any, on_error: str) -> None:
+        self.cases, self.lanes, self.chunk, self.limit = cases, lanes, chunk, limit
+        self.progress, self.on_error = progress, on_error
+        self.axes = [leaf.axis is not None for leaf in cases.leaves]
+
+    # how large a chunk is -------------------------------------------------------------------------------------------
+
+    def chunks(self) -> Chunks:
+        """The chunks, of the size that was asked for or found out."""
+        size = self.size() if isinstance(self.chunk, str) else operator.index(self.chunk)
+        return chunks_of(self.cases.shape, size)
+
+    def size(self) -> int:
+        """How many cases a chunk has, where nobody said it."""
+        return cases_in_a_chunk(len(self.cases), self.cases_in_memory(), self._seconds)
+
+    def cases_in_memory(self) -> int:
+        """How many cases fit: one chunk is read, one runs and one is written at a time."""
+        one, two = (self.lanes.bytes_of(self._like(count)) for count in (16, 32))
+        run = max(0, math.ceil((two - one) / 16))
+        results = sum(dtype.itemsize for dtype in self.lanes.dtypes)
+        per_case = 2 * max(run, results) + 3 * self.cases.bytes_per_case
+        return max(1, (self.limit - max(0, one - 16 * run)) // max(per_case, 1))
+
+    def _like(self, count: int) -> list[Any]:
+        """Arguments as of so many cases. Their elements play no part."""
+        return [
+            np.zeros((count, *self._row(k)), leaf.type.dtype) if leaf.axis is not None else leaf.values
+            for k, leaf in enumerate(self.cases.leaves)
+        ]
+
+    def _row(self, k: int) -> tuple[int, ...]:
+        return tuple(np.shape(self.cases.leaves[k].read(0, 0))[1:])
+
+    def _seconds(self, count: int) -> float | None:
+        values = self.cases.read(0, count)
+        self.lanes.prepare(values)
+        try:
+            return seconds_of(lambda: self.lanes.run(0, values))
+        except OUR_OWN:
+            raise
+        except Exception:  # of a case that fails: it is told when its turn comes
+            return None
+
+    # the loop over chunks -------------------------------------------------------------------------------------------
+
+    def compute(self, first: int, values: Sequence[Any], count: int) -> tuple[Pieces, Failed]:
+        """The results of a chunk. BatchError for a case that fails, if it is to be raised."""
+        failed: Failed = []
+        if self.on_error == "record":
+            return self.lanes.each(first, values, self.axes, count, failed), failed
+        try:
+            return [(0, count, self.lanes.run(first, values))], failed
+        except OUR_OWN:
+            raise
+        except Exception as error:
+            failure = self.lanes.first_failure(first, values, self.axes, count, error)
+        text = f"ns.batch: case {failure.case} failed: {type(failure.error).__name__}: {failure.error}"
+        raise BatchError(text, failure.case, self.cases.of_case(failure.case)) from failure.error
+
+    def run(self, chunks: Chunks, numbers: Sequence[int], sink: Sink, progress: Progress) -> None:
+        """Computes chunks: the next one is read, and the one before is written, while one runs."""
+        ranges = [chunks.cases(number) for number in numbers]
+        writing: Future[int] | None = None
+        with ThreadPoolExecutor(1, "numbascan-read") as reader, ThreadPoolExecutor(1, "numbascan-write") as writer:
+            reading = reader.submit(self.cases.read, *ranges[0]) if ranges else None
+            try:
+                for k, (number, (first, stop)) in enumerate(zip(numbers, ranges, strict=True)):
+                    assert reading is not None
+                    values = reading.result()
+                    reading = reader.submit(self.cases.read, *ranges[k + 1]) if k + 1 < len(ranges) else None
+                    pieces, failed = self.compute(first, values, stop - first)
+                    if writing is not None:
+                        progress.add(writing.result())
+                    writing = writer.submit(sink.write, number, values, pieces, failed)
+            finally:
+                if writing is not None:
+                    progress.add(writing.result())
+
+    def in_memory(self) -> Any:
+        """The results as arrays."""
+        chunks = self.chunks()
+        sink = _Arrays(self.cases, self.lanes, chunks)
+        progress = Progress(self.progress, 0, len(self.cases))
+        try:
+            with terminated():
+                self.run(chunks, range(len(chunks)), sink, progress)
+        finally:
+            progress.close()
+        results = unflatten(self.lanes.structure, sink.arrays(self._like(0)))
+        return (results, sorted(sink.failed)) if self.on_error == "record" else results
+
+
+class _Arrays:
+    """Results in memory."""
+
+    def __init__(self, cases: Cases, lanes: Lanes, chunks: Chunks) -> None:
+        self.cases, self.lanes, self.chunks = cases, lanes, chunks
+        self.failed: Failed = []
+        self._arrays: list[np.ndarray] | None = None
+
+    def write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
+        first, stop = self.chunks.cases(number)
+        self.failed += failed
+        for low, high, results in pieces:
+            if results is not None:
+                for whole, array in zip(self._all(), results, strict=True):
+                    whole[first + low : first + high] = array
+        return stop - first
+
+    def _all(self, trailing: Sequence[tuple[int, ...]] | None = None) -> list[np.ndarray]:
+        if self._arrays is None:
+            shapes = self.lanes.trailing if trailing is None else trailing
+            assert shapes is not None
+            self._arrays = [np.empty((len(self.cases), *shape), dtype) for shape, dtype in zip(shapes, self.lanes.dtypes, strict=True)]
+        return self._arrays
+
+    def arrays(self, none: Sequence[Any]) -> list[np.ndarray]:
+        """The results, with the axes of cases; `none`: arguments of no cases."""
+        arrays = self._all(self.lanes.trailing or self.lanes.shapes_of_none(none))
+        for array in arrays:
+            for case, _ in self.failed:
+                array[case] = missing(array.dtype)
+        return [array.reshape(*self.cases.shape, *array.shape[1:]) for array in arrays]
+
+
+def missing(dtype: np.dtype[Any]) -> Any:
+    """What stands for the result of a case that failed."""
+    return np.nan if dtype.kind in "fc" else 0
+
+
+@contextmanager
+def terminated() -> Iterator[None]:
+    """While a batch runs, SIGTERM stops it as Ctrl-C does, and ends with SystemExit(143)."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,0 +1,300 @@
+"""The inputs of a batch: cases that are read by their numbers, from arrays in memory or elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..front.specialisation import prepared, small_type
+from ..front.tracing import parameter_names
+from ..front.transforms import marked
+from ..front.tree import Static, Structure, flatten, paths, unflatten
+from ..front.vmap import nested_axes
+from ..types import TensorType
+
+BLOCK = 1 << 24  # bytes that are hashed at a time
+
+
+class Grid:
+    """All combinations of the values of some arguments, the last one fastest. Make it with `ns.grid`; `len` is the number of cases."""
+
+    def __init__(self, axes: Mapping[str, Any]) -> None:
+        self.axes = {name: _values_of(value, f"ns.grid: {name}") for name, value in axes.items()}
+        for name, values in self.axes.items():
+            if np.ndim(values) == 0:
+                raise ValueError(f"ns.grid: {name} is {axes[name]!r}, which is no list of values; write {name}=[{axes[name]!r}]")
+        if not self.axes:
+            raise ValueError("ns.grid: there are no arguments; write ns.grid(rho=[10.0, 28.0])")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of values of each argument."""
+        return tuple(len(values) for values in self.axes.values())
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    def __repr__(self) -> str:
+        return f"<grid {' x '.join(f'{name}: {len(values)}' for name, values in self.axes.items())}>"
+
+
+def grid(**axes: Any) -> Grid:
+    """All combinations of values of some arguments, as inputs of `ns.batch`. They are made chunk by chunk, never all at once.
+
+    Arguments: the values of each argument, by its name: an array or a list; of an array with more axes than one, the rows.
+
+    Returns a Grid. `len` is the number of cases; the last argument changes fastest. Results of a batch have an axis for each argument.
+
+    Raises ValueError for an argument that is a single value, and without arguments.
+
+    >>> import numbascan as ns, numpy as np
+    >>> ns.batch(lambda rho, sigma: rho * sigma, ns.grid(rho=np.array([1.0, 2.0, 3.0]), sigma=[10.0, 20.0]), progress=False)
+    array([[10., 20.],
+           [20., 40.],
+           [30., 60.]])
+    """
+    return Grid(axes)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One array of the inputs. `axis`: that of its cases, None for a value that is the same for all; `stride`, `length`: in a grid."""
+
+    label: str
+    values: Any
+    axis: int | None
+    type: TensorType
+    stride: int = 0
+
+    @property
+    def length(self) -> int:
+        """How many cases it has."""
+        assert self.axis is not None
+        return int(self.values.shape[self.axis])
+
+    def read(self, start: int, stop: int) -> Any:
+        """The values of some cases, along the first axis; of a value that is the same for all, that value."""
+        if self.axis is None:
+            return self.values
+        if self.stride:
+            rows = np.arange(start, stop) // self.stride % len(self.values)
+            return prepared(self.values[rows], self.label)
+        part = self.values[(slice(None),) * self.axis + (slice(start, stop),)]
+        array = np.asanyarray(part) if type(self.values) is np.ndarray else np.array(part, subok=True)  # read now, not by the kernel
+        return prepared(np.moveaxis(array, self.axis, 0), self.label)
+
+    def of_case(self, case: int) -> Any:
+        """The value of one case, as it was given."""
+        if self.axis is None:
+            return self.values
+        if self.stride:
+            return self.values[case // self.stride % len(self.values)]
+        return np.asarray(self.values[(slice(None),) * self.axis + (slice(case, case + 1),)]).take(0, self.axis)[()]
+
+
+@dataclass(frozen=True)
+class Cases:
+    """The cases of a batch: leaves in the places of `structure`, which is that of `(args, kwargs)`.
+
+    named: leaves that are arguments by name. dims: names and lengths of the axes of cases.
+    """
+
+    structure: Structure
+    leaves: tuple[Leaf, ...]
+    named: dict[str, Leaf]
+    dims: dict[str, int]
+    is_grid: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.dims.values())
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    def read(self, start: int, stop: int) -> list[Any]:
+        """The leaves for cases from `start` up to `stop`."""
+        return [leaf.read(start, stop) for leaf in self.leaves]
+
+    def of_case(self, case: int) -> Any:
+        """What one case was given: a tuple, or a dict where the inputs were given by name."""
+        args, kwargs = unflatten(self.structure, [leaf.of_case(case) for leaf in self.leaves])
+        return kwargs or args
+
+    @property
+    def bytes_per_case(self) -> int:
+        """Bytes that the inputs of a case take."""
+        swept = [leaf for leaf in self.leaves if leaf.axis is not None]
+        return sum(np.dtype(leaf.type.dtype).itemsize * math.prod(_other_dims(leaf)) for leaf in swept)
+
+    def coordinates(self) -> dict[str, Leaf]:
+        """Inputs of one number a case, by name."""
+        return {name: leaf for name, leaf in self.named.items() if leaf.axis is not None and not _other_dims(leaf)}
+
+    def digest(self) -> str:
+        """A text that is another one for other inputs, whatever holds them."""
+        total = hashlib.sha256(repr((self.shape, tuple(self.dims) if self.is_grid else None, structure_text(self.structure))).encode())
+        for leaf in self.leaves:
+            total.update(repr((leaf.type.dtype, leaf.axis is None, leaf.type.weak)).encode())
+            for block in _blocks(leaf):
+                array = np.ascontiguousarray(block)
+                total.update(repr(array.shape[1:]).encode())
+                total.update(array.tobytes())
+        return total.hexdigest()
+
+
+def _blocks(leaf: Leaf) -> Iterator[Any]:
+    if leaf.axis is None or leaf.stride:
+        yield prepared(np.asarray(leaf.values), leaf.label)
+        return
+    row = np.dtype(leaf.type.dtype).itemsize * math.prod(_other_dims(leaf))
+    rows = max(1, BLOCK // max(row, 1))
+    for start in range(0, leaf.length, rows):
+        yield leaf.read(start, min(start + rows, leaf.length))
+
+
+def _other_dims(leaf: Leaf) -> tuple[int, ...]:
+    assert leaf.axis is not None
+    shape = tuple(leaf.values.shape)
+    return shape[: leaf.axis] + shape[leaf.axis + 1 :]
+
+
+def structure_text(structure: Structure) -> str:
+    """A structure as a text that is the same in every process."""
+    if isinstance(structure, str):
+        return structure
+    cls, keys, children = structure
+    name = repr(cls.value) if isinstance(cls, Static) else cls.__name__
+    return f"{name}{tuple(keys or ())}({', '.join(map(structure_text, children))})"
+
+
+def cases_of(f: Callable[..., Any], inputs: Any, in_axes: Any) -> Cases:
+    """The cases that `inputs` hold for `f`. ValueError and TypeError, with the argument's name, for what does not fit."""
+    if isinstance(inputs, Grid):
+        args, kwargs = (), inputs.axes
+    elif isinstance(inputs, dict):
+        args, kwargs = (), inputs
+    elif isinstance(inputs, tuple):
+        args, kwargs = inputs, {}
+    else:
+        raise TypeError(
+            f"ns.batch: inputs is a {type(inputs).__name__}; give a tuple of arguments, as (x,), a dict of arguments by name, or an ns.grid"
+        )
+    axes = _entries(in_axes, kwargs or args)
+    _check_names(f, args, kwargs)
+    args, kwargs = marked(f, args, kwargs)
+    values: list[Any] = []
+    structure = flatten((args, kwargs), values)
+    assert not isinstance(structure, str)
+    names = parameter_names(f, len(args))
+    labels = [path for name, part in zip(names, structure[2][0][2], strict=True) for path in paths(part, name)]
+    labels += [path for name, part in zip(structure[2][1][1], structure[2][1][2], strict=True) for path in paths(part, str(name))]
+    parts = (
+        sorted(zip(kwargs, axes, kwargs.values(), strict=True), key=operator.itemgetter(0))
+        if kwargs
+        else zip(names, axes, args, strict=True)
+    )
+    entries = [entry for _, axis, part in parts for entry in nested_axes(axis, part, "ns.batch")]
+    swept = zip(labels, values, entries, strict=True)
+    if isinstance(inputs, Grid):
+        return _grid_cases(inputs, structure, list(swept))
+    leaves = tuple(_leaf(f"ns.batch: {label}", value, axis) for label, value, axis in swept)
+    lengths = {leaf.label.removeprefix("ns.batch: "): leaf.length for leaf in leaves if leaf.axis is not None}
+    if not lengths:
+        raise ValueError("ns.batch: no input has an axis of cases; give at least one array, with an axis in in_axes that is not None")
+    if len(set(lengths.values())) > 1:
+        seen = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"ns.batch: the inputs have different numbers of cases: {seen}; give equally many, or None in in_axes")
+    by_label = {leaf.label.removeprefix("ns.batch: "): leaf for leaf in leaves}
+    named = {name: by_label[name] for name, value in kwargs.items() if not isinstance(value, (list, tuple, dict)) and name in by_label}
+    return Cases(structure, leaves, named, {"case": next(iter(lengths.values()))}, False)
+
+
+def _grid_cases(inputs: Grid, structure: Structure, parts: list[tuple[str, Any, int | None]]) -> Cases:
+    entries = {label: axis for label, _, axis in parts}
+    if any(axis not in (0, None) for axis in entries.values()):
+        raise ValueError("ns.batch: in_axes of a grid is 0, or None for an argument that is the same for all cases")
+    dims = {name: len(values) for name, values in inputs.axes.items() if entries[name] == 0}
+    if not dims:
+        raise ValueError("ns.batch: in_axes has None for every argument of the grid; at least one must be swept")
+    names = list(dims)
+    strides = {name: math.prod(dims[other] for other in names[k + 1 :]) for k, name in enumerate(names)}
+    leaves = []
+    for label, value, axis in parts:
+        one = _leaf(f"ns.batch: {label}", value, axis)
+        leaves.append(one if axis is None else Leaf(one.label, np.asarray(value), 0, one.type, max(strides[label], 1)))
+    named = {leaf.label.removeprefix("ns.batch: "): leaf for leaf in leaves}
+    return Cases(structure, tuple(leaves), named, dims, True)
+
+
+def _entries(in_axes: Any, arguments: Any) -> list[Any]:
+    """An entry of `in_axes` for each argument."""
+    if isinstance(arguments, Mapping):
+        if isinstance(in_axes, dict):
+            if set(in_axes) != set(arguments):
+                raise ValueError(f"ns.batch: in_axes has the keys {_listed(in_axes)}, the inputs {_listed(arguments)}; give the same")
+            return [in_axes[key] for key in arguments]
+        if isinstance(in_axes, (tuple, list)):
+            raise TypeError(f"ns.batch: in_axes is {in_axes!r}, but the inputs have names; give a dict with the keys {_listed(arguments)}")
+        return [in_axes] * len(arguments)
+    if isinstance(in_axes, dict):
+        raise TypeError(f"ns.batch: in_axes is a dict, but the inputs are a tuple; give a tuple of {len(arguments)} axes")
+    entries = list(in_axes) if isinstance(in_axes, (tuple, list)) else [in_axes] * len(arguments)
+    if len(entries) != len(arguments):
+        raise ValueError(f"ns.batch: in_axes has {len(entries)} entries for {len(arguments)} arguments; give one for each")
+    return entries
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _check_names(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):  # a builtin
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        name = getattr(f, "__name__", "the function")
+        raise TypeError(f"ns.batch: {name}{signature} does not take these inputs: {error}") from None
+
+
+def _values_of(value: Any, label: str) -> Any:
+    """`value` as something with a shape, a dtype and slices. Arrays that lie elsewhere stay there."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value
+    if not type(value).__module__.startswith("pandas"):
+        try:
+            np.dtype(value.dtype)
+            if value.shape is not None and hasattr(value, "__getitem__"):
+                return value
+        except (AttributeError, TypeError):
+            pass
+    if isinstance(value, (bool, int, float, complex)):
+        return value
+    return np.asarray(prepared(value, label))
+
+
+def _leaf(label: str, value: Any, axis: int | None) -> Leaf:
+    values = _values_of(value, label)
+    if axis is None:
+        value = prepared(values if isinstance(values, (bool, int, float, complex, np.generic)) else np.asanyarray(values), label)
+        return Leaf(label, value, None, small_type(value))
+    rank = len(getattr(values, "shape", ()))
+    if not rank:
+        raise ValueError(f"{label} is {value!r}, which has no axis of cases; give an array, or None in in_axes if it is the same for all")
+    if not -rank <= axis < rank:
+        raise ValueError(f"{label} has shape {tuple(values.shape)}, but in_axes has {axis} for it, which is no axis of that")
+    leaf = Leaf(label, values, axis % rank, TensorType("float64"))
+    none = leaf.read(0, 0)
+    type_ = small_type(none)
+    return Leaf(label, values, axis % rank, type_.with_shape((None, *type_.shape[1:])))

@@ -1,0 +1,166 @@
+"""A chunk of cases as lanes of one loop: compiled once, whatever the number of cases; and which of them fail."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ..errors import CudaUnavailableError
+from ..front.derivatives.of_functions import Transformed
+from ..front.draw_scopes import steps_from
+from ..front.transforms import Jitted
+from ..front.tree import Structure, flatten, flattened, unflatten
+from ..front.variable import as_variable
+from ..front.vmap import over_lanes
+from ..ir.digest import digest_of
+from ..modes import Mode
+from ..types import TensorType
+from .inputs import Cases, structure_text
+
+FIRST = "numbascan_first_case"  # the argument that says the number of the first lane
+OUR_OWN = (MemoryError, ImportError, CudaUnavailableError)  # errors that say nothing about a case
+
+
+class _Lanes(Transformed):
+    """A function of one case, called on lanes that are the cases from a number on: they draw as all cases at once would."""
+
+    what = "ns.batch"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        first = kwargs.pop(FIRST)
+        leaves, structure = flattened((args, kwargs))
+        with steps_from(as_variable(first)):
+            returned, results = over_lanes(self.__wrapped__, leaves, structure, self.options["axes"], self.__name__)
+        return unflatten(returned, results)
+
+
+class CaseFailed(Exception):
+    """A case failed; the error is its cause."""
+
+    def __init__(self, case: int, error: Exception) -> None:
+        super().__init__(case)
+        self.case, self.error = case, error
+
+
+class Lanes:
+    """The compiled function of a chunk. Results are lists of arrays, in the places of `structure`."""
+
+    def __init__(self, f: Callable[..., Any], cases: Cases, mode: Mode | None) -> None:
+        chosen = mode if mode is not None else f.given_mode if isinstance(f, Jitted) else None
+        function = Jitted(_Lanes(f, axes=[None if leaf.axis is None else 0 for leaf in cases.leaves]), chosen)
+        args, kwargs = unflatten(cases.structure, range(len(cases.leaves)))
+        order, structure = flattened((args, {**kwargs, FIRST: -1}))
+        self._place = order.index(-1)
+        types = [leaf.type for leaf in cases.leaves]
+        types.insert(self._place, TensorType("int64"))
+        self.compiled = function.compiled_as(structure, tuple(types))
+        self.structure: Structure = self.compiled.traced.structure
+        self.mode = self.compiled.runner.program.mode
+        self.seen = {one.container: one.container.value.copy() for one in self.compiled.traced.shared}
+        self.dtypes = [np.dtype(node.type.dtype) for node in self.compiled.traced.outputs]
+        self.trailing: list[tuple[int, ...]] | None = None  # shapes of the results of a case, once they are known
+
+    def _arguments(self, first: int, values: Sequence[Any]) -> list[Any]:
+        arguments = list(values)
+        arguments.insert(self._place, np.int64(first))
+        return arguments
+
+    def prepare(self, values: Sequence[Any]) -> None:
+        """Compiles; nothing runs."""
+        self.compiled.prepare(self._arguments(0, values))
+
+    def bytes_of(self, values: Sequence[Any]) -> int:
+        """Bytes that a call stores."""
+        self.prepare(values)
+        memory = self.compiled.runner.program.memory()
+        return int(getattr(memory, "total", 0))
+
+    def run(self, first: int, values: Sequence[Any]) -> list[np.ndarray]:
+        """The results of the cases from number `first` on."""
+        results = flatten_arrays(self.compiled.replayed(self._arguments(first, values), self.seen))
+        shapes = [result.shape[1:] for result in results]
+        if self.trailing is None and results and len(results[0]):
+            self.trailing = shapes
+        if self.trailing is not None and results and len(results[0]) and shapes != self.trailing:
+            seen = ", ".join(f"{one} instead of {other}" for one, other in zip(shapes, self.trailing, strict=True) if one != other)
+            raise ValueError(
+                f"ns.batch: the results of cases have different shapes: {seen}; return results of one shape, as keep_last=1 does"
+            )
+        return results
+
+    def shapes_of_none(self, values: Sequence[Any]) -> list[tuple[int, ...]]:
+        """The shapes of the results of a case, from a run of no cases; for batches in which none has succeeded."""
+        results = flatten_arrays(self.compiled.replayed(self._arguments(0, values), self.seen))
+        return [result.shape[1:] for result in results]
+
+    def first_failure(self, first: int, values: Sequence[Any], axes: Sequence[bool], count: int, error: Exception) -> CaseFailed:
+        """The first of the cases that fails, where all together do."""
+        low, high = 0, count  # before `low` all succeed; among those up to `high` one fails
+        while high - low > 1:
+            middle = (low + high) // 2
+            failure = self._failure(first, part(values, axes, low, middle), low)
+            low, high, error = (middle, high, error) if failure is None else (low, middle, failure)
+        alone = self._failure(first, part(values, axes, low, high), low)
+        return CaseFailed(first + low, alone or error)
+
+    def _failure(self, first: int, values: Sequence[Any], low: int) -> Exception | None:
+        try:
+            self.run(first + low, values)
+        except OUR_OWN:
+            raise
+        except Exception as error:
+            return error
+        return None
+
+    def each(
+        self, first: int, values: Sequence[Any], axes: Sequence[bool], count: int, failed: list[tuple[int, str]]
+    ) -> list[tuple[int, int, list[np.ndarray] | None]]:
+        """Results of runs of cases, (from, to, arrays); None where one failed, which `failed` then tells."""
+        try:
+            return [(0, count, self.run(first, values))]
+        except OUR_OWN:
+            raise
+        except Exception as error:
+            if count == 1:
+                failed.append((first, f"{type(error).__name__}: {error}"))
+                return [(0, 1, None)]
+        middle = count // 2
+        before = self.each(first, part(values, axes, 0, middle), axes, middle, failed)
+        behind = self.each(first + middle, part(values, axes, middle, count), axes, count - middle, failed)
+        return before + [(low + middle, high + middle, arrays) for low, high, arrays in behind]
+
+    def digest(self) -> str:
+        """A text that is another one for another program: its graph, target and fastmath."""
+        text = f"{digest_of(self.compiled.graph)} {self.mode.target} {self.mode.fastmath} {structure_text(self.structure)}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def outside(self) -> str:
+        """A text that is another one for other values of shared variables, and of arrays and numbers from outside."""
+        total = hashlib.sha256()
+        for value in (*self.compiled.arrays, *self.seen.values()):
+            array = np.ascontiguousarray(value)
+            total.update(repr((array.dtype.str, array.shape)).encode() + array.tobytes())
+        return total.hexdigest()
+
+
+def part(values: Sequence[Any], axes: Sequence[bool], low: int, high: int) -> list[Any]:
+    """The values of some of the cases of a chunk."""
+    return [value[low:high] if is_swept else value for value, is_swept in zip(values, axes, strict=True)]
+
+
+def flatten_arrays(results: Any) -> list[np.ndarray]:
+    """The arrays of a nest of results."""
+    leaves: list[Any] = []
+    flatten(results, leaves)
+    return [np.asarray(leaf) for leaf in leaves]
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    """How long a call takes."""
+    started = perf_counter()
+    call()
+    return perf_counter() - started

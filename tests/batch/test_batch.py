@@ -1,0 +1,257 @@
+"""`ns.batch` in memory: what `ns.vmap` gives, whatever the chunks."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+import numbascan.tensor as nt
+from numbascan import compile as compiling
+from numbascan.batches.chunks import chunks_of
+
+X = np.random.default_rng(0).uniform(0.1, 1.0, size=60)
+
+
+def quiet(f: Any, inputs: Any, **options: Any) -> Any:
+    return ns.batch(f, inputs, progress=False, **options)
+
+
+def bits(results: Any) -> list[Any]:
+    return [(one.dtype, one.shape, one.tobytes()) for one in (results if isinstance(results, (list, tuple)) else [results])]
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of kernels that are made."""
+    names: list[str] = []
+    kernel = compiling.Kernel
+    monkeypatch.setattr(compiling, "Kernel", lambda *given: names.append(given[2]) or kernel(*given))
+    return names
+
+
+# bits ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_bits_of_a_case_depend_on_its_inputs_and_its_number_alone(dtype: str, kernels: list[str]) -> None:
+    stream = nt.random.RandomStream(3)
+
+    def walk(x: Any) -> Any:
+        def step(y: Any) -> Any:
+            return (0.9 * y + np.exp(-x * y) + stream.normal(dtype=dtype)).astype(dtype), ns.until(y > 3)
+
+        path = ns.scan(step, outputs_info=x, n_steps=40, return_updates=False)
+        return path[-1], np.sin(x), stream.uniform(size=2, dtype=dtype), nt.random.RandomStream(8).gamma(2.0)
+
+    x = X.astype(dtype)
+    whole = ns.vmap(walk)(x)
+    stream.seed(3)
+    for chunk in (1, 3, 7, 59, 60, "auto"):
+        kernels.clear()
+        assert bits(quiet(walk, (x,), chunk=chunk)) == bits(whole), chunk
+        assert len(kernels) == 1
+    assert stream.state.get_value().tolist() == [3, 0, 0]
+    assert bits(quiet(walk, (x,), chunk=7, mode=ns.Mode(threads=1))) == bits(whole)
+    for one, other in zip(quiet(walk, (x,), chunk=50, mode="python"), whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+# inputs -------------------------------------------------------------------------------------------------------------
+
+
+class Elsewhere:
+    """An array that is read in pieces."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.rows = array, 0
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        part = self.array[index]
+        self.rows = max(self.rows, len(part))
+        return part
+
+
+def test_arrays_of_any_kind_are_read_chunk_by_chunk(tmp_path: Any) -> None:
+    memory_map = np.memmap(tmp_path / "x", dtype=">f8", mode="w+", shape=(60, 2), order="F")
+    memory_map[:] = np.stack([X, X + 1], 1)
+    elsewhere = Elsewhere(X)
+    f = lambda a, b, c, d: a.sum() + b * c["k"] + d[0] * d[1]  # noqa: E731
+    got = quiet(f, (memory_map, elsewhere, {"k": X[::-1]}, [np.arange(60), 2.0]), in_axes=(0, 0, 0, (0, None)), chunk=7)
+    np.testing.assert_array_equal(
+        got, ns.vmap(f, in_axes=(0, 0, 0, (0, None)))(np.array(memory_map, "f8"), X, {"k": X[::-1]}, [np.arange(60), 2.0])
+    )
+    assert elsewhere.rows == 7
+
+
+def test_axes_of_cases_are_those_of_vmap() -> None:
+    a, b = np.arange(12.0).reshape(3, 4), np.arange(3.0)
+    f = lambda a, b: (a @ b, a + 1)  # noqa: E731
+    for axes in ((1, None), (-1, None)):
+        assert bits(quiet(f, (a, b), in_axes=axes, chunk=3)) == bits(ns.vmap(f, in_axes=axes)(a, b))
+    assert bits(quiet(f, {"b": b, "a": a}, in_axes={"a": 1, "b": None}, chunk=3)) == bits(ns.vmap(f, in_axes=(1, None))(a, b))
+
+
+def test_a_grid_is_all_combinations_with_its_own_axes() -> None:
+    grid = ns.grid(b=np.arange(3), a=[0.5, 1.5], c=np.arange(8.0).reshape(4, 2))
+    assert (len(grid), grid.shape) == (24, (3, 2, 4))
+    expected = [[[a + b * c for c in np.arange(8.0).reshape(4, 2)] for a in (0.5, 1.5)] for b in range(3)]
+    for chunk in (1, 5, 8, 24, "auto"):
+        got = quiet(lambda a, b, c: {"r": a + b * c}, grid, chunk=chunk)
+        assert bits(got["r"]) == bits(np.array(expected))
+
+
+@pytest.mark.parametrize("shape, size", [((7,), 3), ((10, 7), 3), ((10, 7), 20), ((3, 4, 5), 21), ((3, 4, 5), 1), ((2, 1, 3), 100)])
+def test_chunks_are_blocks_of_whole_runs_and_hold_every_case_once(shape: tuple[int, ...], size: int) -> None:
+    chunks, numbers = chunks_of(shape, size), np.arange(np.prod(shape)).reshape(shape)
+    blocks = [numbers[chunks.slices(k)].ravel().tolist() for k in range(len(chunks))]
+    assert list(itertools.chain(*blocks)) == list(range(numbers.size))
+    assert [list(range(*chunks.cases(k))) for k in range(len(chunks))] == blocks
+    assert max(map(len, blocks)) == chunks.size <= size
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_few_cases(count: int) -> None:
+    shapes = [one.shape for one in quiet(lambda x, w: (x * w, x), (np.ones(count), np.ones(5)), in_axes=(0, None))]
+    assert shapes == [(count, 5), (count,)]
+
+
+def test_functions_of_all_kinds_are_taken() -> None:
+    def cube(x: Any) -> Any:
+        return np.sum(x**3)
+
+    x = np.arange(6.0).reshape(3, 2)
+    for f, expected in ((ns.jit(cube), ns.vmap(cube)(x)), (ns.grad(cube), 3 * x**2), (ns.vmap(lambda x: x**2), x**2)):
+        np.testing.assert_array_equal(quiet(f, (x,), chunk=2), expected)
+    assert quiet(ns.jit(cube, mode="python"), (x,), chunk=2).tolist() == ns.vmap(cube)(x).tolist()
+
+
+@ns.scan(outputs_info=1.0, n_steps=4, keep_last=1)
+def decay(y: Any, rate: Any, gain: Any) -> Any:
+    return y * rate + gain
+
+
+def test_a_scan_function_takes_arguments_by_the_names_of_its_step() -> None:
+    rates, gains = np.array([0.5, 0.25]), np.array([0.0, 1.0, 2.0])
+    expected = [[decay(non_sequences=(rate, gain)) for gain in gains] for rate in rates]
+    np.testing.assert_array_equal(quiet(decay, ns.grid(rate=rates, gain=gains)), expected)
+    got = quiet(
+        decay,
+        {"non_sequences": (rates, 1.0), "n_steps": 3, "keep_last": 2},
+        in_axes={"non_sequences": (0, None), "n_steps": None, "keep_last": None},
+    )
+    np.testing.assert_array_equal(got[1], decay(non_sequences=(0.25, 1.0), n_steps=3, keep_last=2))
+    with pytest.raises(TypeError, match="decay needs gain as well"):
+        quiet(decay, {"rate": rates})
+
+
+# what fails ---------------------------------------------------------------------------------------------------------
+
+
+def solved(a: Any, b: Any) -> Any:
+    return {"x": np.linalg.solve(a, b), "n": (b[0] * 10).astype("int64"), "ok": b[0] >= 0, "z": b[0] * 1j}
+
+
+def singular(cases: Any, count: int = 50) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(count, 4, 4)), rng.normal(size=(count, 4))
+    a[list(cases)] = 0
+    return a, b
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 50])
+def test_cases_that_fail_are_recorded_and_the_others_keep_their_bits(chunk: int) -> None:
+    bad = [0, 1, 13, 14, 49]
+    (results, errors), good = quiet(solved, singular(bad), on_error="record", chunk=chunk), quiet(solved, singular([]), chunk=50)
+    assert [case for case, _ in errors] == bad
+    assert all(message.startswith("LinAlgError: solve: Singular matrix") for _, message in errors)
+    right = [case for case in range(50) if case not in bad]
+    for key, value in results.items():
+        assert bits(value[right]) == bits(good[key][right])
+        assert np.isnan(value[bad]).all() if value.dtype.kind in "fc" else not value[bad].any()
+
+
+def test_the_first_case_that_fails_is_raised_with_its_inputs() -> None:
+    a, b = singular([31, 33])
+    for chunk in (7, 50):
+        with pytest.raises(ns.BatchError, match="case 31 failed: LinAlgError") as caught:
+            quiet(solved, {"a": a, "b": b}, chunk=chunk)
+        assert isinstance(caught.value, RuntimeError)
+        assert isinstance(caught.value.__cause__, np.linalg.LinAlgError)
+        assert caught.value.case == 31
+        assert bits(caught.value.inputs["b"]) == bits(b[31])
+    with pytest.raises(ns.BatchError) as caught:
+        quiet(lambda a, k: np.linalg.inv(a) * k, ns.grid(k=[1, 2, 3], a=a[30:33]))
+    assert (caught.value.case, int(caught.value.inputs["k"])) == (1, 1)
+
+
+def test_all_cases_may_fail() -> None:
+    results, errors = quiet(lambda a, w: np.linalg.inv(a) @ w, (np.zeros((3, 2, 2)), np.ones((2, 5))), in_axes=(0, None), on_error="record")
+    assert results.shape == (3, 2, 5)
+    assert np.isnan(results).all()
+    assert len(errors) == 3
+
+
+def test_results_of_different_lengths_are_an_error_of_the_first_that_differs() -> None:
+    def ragged(stop: Any) -> Any:
+        return ns.scan(lambda y: (y + 1, ns.until(y >= stop)), outputs_info=0.0, n_steps=20, return_updates=False)
+
+    for chunk in (1, 2, 6):
+        with pytest.raises(ns.BatchError, match="case 3 failed"):
+            quiet(ragged, (np.array([4.0, 4, 4, 7, 4, 7]),), chunk=chunk)
+
+
+@pytest.mark.parametrize(
+    "inputs, options, error, words",
+    [
+        ((X, X[1:]), {}, ValueError, "x has 60, y has 59; give equally many"),
+        ({"x": X, "z": X}, {}, TypeError, "missing a required argument: 'y'|unexpected keyword argument 'z'"),
+        ((X,), {}, TypeError, "missing a required argument: 'y'"),
+        ((X, 1.0), {}, ValueError, "y is 1.0, which has no axis of cases; .*None in in_axes"),
+        ((X, X), {"in_axes": (None, None)}, ValueError, "no input has an axis of cases"),
+        ((X, X), {"in_axes": (0, 1)}, ValueError, "y has shape .60,., but in_axes has 1"),
+        ((X, X), {"in_axes": (0,)}, ValueError, "in_axes has 1 entries for 2 arguments"),
+        ({"x": X, "y": X}, {"in_axes": {"x": 0}}, ValueError, "in_axes has the keys 'x', the inputs 'x', 'y'"),
+        (X, {}, TypeError, "inputs is a ndarray; give a tuple"),
+        ((X, X.astype(object)), {}, TypeError, "y is a ndarray of dtype object"),
+        ((X, X.astype("f2")), {}, TypeError, "y is a ndarray of dtype float16"),
+        ((X, np.ma.array(X)), {}, TypeError, "y is a masked array"),
+        ((X, X), {"chunk": 0}, ValueError, "chunk is 0"),
+        ((X, X), {"memory": "much"}, ValueError, "memory is 'much'"),
+        ((X, X), {"on_error": "ignore"}, ValueError, "on_error is 'ignore'"),
+        ((X, X), {"part": (0, 2)}, ValueError, "part= needs a store and a chunk"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_name(inputs: Any, options: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        quiet(lambda x, y: x + y, inputs, **options)
+
+
+def test_a_grid_of_nothing_and_of_single_values_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"x is 3.0, which is no list of values; write x=\[3.0\]"):
+        ns.grid(x=3.0)
+    with pytest.raises(ValueError, match="there are no arguments"):
+        ns.grid()
+
+
+# memory and progress ------------------------------------------------------------------------------------------------
+
+
+def test_memory_says_how_large_a_chunk_may_be() -> None:
+    elsewhere = Elsewhere(np.ones((2000, 500)))  # 4,000 bytes a case, and a path of as many
+    quiet(lambda x: ns.scan(lambda y: y * 0.5, outputs_info=x, n_steps=10, return_updates=False), (elsewhere,), memory="8MB")
+    assert 30 <= elsewhere.rows <= 8_000_000 // 44_000
+
+
+def test_progress_is_told_to_a_function_and_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[tuple[int, int]] = []
+    ns.batch(lambda x: x + 1, (X,), chunk=25, progress=lambda done, count: seen.append((done, count)))
+    assert seen == [(0, 60), (25, 60), (50, 60), (60, 60)]
+    ns.batch(lambda x: x + 1, (X,), chunk=25)
+    assert "60 of 60 cases" in capsys.readouterr().err
+    quiet(lambda x: x + 1, (X,))
+    assert capsys.readouterr().err == ""
