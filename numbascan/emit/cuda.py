@@ -459,9 +459,11 @@ class _Module:
             bound = Name("int64", self.names.fresh("stop"))
             yield f"{pad}{bound.name} = {stop}"
         yield f"{pad}{loop.name} = {start}"
-        yield f"{pad}while {_on_device(expression(compare('<' if loop.step > 0 else '>', Name('int64', loop.name), bound)))}:"
+        step = loop.step
+        assert isinstance(step, int), "no pass for a GPU makes other steps"
+        yield f"{pad}while {_on_device(expression(compare('<' if step > 0 else '>', Name('int64', loop.name), bound)))}:"
         yield from self._lines(loop.body, kernel, number, pad + "    ")
-        yield f"{pad}    {loop.name} {'+' if loop.step > 0 else '-'}= {abs(loop.step)}"
+        yield f"{pad}    {loop.name} {'+' if step > 0 else '-'}= {abs(step)}"
 
 
 def _sums(loop: For) -> dict[str, Apply]:

@@ -237,7 +237,7 @@ class _Counter(_Names):
 
     def passes(self, loop: For) -> int:
         """How often the body of a loop runs."""
-        return len(range(self.number(loop.start), self.number(loop.stop), loop.step))
+        return len(range(self.number(loop.start), self.number(loop.stop), max(self.number(loop.step), 1)))
 
     def _product(self, stmt: Call) -> int:
         """Of np.dot(a, b, out)."""

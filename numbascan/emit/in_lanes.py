@@ -72,7 +72,8 @@ def _waits(loop: For) -> bool:
 
 
 def _is_short(loop: For) -> bool:
-    return isinstance(loop.start, int) and isinstance(loop.stop, int) and loop.stop - loop.start <= SHORT * loop.step
+    start, stop, step = loop.start, loop.stop, loop.step
+    return isinstance(start, int) and isinstance(stop, int) and isinstance(step, int) and stop - start <= SHORT * step
 
 
 def _named(expr: Index) -> Index:

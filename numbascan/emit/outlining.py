@@ -5,7 +5,7 @@
     #             …                                 #            for i in range(first, last):
     #                                               #                …
     #                                               #        if not in_threads(f_lanes, 0, n, 1, 100 * 3, 0, (x, out)):
-    #                                               #            f_lanes(0, n, x, out)
+    #                                               #            f_lanes(np.int64(0), n, x, out)
 
 Only loops over time inside are worth a thread. Memory that nothing but the loop uses, and views of it, each thread has for itself. An
 error in a thread leaves all to one thread, which meets the first error first.
@@ -47,8 +47,9 @@ class OutlinedLoop:
         """The lines that stand for the loop; in at most so many threads, 0 for as many as there are processors."""
         start, stop = expression(self.loop.start), expression(self.loop.stop)
         values = f"({', '.join(self.reads)}{',' * (len(self.reads) == 1)})"
-        operands = f"{self.name}, {start}, {stop}, {self.loop.step}, {expression(self._work())}, {most}, {values}"
-        return [f"    if not in_threads({operands}):", f"        {self.name}({', '.join((start, stop, *self.reads))})"]
+        operands = f"{self.name}, {start}, {stop}, {expression(self.loop.step)}, {expression(self._work())}, {most}, {values}"
+        ends = (f"np.int64({end})" if end.isdigit() else end for end in (start, stop))  # for a literal Numba would compile it once more
+        return [f"    if not in_threads({operands}):", f"        {self.name}({', '.join((*ends, *self.reads))})"]
 
     def _work(self) -> Index:
         """The operations in a pass."""

@@ -135,7 +135,7 @@ def _range(loop: For) -> str:
     if loop.start == 0 and loop.step == 1:
         return f"lanes({expression(loop.stop)})" if loop.kind == "simd" else expression(loop.stop)
     bounds = f"{expression(loop.start)}, {expression(loop.stop)}"
-    return bounds if loop.step == 1 else f"{bounds}, {loop.step}"
+    return bounds if loop.step == 1 else f"{bounds}, {expression(loop.step)}"
 
 
 def _if(stmt: If, messages: Mapping[str, str], depth: int) -> Iterator[str]:

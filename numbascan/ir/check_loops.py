@@ -226,5 +226,6 @@ def _last(loop: For) -> Index | None:
     """The index of a loop's last pass; None where it is not known."""
     if loop.step == 1:
         return sub(loop.stop, 1)
-    is_known = isinstance(loop.start, int) and isinstance(loop.stop, int)
-    return max(range(loop.start, loop.stop, loop.step), default=loop.start) if is_known else None  # type: ignore[arg-type]
+    if not (isinstance(loop.start, int) and isinstance(loop.stop, int) and isinstance(loop.step, int)):
+        return None
+    return max(range(loop.start, loop.stop, loop.step), default=loop.start)

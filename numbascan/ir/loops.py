@@ -338,7 +338,7 @@ class Alias(Stmt):
 
 @dataclass(slots=True)
 class For(Stmt):
-    """`for name in range(start, stop, step)`.
+    """`for name in range(start, stop, step)`; a step that only the run knows is 1 or more.
 
     kind: sequential; time, over the steps of a scan; lanes, over steps none of which waits for another, memory taken outside for each of
     them but shared with none; simd, short passes that wait for nothing; tile, as many of these as a tile has lanes; threads, passes for as
@@ -349,7 +349,7 @@ class For(Stmt):
     start: Index
     stop: Index
     body: list[Stmt]
-    step: int = 1
+    step: Index = 1
     kind: str = "sequential"
 
 
@@ -449,7 +449,7 @@ def expressions(stmt: Stmt) -> tuple[Index, ...]:
     if isinstance(stmt, Store):
         return (stmt.value, *stmt.index)
     if isinstance(stmt, For):
-        return stmt.start, stmt.stop
+        return (stmt.start, stmt.stop) if isinstance(stmt.step, int) else (stmt.start, stmt.stop, stmt.step)
     if isinstance(stmt, If):
         return (stmt.condition,)
     if isinstance(stmt, Alloc):
@@ -467,7 +467,7 @@ def with_values(stmt: Stmt, change: Callable[[Index], Index]) -> Stmt:
         return Store(stmt.array, tuple(map(change, stmt.index)), change(stmt.value), stmt.combine)
     if isinstance(stmt, For):
         body = [with_values(inner, change) for inner in stmt.body]
-        return replace(stmt, start=change(stmt.start), stop=change(stmt.stop), body=body)
+        return replace(stmt, start=change(stmt.start), stop=change(stmt.stop), body=body, step=change(stmt.step))
     return stmt
 
 

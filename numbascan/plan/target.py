@@ -35,6 +35,8 @@ class Target:
     rotated_locals: int  # elements over all lags of a state that are rotated through locals
     blas_from: int  # products from which a call of BLAS pays; unknown sizes count as large
     tile: int  # lanes that go side by side
+    cache: int  # bytes that the memory of such lanes should fit into
+    tile_memory: int  # bytes that it may take if a lane has very much
     few_lanes: int  # lanes, or steps, below which tiles gain nothing
     short_step: float  # cycles of the SIMD unit per lane of a step in which counting the lanes takes as long
     kept_steps: int  # of a tile, whose results are kept before they are moved to the rows of lanes

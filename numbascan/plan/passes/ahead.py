@@ -189,7 +189,7 @@ class _Ahead:
 
     def _drawn_in(self, body: Sequence[Stmt], loop: For, lanes: For | None, changed: set[str]) -> Iterator[_Draw]:
         again = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and not stmt.is_new}
-        lets = {stmt.name: stmt.value for stmt in body if isinstance(stmt, Let) and stmt.name not in again}
+        lets = {stmt.name: stmt.value for stmt in (*loop.body, *body) if isinstance(stmt, Let) and stmt.name not in again}
         for expr, args in dict(_found(body, self.target)).items():
             operands = tuple(_expanded(arg, lets) for arg in args)
             stride = _slope(operands[-1], Name("int64", loop.name))
@@ -224,7 +224,7 @@ def _piece(loop: For) -> dict[Index, int]:
     for stmt in loop.body:
         if isinstance(stmt, Let) and isinstance(stmt.value, Apply):
             end = stmt.value
-            if end.template == LEAST and end.args[0] == add(first, loop.step):
+            if isinstance(loop.step, int) and end.template == LEAST and end.args[0] == add(first, loop.step):
                 steps[sub(Name("int64", stmt.name), first)] = loop.step
     return steps
 

@@ -1,33 +1,39 @@
-"""Independent lanes go side by side: the loop over time goes outside, and a tile of lanes takes each step in the SIMD unit.
+"""Independent lanes go side by side: loops over time go outside, and a tile of lanes takes each step in the SIMD unit.
 
     # before: for i in range(n):                 # after: for i0 in range(0, n, 64):
     #             y = start[i]                   #            i1 = min(i0 + 64, n)
     #             for t in range(steps):         #            for s in range(i1 - i0):
     #                 y = f(y)                   #                y_lanes[s] = start[i0 + s]
-    #             out[i] = y                     #            for t in range(steps):
-    #                                            #                for s in range(i1 - i0):
+    #                 path[t] = y                #            for t in range(steps):
+    #             out[i] = y                     #                for s in range(i1 - i0):
     #                                            #                    y_lanes[s] = f(y_lanes[s])
+    #                                            #                    path[t, s] = y_lanes[s]
     #                                            #            for s in range(i1 - i0):
     #                                            #                out[i0 + s] = y_lanes[s]
 
-The states of a tile live in small rows on the stack (Lorenz, Runge-Kutta, 10,000 lanes: 16 -> 1.8 ns a step of a lane). What the steps
-store, in rows of their lanes far from each other, is kept for some steps, and then moved lane by lane.
+Every loop of a lane goes outside, and what lies between two of them is one pass over the lanes of a tile. What is the same in all lanes is
+done once (see side_by_side.py). Scalars that more than one pass uses live in small rows on the stack; memory of a lane gets the lane as its
+last axis (4,096 lanes of Lorenz, Runge-Kutta: 16 -> 1.8 ns a step of a lane, its gradient 34 -> 5.2). What the steps store in rows of
+their lanes, far from each other, is kept for some steps, and then moved lane by lane.
 Of steps that store from one of them on there are two loops (see split.py), and each goes outside.
-Not handled: lanes of different lengths, steps with loops or conditions inside, states in memory, lanes that read what others write.
+Not handled: lanes of different lengths, conditions that differ between lanes, views and routines.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
 
 from ...ir.loops import (
-    Alias,
     Alloc,
     Expr,
     For,
     Function,
+    If,
     Index,
     Let,
     Load,
@@ -37,6 +43,7 @@ from ...ir.loops import (
     add,
     expressions,
     floor_div,
+    greatest,
     least,
     mapped,
     mul,
@@ -44,219 +51,255 @@ from ...ir.loops import (
     rebuilt,
     sub,
     walk,
-    with_values,
 )
+from ...ir.mentions import mentioned
 from ...ir.names import Names
-from ..cost import is_few, is_sum, latency, scalar_cost, vector_cost
+from ..cost import vector_cost
 from ..target import Target
+from .side_by_side import Lanes, Surroundings
 
 
 def tiles(function: Function, target: Target) -> Function:
     """The function with such loops in tiles, and the memory for tiles in front."""
-    views = {stmt.name for stmt in walk(function.body) if isinstance(stmt, Alias)}
-    memory: list[Stmt] = []
+    around = Surroundings.of(function)
     names = function.names.copy()
+    rows: list[Stmt] = []
+    loops: dict[int, list[Stmt]] = {}
+    arrays: dict[str, list[Stmt]] = {}  # what takes the place of the memory of lanes
 
-    def tiled(stmt: Stmt) -> list[Stmt] | None:
-        lanes = _Lanes.of(stmt, views, target) if isinstance(stmt, For) else None
-        return lanes.tiled(names, memory) if lanes else None
+    def replaced(stmt: Stmt) -> list[Stmt] | None:
+        lanes = Lanes.of(stmt, around, target) if isinstance(stmt, For) else None
+        memory = MemoryOfLanes.of(lanes, around, target) if lanes else None
+        if lanes is None or memory is None:
+            return None
+        tile = _Tile(lanes, memory, names, target)
+        loops[id(stmt)] = tile.loops()
+        arrays.update(memory.in_place())
+        rows.extend(tile.taken)
+        return []
 
-    body = rebuilt(function.body, tiled)
-    return replace(function, body=[*memory, *body], names=names)
+    rebuilt(function.body, replaced)
+    body = rebuilt(function.body, lambda stmt: arrays.get(stmt.name) if isinstance(stmt, Alloc) else loops.get(id(stmt)))
+    return replace(function, body=[*rows, *body], names=names)
 
 
-def _read(stmts: Sequence[Stmt]) -> set[str]:
-    return {name for stmt in stmts for part in expressions(stmt) for name, is_element in names_in(part) if not is_element}
+@dataclass(frozen=True)
+class MemoryOfLanes:
+    """The arrays of a lane that are not the same in all lanes; `width`: for how many lanes there is memory at once."""
 
-
-class _Lanes:
-    """A loop over lanes: what is done before the loop over time, in each of its steps, and after it."""
-
-    def __init__(self, loop: For, times: Sequence[For], target: Target) -> None:
-        self.target = target
-        first, last = (next(k for k, stmt in enumerate(loop.body) if stmt is time) for time in (times[0], times[-1]))
-        self.loop, self.times, self.time = loop, times, times[-1]
-        time = self.time
-        self.before, self.after = loop.body[:first], loop.body[last + 1 :]
-        self.own = {stmt.name: stmt for stmt in self.before if isinstance(stmt, Let) and stmt.is_new}
-        self.moved = [stmt.name for stmt in time.body if isinstance(stmt, Let) and not stmt.is_new]
-        read_later = _read(time.body) | _read(self.after)
-        self.carried = [name for name in self.own if name in read_later or name in self.moved]
+    arrays: Sequence[Alloc]
+    width: Index
 
     @classmethod
-    def of(cls, loop: For, views: set[str], target: Target) -> _Lanes | None:
-        """The parts of a loop over lanes; None if it is none, or not one that may go side by side."""
-        times = [stmt for stmt in loop.body if isinstance(stmt, For)]
-        if not times or loop.step != 1 or not all(isinstance(stmt, Let | Store | For) for stmt in loop.body):
-            return None
-        if not all(time.kind == "time" and all(isinstance(stmt, Let | Store) for stmt in time.body) for time in times):
-            return None
-        if not _go_on(times, loop) or is_few(replace(times[0], stop=times[-1].stop), target):
-            return None
-        if loop.kind != "lanes" and is_few(loop, target):  # few lanes give the bits that many would give
-            return None
-        lanes = cls(loop, times, target)
-        may = lanes.moved and lanes._is_free_of_others(views) and lanes._is_one_length()
-        return lanes if may and lanes._pays() else None
+    def of(cls, lanes: Lanes, around: Surroundings, target: Target) -> MemoryOfLanes | None:
+        """Memory for as many lanes as fit into the cache, for some more than that if they are few, for fewer where a lane takes very much.
 
-    def _pays(self) -> bool:
-        """Does a step take longer by itself than side by side with others, its results moved?"""
-        body = self.times[0].body
-        moved = sum(isinstance(stmt, Store) for stmt in body)
-        lets = {stmt.name: k for k, stmt in enumerate(body) if isinstance(stmt, Let) and stmt.is_new}
-        states = [k for k, stmt in enumerate(body) if isinstance(stmt, Let) and not stmt.is_new]
-        values = [stmt.value for stmt in body if isinstance(stmt, Let | Store)]
-        alone = max(scalar_cost(values, self.target), *(latency(body, lets, set(self.moved), k, self.target) for k in states))
-        return not moved or alone > self._vector_cost(values) + self.target.move_cost * moved
-
-    def _is_one_length(self) -> bool:
-        """Is the number of steps the same for all lanes?"""
-        names = {name for time in self.times for part in (time.start, time.stop) for name, _ in names_in(part)}
-        return not names & {self.loop.name, *self.own}
-
-    def _is_free_of_others(self, views: set[str]) -> bool:
-        """Does a lane change nothing but its own scalars, its own elements of arrays, and sums?
-
-        In a tile all lanes take step t before any takes step t + 1. So what one lane stores must never be what another loads: each store
-        is at the lane's own index, and an array that is stored is not loaded. Results are moved some steps later, so no local of the step
-        may tell their place. A view might be another name for an array that is stored.
+        None where this must be computed, and cannot be in front of the loop.
         """
-        outside = [stmt for stmt in (*self.before, *self.after) if isinstance(stmt, Let) and not stmt.is_new]
-        every = [*self.before, *self.time.body, *self.after]
-        if not all(self._sums(stmt, every) for stmt in outside) or not set(self.moved) <= set(self.own):
-            return False
-        new = [stmt.name for stmt in self.time.body if isinstance(stmt, Let) and stmt.is_new]
-        if _read(self.after) & set(new) - {stmt.name for stmt in self.after if isinstance(stmt, Let)}:
-            return False
-        stored = {stmt.array for stmt in every if isinstance(stmt, Store)}
-        loaded = {name for stmt in every for part in expressions(stmt) for name, is_element in names_in(part) if is_element}
-        loaded -= self._taken_and_put_back(every)
-        lane = Name("int64", self.loop.name)
-        by_lane = all(lane in stmt.index for stmt in every if isinstance(stmt, Store))
-        changing = {stmt.name for stmt in every if isinstance(stmt, Let)}  # a place that they tell is not known when results are moved
-        by_lane = by_lane and not any(changing & {name for index in stmt.index for name, _ in names_in(index)} for stmt in self._stores())
-        return by_lane and not stored & loaded and not (stored and (stored | loaded) & views)
+        arrays = [stmt for name, stmt in lanes.own.items() if name in lanes.differing]
+        if not arrays:
+            return cls(arrays, target.tile)
+        size = greatest(reduce(add, map(_bytes, arrays)), 1)
+        in_cache = mul(floor_div(target.cache, mul(size, target.few_lanes)), target.few_lanes)
+        width = least(least(greatest(in_cache, target.few_lanes), target.tile), greatest(floor_div(target.tile_memory, size), 1))
+        read = {name for name, _ in names_in(size)}
+        is_outermost = {*map(id, arrays), id(lanes.loop)} <= around.outermost and not read & around.changed
+        return cls(arrays, width) if isinstance(width, int) or is_outermost else None
 
-    def _taken_and_put_back(self, every: Sequence[Stmt]) -> set[str]:
-        """Arrays of which a lane reads one element, at the beginning, and writes it at the end."""
-        arrays: set[str] = set()
-        for stmt in self.before:
-            if isinstance(stmt, Let) and isinstance(stmt.value, Load):
-                array, place = stmt.value.array, stmt.value.index
-                puts = [other.index for other in every if isinstance(other, Store) and other.array == array]
-                reads = [name for other in every for part in expressions(other) for name, is_element in names_in(part) if is_element]
-                late = all(other in self.after for other in every if isinstance(other, Store) and other.array == array)
-                arrays |= {array} if set(puts) == {place} and reads.count(array) == 1 and late else set()
-        return arrays
+    def in_place(self) -> dict[str, list[Stmt]]:
+        """What takes the place of each array."""
+        is_known = isinstance(self.width, int)
+        return {stmt.name: [self._wide(stmt, self.width)] if is_known else [] for stmt in self.arrays}
+
+    def in_front(self, width: Name) -> list[Stmt]:
+        """What is put in front of the loop where only the run knows the width."""
+        return [Let(width.name, self.width), *(self._wide(stmt, width) for stmt in self.arrays)]
 
     @staticmethod
-    def _sums(stmt: Let, every: Sequence[Stmt]) -> bool:
-        """Does a statement add to a sum, in any order, that nothing else reads?"""
-        return is_sum(stmt) and stmt.name not in _read([other for other in every if other is not stmt])
+    def _wide(stmt: Alloc, width: Index) -> Alloc:
+        return replace(stmt, shape=(*stmt.shape, width))
 
-    def tiled(self, names: Names, memory: list[Stmt]) -> list[Stmt]:
-        """The loop over tiles; where steps are short one over whole tiles, whose lanes need no counting, and one over the rest."""
-        loop = self.loop
-        lanes = sub(loop.stop, loop.start)
-        is_one_tile = loop.kind == "sequential" and isinstance(lanes, int) and lanes <= self.target.tile
-        first, stop = (loop.start, loop.stop) if is_one_tile else (Name("int64", names.fresh(f"{loop.name}{k}")) for k in (0, 1))
-        self.at = Name("int64", names.fresh("s"))
-        self.lane = add(first, self.at)
+
+def _bytes(stmt: Alloc) -> Index:
+    size: Index = np.dtype(stmt.dtype).itemsize
+    return reduce(mul, stmt.shape, size)
+
+
+class _Tile:
+    """The loops over tiles that take the place of one over lanes. `taken`: the memory for them."""
+
+    def __init__(self, lanes: Lanes, memory: MemoryOfLanes, names: Names, target: Target) -> None:
+        self.lanes, self.memory, self.names, self.target = lanes, memory, names, target
+        self.loop = lanes.loop
+        self.taken: list[Stmt] = []
+        self.wide = {stmt.name for stmt in memory.arrays}
+        self.loaded = {load.array for load in lanes.loads}
         self.rows: dict[str, Load] = {}
-        for name in self.carried:
-            row = names.fresh(f"{name}_lanes")
-            dtype = _dtype(self.own[name])
-            memory.append(Alloc(row, (self._room(),), dtype))
-            self.rows[name] = Load(dtype, row, (self.at,))
+        self.differing = {*lanes.differing}  # and arrays for the results of some steps
+
+    def loops(self) -> list[Stmt]:
+        """One loop over tiles; where steps are short one over whole tiles, whose lanes need no counting, and one over the rest."""
+        loop, names = self.loop, self.names
+        lanes, width = sub(loop.stop, loop.start), self.memory.width
+        known = [count for count in (lanes, width, self.target.tile) if isinstance(count, int)]
+        self.at, self.room = Name("int64", names.fresh("s")), min(known)
+        is_one_tile = loop.kind == "sequential" and lanes == self.room
+        first, stop = (loop.start, loop.stop) if is_one_tile else (Name("int64", names.fresh(f"{loop.name}{k}")) for k in (0, 1))
+        self._take_rows(first)
         if is_one_tile:
-            return self._passes(names, lanes, memory)
+            return self._passes(lanes)
         assert isinstance(first, Name)
         assert isinstance(stop, Name)
-        end = Let(stop.name, least(add(first, self.target.tile), loop.stop))
-        if not self._is_short():
-            passes = self._passes(names, sub(stop, first), memory)
-            return [For(first.name, loop.start, loop.stop, [end, *passes], self.target.tile, loop.kind)]
-        middle = add(loop.start, mul(floor_div(sub(loop.stop, loop.start), self.target.tile), self.target.tile))
-        whole, rest = (self._passes(names, count, memory) for count in (self.target.tile, sub(stop, first)))
+        front: list[Stmt] = []
+        if not isinstance(width, int):
+            width = Name("int64", names.fresh("together"))
+            front = self.memory.in_front(width)
+        end = Let(stop.name, least(add(first, width), loop.stop))
+        if not (self._is_short() and isinstance(width, int)):
+            passes = [end, *self._passes(sub(stop, first))]
+            return [*front, For(first.name, loop.start, loop.stop, passes, width, loop.kind)]
+        middle = add(loop.start, mul(floor_div(lanes, width), width))
         loops = [
-            For(first.name, loop.start, middle, whole, self.target.tile, loop.kind),
-            For(first.name, middle, loop.stop, [end, *rest], self.target.tile, loop.kind),
+            For(first.name, loop.start, middle, self._passes(width), width, loop.kind),
+            For(first.name, middle, loop.stop, [end, *self._passes(sub(stop, first))], width, loop.kind),
         ]
         return [one for one in loops if one.start != one.stop]
 
-    def _room(self) -> int:
-        """The lanes that a tile has at most."""
-        count = sub(self.loop.stop, self.loop.start)
-        return min(count, self.target.tile) if isinstance(count, int) else self.target.tile
-
     def _is_short(self) -> bool:
         """Is a step of a tile so short that counting its lanes takes as long? Then its states may stay in registers, too."""
-        values = [stmt.value for stmt in self.time.body if isinstance(stmt, Let)]
-        return self.loop.kind == "sequential" and not self._stores() and self._vector_cost(values) < self.target.short_step
+        times = [stmt for stmt in self.loop.body if isinstance(stmt, For)]
+        steps = [stmt for time in times for stmt in time.body]
+        if self.loop.kind != "sequential" or not all(isinstance(stmt, Let) for stmt in steps):
+            return False
+        return sum(vector_cost(stmt.value, self.target) for stmt in times[-1].body if isinstance(stmt, Let)) < self.target.short_step
 
-    def _vector_cost(self, values: Sequence[Index]) -> float:
-        return sum(vector_cost(value, self.target) for value in values)
+    # passes over the lanes of a tile ----------------------------------------------------------------------------------
 
-    def _stores(self) -> list[Store]:
-        return [stmt for stmt in self.time.body if isinstance(stmt, Store)]
-
-    def _passes(self, names: Names, count: Index, memory: list[Stmt]) -> list[Stmt]:
+    def _passes(self, count: Index) -> list[Stmt]:
         """What is done with so many lanes of a tile."""
-        kind = "tile" if isinstance(count, int) and self._is_short() else "sequential"
-        passes: list[Stmt] = [
-            For(self.at.name, 0, count, self._all(self.before, self.carried), kind=kind),
-            *(self._steps(time, names, count, memory, kind) for time in self.times),
-        ]
-        return [*passes, For(self.at.name, 0, count, self._all(self.after, ()), kind=kind)] if self.after else passes
+        self.count = count
+        return self._block(self.loop.body)
 
-    def _steps(self, time: For, names: Names, count: Index, memory: list[Stmt], kind: str) -> For:
-        """A loop over time, for all lanes of a tile; over a few steps at a time where they store something."""
-        if not any(isinstance(stmt, Store) for stmt in time.body):
-            lanes = For(self.at.name, 0, count, self._all(time.body, self.moved), kind=kind)
-            return For(time.name, time.start, time.stop, [lanes], kind="time")
-        first, stop = (Name("int64", names.fresh(f"{time.name}_{word}")) for word in ("from", "to"))
-        t = Name("int64", time.name)
+    def _take_rows(self, first: Index) -> None:
+        """Rows for the scalars that more than one pass uses, found by a trial; lanes are counted from `first` on."""
+        self.lane = add(first, self.at)
+        used, self.names = self.names, self.names.copy()
+        passes = [stmt for stmt in walk(self._passes(0)) if isinstance(stmt, For) and stmt.name == self.at.name]
+        uses = Counter(name for one in passes for name in mentioned(one.body))
+        self.names = used
+        self.taken.clear()
+        new = [stmt for stmt in self.lanes.inside if isinstance(stmt, Let) and stmt.is_new and stmt.name in self.lanes.differing]
+        for name, dtype in {stmt.name: _dtype(stmt.value) for stmt in new if uses[stmt.name] > 1}.items():
+            row = used.fresh(f"{name}_lanes")
+            self.taken.append(Alloc(row, (self.room,), dtype))
+            self.rows[name] = Load(dtype, row, (self.at,))
+
+    def _block(self, stmts: Sequence[Stmt]) -> list[Stmt]:
+        """Statements, those of lanes in passes over the lanes of a tile."""
+        result: list[Stmt] = []
+        waiting: list[Let | Store] = []  # of the next pass
+        behind: list[For] = []  # loops over elements that come after it
+
+        def done() -> None:
+            if waiting:
+                kind = "tile" if isinstance(self.count, int) and self._is_short() else "sequential"
+                result.append(For(self.at.name, 0, self.count, self._pass(waiting), kind=kind))
+            for loop in behind:
+                result.extend(self._steps(loop))
+            waiting.clear()
+            behind.clear()
+
+        for stmt in stmts:
+            if isinstance(stmt, For) and stmt.kind == "sequential":
+                behind.append(stmt)
+            elif isinstance(stmt, Let | Store) and (stmt.name if isinstance(stmt, Let) else stmt.array) in self.differing:
+                if _meet([stmt], behind):
+                    done()
+                waiting.append(stmt)
+            else:
+                if not isinstance(stmt, Let) or _meet([stmt], [*waiting, *behind]):
+                    done()
+                if isinstance(stmt, If):
+                    result.append(If(stmt.condition, self._block(stmt.then), self._block(stmt.otherwise)))
+                else:
+                    result += self._steps(stmt) if isinstance(stmt, For) else [stmt]
+        done()
+        return result
+
+    def _pass(self, stmts: Sequence[Let | Store]) -> list[Stmt]:
+        """Statements for one lane of a tile: scalars of other passes are read from their rows, and written there in the end."""
+        read, made = set[str](), set[str]()
+        body: list[Stmt] = []
+        for stmt in stmts:
+            read |= {name for expr in expressions(stmt) for name, _ in names_in(expr)} - made
+            body.append(self._placed(stmt, is_new=isinstance(stmt, Let) and stmt.name in self.rows and stmt.name not in read | made))
+            made |= {stmt.name} & self.rows.keys() if isinstance(stmt, Let) else set()
+        loads: list[Stmt] = [Let(name, row) for name, row in self.rows.items() if name in read]
+        stores: list[Stmt] = [Store(row.array, row.index, Name(row.dtype, name)) for name, row in self.rows.items() if name in made]
+        return [*loads, *body, *stores]
+
+    def _steps(self, loop: For) -> list[Stmt]:
+        """A loop, for all lanes of a tile; over a few steps at a time where they store results."""
+        kept = [stmt for stmt in loop.body if isinstance(stmt, Store) and self._may_wait(stmt, loop)]
+        if not kept:
+            return [replace(loop, body=self._block(loop.body))]
+        first, stop = (Name("int64", self.names.fresh(f"{loop.name}_{word}")) for word in ("from", "to"))
+        place = (sub(Name("int64", loop.name), first), self.at)
         step: list[Stmt] = []
         moves: list[Stmt] = []
-        for stmt in time.body:
-            if not isinstance(stmt, Store):
+        for stmt in loop.body:
+            if not any(stmt is one for one in kept):
                 step.append(stmt)
                 continue
-            dtype = stmt.value.dtype if isinstance(stmt.value, Expr) else "int64"
-            rows = names.fresh(f"{stmt.array}_kept")
-            memory.append(Alloc(rows, (self.target.kept_steps, self._room()), dtype))
-            place = (sub(t, first), self.at)
-            step.append(Store(rows, place, stmt.value))
-            moves.append(self._placed(replace(stmt, value=Load(dtype, rows, place))))
+            assert isinstance(stmt, Store)
+            rows = Load(_dtype(stmt.value), self.names.fresh(f"{stmt.array}_kept"), place)
+            self.taken.append(Alloc(rows.array, (self.target.kept_steps, self.room), rows.dtype))
+            self.differing.add(rows.array)
+            step.append(replace(stmt, array=rows.array, index=place, combine=""))
+            moves.append(self._placed(replace(stmt, value=rows)))
         passes: list[Stmt] = [
-            Let(stop.name, least(add(first, self.target.kept_steps), time.stop)),
-            For(time.name, first, stop, [For(self.at.name, 0, count, self._all(step, self.moved))], kind="time"),
-            For(self.at.name, 0, count, [For(time.name, first, stop, moves)]),
+            Let(stop.name, least(add(first, self.target.kept_steps), loop.stop)),
+            replace(loop, start=first, stop=stop, body=self._block(step)),
+            For(self.at.name, 0, self.count, [For(loop.name, first, stop, moves)]),
         ]
-        return For(first.name, time.start, time.stop, passes, self.target.kept_steps, "time")
+        return [For(first.name, loop.start, loop.stop, passes, self.target.kept_steps, "time")]
 
-    def _all(self, stmts: Sequence[Stmt], stored: Sequence[str]) -> list[Stmt]:
-        """The statements for one lane of a tile: scalars read from its rows, and those in `stored` written there in the end."""
-        own = {stmt.name for stmt in stmts if isinstance(stmt, Let) and stmt.is_new}
-        read = _read(stmts) - own
-        loads: list[Stmt] = [Let(name, self.rows[name]) for name in self.carried if name in read]
-        stores: list[Stmt] = [Store(row.array, row.index, Name(row.dtype, name)) for name, row in self.rows.items() if name in stored]
-        return [*loads, *map(self._placed, stmts), *stores]
+    def _may_wait(self, stmt: Store, loop: For) -> bool:
+        """May a result be stored some steps later? Its place must be known then, and the array is stored in no other way."""
+        changing = {one.name for one in loop.body if isinstance(one, Let)} | self.lanes.differing - {self.loop.name}
+        is_flat = loop.kind == "time" and loop.step == 1 and all(isinstance(one, Let | Store) for one in loop.body)
+        places = [one.index for one in loop.body if isinstance(one, Store) and one.array == stmt.array]
+        is_known = not any(is_element or name in changing for place in places for index in place for name, is_element in names_in(index))
+        return is_flat and is_known and stmt.array not in self.lanes.own and stmt.array not in self.loaded
 
-    def _placed(self, stmt: Stmt) -> Stmt:
+    # a lane in its tile -----------------------------------------------------------------------------------------------
+
+    def _placed(self, stmt: Let | Store, is_new: bool = False) -> Let | Store:
         """A statement of lane i as one of the s-th lane of the tile."""
-        lane = Name("int64", self.loop.name)
-        return with_values(stmt, lambda expr: mapped(expr, lambda part: self.lane if part == lane else None))
+        if isinstance(stmt, Let):
+            return replace(stmt, value=self._of_lane(stmt.value), is_new=stmt.is_new or is_new)
+        index = tuple(map(self._of_lane, stmt.index))
+        return replace(stmt, value=self._of_lane(stmt.value), index=(*index, self.at) if stmt.array in self.wide else index)
+
+    def _of_lane(self, expr: Index) -> Index:
+        def changed(part: Expr) -> Index | None:
+            if part == Name("int64", self.loop.name):
+                return self.lane
+            if isinstance(part, Load) and part.array in self.wide:
+                return replace(part, index=(*map(self._of_lane, part.index), self.at))
+            return None
+
+        return mapped(expr, changed)
 
 
-def _go_on(times: Sequence[For], loop: For) -> bool:
-    """Does each loop over time go on where the one before ends, with the same scalars?"""
-    place = next(k for k, stmt in enumerate(loop.body) if stmt is times[0])
-    are_neighbours = all(stmt is time for stmt, time in zip(loop.body[place:], times, strict=False))
-    scalars = [[stmt for stmt in time.body if isinstance(stmt, Let)] for time in times]
-    pairs = pairwise(times)
-    return are_neighbours and all(one.stop == other.start for one, other in pairs) and all(one == scalars[0] for one in scalars)
+def _meet(some: Sequence[Stmt], others: Sequence[Stmt]) -> bool:
+    """Does one of two groups of statements write what the other mentions?"""
+    return not (_written(some).isdisjoint(mentioned(others)) and _written(others).isdisjoint(mentioned(some)))
 
 
-def _dtype(stmt: Let) -> str:
-    return stmt.value.dtype if isinstance(stmt.value, Expr) else "int64"
+def _written(stmts: Sequence[Stmt]) -> set[str]:
+    return {stmt.name if isinstance(stmt, Let) else stmt.array for stmt in walk(stmts) if isinstance(stmt, Let | Store)}
+
+
+def _dtype(value: Index) -> str:
+    return value.dtype if isinstance(value, Expr) else "int64"

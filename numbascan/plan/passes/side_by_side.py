@@ -1,0 +1,214 @@
+"""Which loops over lanes may go side by side, a tile of lanes at a time, and what of a lane is the same in all of them.
+
+In a tile all lanes take a statement before any takes the next one. So no lane may read or write what another writes: an array from
+outside is written, and then read, only at the lane's own index along one axis. Memory that nothing but the loop uses belongs to each lane.
+Scalars that go from lane to lane are sums in any order. And all lanes must take the same steps: bounds and conditions are made of what is
+the same in all of them. What reads the lane's number, or anything that differs between lanes, differs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from ...ir.loops import (
+    Alloc,
+    Apply,
+    Break,
+    Fail,
+    For,
+    Function,
+    If,
+    Index,
+    Let,
+    Load,
+    Name,
+    Stmt,
+    Store,
+    expressions,
+    may_end,
+    names_in,
+    parts,
+    sub,
+    walk,
+)
+from ...ir.mentions import loads_in, memory_of, mentions_in
+from ..cost import is_few, is_sum, latency, scalar_cost, vector_cost
+from ..target import Target
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a function holds.
+
+    mentions: in how many statements each name stands. memory: one name for what views share. changed: scalars that get other values.
+    outermost: the ids of statements in no loop or condition.
+    """
+
+    mentions: Counter[str]
+    memory: Mapping[str, str]
+    allocs: Mapping[str, Alloc]
+    changed: Set[str]
+    outermost: Set[int]
+
+    @classmethod
+    def of(cls, function: Function) -> Surroundings:
+        every = list(walk(function.body))
+        allocs = {stmt.name: stmt for stmt in every if isinstance(stmt, Alloc)}
+        changed = {stmt.name for stmt in every if isinstance(stmt, Let) and not stmt.is_new}
+        return cls(mentions_in(every), memory_of(every), allocs, changed, set(map(id, function.body)))
+
+
+class Lanes:
+    """A loop over lanes that go side by side.
+
+    own: memory of each lane, by name. sums: scalars from outside to which lanes add. differing: scalars, and arrays, that are not the same
+    in all lanes.
+    """
+
+    def __init__(self, loop: For, around: Surroundings) -> None:
+        self.loop = loop
+        self.inside = list(walk(loop.body))
+        within = mentions_in([loop, *self.inside])
+        is_alone = loop.kind == "lanes"
+        self.own = {
+            name: stmt
+            for name, stmt in around.allocs.items()
+            if is_alone and within[name] and around.mentions[name] == within[name] + 1 and name not in around.memory
+        }
+        new = {stmt.name for stmt in self.inside if isinstance(stmt, Let) and stmt.is_new}
+        self.sums = {stmt.name for stmt in self.inside if isinstance(stmt, Let) and stmt.name not in new}
+        self.stores = [stmt for stmt in self.inside if isinstance(stmt, Store)]
+        self.loads = [load for stmt in self.inside for expr in expressions(stmt) for load in loads_in(expr)]
+        self.written = {stmt.array for stmt in self.stores}
+        self.differing = self._differing()
+
+    @classmethod
+    def of(cls, loop: For, around: Surroundings, target: Target) -> Lanes | None:
+        """The lanes of a loop; None if it is none over lanes, or not one whose lanes may go side by side, or if that does not pay."""
+        if loop.step != 1 or (loop.kind != "lanes" and is_few(loop, target)):  # few lanes give the bits that many would give
+            return None
+        if not _has_many_steps(loop.body, target) or may_end(loop.body):
+            return None
+        lanes = cls(loop, around)
+        return lanes if lanes._is_free_of_others(around) and lanes._is_in_step() and lanes._pays(target) else None
+
+    # what differs -----------------------------------------------------------------------------------------------------
+
+    def differs(self, expr: Index) -> bool:
+        """Is a value not the same in all lanes?"""
+        return any(self._is_different(part) for part in parts(expr))
+
+    def _is_different(self, part: Index) -> bool:
+        if isinstance(part, Load):
+            return part.array in self.differing or (part.array in self.written and part.array not in self.own)
+        return isinstance(part, Name) and part.name in self.differing
+
+    def is_of_lanes(self, stmt: Let | Store) -> bool:
+        """Is a statement done for each lane, not once for all of them?"""
+        return (stmt.name if isinstance(stmt, Let) else stmt.array) in self.differing
+
+    def _differing(self) -> set[str]:
+        self.differing = {self.loop.name, *self.sums, *(self.written - self.own.keys())}
+        count = 0
+        while count < len(self.differing):
+            count = len(self.differing)
+            for stmt in self.inside:
+                if isinstance(stmt, Let) and self.differs(stmt.value):
+                    self.differing.add(stmt.name)
+                elif isinstance(stmt, Store) and any(map(self.differs, expressions(stmt))):
+                    self.differing.add(stmt.array)
+        return self.differing
+
+    # legality ---------------------------------------------------------------------------------------------------------
+
+    def _is_in_step(self) -> bool:
+        """Do all lanes take the same steps, in statements that are handled?"""
+        deciding = [expr for stmt in self.inside if isinstance(stmt, For | If | Fail) for expr in expressions(stmt)]
+        is_handled = all(isinstance(stmt, Let | Store | For | If | Fail | Break) for stmt in self.inside)
+        is_handled = is_handled and all(load.index for load in self.loads if load.array in self.own)
+        return is_handled and not any(map(self.differs, deciding))
+
+    def _is_free_of_others(self, around: Surroundings) -> bool:
+        """Does a lane touch nothing that another writes, sums apart?"""
+        if not all(self._is_sum(stmt) for stmt in self.inside if isinstance(stmt, Let) and stmt.name in self.sums):
+            return False
+        shared = self.written - self.own.keys()
+        names = {array: {load.array for load in self.loads} | self.written for array in shared}
+        is_one_name = all(
+            around.memory.get(other) is None or other == array or around.memory[other] != around.memory.get(array)
+            for array, others in names.items()
+            for other in others
+        )
+        return is_one_name and all(self._has_axis_of_lanes(array) for array in shared)
+
+    def _has_axis_of_lanes(self, array: str) -> bool:
+        """Is there an axis along which every access of an array is at the lane's own index?"""
+        lane = Name("int64", self.loop.name)
+        places = [stmt.index for stmt in self.stores if stmt.array == array] + [load.index for load in self.loads if load.array == array]
+        return any(all(axis < len(place) and place[axis] == lane for place in places) for axis in range(len(places[0])))
+
+    def _is_sum(self, stmt: Let) -> bool:
+        """Does a statement add to a sum, in any order, that nothing else reads?"""
+        others = [expr for other in self.inside if other is not stmt for expr in expressions(other)]
+        return is_sum(stmt) and not any(name == stmt.name for expr in others for name, _ in names_in(expr))
+
+    # gain -------------------------------------------------------------------------------------------------------------
+
+    def _pays(self, target: Target) -> bool:
+        """Do the steps take longer lane after lane than side by side, their results moved?
+
+        Steps without states, and loops over many elements in them, the SIMD unit takes as they are.
+        """
+        times = list(_outermost(self.loop.body))
+        loops = [loop for time in times for loop in walk([time]) if isinstance(loop, For)]
+        if any(loop.kind == "sequential" and not is_few(loop, target) and _computes(loop) for loop in loops):
+            return False
+        if not any(self._has_states(loop) for loop in loops if loop.kind == "time"):
+            return False
+        steps = [[stmt for stmt in loop.body if isinstance(stmt, Let | Store) and self.is_of_lanes(stmt)] for loop in loops]
+        values = [stmt.value for step in steps for stmt in step]
+        moved = sum(isinstance(stmt, Store) and stmt.array not in self.own for step in steps for stmt in step)
+        side_by_side = sum(vector_cost(value, target) for value in values) + target.move_cost * moved
+        alone = max(scalar_cost(values, target), sum(_wait(step, target) for step in steps))
+        return not moved or alone > side_by_side
+
+    def _has_states(self, time: For) -> bool:
+        """Do the lanes of a step read what the step before has left?"""
+        inside = list(walk(time.body))
+        new = {stmt.name for stmt in inside if isinstance(stmt, Let) and stmt.is_new}
+        if any(isinstance(stmt, Let) and stmt.name in self.differing - new - self.sums for stmt in inside):
+            return True
+        stored = {stmt.array for stmt in inside if isinstance(stmt, Store)}
+        return any(load.array in stored for stmt in inside for expr in expressions(stmt) for load in loads_in(expr))
+
+
+def _computes(loop: For) -> bool:
+    """Does a loop do more than move numbers?"""
+    return any(isinstance(stmt, Let | Store) and isinstance(stmt.value, Apply) for stmt in walk(loop.body))
+
+
+def _outermost(stmts: Sequence[Stmt]) -> Iterator[For]:
+    """The loops over time that are in no other."""
+    for stmt in stmts:
+        if isinstance(stmt, For) and stmt.kind == "time":
+            yield stmt
+        elif isinstance(stmt, For):
+            yield from _outermost(stmt.body)
+        elif isinstance(stmt, If):
+            yield from _outermost([*stmt.then, *stmt.otherwise])
+
+
+def _has_many_steps(stmts: Sequence[Stmt], target: Target) -> bool:
+    """Does a lane make steps, and not only a few?"""
+    lengths = [sub(time.stop, time.start) for time in _outermost(stmts)]
+    known = [length for length in lengths if isinstance(length, int)]
+    return len(known) < len(lengths) or sum(known) >= target.few_lanes
+
+
+def _wait(step: Sequence[Let | Store], target: Target) -> float:
+    """Cycles until all states of a step have their next values."""
+    lets = {stmt.name: k for k, stmt in enumerate(step) if isinstance(stmt, Let) and stmt.is_new}
+    states = {stmt.name: k for k, stmt in enumerate(step) if isinstance(stmt, Let) and not stmt.is_new}
+    return max((latency(step, lets, set(states), k, target) for k in states.values()), default=0.0)
