@@ -17,11 +17,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import chain
 
-from ..ir.loops import Alias, Alloc, Call, For, Function, Index, Let, Name, Stmt, Store, mul, names_in, sub, walk
+from ..ir.loops import Alias, Alloc, Call, For, Function, Index, Let, Name, Stmt, Store, add, mul, names_in, outermost_times, sub, walk
 from ..ir.names import WORD
-from .estimates import operations_in
+from .estimates import DRAWN, operations_in
 from .text import expression, statements
 
 OFTEN = 16  # steps of an inner loop of which only the passes know how many there are
@@ -52,12 +53,13 @@ class OutlinedLoop:
         return [f"    if not in_threads({operands}):", f"        {self.name}({', '.join((*ends, *self.reads))})"]
 
     def _work(self) -> Index:
-        """The operations in a pass."""
-        time = next(stmt for stmt in walk(self.loop.body) if isinstance(stmt, For) and stmt.kind == "time")
-        steps = sub(time.stop, time.start)
-        inside = _defined_in(self.loop.body) | {stmt.name for stmt in walk([self.loop]) if isinstance(stmt, For)}
-        is_known = inside.isdisjoint(name for name, _ in names_in(steps))
-        return mul(steps if is_known else OFTEN, max(operations_in(time.body), 1))
+        """The operations in a pass: of all steps of its loops over time, and of what is drawn for them."""
+        times = list(outermost_times(self.loop.body))
+        inside = _defined_in(self.loop.body) | {stmt.name for stmt in walk(self.loop.body) if isinstance(stmt, For)}
+        steps = [sub(time.stop, time.start) for time in times]
+        known = [count if inside.isdisjoint(name for name, _ in names_in(count)) else OFTEN for count in steps]
+        drawn = DRAWN * sum(isinstance(stmt, Call) and stmt.routine.endswith("_ahead") for stmt in self.loop.body)
+        return reduce(add, [mul(count, max(operations_in(time.body) + drawn, 1)) for time, count in zip(times, known, strict=True)])
 
 
 def outlined_loops(function: Function, options: str) -> list[OutlinedLoop]:

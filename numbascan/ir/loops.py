@@ -498,6 +498,17 @@ def walk(stmts: Iterable[Stmt]) -> Iterator[Stmt]:
             yield from walk(stmt.otherwise)
 
 
+def outermost_times(stmts: Iterable[Stmt]) -> Iterator[For]:
+    """The loops over time that are in no other."""
+    for stmt in stmts:
+        if isinstance(stmt, For) and stmt.kind == "time":
+            yield stmt
+        elif isinstance(stmt, For):
+            yield from outermost_times(stmt.body)
+        elif isinstance(stmt, If):
+            yield from outermost_times([*stmt.then, *stmt.otherwise])
+
+
 def may_end(stmts: Iterable[Stmt]) -> bool:
     """May a pass end the loop whose body this is?"""
     return any(isinstance(stmt, Break) or (isinstance(stmt, If) and may_end([*stmt.then, *stmt.otherwise])) for stmt in stmts)

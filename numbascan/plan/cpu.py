@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..ir.loops import CALL, DIVISION, FUNCTION, PLAIN
 from .passes.ahead import ahead
 from .passes.blocks import blocks
+from .passes.distribute import distribute
 from .passes.edges import edges
 from .passes.fuse import fuse
 from .passes.interchange import interchange
@@ -21,7 +22,7 @@ from .target import Cost, Target
 
 CPU = Target(
     name="cpu",
-    passes=(fuse, interchange, split, tiles, blocks, strips, ahead, edges, simd, stack),
+    passes=(fuse, interchange, distribute, split, tiles, blocks, strips, ahead, edges, simd, stack),
     costs={PLAIN: Cost(3.5, 0.6, 0.2), DIVISION: Cost(13, 5, 1.7), FUNCTION: Cost(20, 18, 3.5), CALL: Cost(20, 20, 20)},
     routines=frozenset({"np.dot", "draws.words_ahead", "draws.normals_ahead", "draws.single_normals_ahead"}),
     calls_routines=True,

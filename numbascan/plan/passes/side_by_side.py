@@ -8,14 +8,17 @@ the same in all of them. What reads the lane's number, or anything that differs 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ...ir.loops import (
+    Alias,
     Alloc,
     Apply,
     Break,
+    Call,
     Fail,
     For,
     Function,
@@ -29,7 +32,9 @@ from ...ir.loops import (
     expressions,
     may_end,
     names_in,
+    outermost_times,
     parts,
+    slope_and_rest,
     sub,
     walk,
 )
@@ -89,10 +94,10 @@ class Lanes:
         """The lanes of a loop; None if it is none over lanes, or not one whose lanes may go side by side, or if that does not pay."""
         if loop.step != 1 or (loop.kind != "lanes" and is_few(loop, target)):  # few lanes give the bits that many would give
             return None
-        if not _has_many_steps(loop.body, target) or may_end(loop.body):
+        if not has_many_steps(loop.body, target) or may_end(loop.body):
             return None
         lanes = cls(loop, around)
-        return lanes if lanes._is_free_of_others(around) and lanes._is_in_step() and lanes._pays(target) else None
+        return lanes if lanes.are_independent(around) and lanes._is_in_step() and lanes._pays(target) else None
 
     # what differs -----------------------------------------------------------------------------------------------------
 
@@ -130,24 +135,30 @@ class Lanes:
         is_handled = is_handled and all(load.index for load in self.loads if load.array in self.own)
         return is_handled and not any(map(self.differs, deciding))
 
-    def _is_free_of_others(self, around: Surroundings) -> bool:
-        """Does a lane touch nothing that another writes, sums apart?"""
+    def are_independent(self, around: Surroundings) -> bool:
+        """Does each lane touch nothing that another writes, sums apart? Views and routines may be anything."""
+        if any(isinstance(stmt, Alias | Call) for stmt in self.inside):
+            return False
         if not all(self._is_sum(stmt) for stmt in self.inside if isinstance(stmt, Let) and stmt.name in self.sums):
             return False
         shared = self.written - self.own.keys()
-        names = {array: {load.array for load in self.loads} | self.written for array in shared}
-        is_one_name = all(
-            around.memory.get(other) is None or other == array or around.memory[other] != around.memory.get(array)
-            for array, others in names.items()
-            for other in others
-        )
+        met = {load.array for load in self.loads} | self.written
+        roots = {array: around.memory.get(array, array) for array in met}
+        is_one_name = all(roots[other] != roots[array] for array in shared for other in met - {array})
         return is_one_name and all(self._has_axis_of_lanes(array) for array in shared)
 
     def _has_axis_of_lanes(self, array: str) -> bool:
-        """Is there an axis along which every access of an array is at the lane's own index?"""
-        lane = Name("int64", self.loop.name)
+        """Is there an axis along which every access of an array is at one place of the lane's own?"""
         places = [stmt.index for stmt in self.stores if stmt.array == array] + [load.index for load in self.loads if load.array == array]
-        return any(all(axis < len(place) and place[axis] == lane for place in places) for axis in range(len(places[0])))
+        first = places[0]
+        return any(
+            all(place[axis : axis + 1] == (first[axis],) for place in places) and self._is_own(first[axis]) for axis in range(len(first))
+        )
+
+    def _is_own(self, index: Index) -> bool:
+        """Is an index another one in each lane?"""
+        found = slope_and_rest(index, Name("int64", self.loop.name))
+        return found is not None and abs(found[0]) == 1 and not self.differs(found[1])
 
     def _is_sum(self, stmt: Let) -> bool:
         """Does a statement add to a sum, in any order, that nothing else reads?"""
@@ -161,7 +172,7 @@ class Lanes:
 
         Steps without states, and loops over many elements in them, the SIMD unit takes as they are.
         """
-        times = list(_outermost(self.loop.body))
+        times = list(outermost_times(self.loop.body))
         loops = [loop for time in times for loop in walk([time]) if isinstance(loop, For)]
         if any(loop.kind == "sequential" and not is_few(loop, target) and _computes(loop) for loop in loops):
             return False
@@ -189,22 +200,15 @@ def _computes(loop: For) -> bool:
     return any(isinstance(stmt, Let | Store) and isinstance(stmt.value, Apply) for stmt in walk(loop.body))
 
 
-def _outermost(stmts: Sequence[Stmt]) -> Iterator[For]:
-    """The loops over time that are in no other."""
-    for stmt in stmts:
-        if isinstance(stmt, For) and stmt.kind == "time":
-            yield stmt
-        elif isinstance(stmt, For):
-            yield from _outermost(stmt.body)
-        elif isinstance(stmt, If):
-            yield from _outermost([*stmt.then, *stmt.otherwise])
-
-
-def _has_many_steps(stmts: Sequence[Stmt], target: Target) -> bool:
+def has_many_steps(stmts: Sequence[Stmt], target: Target) -> bool:
     """Does a lane make steps, and not only a few?"""
-    lengths = [sub(time.stop, time.start) for time in _outermost(stmts)]
-    known = [length for length in lengths if isinstance(length, int)]
-    return len(known) < len(lengths) or sum(known) >= target.few_lanes
+    return any(True for _ in outermost_times(stmts)) and _steps(stmts) >= target.few_lanes
+
+
+def _steps(stmts: Sequence[Stmt]) -> float:
+    """The steps of all loops over time, those of inner ones in each step; infinity where only the run knows."""
+    times = ((time, sub(time.stop, time.start)) for time in outermost_times(stmts))
+    return sum(max(_steps(time.body), 1) * (length if isinstance(length, int) else math.inf) for time, length in times)
 
 
 def _wait(step: Sequence[Let | Store], target: Target) -> float:
