@@ -33,9 +33,10 @@ def short_sequence(spec: LoopSpec, seq: Seq) -> str:
     """Numbers: rows there are, rows needed, n_steps."""
     position = spec.seqs.index(seq)
     taps = f" with taps {list(seq.taps)}" if seq.taps != (0,) else ""
+    lanes = " (to ns.vmap: arguments with equally many lanes)" if spec.are_lanes else ""
     return (
         f"{title(spec.name)}: {label(seq.outer, 'sequence', position)} has {{0}} rows, but n_steps={{2}}{taps} needs {{1}}; "
-        "give a longer sequence or a smaller n_steps"
+        f"give a longer sequence or a smaller n_steps{lanes}"
     )
 
 
