@@ -108,7 +108,7 @@ def test_lanes_that_are_summed_are_shared_out_too():
 def test_steps_that_wait_for_each_other_stay_in_one_thread():
     def running(xs):
         def step(x, total):
-            return total + ns.scan(lambda y: np.sin(y), outputs_info=x, n_steps=100, return_updates=False)[-1]
+            return ns.scan(lambda y: np.sin(y), outputs_info=x + total, n_steps=100, return_updates=False)[-1]
 
         return ns.scan(step, sequences=xs, outputs_info=0.0, return_updates=False)
 

@@ -46,6 +46,16 @@ def pendulums(starts):
     return ns.vmap(lane)(starts)
 
 
+def running_sums(starts):
+    """Loops over time whose ends are added up."""
+
+    def step(start, total):
+        y = scan(lambda y: y - 0.1 * np.sin(y), outputs_info=start, n_steps=30, return_updates=False)[-1]
+        return total + y * total.dtype.type(0.5), y
+
+    return scan(lambda start, total: step(start[0], total), sequences=starts, outputs_info=[np.float64(0), None], return_updates=False)
+
+
 def last_rows(starts):
     def lane(start):
         return scan(lambda y: y - 0.1 * y * y, outputs_info=start[0], n_steps=30, keep_last=5, return_updates=False)
@@ -90,6 +100,7 @@ def row_sums(x):
 PROGRAMS: dict[str, list[tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "fuse": [(two_rows, (WIDE,))],
     "interchange": [(powers, (rng.uniform(0.5, 1.5, size=40),))],
+    "distribute": [(running_sums, (LANES,))],
     "split": [(last_rows, (LANES,))],
     "tiles": [(pendulums, (LANES,))],
     "blocks": [(likelihood, (X,))],
