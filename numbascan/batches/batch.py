@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,13 +24,15 @@ from .inputs import Cases, cases_of
 from .lanes import OUR_OWN, Lanes, seconds_of
 from .progress import Progress
 from .scans import by_name
-
-Failed = list[tuple[int, str]]
-Pieces = list[tuple[int, int, list[np.ndarray] | None]]  # from, to, results; None: the case failed
+from .store import Failed, Pieces, Place, Store, missing
 
 
 class Sink(Protocol):
     """Where results go."""
+
+    def ready(self) -> None:
+        """Makes what the results need, as soon as their shapes are known."""
+        ...
 
     def write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
         """Takes the results of a chunk; how many cases it has."""
@@ -94,7 +97,7 @@ def batch(
     cases = cases_of(f, inputs, in_axes)
     lanes = Lanes(f, cases, None if mode is None else as_mode(mode))
     plan = _Plan(cases, lanes, chunk, limit, progress, on_error)
-    return plan.in_memory()
+    return plan.in_memory() if store is None else plan.in_store(store, resume, part)
 
 
 def _check(chunk: Any, part: Any, on_error: Any, progress: Any, store: Any) -> None:
@@ -196,6 +199,8 @@ class _Plan:
                     pieces, failed = self.compute(first, values, stop - first)
                     if writing is not None:
                         progress.add(writing.result())
+                        writing = None
+                    sink.ready()
                     writing = writer.submit(sink.write, number, values, pieces, failed)
             finally:
                 if writing is not None:
@@ -214,6 +219,56 @@ class _Plan:
         results = unflatten(self.lanes.structure, sink.arrays(self._like(0)))
         return (results, sorted(sink.failed)) if self.on_error == "record" else results
 
+    def in_store(self, target: Any, resume: bool, part: tuple[int, int] | None) -> Any:
+        """The results as Zarr arrays."""
+        if part is not None and not resume:
+            raise ValueError(
+                "ns.batch: resume=False with part= would remove what the other parts have done; remove the store before they start"
+            )
+        store = Store(Place(target), self.cases, self.lanes, part)
+        with store.locked():
+            store.open(resume, self.chunk, self.size)
+            numbers = range(len(store.chunks)) if part is None else range(part[0], len(store.chunks), part[1])
+            numbers_left = store.missing(numbers)
+            counts = {number: stop - first for number in numbers for first, stop in [store.chunks.cases(number)]}
+            if self.on_error == "raise":
+                self._raise_recorded(store, set(numbers) - set(numbers_left))
+            progress = Progress(self.progress, sum(counts.values()) - sum(counts[k] for k in numbers_left), sum(counts.values()))
+            try:
+                with terminated():
+                    self.run(store.chunks, numbers_left, store, progress)
+            except BaseException as error:
+                progress.close()
+                self._stopped(error, store, progress)
+                raise
+            progress.close()
+            store.finish(self._like(0))
+            results = unflatten(self.lanes.structure, store.results())
+            return (results, store.failed()) if self.on_error == "record" else results
+
+    def _raise_recorded(self, store: Store, numbers: set[int]) -> None:
+        """BatchError for a case that failed when the store was told to record that."""
+        for case, message in store.failed():
+            if any(first <= case < stop for first, stop in map(store.chunks.cases, numbers)):
+                raise BatchError(
+                    f"ns.batch: case {case} failed before: {message}; on_error='record' goes on", case, self.cases.of_case(case)
+                )
+
+    def _stopped(self, error: BaseException, store: Store, progress: Progress) -> None:
+        """Says what is kept, and closes the store if that can be."""
+        try:
+            store.close()
+        except Exception as second:  # what stopped the batch is told first
+            error.add_note(f"ns.batch: the store {store.place.name} was not closed: {second}")
+        text = (
+            f"ns.batch: stopped after {progress.done:,} of {progress.count:,} cases, which {store.place.name} keeps; "
+            "the same call goes on from there"
+        )
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            print(text, file=sys.stderr, flush=True)
+        else:
+            error.add_note(text)
+
 
 class _Arrays:
     """Results in memory."""
@@ -228,29 +283,24 @@ class _Arrays:
         self.failed += failed
         for low, high, results in pieces:
             if results is not None:
-                for whole, array in zip(self._all(), results, strict=True):
+                for whole, array in zip(self._arrays or [], results, strict=True):
                     whole[first + low : first + high] = array
         return stop - first
 
-    def _all(self, trailing: Sequence[tuple[int, ...]] | None = None) -> list[np.ndarray]:
-        if self._arrays is None:
-            shapes = self.lanes.trailing if trailing is None else trailing
-            assert shapes is not None
+    def ready(self) -> None:
+        shapes = self.lanes.trailing
+        if self._arrays is None and shapes is not None:
             self._arrays = [np.empty((len(self.cases), *shape), dtype) for shape, dtype in zip(shapes, self.lanes.dtypes, strict=True)]
-        return self._arrays
 
     def arrays(self, none: Sequence[Any]) -> list[np.ndarray]:
         """The results, with the axes of cases; `none`: arguments of no cases."""
-        arrays = self._all(self.lanes.trailing or self.lanes.shapes_of_none(none))
+        self.lanes.trailing = self.lanes.trailing or self.lanes.shapes_of_none(none)
+        self.ready()
+        arrays = self._arrays or []
         for array in arrays:
             for case, _ in self.failed:
                 array[case] = missing(array.dtype)
         return [array.reshape(*self.cases.shape, *array.shape[1:]) for array in arrays]
-
-
-def missing(dtype: np.dtype[Any]) -> Any:
-    """What stands for the result of a case that failed."""
-    return np.nan if dtype.kind in "fc" else 0
 
 
 @contextmanager

@@ -1,14 +1,20 @@
-"""A text that tells graphs apart by what they compute, the same in every process: names and lines of the user's code play no part."""
+"""A text that tells graphs apart by what they compute, the same in every process.
+
+Names and lines of the user's code play no part. Nor does it matter where a value is computed that needs nothing of the step: in the step,
+or outside, where something else had made that node before the step was traced. So what a step is given unchanged counts as what it is.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
+from types import CodeType
 
-from ..types import TensorType
 from .graph import Graph, toposort
-from .loop_node import Body
+from .inner_graphs import bodies
+from .loop_node import SCAN, Body, loop_spec
 from .node import Data, Node
+from .show import read_by
 
 NOTES = frozenset({"label", "texts", "rule"})  # attributes that say nothing about values: names, messages, rules for derivatives
 
@@ -17,34 +23,65 @@ def digest_of(graph: Graph) -> str:
     """The digest of a graph whose leaves are its inputs and constants.
 
     >>> from numbascan.ir.node import constant, new_input
+    >>> from numbascan.types import TensorType
     >>> x, y = (new_input(TensorType("float64"), name) for name in "xy")
     >>> digest_of(Graph((x,), (x, constant(2.0)))) == digest_of(Graph((y,), (y, constant(2.0))))
     True
     """
-    order = toposort((*graph.inputs, *graph.outputs), stop=graph.inputs)
-    place = {node: k for k, node in enumerate(order)}
-    is_input = set(graph.inputs)
-    total = hashlib.sha256()
-    for node in order:
-        operands = () if node in is_input else tuple(place[parent] for parent in node.inputs)
-        attrs = () if node in is_input else tuple(f"{key}={_text(value)}" for key, value in node.attrs if key not in NOTES)
-        total.update(repr(("input" if node in is_input else node.op.name, node.types, operands, attrs)).encode())
-    total.update(repr([[place[node] for node in nodes] for nodes in (graph.inputs, graph.outputs)]).encode())
-    return total.hexdigest()
+    inputs = {node: _digest("input", k, node.type) for k, node in enumerate(graph.inputs)}
+    return _digest(list(inputs.values()), _digests(graph.outputs, inputs))
+
+
+def _digests(outputs: Sequence[Node], known: Mapping[Node, str]) -> list[str]:
+    done = dict(known)
+    for node in toposort(outputs, stop=known):
+        if node not in done:
+            done[node] = _of_loop(node, done) if node.op is SCAN else _of_node(node, done)
+    return [done[node] for node in outputs]
+
+
+def _of_node(node: Node, done: Mapping[Node, str]) -> str:
+    graphs = bodies(node)
+    inner = [_digests(body.outputs, {a: done[b] for a, b in zip(body.inputs, read_by(body, node), strict=True)}) for body in graphs]
+    own = node.inputs[: len(node.inputs) - max((len(body.inputs) for body in graphs), default=0)]
+    attrs = [f"{key}={_text(value)}" for key, value in node.attrs if key not in NOTES]
+    return _digest(node.op.name, [type_.dtype for type_ in node.types], [done[parent] for parent in own], attrs, inner)
+
+
+def _of_loop(node: Node, done: Mapping[Node, str]) -> str:
+    spec, level = loop_spec(node), _level(bodies(node)[0])  # loops in one another have different levels, wherever they stand
+    known = {port.read: done[port.outer] for port in spec.non_seqs}
+    reads = [(seq.outer, seq.taps, seq.reads) for seq in spec.seqs]
+    reads += [(mit_mot.outer, mit_mot.in_taps, mit_mot.reads) for mit_mot in spec.mit_mots]
+    reads += [(state.initial, state.taps, state.reads) for state in spec.states]
+    reads += [(carry.shared, (-1,), (carry.read,)) for carry in spec.carries]
+    for port, (_, taps, nodes) in enumerate(reads):
+        known |= {read: _digest("read", level, port, tap, read.type) for tap, read in zip(taps, nodes, strict=True)}
+    layout = [len(spec.seqs), [one.out_taps for one in spec.mit_mots], [one.has_axis for one in spec.states], len(spec.traces)]
+    outside = [(done[outer], taps) for outer, taps, _ in reads]
+    end = spec.until is not None, spec.truncate_gradient
+    return _digest("loop", done[spec.n_steps], outside, layout, end, _digests(spec.inner_outputs(), known))
+
+
+def _level(graph: Graph) -> int:
+    """How deep loops are nested in a graph."""
+    return max(((node.op is SCAN) + _level(body) for node in toposort(graph.outputs) for body in bodies(node)), default=0)
 
 
 def _text(value: Hashable) -> str:
-    """An attribute, without names and addresses."""
+    """An attribute, without names and addresses; graphs are told elsewhere."""
     if isinstance(value, Data):
-        return hashlib.sha256(repr((value.array.dtype.str, value.array.shape)).encode() + value.array.tobytes()).hexdigest()
-    if isinstance(value, Graph):
-        return digest_of(value)
-    if isinstance(value, Body):
-        *ports, has_until, _, truncated, _ = value.layout
-        return f"{digest_of(value.graph)} {ports} {has_until} {truncated}"
+        return f"{value.array.dtype.str} {value.array.shape} {hashlib.sha256(value.array.tobytes()).hexdigest()}"
+    if isinstance(value, (Graph, Body)):
+        return ""
     if isinstance(value, tuple):
         return f"({', '.join(map(_text, value))})"
-    if isinstance(value, (Node, TensorType)) or not callable(value):
-        return repr(value)
     code = getattr(value, "__code__", None)
-    return f"{getattr(value, '__qualname__', type(value).__name__)} {'' if code is None else code.co_code.hex()}"
+    if isinstance(code, CodeType):
+        constants = [one for one in code.co_consts if not isinstance(one, CodeType)]
+        return f"{getattr(value, '__qualname__', '')} {code.co_code.hex()} {code.co_names} {constants}"
+    return str(getattr(value, "__qualname__", repr(value)))
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()

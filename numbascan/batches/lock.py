@@ -1,0 +1,70 @@
+"""A lock between processes: a file that says who holds it. The system opens it when its holder ends, however that comes about."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+from pathlib import Path
+
+from ..errors import BatchError
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked there
+    fcntl = None  # type: ignore[assignment]
+
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # what file systems say that have none
+
+
+class Lock:
+    """Held while the context lasts. `shared`: several may hold it, if all say so. `waits`: for whoever holds it; else BatchError.
+
+    store: how messages call what is locked.
+    """
+
+    def __init__(self, path: Path, store: str, shared: bool = False, waits: bool = False) -> None:
+        self.path, self.store, self.shared, self.waits = path, store, shared, waits
+        self._file = -1
+
+    def __enter__(self) -> Lock:
+        while fcntl is not None and self._file < 0:
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(file, (fcntl.LOCK_SH if self.shared else fcntl.LOCK_EX) | (0 if self.waits else fcntl.LOCK_NB))
+                if _is_at(file, self.path):  # whoever held it may have removed it meanwhile
+                    self._file = file
+            except BlockingIOError:
+                holder = os.read(file, 200).decode(errors="replace") or "another process"
+                raise BatchError(f"ns.batch: the store {self.store} is in use by {holder}; wait for it, or give parts with part=") from None
+            except OSError as error:
+                if error.errno not in WITHOUT_LOCKS:
+                    raise
+                return self
+            finally:
+                if self._file != file:
+                    os.close(file)
+        if self._file >= 0:
+            os.truncate(self._file, 0)
+            os.pwrite(self._file, f"process {os.getpid()} on {platform.node()}".encode(), 0)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._file < 0:
+            return
+        file, self._file = self._file, -1
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the last one that shares it
+            if _is_at(file, self.path):
+                self.path.unlink(missing_ok=True)
+        except OSError:
+            pass
+        finally:
+            os.close(file)
+
+
+def _is_at(file: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,461 @@
+"""Results in a Zarr store: an array for each result, chunked by cases, and which chunks are done.
+
+    out.zarr/               attributes: digests, versions, when, how long
+        result/             or the names of results; coordinates beside them
+        errors/             case, message
+        chunks/done         for each chunk the digest of its data, 0 where it is missing
+        chunks/errors       for each chunk what failed in it, as JSON
+
+A digest is written after its data, so that a chunk counts once it is there as a whole, and is held against the data when it is looked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import math
+import platform
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import BatchError
+from ..front.tree import LEAF, Structure
+from .chunks import Chunks, chunks_of
+from .inputs import Cases
+from .lanes import Lanes
+from .lock import Lock
+
+META = "numbascan"  # the attribute that says what the store is
+OURS = ("chunks", "errors")  # groups beside the results
+Failed = list[tuple[int, str]]
+Pieces = list[tuple[int, int, list[np.ndarray] | None]]
+
+
+def zarr() -> Any:
+    """The package; ImportError with what to install where it is missing."""
+    try:
+        import zarr as package
+    except ImportError as error:
+        raise ImportError('ns.batch: store= needs Zarr 3; pip install "numbascan[batch]"') from error
+    if int(package.__version__.split(".")[0]) < 3:
+        raise ImportError(f'ns.batch: store= needs Zarr 3, not {package.__version__}; pip install "numbascan[batch]"')
+    return package
+
+
+def names_of(structure: Structure) -> list[str]:
+    """The name of each result: `result`, the keys of a dict, or `result_0`, …; of nests joined with `/`.
+
+    >>> from numbascan.front.tree import flattened
+    >>> names_of(flattened((1, {"b": 2, "a": [3, 4]}))[1])
+    ['result_0', 'result_1/a/0', 'result_1/a/1', 'result_1/b']
+    """
+    if isinstance(structure, str):
+        return ["result"] if structure == LEAF else []
+    cls, keys, children = structure
+    labels = [str(key) for key in keys] if keys else getattr(cls, "_fields", None) or [f"result_{k}" for k in range(len(children))]
+    names = ["/".join((label, *path)) for label, child in zip(labels, children, strict=True) for path in _paths(child)]
+    for name in names:
+        if name.split("/")[0] in OURS or not all(part.strip(".") and not part.startswith("__") for part in name.split("/")):
+            raise ValueError(f"ns.batch: a result is called {name!r}, which no array of a store may be; give it another key")
+    if len(set(names)) < len(names):
+        raise ValueError(f"ns.batch: the names of results are not all different: {', '.join(names)}; give them other keys")
+    return names
+
+
+def _paths(structure: Structure) -> Iterator[tuple[str, ...]]:
+    if isinstance(structure, str):
+        yield from [()] if structure == LEAF else []
+        return
+    cls, keys, children = structure
+    for label, child in zip(keys or getattr(cls, "_fields", None) or range(len(children)), children, strict=True):
+        yield from ((str(label), *path) for path in _paths(child))
+
+
+# where it lies ------------------------------------------------------------------------------------------------------
+
+
+class Place:
+    """Where a store lies: a folder, or what Zarr makes of it."""
+
+    def __init__(self, store: Any) -> None:
+        package = zarr()
+        if isinstance(store, package.Group):
+            self.options: dict[str, Any] = {"store": store.store, "path": store.path}
+        elif isinstance(store, package.Array):
+            raise TypeError("ns.batch: store is a Zarr array; give a path, a group, or a store")
+        else:
+            self.options = {"store": str(store) if isinstance(store, Path) else store}
+        self.name, self.folder = str(store), None
+        inner = self.options["store"]
+        if isinstance(inner, str) and "://" not in inner:
+            self.folder = Path(inner)
+        elif isinstance(inner, package.storage.LocalStore):
+            self.folder = Path(inner.root, self.options.get("path", ""))
+            self.name = str(self.folder)
+        if getattr(inner, "read_only", False):
+            raise OSError(f"ns.batch: the store {self.name} is open for reading only; open it with mode='a'")
+
+    def group(self, mode: str) -> Any:
+        """The group, opened; None where there is none to read."""
+        try:
+            return zarr().open_group(**self.options, mode=mode, use_consolidated=False, **({} if mode == "r" else {"zarr_format": 3}))
+        except FileNotFoundError:
+            if mode == "r":
+                return None
+            raise
+
+    def found(self) -> Any:
+        """The group that is there, None where nothing is. ValueError for what `ns.batch` did not make."""
+        if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
+            raise FileExistsError(f"ns.batch: {self.name} is a file; give the path of a folder, as 'out.zarr'")
+        try:
+            group = self.group("r")
+        except OSError:
+            raise
+        except Exception as error:  # Zarr has several kinds of errors for what is no group
+            raise ValueError(f"ns.batch: {self.name} is no group that ns.batch made ({error}); give another store") from error
+        if group is None:
+            if self.folder is not None and self.folder.is_dir() and any(self.folder.iterdir()):
+                raise ValueError(f"ns.batch: the folder {self.name} is not empty, and ns.batch did not make it; give another store")
+            return None
+        if META not in group.attrs and list(group):
+            raise ValueError(f"ns.batch: the store {self.name} was not made by ns.batch; give another one")
+        return group if META in group.attrs else None
+
+    def lock(self, name: str, shared: bool = False, waits: bool = False) -> AbstractContextManager[object]:
+        """A lock that this process holds; nothing where the store is no folder."""
+        if self.folder is None:
+            return nullcontext()
+        folder = self.folder.resolve()  # beside it: within, Zarr would take the file for a part of the store
+        return Lock(folder.with_name(f".{folder.name}.{name}"), self.name, shared, waits)
+
+
+class Store:
+    """The store of one batch. `open` says whether it fits; then it takes chunks."""
+
+    def __init__(self, place: Place, cases: Cases, lanes: Lanes, part: tuple[int, int] | None) -> None:
+        self.place, self.cases, self.lanes, self.part = place, cases, lanes, part
+        self.names = names_of(lanes.structure)
+        self.group: Any = None
+        self.id = uuid.uuid4().hex
+        self.chunks: Chunks
+        self._arrays: dict[str, Any] | None = None
+        self._pending: list[tuple[int, Sequence[Any], Pieces, Failed]] = []
+        self._started = time.time()
+        self._coordinates = {name: leaf for name, leaf in cases.coordinates().items() if _is_name(name)}
+        clash = sorted({name.split("/")[0] for name in self.names} & set(self._coordinates))
+        if clash and cases.is_grid:
+            raise ValueError(f"ns.batch: a result and an axis of the grid are both called {clash[0]!r}; give the result another key")
+        for name in clash:
+            del self._coordinates[name]
+
+    # locks and openings -------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """While this process uses the store. Parts of one batch may use it at once, each in one process."""
+        if self.place.folder is not None:
+            self.place.folder.parent.mkdir(parents=True, exist_ok=True)
+        with self._alone():
+            self.place.found()
+        with self.place.lock("lock", shared=self.part is not None):
+            if self.part is None:
+                yield
+                return
+            with self.place.lock(f"lock-{self.part[0]}-{self.part[1]}"):
+                yield
+
+    def _alone(self) -> AbstractContextManager[object]:
+        """While what all parts share is written."""
+        return self.place.lock("lock-setup", waits=True)
+
+    def open(self, resume: bool, chunk: int | str, size: Callable[[], int]) -> None:
+        """Takes up what is there, or begins. ValueError, and nothing is touched, where it does not fit."""
+        begun = self._meta()
+        block = None if isinstance(chunk, str) else chunks_of(self.cases.shape, chunk)
+        with self._alone():
+            group = self.place.found()
+            if group is not None and resume:
+                self._take_up(group, begun, block)
+                return
+        self.chunks = block or chunks_of(self.cases.shape, size())
+        with self._alone():
+            group = self.place.found()
+            if group is not None and resume:  # another part has begun meanwhile
+                self._take_up(group, begun, self.chunks)
+                return
+            self.group = self.place.group("a")
+            if group is not None:
+                for name in list(self.group):
+                    del self.group[name]
+            self._begin(begun)
+
+    def _meta(self) -> dict[str, Any]:
+        inputs = hashlib.sha256(f"{self.cases.digest()} {self.lanes.outside()}".encode()).hexdigest()
+        return {"program": self.lanes.digest(), "inputs": inputs}
+
+    def _take_up(self, group: Any, begun: dict[str, Any], chunks: Chunks | None) -> None:
+        meta = group.attrs[META]
+        there = Chunks(self.cases.shape, tuple(meta["block"]))
+        differences = [
+            f"{what} ({_short(meta[key])} instead of {_short(begun[key])})"
+            for key, what in (("program", "another program"), ("inputs", "other inputs"))
+            if meta[key] != begun[key]
+        ]
+        if not differences and chunks is not None and chunks != there:
+            differences = [f"another chunk size ({there.size} instead of {chunks.size} cases)"]
+        if differences:
+            raise ValueError(
+                f"ns.batch: the store {self.place.name} has results of {' and '.join(differences)}; give another store, "
+                "or resume=False, which replaces it"
+            )
+        self.chunks, self.group, self.id = there, self.place.group("a"), meta["id"]
+        names = [name for name in self.names if name in self.group]
+        if len(names) == len(self.names) and names:
+            self._arrays = {name: self.group[name] for name in (*self.names, *self._by_case())}
+            self.lanes.trailing = [tuple(self.group[name].shape[len(self.cases.shape) :]) for name in self.names]
+
+    def _begin(self, begun: dict[str, Any]) -> None:
+        versions = {name: _version(name) for name in ("numbascan", "numpy", "numba", "zarr")}
+        meta = {
+            **begun,
+            "id": self.id,
+            "cases": len(self.cases),
+            "dimensions": dict(self.cases.dims),
+            "block": list(self.chunks.block),
+            "results": self.names,
+            "versions": {**versions, "python": platform.python_version()},
+            "begun": _now(),
+            "seconds": 0.0,
+        }
+        chunks = self.group.create_group("chunks")
+        many = {"shape": (len(self.chunks),), "chunks": (1,), "dimension_names": ("chunk",)}
+        chunks.create_array("done", dtype="uint64", fill_value=0, compressors=_checksum(), **many)
+        chunks.create_array("errors", dtype=str, fill_value="", **many)
+        if self.cases.is_grid:
+            for name, leaf in self._coordinates.items():
+                array = self._array(name, tuple(leaf.values.shape), leaf.values.dtype, (name,), leaf.values.shape)
+                array[...] = leaf.values
+        self._write_errors([])
+        self.group.attrs.put({META: meta})
+        self._consolidate()
+
+    # results ---------------------------------------------------------------------------------------------------------
+
+    def missing(self, numbers: Sequence[int]) -> list[int]:
+        """Those of the chunks that are not there, or damaged."""
+        done = self.group["chunks/done"][:]
+        return [number for number in numbers if not done[number] or self._read_digest(number) != int(done[number])]
+
+    def _read_digest(self, number: int) -> int:
+        try:
+            arrays, slices = self._arrays or {}, self.chunks.slices(number)
+            return _digest([arrays[name][slices] for name in (*self.names, *self._by_case())], str(self.group["chunks/errors"][number]))
+        except Exception:  # whatever a damaged file raises
+            return 0
+
+    def _by_case(self) -> list[str]:
+        """Coordinates that are written with the results: of a batch that is no grid."""
+        return [] if self.cases.is_grid else list(self._coordinates)
+
+    def write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
+        """Stores a chunk; how many cases it has."""
+        self._pending.append((number, values, pieces, failed))
+        self._flush()
+        first, stop = self.chunks.cases(number)
+        return stop - first
+
+    def _flush(self) -> None:
+        """Writes chunks, if the shapes of results are known: until one case has succeeded they wait."""
+        while self._pending and self._arrays is not None:
+            self._check_there()
+            try:
+                self._store(self._arrays, *self._pending[0])
+            except (OSError, BatchError):
+                raise
+            except Exception as error:  # Zarr's own, of which there are several
+                raise OSError(f"ns.batch: the store {self.place.name} cannot be written: {error}") from error
+            self._pending.pop(0)
+
+    def _check_there(self) -> None:
+        there = self.place.group("r")
+        if there is None or there.attrs.get(META, {}).get("id") != self.id:
+            raise OSError(f"ns.batch: the store {self.place.name} has gone, or was replaced, while the batch ran")
+
+    def _store(self, arrays: dict[str, Any], number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> None:
+        trailing, slices = self.lanes.trailing or [], self.chunks.slices(number)
+        first, stop = self.chunks.cases(number)
+        block = tuple(one.stop - one.start for one in slices)
+        blocks = [
+            _whole(pieces, k, (stop - first, *shape), dtype).reshape(*block, *shape)
+            for k, (shape, dtype) in enumerate(zip(trailing, self.lanes.dtypes, strict=True))
+        ]
+        place = {leaf.label: k for k, leaf in enumerate(self.cases.leaves)}
+        blocks += [values[place[self._coordinates[name].label]] for name in self._by_case()]
+        for name, array in zip((*self.names, *self._by_case()), blocks, strict=True):
+            arrays[name][slices] = array
+        text = json.dumps(failed) if failed else ""
+        if failed or self.group["chunks/errors"][number] != "":
+            self.group["chunks/errors"][number] = text
+        self._check_there()
+        self.group["chunks/done"][number] = np.uint64(_digest(blocks, text))
+
+    def ready(self) -> None:
+        """Makes the arrays of results where they are not there yet, once their shapes are known."""
+        if self._arrays is None and self.lanes.trailing is not None:
+            with self._alone():
+                self._arrays = self._made(self.lanes.trailing)
+                self._consolidate()
+
+    def _made(self, trailing: Sequence[tuple[int, ...]]) -> dict[str, Any]:
+        dims = tuple(self.cases.dims)
+        arrays: dict[str, Any] = {}
+        lengths: dict[str, int] = {}
+        for name, shape, dtype in zip(self.names, trailing, self.lanes.dtypes, strict=True):
+            inner = []
+            for k, length in enumerate(shape, start=1):
+                label = f"dim_{k}" if lengths.setdefault(f"dim_{k}", length) == length else f"{name.replace('/', '_')}_dim_{k}"
+                inner.append(label)
+            whole = (*self.cases.shape, *shape)
+            note = {"coordinates": " ".join(self._by_case())} if self._by_case() else {}
+            arrays[name] = self._array(name, whole, dtype, (*dims, *inner), (*self.chunks.block, *shape), note)
+        for name in self._by_case():
+            dtype = np.dtype(self._coordinates[name].type.dtype)
+            arrays[name] = self._array(name, self.cases.shape, dtype, dims, self.chunks.block)
+        return arrays
+
+    def _array(self, name: str, shape: Sequence[int], dtype: Any, dims: Sequence[str], block: Sequence[int], attributes: Any = None) -> Any:
+        dtype = np.dtype(dtype).newbyteorder("=")
+        if name in self.group:
+            array = self.group[name]
+            if array.shape != tuple(shape) or array.dtype != dtype:
+                raise ValueError(f"ns.batch: {name} in {self.place.name} has shape {array.shape} of {array.dtype}, not {shape} of {dtype}")
+            return array
+        return self.group.create_array(
+            name,
+            shape=tuple(shape),
+            dtype=dtype,
+            chunks=tuple(max(1, length) for length in block),
+            compressors=_checksum(),
+            fill_value=dtype.type(missing(dtype)),
+            dimension_names=tuple(dims),
+            attributes=attributes,
+            config={"write_empty_chunks": True},  # or a chunk of NaN could not be told from one that is lost
+        )
+
+    def results(self) -> list[Any]:
+        """The arrays of results."""
+        return [(self._arrays or {})[name] for name in self.names]
+
+    def finish(self, none: Sequence[Any]) -> None:
+        """Writes what belongs to the whole. `none`: arguments of no cases."""
+        self.lanes.trailing = self.lanes.trailing or self.lanes.shapes_of_none(none)
+        self.ready()
+        self._flush()
+        self.close()
+
+    def close(self) -> None:
+        """Tells what failed so far, and how long it took."""
+        with self._alone():
+            self.group = self.place.group("a")
+            failed, meta = self.failed(), dict(self.group.attrs[META])
+            if failed != _read_errors(self.group):
+                self._write_errors(failed)
+            meta["seconds"] += time.time() - self._started
+            self.group.attrs.put({META: {**meta, "ended": _now()}})
+            self._consolidate()
+
+    def failed(self) -> Failed:
+        """What failed in the chunks that are done: numbers of cases and messages."""
+        return failed_in(self.group)
+
+    def _write_errors(self, failed: Failed) -> None:
+        if "errors" in self.group:
+            del self.group["errors"]
+        errors = self.group.create_group("errors")
+        case, message = np.array([case for case, _ in failed], "int64"), [message for _, message in failed]
+        shape = {"shape": case.shape, "chunks": (max(1, len(failed)),), "dimension_names": ("error",)}
+        errors.create_array("case", dtype="int64", **shape)[...] = case
+        if failed:
+            errors.create_array("message", dtype=str, **shape)[...] = np.array(message, dtype=object)
+        else:
+            errors.create_array("message", dtype=str, **shape)
+
+    def _consolidate(self) -> None:
+        """So that xarray finds all arrays by reading one file."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the metadata of all arrays in one place is not yet a part of Zarr's specification
+            zarr().consolidate_metadata(self.group.store, path=self.group.path or None)
+        self.group = self.place.group("a")
+
+
+def failed_in(group: Any) -> Failed:
+    """What failed in the chunks of a store that are done."""
+    done, texts = group["chunks/done"][:], group["chunks/errors"][:]
+    return sorted(
+        (int(case), message) for is_done, text in zip(done, texts, strict=True) if is_done and text for case, message in json.loads(text)
+    )
+
+
+def _read_errors(group: Any) -> Failed:
+    errors = group["errors"]
+    return list(zip(errors["case"][:].tolist(), map(str, errors["message"][:]), strict=True))
+
+
+def missing(dtype: np.dtype[Any]) -> Any:
+    """What stands for the result of a case that failed."""
+    return np.nan if dtype.kind in "fc" else 0
+
+
+def _whole(pieces: Pieces, k: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """Result `k` of a chunk."""
+    (low, high, results), *others = pieces
+    if not others and results is not None:
+        return results[k]
+    whole = np.full(shape, missing(dtype), dtype)
+    for low, high, results in pieces:
+        if results is not None:
+            whole[low:high] = results[k]
+    return whole
+
+
+def _digest(arrays: Sequence[Any], text: str) -> int:
+    """A number for the data of a chunk, never 0."""
+    total = hashlib.blake2b(text.encode(), digest_size=8)
+    for array in arrays:
+        total.update(np.ascontiguousarray(array).view("uint8").data if math.prod(np.shape(array)) else b"")
+    return int.from_bytes(total.digest(), "little") | 1
+
+
+def _checksum() -> tuple[Any, ...]:
+    from zarr.codecs import Crc32cCodec
+
+    return (Crc32cCodec(),)
+
+
+def _is_name(name: str) -> bool:
+    return name not in OURS and "/" not in name and bool(name.strip(".")) and not name.startswith("__")
+
+
+def _short(digest: str) -> str:
+    return digest[:8]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,343 @@
+"""`ns.batch` into a Zarr store: what is kept, what fits, and what is done again."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+import numbascan.tensor as nt
+from numbascan.batches import lanes as lanes_module
+from numbascan.batches.lock import Lock
+
+zarr = pytest.importorskip("zarr")
+xarray = pytest.importorskip("xarray")
+
+X = np.random.default_rng(0).uniform(0.1, 1.0, size=50)
+
+
+def f(x: Any, y: Any) -> Any:
+    return {
+        "path": ns.scan(lambda z: z * x, outputs_info=y, n_steps=3, return_updates=False),
+        "end": (np.sin(x) + y, (y * 10).astype("int64")),
+    }
+
+
+def run(store: Any, **options: Any) -> Any:
+    return ns.batch(**{"f": f, "inputs": {"x": X, "y": X[::-1]}, "chunk": 8, "store": store, "progress": False} | options)
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The first cases of the chunks that are computed."""
+    firsts: list[int] = []
+    run_lanes = lanes_module.Lanes.run
+    monkeypatch.setattr(lanes_module.Lanes, "run", lambda self, first, values: firsts.append(first) or run_lanes(self, first, values))
+    return firsts
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+# what is in it ------------------------------------------------------------------------------------------------------
+
+
+def test_results_come_back_as_arrays_and_xarray_reads_them(tmp_path: Path) -> None:
+    expected = ns.batch(f, (X, X[::-1]), progress=False)
+    got = run(tmp_path / "a.zarr")
+    assert isinstance(got["path"], zarr.Array)
+    for one, other in ((got["path"], expected["path"]), (got["end"][0], expected["end"][0]), (got["end"][1], expected["end"][1])):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        np.testing.assert_array_equal(one[...], other)
+    assert got["path"].chunks == (8, 3)
+    group = zarr.open_group(tmp_path / "a.zarr", mode="r")
+    assert {"path", "end", "errors", "x", "y"} <= set(group)
+    assert '"crc32c"' in (tmp_path / "a.zarr/path/zarr.json").read_text()
+    data = xarray.open_zarr(tmp_path / "a.zarr")
+    assert (data["path"].dims, set(data.coords)) == (("case", "dim_1"), {"x", "y"})
+    np.testing.assert_array_equal(data["x"], X)
+    assert {"program", "inputs", "versions", "begun", "seconds"} <= set(group.attrs["numbascan"])
+
+
+def test_a_grid_has_its_own_dimensions_and_coordinates(tmp_path: Path) -> None:
+    grid = ns.grid(a=[1.0, 2.0, 3.0], b=np.arange(4))
+    got = ns.batch(lambda a, b: (a * b, np.ones(2) * a), grid, store=str(tmp_path / "g.zarr"), chunk=9, progress=False)
+    assert [one.shape for one in got] == [(3, 4), (3, 4, 2)]
+    assert got[0].chunks == (2, 4)
+    data = xarray.open_zarr(tmp_path / "g.zarr")
+    assert float(data["result_0"].sel(a=2.0, b=3)) == 6.0
+    assert data["result_1"].dims == ("a", "b", "dim_1")
+    with pytest.raises(ValueError, match="a result and an axis of the grid are both called 'a'"):
+        ns.batch(lambda a: {"a": a}, ns.grid(a=[1.0, 2.0]), store=str(tmp_path / "h.zarr"), progress=False)
+
+
+def test_groups_and_stores_of_zarr_are_taken_and_results_of_other_lengths_have_dimensions_of_their_own(tmp_path: Path) -> None:
+    memory = zarr.storage.MemoryStore()
+    both = lambda x: {"a": x * np.ones(2), "b": x * np.ones(3)}  # noqa: E731
+    for store in (memory, zarr.open_group(tmp_path / "root.zarr", mode="a").create_group("inner")):
+        ns.batch(both, (X,), store=store, chunk=20, progress=False)
+        got = ns.batch(both, (X,), store=store, progress=False)
+        np.testing.assert_array_equal(got["b"][...], X[:, None] * np.ones(3))
+    assert xarray.open_zarr(tmp_path / "root.zarr", group="inner", consolidated=False).sizes == {"case": 50, "dim_1": 2, "b_dim_1": 3}
+    with pytest.raises(OSError, match="open for reading only"):
+        ns.batch(both, (X,), store=zarr.open_group(tmp_path / "root.zarr/inner", mode="r"), progress=False)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_few_cases_are_stored(tmp_path: Path, count: int) -> None:
+    for _ in range(2):
+        got = run(tmp_path / "a.zarr", inputs={"x": X[:count], "y": X[:count]})
+        assert (got["path"].shape, got["path"][...].shape) == ((count, 3), (count, 3))
+
+
+# called again -------------------------------------------------------------------------------------------------------
+
+
+def test_called_again_it_computes_what_is_missing_or_damaged(tmp_path: Path, computed: list[int]) -> None:
+    store, whole = tmp_path / "a.zarr", f"{tmp_path}/b.zarr"
+    first = run(store, part=(0, 3))
+    assert computed == [0, 24, 48]
+    assert np.isnan(first["path"][8:24]).all()
+    computed.clear()
+    seen: list[tuple[int, int]] = []
+    run(store, chunk="auto", progress=lambda done, count: seen.append((done, count)), memory="1MB", on_error="record")
+    assert (computed, seen[0], seen[-1]) == ([8, 16, 32, 40], (18, 50), (50, 50))
+    run(whole)
+    damaged = [store / "path/c/1/0", store / "end/0/c/3", store / "end/1/c/6", store / "chunks/done/c/4"]
+    data = damaged[0].read_bytes()
+    damaged[0].write_bytes(bytes([data[0] ^ 1]) + data[1:])
+    damaged[1].write_bytes(damaged[1].read_bytes()[:5])
+    damaged[2].unlink()
+    damaged[3].unlink()
+    computed.clear()
+    run(store)
+    assert computed == [8, 24, 32, 48]
+    results = {name: part for name, part in content(store).items() if "/c/" in name}
+    assert results == {name: part for name, part in content(Path(whole)).items() if "/c/" in name}
+
+
+def test_another_program_other_inputs_or_another_chunk_are_refused_and_nothing_is_touched(tmp_path: Path) -> None:
+    store, shared = tmp_path / "a.zarr", ns.shared(2.0, "s")
+    table = np.arange(30.0)
+
+    def g(x: Any, y: Any) -> Any:
+        return x * y + shared + (x * table).sum()
+
+    run(store, f=g)
+    before = content(store)
+    renamed = lambda x, y: x * y + shared + (x * table).sum()  # noqa: E731 - the same program by another name
+    run(store, f=renamed, mode=ns.Mode(threads=1), memory=10**6)
+    before = {name: part for name, part in before.items() if name != "zarr.json"}  # which tells how long it took
+    for options, words in (
+        ({"f": lambda x, y: x * y - shared + (x * table).sum()}, "another program"),
+        ({"f": g, "mode": ns.Mode(fastmath=True)}, "another program"),
+        ({"f": g, "mode": "python"}, "another program"),
+        ({"f": g, "inputs": {"x": X, "y": X}}, "other inputs"),
+        ({"f": g, "inputs": {"x": X[:49], "y": X[:0:-1]}}, "other inputs"),
+        ({"f": g, "inputs": {"x": X, "y": X[::-1].astype("f4")}}, "another program .* and other inputs"),
+        ({"f": g, "chunk": 9}, "another chunk size .8 instead of 9"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            run(store, **options)
+    for change in (lambda: shared.set_value(3.0), lambda: (shared.set_value(2.0), table.__setitem__(3, 4.0))):
+        change()
+        with pytest.raises(ValueError, match="other inputs"):
+            run(store, f=g)
+    assert {name: part for name, part in content(store).items() if name != "zarr.json"} == before
+    got = run(store, f=g, chunk=9, resume=False)
+    np.testing.assert_allclose(got[...], X * X[::-1] + 2 + X * table.sum())
+
+
+def test_equal_inputs_fit_however_they_are_held(tmp_path: Path) -> None:
+    x = X.copy()
+    x[3], x[4] = np.nan, -0.0
+    for one in (x, x.astype(">f8"), np.stack([x, x], 1)[:, 0], zarr.array(x, chunks=(7,))):
+        ns.batch(lambda x: x + 1, (one,), store=tmp_path / "a.zarr", chunk=8, progress=False)
+    x[4] = 0.0
+    with pytest.raises(ValueError, match="other inputs"):
+        ns.batch(lambda x: x + 1, (x,), store=tmp_path / "a.zarr", chunk=8, progress=False)
+
+
+def test_what_batch_did_not_make_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/notes.txt").write_text("mine")
+    zarr.open_group(tmp_path / "other.zarr", mode="a").create_array("x", shape=(3,), dtype="f8")
+    zarr.create_array(tmp_path / "array.zarr", shape=(3,), dtype="f8")
+    (tmp_path / "file").write_text("mine")
+    for name in ("folder", "other.zarr", "array.zarr"):
+        before = content(tmp_path / name)
+        for resume in (True, False):
+            with pytest.raises(ValueError, match=r"batch did not make|not made by ns.batch|no group that ns.batch made"):
+                run(tmp_path / name, resume=resume)
+        assert content(tmp_path / name) == before
+    for name in ("file", "file/a.zarr"):
+        with pytest.raises(OSError, match="file"):
+            run(tmp_path / name)
+
+
+def test_a_store_that_is_in_use_says_by_whom_and_a_lock_does_not_outlive_its_process(tmp_path: Path) -> None:
+    store = tmp_path / "a.zarr"
+    holder = subprocess.Popen([sys.executable, "-c", HOLDS, str(tmp_path / ".a.zarr.lock")], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    with holder, holder.stdout:
+        holder.stdout.readline()
+        for part in (None, (0, 2)):
+            with pytest.raises(ns.BatchError, match=f"in use by process {holder.pid} on") as caught:
+                run(store, part=part)
+            assert caught.value.case is None
+        holder.kill()
+    run(store, part=(0, 2))
+    with Lock(tmp_path / ".a.zarr.lock", "", shared=True), Lock(tmp_path / ".a.zarr.lock-1-2", ""):
+        with pytest.raises(ns.BatchError, match="in use"):
+            run(store)
+        with pytest.raises(ns.BatchError, match="in use"):
+            run(store, part=(1, 2))
+        run(store, part=(0, 2))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
+
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from numbascan.batches.lock import Lock
+with Lock(Path(sys.argv[1]), "store"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_store_that_goes_or_fills_up_stops_the_batch_and_what_was_done_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "a.zarr"
+    with pytest.raises(OSError, match="has gone"):
+        run(store, progress=lambda done, count: done == 16 and shutil.rmtree(store))
+    shutil.rmtree(store, ignore_errors=True)
+    put, left = zarr.storage.LocalStore.set, [35]
+
+    async def full(self: Any, key: str, value: Any) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        await put(self, key, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(zarr.storage.LocalStore, "set", full)
+        with pytest.raises(OSError, match="No space left"):
+            run(store)
+    done = int((zarr.open_group(store, mode="r")["chunks/done"][:] != 0).sum())
+    assert 1 <= done < 7
+    np.testing.assert_allclose(run(store)["end"][0][:], np.sin(X) + X[::-1])
+
+
+# what fails ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_fails_is_in_the_group_of_errors(tmp_path: Path) -> None:
+    a = np.random.default_rng(1).normal(size=(30, 3, 3))
+    a[[0, 1, 2, 3, 17]] = 0
+    invert = {"f": np.linalg.inv, "inputs": (a,), "chunk": 4, "store": tmp_path / "a.zarr", "progress": False}
+    with pytest.raises(ns.BatchError, match="case 0 failed"):
+        ns.batch(**invert)
+    ns.batch(**invert, on_error="record", part=(0, 2))
+    results, errors = ns.batch(**invert, on_error="record")
+    assert [case for case, _ in errors] == [0, 1, 2, 3, 17]
+    assert np.isnan(results[...]).any((1, 2)).nonzero()[0].tolist() == [0, 1, 2, 3, 17]
+    group = zarr.open_group(tmp_path / "a.zarr", mode="r")
+    assert list(zip(group["errors/case"][:].tolist(), group["errors/message"][:], strict=True)) == errors
+    assert ns.batch(**invert, on_error="record")[1] == errors
+    with pytest.raises(ns.BatchError, match="case 0 failed before"):
+        ns.batch(**invert)
+    results, errors = ns.batch(**invert | {"inputs": (a * 0,), "store": tmp_path / "b.zarr"}, on_error="record")
+    assert (results.shape, len(errors)) == ((30, 3, 3), 30)
+
+
+# stopped ------------------------------------------------------------------------------------------------------------
+
+MODEL = """
+import sys, time
+import numpy as np, numbascan as ns, numbascan.tensor as nt
+stream = nt.random.RandomStream(11)
+def model(x):
+    return ns.scan(lambda y: 0.9 * y + np.exp(-x * x) * stream.normal(), outputs_info=x, n_steps=20, return_updates=False)
+x = np.random.default_rng(2).normal(size=300)
+def go(store, **options):
+    return ns.batch(model, (x,), store=store, chunk=10, **options)
+"""
+
+
+def script(folder: Path, call: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", f"{MODEL}\n{call}"], cwd=folder, text=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+SLOWLY = "go('a.zarr', progress=lambda done, count: (print(done, flush=True), time.sleep(0.02)))"
+
+
+def model_results(store: Path | None) -> np.ndarray:
+    space: dict[str, Any] = {}
+    exec(MODEL, space)
+    return np.asarray(space["go"](store, progress=False)[...])
+
+
+def test_killed_and_resumed_it_gives_the_same_bits(tmp_path: Path) -> None:
+    for cases, seconds in ((0, 0.1), (50, 0.013), (120, 0.021)):
+        process = script(tmp_path, SLOWLY)
+        assert process.stdout is not None
+        with process:
+            first = done = int(process.stdout.readline())
+            while done < cases:
+                done = int(process.stdout.readline())
+            time.sleep(seconds)
+            process.kill()
+            process.stdout.read()
+    assert 50 <= first < done < 300
+    np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGINT, -2)])
+def test_stopped_by_a_signal_it_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path, number: int, code: int) -> None:
+    process = script(tmp_path, SLOWLY)
+    assert process.stdout is not None
+    while int(process.stdout.readline()) < 50:
+        pass
+    process.send_signal(number)
+    _, text = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert "of 300 cases, which a.zarr keeps; the same call goes on from there" in text
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
+    np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
+
+
+def test_parts_run_at_once_and_write_one_store(tmp_path: Path) -> None:
+    processes = [script(tmp_path, f"go('a.zarr', part=({k}, 3), progress=False)") for k in range(3)]
+    assert [(process.communicate(timeout=60)[1], process.returncode) for process in processes] == [("", 0)] * 3
+    assert (zarr.open_group(tmp_path / "a.zarr", mode="r")["chunks/done"][:] != 0).all()
+    np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
+
+
+def test_draws_of_parts_are_those_of_the_whole_and_depend_on_the_state_of_their_stream(tmp_path: Path) -> None:
+    stream = nt.random.RandomStream(4)
+    noisy = lambda x: x + stream.normal()  # noqa: E731
+    whole = ns.batch(noisy, (X,), progress=False)
+    for k in (1, 0):
+        ns.batch(noisy, (X,), store=tmp_path / "a.zarr", chunk=6, part=(k, 2), progress=False)
+    np.testing.assert_array_equal(ns.batch(noisy, (X,), store=tmp_path / "a.zarr", progress=False)[:], whole)
+    stream.seed(5)
+    with pytest.raises(ValueError, match="other inputs"):
+        ns.batch(noisy, (X,), store=tmp_path / "a.zarr", progress=False)
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(ImportError, match=r'pip install "numbascan\[batch\]"'):
+        run(tmp_path / "a.zarr")
