@@ -1,4 +1,4 @@
-"""The command `numbascan`. Exit codes: 0 done, 1 could not be done (the reason is on stderr), 2 wrong usage."""
+"""The command `numbascan`. Exit codes: 0 done, 1 could not be done (the reason is on stderr), 2 wrong usage. `run` has more of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.run(options) or 0)
     except CommandError as error:
         print(f"numbascan {options.command}: {error}", file=sys.stderr)
-        return 1
+        return 2 if options.command == "run" else 1
     except BrokenPipeError:  # the reader, such as head, has seen enough
         sys.stderr.close()
         return 1
@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"numbascan {importlib.metadata.version('numbascan')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("demo", help="a tour on real data, with its own checks and timings").set_defaults(run=_demo)
+    _add_batches(commands)
     shown = commands.add_parser("show", help="what a compiled object or a variable of a file is made of")
     shown.add_argument("place", metavar="FILE.py:NAME", help="the file, which is run, and the name of the object in it")
     what = shown.add_mutually_exclusive_group()
@@ -53,6 +54,17 @@ def _parser() -> argparse.ArgumentParser:
     cache.add_argument("action", choices=("list", "clear"))
     cache.set_defaults(run=lambda options: _cache(options.action))
     return parser
+
+
+def _add_batches(commands: Any) -> None:
+    from .batches.command import add_run, run, status
+
+    batch = commands.add_parser("run", help="a function of a file for many cases, into a store")
+    add_run(batch)
+    batch.set_defaults(run=lambda options: run(options, _object_at))
+    done = commands.add_parser("status", help="what a store has: done, failed, left")
+    done.add_argument("store", help="the folder of the store")
+    done.set_defaults(run=status)
 
 
 def _demo(options: argparse.Namespace) -> int:

@@ -88,16 +88,47 @@ def batch(
     >>> ns.batch(lambda x, y: {"sum": x + y}, (np.arange(3.0), 10.0), in_axes=(0, None), progress=False)
     {'sum': array([10., 11., 12.])}
     """
-    limit = _bytes(memory)
     _check(chunk, part, on_error, progress, store)
+    plan = _plan(f, inputs, in_axes, chunk, memory, mode, progress, on_error)
+    return plan.in_memory() if store is None else plan.in_store(store, resume, part)
+
+
+def estimate(
+    f: Callable[..., Any], inputs: Any, *, in_axes: Any, chunk: Any, memory: Any, mode: Any, part: Any, on_error: str, store: Any
+) -> list[tuple[str, str]]:
+    """What a batch will take, found out by a trial chunk: pairs of a label and a text. Nothing is stored."""
+    _check(chunk, part, on_error, False, store)
+    plan = _plan(f, inputs, in_axes, chunk, memory, mode, False, on_error)
+    chunks = plan.chunks()
+    numbers = range(len(chunks)) if part is None else range(part[0], len(chunks), part[1])
+    ranges = [chunks.cases(number) for number in numbers]
+    count = sum(stop - first for first, stop in ranges)
+    tried = min(chunks.size, len(plan.cases))
+    seconds = plan.seconds(tried)
+    time = (
+        "unknown: one of the first cases fails"
+        if seconds is None
+        else f"{seconds / max(tried, 1) * count:.3g} s, by a trial of {tried:,} cases"
+    )
+    return [
+        ("cases", f"{count:,}"),
+        ("chunks", f"{len(ranges):,} of {chunks.size:,} cases"),
+        ("inputs", f"{count * plan.cases.bytes_per_case:,} bytes"),
+        ("results", f"{count * plan.bytes_of_results():,} bytes"),
+        ("memory", f"{plan.bytes_in_work(chunks.size):,} bytes for the chunks in work"),
+        ("time", time),
+    ]
+
+
+def _plan(f: Any, inputs: Any, in_axes: Any, chunk: Any, memory: Any, mode: Any, progress: Any, on_error: str) -> _Plan:
+    """The batch that these arguments mean."""
+    limit = _bytes(memory)
     if isinstance(f, ScanFunction):
         f, inputs, in_axes = by_name(f, inputs, in_axes)
     if not callable(f):
         raise TypeError(f"ns.batch: f is {f!r}, which cannot be called; give a function of one case")
     cases = cases_of(f, inputs, in_axes)
-    lanes = Lanes(f, cases, None if mode is None else as_mode(mode))
-    plan = _Plan(cases, lanes, chunk, limit, progress, on_error)
-    return plan.in_memory() if store is None else plan.in_store(store, resume, part)
+    return _Plan(cases, Lanes(f, cases, None if mode is None else as_mode(mode)), chunk, limit, progress, on_error)
 
 
 def _check(chunk: Any, part: Any, on_error: Any, progress: Any, store: Any) -> None:
@@ -139,17 +170,30 @@ class _Plan:
 
     def size(self) -> int:
         """How many cases a chunk has, where nobody said it."""
-        return cases_in_a_chunk(len(self.cases), self.cases_in_memory(), self._seconds)
+        return cases_in_a_chunk(len(self.cases), self.cases_in_memory(), self.seconds)
 
     def cases_in_memory(self) -> int:
-        """How many cases fit: one chunk is read, one runs and one is written at a time."""
-        one, two = (self.lanes.bytes_of(self._like(count)) for count in (16, 32))
-        run = max(0, math.ceil((two - one) / 16))
-        results = sum(dtype.itemsize for dtype in self.lanes.dtypes)
-        per_case = 2 * max(run, results) + 3 * self.cases.bytes_per_case
-        return max(1, (self.limit - max(0, one - 16 * run)) // max(per_case, 1))
+        """How many cases fit."""
+        fixed, per_case = self._bytes()
+        return max(1, (self.limit - fixed) // per_case)
 
-    def _like(self, count: int) -> list[Any]:
+    def bytes_in_work(self, count: int) -> int:
+        """Bytes for chunks of so many cases: one is read, one runs and one is written at a time."""
+        fixed, per_case = self._bytes()
+        return fixed + count * per_case
+
+    def _bytes(self) -> tuple[int, int]:
+        one, two = (self.lanes.bytes_of(self.like(count)) for count in (16, 32))
+        run = max(0, math.ceil((two - one) / 16))
+        results = self.bytes_of_results()
+        return max(0, one - 16 * run), max(1, 2 * max(run, results) + 3 * self.cases.bytes_per_case)
+
+    def bytes_of_results(self) -> int:
+        """Bytes of the results of a case."""
+        shapes = self.lanes.shapes(self.like(0))
+        return sum(math.prod(shape) * dtype.itemsize for shape, dtype in zip(shapes, self.lanes.dtypes, strict=True))
+
+    def like(self, count: int) -> list[Any]:
         """Arguments as of so many cases. Their elements play no part."""
         return [
             np.zeros((count, *self._row(k)), leaf.type.dtype) if leaf.axis is not None else leaf.values
@@ -159,7 +203,8 @@ class _Plan:
     def _row(self, k: int) -> tuple[int, ...]:
         return tuple(np.shape(self.cases.leaves[k].read(0, 0))[1:])
 
-    def _seconds(self, count: int) -> float | None:
+    def seconds(self, count: int) -> float | None:
+        """How long so many of the first cases take; None where one of them fails."""
         values = self.cases.read(0, count)
         self.lanes.prepare(values)
         try:
@@ -216,7 +261,7 @@ class _Plan:
                 self.run(chunks, range(len(chunks)), sink, progress)
         finally:
             progress.close()
-        results = unflatten(self.lanes.structure, sink.arrays(self._like(0)))
+        results = unflatten(self.lanes.structure, sink.arrays(self.like(0)))
         return (results, sorted(sink.failed)) if self.on_error == "record" else results
 
     def in_store(self, target: Any, resume: bool, part: tuple[int, int] | None) -> Any:
@@ -242,7 +287,7 @@ class _Plan:
                 self._stopped(error, store, progress)
                 raise
             progress.close()
-            store.finish(self._like(0))
+            store.finish(self.like(0))
             results = unflatten(self.lanes.structure, store.results())
             return (results, store.failed()) if self.on_error == "record" else results
 
@@ -294,7 +339,7 @@ class _Arrays:
 
     def arrays(self, none: Sequence[Any]) -> list[np.ndarray]:
         """The results, with the axes of cases; `none`: arguments of no cases."""
-        self.lanes.trailing = self.lanes.trailing or self.lanes.shapes_of_none(none)
+        self.lanes.trailing = self.lanes.shapes(none)
         self.ready()
         arrays = self._arrays or []
         for array in arrays:

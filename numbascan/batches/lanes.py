@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compile import MACHINES
 from ..errors import CudaUnavailableError
 from ..front.derivatives.of_functions import Transformed
 from ..front.draw_scopes import steps_from
@@ -74,10 +75,11 @@ class Lanes:
         self.compiled.prepare(self._arguments(0, values))
 
     def bytes_of(self, values: Sequence[Any]) -> int:
-        """Bytes that a call stores."""
+        """Bytes that a call stores; of a mode that compiles nothing 0."""
+        if self.mode.target not in MACHINES:
+            return 0
         self.prepare(values)
-        memory = self.compiled.runner.program.memory()
-        return int(getattr(memory, "total", 0))
+        return int(self.compiled.runner.program.memory().total)
 
     def run(self, first: int, values: Sequence[Any]) -> list[np.ndarray]:
         """The results of the cases from number `first` on."""
@@ -92,8 +94,10 @@ class Lanes:
             )
         return results
 
-    def shapes_of_none(self, values: Sequence[Any]) -> list[tuple[int, ...]]:
-        """The shapes of the results of a case, from a run of no cases; for batches in which none has succeeded."""
+    def shapes(self, values: Sequence[Any]) -> list[tuple[int, ...]]:
+        """The shapes of the results of a case. Until one has succeeded, those that a run of no cases has; `values`: as for no cases."""
+        if self.trailing is not None:
+            return self.trailing
         results = flatten_arrays(self.compiled.replayed(self._arguments(0, values), self.seen))
         return [result.shape[1:] for result in results]
 

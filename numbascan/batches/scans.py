@@ -20,16 +20,17 @@ def by_name(f: ScanFunction, inputs: Any, in_axes: Any) -> tuple[Callable[..., A
     Options such as `keep_last` are set once. Names of the step's parameters mean its non-sequences; all else are arguments of a call.
     """
     if not isinstance(inputs, (dict, Grid)):
-        return _called(f, {}, ARGUMENTS), inputs, in_axes
+        return one_case_of(f, {}, ARGUMENTS), inputs, in_axes
     given: Mapping[str, Any] = inputs.axes if isinstance(inputs, Grid) else inputs
     options = {} if isinstance(inputs, Grid) else {name: given[name] for name in given if name in OPTIONS}
     if options:
         inputs = {name: value for name, value in given.items() if name not in options}
         in_axes = {name: axis for name, axis in in_axes.items() if name not in options} if isinstance(in_axes, dict) else in_axes
-    return _called(f, options, [name for name in given if name not in options]), inputs, in_axes
+    return one_case_of(f, options, [name for name in given if name not in options]), inputs, in_axes
 
 
-def _called(f: ScanFunction, options: Mapping[str, Any], names: Any) -> Callable[..., Any]:
+def one_case_of(f: ScanFunction, options: Mapping[str, Any], names: Any) -> Callable[..., Any]:
+    """A call of `f` as a function of arguments with these names; `options` are set for all calls."""
     own = [name for name in names if name not in ARGUMENTS]
 
     def called(**values: Any) -> Any:
@@ -78,7 +79,7 @@ def _reads_of_sequence(item: Any) -> int:
 
 
 def _reads_of_output(item: Any) -> int:
-    if item is None or item == {} or (isinstance(item, dict) and "taps" in item and item["taps"] is None):
+    if item is None or (isinstance(item, dict) and (not item or ("taps" in item and item["taps"] is None))):
         return 0
     taps = item.get("taps", -1) if isinstance(item, dict) and "initial" in item else -1
     return len(taps) if isinstance(taps, (list, tuple)) else 1

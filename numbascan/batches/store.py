@@ -86,7 +86,7 @@ def _paths(structure: Structure) -> Iterator[tuple[str, ...]]:
 class Place:
     """Where a store lies: a folder, or what Zarr makes of it."""
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Any, reads: bool = False) -> None:
         package = zarr()
         if isinstance(store, package.Group):
             self.options: dict[str, Any] = {"store": store.store, "path": store.path}
@@ -101,7 +101,7 @@ class Place:
         elif isinstance(inner, package.storage.LocalStore):
             self.folder = Path(inner.root, self.options.get("path", ""))
             self.name = str(self.folder)
-        if getattr(inner, "read_only", False):
+        if not reads and getattr(inner, "read_only", False):
             raise OSError(f"ns.batch: the store {self.name} is open for reading only; open it with mode='a'")
 
     def group(self, mode: str) -> Any:
@@ -358,7 +358,7 @@ class Store:
 
     def finish(self, none: Sequence[Any]) -> None:
         """Writes what belongs to the whole. `none`: arguments of no cases."""
-        self.lanes.trailing = self.lanes.trailing or self.lanes.shapes_of_none(none)
+        self.lanes.trailing = self.lanes.shapes(none)
         self.ready()
         self._flush()
         self.close()

@@ -1,0 +1,228 @@
+"""`numbascan run` and `numbascan status`: a batch of a function in a file, and how far a store has come."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import functools
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import BatchError, ScanError
+from ..front.scan.arguments import ARGUMENTS
+from ..front.scan.scan import ScanFunction
+from ..front.tree import flattened
+from .batch import batch, estimate
+from .chunks import Chunks
+from .inputs import Grid
+from .scans import OPTIONS, one_case_of
+from .store import META, Place, failed_in, names_of
+
+DONE, FAILED, WRONG, RAISED, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+class WrongUse(Exception):
+    """An argument of the command that says nothing, in words for its user."""
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `run`."""
+    parser.add_argument("place", metavar="FILE.py:NAME", help="the file, which is run, and the name of a function of one case in it")
+    parser.add_argument("--inputs", metavar="FILE", help="the arguments by name: .npz, .zarr, .csv or .parquet, with a row for each case")
+    parser.add_argument(
+        "--grid", metavar="NAME=VALUES", action="append", default=[], help="rho=20:30:100 (100 values from 20 to 30) or rho=10,28; repeats"
+    )
+    parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="an argument that is the same for all; repeats")
+    parser.add_argument("--store", metavar="FOLDER", help="where results are kept; without it a summary is printed")
+    parser.add_argument("--chunk", default="auto", help="cases that are computed at a time")
+    parser.add_argument("--memory", default="1GB", help="for the chunks in work, such as 2GB")
+    parser.add_argument("--part", metavar="I/N", help="chunks I, I + N, … alone; counted from 0")
+    parser.add_argument("--mode", help="numba, python, debug or cuda")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="of a dask.distributed scheduler")
+    parser.add_argument("--on-error", choices=("raise", "record"), default="raise", help="stop at a case that fails, or go on")
+    parser.add_argument("--no-resume", action="store_true", help="replace what is in the store")
+    parser.add_argument("--dry-run", action="store_true", help="tell how many cases, bytes and seconds it is")
+
+
+def run(options: argparse.Namespace, object_at: Callable[[str], Any]) -> int:
+    """Runs a batch; the exit code."""
+    try:
+        f = object_at(options.place)
+        if not callable(f):
+            raise WrongUse(f"{options.place} is {f!r}, which cannot be called; give the name of a function of one case")
+        inputs, in_axes = _inputs(options)
+        f = _bound(f, inputs, _settings(options.set))
+        keywords = {"in_axes": in_axes, "chunk": _chunk(options.chunk), "memory": options.memory, "mode": options.mode}
+        keywords |= {"on_error": options.on_error, "part": _part(options.part), "store": options.store}
+        if options.dry_run:
+            for label, text in estimate(f, inputs, **keywords):
+                print(f"{label:14}{text}")
+            return DONE
+        results = batch(f, inputs, resume=not options.no_resume, scheduler=options.scheduler, **keywords)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BatchError as error:
+        _tell(options.command, error)
+        return WRONG if error.case is None else RAISED
+    except (WrongUse, ScanError, TypeError, ValueError, OverflowError, ImportError, OSError) as error:
+        _tell(options.command, error)
+        return WRONG
+    results, errors = results if options.on_error == "record" else (results, [])
+    if options.store is None:
+        _summarise(results)
+    else:
+        status(options)
+    if errors:
+        print(f"cases that failed: {len(errors):,}; the first, case {errors[0][0]}: {errors[0][1]}", file=sys.stderr)
+    return FAILED if errors else DONE
+
+
+def status(options: argparse.Namespace) -> int:
+    """Prints how far a store has come; the exit code."""
+    try:
+        group = Place(options.store, reads=True).found()
+        if group is None:
+            raise WrongUse(f"there is no store {options.store!r}")
+    except (WrongUse, ValueError, ImportError, OSError) as error:
+        _tell(options.command, error)
+        return WRONG
+    meta, done = group.attrs[META], group["chunks/done"][:] != 0
+    chunks = Chunks(tuple(meta["dimensions"].values()), tuple(meta["block"]))
+    cases = sum(stop - first for first, stop in map(chunks.cases, np.flatnonzero(done).tolist()))
+    print(f"done    {int(done.sum()):,} of {len(chunks):,} chunks, {cases:,} of {meta['cases']:,} cases")
+    print(f"failed  {len(failed_in(group)):,} cases")
+    print(f"left    {int((~done).sum()):,} chunks, {meta['cases'] - cases:,} cases")
+    return DONE
+
+
+def _tell(command: str, error: BaseException) -> None:
+    name = "" if isinstance(error, (WrongUse, BatchError)) else f"{type(error).__name__}: "
+    print("\n".join([f"numbascan {command}: {name}{error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
+
+
+# arguments of the command -------------------------------------------------------------------------------------------
+
+
+def _inputs(options: argparse.Namespace) -> tuple[Any, Any]:
+    """The inputs of the batch, and their axes of cases."""
+    if options.inputs and options.grid:
+        raise WrongUse("give --inputs or --grid, not both")
+    if options.grid:
+        return Grid(dict(_assignment(text, "--grid", _values) for text in options.grid)), 0
+    if not options.inputs:
+        raise WrongUse("there are no cases; give --inputs sweep.npz, or --grid rho=20:30:100")
+    inputs = _read(options.inputs)
+    if isinstance(inputs, tuple):
+        return inputs, 0
+    return inputs, {name: 0 if np.ndim(value) else None for name, value in inputs.items()}
+
+
+def _read(file: str) -> Any:
+    """The arrays of a file: by name, or one alone as the first argument."""
+    path = Path(file)
+    if not path.exists():
+        raise WrongUse(f"there is no file {file!r}")
+    if path.suffix == ".npz":
+        with np.load(path) as arrays:
+            return dict(arrays)
+    if path.suffix == ".npy":
+        return (np.load(path, mmap_mode="r"),)
+    if path.suffix == ".csv":
+        table = np.atleast_1d(np.genfromtxt(path, delimiter=",", names=True, dtype=None, encoding="utf-8", deletechars=""))
+        return {name: np.ascontiguousarray(table[name]) for name in table.dtype.names or ()}
+    if path.suffix == ".parquet":
+        try:
+            from pyarrow import parquet
+        except ImportError as error:
+            raise ImportError("--inputs of a .parquet file needs PyArrow; pip install pyarrow") from error
+        columns = parquet.read_table(path)
+        return {name: columns[name].to_numpy() for name in columns.column_names}
+    if path.suffix == ".zarr":
+        from .store import zarr
+
+        opened = zarr().open(path, mode="r")
+        return dict(opened.arrays()) if hasattr(opened, "arrays") else (opened,)
+    raise WrongUse(f"--inputs {file}: the kinds of files are .npz, .npy, .zarr, .csv and .parquet")
+
+
+def _bound(f: Any, inputs: Any, settings: Mapping[str, Any]) -> Callable[..., Any]:
+    """`f` with the arguments that are the same for all cases."""
+    if not isinstance(f, ScanFunction):
+        bound: Callable[..., Any] = functools.partial(f, **settings) if settings else f
+        return functools.update_wrapper(bound, f, assigned=("__name__", "__module__"), updated=()) if settings else f
+    swept = list(inputs.axes if isinstance(inputs, Grid) else inputs if isinstance(inputs, dict) else ARGUMENTS[:1])
+    values = {name: value for name, value in settings.items() if name not in OPTIONS}
+    one_case = one_case_of(f, {name: settings[name] for name in settings if name in OPTIONS}, [*swept, *values])
+    return functools.partial(one_case, **values) if values else one_case
+
+
+def _settings(texts: Sequence[str]) -> dict[str, Any]:
+    return dict(_assignment(text, "--set", _value) for text in texts)
+
+
+def _assignment(text: str, option: str, read: Callable[[str], Any]) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip().isidentifier() or not value.strip():
+        raise WrongUse(f"{option} {text}: write NAME=VALUE")
+    try:
+        return name.strip(), read(value.strip())
+    except ValueError as error:
+        raise WrongUse(f"{option} {text}: {error}") from error
+
+
+def _values(text: str) -> np.ndarray:
+    """`20:30:100`, or `10,28`."""
+    if ":" not in text:
+        numbers = [_value(part) for part in text.split(",")]
+        if not all(isinstance(number, (bool, int, float, complex)) for number in numbers):
+            raise ValueError("give numbers, as rho=10,28")
+        return np.array(numbers)
+    try:
+        first, last, count = text.split(":")
+        return np.linspace(float(first), float(last), int(count))
+    except ValueError as error:
+        raise ValueError(f"write FIRST:LAST:COUNT, as rho=20:30:100 ({error})") from None
+
+
+def _value(text: str) -> Any:
+    """A Python value; an array for several numbers; else the text."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return np.array(value) if isinstance(value, (list, tuple)) else value
+
+
+def _chunk(text: str) -> int | str:
+    if text != "auto" and not text.isdigit():
+        raise WrongUse(f"--chunk {text}: give a number of cases, or auto")
+    return text if text == "auto" else int(text)
+
+
+def _part(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    first, _, second = text.partition("/")
+    if not (first.isdigit() and second.isdigit()):
+        raise WrongUse(f"--part {text}: write I/N, as 3/16")
+    return int(first), int(second)
+
+
+# what is printed ----------------------------------------------------------------------------------------------------
+
+
+def _summarise(results: Any) -> None:
+    leaves, structure = flattened(results)
+    for name, array in zip(names_of(structure), leaves, strict=True):
+        line = f"{name:14}{array.dtype} {array.shape}"
+        if array.size and array.dtype.kind in "iuf":
+            numbers = array[np.isfinite(array)]
+            least, mean, most = (numbers.min(), numbers.mean(), numbers.max()) if numbers.size else (math.nan,) * 3
+            line += f"  min {least:.6g}  mean {mean:.6g}  max {most:.6g}"
+            line += f"  not finite {array.size - numbers.size:,}" if numbers.size < array.size else ""
+        print(line)

@@ -1,0 +1,148 @@
+"""`numbascan run` and `numbascan status`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numbascan.cli import main
+
+zarr = pytest.importorskip("zarr")
+
+MODEL = """
+import numpy as np
+import numbascan as ns
+
+@ns.scan(outputs_info=np.ones(2), n_steps=3)
+def decay(y, rate, gain):
+    return y * rate + gain
+
+def line(x, slope=2.0, label="up"):
+    return {"y": x * slope if label == "up" else -x, "k": (x * 10).astype("int64")}
+
+def inverse(x):
+    return np.linalg.inv(x * np.ones((1, 1)))
+
+def slow(x):
+    return ns.scan(lambda y: np.sin(y) + x, outputs_info=x, n_steps=300_000, keep_last=1, return_updates=False)
+
+number = 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(MODEL.replace(", keep_last=1, return_updates=False)", ", return_updates=False)[-1]"))
+    return tmp_path
+
+
+def run(*arguments: str) -> int:
+    return main(["run", *arguments])
+
+
+def test_a_grid_of_a_scan_function_with_its_keywords(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("model.py:decay", "--grid", "rate=0:1:5", "--grid", "gain=1,2", "--set", "keep_last=1", "--set", "n_steps=2") == 0
+    out, err = capsys.readouterr()
+    rate, gain = np.linspace(0, 1, 5)[:, None], np.array([1, 2])
+    end = rate * (rate + gain) + gain
+    assert out == f"result        float64 (5, 2, 2)  min {end.min():.6g}  mean {end.mean():.6g}  max {end.max():.6g}\n"
+    assert "10 of 10 cases" in err
+
+
+def test_a_store_is_filled_part_by_part_and_its_status_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sweep = ("model.py:line", "--grid", "x=0:1:10", "--set", "slope=3", "--store", "out.zarr", "--chunk", "3")
+    assert run(*sweep, "--part", "1/2", "--memory", "2MB") == 0
+    assert capsys.readouterr().out.splitlines() == ["done    2 of 4 chunks, 4 of 10 cases", "failed  0 cases", "left    2 chunks, 6 cases"]
+    assert run(*sweep) == 0
+    capsys.readouterr()
+    assert main(["status", "out.zarr"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "done    4 of 4 chunks, 10 of 10 cases"
+    np.testing.assert_array_equal(zarr.open_group("out.zarr", mode="r")["y"][:], 3 * np.linspace(0, 1, 10))
+    assert run(*sweep[:3], "--set", "label=down", "--store", "out.zarr", "--grid", "x=0:1:10") == 2
+    assert "another program" in capsys.readouterr().err
+    assert run(*sweep[:3], "--set", "label=down", "--store", "out.zarr", "--no-resume", "--mode", "python") == 0
+    assert zarr.open_group("out.zarr", mode="r")["y"][-1] == -1
+
+
+@pytest.mark.parametrize("kind", ["npz", "zarr", "csv", "npy"])
+def test_inputs_are_read_from_files(folder: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    x = np.arange(4.0)
+    if kind == "npz":
+        np.savez("in.npz", x=x, slope=3.0)
+    elif kind == "zarr":
+        zarr.open_group("in.zarr", mode="a").create_array("x", data=x)
+    elif kind == "csv":
+        Path("in.csv").write_text("x,slope\n0,3\n1,3\n2,3\n3,3.0\n")
+    else:
+        np.save("in.npy", x)
+    assert run("model.py:line", "--inputs", f"in.{kind}", "--set", "label='up'", "--store", "out.zarr") == 0
+    y = zarr.open_group("out.zarr", mode="r")["y"][:]
+    np.testing.assert_array_equal(y, x * (3 if kind in ("npz", "csv") else 2))
+
+
+def test_cases_that_fail_say_so_by_the_exit_code(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("model.py:inverse", "--grid", "x=-1:1:3", "--store", "out.zarr") == 3
+    assert "case 1 failed: LinAlgError" in capsys.readouterr().err
+    assert run("model.py:inverse", "--grid", "x=-1:1:3", "--store", "out.zarr", "--on-error", "record") == 1
+    assert "failed  1 cases" in capsys.readouterr().out
+
+
+def test_a_dry_run_tells_cases_bytes_chunks_and_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("model.py:line", "--grid", "x=0:1:1000", "--chunk", "300", "--store", "out.zarr", "--dry-run") == 0
+    lines = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
+    assert list(lines) == ["cases", "chunks", "inputs", "results", "memory", "time"]
+    assert (lines["cases"], lines["chunks"]) == ("1,000", "4 of 300 cases")
+    assert lines["results"] == "16,000 bytes"
+    assert not Path("out.zarr").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["nothing.py:f", "--grid", "x=1,2"], "there is no file 'nothing.py'"),
+        (["model.py:number", "--grid", "x=1,2"], "cannot be called"),
+        (["model.py:line"], "there are no cases"),
+        (["model.py:line", "--grid", "x=1,2", "--inputs", "in.npz"], "not both"),
+        (["model.py:line", "--inputs", "in.npz"], "there is no file 'in.npz'"),
+        (["model.py:line", "--inputs", "model.py"], "the kinds of files are"),
+        (["model.py:line", "--grid", "x=1:2"], "FIRST:LAST:COUNT"),
+        (["model.py:line", "--grid", "x"], "NAME=VALUE"),
+        (["model.py:line", "--grid", "z=1,2"], "unexpected keyword argument|missing a required argument"),
+        (["model.py:line", "--grid", "x=1,2", "--set", "z=1"], "unexpected keyword argument"),
+        (["model.py:line", "--grid", "x=1,2", "--chunk", "few"], "--chunk few"),
+        (["model.py:line", "--grid", "x=1,2", "--part", "1"], "--part 1: write I/N"),
+        (["model.py:line", "--grid", "x=1,2", "--part", "1/2"], "part= needs a store"),
+        (["model.py:line", "--grid", "x=1,2", "--mode", "fast"], "mode 'fast' is not known"),
+        (["model.py:decay", "--grid", "rate=1,2"], "needs gain as well"),
+    ],
+)
+def test_wrong_use_is_told_and_nothing_runs(folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+    assert run(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert any(word in err for word in words.split("|"))
+
+
+def test_a_store_that_is_not_there_has_no_status(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "out.zarr"]) == 2
+    assert "there is no store 'out.zarr'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_by_a_signal_it_exits_as_shells_expect(folder: Path, number: int, code: int) -> None:
+    command = [sys.executable, "-c", "import sys; from numbascan.cli import main; sys.exit(main())", "run", "model.py:slow"]
+    options = ["--grid", "x=0:1:20000", "--store", "out.zarr", "--chunk", "20"]
+    process = subprocess.Popen([*command, *options], cwd=folder, text=True, stderr=subprocess.PIPE, env=os.environ)
+    while not (folder / "out.zarr/result/c/2").exists():
+        assert process.poll() is None
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert "the same call goes on from there" in err
