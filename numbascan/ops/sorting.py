@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.node import Node
+from ..ir.loops import compare
+from ..ir.node import Node, constant
 from ..types import TensorType
-from .algebra import along_last, call, incremented, taken, zeros_like
+from .algebra import along_last, call, concatenate, dims_of, expand, incremented, indexed, on_axis, sub, taken, zeros_like
 from .card import Card, register
 from .lowering import Indices, Library, Operands
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.array([[3.5, -1.0, np.nan, 3.5, 0.25], [2.0, 7.5, 2.0, -4.0, 2.0]])
 _LONG = np.sin(np.arange(90.0) ** 2).round(1)
+_NO_MIDDLE = "np.median: there are no elements along the axis"
 _DISTINCT = np.sin(np.arange(12.0) ** 2).reshape(3, 4)
 
 
@@ -61,6 +63,41 @@ SORT = register(
         samples=_samples,
         vjp=_sorted_back,
         jvp=lambda node, tangent: taken(tangent, _order(node.inputs[0])),
+    )
+)
+
+
+def _middle_values(x: Any) -> Any:
+    n = x.shape[-1]
+    if n == 0:
+        raise IndexError(_NO_MIDDLE)
+    ordered = np.sort(x, axis=-1)
+    middles = ordered[..., [(n - 1) // 2, n // 2]]
+    return np.where(np.isnan(ordered[..., -1:]), ordered[..., -1:], middles) if x.dtype.kind in "fc" else middles
+
+
+def _middle_dims(view: Operands) -> tuple[Indices, ...]:
+    *batch, n = view.dims(0)
+    view.check(compare(">", n, 0), "IndexError", _NO_MIDDLE)
+    return ((*batch, 2),)
+
+
+def _middle_places(x: Node) -> tuple[Node, ...]:
+    """What stands between the brackets of `x[…]` to take the two in the middle."""
+    n, order, last = dims_of(x)[-1], call("argsort", x), x.type.rank - 1
+    places = [call("floor_divide", count, constant(2, "int64")) for count in (sub(n, constant(1, "int64")), n)]
+    return along_last(x, concatenate([expand(indexed(order, on_axis(place, last)), (last,)) for place in places], axis=last))
+
+
+MIDDLES = register(
+    Card(
+        "middles",
+        _middle_values,
+        lambda x: TensorType(x.dtype, (*x.shape[:-1], 2)),
+        Library(_routine("middles_into"), ((1,), (1,)), _middle_dims),
+        samples=_samples,
+        vjp=lambda node, cotangent: (incremented(zeros_like(node.inputs[0]), cotangent, _middle_places(node.inputs[0])),),
+        jvp=lambda node, tangent: taken(tangent, _middle_places(node.inputs[0])),
     )
 )
 

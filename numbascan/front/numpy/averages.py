@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from ...ops.elementary import COMPLEX
+from ...ops.sorting import MIDDLES
 from ..variable import METHODS, Variable, as_variable, at_line, implements, op
 from .choices import clip, where
 from .decompositions import svdvals
 from .joining import concatenate
 from .math import cast
-from .reductions import max, min, sort, sum
+from .reductions import max, min, sum
 from .shape import atleast_2d, expand_dims, moveaxis, reshape, result_type, squeeze
 from .shape_arguments import NOT_GIVEN, axes_of, axis_of, count_of, dim, refuse, shape_of
 
@@ -135,10 +136,8 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
     others = [k for k in range(x.ndim) if k not in axes]
     sizes = shape_of(x)
     rows = reshape(np.transpose(x, (*others, *axes)), (*(sizes[k] for k in others), -1))
-    ordered, n = sort(rows, axis=-1), dim(rows, rows.ndim - 1)
-    middle = (cast(ordered[..., (n - 1) // 2], _averaged_dtype(x, None)) + ordered[..., n // 2]) / 2
-    if x.type.kind in "fc":
-        middle = where(np.isnan(ordered[..., -1]), ordered[..., -1], middle)
+    middles = op(MIDDLES, rows)
+    middle = (cast(middles[..., 0], _averaged_dtype(x, None)) + middles[..., 1]) / 2
     return expand_dims(middle, tuple(sorted(axes))) if keepdims is not NOT_GIVEN and keepdims and axes else middle
 
 
