@@ -17,12 +17,19 @@ from .lowering import Indices, Library, Operands
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.array([[3.5, -1.0, np.nan, 3.5, 0.25], [2.0, 7.5, 2.0, -4.0, 2.0]])
 _LONG = np.sin(np.arange(90.0) ** 2).round(1)
+COUNTED = ("float64", "float32", "int64", "int32")  # dtypes of which long rows are sorted digit by digit
 _NO_MIDDLE = "np.median: there are no elements along the axis"
+_MANY = np.append((np.sin(np.arange(500.0) ** 2) * 1e3).round(), [-0.0, 0.0]) / 8
 _DISTINCT = np.sin(np.arange(12.0) ** 2).reshape(3, 4)
 
 
 def _routine(name: str) -> Callable[..., str]:
     return lambda x, *others: f"sorting.{name}_complex" if x.kind == "c" else f"sorting.{name}"
+
+
+def _sorting(name: str) -> Callable[..., str]:
+    """The routine of a type: where there is one that counts digits, that."""
+    return lambda x: f"sorting.{name}_{x.dtype}_into" if x.dtype in COUNTED else _routine(f"{name}_into")(x)
 
 
 def _dims_of(k: int) -> Callable[[Operands], tuple[Indices, ...]]:
@@ -40,6 +47,8 @@ def _samples() -> Samples:
         _X[:, ::2] + 1j * _X[:, :3],
         _X[1].astype("uint8"),
         _LONG.astype("float32")[:40],
+        *(_MANY.astype(dtype) for dtype in COUNTED),
+        np.where(_MANY > 0.5, -0.0, np.where(_MANY < -0.9, np.nan, _MANY))[None, 5:],
     ]
     return [((array,), {}) for array in arrays]
 
@@ -59,7 +68,7 @@ SORT = register(
         "sort",
         lambda x: np.sort(x, axis=-1, kind="stable"),
         lambda x: x.strong(),
-        Library(_routine("sort_into"), ((1,), (1,)), _dims_of(0)),
+        Library(_sorting("sort"), ((1,), (1,)), _dims_of(0)),
         samples=_samples,
         vjp=_sorted_back,
         jvp=lambda node, tangent: taken(tangent, _order(node.inputs[0])),
@@ -106,7 +115,7 @@ ARGSORT = register(
         "argsort",
         lambda x: np.argsort(x, axis=-1, kind="stable"),
         lambda x: TensorType("int64", x.shape),
-        Library(_routine("argsort_into"), ((1,), (1,)), _dims_of(0)),
+        Library(_sorting("argsort"), ((1,), (1,)), _dims_of(0)),
         samples=_samples,
         no_gradient="positions are integers",
     )

@@ -212,6 +212,120 @@ def _ordering(comes_before: Callable[..., Any]) -> Callable[..., Any]:
     return order
 
 
+MANY = 400  # from so many on, counting digits is faster than comparing
+DIGIT = 11  # bits
+
+
+@njit
+def _radix_sort(keys: Any, items: Any, has_items: bool) -> None:
+    """Sorts unsigned keys in place, and items along with them: stable, digit by digit from the last one (Knuth, vol. 3, 5.2.5)."""
+    n, mask, n_digits = len(keys), (1 << DIGIT) - 1, (8 * keys.itemsize + DIGIT - 1) // DIGIT
+    counts = np.zeros((n_digits, mask + 1), np.int64)
+    for k in range(n):
+        key = np.uint64(keys[k])
+        for digit in range(n_digits):
+            counts[digit, (key >> np.uint64(DIGIT * digit)) & np.uint64(mask)] += 1
+    source, target = keys, np.empty_like(keys)
+    carried, put = items, np.empty_like(items)
+    n_passes = 0
+    for digit in range(n_digits):
+        shift, row = np.uint64(DIGIT * digit), counts[digit]
+        if n and row[(np.uint64(source[0]) >> shift) & np.uint64(mask)] == n:  # one digit for all
+            continue
+        place = 0
+        for value in range(mask + 1):
+            count = row[value]
+            row[value] = place
+            place += count
+        for k in range(n):
+            value = (np.uint64(source[k]) >> shift) & np.uint64(mask)
+            place = row[value]
+            row[value] = place + 1
+            target[place] = source[k]
+            if has_items:
+                put[place] = carried[k]
+        source, target = target, source
+        carried, put = put, carried
+        n_passes += 1
+    if n_passes % 2:
+        keys[:] = source
+        if has_items:
+            items[:] = carried
+
+
+def _keys(bits: type, is_float: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Numbers as unsigned keys of the same order, and back."""
+    sign, shift = bits(1 << (8 * np.dtype(bits).itemsize - 1)), 8 * np.dtype(bits).itemsize - 1
+
+    @njit
+    def key_of(number: Any) -> Any:
+        return bits(~number) if is_float and number >> bits(shift) else bits(number ^ sign)
+
+    @njit
+    def number_of(key: Any) -> Any:
+        return bits(key ^ sign) if not is_float or key >> bits(shift) else bits(~key)
+
+    return key_of, number_of
+
+
+def _counting(bits: type, is_float: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The sort and the order of long rows of numbers by counting digits; of short ones, or where two zeros differ, by comparing."""
+    key_of, number_of = _keys(bits, is_float)
+    merge_sort, merge_order = _merge_sort(_by_value), _merge_sort(_by_key)
+
+    @njit
+    def counted(values: Any) -> int:
+        """How many are no NaN; -1 if there is a negative zero, whose key is not that of zero, or few."""
+        if len(values) < MANY:
+            return -1
+        numbers, count = values.view(bits), 0
+        for k in range(len(values)):
+            count += values[k] == values[k]
+            if is_float and values[k] == 0 and numbers[k] != 0:
+                return -1
+        return count
+
+    @njit
+    def sort(result: Any, values: Any) -> None:
+        count = counted(values)
+        if count < 0:
+            result[:] = values
+            merge_sort(result, result)
+            return
+        numbers, keys, first, last = values.view(bits), result.view(bits), 0, count
+        for k in range(len(values)):
+            if values[k] == values[k]:
+                keys[first] = key_of(numbers[k])
+                first += 1
+            else:
+                keys[last] = numbers[k]
+                last += 1
+        _radix_sort(keys[:count], keys[:0], False)
+        for k in range(count):
+            keys[k] = number_of(keys[k])
+
+    @njit
+    def order(result: Any, values: Any) -> None:
+        count = counted(values)
+        if count < 0:
+            for k in range(len(values)):
+                result[k] = k
+            merge_order(result, values)
+            return
+        numbers, keys, first, last = values.view(bits), np.empty(count, dtype=bits), 0, count
+        for k in range(len(values)):
+            if values[k] == values[k]:
+                keys[first] = key_of(numbers[k])
+                result[first] = k
+                first += 1
+            else:
+                result[last] = k
+                last += 1
+        _radix_sort(keys, result[:count], True)
+
+    return sort, order
+
+
 def _searching(less: Callable[..., Any]) -> Callable[..., Any]:
     @njit
     def search(result: Any, values: Any, keys: Any, is_right: bool) -> None:
@@ -231,6 +345,10 @@ def _searching(less: Callable[..., Any]) -> Callable[..., Any]:
 
 sort_into, sort_into_complex = _sorting(_by_value), _sorting(_by_complex_value)
 argsort_into, argsort_into_complex = _ordering(_by_key), _ordering(_by_complex_key)
+sort_float64_into, argsort_float64_into = _counting(np.uint64, True)
+sort_float32_into, argsort_float32_into = _counting(np.uint32, True)
+sort_int64_into, argsort_int64_into = _counting(np.uint64, False)
+sort_int32_into, argsort_int32_into = _counting(np.uint32, False)
 middles_into = _taking_middles(_by_value)
 
 
