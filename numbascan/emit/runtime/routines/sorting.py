@@ -233,9 +233,9 @@ def _radix_sort(keys: Any, items: Any, has_items: bool) -> None:
         if n and row[(np.uint64(source[0]) >> shift) & np.uint64(mask)] == n:  # one digit for all
             continue
         place = 0
-        for value in range(mask + 1):
-            count = row[value]
-            row[value] = place
+        for digits in range(mask + 1):
+            count = row[digits]
+            row[digits] = place
             place += count
         for k in range(n):
             value = (np.uint64(source[k]) >> shift) & np.uint64(mask)
@@ -292,7 +292,8 @@ def _counting(bits: type, is_float: bool) -> tuple[Callable[..., Any], Callable[
             result[:] = values
             merge_sort(result, result)
             return
-        numbers, keys, first, last = values.view(bits), result.view(bits), 0, count
+        numbers, first, last = values.view(bits), 0, count
+        keys: Any = result.view(bits)
         for k in range(len(values)):
             if values[k] == values[k]:
                 keys[first] = key_of(numbers[k])
@@ -312,7 +313,8 @@ def _counting(bits: type, is_float: bool) -> tuple[Callable[..., Any], Callable[
                 result[k] = k
             merge_order(result, values)
             return
-        numbers, keys, first, last = values.view(bits), np.empty(count, dtype=bits), 0, count
+        numbers, first, last = values.view(bits), 0, count
+        keys: Any = np.empty(count, bits)
         for k in range(len(values)):
             if values[k] == values[k]:
                 keys[first] = key_of(numbers[k])
