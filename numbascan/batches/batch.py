@@ -21,7 +21,7 @@ from ..front.tree import unflatten
 from ..modes import Mode, as_mode
 from .chunks import Chunks, cases_in_a_chunk, chunks_of
 from .inputs import Cases, cases_of
-from .lanes import OUR_OWN, Lanes, seconds_of
+from .lanes import OUR_OWN, Lanes, seconds_of, words_of
 from .progress import Progress
 from .scans import by_name
 from .store import Failed, Pieces, Place, Store, missing
@@ -90,7 +90,8 @@ def batch(
     """
     _check(chunk, part, on_error, progress, store)
     plan = _plan(f, inputs, in_axes, chunk, memory, mode, progress, on_error)
-    return plan.in_memory() if store is None else plan.in_store(store, resume, part)
+    with terminated():
+        return plan.in_memory() if store is None else plan.in_store(store, resume, part)
 
 
 def estimate(
@@ -227,7 +228,7 @@ class _Plan:
             raise
         except Exception as error:
             failure = self.lanes.first_failure(first, values, self.axes, count, error)
-        text = f"ns.batch: case {failure.case} failed: {type(failure.error).__name__}: {failure.error}"
+        text = f"ns.batch: case {failure.case} failed: {words_of(failure.error)}"
         raise BatchError(text, failure.case, self.cases.of_case(failure.case)) from failure.error
 
     def run(self, chunks: Chunks, numbers: Sequence[int], sink: Sink, progress: Progress) -> None:
@@ -257,8 +258,7 @@ class _Plan:
         sink = _Arrays(self.cases, self.lanes, chunks)
         progress = Progress(self.progress, 0, len(self.cases))
         try:
-            with terminated():
-                self.run(chunks, range(len(chunks)), sink, progress)
+            self.run(chunks, range(len(chunks)), sink, progress)
         finally:
             progress.close()
         results = unflatten(self.lanes.structure, sink.arrays(self.like(0)))
@@ -280,8 +280,7 @@ class _Plan:
                 self._raise_recorded(store, set(numbers) - set(numbers_left))
             progress = Progress(self.progress, sum(counts.values()) - sum(counts[k] for k in numbers_left), sum(counts.values()))
             try:
-                with terminated():
-                    self.run(store.chunks, numbers_left, store, progress)
+                self.run(store.chunks, numbers_left, store, progress)
             except BaseException as error:
                 progress.close()
                 self._stopped(error, store, progress)

@@ -92,7 +92,7 @@ def status(options: argparse.Namespace) -> int:
         _tell(options.command, error)
         return WRONG
     meta, done = group.attrs[META], group["chunks/done"][:] != 0
-    chunks = Chunks(tuple(meta["dimensions"].values()), tuple(meta["block"]))
+    chunks = Chunks(tuple(meta["shape"]), tuple(meta["block"]))
     cases = sum(stop - first for first, stop in map(chunks.cases, np.flatnonzero(done).tolist()))
     print(f"done    {int(done.sum()):,} of {len(chunks):,} chunks, {cases:,} of {meta['cases']:,} cases")
     print(f"failed  {len(failed_in(group)):,} cases")

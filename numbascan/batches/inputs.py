@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,7 @@ import numpy as np
 from ..front.specialisation import prepared, small_type
 from ..front.tracing import parameter_names
 from ..front.transforms import marked
-from ..front.tree import Static, Structure, flatten, paths, unflatten
+from ..front.tree import Static, Structure, flatten, n_leaves, paths, unflatten
 from ..front.vmap import nested_axes
 from ..types import TensorType
 
@@ -28,8 +29,9 @@ class Grid:
     def __init__(self, axes: Mapping[str, Any]) -> None:
         self.axes = {name: _values_of(value, f"ns.grid: {name}") for name, value in axes.items()}
         for name, values in self.axes.items():
-            if np.ndim(values) == 0:
+            if not len(getattr(values, "shape", ())):
                 raise ValueError(f"ns.grid: {name} is {axes[name]!r}, which is no list of values; write {name}=[{axes[name]!r}]")
+            self.axes[name] = np.asanyarray(values[:])  # what lies elsewhere is read: axes are short
         if not self.axes:
             raise ValueError("ns.grid: there are no arguments; write ns.grid(rho=[10.0, 28.0])")
 
@@ -103,12 +105,12 @@ class Leaf:
 class Cases:
     """The cases of a batch: leaves in the places of `structure`, which is that of `(args, kwargs)`.
 
-    named: leaves that are arguments by name. dims: names and lengths of the axes of cases.
+    named: the places of leaves that are arguments by name. dims: names and lengths of the axes of cases.
     """
 
     structure: Structure
     leaves: tuple[Leaf, ...]
-    named: dict[str, Leaf]
+    named: dict[str, int]
     dims: dict[str, int]
     is_grid: bool
 
@@ -134,9 +136,10 @@ class Cases:
         swept = [leaf for leaf in self.leaves if leaf.axis is not None]
         return sum(np.dtype(leaf.type.dtype).itemsize * math.prod(_other_dims(leaf)) for leaf in swept)
 
-    def coordinates(self) -> dict[str, Leaf]:
-        """Inputs of one number a case, by name."""
-        return {name: leaf for name, leaf in self.named.items() if leaf.axis is not None and not _other_dims(leaf)}
+    def coordinates(self) -> dict[str, int]:
+        """The places of inputs of one number a case, by name."""
+        swept = {name: k for name, k in self.named.items() if self.leaves[k].axis is not None}
+        return {name: k for name, k in swept.items() if not _other_dims(self.leaves[k])}
 
     def digest(self) -> str:
         """A text that is another one for other inputs, whatever holds them."""
@@ -203,21 +206,22 @@ def cases_of(f: Callable[..., Any], inputs: Any, in_axes: Any) -> Cases:
     )
     entries = [entry for _, axis, part in parts for entry in nested_axes(axis, part, "ns.batch")]
     swept = zip(labels, values, entries, strict=True)
+    sizes = [n_leaves(part) for part in structure[2][1][2]] if kwargs else []
+    places = dict(zip(sorted(kwargs), itertools.accumulate(sizes, initial=0), strict=False))
+    named = {name: place for name, place in places.items() if not isinstance(kwargs[name], (list, tuple, dict, Static))}
     if isinstance(inputs, Grid):
-        return _grid_cases(inputs, structure, list(swept))
+        return _grid_cases(inputs, structure, list(swept), named)
     leaves = tuple(_leaf(f"ns.batch: {label}", value, axis) for label, value, axis in swept)
-    lengths = {leaf.label.removeprefix("ns.batch: "): leaf.length for leaf in leaves if leaf.axis is not None}
+    lengths = [(label, leaf.length) for label, leaf in zip(labels, leaves, strict=True) if leaf.axis is not None]
     if not lengths:
         raise ValueError("ns.batch: no input has an axis of cases; give at least one array, with an axis in in_axes that is not None")
-    if len(set(lengths.values())) > 1:
-        seen = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+    if len({length for _, length in lengths}) > 1:
+        seen = ", ".join(f"{name} has {length}" for name, length in lengths)
         raise ValueError(f"ns.batch: the inputs have different numbers of cases: {seen}; give equally many, or None in in_axes")
-    by_label = {leaf.label.removeprefix("ns.batch: "): leaf for leaf in leaves}
-    named = {name: by_label[name] for name, value in kwargs.items() if not isinstance(value, (list, tuple, dict)) and name in by_label}
-    return Cases(structure, leaves, named, {"case": next(iter(lengths.values()))}, False)
+    return Cases(structure, leaves, named, {"case": lengths[0][1]}, False)
 
 
-def _grid_cases(inputs: Grid, structure: Structure, parts: list[tuple[str, Any, int | None]]) -> Cases:
+def _grid_cases(inputs: Grid, structure: Structure, parts: list[tuple[str, Any, int | None]], named: dict[str, int]) -> Cases:
     entries = {label: axis for label, _, axis in parts}
     if any(axis not in (0, None) for axis in entries.values()):
         raise ValueError("ns.batch: in_axes of a grid is 0, or None for an argument that is the same for all cases")
@@ -230,7 +234,6 @@ def _grid_cases(inputs: Grid, structure: Structure, parts: list[tuple[str, Any, 
     for label, value, axis in parts:
         one = _leaf(f"ns.batch: {label}", value, axis)
         leaves.append(one if axis is None else Leaf(one.label, np.asarray(value), 0, one.type, max(strides[label], 1)))
-    named = {leaf.label.removeprefix("ns.batch: "): leaf for leaf in leaves}
     return Cases(structure, tuple(leaves), named, dims, True)
 
 

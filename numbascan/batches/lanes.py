@@ -13,8 +13,8 @@ from ..compile import MACHINES
 from ..errors import CudaUnavailableError
 from ..front.derivatives.of_functions import Transformed
 from ..front.draw_scopes import steps_from
-from ..front.transforms import Jitted
-from ..front.tree import Structure, flatten, flattened, unflatten
+from ..front.transforms import Jitted, marked
+from ..front.tree import LEAF, Keys, Structure, flatten, flattened, n_leaves, unflatten
 from ..front.variable import as_variable
 from ..front.vmap import over_lanes
 from ..ir.digest import digest_of
@@ -33,10 +33,20 @@ class _Lanes(Transformed):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         first = kwargs.pop(FIRST)
-        leaves, structure = flattened((args, kwargs))
+        leaves, structure = flattened(marked(self.__wrapped__, args, kwargs))
         with steps_from(as_variable(first)):
             returned, results = over_lanes(self.__wrapped__, leaves, structure, self.options["axes"], self.__name__)
         return unflatten(returned, results)
+
+
+def _with_first(structure: Structure) -> tuple[Structure, int]:
+    """The structure of arguments with the number of the first case among them, and the place of that leaf."""
+    assert not isinstance(structure, str)
+    args, named = structure[2]
+    children = {**dict(zip(named[1], named[2], strict=True)), FIRST: LEAF}
+    keys = Keys([*named[1].written, FIRST])
+    place = n_leaves(args) + sum(n_leaves(children[key]) for key in keys[: keys.index(FIRST)])
+    return (tuple, None, (args, (dict, keys, tuple(children[key] for key in keys)))), place
 
 
 class CaseFailed(Exception):
@@ -53,9 +63,7 @@ class Lanes:
     def __init__(self, f: Callable[..., Any], cases: Cases, mode: Mode | None) -> None:
         chosen = mode if mode is not None else f.given_mode if isinstance(f, Jitted) else None
         function = Jitted(_Lanes(f, axes=[None if leaf.axis is None else 0 for leaf in cases.leaves]), chosen)
-        args, kwargs = unflatten(cases.structure, range(len(cases.leaves)))
-        order, structure = flattened((args, {**kwargs, FIRST: -1}))
-        self._place = order.index(-1)
+        structure, self._place = _with_first(cases.structure)
         types = [leaf.type for leaf in cases.leaves]
         types.insert(self._place, TensorType("int64"))
         self.compiled = function.compiled_as(structure, tuple(types))
@@ -63,6 +71,8 @@ class Lanes:
         self.mode = self.compiled.runner.program.mode
         self.seen = {one.container: one.container.value.copy() for one in self.compiled.traced.shared}
         self.dtypes = [np.dtype(node.type.dtype) for node in self.compiled.traced.outputs]
+        if not self.dtypes:
+            raise TypeError(f"ns.batch: {getattr(f, '__name__', 'f')} returns nothing; return an array, or a nest of arrays")
         self.trailing: list[tuple[int, ...]] | None = None  # shapes of the results of a case, once they are known
 
     def _arguments(self, first: int, values: Sequence[Any]) -> list[Any]:
@@ -98,6 +108,9 @@ class Lanes:
         """The shapes of the results of a case. Until one has succeeded, those that a run of no cases has; `values`: as for no cases."""
         if self.trailing is not None:
             return self.trailing
+        declared = [node.type.shape[1:] for node in self.compiled.traced.outputs]
+        if not any(None in shape for shape in declared):
+            return [tuple(dim for dim in shape if dim is not None) for shape in declared]
         results = flatten_arrays(self.compiled.replayed(self._arguments(0, values), self.seen))
         return [result.shape[1:] for result in results]
 
@@ -130,7 +143,7 @@ class Lanes:
             raise
         except Exception as error:
             if count == 1:
-                failed.append((first, f"{type(error).__name__}: {error}"))
+                failed.append((first, words_of(error)))
                 return [(0, 1, None)]
         middle = count // 2
         before = self.each(first, part(values, axes, 0, middle), axes, middle, failed)
@@ -149,6 +162,11 @@ class Lanes:
             array = np.ascontiguousarray(value)
             total.update(repr((array.dtype.str, array.shape)).encode() + array.tobytes())
         return total.hexdigest()
+
+
+def words_of(error: Exception) -> str:
+    """What an error of a case alone says: it was lane 0 then, which says nothing."""
+    return f"{type(error).__name__}: {error}".replace(", lane 0", "", 1)
 
 
 def part(values: Sequence[Any], axes: Sequence[bool], low: int, high: int) -> list[Any]:

@@ -36,6 +36,7 @@ from .lock import Lock
 
 META = "numbascan"  # the attribute that says what the store is
 OURS = ("chunks", "errors")  # groups beside the results
+CONFIG = {"write_empty_chunks": True}  # or a chunk of NaN could not be told from one that is lost
 Failed = list[tuple[int, str]]
 Pieces = list[tuple[int, int, list[np.ndarray] | None]]
 
@@ -151,12 +152,11 @@ class Store:
         self._arrays: dict[str, Any] | None = None
         self._pending: list[tuple[int, Sequence[Any], Pieces, Failed]] = []
         self._started = time.time()
-        self._coordinates = {name: leaf for name, leaf in cases.coordinates().items() if _is_name(name)}
-        clash = sorted({name.split("/")[0] for name in self.names} & set(self._coordinates))
-        if clash and cases.is_grid:
-            raise ValueError(f"ns.batch: a result and an axis of the grid are both called {clash[0]!r}; give the result another key")
-        for name in clash:
-            del self._coordinates[name]
+        self._coordinates = {name: k for name, k in cases.coordinates().items() if _is_name(name)}
+        tops = {name.split("/")[0] for name in self.names}
+        if clash := sorted(tops & set(cases.dims)):
+            raise ValueError(f"ns.batch: a result and an axis of cases are both called {clash[0]!r}; give the result another key")
+        self._coordinates = {name: k for name, k in self._coordinates.items() if name not in tops}
 
     # locks and openings -------------------------------------------------------------------------------------------
 
@@ -184,13 +184,13 @@ class Store:
         block = None if isinstance(chunk, str) else chunks_of(self.cases.shape, chunk)
         with self._alone():
             group = self.place.found()
-            if group is not None and resume:
+            if group is not None and resume and _is_whole(group):
                 self._take_up(group, begun, block)
                 return
         self.chunks = block or chunks_of(self.cases.shape, size())
         with self._alone():
             group = self.place.found()
-            if group is not None and resume:  # another part has begun meanwhile
+            if group is not None and resume and _is_whole(group):  # another part has begun meanwhile
                 self._take_up(group, begun, self.chunks)
                 return
             self.group = self.place.group("a")
@@ -219,9 +219,13 @@ class Store:
                 "or resume=False, which replaces it"
             )
         self.chunks, self.group, self.id = there, self.place.group("a"), meta["id"]
-        names = [name for name in self.names if name in self.group]
-        if len(names) == len(self.names) and names:
-            self._arrays = {name: self.group[name] for name in (*self.names, *self._by_case())}
+        self._find_arrays()
+
+    def _find_arrays(self) -> None:
+        """Takes the arrays of results, if all are there."""
+        names = (*self.names, *self._by_case())
+        if all(name in self.group for name in names):
+            self._arrays = {name: self.group[name].with_config(CONFIG) for name in names}
             self.lanes.trailing = [tuple(self.group[name].shape[len(self.cases.shape) :]) for name in self.names]
 
     def _begin(self, begun: dict[str, Any]) -> None:
@@ -230,23 +234,24 @@ class Store:
             **begun,
             "id": self.id,
             "cases": len(self.cases),
-            "dimensions": dict(self.cases.dims),
+            "dimensions": list(self.cases.dims),
+            "shape": list(self.cases.shape),
             "block": list(self.chunks.block),
             "results": self.names,
             "versions": {**versions, "python": platform.python_version()},
             "begun": _now(),
             "seconds": 0.0,
         }
+        self.group.attrs.put({META: meta})  # first: whatever happens from here on, it is known whose store this is
+        if self.cases.is_grid:
+            for name, leaf in ((name, self.cases.leaves[k]) for name, k in self._coordinates.items()):
+                array = self._array(name, tuple(leaf.values.shape), leaf.values.dtype, (name,), leaf.values.shape)
+                array[...] = leaf.values
+        self._write_errors([])
         chunks = self.group.create_group("chunks")
         many = {"shape": (len(self.chunks),), "chunks": (1,), "dimension_names": ("chunk",)}
         chunks.create_array("done", dtype="uint64", fill_value=0, compressors=_checksum(), **many)
         chunks.create_array("errors", dtype=str, fill_value="", **many)
-        if self.cases.is_grid:
-            for name, leaf in self._coordinates.items():
-                array = self._array(name, tuple(leaf.values.shape), leaf.values.dtype, (name,), leaf.values.shape)
-                array[...] = leaf.values
-        self._write_errors([])
-        self.group.attrs.put({META: meta})
         self._consolidate()
 
     # results ---------------------------------------------------------------------------------------------------------
@@ -299,8 +304,7 @@ class Store:
             _whole(pieces, k, (stop - first, *shape), dtype).reshape(*block, *shape)
             for k, (shape, dtype) in enumerate(zip(trailing, self.lanes.dtypes, strict=True))
         ]
-        place = {leaf.label: k for k, leaf in enumerate(self.cases.leaves)}
-        blocks += [values[place[self._coordinates[name].label]] for name in self._by_case()]
+        blocks += [values[self._coordinates[name]] for name in self._by_case()]
         for name, array in zip((*self.names, *self._by_case()), blocks, strict=True):
             arrays[name][slices] = array
         text = json.dumps(failed) if failed else ""
@@ -323,13 +327,13 @@ class Store:
         for name, shape, dtype in zip(self.names, trailing, self.lanes.dtypes, strict=True):
             inner = []
             for k, length in enumerate(shape, start=1):
-                label = f"dim_{k}" if lengths.setdefault(f"dim_{k}", length) == length else f"{name.replace('/', '_')}_dim_{k}"
-                inner.append(label)
+                is_free = f"dim_{k}" not in dims and lengths.setdefault(f"dim_{k}", length) == length
+                inner.append(f"dim_{k}" if is_free else f"{name.replace('/', '_')}_dim_{k}")
             whole = (*self.cases.shape, *shape)
             note = {"coordinates": " ".join(self._by_case())} if self._by_case() else {}
             arrays[name] = self._array(name, whole, dtype, (*dims, *inner), (*self.chunks.block, *shape), note)
         for name in self._by_case():
-            dtype = np.dtype(self._coordinates[name].type.dtype)
+            dtype = np.dtype(self.cases.leaves[self._coordinates[name]].type.dtype)
             arrays[name] = self._array(name, self.cases.shape, dtype, dims, self.chunks.block)
         return arrays
 
@@ -339,7 +343,7 @@ class Store:
             array = self.group[name]
             if array.shape != tuple(shape) or array.dtype != dtype:
                 raise ValueError(f"ns.batch: {name} in {self.place.name} has shape {array.shape} of {array.dtype}, not {shape} of {dtype}")
-            return array
+            return array.with_config(CONFIG)
         return self.group.create_array(
             name,
             shape=tuple(shape),
@@ -349,7 +353,7 @@ class Store:
             fill_value=dtype.type(missing(dtype)),
             dimension_names=tuple(dims),
             attributes=attributes,
-            config={"write_empty_chunks": True},  # or a chunk of NaN could not be told from one that is lost
+            config=CONFIG,
         )
 
     def results(self) -> list[Any]:
@@ -358,6 +362,8 @@ class Store:
 
     def finish(self, none: Sequence[Any]) -> None:
         """Writes what belongs to the whole. `none`: arguments of no cases."""
+        if self.lanes.trailing is None:
+            self._find_arrays()  # another part may have made them
         self.lanes.trailing = self.lanes.shapes(none)
         self.ready()
         self._flush()
@@ -368,7 +374,7 @@ class Store:
         with self._alone():
             self.group = self.place.group("a")
             failed, meta = self.failed(), dict(self.group.attrs[META])
-            if failed != _read_errors(self.group):
+            if "errors/message" not in self.group or failed != _read_errors(self.group):
                 self._write_errors(failed)
             meta["seconds"] += time.time() - self._started
             self.group.attrs.put({META: {**meta, "ended": _now()}})
@@ -396,6 +402,11 @@ class Store:
             warnings.simplefilter("ignore")  # the metadata of all arrays in one place is not yet a part of Zarr's specification
             zarr().consolidate_metadata(self.group.store, path=self.group.path or None)
         self.group = self.place.group("a")
+
+
+def _is_whole(group: Any) -> bool:
+    """Whether a store was begun to the end, so that something may be done: else it is begun once more."""
+    return "chunks/done" in group and "chunks/errors" in group
 
 
 def failed_in(group: Any) -> Failed:
@@ -443,7 +454,7 @@ def _checksum() -> tuple[Any, ...]:
 
 
 def _is_name(name: str) -> bool:
-    return name not in OURS and "/" not in name and bool(name.strip(".")) and not name.startswith("__")
+    return name not in OURS and "/" not in name and bool(name.strip(".")) and not name.startswith(("__", "dim_"))
 
 
 def _short(digest: str) -> str:

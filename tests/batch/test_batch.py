@@ -189,6 +189,27 @@ def test_the_first_case_that_fails_is_raised_with_its_inputs() -> None:
     assert (caught.value.case, int(caught.value.inputs["k"])) == (1, 1)
 
 
+def test_a_case_that_is_not_finite_is_named_with_its_step() -> None:
+    def logarithms(x: Any) -> Any:
+        return ns.scan(lambda y: np.log(y), outputs_info=x, n_steps=2, return_updates=False)
+
+    results, errors = quiet(logarithms, (np.array([3.0, 9.0, 0.5, 5.0]),), mode=ns.Mode(check_finite=True), on_error="record")
+    assert np.isnan(results[:, -1]).tolist() == [False, False, True, False]
+    assert errors[0][0] == 2
+    assert "step 1: y (" in errors[0][1]
+
+
+def test_static_arguments_constants_and_nests_of_one_name() -> None:
+    times = ns.jit(lambda x, k: {"r": x * k, "c": 3, "n": None}, static_argnums=1)
+    got = quiet(times, (X, 3), in_axes=(0, None), chunk=7)
+    assert bits([got["r"], got["c"]]) == bits([X * 3, np.full(60, 3)])
+    assert got["n"] is None
+    with pytest.raises(ValueError, match="a_b has 59, a_b has 60"):
+        quiet(lambda a_b, a: a_b + a["b"], {"a_b": X, "a": {"b": X[1:]}})
+    with pytest.raises(TypeError, match="returns nothing"):
+        quiet(lambda x: None, (X,))
+
+
 def test_all_cases_may_fail() -> None:
     results, errors = quiet(lambda a, w: np.linalg.inv(a) @ w, (np.zeros((3, 2, 2)), np.ones((2, 5))), in_axes=(0, None), on_error="record")
     assert results.shape == (3, 2, 5)

@@ -77,7 +77,7 @@ def test_a_grid_has_its_own_dimensions_and_coordinates(tmp_path: Path) -> None:
     data = xarray.open_zarr(tmp_path / "g.zarr")
     assert float(data["result_0"].sel(a=2.0, b=3)) == 6.0
     assert data["result_1"].dims == ("a", "b", "dim_1")
-    with pytest.raises(ValueError, match="a result and an axis of the grid are both called 'a'"):
+    with pytest.raises(ValueError, match="a result and an axis of cases are both called 'a'"):
         ns.batch(lambda a: {"a": a}, ns.grid(a=[1.0, 2.0]), store=str(tmp_path / "h.zarr"), progress=False)
 
 
