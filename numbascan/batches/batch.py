@@ -21,10 +21,11 @@ from ..front.tree import unflatten
 from ..modes import Mode, as_mode
 from .chunks import Chunks, cases_in_a_chunk, chunks_of
 from .inputs import Cases, cases_of
-from .lanes import OUR_OWN, Lanes, seconds_of, words_of
+from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Piece, Pieces, seconds_of, words_of
 from .progress import Progress
+from .remote import answers, client_of
 from .scans import by_name
-from .store import Failed, Pieces, Place, Store, missing
+from .store import Place, Store, missing
 
 
 class Sink(Protocol):
@@ -90,6 +91,7 @@ def batch(
     """
     _check(chunk, part, on_error, progress, store)
     plan = _plan(f, inputs, in_axes, chunk, memory, mode, progress, on_error)
+    plan.scheduler = scheduler
     with terminated():
         return plan.in_memory() if store is None else plan.in_store(store, resume, part)
 
@@ -129,7 +131,7 @@ def _plan(f: Any, inputs: Any, in_axes: Any, chunk: Any, memory: Any, mode: Any,
     if not callable(f):
         raise TypeError(f"ns.batch: f is {f!r}, which cannot be called; give a function of one case")
     cases = cases_of(f, inputs, in_axes)
-    return _Plan(cases, Lanes(f, cases, None if mode is None else as_mode(mode)), chunk, limit, progress, on_error)
+    return _Plan(f, cases, Lanes(f, cases, None if mode is None else as_mode(mode)), chunk, limit, progress, on_error)
 
 
 def _check(chunk: Any, part: Any, on_error: Any, progress: Any, store: Any) -> None:
@@ -157,10 +159,13 @@ def _bytes(memory: Any) -> int:
 class _Plan:
     """A batch whose arguments are read."""
 
-    def __init__(self, cases: Cases, lanes: Lanes, chunk: int | str, limit: int, progress: Any, on_error: str) -> None:
-        self.cases, self.lanes, self.chunk, self.limit = cases, lanes, chunk, limit
+    def __init__(
+        self, f: Callable[..., Any], cases: Cases, lanes: Lanes, chunk: int | str, limit: int, progress: Any, on_error: str
+    ) -> None:
+        self.f, self.cases, self.lanes, self.chunk, self.limit = f, cases, lanes, chunk, limit
         self.progress, self.on_error = progress, on_error
-        self.axes = [leaf.axis is not None for leaf in cases.leaves]
+        self.axes = lanes.axes
+        self.scheduler: Any = None
 
     # how large a chunk is -------------------------------------------------------------------------------------------
 
@@ -228,12 +233,18 @@ class _Plan:
             raise
         except Exception as error:
             failure = self.lanes.first_failure(first, values, self.axes, count, error)
+        raise self._error_of(failure) from failure.error
+
+    def _error_of(self, failure: CaseFailed) -> BatchError:
         text = f"ns.batch: case {failure.case} failed: {words_of(failure.error)}"
-        raise BatchError(text, failure.case, self.cases.of_case(failure.case)) from failure.error
+        return BatchError(text, failure.case, self.cases.of_case(failure.case))
 
     def run(self, chunks: Chunks, numbers: Sequence[int], sink: Sink, progress: Progress) -> None:
         """Computes chunks: the next one is read, and the one before is written, while one runs."""
         ranges = [chunks.cases(number) for number in numbers]
+        if self.scheduler is not None:
+            self._run_remotely(numbers, ranges, sink, progress)
+            return
         writing: Future[int] | None = None
         with ThreadPoolExecutor(1, "numbascan-read") as reader, ThreadPoolExecutor(1, "numbascan-write") as writer:
             reading = reader.submit(self.cases.read, *ranges[0]) if ranges else None
@@ -251,6 +262,30 @@ class _Plan:
             finally:
                 if writing is not None:
                     progress.add(writing.result())
+
+    def _run_remotely(self, numbers: Sequence[int], ranges: Sequence[tuple[int, int]], sink: Sink, progress: Progress) -> None:
+        """Computes chunks on workers. Results come back and are written here."""
+        with client_of(self.scheduler) as client:
+            for place, values, (pieces, failed, failure) in answers(
+                client, self.f, self.cases, self.lanes, self.on_error == "record", ranges
+            ):
+                if failure is not None:
+                    raise self._error_of(failure) from failure.error
+                pieces = [self._checked(piece, ranges[place][0], failed) for piece in pieces]
+                sink.ready()
+                progress.add(sink.write(numbers[place], values, pieces, failed))
+
+    def _checked(self, piece: Piece, first: int, failed: Failed) -> Piece:
+        """Results of a worker, which knows nothing of the shapes that others found."""
+        low, high, results = piece
+        try:
+            self.lanes.check(results or [])
+        except ValueError as error:
+            if self.on_error == "raise":
+                raise self._error_of(CaseFailed(first + low, error)) from error
+            failed += [(first + k, words_of(error)) for k in range(low, high)]
+            return low, high, None
+        return piece
 
     def in_memory(self) -> Any:
         """The results as arrays."""

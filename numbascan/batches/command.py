@@ -63,6 +63,8 @@ def run(options: argparse.Namespace, object_at: Callable[[str], Any]) -> int:
             for label, text in estimate(f, inputs, **keywords):
                 print(f"{label:14}{text}")
             return DONE
+        if options.scheduler:
+            _send_by_value(Path(options.place.rpartition(":")[0]).stem)
         results = batch(f, inputs, resume=not options.no_resume, scheduler=options.scheduler, **keywords)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -80,6 +82,15 @@ def run(options: argparse.Namespace, object_at: Callable[[str], Any]) -> int:
     if errors:
         print(f"cases that failed: {len(errors):,}; the first, case {errors[0][0]}: {errors[0][1]}", file=sys.stderr)
     return FAILED if errors else DONE
+
+
+def _send_by_value(module: str) -> None:
+    """What the file defines is sent to workers as it is: they may not find the file."""
+    try:
+        import cloudpickle
+    except ImportError:  # as Dask then is: the batch says so
+        return
+    cloudpickle.register_pickle_by_value(sys.modules[module])
 
 
 def status(options: argparse.Namespace) -> int:

@@ -23,6 +23,9 @@ from ..types import TensorType
 from .inputs import Cases, structure_text
 
 FIRST = "numbascan_first_case"  # the argument that says the number of the first lane
+Failed = list[tuple[int, str]]
+Piece = tuple[int, int, list[np.ndarray] | None]  # from, to, results; None: the case failed
+Pieces = list[Piece]
 OUR_OWN = (MemoryError, ImportError, CudaUnavailableError)  # errors that say nothing about a case
 
 
@@ -53,7 +56,7 @@ class CaseFailed(Exception):
     """A case failed; the error is its cause."""
 
     def __init__(self, case: int, error: Exception) -> None:
-        super().__init__(case)
+        super().__init__(case, error)
         self.case, self.error = case, error
 
 
@@ -62,6 +65,7 @@ class Lanes:
 
     def __init__(self, f: Callable[..., Any], cases: Cases, mode: Mode | None) -> None:
         chosen = mode if mode is not None else f.given_mode if isinstance(f, Jitted) else None
+        self.axes = [leaf.axis is not None for leaf in cases.leaves]
         function = Jitted(_Lanes(f, axes=[None if leaf.axis is None else 0 for leaf in cases.leaves]), chosen)
         structure, self._place = _with_first(cases.structure)
         types = [leaf.type for leaf in cases.leaves]
@@ -94,15 +98,19 @@ class Lanes:
     def run(self, first: int, values: Sequence[Any]) -> list[np.ndarray]:
         """The results of the cases from number `first` on."""
         results = flatten_arrays(self.compiled.replayed(self._arguments(first, values), self.seen))
-        shapes = [result.shape[1:] for result in results]
-        if self.trailing is None and results and len(results[0]):
-            self.trailing = shapes
-        if self.trailing is not None and results and len(results[0]) and shapes != self.trailing:
-            seen = ", ".join(f"{one} instead of {other}" for one, other in zip(shapes, self.trailing, strict=True) if one != other)
-            raise ValueError(
-                f"ns.batch: the results of cases have different shapes: {seen}; return results of one shape, as keep_last=1 does"
-            )
+        self.check(results)
         return results
+
+    def check(self, results: Sequence[np.ndarray]) -> None:
+        """ValueError where results have another shape than those of the cases before."""
+        if not results or not len(results[0]):
+            return
+        shapes = [result.shape[1:] for result in results]
+        if self.trailing is None:
+            self.trailing = shapes
+        if shapes != self.trailing:
+            seen = ", ".join(f"{one} instead of {other}" for one, other in zip(shapes, self.trailing, strict=True) if one != other)
+            raise ValueError(f"the results of cases have different shapes: {seen}; return results of one shape, as keep_last=1 does")
 
     def shapes(self, values: Sequence[Any]) -> list[tuple[int, ...]]:
         """The shapes of the results of a case. Until one has succeeded, those that a run of no cases has; `values`: as for no cases."""
@@ -133,9 +141,7 @@ class Lanes:
             return error
         return None
 
-    def each(
-        self, first: int, values: Sequence[Any], axes: Sequence[bool], count: int, failed: list[tuple[int, str]]
-    ) -> list[tuple[int, int, list[np.ndarray] | None]]:
+    def each(self, first: int, values: Sequence[Any], axes: Sequence[bool], count: int, failed: Failed) -> Pieces:
         """Results of runs of cases, (from, to, arrays); None where one failed, which `failed` then tells."""
         try:
             return [(0, count, self.run(first, values))]

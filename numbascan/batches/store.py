@@ -31,14 +31,12 @@ from ..errors import BatchError
 from ..front.tree import LEAF, Structure
 from .chunks import Chunks, chunks_of
 from .inputs import Cases
-from .lanes import Lanes
+from .lanes import Failed, Lanes, Pieces
 from .lock import Lock
 
 META = "numbascan"  # the attribute that says what the store is
 OURS = ("chunks", "errors")  # groups beside the results
 CONFIG = {"write_empty_chunks": True}  # or a chunk of NaN could not be told from one that is lost
-Failed = list[tuple[int, str]]
-Pieces = list[tuple[int, int, list[np.ndarray] | None]]
 
 
 def zarr() -> Any:
