@@ -15,6 +15,7 @@ from .emit import cpu, cuda
 from .emit.cache import jit_is_off, load, load_kernels
 from .emit.cpu import FINITE_OR_NOT, beginnings, error_texts
 from .emit.estimates import Memory, memory_of, steps_of, work_of
+from .emit.inside.looks import cause
 from .errors import CudaUnavailableError, ScanTypeError
 from .grad.mit_mots import plain_graphs
 from .ir.graph import Graph, folded, substitute, toposort
@@ -244,6 +245,8 @@ class Kernel:
         """The results. Values are taken as they are: of the dtypes, ranks and fixed dimensions of this kernel, C-contiguous and aligned."""
         try:
             results = self.function(*values, *out, *self._constants)
+        except InterruptedError:
+            raise cause() from None
         except Exception as error:
             explained = readable(error, self._error_texts)
             raise self._too_large(values) if explained is error and is_about_memory(error) else explained from None

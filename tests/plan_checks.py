@@ -22,6 +22,7 @@ from zlib import crc32
 import numpy as np
 
 from numbascan.emit.cpu import RESERVED, beginnings, module_text
+from numbascan.emit.names import LOOKS
 from numbascan.ir.check_loops import check_loops
 from numbascan.ir.graph import Graph
 from numbascan.ir.loop_node import SCAN
@@ -142,6 +143,7 @@ def runnable(function: Function) -> Callable[..., Any]:
     floats = {name: _as_ieee(getattr(math, name)) for name in ("sqrt", "floor", "ceil", "lgamma", "gamma", "fmod", "pow")}
     names |= {"np": _Module(np, empty=empty), "math": _Module(math, **floats)}
     names |= {"range": _Passes(), "lanes": _Any, "small_array": empty, "in_threads": _backwards}
+    names |= dict.fromkeys(LOOKS, lambda *_: False)
     return names[function.name]
 
 

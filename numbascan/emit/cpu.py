@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..ir.loops import Argument, Call, Fail, Function, walk
 from ..ir.names import WORD
 from .in_lanes import with_lanes
+from .looks import Looks
 from .names import HELPERS, ROUTINES
 from .outlining import OutlinedLoop, outlined_loops
 from .text import statements
@@ -31,8 +32,9 @@ def module_text(function: Function, fastmath: str = "", threads: int | None = No
     function = replace(function, body=with_lanes(function.body))
     options = ['error_model="numpy"', "nogil=True", *([f"fastmath={fastmath}"] if fastmath else [])]
     outlined = outlined_loops(function, ", ".join(options))  # for one thread, too: the same machine code gives the same bits
-    body = "\n".join(_body(function, outlined, messages, threads or 0))
-    functions = [line for loop in outlined for line in (*loop.function(messages), "", "")]
+    looks = Looks(function.names, bool(fastmath))
+    functions = [line for loop in outlined for line in (*loop.function(messages, looks), "", "")]
+    body = "\n".join(_body(function, outlined, messages, threads or 0, looks))
     types = [_type_name(argument) for argument in function.arguments]
     signature = f"({types[0]},)" if len(types) == 1 else f"({', '.join(types)})"
     lines = [
@@ -56,15 +58,15 @@ def beginnings(name: str) -> tuple[str, ...]:
     return "ERROR_", f"{name}_lanes"
 
 
-def _body(function: Function, outlined: Sequence[OutlinedLoop], messages: Mapping[str, str], threads: int) -> Iterator[str]:
+def _body(function: Function, outlined: Sequence[OutlinedLoop], messages: Mapping[str, str], threads: int, looks: Looks) -> Iterator[str]:
     """The lines of the function, calls in the place of outlined loops."""
     own = {id(stmt) for loop in outlined for stmt in loop.own}
     loops = {id(loop.loop): loop for loop in outlined}
     for stmt in function.body:
         if id(stmt) in loops:
-            yield from loops[id(stmt)].call(threads)
+            yield from loops[id(stmt)].call(threads, looks)
         elif id(stmt) not in own:
-            yield from statements([stmt], messages)
+            yield from statements(looks.within([stmt]), messages)
 
 
 def _scalar_type(dtype: str) -> str:

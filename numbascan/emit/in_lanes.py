@@ -9,7 +9,7 @@ whose passes wait for one another there are no vectors, and libm is quicker.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from ..ir.loops import (
@@ -40,7 +40,7 @@ def with_lanes(stmts: Sequence[Stmt], is_pass: bool = False) -> list[Stmt]:
     renamed: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, For):
-            renamed.append(replace(stmt, body=with_lanes(stmt.body, _may_be_vectors(stmt) or (is_pass and _is_short(stmt)))))
+            renamed.append(replace(stmt, body=with_lanes(stmt.body, may_be_vectors(stmt) or (is_pass and _is_short(stmt)))))
         elif isinstance(stmt, If):
             condition = _named(stmt.condition) if is_pass else stmt.condition
             assert isinstance(condition, Expr)
@@ -54,14 +54,17 @@ def with_lanes(stmts: Sequence[Stmt], is_pass: bool = False) -> list[Stmt]:
     return renamed
 
 
-def _may_be_vectors(loop: For) -> bool:
-    """May LLVM do several passes at once? Not where one waits for the one before, may be the last, or has a loop inside."""
-    return not (_waits(loop) or may_end(loop.body)) and all(_is_short(stmt) for stmt in walk(loop.body) if isinstance(stmt, For))
+def may_be_vectors(loop: For, sums: Set[str] = frozenset()) -> bool:
+    """May LLVM do several passes at once? Not where one waits for the one before, may be the last, or has a loop inside.
+
+    `sums`: locals that it adds up in any order, besides those that say so.
+    """
+    return not (_waits(loop, sums) or may_end(loop.body)) and all(_is_short(stmt) for stmt in walk(loop.body) if isinstance(stmt, For))
 
 
-def _waits(loop: For) -> bool:
+def _waits(loop: For, sums: Set[str]) -> bool:
     """Does a pass read what the one before has left, sums and extremes in any order apart?"""
-    moved = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and not stmt.is_new and not is_reduction(stmt)}
+    moved = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and not stmt.is_new and not is_reduction(stmt)} - sums
     moved -= {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.is_new}
     for stmt in loop.body:
         if any(name in moved for inner in walk([stmt]) for expr in expressions(inner) for name, _ in names_in(expr)):

@@ -13,7 +13,10 @@ from ..ops.elementwise import in_lanes
 WRAPPING = ("wrapping_add", "wrapping_sub", "wrapping_mul")
 """Arithmetic of int64 modulo 2**64."""
 
-INTRINSICS = ("small_array", "lanes", "in_threads", *WRAPPING)
+LOOKS = ("interrupted", "interrupted_at", "new_watch", "stopped", "stopped_at")
+"""Whether a call is to stop."""
+
+INTRINSICS = ("small_array", "lanes", "in_threads", *LOOKS, *WRAPPING)
 """In `numbascan.emit.runtime.intrinsics`: what generated code asks of LLVM."""
 
 ROUTINES = ("draws", "linalg", "recurrences", "small", "sorting", "spectral", "triangles")

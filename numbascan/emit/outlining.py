@@ -1,14 +1,18 @@
 """Loops over lanes whose passes may run in several threads become functions of their own.
 
-    # before: rows = np.empty(100)                  # after: def f_lanes(first, last, x, out):
+    # before: rows = np.empty(100)                  # after: def f_lanes(first, last, watch, x, out):
     #         for i in range(n):                    #            rows = np.empty(100)
     #             …                                 #            for i in range(first, last):
     #                                               #                …
-    #                                               #        if not in_threads(f_lanes, 0, n, 1, 100 * 3, 0, (x, out)):
-    #                                               #            f_lanes(np.int64(0), n, x, out)
+    #                                               #        watch = new_watch()
+    #                                               #        if not in_threads(f_lanes, 0, n, 1, 100 * 3, 0, (watch, x, out)):
+    #                                               #            f_lanes(np.int64(0), n, watch, x, out)
+    #                                               #        if stopped(watch, 0):
+    #                                               #            raise InterruptedError
 
 Only loops over time inside are worth a thread. Memory that nothing but the loop uses, and views of it, each thread has for itself. An
-error in a thread leaves all to one thread, which meets the first error first.
+error in a thread leaves all to one thread, which meets the first error first. A call that is stopped is left by all threads, and by the
+function around them, which alone gives its memory back.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from itertools import chain
 from ..ir.loops import Alias, Alloc, Call, For, Function, Index, Let, Name, Stmt, Store, add, mul, names_in, outermost_times, sub, walk
 from ..ir.names import WORD
 from .estimates import DRAWN, operations_in
+from .looks import Looks
 from .text import expression, statements
 
 OFTEN = 16  # steps of an inner loop of which only the passes know how many there are
@@ -39,18 +44,22 @@ class OutlinedLoop:
     reads: Sequence[str]
     options: str
 
-    def function(self, messages: Mapping[str, str]) -> list[str]:
+    def function(self, messages: Mapping[str, str], looks: Looks) -> list[str]:
         """The lines of its definition."""
-        head = f"def {self.name}({', '.join(('first', 'last', *self.reads))}):"
-        return [f"@njit({self.options})", head, *statements([*self.own, _any_passes(self.loop)], messages)]
+        head = f"def {self.name}({', '.join(('first', 'last', looks.watch.name, *self.reads))}):"
+        return [f"@njit({self.options})", head, *statements([*self.own, looks.in_lanes(_any_passes(self.loop), self.loop.stop)], messages)]
 
-    def call(self, most: int) -> list[str]:
+    def call(self, most: int, looks: Looks) -> list[str]:
         """The lines that stand for the loop; in at most so many threads, 0 for as many as there are processors."""
         start, stop = expression(self.loop.start), expression(self.loop.stop)
-        values = f"({', '.join(self.reads)}{',' * (len(self.reads) == 1)})"
-        operands = f"{self.name}, {start}, {stop}, {expression(self.loop.step)}, {expression(self._work())}, {most}, {values}"
+        values = ", ".join((looks.watch.name, *self.reads))
+        work = f"{expression(self.loop.step)}, {expression(self._work())}, {most}"
         ends = (f"np.int64({end})" if end.isdigit() else end for end in (start, stop))  # for a literal Numba would compile it once more
-        return [f"    if not in_threads({operands}):", f"        {self.name}({', '.join((*ends, *self.reads))})"]
+        threads = [
+            f"    if not in_threads({self.name}, {start}, {stop}, {work}, ({values}{',' * (not self.reads)})):",
+            f"        {self.name}({', '.join((*ends, values))})",
+        ]
+        return [*statements([looks.new_watch()], {}), *threads, *statements([looks.raise_if_stopped()], {})]
 
     def _work(self) -> Index:
         """The operations in a pass: of all steps of its loops over time, and of what is drawn for them."""
@@ -81,7 +90,7 @@ def _outlined(function: Function, loop: For, name: str, options: str) -> Outline
     if changed - _defined_in(loop.body) or _defined_in(loop.body) & set(_words(around)) or not _is_apart(function, loop, own, around):
         return None
     known = _defined_in(around) | {argument.name for argument in function.arguments}
-    return OutlinedLoop(name, loop, own, [word for word in _words([*own, _any_passes(loop)]) if word in known], options)
+    return OutlinedLoop(name, loop, own, [word for word in _words([*own, loop]) if word in known], options)
 
 
 def _own(others: Sequence[Stmt]) -> list[Alloc | Alias]:

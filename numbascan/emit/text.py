@@ -162,7 +162,7 @@ def statement(stmt: Stmt, messages: Mapping[str, str]) -> str:
         return f"{stmt.name} = {view_text(stmt)}"
     if isinstance(stmt, Fail):
         numbers = "".join(f", {expression(number)}" for number in stmt.numbers)
-        return f"raise {stmt.error}({messages[stmt.message]}{numbers})"
+        return f"raise {stmt.error}({messages[stmt.message]}{numbers})" if stmt.message else f"raise {stmt.error}"
     if isinstance(stmt, Call):
         return _call(stmt)
     if isinstance(stmt, Return):

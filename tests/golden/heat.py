@@ -1,5 +1,6 @@
 import numpy as np
 from numba import njit, types
+from numbascan.emit.runtime.intrinsics import interrupted_at
 
 float64_1d = types.Array(types.float64, 1, "C", readonly=True)
 ERROR_1 = "ERROR_1: scan 'heat': n_steps is {0}; it must be 0 or more"
@@ -25,6 +26,8 @@ def heat(n_steps, u, rate):
         u_before_next = u_now
         u_now = u_before
         u_before = u_before_next
+        if interrupted_at(8, t, n_steps):
+            raise InterruptedError
     if n_steps <= 0:
         raise IndexError(ERROR_2)
     result = np.empty(u.shape[0])

@@ -1,5 +1,6 @@
 import numpy as np
 from numba import njit, types
+from numbascan.emit.runtime.intrinsics import interrupted_at
 from numbascan.emit.runtime.vecmath import log
 
 float64_1d = types.Array(types.float64, 1, "C", readonly=True)
@@ -23,4 +24,6 @@ def local_level(flow, level, variance, noise, drift):
         variance_2 = predicted * (1.0 - gain)
         level_rows[t] = level_2
         variance_rows[t] = variance_2
+        if interrupted_at(256, t, n_steps):
+            raise InterruptedError
     return level_rows, variance_rows, term

@@ -1,5 +1,6 @@
 import numpy as np
 from numba import njit, types
+from numbascan.emit.runtime.intrinsics import interrupted_at
 
 float64_1d = types.Array(types.float64, 1, "C", readonly=True)
 ERROR_1 = "ERROR_1: scan 'lorenz': n_steps is {0}; it must be 0 or more"
@@ -23,4 +24,6 @@ def lorenz(n_steps, y, dt, sigma, rho, beta):
         y_rows[t, 0] = y_0
         y_rows[t, 1] = y_1
         y_rows[t, 2] = y_2
+        if interrupted_at(256, t, n_steps):
+            raise InterruptedError
     return y_rows

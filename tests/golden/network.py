@@ -1,6 +1,6 @@
 import numpy as np
 from numba import njit, types
-from numbascan.emit.runtime.intrinsics import wrapping_sub
+from numbascan.emit.runtime.intrinsics import interrupted_at, wrapping_sub
 from numbascan.emit.runtime.vecmath import tanh_in_lanes
 
 float64_2d = types.Array(types.float64, 2, "C", readonly=True)
@@ -64,6 +64,8 @@ def network(u_tm4, x_tm3, y_tm1, W, W_in, W_back, W_out):
             np.dot(W.T, x_tm3_path_row, contract_2)
             for i in range(W_back.shape[1]):
                 x_tm3_path[t + 3, i] = tanh_in_lanes(contract_2[i] + contract[t + 4, i] + contract[t, i] + contract_3[t - t0, i])
+        if interrupted_at(8, t0, n_steps):
+            raise InterruptedError
     x_tm3_v2 = x_tm3_path[3:]
     y_tm1_v2 = y_tm1_path[1:]
     return x_tm3_v2, y_tm1_v2

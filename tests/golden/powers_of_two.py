@@ -1,5 +1,6 @@
 import numpy as np
 from numba import njit, types
+from numbascan.emit.runtime.intrinsics import interrupted_at
 
 ERROR_1 = "ERROR_1: scan 'powers_of_two': n_steps is {0}; it must be 0 or more"
 
@@ -19,5 +20,7 @@ def powers_of_two(n_steps, power, limit):
         if stop:
             steps = t + 1
             break
+        if interrupted_at(256, t, n_steps):
+            raise InterruptedError
     power_rows_2 = power_rows[0:steps].copy()
     return power_rows_2

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import looks
 from .shortcuts import OBJECT_CODE, OBJECT_CODE_LOADED, numba_folder
 
 NDARRAY = "numbascan_ndarray"  # the symbol under which kernels find the class of NumPy's arrays
@@ -174,8 +175,8 @@ def undefined_symbols(code: bytes) -> Iterator[str]:
 
 
 def _address(symbol: str) -> int | None:
-    """Where a symbol is: in Numba's C code, among Python's exceptions, where LLVM knows it to be (vector functions), or in the process."""
-    address = _numba_symbols().get(symbol)
+    """Where a symbol is: in Numba's C code or our own, among Python's exceptions, where LLVM knows it to be, or in the process."""
+    address = _numba_symbols().get(symbol) or (looks.addresses().get(symbol) if symbol.startswith("numbascan_") else None)
     if address is not None:
         return address
     if symbol.startswith("PyExc_"):  # Numba means the class, where C has a pointer to it
@@ -200,12 +201,17 @@ def _numba_symbols() -> dict[str, int]:
 
 
 def _after_import(unpickle: int) -> int | None:
-    """The C function that puts errors together, called after Numba is imported: it imports a part of Numba."""
+    """The C function that puts errors together, called after Numba is imported: it imports a part of Numba.
+
+    Not for Ctrl-C, which would wait for it: that error is a pickle like any other.
+    """
     function = _Unpickle(unpickle)
 
-    def unpickled(*place: Any) -> Any:
+    def unpickled(data: int, size: int, digest: int) -> Any:
+        if looks.is_stopped():
+            return pickle.loads(ctypes.string_at(data, size))
         import_numba()
-        return function(*place)
+        return function(data, size, digest)
 
     callback = _Unpickle(unpickled)
     _linked.append(callback)

@@ -15,6 +15,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from . import looks
 from .shortcuts import THREADS as NUMBA
 
 SHARE = 1 << 18  # operations that are worth a thread: 25 µs in the SIMD unit, several times that elsewhere
@@ -29,8 +30,9 @@ _pointer = _byte.as_pointer()
 def in_threads(typing: Any, part: Any, start: Any, stop: Any, step: Any, work: Any, most: Any, arguments: Any) -> Any:
     """Calls part(first, last, *arguments) for ranges that make up range(start, stop, step), in as many threads as there are processors.
 
-    work: operations in a pass. most: threads at most, 0 for no limit. False where nothing was done, since it is too little for threads, or
-    where a call has failed: then the caller calls `part` itself, which fails as it would have done without threads.
+    work: operations in a pass. most: threads at most, 0 for no limit. The first of `arguments` is the watch of the caller (`looks.py`).
+    False where nothing was done, since it is too little for threads, or where a call has failed: then the caller calls `part` itself,
+    which fails as it would have done without threads.
     """
     signature = types.boolean(part, types.int64, types.int64, types.int64, types.int64, types.int64, arguments)
     if not NUMBA.is_taken():
@@ -101,8 +103,9 @@ class _Job:
         ids = NUMBA.alloca_once(builder, ir.ArrayType(_long, MOST))
         started = NUMBA.alloca_once_value(builder, _long(0))
         create = _declared(builder, "pthread_create", _int, [_pointer, _pointer, worker.type, _pointer])
-        join = _declared(builder, "pthread_join", _int, [_long, _pointer])
-        nothing = ir.Constant(_pointer, None)
+        join = _declared(builder, looks.JOIN, ir.VoidType(), [_pointer, _long])
+        nothing, watch = ir.Constant(_pointer, None), builder.inttoptr(arguments[0], _pointer)
+        looks.addresses()
         with NUMBA.for_range(builder, builder.sub(threads, _long(1))):
             count = builder.load(started)
             place = builder.bitcast(NUMBA.gep(builder, ids, 0, count), _pointer)
@@ -111,7 +114,7 @@ class _Job:
             builder.store(builder.add(count, is_there), started)
         builder.call(worker, [shared])
         with NUMBA.for_range(builder, builder.load(started)) as loop:
-            builder.call(join, [builder.load(NUMBA.gep(builder, ids, 0, loop.index)), nothing])
+            builder.call(join, [watch, builder.load(NUMBA.gep(builder, ids, 0, loop.index))])
         return builder.icmp_signed("==", builder.load(NUMBA.gep_inbounds(builder, job, 0, self.FAILED)), _long(0))
 
     def _worker(self) -> Any:

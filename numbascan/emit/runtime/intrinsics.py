@@ -2,6 +2,8 @@
 
 `small_array`: a work row on the stack. `lanes`: a bound of a loop that LLVM does not see. `in_threads`: passes shared out to threads.
 
+`interrupted` and its like: whether a call is to stop, asked behind every pass of a loop.
+
 `wrapping_add` and its like: the user's arithmetic of int64, modulo 2**64 as in NumPy. Numba tells LLVM that its own never leaves the range,
 so that x + 1 > x becomes True and (x * 8) // 8 becomes x. That is right for places in arrays, where it saves work, and wrong for values.
 """
@@ -16,9 +18,11 @@ from llvmlite import ir
 from numba import config, types
 from numba.extending import intrinsic
 
-from ..inside import arrays, threads
+from ..inside import arrays, looks, threads
 
 _IN_PYTHON = bool(vars(config)["DISABLE_JIT"])  # NUMBA_DISABLE_JIT=1: Python runs generated code
+
+looks.addresses()  # before Numba takes kernels from its cache, too
 
 
 @intrinsic
@@ -31,6 +35,76 @@ def _lanes(typing: Any, count: Any) -> Any:
         return builder.asm(same, "", "=r,0", [context.cast(builder, args[0], signature.args[0], types.int64)], False)
 
     return types.int64(count), emit
+
+
+@intrinsic
+def _interrupted(typing: Any, first: Any) -> Any:
+    """Is the call to stop? Looked up seldom, for the first time behind `first` steps."""
+    return types.boolean(types.int64), lambda context, builder, signature, args: _look(builder, _new(builder), *args)
+
+
+@intrinsic
+def _interrupted_at(typing: Any, first: Any, done: Any, passes: Any) -> Any:
+    """The same in an outermost loop, of which `done` of `passes` are done: whoever shows the progress of the call is told."""
+    return types.boolean(*[types.int64] * 3), lambda context, builder, signature, args: _look(builder, _new(builder), *args)
+
+
+@intrinsic
+def _new_watch(typing: Any) -> Any:
+    """Where the threads of a call keep whether it was stopped."""
+    return types.int64(), lambda context, builder, signature, args: _new(builder)
+
+
+@intrinsic
+def _stopped(typing: Any, watch: Any, first: Any) -> Any:
+    """Is a call of several threads to stop? `first` 0: was it stopped already?"""
+    return types.boolean(types.int64, types.int64), lambda context, builder, signature, args: _look(builder, *args)
+
+
+@intrinsic
+def _stopped_at(typing: Any, watch: Any, first: Any, done: Any, passes: Any) -> Any:
+    """The same in the outermost loop of a thread, which is at lane `done` of `passes`."""
+    return types.boolean(*[types.int64] * 4), lambda context, builder, signature, args: _look(builder, *args)
+
+
+def _new(builder: ir.IRBuilder) -> Any:
+    """A watch: whether the call was stopped, and when it looks next (`inside/looks.py`)."""
+    number = ir.IntType(64)
+    return builder.ptrtoint(_at_entry(builder, number(0), number(0)), number)
+
+
+def _look(builder: ir.IRBuilder, watch: Any, first: Any, *place: Any) -> Any:
+    """Code that counts steps, and calls what reads the clock when they are many enough."""
+    bit, number = ir.IntType(1), ir.IntType(64)
+    visit = looks.addresses().get(looks.VISIT)
+    if visit is None:
+        return bit(False)
+    if isinstance(first, ir.Constant) and not first.constant:
+        return builder.icmp_signed("!=", builder.load(builder.inttoptr(watch, number.as_pointer())), number(0))
+    left, site = _at_entry(builder, first), _at_entry(builder, first, number(0))
+    fewer = builder.sub(builder.load(left), number(1))
+    builder.store(fewer, left)
+    around = builder.block
+    with builder.if_then(builder.icmp_signed("<=", fewer, number(0)), likely=False):
+        kind = ir.FunctionType(bit, [number.as_pointer(), number.as_pointer(), number, number])
+        function = builder.module.globals.get(looks.VISIT) or ir.Function(builder.module, kind, looks.VISIT)
+        function.attributes.add("inaccessiblemem_or_argmemonly")  # arrays and their shapes stay in registers
+        stopped = builder.call(function, [builder.inttoptr(watch, number.as_pointer()), site, *(place or (number(0), number(0)))])
+        builder.store(builder.load(site), left)
+        visited = builder.block
+    answer = builder.phi(bit)
+    answer.add_incoming(bit(False), around)
+    answer.add_incoming(stopped, visited)
+    return answer
+
+
+def _at_entry(builder: ir.IRBuilder, *numbers: Any) -> Any:
+    """Memory of a call that holds these numbers when it begins."""
+    kind = ir.ArrayType(ir.IntType(64), len(numbers))
+    with builder.goto_entry_block():
+        place = builder.alloca(kind)
+        builder.store(ir.Constant(kind, numbers), place)
+    return builder.gep(place, [ir.IntType(32)(0)] * 2)
 
 
 def _intrinsic(name: str, ufunc: np.ufunc, instruction: Callable[..., ir.Value]) -> Any:
@@ -57,4 +131,7 @@ wrapping_mul = _intrinsic("wrapping_mul", np.multiply, ir.IRBuilder.mul)
 
 small_array: Any = np.empty if _IN_PYTHON else arrays.small_array
 lanes: Any = int if _IN_PYTHON else _lanes
+interrupted, interrupted_at, new_watch, stopped, stopped_at = (
+    (lambda *_: False) if _IN_PYTHON else look for look in (_interrupted, _interrupted_at, _new_watch, _stopped, _stopped_at)
+)
 in_threads: Any = (lambda *_: False) if _IN_PYTHON else threads.in_threads

@@ -1,0 +1,179 @@
+"""Loops that may run for long ask now and then whether they are to stop.
+
+    # before: for t in range(n):            # after: for t in range(n):
+    #             …                         #            …
+    #                                       #            if interrupted_at(256, t, n):
+    #                                       #                raise InterruptedError
+
+    # before: for t in range(n):            # after: for t0 in range(0, n, 65536):
+    #             y[t] = 2.0 * x[t]         #            for s in range(min(65536, n - t0)):
+    #                                       #                t = max(t0, 0) + s
+    #                                       #                y[t] = 2.0 * x[t]
+    #                                       #            if interrupted_at(1, t0, n):
+    #                                       #                raise InterruptedError
+
+The second is for loops of which LLVM makes vectors, and would not if a pass might be the last. Rows of steps that ran are whole then.
+How it is found out, `inside/looks.py` tells. Not handled: work within a step, but for loops over time or lanes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..ir.loops import (
+    DIFFERENCE,
+    IN_ORDER,
+    PRODUCT,
+    Apply,
+    Call,
+    Expr,
+    Fail,
+    For,
+    If,
+    Index,
+    Let,
+    Name,
+    Return,
+    Stmt,
+    Store,
+    Template,
+    add,
+    expressions,
+    greatest,
+    least,
+    mul,
+    names_in,
+    rebuilt,
+    sub,
+    walk,
+    with_blocks,
+)
+from ..ir.names import Names
+from .in_lanes import may_be_vectors
+
+LONG = 1 << 16  # statements from which a loop is worth a look: some 20 µs
+STRIP = 1 << 16  # passes of a loop of which LLVM makes vectors
+FEW, MANY = 8, 256  # steps before the clock is first read: of those that may take long, and of others
+
+
+class Looks:
+    """Puts looks into the loops of a function."""
+
+    def __init__(self, names: Names, fastmath: bool) -> None:
+        """`fastmath`: LLVM makes vectors also of loops that add up."""
+        self.names, self.fastmath = names.copy(), fastmath
+        self.watch = Name("int64", self.names.fresh("watch"))  # what the threads of a call have in common
+        self.count = 0
+
+    def new_watch(self) -> Stmt:
+        return Let(self.watch.name, Apply("int64", Template("new_watch()"), ()))
+
+    def raise_if_stopped(self) -> Stmt:
+        return If(_called("stopped", self.watch, 0), [_RAISE])
+
+    def within(self, stmts: Sequence[Stmt]) -> list[Stmt]:
+        """Statements with looks in their long loops."""
+        return rebuilt(stmts, lambda stmt: [self._looking(stmt, (0, 1, stmt.stop), None)] if isinstance(stmt, For) else None)
+
+    def in_lanes(self, loop: For, passes: Index) -> Stmt:
+        """A loop over some lanes of a call, of which there are `passes` in all. Its function returns where the call is stopped."""
+        return self._looking(loop, (0, 1, passes), self.watch)
+
+    def _looking(self, loop: For, place: Place, watch: Name | None) -> Stmt:
+        """`place`: where the loop begins among the passes of all loops around it, how many it makes of one of its own, and how many there
+        are in all; () where it is not to tell how far it is."""
+        counted = self.count
+        body = [self._inner(stmt, _inside(place, loop, stmt), watch) for stmt in loop.body]
+        if loop.kind not in ("time", "lanes") or _statements([loop]) < LONG:
+            return replace(loop, body=body)
+        looking = [stmt for stmt in body if isinstance(stmt, For) and stmt.body and _is_look(stmt.body[-1])]
+        if loop.kind == "lanes" and looking:  # which count the steps of all lanes
+            return replace(loop, body=body)
+        steps = 1 if self.count > counted else MANY if _statements(body) * MANY < LONG else FEW
+        self.count += 1
+        if loop.step == 1 and _is_apart(loop) and may_be_vectors(loop, _sums(loop, self.fastmath)):
+            first, passed = (Name("int64", self.names.fresh(name, is_counter=True)) for name in (f"{loop.name}0", "s"))
+            counter = Let(loop.name, add(greatest(first, 0), passed))  # LLVM sees that it is not negative, as indices from the end are
+            strip = For(passed.name, 0, least(STRIP, sub(loop.stop, first)), [counter, *body])
+            return replace(loop, name=first.name, body=[strip, _look(1, _at(place, first), watch)], step=STRIP)
+        return replace(loop, body=[*body, _look(steps, _at(place, Name("int64", loop.name)), watch)])
+
+    def _inner(self, stmt: Stmt, place: Place, watch: Name | None) -> Stmt:
+        if isinstance(stmt, For):
+            return self._looking(stmt, place, watch)
+        return with_blocks(stmt, lambda block: [self._inner(inner, (), watch) for inner in block])
+
+
+Place = tuple[()] | tuple[Index, Index, Index]
+
+_RAISE = Fail("InterruptedError", "")
+_NAMES = ("interrupted", "interrupted_at", "stopped", "stopped_at")
+
+
+def _inside(place: Place, loop: For, stmt: Stmt) -> Place:
+    """The place of a loop over time in one over lanes, where as many steps are done as in all lanes together."""
+    if not place or loop.kind == "time" or not isinstance(stmt, For):
+        return ()
+    start, passes = _at(place, Name("int64", loop.name))
+    return mul(start, stmt.stop), mul(place[1], loop.step), mul(passes, stmt.stop)
+
+
+def _at(place: Place, counter: Name) -> tuple[Index, ...]:
+    return (add(place[0], mul(counter, place[1])), place[2]) if place else ()
+
+
+def _look(steps: int, place: tuple[Index, ...], watch: Name | None) -> Stmt:
+    """Leaves the function if the call is to stop; looked up for the first time behind so many steps."""
+    name = _NAMES[bool(place) + 2 * (watch is not None)]
+    return If(_called(name, *(() if watch is None else (watch,)), steps, *place), [_RAISE if watch is None else Return(())])
+
+
+def _is_look(stmt: Stmt) -> bool:
+    return isinstance(stmt, If) and isinstance(stmt.condition, Apply) and stmt.condition.template.text.partition("(")[0] in _NAMES
+
+
+def _called(name: str, *operands: Index) -> Expr:
+    return Apply("bool", Template(f"{name}({', '.join(f'{{{k}}}' for k in range(len(operands)))})"), operands)
+
+
+def _is_apart(loop: For) -> bool:
+    """Does each pass write to places of its own, into arrays that no pass reads?"""
+    stores = [stmt for stmt in walk(loop.body) if isinstance(stmt, Store)]
+    reads = {name for stmt in walk(loop.body) for expr in expressions(stmt) for name, is_element in names_in(expr) if is_element}
+    own = all(any(name == loop.name for index in store.index for name, _ in names_in(index)) for store in stores)
+    return own and reads.isdisjoint(store.array for store in stores)
+
+
+def _sums(loop: For, fastmath: bool) -> set[str]:
+    """The locals that passes only add to, or multiply, in an order that LLVM may change: of integers, and all under `fastmath`."""
+    moved = [stmt for stmt in walk(loop.body) if isinstance(stmt, Let) and not stmt.is_new]
+    reads = Counter(name for stmt in walk(loop.body) for expr in expressions(stmt) for name, _ in names_in(expr))
+    return {stmt.name for stmt in moved if reads[stmt.name] == 1 and _adds(stmt) and (fastmath or not _is_rounded(stmt.value))}
+
+
+def _adds(stmt: Let) -> bool:
+    value = stmt.value
+    return isinstance(value, Apply) and value.template in (IN_ORDER, DIFFERENCE, PRODUCT) and value.args[0] == Name(value.dtype, stmt.name)
+
+
+def _is_rounded(value: Index) -> bool:
+    return isinstance(value, Expr) and value.dtype.startswith(("float", "complex"))
+
+
+def _statements(stmts: Sequence[Stmt]) -> float:
+    """How many statements run; infinity where only the run knows, and where a routine is called."""
+    return sum(_of(stmt) for stmt in stmts)
+
+
+def _of(stmt: Stmt) -> float:
+    if isinstance(stmt, For):
+        passes, step = sub(stmt.stop, stmt.start), stmt.step
+        if not (isinstance(passes, int) and isinstance(step, int)):
+            return math.inf
+        return max(passes, 0) / step * (1 + _statements(stmt.body))
+    if isinstance(stmt, If):
+        return 1 + _statements(stmt.then) + _statements(stmt.otherwise)
+    return math.inf if isinstance(stmt, Call) else 1

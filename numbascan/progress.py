@@ -1,0 +1,134 @@
+"""How far a loop is, told to whoever wants to know: a bar of tqdm, a line of a terminal, lines in a log, or a function of the user's."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+BETWEEN_LOOKS = 0.4  # seconds
+BETWEEN_LINES = 10  # seconds, in a log
+
+Show = Callable[[int, int], object]  # of how many steps are done, of how many
+
+_shows: dict[int, Show] = {}  # by thread
+
+
+@contextmanager
+def told(show: Show | None) -> Iterator[None]:
+    """Inside, loops that this thread runs tell `show` now and then how far they are; None: nobody."""
+    thread = threading.get_ident()
+    before = _shows.pop(thread, None)
+    if show is not None:
+        _shows[thread] = show
+    try:
+        yield
+    finally:
+        _shows.pop(thread, None)
+        if before is not None:
+            _shows[thread] = before
+
+
+def who_is_told() -> Show | None:
+    """Whom a loop of this thread tells how far it is."""
+    return _shows.get(threading.get_ident())
+
+
+def seldom(show: Show | None) -> Show:
+    """`show`, which may be called at every step, and is so often enough."""
+    if show is None:
+        return lambda done, passes: None
+    due = perf_counter() + BETWEEN_LOOKS
+
+    def tell(done: int, passes: int) -> None:
+        nonlocal due
+        if perf_counter() >= due:
+            due = perf_counter() + BETWEEN_LOOKS
+            show(done, passes)
+
+    return tell
+
+
+def checked_progress(value: Any, name: str) -> bool | Show:
+    """The argument `progress`. TypeError unless it is a bool or can be called."""
+    if not (isinstance(value, bool) or callable(value)):
+        raise TypeError(f"scan {name!r}: progress is {value!r}; give True, False, or a function of the steps done and of all")
+    return value
+
+
+@contextmanager
+def shown(progress: bool | Show, label: str, total: int, may_end: bool, unit: str = "steps") -> Iterator[None]:
+    """Inside, the progress of a loop of `total` steps is shown; or a function is called with the steps done and `total`.
+
+    `may_end`: the loop may end before. Whoever looks at the end sees all steps done, unless it may.
+    """
+    display = Display(label, unit) if progress is True else None
+    show = display or progress
+    assert callable(show)
+    try:
+        with told(lambda done, passes: show(done * total // max(passes, 1), total)):  # the passes of lanes are steps of all
+            yield
+        if not may_end:
+            show(total, total)
+    finally:
+        if display is not None:
+            display.end()
+
+
+class Display:
+    """Shows steps, rate and time left: by tqdm where it is installed, in a line of its own else; in a log in a line every ten seconds."""
+
+    def __init__(self, label: str, unit: str) -> None:
+        self.label, self.unit, self.start = label, unit, perf_counter()
+        self.is_live = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+        self.bar: Any = None
+        self.text, self.latest = "", self.start
+
+    def __call__(self, done: int, total: int) -> None:
+        """Shows that so many steps are done."""
+        if self.is_live and importlib.util.find_spec("tqdm"):
+            if self.bar is None:
+                from tqdm.auto import tqdm
+
+                self.bar = tqdm(total=total, desc=self.label, unit=f" {self.unit}", unit_scale=True)
+                self.bar.start_t = self.bar.last_print_t = self.bar._time() - (perf_counter() - self.start)
+            self.bar.update(done - self.bar.n)
+            return
+        now = perf_counter()
+        self.text = self._line(done, total, now - self.start)
+        if self.is_live:
+            print(f"\r{self.text:<79}", end="", file=sys.stderr, flush=True)
+        elif now - self.latest >= BETWEEN_LINES:
+            self.latest = now
+            self._print()
+
+    def end(self) -> None:
+        """Leaves what was shown last."""
+        if self.bar is not None:
+            self.bar.close()
+        elif self.is_live and self.text:
+            print(file=sys.stderr)
+        elif self.text:
+            self._print()
+
+    def _print(self) -> None:
+        print(self.text, file=sys.stderr, flush=True)
+        self.text = ""
+
+    def _line(self, done: int, total: int, seconds: float) -> str:
+        rate = done / seconds if seconds else 0.0
+        left = f"{_time((total - done) / rate)} left" if 0 < done < total and rate else f"in {_time(seconds)}"
+        return f"{self.label}: {done:,} of {total:,} {self.unit}, {rate:,.0f} a second, {left}"
+
+
+def _time(seconds: float) -> str:
+    """Seconds as 4.2 s, 3:05 or 1:02:45."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
