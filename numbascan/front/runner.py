@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +21,7 @@ from ..ops.lowering import View
 from .shared import Container, SharedVariable
 from .tree import LEAF, Structure, unflatten
 
+_VALUE = itertools.repeat("value")
 Seen = dict[Container, np.ndarray]
 
 
@@ -58,8 +61,7 @@ class Runner:
             values = [*values, *(container.value for container in self._shared)]
             if self._targets:
                 results = self._run(values, out)
-                for container, value in zip(self._targets, results[self._n_results :], strict=True):
-                    container.value = value
+                deque(map(setattr, self._targets, _VALUE, results[self._n_results :]), maxlen=0)  # in C: no signal comes between two
                 return results[: self._n_results]
         return self._run(values, out)
 
