@@ -16,6 +16,7 @@ from ..ir.ports import LoopSpec
 from ..ops.card import PLACE, Card, evaluate
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, graph_of, py_call
 from ..ops.lowering import Elementwise
+from ..progress import seldom, told, who_is_told
 
 Watch = Callable[[Node, Any], None]
 
@@ -104,13 +105,16 @@ class Loop:
 
     def run(self) -> Any:
         steps = 0
+        show = seldom(who_is_told())
         outer, PLACE.step = PLACE.step, f"the step of scan {self.spec.name!r}"
         try:
-            while steps < self.n_steps:
-                stop = self.step(steps)
-                steps += 1
-                if stop:
-                    break
+            with told(None):  # loops inside say nothing
+                while steps < self.n_steps:
+                    stop = self.step(steps)
+                    steps += 1
+                    show(steps, self.n_steps)
+                    if stop:
+                        break
         finally:
             PLACE.step = outer
         results = [*self.buffers, *self._stacked(), *self.carried]

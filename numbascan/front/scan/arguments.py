@@ -287,7 +287,7 @@ def make_options(fn: Callable[..., Any], keywords: dict[str, Any]) -> Options:
     """The options that keywords mean. TypeError for an unknown keyword, ValueError for a value that none of them takes."""
     unknown = [key for key in keywords if key not in KEYWORDS]
     if unknown:
-        raise TypeError(f"scan got an unexpected keyword argument {unknown[0]!r}; it takes {', '.join((*ARGUMENTS, *KEYWORDS))}")
+        raise TypeError(f"scan got an unexpected keyword argument {unknown[0]!r}; it takes {', '.join((*ARGUMENTS, *KEYWORDS))}, progress")
     values = dict(keywords)
     name = values["name"] = step_name(fn) if values.get("name") is None else str(values["name"])
     where = f"scan {name!r}"

@@ -14,12 +14,13 @@ from ...errors import MissingInputError
 from ...ir.graph import Graph, close, free_inputs
 from ...ir.node import CONSTANT, Node, new_input
 from ...modes import Mode
+from ...progress import Show, shown
 from ...types import TensorType, show_shape
 from ..captures.numbers import Numbers
 from ..runner import Runner, as_captured, assembled
 from ..shared import shared_of
 from ..specialisation import Specialisations, Types
-from ..tree import Structure, alike, describe, flatten, paths, unflatten
+from ..tree import Structure, alike, describe, flatten, n_leaves, paths, unflatten
 from ..variable import Variable
 from .arguments import Arguments, Options
 from .loop import LoopMaker, Results
@@ -79,6 +80,9 @@ class CompiledScan:
         self.shared = shared
         if self.symbolic:
             return
+        self._may_end = maker.step.returned.until is not None
+        taps = [taps for structure, taps in arguments.seqs for _ in range(n_leaves(structure))]
+        self._spans = None if has_n_steps else [max(0, *taps) - min(0, *taps) for taps in taps]
         results = maker.loop(maker.n_steps(Variable(steps) if has_n_steps else None))
         self._finish(results, [*([steps] if has_n_steps else []), *inputs, *traced.trace.arrays], options)
         profile = self.runner.program.profile
@@ -96,14 +100,23 @@ class CompiledScan:
         self.out_types = [leaf.type for leaf in leaves]
         self.options = options
 
-    def run(self, values: list[Any], out: Any = None, key: Any = None) -> Any:
+    def run(self, values: list[Any], out: Any = None, key: Any = None, progress: bool | Show = False) -> Any:
         """The outputs, as a nest of arrays, for one value per leaf. `key`: what decides their kind, where that is known."""
+        if progress:
+            with shown(progress, self.options.name, self._n_steps(values), self._may_end):
+                return self.run(values, out, key)
         if out is None:
             results = self.runner.run([*values, *self.arrays] if self.arrays else values, None, key)
         else:
             arrays = self.checked_out(out)
             results = self.runner.run([*values, *self.arrays], arrays)
         return self._assembled(results)
+
+    def _n_steps(self, values: list[Any]) -> int:
+        """How many steps there are at most."""
+        if self._spans is None:
+            return int(values[0])
+        return max(min(len(rows) - span for rows, span in zip(values, self._spans, strict=False)), 0)
 
     def prepare(self, values: list[Any]) -> None:
         """Compiles, without running."""

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from ...ir.node import Node
 from ...ops.card import at_line
+from ...progress import Show, checked_progress
 from ..captures.twins import remember_twin, twin_of
 from ..methods import PerInstance, as_attribute, bound_to, is_function
 from ..shared import SharedVariable
@@ -42,6 +43,7 @@ def scan(
     keep_last: int | list[int | None] | None = None,
     save_every: int = 1,
     checkpoint: Any = None,
+    progress: bool | Show = False,
 ) -> Any:
     """Runs `fn` over the rows of sequences and its own earlier results; the results of all steps, stacked along a new first axis.
 
@@ -70,6 +72,8 @@ def scan(
         keep_last: only the last k rows; 1 drops the axis. A list has one entry for each output, None for all its rows.
         save_every: only the rows k-1, 2k-1, ...
         checkpoint: how much of the path derivatives store: None, an int, or "auto".
+        progress: True shows steps, rate and time left on the standard error while a loop runs; a function is called instead, with the
+            number of steps done and of all, twice a second and at the end. It changes no result, and says nothing of symbolic loops.
 
     Any argument of the step may be a nest of tuples, lists and dicts; the step gets and returns it as such.
 
@@ -86,14 +90,15 @@ def scan(
     return _scan(**locals())
 
 
-def _scan(fn: Callable[..., Any] | None, sequences: Any, outputs_info: Any, non_sequences: Any, n_steps: Any, **keywords: Any) -> Any:
+def _scan(
+    fn: Callable[..., Any] | None, sequences: Any, outputs_info: Any, non_sequences: Any, n_steps: Any, progress: Any, **keywords: Any
+) -> Any:
     values = (sequences, outputs_info, non_sequences, n_steps)
-    if fn is None:
-        return lambda step: ScanFunction(step, _not_default(dict(zip(ARGUMENTS, values, strict=True), **keywords)))
-    if all(value is None for value in values) and is_function(fn):
+    if fn is None or (all(value is None for value in values) and is_function(fn)):
+        said = _not_default(dict(zip(ARGUMENTS, values, strict=True), progress=progress, **keywords))
         if isinstance(fn, ScanFunction):
-            return ScanFunction(fn.__wrapped__, {**fn._defaults, **_not_default(keywords)})
-        return ScanFunction(fn, _not_default(keywords))
+            return ScanFunction(fn.__wrapped__, {**fn._defaults, **said})
+        return ScanFunction(fn, said) if fn is not None else lambda step: ScanFunction(step, said)
     if not callable(fn):
         raise TypeError(f"ns.scan: the step is {fn!r}, which cannot be called; write ns.scan(step, sequences=...)")
     if isinstance(fn, ScanFunction):
@@ -102,7 +107,7 @@ def _scan(fn: Callable[..., Any] | None, sequences: Any, outputs_info: Any, non_
     arguments = Arguments(sequences, outputs_info, non_sequences, options.name)
     steps = read_n_steps(n_steps, arguments, options.name)
     if not arguments.is_symbolic() and not isinstance(steps, Variable):
-        results = run_now(fn, arguments, steps, options)
+        results = run_now(fn, arguments, steps, options, checked_progress(progress, options.name))
         if results is not None:
             return results[0]
     return symbolic(fn, arguments, steps, options)
@@ -147,7 +152,9 @@ def lost_updates(carries: list[tuple[SharedVariable, Node]], name: str) -> Value
 _IMMEDIATE: weakref.WeakKeyDictionary[Callable[..., Any], CompiledScans] = weakref.WeakKeyDictionary()
 
 
-def run_now(fn: Callable[..., Any], arguments: Arguments, steps: int | None, options: Options) -> tuple[Any] | None:
+def run_now(
+    fn: Callable[..., Any], arguments: Arguments, steps: int | None, options: Options, progress: bool | Show = False
+) -> tuple[Any] | None:
     """The results of an immediate call, in a tuple of one; None where the step uses symbolic or shared variables."""
     is_function = isinstance(fn, types.FunctionType)
     is_new = is_function and fn not in _IMMEDIATE and (fn := twin_of(fn)) not in _IMMEDIATE
@@ -160,7 +167,7 @@ def run_now(fn: Callable[..., Any], arguments: Arguments, steps: int | None, opt
         return None
     if is_new:
         remember_twin(fn)
-    outputs = compiled.run(arguments.values(steps))
+    outputs = compiled.run(arguments.values(steps), progress=progress)
     return ((outputs, OrderedUpdates()),) if options.return_updates else (outputs,)
 
 
@@ -192,8 +199,9 @@ class ScanFunction:
         self.__wrapped__ = fn
         self._defaults = dict(defaults or {})
         self._arguments = {key: value for key, value in self._defaults.items() if key in ARGUMENTS}
-        self._keywords = {key: value for key, value in self._defaults.items() if key not in ARGUMENTS}
+        self._keywords = {key: value for key, value in self._defaults.items() if key not in (*ARGUMENTS, "progress")}
         self._options = make_options(fn, self._keywords)
+        self._progress = checked_progress(self._defaults.get("progress", False), self._options.name)
         self._methods: PerInstance[Tables] = PerInstance(_tables)
         self._use(_tables())
 
@@ -222,26 +230,31 @@ class ScanFunction:
         non_sequences: Any = None,
         n_steps: Any = None,
         out: Any = None,
+        progress: bool | Show | None = None,
         **options: Any,
     ) -> Any:
         """The outputs alone. Arguments as for `ns.scan`; what is None or left out is as the decorator was given it.
 
         out: an array, or a nest of arrays as the outputs are, to write into. Called on Variables it is symbolic.
+
+        Ctrl-C stops a loop that runs on the main thread within a second: KeyboardInterrupt, or what another handler of signals raises.
+        Shared variables are then as they were, and `out` is as the steps that ran have left it.
         """
         if self._arguments:
             sequences, outputs_info, non_sequences, n_steps = self._filled(sequences, outputs_info, non_sequences, n_steps)
         chosen = self._options if not options else self._chosen(options)
+        progress = self._progress if progress is None else checked_progress(progress, chosen.name)
         quick = quick_call(sequences, outputs_info, non_sequences, n_steps)
         if quick is None:
-            return self._call(Arguments(sequences, outputs_info, non_sequences, chosen.name), n_steps, chosen, out, options)[0]
+            return self._call(Arguments(sequences, outputs_info, non_sequences, chosen.name), n_steps, chosen, out, progress, options)[0]
         key, values = quick
         table = self._quick if not options else self._tables.setdefault(chosen, QuickTable())  # to hash options takes time
         known = table.get(key)
         if known is not None and known[0].is_current():
             self._compiled.latest = known[0]
-            return known[0].run(values, out, known[1])
+            return known[0].run(values, out, known[1], progress)
         arguments = Arguments(sequences, outputs_info, non_sequences, chosen.name)
-        result, compiled = self._call(arguments, n_steps, chosen, out, options)
+        result, compiled = self._call(arguments, n_steps, chosen, out, progress, options)
         if compiled is not None:
             table.add(key, compiled, values if n_steps is None else values[1:], arguments.leaves)
         return result
@@ -260,14 +273,14 @@ class ScanFunction:
         return make_options(self.__wrapped__, {**self._keywords, **options})
 
     def _call(
-        self, arguments: Arguments, n_steps: Any, chosen: Options, out: Any, options: dict[str, Any]
+        self, arguments: Arguments, n_steps: Any, chosen: Options, out: Any, progress: bool | Show, options: dict[str, Any]
     ) -> tuple[Any, CompiledScan | None]:
         """The long way: arguments of any form, symbolic ones too. The result, and the kind that gave it if it was run."""
         steps = read_n_steps(n_steps, arguments, chosen.name)
         if not (arguments.is_symbolic() or isinstance(steps, Variable)):
             compiled = self._compiled.find(self.__wrapped__, arguments, steps is not None, chosen)
             if not compiled.symbolic:
-                return compiled.run(arguments.values(steps), out), compiled
+                return compiled.run(arguments.values(steps), out, progress=progress), compiled
         if out is not None:
             raise TypeError(f"scan {chosen.name!r}: out= takes the results of a run, but this call is symbolic; leave it out")
         return self._in_graph(arguments, steps, chosen, options.get("return_updates", self._keywords.get("return_updates"))), None

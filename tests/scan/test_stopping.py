@@ -1,0 +1,113 @@
+"""Ctrl-C in loops that would run for hours, and what is shown of how far they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+
+LATEST = 10  # seconds; 0.4 where nothing else runs
+PROGRAM = Path(__file__).with_name("stopped_calls.py")
+LOOPS = ["one state", "lanes", "until in lanes", "until", "gradient", "nested", "vectors of steps", "vector", "out"]
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="loops look for signals where there is a POSIX clock")
+
+
+@pytest.fixture(scope="module")
+def ended() -> Any:
+    """What became of the calls of the program."""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
+    run = subprocess.run([sys.executable, str(PROGRAM)], capture_output=True, text=True, timeout=300, env=environment, check=False)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_signal_stops_a_loop_soon_and_leaves_all_as_it_was(ended: Any, loop: str) -> None:
+    ending, seconds, is_as_before = ended[loop]
+    assert ending == "KeyboardInterrupt: "
+    assert seconds < LATEST
+    assert is_as_before
+
+
+def test_what_a_handler_raises_comes_out_of_the_loop(ended: Any) -> None:
+    ending, seconds = ended["handler"]
+    assert ending == "TimeoutError: too long"
+    assert seconds < LATEST
+
+
+def test_a_handler_that_returns_is_called_and_the_loop_goes_on(ended: Any) -> None:
+    assert ended["handler that returns"] == ["nothing", 1]
+
+
+def test_a_signal_stops_the_loop_of_the_main_thread_alone(ended: Any) -> None:
+    assert ended["main thread"][0] == "KeyboardInterrupt: "
+    assert ended["other thread"]
+
+
+def test_ctrl_c_ends_a_program() -> None:
+    code = "import numbascan as ns\n@ns.scan(keep_last=1)\ndef f(y): return 0.5 * y\nf(outputs_info=1.0, n_steps=3)\nprint(flush=True)\n"
+    code += "f(outputs_info=1.0, n_steps=10**12)"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=LATEST)
+    assert errors.endswith("KeyboardInterrupt\n")
+    assert "During handling" not in errors
+
+
+# progress ---------------------------------------------------------------------------------------------------------------
+
+
+@ns.scan
+def slow(y):
+    return np.sin(y) + 1.0
+
+
+@pytest.mark.parametrize("mode", [None, "python"])
+def test_progress_changes_no_bit_and_ends_with_all_steps(mode: str | None) -> None:
+    seen: list[tuple[int, int]] = []
+    run = ns.scan(slow, mode=mode)
+    with_progress = run(outputs_info=1.0, n_steps=50, progress=lambda done, steps: seen.append((done, steps)))
+    np.testing.assert_array_equal(with_progress, run(outputs_info=1.0, n_steps=50))
+    assert seen == [(50, 50)]
+    assert run(outputs_info=1.0, n_steps=0, progress=lambda *place: seen.append(place)).shape == (0,)
+    assert seen[-1] == (0, 0)
+
+
+def test_a_long_loop_tells_how_far_it_is_and_a_function_may_stop_it() -> None:
+    seen: list[tuple[int, int]] = []
+
+    def stop(done: int, steps: int) -> None:
+        seen.append((done, steps))
+        if len(seen) == 2:
+            raise TimeoutError("long enough")
+
+    last = ns.scan(slow, keep_last=1, progress=stop)
+    with pytest.raises(TimeoutError, match="long enough"):
+        last(outputs_info=1.0, n_steps=10**12)
+    (first, steps), (second, _) = seen
+    assert 0 < first < second < steps == 10**12
+    assert last(outputs_info=1.0, n_steps=5, progress=False) == slow(outputs_info=1.0, n_steps=5)[-1]
+
+
+def test_a_log_gets_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    ns.scan(lambda x, y: x + y, np.ones(1200), 0.0, progress=True, name="sums")
+    assert capsys.readouterr().err.startswith("sums: 1,200 of 1,200 steps, ")
+
+
+def test_progress_is_a_bool_or_a_function() -> None:
+    with pytest.raises(TypeError, match=r"scan 'slow': progress is 'yes'; give True, False, or a function"):
+        slow(outputs_info=1.0, n_steps=5, progress="yes")
