@@ -68,6 +68,7 @@ def cases_in_a_chunk(count: int, most: int, seconds_of: Callable[[int], float | 
         seconds = seconds_of(tried)
         if seconds is None:
             return most if tried == 1 else min(most, max(TOGETHER, tried))
-        if seconds > SECONDS / 20 or tried >= most:
-            return max(TOGETHER, min(most, int(tried * SECONDS / max(seconds, 1e-9))))
+        if seconds > SECONDS / 100 or tried >= most:
+            size = max(TOGETHER, min(most, int(tried * SECONDS / max(seconds, 1e-9))))
+            return math.ceil(count / math.ceil(count / size))  # chunks of one size: none is left over that is hardly worth it
         tried = min(8 * tried, most)
