@@ -80,10 +80,13 @@ def shown(progress: bool | Show, label: str, total: int, may_end: bool, unit: st
 
 
 class Display:
-    """Shows steps, rate and time left: by tqdm where it is installed, in a line of its own else; in a log in a line every ten seconds."""
+    """Shows steps, rate and time left: by tqdm where it is installed, in a line of its own else; in a log in a line every ten seconds.
 
-    def __init__(self, label: str, unit: str) -> None:
-        self.label, self.unit, self.start = label, unit, perf_counter()
+    before: how many were done before it began, and say nothing of the rate.
+    """
+
+    def __init__(self, label: str, unit: str, before: int = 0) -> None:
+        self.label, self.unit, self.before, self.start = label, unit, before, perf_counter()
         self.is_live = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
         self.bar: Any = None
         self.text, self.latest = "", self.start
@@ -94,7 +97,7 @@ class Display:
             if self.bar is None:
                 from tqdm.auto import tqdm
 
-                self.bar = tqdm(total=total, desc=self.label, unit=f" {self.unit}", unit_scale=True)
+                self.bar = tqdm(initial=self.before, total=total, desc=self.label, unit=f" {self.unit}", unit_scale=True)
                 self.bar.start_t = self.bar.last_print_t = self.bar._time() - (perf_counter() - self.start)
             self.bar.update(done - self.bar.n)
             return
@@ -120,7 +123,7 @@ class Display:
         self.text = ""
 
     def _line(self, done: int, total: int, seconds: float) -> str:
-        rate = done / seconds if seconds else 0.0
+        rate = (done - self.before) / seconds if seconds else 0.0
         left = f"{_time((total - done) / rate)} left" if 0 < done < total and rate else f"in {_time(seconds)}"
         return f"{self.label}: {done:,} of {total:,} {self.unit}, {rate:,.0f} a second, {left}"
 
