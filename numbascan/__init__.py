@@ -26,6 +26,7 @@ from .front.derivatives.custom_vjp import custom_vjp
 from .front.derivatives.of_functions import grad, hessian, jacobian, jvp, value_and_grad, vjp
 from .front.derivatives.of_variables import Lop, Rop
 from .front.derivatives.verify_grad import verify_grad
+from .front.device import device_put
 from .front.function import Function, function
 from .front.positional_view import ScanArgs
 from .front.scan.returns import until
@@ -63,6 +64,7 @@ __all__ = [
     "Variable",
     "batch",
     "custom_vjp",
+    "device_put",
     "draw",
     "filter",
     "foldl",

@@ -14,12 +14,14 @@ import numpy as np
 from .emit import cpu, cuda
 from .emit.cache import jit_is_off, load, load_kernels
 from .emit.cpu import FINITE_OR_NOT, beginnings, error_texts
-from .emit.estimates import Memory, memory_of, steps_of, work_of
+from .emit.estimates import KernelMemory, Memory, memory_of, steps_of, work_of
 from .emit.inside.looks import cause
+from .emit.runtime.device_array import DeviceArray
 from .errors import CudaUnavailableError, ScanTypeError
 from .grad.mit_mots import plain_graphs
 from .ir.graph import Graph, folded, substitute, toposort
 from .ir.loop_node import SCAN, loop_spec
+from .ir.loops import Alloc, walk
 from .ir.messages import ONE_SHAPE
 from .ir.names import RESERVED as OF_PYTHON
 from .ir.names import identifier
@@ -108,6 +110,8 @@ class Program:
             if known is not None:
                 self._last = known, arguments
                 return known.run(arguments)
+        if self.mode.target != "cuda":
+            self._refuse_device_arrays(arguments)
         if self.mode.target not in MACHINES:
             return self._interpreted(arguments, out)
         values = [convert(value) for convert, value in zip(self._converters, arguments, strict=True)]
@@ -118,6 +122,14 @@ class Program:
             remember(self._quick, key, kernel)
         arrays = [] if out is None else [array for array in out if array is not None]
         return kernel.run(values, arrays) if self.profile is None else self._profiled(kernel, values, arrays, self.profile)
+
+    def _refuse_device_arrays(self, arguments: Sequence[Any]) -> None:
+        for k, value in enumerate(arguments):
+            if isinstance(value, DeviceArray):
+                name = self.graph.inputs[k].name or f"argument {k}"
+                raise TypeError(
+                    f"{self.name}: {name} is on a GPU; write {name}.copy_to_host(), or mode='cuda' for a function that runs there"
+                )
 
     def lower(self, arguments: Sequence[Any] | None = None) -> None:
         """Compiles for arguments like these (default: as the graph declares them), without running."""
@@ -164,7 +176,8 @@ class Program:
         if self._last is None:
             raise ValueError(f"{self.name}: memory() speaks of the arguments last seen; call the function, or .lower(...), first")
         kernel, values = self._last
-        return memory_of(kernel.plan.function, values, steps_run_again(kernel.graph, values))
+        memory = memory_of(kernel.plan.function, values, steps_run_again(kernel.graph, values))
+        return replace(memory, kernels=kernel.kernels()) if self.mode.target == "cuda" else memory
 
     def source(self, target: str = "cpu") -> str:
         """The generated code, of the kernel that ran last, or of the graph as it stands."""
@@ -217,7 +230,7 @@ class Kernel:
 
     def __init__(self, graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> None:
         if mode.target == "cuda":
-            _require_cuda()
+            require_cuda()
         started = perf_counter()
         self.graph, self.mode, self._given = graph, mode, given
         lean = lean_graph(graph, mode)
@@ -237,9 +250,19 @@ class Kernel:
         if self.mode.target == "cuda":
             from .emit.runtime.cuda import callable_with
 
-            written = [argument.is_written for argument in self.plan.function.arguments]
-            return callable_with(load_kernels(self.text, name), written, len(self._constants))
+            function = self.plan.function
+            written = [argument.is_written for argument in function.arguments]
+            dtypes = [argument.dtype for argument in function.arguments]
+            dtypes += [stmt.dtype for stmt in walk(function.body) if isinstance(stmt, Alloc)]
+            is_double = not {"float64", "complex128"}.isdisjoint(dtypes)
+            return callable_with(load_kernels(self.text, name), written, len(self._constants), self.mode.device, is_double)
         return self._by_numpy if jit_is_off() else load(self.text, name)
+
+    def kernels(self) -> tuple[KernelMemory, ...]:
+        """What the CUDA kernels take that were compiled on this machine."""
+        from .emit.runtime.cuda import taken_by
+
+        return tuple(KernelMemory(name, *sizes) for name, sizes in taken_by(self.function).items())
 
     def run(self, values: Sequence[Any], out: Sequence[Any] = ()) -> list[Any]:
         """The results. Values are taken as they are: of the dtypes, ranks and fixed dimensions of this kernel, C-contiguous and aligned."""
@@ -257,7 +280,8 @@ class Kernel:
         if not self._has_numbers:
             return list(results)
         return [
-            value if isinstance(value, np.ndarray) else np.asarray(value, dtype) for value, dtype in zip(results, self._dtypes, strict=True)
+            value if isinstance(value, (np.ndarray, DeviceArray)) else np.asarray(value, dtype)
+            for value, dtype in zip(results, self._dtypes, strict=True)
         ]
 
     def _by_numpy(self, *arguments: Any) -> Any:
@@ -293,12 +317,13 @@ def planned(graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> tup
     return result, cpu.module_text(result.function, fastmath * mode.fastmath, mode.threads)
 
 
-def _require_cuda() -> None:
+def require_cuda(what: str = "mode='cuda'") -> None:
+    """Raises CudaUnavailableError where nothing can run on a GPU."""
     from .emit.inside import cuda_package
 
     reason = cuda_package.missing()
     if reason:
-        raise CudaUnavailableError(f"mode='cuda': {reason}")
+        raise CudaUnavailableError(f"{what}: {reason}")
 
 
 def _by_numpy(graph: Graph, mode: Mode, arguments: Sequence[Any], loop: type[Loop] | None = None) -> list[Any]:
@@ -406,6 +431,8 @@ def _converter(type_: TensorType) -> Callable[[Any], Any]:
         return lambda value: value if type(value) is dtype.type else plain(value)
 
     def convert(value: Any) -> Any:
+        if isinstance(value, DeviceArray):
+            return value
         array = np.ascontiguousarray(value, dtype)
         return array if array.flags.aligned else array.copy()
 

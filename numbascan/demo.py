@@ -13,9 +13,12 @@ import numpy as np
 
 import numbascan as ns
 
+from .errors import gpu
+
 LOG_LIKELIHOOD = -632.5456251  # Durbin and Koopman's local-level model of the Nile at the variances below
 OBSERVATION_VARIANCE, LEVEL_VARIANCE = 15099.0, 1469.1
 LORENZ_STEPS = 1_000_000
+ENSEMBLE, ENSEMBLE_STEPS = 10_000, 1000
 OIL_LOG_LIKELIHOOD = -18165.858870  # arch 8.0.0 (Sheppard) on the same returns: constant mean, GARCH(1, 1), normal errors
 OIL_ESTIMATES = (0.046682, 0.055805, 0.085626, 0.909099)  # mu, omega, alpha, beta
 OIL_ERRORS = (0.020190, 0.010077, 0.006791, 0.006970)  # their standard errors, from the Hessian
@@ -204,6 +207,33 @@ class Tour:
         self.check("its standard errors", np.allclose(errors, OIL_ERRORS, rtol=1e-3))
         self.check("finite differences lead to the same estimates", bool((abs(exact.x - differences.x) < 1e-2 * errors).all()))
 
+    def ensemble(self) -> None:
+        device, mode = gpu(), None
+        if not device.startswith(("none", "Numba's simulator")):
+            mode = "cuda"
+        where = "the CPU, in its SIMD unit and threads" if mode is None else f"the GPU ({device})"
+        print(f"5. {ENSEMBLE:,} Lorenz paths of {ENSEMBLE_STEPS:,} steps, side by side on {where}")
+        starts, rhos = np.random.default_rng(0).normal(size=(ENSEMBLE, 3)), np.linspace(20.0, 30.0, ENSEMBLE)
+
+        def path(start: Any, rho: Any, n_steps: int) -> Any:
+            parameters = (1e-3, 10.0, rho, 8 / 3)
+            return ns.scan(lorenz_step, outputs_info=start, non_sequences=parameters, n_steps=n_steps, return_updates=False)[-1]
+
+        ends = ns.jit(ns.vmap(path, in_axes=(0, 0, None)), mode=mode)
+        few = ENSEMBLE_STEPS // 20
+
+        def plain() -> np.ndarray:
+            y = starts.T
+            for _ in range(few):
+                y = lorenz_step(y, 1e-3, 10.0, rhos, 8 / 3)
+            return y.T
+
+        found, expected = self.times(lambda: ends(starts, rhos, ENSEMBLE_STEPS), plain, share=few / ENSEMBLE_STEPS)
+        self.check(
+            f"after {few} steps all are where plain NumPy has them", np.allclose(ends(starts, rhos, few), expected, rtol=1e-9, atol=1e-12)
+        )
+        self.check("all ends are on the attractor", bool(np.isfinite(found).all() and np.abs(found).max() < 60))
+
 
 def _plot(years: np.ndarray, flow: np.ndarray, levels: np.ndarray, spread: np.ndarray) -> None:
     """The filtered level with one standard deviation, as a picture, if Matplotlib is there."""
@@ -230,6 +260,7 @@ def main() -> int:
     tour.lorenz()
     tour.until()
     tour.garch()
+    tour.ensemble()
     if tour.wrong:
         print(f"WRONG: {'; '.join(tour.wrong)}")
         return 1

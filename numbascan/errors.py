@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 
 class ScanError(Exception):
     """Base class of the errors that only numbascan raises."""
@@ -66,13 +69,25 @@ class BatchError(ScanError, RuntimeError):
 
 
 def gpu() -> str:
-    """The GPU that CUDA code would run on, or why there is none."""
+    """The GPUs that CUDA code would run on and the driver's version, or why there is none."""
     try:
-        from numba import cuda
+        from numba import config, cuda
 
+        if vars(config)["ENABLE_CUDASIM"]:
+            return "Numba's simulator (NUMBA_ENABLE_CUDASIM=1)"
         if not cuda.is_available():
             return "none: no CUDA driver or device"
-        device = cuda.get_current_device()
-        return f"{device.name.decode() if isinstance(device.name, bytes) else device.name}, compute capability {device.compute_capability}"
+        devices = [_described(device) for device in cuda.list_devices()]
+        major, minor = importlib.import_module("numba.cuda.cudadrv.driver").driver.get_version()
+        return f"{'; '.join(devices)}; driver for CUDA {major}.{minor}"
     except Exception as error:  # whatever a broken driver raises
         return f"none: {error}"
+
+
+def _described(device: Any) -> str:
+    """The number of a GPU, its name, what it can do, and its memory."""
+    name = device.name.decode() if isinstance(device.name, bytes) else device.name
+    capability = ".".join(map(str, device.compute_capability))
+    with device:
+        free, total = device.get_primary_context().get_memory_info()
+    return f"{device.id}: {name}, compute capability {capability}, {free / 1e9:.1f} of {total / 1e9:.1f} GB free"

@@ -36,10 +36,11 @@ class Mode:
     target: "numba" (compiled, CPU), "python" (NumPy, one step at a time), "debug" (both, compared at every step), "cuda".
     fastmath: let the compiler reorder floating-point arithmetic.
     threads: at most so many threads for loops over lanes; None for as many as there are cores. Results do not depend on it.
+    device: with target="cuda", the number of the GPU.
     check_finite: report the first NaN or infinity among what steps give: states, outputs, updates.
     without: names of rewrites and loop passes to leave out, of those in docs/rewrites.md.
 
-    Raises ValueError for a target, a number of threads or a rewrite that there is not, TypeError for threads or names of another type.
+    Raises ValueError for a target, a number of threads or of a device, or a rewrite that there is not, TypeError for those of another type.
     """
 
     target: str = "numba"
@@ -47,6 +48,7 @@ class Mode:
     threads: int | None = None
     check_finite: bool = False
     without: tuple[str, ...] = ()
+    device: int = 0
 
     def __init__(
         self,
@@ -55,13 +57,27 @@ class Mode:
         threads: int | None = None,
         check_finite: bool = False,
         without: Sequence[str] = (),
+        device: int = 0,
     ) -> None:
         if target not in TARGETS:
             raise ValueError(f"mode {target!r} is not known; use None or one of {', '.join(map(repr, TARGETS))}")
         for name, value in (("target", target), ("fastmath", fastmath), ("check_finite", check_finite)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "threads", _checked_threads(threads))
+        object.__setattr__(self, "device", checked_device(device, "ns.Mode"))
+        if self.device and target != "cuda":
+            raise ValueError(f"ns.Mode: device is {device} with target={target!r}; only target='cuda' runs on a device")
         object.__setattr__(self, "without", _checked_rewrites(without))
+
+
+def checked_device(device: object, label: str) -> int:
+    """The number of a GPU. `label` begins the messages."""
+    instead = "give the number of a GPU, from 0"
+    if isinstance(device, bool) or not isinstance(device, Integral):
+        raise TypeError(f"{label}: device is {device!r}; {instead}")
+    if int(device) < 0:
+        raise ValueError(f"{label}: device is {device!r}; {instead}")
+    return int(device)
 
 
 def _checked_threads(threads: object) -> int | None:

@@ -57,8 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"--without={','.join(without)}: the rewrites are {', '.join(names)}, the loop passes {', '.join(LOOP_PASSES)}"
         )
-    (*defaults, _) = Mode.__init__.__defaults__
-    Mode.__init__.__defaults__ = (*defaults, tuple(without))
+    (*defaults, _, device) = Mode.__init__.__defaults__
+    Mode.__init__.__defaults__ = (*defaults, tuple(without), device)
     kernel_arguments.hold()
 
 
@@ -98,8 +98,8 @@ def rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of what rewrites achieve: all of them are on, whatever `--without` says."""
     from numbascan.modes import Mode
 
-    (*defaults, _) = Mode.__init__.__defaults__
-    monkeypatch.setattr(Mode.__init__, "__defaults__", (*defaults, ()))
+    (*defaults, _, device) = Mode.__init__.__defaults__
+    monkeypatch.setattr(Mode.__init__, "__defaults__", (*defaults, (), device))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

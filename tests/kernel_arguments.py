@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from numbascan.emit.runtime.device_array import DeviceArray, is_contiguous
+
 PYTHON = {"float64": float, "int64": int, "bool": bool, "complex128": complex}
 
 
@@ -41,6 +43,8 @@ def is_taken(argument: Any, value: Any) -> bool:
     if argument.rank == 0:
         plain = PYTHON.get(argument.dtype)
         return type(value) is dtype.type or (type(value) is plain and (plain is not int or -(2**63) <= value < 2**63))
+    if isinstance(value, DeviceArray):
+        return bool(value.dtype == dtype and value.ndim == argument.rank and is_contiguous(value.memory) and not argument.is_written)
     flags = value.flags
     return bool(
         type(value) is np.ndarray

@@ -22,12 +22,26 @@ ROUTINE, DRAWN = 1000, 30  # operations for which a routine counts, and a number
 
 
 @dataclass(frozen=True)
+class KernelMemory:
+    """What a kernel takes on a GPU: registers and bytes of local memory of a thread, bytes of shared memory of a block."""
+
+    name: str
+    registers: int
+    local: int
+    shared: int
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.registers} registers and {self.local:,} bytes a thread, {self.shared:,} bytes a block"
+
+
+@dataclass(frozen=True)
 class Memory:
     """Bytes that one call stores.
 
     results: what is returned (with the initial rows that lie before it). trace: rows of all steps that are not returned.
     checkpoints: states kept for a gradient. work: everything that does not grow with the number of steps.
     per_step: by how much results and trace grow with each step. steps_again: forward steps that checkpoints make run again (no bytes).
+    kernels: of CUDA, those that were compiled for this device.
     """
 
     results: int
@@ -36,6 +50,7 @@ class Memory:
     work: int
     per_step: int
     steps_again: int = 0
+    kernels: tuple[KernelMemory, ...] = ()
 
     @property
     def total(self) -> int:
@@ -44,7 +59,7 @@ class Memory:
     def __str__(self) -> str:
         parts = [f"{name:<12}{getattr(self, name):>16,} bytes" for name in ("results", "trace", "checkpoints", "work", "total")]
         again = [f"{'run again':<12}{self.steps_again:>16,} steps"] if self.steps_again else []
-        return "\n".join([*parts, f"{'per step':<12}{self.per_step:>16,} bytes", *again])
+        return "\n".join([*parts, f"{'per step':<12}{self.per_step:>16,} bytes", *again, *map(str, self.kernels)])
 
 
 def memory_of(function: Function, values: Sequence[Any], steps_again: int = 0) -> Memory:
@@ -62,7 +77,7 @@ def memory_of(function: Function, values: Sequence[Any], steps_again: int = 0) -
         kind = "checkpoints" if array.name.startswith("checkpoints_") else "trace" if growth else "work"
         sums["results" if array.name in returned else kind] += size
         per_step += growth if kind != "checkpoints" else 0
-    return Memory(**sums, per_step=per_step, steps_again=steps_again)
+    return Memory(sums["results"], sums["trace"], sums["checkpoints"], sums["work"], per_step, steps_again)
 
 
 def _bytes(array: Alloc, known: _Names) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..emit.runtime.device_array import DeviceArray, on_gpu
 from ..types import TensorType, dtype_name, show_shape
 from .variable import GREATEST_FLOAT, Variable, array_of, is_large, refuse_other_arrays
 
@@ -24,6 +25,8 @@ def as_argument(value: Any, label: str) -> Any:
     Byte-swapped, strided and read-only arrays come out as NumPy would read them; lists of numbers become arrays.
     Raises TypeError for objects, strings, masked arrays, np.matrix and unsupported dtypes, ValueError for ragged lists.
     """
+    if isinstance(value, DeviceArray) or on_gpu(value):
+        return _on_device(value, label)
     refuse_other_arrays(value, label)
     if isinstance(value, (Variable, *_NUMBERS)):
         return _checked_number(value, label)
@@ -42,6 +45,19 @@ def as_argument(value: Any, label: str) -> Any:
     return np.require(array, dtype, ("C", "A"))
 
 
+def _on_device(value: Any, label: str) -> Any:
+    """An array on a GPU, in place; one without dimensions as a number."""
+    if not isinstance(value, DeviceArray):
+        from ..emit.runtime.cuda import taken
+
+        value = taken(value, label)
+    try:
+        dtype_name(value.dtype)
+    except TypeError as error:
+        raise TypeError(f"{label} is on a GPU and has dtype {value.dtype}, not of numbers ({error})") from None
+    return value if value.ndim else value.copy_to_host()[()]
+
+
 def _checked_number(value: Any, label: str) -> Any:
     if isinstance(value, (np.float16, np.longdouble, np.clongdouble)) and np.dtype(type(value)).name not in ("float64", "complex128"):
         raise TypeError(f"{label} has dtype {np.dtype(type(value))}, which is not supported; write np.float64(...) or np.float32(...)")
@@ -55,7 +71,7 @@ def type_of(value: Any) -> TensorType:
     """The type of a value that `as_argument` gave. Python numbers are weak: they give way to the other operand's dtype."""
     if isinstance(value, Variable):
         return value.type
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, DeviceArray)):
         return TensorType(value.dtype.name, value.shape)
     if isinstance(value, (bool, np.generic)):
         return TensorType(dtype_name(np.asarray(value).dtype))
@@ -68,12 +84,17 @@ _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}  # a kind holds the values of t
 _WEAK = (int, float, complex, list, tuple)
 
 
-def fit(value: Any, type_: TensorType, where: str, downcast: bool | None = None) -> np.ndarray:
+def fit(value: Any, type_: TensorType, where: str, downcast: bool | None = None) -> Any:
     """`value` as an array of `type_`. `where` begins the messages: which function, which argument.
 
     An array is cast where NumPy calls it safe; a number, a 0-d array or a list of numbers also where nothing is lost, as 3.0 for int32.
     downcast: None lets Python's floats be rounded, False does not, True casts anything real.
     """
+    if isinstance(value, DeviceArray) or on_gpu(value):
+        value = _on_device(value, where)
+        if isinstance(value, DeviceArray) and value.dtype == np.dtype(type_.dtype):
+            _check_shape(value, type_, where)
+            return value
     array = _as_array(value, type_, where)
     dtype = np.dtype(type_.dtype)
     if array.dtype != dtype:
@@ -126,7 +147,7 @@ def _rounds_to(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
     return np.array_equal(np.isfinite(array.astype(dtype)), np.isfinite(array))
 
 
-def _check_shape(array: np.ndarray, type_: TensorType, where: str) -> None:
+def _check_shape(array: np.ndarray | DeviceArray, type_: TensorType, where: str) -> None:
     if array.ndim != type_.rank:
         raise TypeError(
             f"{where} has {array.ndim} dimensions (shape {array.shape}), but {type_} has {type_.rank}; "

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..compile import Program
+from ..emit.runtime.device_array import DeviceArray
 from ..ir.graph import Graph
 from ..ir.loop_node import SCAN
 from ..ir.node import ITEM, Node
@@ -85,10 +86,14 @@ class Runner:
         results = self.program.run(values, None, key)
         if self._is_plain:
             return results
-        return [
-            value if type(value) is np.ndarray and not copied else np.array(value, dtype)
-            for value, (dtype, copied) in zip(results, self._outputs, strict=True)
-        ]
+        pairs = zip(results, self._outputs, strict=True)
+        return [self._taken(k, value, dtype, copied) for k, (value, (dtype, copied)) in enumerate(pairs)]
+
+    def _taken(self, k: int, value: Any, dtype: np.dtype[Any], copied: bool) -> Any:
+        """Result `k` as an array of its own. What stays on a GPU is one; the values of shared variables are on the host."""
+        if type(value) is DeviceArray and k < self._n_results:
+            return value
+        return value if type(value) is np.ndarray and not copied else np.array(value, dtype)
 
     def _into(self, values: Sequence[Any], out: list[np.ndarray]) -> list[np.ndarray]:
         """Results in the caller's arrays: whole, or their first rows where a loop ended early."""

@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from ..compile import LARGEST_FIXED, FixedLengths
+from ..emit.runtime.device_array import DeviceArray
 from ..errors import TracerBoolError, TracerError
 from ..ir.graph import substitute, toposort
 from ..ir.inner_graphs import all_nodes
@@ -39,7 +40,7 @@ def prepared(value: Any, label: str) -> Any:
 
 def quick_key(value: Any) -> Any:
     """What decides the kind of a prepared value, as cheaply as possible: two values with one key have one `small_type`."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, DeviceArray)):
         return value.dtype, tuple([dim if dim <= LARGEST_FIXED else -1 for dim in value.shape])
     return type(value)
 

@@ -5,16 +5,20 @@ Under NUMBA_ENABLE_CUDASIM=1 Python runs the kernels, with few threads: right nu
 
 from __future__ import annotations
 
+import inspect
 import math
 import threading
-from collections.abc import Callable, Sequence
-from functools import wraps
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
 
 from ..inside import cuda_package
 from .cuda_functions import host as host
+from .device_array import DeviceArray, is_contiguous
 
 cuda = cuda_package.cuda()
 SIMULATED = cuda_package.is_simulated()
@@ -24,6 +28,7 @@ MOST_BLOCKS = 1 if SIMULATED else 2**30
 PARTS = 8192  # blocks of a grid at most
 NONE = 2**63 - 1  # the number of an error that has not happened
 MOST_NUMBERS = 8  # that an error tells
+SLOW = 4  # times as long as single precision, from which double precision is worth a note
 SHARE = 0.5  # of the free memory of the device, for memory that a loop's passes have each for itself
 _LARGE = 2**26  # bytes of an array, from which it is asked whether there is room
 _OF_SIMULATOR = 2**16  # bytes that stand for that share where there is no device
@@ -143,32 +148,111 @@ def as_number(array: Any) -> Any:
     return array.copy_to_host()[0]
 
 
-def callable_with(function: Callable[..., Any], is_written: Sequence[bool], n_constants: int) -> Callable[..., Any]:
-    """A function of the host, called with arrays of NumPy: copied to the device, the results copied back.
+def put(array: np.ndarray, device: int) -> DeviceArray:
+    """A copy of an array on a device."""
+    with on_device(device):
+        return DeviceArray(cuda.to_device(np.ascontiguousarray(array)), device)
+
+
+def taken(value: Any, label: str) -> DeviceArray:
+    """An array of another library, in place; what that library has queued on the array's stream is waited for."""
+    memory = cuda.as_cuda_array(value)
+    if not is_contiguous(memory):
+        raise ValueError(f"{label} is on a GPU and is not C-contiguous (strides {memory.strides}); pass value.contiguous(), or a copy")
+    place = getattr(value, "__dlpack_device__", None)
+    return DeviceArray(memory, int(cuda.get_current_device().id) if place is None else int(place()[1]))
+
+
+@contextmanager
+def on_device(device: int) -> Iterator[None]:
+    """Inside, memory is taken and kernels run on a device. Raises ValueError for one that is not there."""
+    if device >= len(cuda.gpus):
+        raise ValueError(f"device={device} is not there: devices are counted from 0, and this machine has {len(cuda.gpus)}")
+    if SIMULATED:
+        yield
+    else:
+        with cuda.gpus[device]:
+            yield
+
+
+def callable_with(
+    function: Callable[..., Any], is_written: Sequence[bool], n_constants: int, device: int, is_double: bool
+) -> Callable[..., Any]:
+    """A function of the host, called with arrays. Those of NumPy are copied to the device, and the results copied back; where an argument
+    is on the device, the results stay there.
 
     `is_written`: which arguments are arrays for results; these get their elements. The last `n_constants` are the same at every call.
+    `is_double`: there are arrays of double precision.
     """
     constants: list[Any] = []
 
     @wraps(function)
     def call(*values: Any) -> Any:
         n_given = len(values) - n_constants
-        if n_constants and not constants:
-            constants[:] = [_to_device(value) for value in values[n_given:]]
-        given = [*map(_to_device, values[:n_given]), *constants]
-        with np.errstate(all="ignore"):
-            results = function(*given)
-        for value, on_device, is_result in zip(values, given, is_written, strict=True):
-            if is_result:
-                value[...] = on_device.copy_to_host()
-        many = results if isinstance(results, tuple) else (results,)
-        arrays = [_to_host(result) for result in many]
+        with on_device(device), _errors_of_driver(function.__name__):
+            if is_double:
+                _note_slow_doubles()
+            if n_constants and not constants:
+                constants[:] = [_to_device(value, device) for value in values[n_given:]]
+            given = [*(_to_device(value, device) for value in values[:n_given]), *constants]
+            with np.errstate(all="ignore"):
+                results = function(*given)
+            for value, filled, is_result in zip(values, given, is_written, strict=True):
+                if is_result:
+                    value[...] = filled.copy_to_host()
+            many = results if isinstance(results, tuple) else (results,)
+            stays = any(isinstance(value, DeviceArray) for value in values)
+            arrays = [_apart(result, given, device) if stays else _to_host(result) for result in many]
         return tuple(arrays) if isinstance(results, tuple) else arrays[0]
 
     return call
 
 
-def _to_device(value: Any) -> Any:
+@contextmanager
+def _errors_of_driver(name: str) -> Iterator[None]:
+    """Inside, errors of the driver become Python's, with the name of the function."""
+    try:
+        yield
+    except Exception as error:
+        if not any(kind.__name__ == "CudaDriverError" for kind in type(error).__mro__):
+            raise
+        if "OUT_OF_MEMORY" in str(error):
+            raise MemoryError(f"{name}: the device has no memory left ({error}); pass fewer lanes at a time") from error
+        raise RuntimeError(f"{name}: the device has failed, and may be lost to this process ({error}); start Python anew") from error
+
+
+@cache
+def _note_slow_doubles() -> None:
+    """Says once that a device is slow with double precision."""
+    if SIMULATED:
+        return
+    device = cuda.get_current_device()
+    ratio = int(device.SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)
+    if ratio > SLOW:
+        name = device.name.decode() if isinstance(device.name, bytes) else device.name
+        warnings.warn(
+            f"{name} computes with float64 at 1/{ratio} of the speed of float32; pass float32 arrays where their precision is enough",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def taken_by(function: Callable[..., Any]) -> dict[str, tuple[int, int, int]]:
+    """For each kernel of a module that was launched: registers, local bytes, shared bytes, of the largest kind of arguments."""
+    found: dict[str, tuple[int, int, int]] = {}
+    for name, kernel in inspect.unwrap(function).__globals__.items():
+        if not SIMULATED and hasattr(kernel, "get_regs_per_thread") and kernel.overloads:
+            told = kernel.get_regs_per_thread(), kernel.get_local_mem_per_thread(), kernel.get_shared_mem_per_block()
+            registers, local, shared = (max(sizes.values()) for sizes in told)
+            found[name] = int(registers), int(local), int(shared)
+    return found
+
+
+def _to_device(value: Any, device: int) -> Any:
+    if isinstance(value, DeviceArray):
+        if value.device != device:
+            raise ValueError(f"an argument is on device {value.device}, and mode='cuda' runs on {device}; write ns.Mode(device=…)")
+        return value.memory
     if isinstance(value, np.ndarray) and value.ndim:
         return cuda.to_device(value)
     return {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}.get(type(value), type(value))(value)
@@ -176,3 +260,28 @@ def _to_device(value: Any) -> Any:
 
 def _to_host(result: Any) -> Any:
     return result.copy_to_host() if hasattr(result, "copy_to_host") else result
+
+
+def _apart(result: Any, given: Sequence[Any], device: int) -> Any:
+    """A result that stays on the device; a copy, if it is in the memory of an argument, or a view with gaps."""
+    if not hasattr(result, "copy_to_host"):
+        return result
+    arrays = [argument for argument in given if hasattr(argument, "copy_to_host")]
+    is_own = is_contiguous(result) and not any(_meet(result, argument) for argument in arrays)
+    return DeviceArray(result, device) if is_own else put(result.copy_to_host(), device)
+
+
+def _meet(one: Any, other: Any) -> bool:
+    """Do two arrays share memory?"""
+    if not (one.size and other.size):
+        return False
+    (first, last), (start, stop) = _ends(one), _ends(other)
+    return first < stop and start < last
+
+
+def _ends(memory: Any) -> tuple[int, int]:
+    """The addresses between which the elements of an array are."""
+    told = memory._ary.__array_interface__ if SIMULATED else memory.__cuda_array_interface__
+    first = int(told["data"][0])
+    steps = zip(memory.shape, memory.strides, strict=True)
+    return first, first + sum((dim - 1) * stride for dim, stride in steps) + np.dtype(memory.dtype).itemsize

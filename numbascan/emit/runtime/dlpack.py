@@ -1,0 +1,64 @@
+"""Capsules of DLPack: memory that another library takes without a copy.
+
+The structs are those of its header, before versions were told (github.com/dmlc/dlpack, include/dlpack/dlpack.h).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # of kinds of numbers
+_NAME = b"dltensor"  # of a capsule that nobody has taken
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+
+_lent: dict[int, tuple[Any, ...]] = {}  # by the address of a struct that another library may hold: the struct, and all it points to
+_python = ctypes.PyDLL(None)  # not ctypes.pythonapi, whose functions others declare, too
+_python.PyCapsule_New.restype = ctypes.py_object
+_python.PyCapsule_New.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+_python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+_python.PyCapsule_GetPointer.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
+_python.PyCapsule_IsValid.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _give_back(struct: int) -> None:
+    _lent.pop(struct, None)
+
+
+@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+def _destroy(capsule: int) -> None:
+    """Ends a capsule; one that nobody has taken gives its memory back."""
+    if _python.PyCapsule_IsValid(capsule, _NAME):
+        _lent.pop(_python.PyCapsule_GetPointer(capsule, _NAME), None)
+
+
+def capsule(data: int, device: tuple[int, int], shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any], owner: Any) -> Any:
+    """A capsule for memory at the address `data`, strides in bytes; `owner` lives for as long as somebody holds the memory."""
+    numbers = ctypes.c_int64 * len(shape)
+    dims, steps = numbers(*shape), numbers(*(stride // dtype.itemsize for stride in strides))
+    tensor = _Tensor(data, *device, len(shape), _CODES[dtype.kind], 8 * dtype.itemsize, 1, dims, steps, 0)
+    managed = _Managed(tensor, None, ctypes.cast(_give_back, ctypes.c_void_p))
+    _lent[ctypes.addressof(managed)] = managed, dims, steps, owner
+    return _python.PyCapsule_New(ctypes.addressof(managed), _NAME, ctypes.cast(_destroy, ctypes.c_void_p))

@@ -1,0 +1,156 @@
+"""Arrays that are on the device: arguments in place, results that stay, and what other libraries see of them."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+import numbascan.tensor as nt
+from numbascan.emit.runtime import dlpack
+from numbascan.emit.runtime.device_array import DeviceArray
+
+pytestmark = pytest.mark.usefixtures("runs_kernels")
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
+X = np.linspace(-1.0, 1.0, 20)
+
+
+@ns.scan(mode="cuda")
+def walk(u, y, k):
+    return y * k + u
+
+
+def test_results_stay_where_an_argument_is():
+    f = ns.jit(lambda x, k: {"rows": np.tanh(x) * k, "sum": x.sum(), "same": x, "part": x[3:]}, mode="cuda")
+    x = ns.device_put(X)
+    found, host = f(x, 2.0), f(X, 2.0)
+    assert type(host["rows"]) is np.ndarray
+    for name, array in found.items():
+        np.testing.assert_array_equal(np.asarray(array), host[name])
+        assert type(array) is (DeviceArray if array.ndim else np.ndarray)
+    again = f(found["rows"], 2.0)
+    np.testing.assert_array_equal(again["rows"].copy_to_host(), f(host["rows"], 2.0)["rows"])
+    np.testing.assert_array_equal(np.asarray(x), X)
+
+
+def test_a_result_is_never_the_memory_of_an_argument():
+    x = ns.device_put(X)
+    same, part = ns.jit(lambda x: (x, x[3:]), mode="cuda")(x)
+    del x
+    gc.collect()
+    np.testing.assert_array_equal(np.asarray(same), X)
+    np.testing.assert_array_equal(np.asarray(part), X[3:])
+    assert same.memory is not part.memory
+
+
+def test_loops_take_them_as_sequences_and_initial_values():
+    rows = walk(ns.device_put(X), 0.0, 0.5)
+    assert type(rows) is DeviceArray
+    np.testing.assert_array_equal(np.asarray(rows), walk(X, 0.0, 0.5))
+    np.testing.assert_array_equal(walk(ns.device_put(X), 0.0, 0.5, keep_last=1), rows.copy_to_host()[-1])
+    until = ns.scan(lambda y: (y * 2, ns.until(y > 10.0)), mode="cuda")
+    starts = np.array([1.0, 3.0])
+    ends = ns.jit(ns.vmap(lambda y: until(outputs_info=y, n_steps=9)[-1]), mode="cuda")
+    np.testing.assert_array_equal(np.asarray(ends(ns.device_put(starts))), ends(starts))
+    out = np.empty(20)
+    walk(ns.device_put(X), 0.0, 0.5, out=out)
+    np.testing.assert_array_equal(out, rows.copy_to_host())
+
+
+def test_gradients_of_lanes_stay_too():
+    cost = lambda start, u: ns.scan(walk.__wrapped__, u, start, 0.5)[0][-1] ** 2  # noqa: E731
+    slopes = ns.jit(ns.vmap(ns.grad(cost, argnums=(0, 1)), in_axes=(0, None)), mode="cuda")
+    starts = np.array([0.5, 1.0, 2.0])
+    for found, expected in zip(slopes(ns.device_put(starts), ns.device_put(X[:5])), slopes(starts, X[:5]), strict=True):
+        assert type(found) is DeviceArray
+        np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+def test_shared_variables_have_their_values_on_the_host():
+    v, total = nt.dvector("v"), ns.shared(np.zeros(20))
+    f = ns.function([v], v * 2, updates={total: total + v}, mode="cuda")
+    assert type(f(ns.device_put(X))) is DeviceArray
+    np.testing.assert_array_equal(total.get_value(), X)
+    np.testing.assert_array_equal(f(X), X * 2)
+    with pytest.raises(TypeError, match="2 dimensions"):
+        f(ns.device_put(np.ones((2, 2))))
+
+
+def test_what_is_put_is_a_nest():
+    nest = ns.device_put({"a": X, "b": [1, 2.5, np.arange(4)], "c": (ns.device_put(X),)})
+    assert [type(leaf) for leaf in nest["b"]] == [int, float, DeviceArray]
+    assert nest["c"][0].shape == (20,)
+    assert repr(nest["a"]) == "DeviceArray(shape=(20,), dtype=float64, device=0)"
+    assert (len(nest["a"]), nest["a"].nbytes, nest["a"].ndim, nest["a"].size) == (20, 160, 1, 20)
+    back = pickle.loads(pickle.dumps(nest["a"]))
+    assert type(back) is DeviceArray
+    np.testing.assert_array_equal(np.asarray(back, "float32"), X.astype("float32"))
+    swapped = ns.device_put(X.astype(">f8")[::2])
+    np.testing.assert_array_equal(np.asarray(swapped), X[::2])
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: ns.jit(np.tanh)(ns.device_put(X)), TypeError, "x is on a GPU; write x.copy_to_host"),
+        (lambda: ns.jit(np.tanh, mode="python")(ns.device_put(X)), TypeError, "x is on a GPU"),
+        (lambda: ns.device_put(X, device=99), ValueError, "device=99 is not there"),
+        (lambda: ns.device_put(X, device=-1), ValueError, "ns.device_put: device is -1"),
+        (lambda: ns.device_put(X, device="0"), TypeError, "ns.device_put: device is '0'"),
+        (lambda: ns.device_put({"a": ["text"]}), TypeError, "x_a_0 is 'text'"),
+        (lambda: ns.device_put(nt.dvector("v")), TypeError, "symbolic"),
+        (lambda: ns.Mode(device=1), ValueError, "only target='cuda'"),
+        (lambda: ns.Mode(target="cuda", device=True), TypeError, "ns.Mode: device is True"),
+        (lambda: ns.jit(np.tanh, mode=ns.Mode(target="cuda", device=99))(X), ValueError, "device=99 is not there"),
+        (lambda: np.asarray(ns.device_put(X), copy=False), ValueError, "by a copy"),
+    ],
+)
+def test_errors(call: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_an_array_of_another_device_is_refused() -> None:
+    elsewhere = ns.device_put(X)
+    elsewhere.device = 7
+    with pytest.raises(ValueError, match="on device 7, and mode='cuda' runs on 0"):
+        ns.jit(np.tanh, mode="cuda")(elsewhere)
+
+
+@pytest.mark.skipif(not SIMULATED, reason="NumPy takes memory of the host alone, which the simulator's is")
+@pytest.mark.parametrize("array", [X, np.arange(6, dtype="int32").reshape(2, 3), np.array([True, False]), np.array([1 + 2j])])
+def test_other_libraries_take_it_in_place(array: np.ndarray) -> None:
+    x = ns.device_put(array)
+    before = len(dlpack._lent)
+    capsule = x.__dlpack__()
+    del capsule  # nobody took it
+    assert len(dlpack._lent) == before
+    taken = np.from_dlpack(x)
+    address = x.memory._ary.ctypes.data
+    del x
+    gc.collect()
+    np.testing.assert_array_equal(taken, array)
+    assert taken.ctypes.data == address
+    del taken
+    gc.collect()
+    assert len(dlpack._lent) == before
+
+
+def test_another_device_or_a_copy_is_refused_by_dlpack() -> None:
+    x = ns.device_put(X)
+    with pytest.raises(BufferError, match="copy_to_host"):
+        x.__dlpack__(dl_device=(2, 5))
+    with pytest.raises(BufferError, match="copy=True"):
+        x.__dlpack__(copy=True)
+
+
+def test_memory_tells_of_kernels_that_a_device_has() -> None:
+    f = ns.jit(np.tanh, mode="cuda")
+    f(X)
+    kernels = f.memory().kernels
+    assert kernels == () if SIMULATED else all(kernel.registers > 0 for kernel in kernels)
