@@ -14,7 +14,7 @@ import numpy as np
 from .emit import cpu, cuda
 from .emit.cache import jit_is_off, load, load_kernels
 from .emit.cpu import FINITE_OR_NOT, beginnings, error_texts
-from .emit.estimates import KernelMemory, Memory, memory_of, steps_of, work_of
+from .emit.estimates import KernelMemory, Memory, lanes_of, memory_of, steps_of, work_of
 from .emit.inside.looks import cause
 from .emit.runtime.device_array import DeviceArray
 from .errors import CudaUnavailableError, ScanTypeError
@@ -166,7 +166,11 @@ class Program:
             profile.calls += 1
             profile.steps += steps_of(function, values)
             profile.operations += work.operations
-            profile.bytes += sum(np.asarray(value).nbytes for value in values) + memory.results + 2 * (memory.trace + memory.checkpoints)
+            profile.bytes += (
+                sum((value if isinstance(value, DeviceArray) else np.asarray(value)).nbytes for value in values)
+                + memory.results
+                + 2 * (memory.trace + memory.checkpoints)
+            )
             profile.loops = work.loops
             profile.kernels[function.name] = profile.kernels.get(function.name, 0.0) + seconds
         return results
@@ -176,8 +180,7 @@ class Program:
         if self._last is None:
             raise ValueError(f"{self.name}: memory() speaks of the arguments last seen; call the function, or .lower(...), first")
         kernel, values = self._last
-        memory = memory_of(kernel.plan.function, values, steps_run_again(kernel.graph, values))
-        return replace(memory, kernels=kernel.kernels()) if self.mode.target == "cuda" else memory
+        return kernel.memory(values)
 
     def source(self, target: str = "cpu") -> str:
         """The generated code, of the kernel that ran last, or of the graph as it stands."""
@@ -258,11 +261,16 @@ class Kernel:
             return callable_with(load_kernels(self.text, name), written, len(self._constants), self.mode.device, is_double)
         return self._by_numpy if jit_is_off() else load(self.text, name)
 
-    def kernels(self) -> tuple[KernelMemory, ...]:
-        """What the CUDA kernels take that were compiled on this machine."""
-        from .emit.runtime.cuda import taken_by
+    def memory(self, values: Sequence[Any]) -> Memory:
+        """Bytes that a call with these values stores, and on a GPU what kernels take."""
+        again = steps_run_again(self.graph, values)
+        if self.mode.target != "cuda":
+            return memory_of(self.plan.function, values, again)
+        from .emit.runtime.cuda import at_once, on_device, taken_by
 
-        return tuple(KernelMemory(name, *sizes) for name, sizes in taken_by(self.function).items())
+        with on_device(self.mode.device, self.plan.function.name):
+            memory = memory_of(self.plan.function, values, again, at_once)
+            return replace(memory, kernels=tuple(KernelMemory(name, *sizes) for name, sizes in taken_by(self.function).items()))
 
     def run(self, values: Sequence[Any], out: Sequence[Any] = ()) -> list[Any]:
         """The results. Values are taken as they are: of the dtypes, ranks and fixed dimensions of this kernel, C-contiguous and aligned."""
@@ -272,7 +280,7 @@ class Kernel:
             raise cause() from None
         except Exception as error:
             explained = readable(error, self._error_texts)
-            raise self._too_large(values) if explained is error and is_about_memory(error) else explained from None
+            raise self._too_large(values, error) if explained is error and is_about_memory(error) else explained from None
         if self._is_single:
             results = (results,)
         elif results is None:
@@ -292,13 +300,30 @@ class Kernel:
         results = _written(_by_numpy(self.graph, self.mode, values, loop), out, self.plan.function.name)
         return results[0] if self._is_single else results
 
-    def _too_large(self, values: Sequence[Any]) -> MemoryError:
+    def _too_large(self, values: Sequence[Any], error: Exception) -> MemoryError:
         """What is said of arrays for which there is no memory."""
+        if self.mode.target == "cuda" and (text := self._too_large_for_device(values, error)):
+            return MemoryError(text)
         size, steps = memory_of(self.plan.function, values).total, steps_of(self.plan.function, values)
         what = f"{self.plan.function.name}{at_line()}: there is no memory for its arrays" + (
             f", which take {size:,} bytes" if size > 0 else ""
         )
         return MemoryError(what + (f" in {steps:,} steps; a smaller n_steps, keep_last or save_every keep fewer rows" if steps > 0 else ""))
+
+    def _too_large_for_device(self, values: Sequence[Any], error: Exception) -> str:
+        """The same of the memory of a device; "" where that would suffice."""
+        from .emit.runtime.cuda import room_after
+
+        free, total = room_after(error, self.mode.device)
+        size = memory_of(self.plan.function, values).total + sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+        if size <= free:
+            return ""
+        what = f"{self.plan.function.name}{at_line()}: there is no memory on device {self.mode.device} for its arrays, which take"
+        lanes = lanes_of(self.plan.function, values)
+        fitting = lanes * free // size
+        instead = f"about {fitting:,} of the {lanes:,} lanes fit at a time, as ns.batch takes them with chunk={fitting}"
+        less = "pass less at a time; keep_last or save_every keep fewer rows"
+        return f"{what} {size:,} bytes: {free:,} of its {total:,} are free; {instead if fitting else less}"
 
 
 def lean_graph(graph: Graph, mode: Mode) -> Graph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from ..ir.loops import Alias, Alloc, Apply, Call, Expr, For, Function, If, Index, Let, Load, Return, Stmt, Store, names_in, walk
 from ..ops.elementwise import HELPERS
+from ..plan.passes.threads import AT_ONCE
 from .text import expression, handed, statements, view_text
 
 LONGER = 1000  # steps more, to see what grows
@@ -62,12 +63,16 @@ class Memory:
         return "\n".join([*parts, f"{'per step':<12}{self.per_step:>16,} bytes", *again, *map(str, self.kernels)])
 
 
-def memory_of(function: Function, values: Sequence[Any], steps_again: int = 0) -> Memory:
-    """The bytes of a call of `function` with `values` (arrays, numbers); `steps_again` as for Memory."""
+def memory_of(function: Function, values: Sequence[Any], steps_again: int = 0, at_once: Callable[[int, int], int] | None = None) -> Memory:
+    """The bytes of a call of `function` with `values` (arrays, numbers); `steps_again` as for Memory.
+
+    at_once: how many passes of a loop run at once on a GPU, of so many, for each of which so many bytes are taken. Without it these bytes
+    do not count.
+    """
     stmts = list(walk(function.body))
     lengths = _lengths(function, stmts)
     arrays = [stmt for stmt in stmts if isinstance(stmt, Alloc)]
-    known, longer = _known(function, values, stmts), _known(function, values, stmts, lengths)
+    known, longer = _known(function, values, stmts, set(), at_once), _known(function, values, stmts, lengths, at_once)
     returned = _returned(function)
     sums = {"results": 0, "trace": 0, "checkpoints": 0, "work": 0}
     per_step = 0
@@ -99,9 +104,26 @@ def steps_of(function: Function, values: Sequence[Any]) -> int:
     return sum(known.number(loop.stop) for loop in function.body if isinstance(loop, For) and loop.kind in ("time", "lanes"))
 
 
-def _known(function: Function, values: Sequence[Any], stmts: Sequence[Stmt], longer: Set[str] = frozenset()) -> _Names:
+def lanes_of(function: Function, values: Sequence[Any]) -> int:
+    """How many lanes with steps of their own a call runs at most, each in a thread of a GPU."""
+    known = _known(function, values, list(walk(function.body)))
+    calls = [stmt.value for stmt in function.body if isinstance(stmt, Let) and isinstance(stmt.value, Apply)]
+    passes: list[Index] = [call.args[0] for call in calls if call.template == AT_ONCE]
+    for loop in function.body:
+        if isinstance(loop, For) and loop.kind == "threads" and any(isinstance(one, For) and one.kind == "time" for one in walk(loop.body)):
+            passes.append(loop.stop)
+    return max(map(known.number, passes), default=0)
+
+
+def _known(
+    function: Function,
+    values: Sequence[Any],
+    stmts: Sequence[Stmt],
+    longer: Set[str] = frozenset(),
+    at_once: Callable[[int, int], int] | None = None,
+) -> _Names:
     """The locals whose value follows from the arguments' shapes and numbers alone. Arguments in `longer` as for LONGER more steps."""
-    known = _Names({})
+    known = _Names({"at_once": at_once} if at_once else {})
     for argument, value in zip(function.arguments, values, strict=False):
         more = LONGER if argument.name in longer else 0
         shape = np.shape(value)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..emit.runtime.device_array import DeviceArray, on_gpu
+from ..compile import require_cuda
+from ..emit.runtime.device_array import DeviceArray, on_gpu, put_beside
 from ..types import TensorType, dtype_name, show_shape
 from .variable import GREATEST_FLOAT, Variable, array_of, is_large, refuse_other_arrays
 
@@ -48,6 +49,7 @@ def as_argument(value: Any, label: str) -> Any:
 def _on_device(value: Any, label: str) -> Any:
     """An array on a GPU, in place; one without dimensions as a number."""
     if not isinstance(value, DeviceArray):
+        require_cuda(label)
         from ..emit.runtime.cuda import taken
 
         value = taken(value, label)
@@ -85,7 +87,7 @@ _WEAK = (int, float, complex, list, tuple)
 
 
 def fit(value: Any, type_: TensorType, where: str, downcast: bool | None = None) -> Any:
-    """`value` as an array of `type_`. `where` begins the messages: which function, which argument.
+    """`value` as an array of `type_`, on a GPU if it is there. `where` begins the messages: which function, which argument.
 
     An array is cast where NumPy calls it safe; a number, a 0-d array or a list of numbers also where nothing is lost, as 3.0 for int32.
     downcast: None lets Python's floats be rounded, False does not, True casts anything real.
@@ -100,7 +102,7 @@ def fit(value: Any, type_: TensorType, where: str, downcast: bool | None = None)
     if array.dtype != dtype:
         array = _cast(value, array, dtype, where, downcast)
     _check_shape(array, type_, where)
-    return array
+    return put_beside(value, array) if isinstance(value, DeviceArray) else array
 
 
 def _as_array(value: Any, type_: TensorType, where: str) -> np.ndarray:

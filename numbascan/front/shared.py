@@ -59,7 +59,7 @@ class SharedVariable(Variable):
 
         Raises TypeError for a dtype that would lose digits and for another rank.
         """
-        array = fit(value, self.type, f"the value of shared variable {self.name or self.type}")
+        array = np.asarray(fit(value, self.type, f"the value of shared variable {self.name or self.type}"))
         with self.container.lock:
             self.container.value = array if borrow else array.copy()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.emit.runtime import dlpack
 from numbascan.emit.runtime.device_array import DeviceArray
+from numbascan.front.conversion import as_argument
 
 pytestmark = pytest.mark.usefixtures("runs_kernels")
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
@@ -79,6 +81,126 @@ def test_shared_variables_have_their_values_on_the_host():
     np.testing.assert_array_equal(f(X), X * 2)
     with pytest.raises(TypeError, match="2 dimensions"):
         f(ns.device_put(np.ones((2, 2))))
+
+
+def test_a_shared_variable_takes_the_numbers_of_a_device_array():
+    total = ns.shared(np.zeros(20))
+    total.set_value(ns.device_put(X))
+    assert type(total.get_value(borrow=True)) is np.ndarray
+    np.testing.assert_array_equal(total.get_value(), X)
+
+
+def test_an_array_of_another_dtype_is_cast_and_stays_there():
+    v = nt.dvector("v")
+    doubled = ns.function([v], v * 2, mode="cuda")(ns.device_put(X.astype("float32")))
+    assert (type(doubled), doubled.dtype) == (DeviceArray, np.dtype("float64"))
+    np.testing.assert_array_equal(np.asarray(doubled), X.astype("float32").astype("float64") * 2)
+
+
+class Tensor:
+    """An array on a GPU, as torch shows one to other libraries."""
+
+    def __init__(self, memory: Any, requires_grad: bool = False) -> None:
+        self.memory, self.requires_grad = memory, requires_grad
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        if self.requires_grad:
+            raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad")
+        return self.memory
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The functions that generated code calls, for which the simulator is a GPU."""
+    from numbascan.emit.runtime import cuda as runtime
+
+    if SIMULATED:
+        monkeypatch.setattr(runtime, "SIMULATED", False)
+        monkeypatch.setattr(runtime.cuda, "as_cuda_array", lambda value: value.__cuda_array_interface__, raising=False)
+        monkeypatch.setattr(runtime, "_note_slow_doubles", lambda: None)
+    return runtime
+
+
+@pytest.mark.skipif(not SIMULATED, reason="stands in for other libraries")
+def test_arrays_of_other_libraries_are_taken_in_place(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = runtime.cuda.to_device(X)
+    found = as_argument(Tensor(memory), "x")
+    assert (type(found), found.memory is memory, found.device) == (DeviceArray, True, 0)
+    with pytest.raises(TypeError, match=r"argument x is on a GPU and cannot be read there .* pass value.detach\(\)"):
+        ns.jit(lambda x: x * 2, mode="cuda")(Tensor(memory, requires_grad=True))
+    with pytest.raises(ValueError, match=r"x is on a GPU and is not C-contiguous \(strides \(16,\)\)"):
+        as_argument(Tensor(memory[::2]), "x")
+    with pytest.raises(TypeError, match=r"x is on a GPU; write x.copy_to_host\(\)"):
+        ns.jit(lambda x: x * 2)(Tensor(memory))
+    monkeypatch.undo()
+    doubled = ns.jit(lambda x: x * 2, mode="cuda")(found)
+    assert type(doubled) is DeviceArray
+    np.testing.assert_array_equal(np.asarray(doubled), X * 2)
+    with pytest.raises(TypeError, match=r"argument x is on a GPU \(Tensor\), where Numba's simulator does not reach"):
+        ns.jit(lambda x: x * 2, mode="cuda")(Tensor(memory))
+
+
+@pytest.mark.skipif(not SIMULATED, reason="stands in for a driver that fails")
+@pytest.mark.parametrize("of_numba", ["CudaDriverError", "CUDAError"])
+def test_a_device_that_fails_is_told_with_the_name_of_the_loop(of_numba: str, runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise type(of_numba, (Exception,), {})("CUDA_ERROR_ILLEGAL_ADDRESS")
+
+    @ns.jit(mode="cuda")
+    def doubled(x: Any) -> Any:
+        return x * 2
+
+    x = ns.device_put(X)
+    monkeypatch.setattr(runtime.cuda, "synchronize", fails)
+    with pytest.raises(RuntimeError, match=r"doubled: device 0 has failed.*ILLEGAL_ADDRESS.*start Python anew"):
+        doubled(x)
+    with pytest.raises(RuntimeError, match="device 0 has failed"):
+        x.__dlpack__()
+
+
+@pytest.mark.skipif(not SIMULATED, reason="stands in for a small device")
+def test_too_little_memory_is_told_with_the_lanes_that_fit(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(y: Any) -> Any:
+        return ns.scan(lambda y: y * 0.5, outputs_info=y, n_steps=9, return_updates=False)
+
+    starts = np.ones(1000)
+    lanes = ns.jit(ns.vmap(ends), mode="cuda")
+    monkeypatch.setattr(runtime, "_room", lambda: (40_000, 100_000))
+    monkeypatch.setattr(runtime, "_LARGE", 0)
+    with pytest.raises(
+        MemoryError, match=r"vmap_ends.*80,000 bytes: 40,000 of its 100,000 are free; about 500 of the 1,000 lanes"
+    ) as caught:
+        lanes(starts)
+    assert "chunk=500" in str(caught.value)
+    np.testing.assert_array_equal(lanes(starts[:500]), np.outer(starts[:500], 0.5 ** np.arange(1, 10)))
+
+
+@pytest.mark.skipif(not SIMULATED, reason="the share of the memory is the simulator's")
+def test_memory_counts_what_lanes_take_that_run_at_once() -> None:
+    def cost(u: Any) -> Any:
+        rows = ns.scan(lambda u: np.tanh(u + 0.1 * np.roll(u, 1)), outputs_info=u, n_steps=5, return_updates=False)
+        return (rows**2).sum()
+
+    lanes = ns.jit(ns.vmap(ns.grad(cost)), mode="cuda")
+    lanes(np.ones((3, 50)))
+    few, many = lanes.memory(), lanes.lower(np.ones((1000, 50))).memory()
+    assert few.work > 0
+    assert few.work % 3 == 0
+    assert 2**16 - few.work // 3 < many.work <= 2**16
+
+
+def test_slow_doubles_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numbascan.emit.runtime import cuda as runtime
+
+    device = SimpleNamespace(name="Toy", SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO=32)
+    monkeypatch.setattr(runtime, "SIMULATED", False)
+    monkeypatch.setattr(runtime.cuda, "get_current_device", lambda: device, raising=False)
+    with pytest.warns(RuntimeWarning, match="Toy computes with float64 at 1/32 of the speed of float32"):
+        runtime._note_slow_doubles.__wrapped__()
 
 
 def test_what_is_put_is_a_nest():

@@ -8,9 +8,10 @@ from __future__ import annotations
 import inspect
 import math
 import threading
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache, wraps
 from typing import Any
 
@@ -28,6 +29,7 @@ MOST_BLOCKS = 1 if SIMULATED else 2**30
 PARTS = 8192  # blocks of a grid at most
 NONE = 2**63 - 1  # the number of an error that has not happened
 MOST_NUMBERS = 8  # that an error tells
+OF_DRIVER = {"CudaDriverError", "CUDAError"}  # errors of numba-cuda, and of cuda-core below it
 SLOW = 4  # times as long as single precision, from which double precision is worth a note
 SHARE = 0.5  # of the free memory of the device, for memory that a loop's passes have each for itself
 _LARGE = 2**26  # bytes of an array, from which it is asked whether there is room
@@ -50,14 +52,29 @@ def array(shape: tuple[int, ...], dtype: Any) -> Any:
     """Memory of the device, not initialised."""
     dims = tuple(max(int(dim), 0) for dim in shape)
     size = math.prod(dims) * np.dtype(dtype).itemsize
-    if size > _LARGE and not SIMULATED and size > (free := _free()):
+    if size > _LARGE and size > (free := _room()[0]):
         raise MemoryError(f"an array takes {size:,} bytes, and {free:,} are free on the device")
     return cuda.device_array(dims, dtype)
 
 
-def _free() -> int:
-    """Bytes that are free on the device."""
-    return int(cuda.current_context().get_memory_info().free)
+def _room() -> tuple[int, int]:
+    """Bytes that are free on the device, and all that it has."""
+    if SIMULATED:
+        return 2**63, 2**63
+    context = cuda.current_context()
+    context.deallocations.clear()  # memory that Numba would give back later
+    free, total = context.get_memory_info()
+    return int(free), int(total)
+
+
+def room_after(error: BaseException, device: int) -> tuple[int, int]:
+    """Bytes that are free on a device when a call that has failed has given back what it took, and all that the device has."""
+    one: BaseException | None = error
+    while one is not None:
+        traceback.clear_frames(one.__traceback__)
+        one = one.__context__
+    with on_device(device, "its memory"):
+        return _room()
 
 
 def on_grid(kernel: Any, first: Any, last: Any, args: Sequence[Any], errors: Sequence[Error] = ()) -> None:
@@ -129,7 +146,7 @@ def _launch(kernel: Any, blocks: int, threads: int, args: Sequence[Any]) -> None
 
 def at_once(passes: Any, size: Any) -> int:
     """How many passes run at once if each takes `size` bytes: as many as fit into the share of memory that is there for them."""
-    free = _OF_SIMULATOR if SIMULATED else int(_free() * SHARE)
+    free = _OF_SIMULATOR if SIMULATED else int(_room()[0] * SHARE)
     return max(1, min(int(passes), free // max(int(size), 1)))
 
 
@@ -150,29 +167,45 @@ def as_number(array: Any) -> Any:
 
 def put(array: np.ndarray, device: int) -> DeviceArray:
     """A copy of an array on a device."""
-    with on_device(device):
+    with on_device(device, "an array for the device"):
         return DeviceArray(cuda.to_device(np.ascontiguousarray(array)), device)
 
 
 def taken(value: Any, label: str) -> DeviceArray:
-    """An array of another library, in place; what that library has queued on the array's stream is waited for."""
-    memory = cuda.as_cuda_array(value)
-    if not is_contiguous(memory):
-        raise ValueError(f"{label} is on a GPU and is not C-contiguous (strides {memory.strides}); pass value.contiguous(), or a copy")
+    """An array of another library, in place; whatever the device still does is waited for, on which stream it may be."""
+    if SIMULATED:
+        raise TypeError(f"{label} is on a GPU ({type(value).__name__}), where Numba's simulator does not reach; pass an array of NumPy")
     place = getattr(value, "__dlpack_device__", None)
-    return DeviceArray(memory, int(cuda.get_current_device().id) if place is None else int(place()[1]))
+    device = int(cuda.get_current_device().id) if place is None else int(place()[1])
+    with on_device(device, label):
+        try:
+            memory = cuda.as_cuda_array(value)
+        except RuntimeError as error:  # a tensor of torch that asks for gradients
+            raise TypeError(f"{label} is on a GPU and cannot be read there ({error}); pass value.detach()") from error
+        if not is_contiguous(memory):
+            strides = f"strides {memory.strides}"
+            raise ValueError(f"{label} is on a GPU and is not C-contiguous ({strides}); pass value.contiguous(), or a copy")
+        cuda.synchronize()
+    return DeviceArray(memory, device)
 
 
 @contextmanager
-def on_device(device: int) -> Iterator[None]:
-    """Inside, memory is taken and kernels run on a device. Raises ValueError for one that is not there."""
+def on_device(device: int, what: str) -> Iterator[None]:
+    """Inside, memory is taken and kernels run on a device. Errors of the driver become Python's; `what` begins their messages.
+
+    Raises ValueError for a device that is not there, MemoryError for memory, RuntimeError for everything else.
+    """
     if device >= len(cuda.gpus):
         raise ValueError(f"device={device} is not there: devices are counted from 0, and this machine has {len(cuda.gpus)}")
-    if SIMULATED:
-        yield
-    else:
-        with cuda.gpus[device]:
+    try:
+        with nullcontext() if SIMULATED else cuda.gpus[device]:
             yield
+    except Exception as error:
+        if OF_DRIVER.isdisjoint(kind.__name__ for kind in type(error).__mro__):
+            raise
+        if "OUT_OF_MEMORY" in str(error):
+            raise MemoryError(f"{what}: device {device} has no memory left ({error})") from error
+        raise RuntimeError(f"{what}: device {device} has failed, and may be lost to this process ({error}); start Python anew") from error
 
 
 def callable_with(
@@ -189,7 +222,7 @@ def callable_with(
     @wraps(function)
     def call(*values: Any) -> Any:
         n_given = len(values) - n_constants
-        with on_device(device), _errors_of_driver(function.__name__):
+        with on_device(device, function.__name__):
             if is_double:
                 _note_slow_doubles()
             if n_constants and not constants:
@@ -202,23 +235,12 @@ def callable_with(
                     value[...] = filled.copy_to_host()
             many = results if isinstance(results, tuple) else (results,)
             stays = any(isinstance(value, DeviceArray) for value in values)
+            if stays:  # errors are told here, and arguments are the caller's again
+                cuda.synchronize()
             arrays = [_apart(result, given, device) if stays else _to_host(result) for result in many]
         return tuple(arrays) if isinstance(results, tuple) else arrays[0]
 
     return call
-
-
-@contextmanager
-def _errors_of_driver(name: str) -> Iterator[None]:
-    """Inside, errors of the driver become Python's, with the name of the function."""
-    try:
-        yield
-    except Exception as error:
-        if not any(kind.__name__ == "CudaDriverError" for kind in type(error).__mro__):
-            raise
-        if "OUT_OF_MEMORY" in str(error):
-            raise MemoryError(f"{name}: the device has no memory left ({error}); pass fewer lanes at a time") from error
-        raise RuntimeError(f"{name}: the device has failed, and may be lost to this process ({error}); start Python anew") from error
 
 
 @cache

@@ -52,7 +52,7 @@ class DeviceArray:
         """The numbers as an array of NumPy."""
         from .cuda import on_device
 
-        with on_device(self.device):
+        with on_device(self.device, "a copy to the host"):
             return np.ascontiguousarray(self.memory.copy_to_host())
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -103,7 +103,17 @@ def is_contiguous(memory: Any) -> bool:
 
 def on_gpu(value: Any) -> bool:
     """Is a value an array of another library on a GPU?"""
-    return not isinstance(value, (np.ndarray, np.generic, DeviceArray)) and getattr(value, "__cuda_array_interface__", None) is not None
+    if isinstance(value, (np.ndarray, np.generic, DeviceArray)):
+        return False
+    try:
+        return getattr(value, "__cuda_array_interface__", None) is not None
+    except RuntimeError:  # a tensor of torch that asks for gradients
+        return True
+
+
+def put_beside(value: DeviceArray, array: npt.NDArray[Any]) -> DeviceArray:
+    """A copy of an array of NumPy on the device of `value`."""
+    return _put_again(array, value.device)
 
 
 def _put_again(array: npt.NDArray[Any], device: int) -> DeviceArray:
@@ -116,7 +126,7 @@ def _wait(device: int) -> None:
     """Until all that was launched on a device has ended."""
     from .cuda import cuda, on_device
 
-    with on_device(device):
+    with on_device(device, "what was launched before"):
         cuda.synchronize()
 
 

@@ -34,12 +34,10 @@ class _Managed(ctypes.Structure):
 
 
 _lent: dict[int, tuple[Any, ...]] = {}  # by the address of a struct that another library may hold: the struct, and all it points to
-_python = ctypes.PyDLL(None)  # not ctypes.pythonapi, whose functions others declare, too
-_python.PyCapsule_New.restype = ctypes.py_object
-_python.PyCapsule_New.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-_python.PyCapsule_GetPointer.restype = ctypes.c_void_p
-_python.PyCapsule_GetPointer.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
-_python.PyCapsule_IsValid.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
+# prototypes of our own: the functions of ctypes.pythonapi are others', too, and may be declared otherwise
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -50,8 +48,8 @@ def _give_back(struct: int) -> None:
 @ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 def _destroy(capsule: int) -> None:
     """Ends a capsule; one that nobody has taken gives its memory back."""
-    if _python.PyCapsule_IsValid(capsule, _NAME):
-        _lent.pop(_python.PyCapsule_GetPointer(capsule, _NAME), None)
+    if _is_valid(capsule, _NAME):
+        _lent.pop(_pointer(capsule, _NAME), None)
 
 
 def capsule(data: int, device: tuple[int, int], shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any], owner: Any) -> Any:
@@ -61,4 +59,4 @@ def capsule(data: int, device: tuple[int, int], shape: tuple[int, ...], strides:
     tensor = _Tensor(data, *device, len(shape), _CODES[dtype.kind], 8 * dtype.itemsize, 1, dims, steps, 0)
     managed = _Managed(tensor, None, ctypes.cast(_give_back, ctypes.c_void_p))
     _lent[ctypes.addressof(managed)] = managed, dims, steps, owner
-    return _python.PyCapsule_New(ctypes.addressof(managed), _NAME, ctypes.cast(_destroy, ctypes.c_void_p))
+    return _new(ctypes.addressof(managed), _NAME, ctypes.cast(_destroy, ctypes.c_void_p))
