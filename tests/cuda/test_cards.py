@@ -25,7 +25,7 @@ OF_SCIPY = "erfinv digamma polygamma betaln log_ndtr ndtri erfcx erfc_integral j
 OF_SCIPY += " gammainc_slope betainc_slope_a betainc_slope_b gammainc gammaincc betainc"
 OF_LAPACK = "solve_triangular solve_triangular_vector solve_factors solve_factor expm eigh eigvalsh qr svd svdvals pinv lu_factor"
 OF_LAPACK += " permutation_of_pivots eig eigvals"
-REFUSED = {*OF_SCIPY.split(), *OF_LAPACK.split(), "recurrence", "sort", "argsort", "searchsorted"}
+REFUSED = {*OF_SCIPY.split(), *OF_LAPACK.split(), "recurrence", "sort", "argsort", "middles", "searchsorted"}
 """Cards whose samples have no CUDA code."""
 REAL_ALONE = "isnan isinf isfinite log1p arctan arctanh rint less less_equal greater greater_equal maximum minimum fmax fmin max min"
 REAL_ALONE += " argmax argmin cummax cummin solve solve_vector inv det slogdet cholesky"
