@@ -799,6 +799,33 @@ def truncated(w: Any, us: Any) -> Any:
     return (path[-1] ** 2).sum()
 
 
+STARTS = rng.normal(size=(4_096, 3))
+
+
+def lorenz_end(start: Any, rho: Any) -> Any:
+    """500 steps of Runge and Kutta's."""
+
+    def slope(y: Any) -> Any:
+        return np.array([10.0 * (y[1] - y[0]), y[0] * (rho - y[2]) - y[1], y[0] * y[1] - 8 / 3 * y[2]])
+
+    def step(y: Any) -> Any:
+        a = slope(y)
+        b = slope(y + 0.005 * a)
+        c = slope(y + 0.005 * b)
+        return y + 0.01 / 6 * (a + 2 * b + 2 * c + slope(y + 0.01 * c))
+
+    return ns.scan(step, outputs_info=start, n_steps=500, return_updates=False)[-1]
+
+
+def ensemble(starts: Any) -> Any:
+    return (ns.vmap(lambda start: lorenz_end(start, 28.0))(starts) ** 2).mean()
+
+
+def ensemble_of_one_rate(starts: Any, rate: Any) -> Any:
+    """Also with respect to a number that all lanes share."""
+    return (ns.vmap(lambda start: lorenz_end(start, rate))(starts) ** 2).mean()
+
+
 GRADIENTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], float]] = {
     "rows of a table": (embedded, (TABLE, WEIGHTS), 4.0),
     "elements of a season": (seasonal, (SEASONS,), 4.0),
@@ -807,6 +834,8 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], float]] = {
     "positions that are set": (set_positions, (ADDED, LONG), 4.0),
     "elements that are added": (added_elements, (ADDED, LONG[:5_000]), 4.0),
     "ten steps of 20,000": (truncated, (0.5, INPUTS), 1.3),
+    "4,096 lanes of Lorenz": (ensemble, (STARTS,), 6.0),
+    "lanes that share a rate": (ensemble_of_one_rate, (STARTS, 28.0), 6.0),
 }
 
 
