@@ -23,6 +23,7 @@ from .draw_methods import (
     exact_log1p,
     exponential_of,
     multiply_wide,
+    normal_of,
     normal_pair,
     philox,
     select,
@@ -44,7 +45,7 @@ def gamma_setup(parameters):
 
 def gamma_proposal(x0, x1, x2, x3, made):
     """A normal number x, t = c x, and whether they are taken without a logarithm."""
-    x, _ = normal_pair(x0, x1)
+    x = normal_of(x0)
     t = made[1] * x
     return (1.0 + t > 0.0) & (uniform_open(x2) < 1.0 - 0.0331 * (x * x) * (x * x)), (x, t)
 
@@ -61,16 +62,30 @@ def gamma_test(x0, x1, x2, x3, made, proposed):
     return select(np.abs(t) < NEAR, near, 0.5 * x * x + d - d * v + d * exact_log(v)) > -exponential_of(x2)
 
 
-def gamma_value(x0, x1, x2, x3, made, proposed):
-    """The gamma number: d (1 + t)**3, rounded once beside d, and what a shape below 1 asks for."""
+def gamma_is_plain(made):
+    """Whether the shape is 1 or more, and its number needs no power of a uniform one."""
+    return made[2] == 0.0
+
+
+def gamma_plain_value(x0, x1, x2, x3, made, proposed):
+    """The gamma number of a shape of 1 or more: d (1 + t)**3, rounded once beside d."""
     d, t = made[0], proposed[1]
-    value = select(np.abs(t) < NEAR, d + d * (t * (3.0 + t * (3.0 + t))), d * ((1.0 + t) * (1.0 + t) * (1.0 + t)))
-    return value * exact_exp(-exponential_of(x3) * made[2])
+    return select(np.abs(t) < NEAR, d + d * (t * (3.0 + t * (3.0 + t))), d * ((1.0 + t) * (1.0 + t) * (1.0 + t)))
+
+
+def gamma_value(x0, x1, x2, x3, made, proposed):
+    """The gamma number of any shape, with what one below 1 asks for."""
+    return gamma_plain_value(x0, x1, x2, x3, made, proposed) * exact_exp(-exponential_of(x3) * made[2])
+
+
+def log_gamma_plain_value(x0, x1, x2, x3, made, proposed):
+    """The logarithm of a gamma number over d, of a shape of 1 or more."""
+    return 3.0 * exact_log1p(proposed[1])
 
 
 def log_gamma_value(x0, x1, x2, x3, made, proposed):
     """The logarithm of the same number over d: that of a shape near 0 may itself be no double, and log(d) would hide what is random."""
-    return 3.0 * exact_log1p(proposed[1]) - exponential_of(x3) * made[2]
+    return log_gamma_plain_value(x0, x1, x2, x3, made, proposed) - exponential_of(x3) * made[2]
 
 
 # probabilities, accurate also where they are many: C. Loader, "Fast and accurate computation of binomial probabilities" (2000)
@@ -428,7 +443,8 @@ class Search:
 @dataclass(frozen=True)
 class Sampler:
     """How an element is drawn, by names of functions here: what is made of the parameters; what is proposed, and whether it is taken at
-    once; else whether it passes a test; its value. `dtype`: of the parameters and the result."""
+    once; else whether it passes a test; its value. `dtype`: of the parameters and the result. `plain`: whether a simpler value is the same,
+    by what is made of the parameters, and that value; what draws one number asks, arrays take the other one."""
 
     parameters: int
     setup: str
@@ -437,14 +453,17 @@ class Sampler:
     value: str
     search: Search | None = None
     dtype: str = "float64"
+    plain: tuple[str, str] | None = None
 
 
 _POISSON = Search("poisson_is_small", "poisson_start", "poisson_next", "poisson_end")
 _BINOMIAL = Search("binomial_is_small", "binomial_start", "binomial_next", "binomial_end")
 _HYPERGEOMETRIC = Search("hypergeometric_is_small", "hypergeometric_start", "hypergeometric_next", "hypergeometric_end")
 SAMPLERS = {
-    "random_gamma": Sampler(1, "gamma_setup", "gamma_proposal", "gamma_test", "gamma_value"),
-    "random_log_gamma": Sampler(1, "gamma_setup", "gamma_proposal", "gamma_test", "log_gamma_value"),
+    "random_gamma": Sampler(1, "gamma_setup", "gamma_proposal", "gamma_test", "gamma_value", plain=("gamma_is_plain", "gamma_plain_value")),
+    "random_log_gamma": Sampler(
+        1, "gamma_setup", "gamma_proposal", "gamma_test", "log_gamma_value", plain=("gamma_is_plain", "log_gamma_plain_value")
+    ),
     "random_poisson": Sampler(1, "poisson_setup", "poisson_proposal", "poisson_test", "count_value", _POISSON),
     "random_binomial": Sampler(2, "binomial_setup", "binomial_proposal", "binomial_test", "count_value", _BINOMIAL),
     "random_hypergeometric": Sampler(
@@ -456,7 +475,8 @@ SAMPLERS = {
 }
 
 METHODS = (
-    *("gamma_setup", "gamma_proposal", "gamma_test", "gamma_value", "log_gamma_value", "stirling_error", "deviance"),
+    *("gamma_setup", "gamma_proposal", "gamma_test", "gamma_value", "gamma_is_plain", "gamma_plain_value", "log_gamma_value"),
+    *("log_gamma_plain_value", "stirling_error", "deviance"),
     *("poisson_log_probability", "binomial_log_probability", "poisson_is_small", "poisson_start", "poisson_next", "poisson_end"),
     *("poisson_setup", "poisson_proposal", "poisson_test", "count_value", "_smaller"),
     *("binomial_is_small", "binomial_start", "binomial_next", "binomial_end", "binomial_setup", "binomial_proposal", "binomial_test"),

@@ -86,7 +86,8 @@ def _compiled(
 def _sampler(sampler: rejection.Sampler, methods: Mapping[str, Any], compile_: Compile) -> Any:
     """The function that draws one number."""
     setup, proposal = methods[sampler.setup], methods[sampler.proposal]
-    test, value, philox = methods[sampler.test], methods[sampler.value], methods["philox"]
+    test, philox = methods[sampler.test], methods["philox"]
+    value = _value(sampler, methods, compile_)
     zero, one, attempts = np.uint64(0), np.uint64(1), rejection.ATTEMPTS
     nothing = np.dtype(sampler.dtype).type(np.nan if sampler.dtype == "float64" else 0)
 
@@ -106,6 +107,21 @@ def _sampler(sampler: rejection.Sampler, methods: Mapping[str, Any], compile_: C
     if sampler.parameters == 2:
         return compile_(lambda k0, k1, number, position, a, b: draw(k0, k1, number, position, (a, b)))
     return compile_(lambda k0, k1, number, position, a, b, c: draw(k0, k1, number, position, (a, b, c)))
+
+
+def _value(sampler: rejection.Sampler, methods: Mapping[str, Any], compile_: Compile) -> Any:
+    """The value of a sampler, by the simpler way where that is the same."""
+    value = methods[sampler.value]
+    if sampler.plain is None:
+        return value
+    is_plain, plain = (methods[name] for name in sampler.plain)
+
+    @compile_
+    def shorter(x0: Any, x1: Any, x2: Any, x3: Any, prepared: Any, proposed: Any) -> Any:
+        is_shorter = is_plain(prepared)
+        return plain(x0, x1, x2, x3, prepared, proposed) if is_shorter else value(x0, x1, x2, x3, prepared, proposed)
+
+    return shorter
 
 
 def _searching(search: rejection.Search, accepted: Any, methods: Mapping[str, Any], compile_: Compile) -> Any:
@@ -162,8 +178,8 @@ def in_python() -> dict[str, Any]:
 def functions_for(compile_: Compile, primitives: Mapping[str, Any], code_of: Callable[..., CodeType]) -> dict[str, Any]:
     """The same for another machine: what compiles a function, what it has for PRIMITIVES, and the code of a method that it is given."""
     called = _compiled([draw_methods, rejection], compile_, primitives, code_of)
-    samplers = {name: _sampler(sampler, called, compile_) for name, sampler in rejection.SAMPLERS.items()}
-    return called | {"normal_of": _normal_by_parts(called, compile_)} | samplers
+    called["normal_of"] = _normal_by_parts(called, compile_)  # the samplers call it, too
+    return called | {name: _sampler(sampler, called, compile_) for name, sampler in rejection.SAMPLERS.items()}
 
 
 def _functions() -> dict[str, Any]:
