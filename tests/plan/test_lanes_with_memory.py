@@ -24,6 +24,7 @@ from numbascan.ir.loops import (
     For,
     Function,
     If,
+    Index,
     Let,
     Literal,
     Load,
@@ -133,6 +134,20 @@ def test_each_lane_has_its_numbers(program: Callable[..., Any]) -> None:
             np.testing.assert_array_equal(found, expected[:n])
 
 
+def test_arrays_that_lanes_share_get_their_sums_in_order() -> None:
+    def cost(weights, starts):
+        lane = lambda start: scan(lambda y, w: np.tanh(w @ y), outputs_info=start, non_sequences=weights, n_steps=20)[0][-1]  # noqa: E731
+        return (ns.vmap(lane)(starts) ** 2).sum()
+
+    weights = rng.normal(size=(3, 3)) / 2
+    starts = rng.normal(size=(70, 3))
+    one_by_one = ns.jit(ns.grad(cost), mode=ns.Mode(without=["tiles"]))
+    compiled = ns.jit(ns.grad(cost))
+    np.testing.assert_allclose(compiled(weights, starts), ns.jit(ns.grad(cost), mode="python")(weights, starts), rtol=1e-11)
+    np.testing.assert_allclose(compiled(weights, starts), one_by_one(weights, starts), rtol=1e-12)
+    assert re.search(r"d_weights\w*\[i, j\] = d_weights\w*\[i, j\] \+ \w+\[i, j, s\w*\]", compiled.source())
+
+
 def test_sums_over_lanes_stay_in_order() -> None:
     compiled, plain = ns.jit(of_shared), ns.jit(of_shared, mode="python")
     for n in (1, 70):
@@ -190,6 +205,33 @@ def test_lanes_that_touch_nothing_of_others_go_side_by_side() -> None:
 def test_lanes_that_may_meet_stay_one_after_the_other(after: Sequence[Stmt]) -> None:
     length = [Let("n", Load("int64", "x", (I,)))]
     assert not _are_tiled(_lanes(*after, before=length))
+
+
+def _added(*index: Index, loops: Sequence[str] = ("k",)) -> Function:
+    """Lanes that add to elements which all share."""
+    stmt: Stmt = Store("other", index, Apply("float64", IN_ORDER, (Load("float64", "other", index), Y)))
+    for name in loops:
+        stmt = For(name, 0, 8, [stmt])
+    return _lanes(stmt, before=[Let("m", Load("int64", "x", (3,))), Let("n", Load("int64", "x", (I,)))])
+
+
+def test_lanes_may_add_to_what_they_share_each_element_once() -> None:
+    k, j, m, n = (Name("int64", name) for name in "kjmn")
+    assert _are_tiled(_added(k, 3))
+    assert _are_tiled(_added(sub(7, k), j, loops="kj"))
+    for other in (
+        _added(2, 3),  # eight times the same
+        _added(add(k, j), 3, loops="kj"),  # an element twice
+        _added(add(k, m), 3),  # an offset that a lane makes
+        _added(k, n),  # another place in each lane
+        _added(floor_div(k, 2), 3),
+    ):
+        assert not _are_tiled(other)
+    twice = _added(k, 3)
+    (*_, lanes, _) = twice.body
+    assert isinstance(lanes, For)
+    lanes.body.append(Store("other", (2, 3), Y))
+    assert not _are_tiled(twice)
 
 
 def test_a_view_of_what_a_lane_writes_may_be_anything() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ...ir.loops import (
@@ -76,7 +76,7 @@ class Lanes:
         self.loop = loop
         self.inside = list(walk(loop.body))
         within = mentions_in([loop, *self.inside])
-        is_alone = loop.kind == "lanes"
+        is_alone = loop.kind == "lanes" or (loop.kind == "time" and id(loop) in around.outermost)  # a step has memory of its own
         self.own = {
             name: stmt
             for name, stmt in around.allocs.items()
@@ -145,7 +145,7 @@ class Lanes:
         met = {load.array for load in self.loads} | self.written
         roots = {array: around.memory.get(array, array) for array in met}
         is_one_name = all(roots[other] != roots[array] for array in shared for other in met - {array})
-        return is_one_name and all(self._has_axis_of_lanes(array) for array in shared)
+        return is_one_name and all(self._has_axis_of_lanes(array) or self._is_added_to(array) for array in shared)
 
     def _has_axis_of_lanes(self, array: str) -> bool:
         """Is there an axis along which every access of an array is at one place of the lane's own?"""
@@ -154,6 +154,21 @@ class Lanes:
         return any(
             all(place[axis : axis + 1] == (first[axis],) for place in places) and self._is_own(first[axis]) for axis in range(len(first))
         )
+
+    def _is_added_to(self, array: str) -> bool:
+        """Does one statement alone change an array, each element at most once in a lane? So lanes meet an element in their order."""
+        ((store, counters), *others) = [(stmt, around) for stmt, around in _with_counters(self.loop.body) if stmt.array == array]
+        reads = [load for load in self.loads if load.array == array]
+        own = [load for load in loads_in(store.value) if load.array == array and load.index == store.index]
+        made = {stmt.name for stmt in self.inside if isinstance(stmt, Let | For)}
+
+        def is_by(counter: str, index: Index) -> bool:
+            found = slope_and_rest(index, Name("int64", counter))
+            return found is not None and abs(found[0]) == 1 and made.isdisjoint(name for name, _ in names_in(found[1]))
+
+        is_once = all(any(is_by(counter, index) for index in store.index) for counter in counters)
+        is_sum = bool(own or store.combine) and len(reads) == len(own)
+        return not others and is_sum and is_once and not any(map(self.differs, store.index))
 
     def _is_own(self, index: Index) -> bool:
         """Is an index another one in each lane?"""
@@ -198,6 +213,17 @@ class Lanes:
 def _computes(loop: For) -> bool:
     """Does a loop do more than move numbers?"""
     return any(isinstance(stmt, Let | Store) and isinstance(stmt.value, Apply) for stmt in walk(loop.body))
+
+
+def _with_counters(stmts: Sequence[Stmt], counters: tuple[str, ...] = ()) -> Iterator[tuple[Store, tuple[str, ...]]]:
+    """The stores among statements, each with the counters of the loops around it."""
+    for stmt in stmts:
+        if isinstance(stmt, Store):
+            yield stmt, counters
+        elif isinstance(stmt, For):
+            yield from _with_counters(stmt.body, (*counters, stmt.name))
+        elif isinstance(stmt, If):
+            yield from _with_counters([*stmt.then, *stmt.otherwise], counters)
 
 
 def has_many_steps(stmts: Sequence[Stmt], target: Target) -> bool:
