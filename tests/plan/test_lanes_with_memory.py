@@ -12,6 +12,7 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan.ir.check_loops import check_loops
 from numbascan.ir.loops import (
     IN_ORDER,
     ROW,
@@ -193,6 +194,7 @@ def test_lanes_that_touch_nothing_of_others_go_side_by_side() -> None:
         [Store("out", (I,), Load("float64", "out", (sub(89, I),)))],  # what another lane writes
         [Store("out", (0,), Y)],  # one place for all
         [Store("out", (floor_div(I, 2),), Y)],
+        [For("k", 0, 9, [Store("out", (add(I, Name("int64", "k")),), Y)])],  # one lane's place is another's at another step
         [Store("other", (I, 2), Y), Store("other", (2, I), Y)],  # a row and a column, which meet
         [Let("total", Y, is_new=False)],  # the last lane's
         [Let("total", Apply("float64", IN_ORDER, (TOTAL, Y)), is_new=False)],  # one after the other
@@ -240,6 +242,21 @@ def test_a_view_of_what_a_lane_writes_may_be_anything() -> None:
     assert not _are_tiled(replace(function, body=[*body, Alias("seen", "out", ROWS, (0, 90)), lanes, end]))
 
 
+def test_passes_that_meet_in_a_view_stay_one_loop() -> None:
+    after = [Let("total", Y, is_new=False), Store("out", (I,), TOTAL), Let("z", Load("float64", "seen", (I,)))]
+    *body, steps, end = _lanes(*after, kind="time").body
+    function = replace(_lanes(), body=[*body, Alias("seen", "out", ROWS, (0, 90)), steps, end])
+    assert len([stmt for stmt in distribute(function, CPU).body if isinstance(stmt, For)]) == 1
+
+
+def test_memory_is_taken_for_no_more_lanes_than_there_are() -> None:
+    body = [replace(stmt, stop=20) if isinstance(stmt, For) else stmt for stmt in _lanes(Store("out", (I,), Y)).body]
+    function = tiles(replace(_lanes(), body=body), CPU)
+    check_loops(function)
+    (row,) = [stmt for stmt in function.body if isinstance(stmt, Alloc) and stmt.name == "row"]
+    assert row.shape == (100, 20)
+
+
 def test_lanes_that_have_very_much_take_few_at_a_time() -> None:
     for steps, width in ((100, 64), (2000, 32), (100_000, 16), (2_000_000, 4), (20_000_000, 1)):
         function = _lanes(Store("out", (I,), Load("float64", "row", (99,))))
@@ -270,6 +287,7 @@ def test_what_lanes_add_is_added_behind_them() -> None:
         ([Let("total", Load("float64", "row", (3,)), is_new=False)], []),  # and reads an array of the lane
         ([Let("total", Y, is_new=False), Store("out", (sub(I, 1),), TOTAL), Let("z", Load("float64", "out", (I,)))], []),
         ([Let("total", Y, is_new=False), Let("y", Literal("float64", 0.0), is_new=False)], []),  # a scalar that is changed behind
+        ([Let("y", Apply("float64", IN_ORDER, (TOTAL, Y)), is_new=False), Let("total", Y, is_new=False)], []),  # and by both
     ],
 )
 def test_passes_that_wait_for_one_another_stay_one_loop(program: tuple[Sequence[Stmt], Sequence[Stmt]]) -> None:

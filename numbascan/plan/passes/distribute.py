@@ -15,7 +15,7 @@ Not handled: recurrences with loops, conditions or arrays that the lanes write; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...ir.loops import (
@@ -63,7 +63,7 @@ def _in_two(loop: For, around: Surroundings, names: Names, target: Target) -> li
         return None
     last = _last_statements(loop)
     first = [stmt for stmt in loop.body if not any(stmt is one for one in last)]
-    left = _left(loop, first, last) if last else None
+    left = _left(loop, first, last, around) if last else None
     if left is None or len(left) > MOST:
         return None
     lanes = replace(loop, body=first, kind="lanes")
@@ -93,17 +93,22 @@ def _last_statements(loop: For) -> list[Stmt]:
     return last
 
 
-def _left(loop: For, first: Sequence[Stmt], last: Sequence[Stmt]) -> dict[str, str] | None:
+def _left(loop: For, first: Sequence[Stmt], last: Sequence[Stmt], around: Surroundings) -> dict[str, str] | None:
     """The dtypes of the scalars that the last statements read from the first ones. None where they may not come after all of these."""
     if not all(isinstance(stmt, Let | Store) for stmt in last):
         return None
     every = list(walk(first))
+    set_by_first, set_by_last = ({stmt.name for stmt in stmts if isinstance(stmt, Let)} for stmts in (every, last))
     behind = walk(loop.body[next(k for k, stmt in enumerate(loop.body) if stmt is last[0]) :])
     changed = {stmt.name for stmt in behind if isinstance(stmt, Let) and any(stmt is one for one in every)}
     changed |= {stmt.name if isinstance(stmt, For) else stmt.array for stmt in every if isinstance(stmt, For | Store)}
     read = {name for stmt in last for expr in expressions(stmt) for name, _ in names_in(expr)}
     stored = {stmt.array for stmt in last if isinstance(stmt, Store)}
-    if read & changed or stored & mentioned(first):
+
+    def memory(names: Iterable[str]) -> set[str]:
+        return {around.memory.get(name, name) for name in names}
+
+    if set_by_first & set_by_last or memory(read) & memory(changed) or memory(stored) & memory(mentioned(first)):
         return None
     new = [stmt for stmt in every if isinstance(stmt, Let) and stmt.is_new and stmt.name in read]
     return {stmt.name: stmt.value.dtype if isinstance(stmt.value, Expr) else "int64" for stmt in new}

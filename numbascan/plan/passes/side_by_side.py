@@ -68,8 +68,8 @@ class Surroundings:
 class Lanes:
     """A loop over lanes that go side by side.
 
-    own: memory of each lane, by name. sums: scalars from outside to which lanes add. differing: scalars, and arrays, that are not the same
-    in all lanes.
+    own: memory of each lane, by name. sums: scalars from outside to which lanes add. changing: what a lane gives values.
+    differing: scalars, and arrays, that are not the same in all lanes.
     """
 
     def __init__(self, loop: For, around: Surroundings) -> None:
@@ -87,6 +87,7 @@ class Lanes:
         self.stores = [stmt for stmt in self.inside if isinstance(stmt, Store)]
         self.loads = [load for stmt in self.inside for expr in expressions(stmt) for load in loads_in(expr)]
         self.written = {stmt.array for stmt in self.stores}
+        self.changing = self.written | {stmt.name for stmt in self.inside if isinstance(stmt, Let | For)}
         self.differing = self._differing()
 
     @classmethod
@@ -171,9 +172,9 @@ class Lanes:
         return not others and is_sum and is_once and not any(map(self.differs, store.index))
 
     def _is_own(self, index: Index) -> bool:
-        """Is an index another one in each lane?"""
+        """Is an index another one in each lane, whichever steps these have come to?"""
         found = slope_and_rest(index, Name("int64", self.loop.name))
-        return found is not None and abs(found[0]) == 1 and not self.differs(found[1])
+        return found is not None and abs(found[0]) == 1 and self.changing.isdisjoint(name for name, _ in names_in(found[1]))
 
     def _is_sum(self, stmt: Let) -> bool:
         """Does a statement add to a sum, in any order, that nothing else reads?"""

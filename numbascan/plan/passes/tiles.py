@@ -97,11 +97,13 @@ class MemoryOfLanes:
         None where this must be computed, and cannot be in front of the loop.
         """
         arrays = [stmt for name, stmt in lanes.own.items() if name in lanes.differing]
+        count = sub(lanes.loop.stop, lanes.loop.start)
+        most = min(target.tile, max(count, 1)) if isinstance(count, int) else target.tile
         if not arrays:
-            return cls(arrays, target.tile)
+            return cls(arrays, most)
         size = greatest(reduce(add, map(_bytes, arrays)), 1)
         in_cache = mul(floor_div(target.cache, mul(size, target.few_lanes)), target.few_lanes)
-        width = least(least(greatest(in_cache, target.few_lanes), target.tile), greatest(floor_div(target.tile_memory, size), 1))
+        width = least(least(greatest(in_cache, target.few_lanes), most), greatest(floor_div(target.tile_memory, size), 1))
         read = {name for name, _ in names_in(size)}
         is_outermost = {*map(id, arrays), id(lanes.loop)} <= around.outermost and not read & around.changed
         return cls(arrays, width) if isinstance(width, int) or is_outermost else None
