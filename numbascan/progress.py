@@ -66,7 +66,7 @@ def shown(progress: bool | Show, label: str, total: int, may_end: bool, unit: st
 
     `may_end`: the loop may end before. Whoever looks at the end sees all steps done, unless it may.
     """
-    display = Display(label, unit) if progress is True else None
+    display = Display(label, unit, total) if progress is True else None
     show = display or progress
     assert callable(show)
     try:
@@ -80,29 +80,27 @@ def shown(progress: bool | Show, label: str, total: int, may_end: bool, unit: st
 
 
 class Display:
-    """Shows steps, rate and time left: by tqdm where it is installed, in a line of its own else; in a log in a line every ten seconds.
+    """Shows steps, rate and time left: by tqdm where it is installed, in a line of its own else; in a log in a line every ten seconds."""
 
-    before: how many were done before it began, and say nothing of the rate.
-    """
-
-    def __init__(self, label: str, unit: str, before: int = 0) -> None:
-        self.label, self.unit, self.before, self.start = label, unit, before, perf_counter()
-        self.is_live = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    def __init__(self, label: str, unit: str, total: int, before: int = 0) -> None:
+        """`before`: so many are done already, and say nothing of the rate."""
+        self.label, self.unit, self.total, self.before = label, unit, total, before
+        self.start = self.latest = perf_counter()
+        self.text = ""  # what is not printed yet
+        self.is_live = bool(getattr(sys.stderr, "isatty", lambda: False)()) or "ipykernel" in sys.modules
         self.bar: Any = None
-        self.text, self.latest = "", self.start
+        if self.is_live and importlib.util.find_spec("tqdm"):
+            from tqdm.auto import tqdm
+
+            self.bar = tqdm(desc=label, initial=before, total=total, unit=f" {unit}", unit_scale=True)
 
     def __call__(self, done: int, total: int) -> None:
-        """Shows that so many steps are done."""
-        if self.is_live and importlib.util.find_spec("tqdm"):
-            if self.bar is None:
-                from tqdm.auto import tqdm
-
-                self.bar = tqdm(initial=self.before, total=total, desc=self.label, unit=f" {self.unit}", unit_scale=True)
-                self.bar.start_t = self.bar.last_print_t = self.bar._time() - (perf_counter() - self.start)
+        """Shows that so many are done."""
+        if self.bar is not None:
             self.bar.update(done - self.bar.n)
             return
         now = perf_counter()
-        self.text = self._line(done, total, now - self.start)
+        self.text = self._line(done, now - self.start)
         if self.is_live:
             print(f"\r{self.text:<79}", end="", file=sys.stderr, flush=True)
         elif now - self.latest >= BETWEEN_LINES:
@@ -122,10 +120,10 @@ class Display:
         print(self.text, file=sys.stderr, flush=True)
         self.text = ""
 
-    def _line(self, done: int, total: int, seconds: float) -> str:
-        rate = (done - self.before) / seconds if seconds else 0.0
-        left = f"{_time((total - done) / rate)} left" if 0 < done < total and rate else f"in {_time(seconds)}"
-        return f"{self.label}: {done:,} of {total:,} {self.unit}, {rate:,.0f} a second, {left}"
+    def _line(self, done: int, seconds: float) -> str:
+        rate = (done - self.before) / max(seconds, 1e-9)
+        left = f"{_time((self.total - done) / rate)} left" if rate and done < self.total else f"in {_time(seconds)}"
+        return f"{self.label}: {done:,} of {self.total:,} {self.unit}, {rate:,.4g} a second, {left}"
 
 
 def _time(seconds: float) -> str:

@@ -15,7 +15,7 @@ class Progress:
 
     def __init__(self, progress: Any, done: int, count: int) -> None:
         self.done, self.count = done, count
-        self._display = Display("ns.batch", "cases", done) if progress is True else None
+        self._display = Display("ns.batch", "cases", count, done) if progress is True else None
         self._show: Show | None = self._display or (progress if callable(progress) else None)
         self.add(0)
 

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -55,6 +56,12 @@ def vector(y: Any, n_steps: Any) -> Any:
     return ns.scan(lambda y: np.sin(y[::-1]), outputs_info=y, n_steps=n_steps, return_updates=False)[-1]
 
 
+def path(rate: Any, n_steps: Any) -> Any:
+    return ns.scan(lambda y: np.sin(y) * rate, outputs_info=1.0, n_steps=n_steps, return_updates=False)
+
+
+paths = ns.vmap(path, in_axes=(0, None))
+
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "one state": (lambda rate, n: decay(outputs_info=1.0, non_sequences=rate, n_steps=n), (0.5,)),
     "lanes": (ns.vmap(last, in_axes=(0, None)), (rates,)),
@@ -84,6 +91,7 @@ def stopped(call: Callable[[], Any], number: int = signal.SIGINT, after: float =
 
 def main() -> None:
     results: dict[str, Any] = {}
+    paths(rates, 3)
     for name, (function, arguments) in CASES.items():
         steps = 10**9 if name == "gradient" else FOREVER  # it keeps its rows
         before = function(*arguments, 20)
@@ -98,6 +106,13 @@ def main() -> None:
     ending, seconds = stopped(lambda: rows(outputs_info=1.0, n_steps=len(out), out=out), after=0.05)
     n_rows = int(np.argmax(out == -1.0))
     results["out"] = [ending, seconds, np.array_equal(out[:1000], whole) and n_rows > 1000 and bool(np.all(out[n_rows:] == -1.0))]
+
+    tracemalloc.start()
+    for _ in range(2):
+        stopped(lambda: rows(outputs_info=1.0, n_steps=10**8), after=0.05)
+        stopped(lambda: paths(rates, 3 * 10**6), after=0.05)
+    results["bytes kept"] = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
 
     def refuse(number: int, frame: Any) -> None:
         raise TimeoutError("too long")

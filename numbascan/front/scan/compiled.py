@@ -103,6 +103,8 @@ class CompiledScan:
     def run(self, values: list[Any], out: Any = None, key: Any = None, progress: bool | Show = False) -> Any:
         """The outputs, as a nest of arrays, for one value per leaf. `key`: what decides their kind, where that is known."""
         if progress:
+            if out is None:
+                self.prepare(values)  # the rate is that of the steps
             with shown(progress, self.options.name, self._n_steps(values), self._may_end):
                 return self.run(values, out, key)
         if out is None:
