@@ -1,10 +1,41 @@
 """The tour of `numbascan demo`: its data, and the fit that it prints."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import numbascan as ns
-from numbascan import demo
+from numbascan import demo, errors
+
+
+class Device:
+    """A GPU as Numba tells of it."""
+
+    id, name, compute_capability = 1, b"Toy", (9, 0)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def get_primary_context(self):
+        return SimpleNamespace(get_memory_info=lambda: (3_200_000_000, 8_000_000_000))
+
+
+def test_a_device_is_told_with_its_memory():
+    assert errors._described(Device()) == "1: Toy, compute capability 9.0, 3.2 of 8.0 GB free"
+
+
+def test_the_ensemble_is_right_and_a_wrong_one_is_noticed(monkeypatch):
+    monkeypatch.setattr(demo, "ENSEMBLE", 64)
+    right, wrong = demo.Tour(), demo.Tour()
+    right.ensemble()
+    times = wrong.times
+    monkeypatch.setattr(wrong, "times", lambda *args, **options: (times(*args, **options)[0], np.zeros((64, 3))))
+    wrong.ensemble()
+    assert (right.wrong, wrong.wrong) == ([], ["after 50 steps all are where plain NumPy has them"])
 
 
 @pytest.fixture(scope="module")

@@ -130,7 +130,7 @@ def test_arrays_of_other_libraries_are_taken_in_place(runtime: Any, monkeypatch:
     memory = runtime.cuda.to_device(X)
     found = as_argument(Tensor(memory), "x")
     assert (type(found), found.memory is memory, found.device) == (DeviceArray, True, 0)
-    with pytest.raises(TypeError, match=r"argument x is on a GPU and cannot be read there .* pass value.detach\(\)"):
+    with pytest.raises(TypeError, match=r"argument x is on a GPU and cannot be read there .* of a tensor of torch pass value.detach\(\)"):
         ns.jit(lambda x: x * 2, mode="cuda")(Tensor(memory, requires_grad=True))
     with pytest.raises(ValueError, match=r"x is on a GPU and is not C-contiguous \(strides \(16,\)\)"):
         as_argument(Tensor(memory[::2]), "x")
@@ -191,6 +191,17 @@ def test_memory_counts_what_lanes_take_that_run_at_once() -> None:
     assert few.work > 0
     assert few.work % 3 == 0
     assert 2**16 - few.work // 3 < many.work <= 2**16
+
+
+def test_what_is_free_counts_what_numba_would_give_back_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numbascan.emit.runtime import cuda as runtime
+
+    pending = [300]
+    manager = SimpleNamespace(deallocations=pending)
+    context = SimpleNamespace(memory_manager=manager, get_memory_info=lambda: (700 + (0 if pending else 300), 1000))
+    monkeypatch.setattr(runtime, "SIMULATED", False)
+    monkeypatch.setattr(runtime.cuda, "current_context", lambda: context, raising=False)
+    assert runtime._room() == (1000, 1000)
 
 
 def test_slow_doubles_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ def _room() -> tuple[int, int]:
     if SIMULATED:
         return 2**63, 2**63
     context = cuda.current_context()
-    context.deallocations.clear()  # memory that Numba would give back later
+    context.memory_manager.deallocations.clear()  # memory that Numba would give back later
     free, total = context.get_memory_info()
     return int(free), int(total)
 
@@ -181,7 +181,7 @@ def taken(value: Any, label: str) -> DeviceArray:
         try:
             memory = cuda.as_cuda_array(value)
         except RuntimeError as error:  # a tensor of torch that asks for gradients
-            raise TypeError(f"{label} is on a GPU and cannot be read there ({error}); pass value.detach()") from error
+            raise TypeError(f"{label} is on a GPU and cannot be read there ({error}); of a tensor of torch pass value.detach()") from error
         if not is_contiguous(memory):
             strides = f"strides {memory.strides}"
             raise ValueError(f"{label} is on a GPU and is not C-contiguous ({strides}); pass value.contiguous(), or a copy")
