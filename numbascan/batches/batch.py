@@ -164,7 +164,6 @@ class _Plan:
     ) -> None:
         self.f, self.cases, self.lanes, self.chunk, self.limit = f, cases, lanes, chunk, limit
         self.progress, self.on_error = progress, on_error
-        self.axes = lanes.axes
         self.scheduler: Any = None
 
     # how large a chunk is -------------------------------------------------------------------------------------------
@@ -226,13 +225,13 @@ class _Plan:
         """The results of a chunk. BatchError for a case that fails, if it is to be raised."""
         failed: Failed = []
         if self.on_error == "record":
-            return self.lanes.each(first, values, self.axes, count, failed), failed
+            return self.lanes.each(first, values, count, failed), failed
         try:
             return [(0, count, self.lanes.run(first, values))], failed
         except OUR_OWN:
             raise
         except Exception as error:
-            failure = self.lanes.first_failure(first, values, self.axes, count, error)
+            failure = self.lanes.first_failure(first, values, count, error)
         raise self._error_of(failure) from failure.error
 
     def _error_of(self, failure: CaseFailed) -> BatchError:

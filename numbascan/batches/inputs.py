@@ -17,6 +17,7 @@ from ..front.specialisation import prepared, small_type
 from ..front.tracing import parameter_names
 from ..front.transforms import marked
 from ..front.tree import Static, Structure, flatten, n_leaves, paths, unflatten
+from ..front.variable import Variable
 from ..front.vmap import nested_axes
 from ..types import TensorType
 
@@ -145,11 +146,10 @@ class Cases:
         """A text that is another one for other inputs, whatever holds them."""
         total = hashlib.sha256(repr((self.shape, tuple(self.dims) if self.is_grid else None, structure_text(self.structure))).encode())
         for leaf in self.leaves:
-            total.update(repr((leaf.type.dtype, leaf.axis is None, leaf.type.weak)).encode())
+            shape = np.shape(leaf.values) if leaf.axis is None else _other_dims(leaf)
+            total.update(repr((leaf.type.dtype, leaf.axis is None, leaf.type.weak, shape)).encode())
             for block in _blocks(leaf):
-                array = np.ascontiguousarray(block)
-                total.update(repr(array.shape[1:]).encode())
-                total.update(array.tobytes())
+                total.update(np.ascontiguousarray(block).tobytes())
         return total.hexdigest()
 
 
@@ -273,6 +273,8 @@ def _check_names(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
 
 def _values_of(value: Any, label: str) -> Any:
     """`value` as something with a shape, a dtype and slices. Arrays that lie elsewhere stay there."""
+    if isinstance(value, Variable):
+        raise TypeError(f"{label} is the symbolic {value!r}; give an array, or ns.vmap(f) variables")
     if isinstance(value, (np.ndarray, np.generic)):
         return value
     if not type(value).__module__.startswith("pandas"):

@@ -65,7 +65,7 @@ class Lanes:
 
     def __init__(self, f: Callable[..., Any], cases: Cases, mode: Mode | None) -> None:
         chosen = mode if mode is not None else f.given_mode if isinstance(f, Jitted) else None
-        self.axes = [leaf.axis is not None for leaf in cases.leaves]
+        self._axes = [leaf.axis is not None for leaf in cases.leaves]
         function = Jitted(_Lanes(f, axes=[None if leaf.axis is None else 0 for leaf in cases.leaves]), chosen)
         structure, self._place = _with_first(cases.structure)
         types = [leaf.type for leaf in cases.leaves]
@@ -122,14 +122,14 @@ class Lanes:
         results = flatten_arrays(self.compiled.replayed(self._arguments(0, values), self.seen))
         return [result.shape[1:] for result in results]
 
-    def first_failure(self, first: int, values: Sequence[Any], axes: Sequence[bool], count: int, error: Exception) -> CaseFailed:
+    def first_failure(self, first: int, values: Sequence[Any], count: int, error: Exception) -> CaseFailed:
         """The first of the cases that fails, where all together do."""
         low, high = 0, count  # before `low` all succeed; among those up to `high` one fails
         while high - low > 1:
             middle = (low + high) // 2
-            failure = self._failure(first, part(values, axes, low, middle), low)
+            failure = self._failure(first, self._part(values, low, middle), low)
             low, high, error = (middle, high, error) if failure is None else (low, middle, failure)
-        alone = self._failure(first, part(values, axes, low, high), low)
+        alone = self._failure(first, self._part(values, low, high), low)
         return CaseFailed(first + low, alone or error)
 
     def _failure(self, first: int, values: Sequence[Any], low: int) -> Exception | None:
@@ -141,7 +141,7 @@ class Lanes:
             return error
         return None
 
-    def each(self, first: int, values: Sequence[Any], axes: Sequence[bool], count: int, failed: Failed) -> Pieces:
+    def each(self, first: int, values: Sequence[Any], count: int, failed: Failed) -> Pieces:
         """Results of runs of cases, (from, to, arrays); None where one failed, which `failed` then tells."""
         try:
             return [(0, count, self.run(first, values))]
@@ -152,9 +152,13 @@ class Lanes:
                 failed.append((first, words_of(error)))
                 return [(0, 1, None)]
         middle = count // 2
-        before = self.each(first, part(values, axes, 0, middle), axes, middle, failed)
-        behind = self.each(first + middle, part(values, axes, middle, count), axes, count - middle, failed)
+        before = self.each(first, self._part(values, 0, middle), middle, failed)
+        behind = self.each(first + middle, self._part(values, middle, count), count - middle, failed)
         return before + [(low + middle, high + middle, arrays) for low, high, arrays in behind]
+
+    def _part(self, values: Sequence[Any], low: int, high: int) -> list[Any]:
+        """The values of some of the cases of a chunk."""
+        return [value[low:high] if is_swept else value for value, is_swept in zip(values, self._axes, strict=True)]
 
     def digest(self) -> str:
         """A text that is another one for another program: its graph, target and fastmath."""
@@ -173,11 +177,6 @@ class Lanes:
 def words_of(error: Exception) -> str:
     """What an error of a case alone says: it was lane 0 then, which says nothing."""
     return f"{type(error).__name__}: {error}".replace(", lane 0", "", 1)
-
-
-def part(values: Sequence[Any], axes: Sequence[bool], low: int, high: int) -> list[Any]:
-    """The values of some of the cases of a chunk."""
-    return [value[low:high] if is_swept else value for value, is_swept in zip(values, axes, strict=True)]
 
 
 def flatten_arrays(results: Any) -> list[np.ndarray]:

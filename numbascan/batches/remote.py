@@ -131,16 +131,15 @@ def _chunk(program: bytes, trailing: Any, first: int, values: list[Any], count: 
     lanes = _lanes(program)
     if trailing is not None:
         lanes.trailing = trailing
-    axes = lanes.axes
     failed: list[tuple[int, str]] = []
     if records:
-        return lanes.each(first, values, axes, count, failed), failed, None
+        return lanes.each(first, values, count, failed), failed, None
     try:
         return [(0, count, lanes.run(first, values))], failed, None
     except OUR_OWN:
         raise
     except Exception as error:
-        failure = lanes.first_failure(first, values, axes, count, error)
+        failure = lanes.first_failure(first, values, count, error)
         return [], failed, CaseFailed(failure.case, _sendable(failure.error))
 
 

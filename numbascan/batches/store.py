@@ -61,9 +61,10 @@ def names_of(structure: Structure) -> list[str]:
         return ["result"] if structure == LEAF else []
     cls, keys, children = structure
     labels = [str(key) for key in keys] if keys else getattr(cls, "_fields", None) or [f"result_{k}" for k in range(len(children))]
-    names = ["/".join((label, *path)) for label, child in zip(labels, children, strict=True) for path in _paths(child)]
-    for name in names:
-        if name.split("/")[0] in OURS or not all(part.strip(".") and not part.startswith("__") for part in name.split("/")):
+    whole = [(label, *path) for label, child in zip(labels, children, strict=True) for path in _paths(child)]
+    names = ["/".join(path) for path in whole]
+    for path, name in zip(whole, names, strict=True):
+        if path[0] in OURS or not all(map(_is_name, path)):
             raise ValueError(f"ns.batch: a result is called {name!r}, which no array of a store may be; give it another key")
     if len(set(names)) < len(names):
         raise ValueError(f"ns.batch: the names of results are not all different: {', '.join(names)}; give them other keys")
@@ -126,7 +127,7 @@ class Place:
             if self.folder is not None and self.folder.is_dir() and any(self.folder.iterdir()):
                 raise ValueError(f"ns.batch: the folder {self.name} is not empty, and ns.batch did not make it; give another store")
             return None
-        if META not in group.attrs and list(group):
+        if META not in group.attrs and _members(group):
             raise ValueError(f"ns.batch: the store {self.name} was not made by ns.batch; give another one")
         return group if META in group.attrs else None
 
@@ -150,11 +151,13 @@ class Store:
         self._arrays: dict[str, Any] | None = None
         self._pending: list[tuple[int, Sequence[Any], Pieces, Failed]] = []
         self._started = time.time()
-        self._coordinates = {name: k for name, k in cases.coordinates().items() if _is_name(name)}
+        self._coordinates = {name: k for name, k in cases.coordinates().items() if _is_name(name) and name not in OURS}
         tops = {name.split("/")[0] for name in self.names}
         if clash := sorted(tops & set(cases.dims)):
             raise ValueError(f"ns.batch: a result and an axis of cases are both called {clash[0]!r}; give the result another key")
-        self._coordinates = {name: k for name, k in self._coordinates.items() if name not in tops}
+        self._coordinates = {
+            name: k for name, k in self._coordinates.items() if name not in tops and (cases.is_grid or not name.startswith("dim_"))
+        }
 
     # locks and openings -------------------------------------------------------------------------------------------
 
@@ -193,7 +196,7 @@ class Store:
                 return
             self.group = self.place.group("a")
             if group is not None:
-                for name in list(self.group):
+                for name in _members(self.group):
                     del self.group[name]
             self._begin(begun)
 
@@ -262,7 +265,8 @@ class Store:
     def _read_digest(self, number: int) -> int:
         try:
             arrays, slices = self._arrays or {}, self.chunks.slices(number)
-            return _digest([arrays[name][slices] for name in (*self.names, *self._by_case())], str(self.group["chunks/errors"][number]))
+            blocks = [arrays[name][slices] for name in (*self.names, *self._by_case())]
+            return _digest(self.id, blocks, str(self.group["chunks/errors"][number]))
         except Exception:  # whatever a damaged file raises
             return 0
 
@@ -309,7 +313,7 @@ class Store:
         if failed or self.group["chunks/errors"][number] != "":
             self.group["chunks/errors"][number] = text
         self._check_there()
-        self.group["chunks/done"][number] = np.uint64(_digest(blocks, text))
+        self.group["chunks/done"][number] = np.uint64(_digest(self.id, blocks, text))
 
     def ready(self) -> None:
         """Makes the arrays of results where they are not there yet, once their shapes are known."""
@@ -402,6 +406,13 @@ class Store:
         self.group = self.place.group("a")
 
 
+def _members(group: Any) -> list[str]:
+    """The names of what is in a group."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # files that are no part of it, such as those of a removal that did not end
+        return list(group)
+
+
 def _is_whole(group: Any) -> bool:
     """Whether a store was begun to the end, so that something may be done: else it is begun once more."""
     return "chunks/done" in group and "chunks/errors" in group
@@ -437,9 +448,9 @@ def _whole(pieces: Pieces, k: int, shape: tuple[int, ...], dtype: np.dtype[Any])
     return whole
 
 
-def _digest(arrays: Sequence[Any], text: str) -> int:
-    """A number for the data of a chunk, never 0."""
-    total = hashlib.blake2b(text.encode(), digest_size=8)
+def _digest(store: str, arrays: Sequence[Any], text: str) -> int:
+    """A number for the data of a chunk, never 0. What is left of a store that was here before has another one."""
+    total = hashlib.blake2b(f"{store} {text}".encode(), digest_size=8)
     for array in arrays:
         total.update(np.ascontiguousarray(array).view("uint8").data if math.prod(np.shape(array)) else b"")
     return int.from_bytes(total.digest(), "little") | 1
@@ -452,7 +463,8 @@ def _checksum() -> tuple[Any, ...]:
 
 
 def _is_name(name: str) -> bool:
-    return name not in OURS and "/" not in name and bool(name.strip(".")) and not name.startswith(("__", "dim_"))
+    """May an array or a group have this name?"""
+    return "/" not in name and bool(name.strip(".")) and not name.startswith("__") and name != "zarr.json"
 
 
 def _short(digest: str) -> str:

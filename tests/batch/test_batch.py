@@ -240,6 +240,7 @@ def test_results_of_different_lengths_are_an_error_of_the_first_that_differs() -
         (X, {}, TypeError, "inputs is a ndarray; give a tuple"),
         ((X, X.astype(object)), {}, TypeError, "y is a ndarray of dtype object"),
         ((X, X.astype("f2")), {}, TypeError, "y is a ndarray of dtype float16"),
+        ((X, nt.dvector("v")), {}, TypeError, "y is the symbolic"),
         ((X, np.ma.array(X)), {}, TypeError, "y is a masked array"),
         ((X, X), {"chunk": 0}, ValueError, "chunk is 0"),
         ((X, X), {"memory": "much"}, ValueError, "memory is 'much'"),
