@@ -215,6 +215,22 @@ def test_memory_of_lanes_is_taken_for_as_many_as_fit(monkeypatch: pytest.MonkeyP
     same(lanes, np.stack([U, -U, 2 * U] * 50), rtol=1e-9)
 
 
+def test_a_small_grid_is_no_reason_for_a_warning() -> None:
+    cuda = cuda_package.cuda()
+    if cuda_package.is_simulated() or not cuda_package.is_nvidia(cuda):
+        pytest.skip("numba-cuda gives advice, the simulator none")
+
+    def kernel(array: Any) -> None:
+        array[0] = 1
+
+    with pytest.warns(Warning, match="Grid size 1 will likely"):
+        cuda.jit(kernel)[1, 1]
+    with cuda_package.without_advice():
+        cuda.jit(kernel)[1, 1]
+    with pytest.warns(Warning, match="Grid size 1 will likely"):
+        cuda.jit(kernel)[1, 1]
+
+
 def test_float32_programs_compute_no_doubles(kernels: list[Any]) -> None:
     y, r = Y.astype("float32"), R.astype("float32")
     ns.jit(ns.vmap(lambda y, r: np.tanh(path(y, r)) + np.sqrt(abs(y)) * 0.5), mode="cuda")(y, r)

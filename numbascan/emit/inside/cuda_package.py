@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from typing import Any
 import numpy as np
 
 INSTALL = "pip install numbascan[cuda]"
+_ADVICE = "CUDA_LOW_OCCUPANCY_WARNINGS"
+_settings = threading.Lock()  # held while Numba's are changed
 
 
 @cache
@@ -62,6 +65,20 @@ def is_simulated() -> bool:
     from numba import config
 
     return bool(vars(config)["ENABLE_CUDASIM"])
+
+
+@contextmanager
+def without_advice() -> Iterator[None]:
+    """Inside, Numba does not warn of grids for which a device is too large: a loop has the passes that it has."""
+    from numba import config
+
+    with _settings:
+        before = vars(config)[_ADVICE]
+        setattr(config, _ADVICE, 0)
+        try:
+            yield
+        finally:
+            setattr(config, _ADVICE, before)
 
 
 def _optional(name: str) -> Any:

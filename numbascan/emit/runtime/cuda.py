@@ -140,8 +140,10 @@ def _launch(kernel: Any, blocks: int, threads: int, args: Sequence[Any]) -> None
     if SIMULATED:
         with _launching:
             kernel[blocks, threads](*args)
-    else:
-        kernel[blocks, threads](*args)
+        return
+    with cuda_package.without_advice():
+        of_grid = kernel[blocks, threads]
+    of_grid(*args)
 
 
 def at_once(passes: Any, size: Any) -> int:
