@@ -23,6 +23,7 @@ import numpy as np
 
 from numbascan.emit.cpu import RESERVED, beginnings, module_text
 from numbascan.emit.names import LOOKS
+from numbascan.ir.check import IllegalGraphError
 from numbascan.ir.check_loops import check_loops
 from numbascan.ir.graph import Graph
 from numbascan.ir.loop_node import SCAN
@@ -231,8 +232,11 @@ def _stages(way: Way, graph: Graph, check_finite: bool) -> dict[str, Plan]:
     stages: dict[str, Plan] = {}
 
     def watch(word: str, made: Plan) -> None:
-        check_loops(made.function)
         text = module_text(made.function)
+        try:
+            check_loops(made.function)
+        except IllegalGraphError as error:
+            raise PlanError(f"{way}, {word}: {error}\n{text}") from error
         hidden = set(_hidden(made.function))
         if hidden:
             raise PlanError(f"{way}, {word}: passes do not see that {', '.join(sorted(hidden))} is read\n{text}")

@@ -277,6 +277,9 @@ def test_what_lanes_add_is_added_behind_them() -> None:
     path = Store("out", (I,), TOTAL)
     assert _in_two(added, path)[1].body[1] == path
     assert len(_in_two(added, Store("other", (I, 0), Y))) == 2
+    element = Load("float64", "other", (2, 3))  # of all lanes, which add in their order: no two at once
+    lanes, sums = _in_two(added, Store("other", (2, 3), Apply("float64", IN_ORDER, (element, Y))))
+    assert (lanes.kind, sums.kind) == ("time", "time")
 
 
 @pytest.mark.parametrize(

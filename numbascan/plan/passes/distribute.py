@@ -66,9 +66,10 @@ def _in_two(loop: For, around: Surroundings, names: Names, target: Target) -> li
     left = _left(loop, first, last, around) if last else None
     if left is None or len(left) > MOST:
         return None
-    lanes = replace(loop, body=first, kind="lanes")
-    if not Lanes(lanes, around).are_independent(around):
+    side_by_side = Lanes(replace(loop, body=first, kind="lanes"), around)
+    if not side_by_side.are_independent(around):
         return None
+    lanes = replace(loop, body=first, kind="time" if side_by_side.are_in_order() else "lanes")
     place = (Name("int64", loop.name),)
     rows = {name: Load(dtype, names.fresh(f"{name}_of"), place) for name, dtype in left.items()}
     lanes.body.extend(Store(row.array, place, Name(row.dtype, name)) for name, row in rows.items())

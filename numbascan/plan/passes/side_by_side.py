@@ -148,6 +148,10 @@ class Lanes:
         is_one_name = all(roots[other] != roots[array] for array in shared for other in met - {array})
         return is_one_name and all(self._has_axis_of_lanes(array) or self._is_added_to(array) for array in shared)
 
+    def are_in_order(self) -> bool:
+        """Must they take some elements of what they share in their order?"""
+        return not all(self._has_axis_of_lanes(array) for array in self.written - self.own.keys())
+
     def _has_axis_of_lanes(self, array: str) -> bool:
         """Is there an axis along which every access of an array is at one place of the lane's own?"""
         places = [stmt.index for stmt in self.stores if stmt.array == array] + [load.index for load in self.loads if load.array == array]
@@ -161,11 +165,10 @@ class Lanes:
         ((store, counters), *others) = [(stmt, around) for stmt, around in _with_counters(self.loop.body) if stmt.array == array]
         reads = [load for load in self.loads if load.array == array]
         own = [load for load in loads_in(store.value) if load.array == array and load.index == store.index]
-        made = {stmt.name for stmt in self.inside if isinstance(stmt, Let | For)}
 
         def is_by(counter: str, index: Index) -> bool:
             found = slope_and_rest(index, Name("int64", counter))
-            return found is not None and abs(found[0]) == 1 and made.isdisjoint(name for name, _ in names_in(found[1]))
+            return found is not None and abs(found[0]) == 1 and self.changing.isdisjoint(name for name, _ in names_in(found[1]))
 
         is_once = all(any(is_by(counter, index) for index in store.index) for counter in counters)
         is_sum = bool(own or store.combine) and len(reads) == len(own)
