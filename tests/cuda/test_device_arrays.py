@@ -274,6 +274,21 @@ def test_other_libraries_take_it_in_place(array: np.ndarray) -> None:
     assert len(dlpack._lent) == before
 
 
+@pytest.mark.skipif(not SIMULATED, reason="stands in for memory of a GPU")
+def test_other_libraries_see_memory_of_a_gpu() -> None:
+    told = {"shape": (3, 2), "strides": None, "typestr": "<f8", "data": (4096, False), "stream": 7, "version": 3}
+    memory = SimpleNamespace(shape=(3, 2), strides=(16, 8), dtype=np.dtype("float64"), __cuda_array_interface__=told)
+    x = DeviceArray(memory, 0)
+    assert x.__cuda_array_interface__ == {**told, "stream": None}
+    assert x.__dlpack_device__() == (2, 0)
+    capsule = x.__dlpack__(stream=1)
+    (struct,) = (lent[0] for lent in dlpack._lent.values() if lent[-1] is memory)
+    tensor = struct.tensor
+    assert (tensor.data, tensor.device_type, tensor.ndim, tensor.code, tensor.bits, tensor.lanes) == (4096, 2, 2, 2, 64, 1)
+    assert (tensor.shape[:2], tensor.strides[:2], tensor.byte_offset) == ([3, 2], [2, 1], 0)
+    del capsule
+
+
 def test_another_device_or_a_copy_is_refused_by_dlpack() -> None:
     x = ns.device_put(X)
     with pytest.raises(BufferError, match="copy_to_host"):

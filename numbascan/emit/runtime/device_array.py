@@ -68,10 +68,13 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Version 3, read-only. What was launched before has ended: a reader need not wait for anything."""
+        """Version 3. What was launched before has ended: a reader need not wait for anything.
+
+        Not marked as read-only, for torch takes no such array.
+        """
         told = dict(self.memory.__cuda_array_interface__)  # AttributeError in the simulator, where there is no such memory
         _wait(self.device)
-        return {**told, "data": (told["data"][0], True), "stream": None}
+        return {**told, "stream": None}
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """DLPack's number for the kind of device, and the device."""
