@@ -4,7 +4,7 @@ Python notes a signal at once, and calls its handler when the main thread is bac
 seconds: it takes Python's lock, has the handlers called, and goes on unless one of them raises, which is kept for whoever called the loop.
 
 Code that is compiled once in a process (`_TEXT`) does this for all kernels. Steps are counted before the clock is read, about every 50 µs,
-however long they take: how many there are to be is corrected each time. To read the clock takes 25 ns.
+however long they take: how many there are to be is corrected each time. To read the clock takes 25 to 70 ns.
 
     watch of a call:  stopped, time of its next look in Python        site of a loop:  steps between two readings, time of the last one
 
