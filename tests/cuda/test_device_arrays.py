@@ -64,6 +64,36 @@ def test_loops_take_them_as_sequences_and_initial_values():
     np.testing.assert_array_equal(out, rows.copy_to_host())
 
 
+def test_arguments_keep_their_numbers_where_loops_write_in_place() -> None:
+    def halved(t: Any, u: Any) -> Any:
+        return nt.set_subtensor(u[t], u[t - 1] * 0.5)
+
+    def ends(u: Any, v: Any) -> Any:
+        rows = ns.scan(halved, np.arange(1, 9), u, return_updates=False)
+        return rows[-1], nt.set_subtensor(v[2:5], 0.0), nt.inc_subtensor(u[0], 1.0)
+
+    f = ns.jit(ends, mode="cuda")
+    u, v = ns.device_put(X), ns.device_put(X + 1.0)
+    for _ in range(2):
+        for found, expected in zip(f(u, v), ns.jit(ends, mode="python")(X, X + 1.0), strict=True):
+            np.testing.assert_array_equal(np.asarray(found), expected)
+    np.testing.assert_array_equal(np.asarray(u), X)
+    np.testing.assert_array_equal(np.asarray(v), X + 1.0)
+
+
+def test_errors_of_lanes_are_those_of_arrays_of_the_host() -> None:
+    square = ns.vmap(lambda x: ns.scan(lambda s: s * s, outputs_info=x, n_steps=5, return_updates=False))
+    f = ns.jit(square, mode=ns.Mode(target="cuda", check_finite=True))
+    starts = np.array([1.0, 1e100, 2.0])
+    texts = []
+    for start in (starts, ns.device_put(starts)):
+        with pytest.raises(FloatingPointError) as caught:
+            f(start)
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
+    assert "lane 1" in texts[0]
+
+
 def test_gradients_of_lanes_stay_too():
     cost = lambda start, u: ns.scan(walk.__wrapped__, u, start, 0.5)[0][-1] ** 2  # noqa: E731
     slopes = ns.jit(ns.vmap(ns.grad(cost, argnums=(0, 1)), in_axes=(0, None)), mode="cuda")

@@ -72,7 +72,7 @@ def room_after(error: BaseException, device: int) -> tuple[int, int]:
     one: BaseException | None = error
     while one is not None:
         traceback.clear_frames(one.__traceback__)
-        one = one.__context__
+        one = one.__cause__
     with on_device(device, "its memory"):
         return _room()
 
