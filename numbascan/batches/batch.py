@@ -21,7 +21,7 @@ from ..front.tree import unflatten
 from ..modes import Mode, as_mode
 from .chunks import Chunks, cases_in_a_chunk, chunks_of
 from .inputs import Cases, cases_of
-from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Piece, Pieces, seconds_of, words_of
+from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Piece, Pieces, seconds_of, traced_beside_threads, words_of
 from .progress import Progress
 from .remote import answers, client_of
 from .scans import by_name
@@ -90,8 +90,7 @@ def batch(
     {'sum': array([10., 11., 12.])}
     """
     _check(chunk, part, on_error, progress, store)
-    plan = _plan(f, inputs, in_axes, chunk, memory, mode, progress, on_error)
-    plan.scheduler = scheduler
+    plan = _plan(f, inputs, in_axes, chunk, memory, mode, progress, on_error, scheduler)
     with terminated():
         return plan.in_memory() if store is None else plan.in_store(store, resume, part)
 
@@ -123,7 +122,9 @@ def estimate(
     ]
 
 
-def _plan(f: Any, inputs: Any, in_axes: Any, chunk: Any, memory: Any, mode: Any, progress: Any, on_error: str) -> _Plan:
+def _plan(
+    f: Any, inputs: Any, in_axes: Any, chunk: Any, memory: Any, mode: Any, progress: Any, on_error: str, scheduler: Any = None
+) -> _Plan:
     """The batch that these arguments mean."""
     limit = _bytes(memory)
     if isinstance(f, ScanFunction):
@@ -131,7 +132,10 @@ def _plan(f: Any, inputs: Any, in_axes: Any, chunk: Any, memory: Any, mode: Any,
     if not callable(f):
         raise TypeError(f"ns.batch: f is {f!r}, which cannot be called; give a function of one case")
     cases = cases_of(f, inputs, in_axes)
-    return _Plan(f, cases, Lanes(f, cases, None if mode is None else as_mode(mode)), chunk, limit, progress, on_error)
+    make = Lanes if scheduler is None else traced_beside_threads
+    plan = _Plan(f, cases, make(f, cases, None if mode is None else as_mode(mode)), chunk, limit, progress, on_error)
+    plan.scheduler = scheduler
+    return plan
 
 
 def _check(chunk: Any, part: Any, on_error: Any, progress: Any, store: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..compile import MACHINES
 from ..errors import CudaUnavailableError
 from ..front.derivatives.of_functions import Transformed
 from ..front.draw_scopes import steps_from
+from ..front.tracing import GlobalDrawError
 from ..front.transforms import Jitted, marked
 from ..front.tree import LEAF, Keys, Structure, flatten, flattened, n_leaves, unflatten
 from ..front.variable import as_variable
@@ -172,6 +173,16 @@ class Lanes:
             array = np.ascontiguousarray(value)
             total.update(repr((array.dtype.str, array.shape)).encode() + array.tobytes())
         return total.hexdigest()
+
+
+def traced_beside_threads(f: Callable[..., Any], cases: Cases, mode: Mode | None, attempts: int = 20) -> Lanes:
+    """The lanes of a function where other threads, such as Dask's, draw from global generators: only a function that does so fails always."""
+    for _ in range(attempts - 1):
+        try:
+            return Lanes(f, cases, mode)
+        except GlobalDrawError:
+            sleep(0.01)
+    return Lanes(f, cases, mode)
 
 
 def words_of(error: Exception) -> str:

@@ -17,7 +17,7 @@ from ..front.scan.scan import ScanFunction
 from ..front.transforms import Jitted
 from ..modes import Mode
 from .inputs import Cases
-from .lanes import OUR_OWN, CaseFailed, Lanes, Pieces
+from .lanes import OUR_OWN, CaseFailed, Lanes, Pieces, traced_beside_threads
 
 MOST_PROGRAMS = 8  # that a worker keeps
 AHEAD = 2  # tasks for each thread of a worker: one runs, one waits
@@ -34,11 +34,12 @@ def client_of(scheduler: Any) -> Iterator[Any]:
     except ImportError as error:
         raise ImportError('ns.batch: scheduler= needs Dask; pip install "numbascan[dask]"') from error
     if isinstance(scheduler, distributed.Client):
-        yield scheduler
+        with scheduler.as_current():
+            yield scheduler
         return
     if not isinstance(scheduler, str):
         raise TypeError(f"ns.batch: scheduler is {scheduler!r}; give a dask.distributed.Client, or the address of a scheduler")
-    with distributed.Client(scheduler, set_as_default=False) as client:
+    with distributed.Client(scheduler, set_as_default=False) as client, client.as_current():
         yield client
 
 
@@ -116,7 +117,7 @@ def _lanes(program: bytes) -> Lanes:
     with _making:
         if key not in _programs:
             f, cases, mode, seen, digest, outside = pickle.loads(program)
-            lanes = Lanes(f, cases, mode)
+            lanes = traced_beside_threads(f, cases, mode)
             lanes.seen = dict(zip(lanes.seen, seen, strict=True))
             if (lanes.digest(), lanes.outside()) != (digest, outside):
                 raise BatchError("ns.batch: the function is another one on the worker; give workers the same packages and files")

@@ -34,6 +34,10 @@ from .unsupported import given_to_library, holds_traced
 from .variable import CAPTURE, Variable
 
 
+class GlobalDrawError(TypeError):
+    """A global generator has drawn while a function was traced: the function, or another thread."""
+
+
 @dataclass(frozen=True, slots=True)
 class TraceResult:
     """What a traced function gave.
@@ -151,7 +155,7 @@ def trace(
         _ENDED.update([*own, *arrays])
     numbers.before = None
     if random_state(guards) != state:
-        raise TypeError(
+        raise GlobalDrawError(
             f"{describe(fn)} draws random numbers while it is traced: they would be the same at every step and call; "
             "draw from a nt.random.RandomStream, or before (rng.normal(size=n_steps)) and pass the numbers as a sequence. "
             "If it was another thread that drew: "

@@ -14,6 +14,9 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan.batches.inputs import cases_of
+from numbascan.batches.lanes import traced_beside_threads
+from numbascan.front.tracing import GlobalDrawError
 
 distributed = pytest.importorskip("distributed")
 
@@ -40,7 +43,7 @@ def client() -> Iterator[Any]:
     with (
         dask.config.set(settings),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client
 
@@ -86,6 +89,21 @@ def test_a_worker_that_dies_has_its_chunks_run_again(client: Any) -> None:
     got = run(f=slow, scheduler=client, progress=kill)
     assert killed
     np.testing.assert_array_equal(got, run(f=slow))
+
+
+def test_a_function_is_traced_again_where_another_thread_has_drawn_meanwhile() -> None:
+    draws = [3]
+
+    def f(x: Any) -> Any:
+        if draws[0]:
+            draws[0] -= 1
+            np.random.random()  # noqa: NPY002 - as a thread of Dask's would
+        return x + 1
+
+    cases = cases_of(f, (X,), 0)
+    with pytest.raises(GlobalDrawError):
+        traced_beside_threads(f, cases, ns.Mode(), attempts=2)
+    np.testing.assert_array_equal(traced_beside_threads(f, cases, ns.Mode(), attempts=2).run(0, [X])[0], X + 1)
 
 
 def test_what_is_no_scheduler_is_refused() -> None:
