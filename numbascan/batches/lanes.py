@@ -176,7 +176,7 @@ class Lanes:
 
 
 def traced_beside_threads(f: Callable[..., Any], cases: Cases, mode: Mode | None, attempts: int = 20) -> Lanes:
-    """The lanes of a function where other threads, such as Dask's, draw from global generators: only a function that does so fails always."""
+    """The lanes of a function, beside threads that draw from global generators, as Dask's do. A function that does so fails every time."""
     for _ in range(attempts - 1):
         try:
             return Lanes(f, cases, mode)
