@@ -50,7 +50,7 @@ def test_the_bits_of_a_case_depend_on_its_inputs_and_its_number_alone(dtype: str
     x = X.astype(dtype)
     whole = ns.vmap(walk)(x)
     stream.seed(3)
-    for chunk in (1, 3, 7, 59, 60, "auto"):
+    for chunk in (1, 7, 59, "auto"):
         kernels.clear()
         assert bits(quiet(walk, (x,), chunk=chunk)) == bits(whole), chunk
         assert len(kernels) == 1

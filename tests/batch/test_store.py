@@ -331,15 +331,14 @@ def test_killed_and_resumed_it_gives_the_same_bits(tmp_path: Path) -> None:
     np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGINT, -2)])
-def test_stopped_by_a_signal_it_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path, number: int, code: int) -> None:
+def test_stopped_by_a_signal_it_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
     process = script(tmp_path, SLOWLY)
     assert process.stdout is not None
     while int(process.stdout.readline()) < 50:
         pass
-    process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
     _, text = process.communicate(timeout=20)
-    assert process.returncode == code
+    assert process.returncode == 143
     assert "of 300 cases, which a.zarr keeps; the same call goes on from there" in text
     assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
     np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
