@@ -37,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--compile-kernels", action="store_true", help="tests/cuda: kernels are compiled for sm_80 and sm_90, NumPy gives results"
     )
     parser.addoption("--check-plans", action="store_true", help="plans are held against the oracle after every pass; nothing else counts")
+    parser.addoption("--long", action="store_true", help="tests that take a minute or more run, too")
     parser.addoption("--wide", action="store_true", help="tests run with all their parameters, not only the first ones (see wide.py)")
     parser.addoption("--update-golden", action="store_true", help="write the generated code that is seen now into tests/golden")
 
@@ -63,7 +64,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    beyond = [] if config.getoption("--wide") else [item for item in items if item.get_closest_marker("wide")]
+    left_out = [word for word in ("wide", "long") if not config.getoption(f"--{word}")]
+    beyond = [item for item in items if any(map(item.get_closest_marker, left_out))]
     config.hook.pytest_deselected(items=beyond)
     items[:] = [item for item in items if item not in set(beyond)]
 

@@ -331,6 +331,26 @@ def test_killed_and_resumed_it_gives_the_same_bits(tmp_path: Path) -> None:
     np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
 
 
+@pytest.mark.long
+def test_killed_at_fifty_moments_no_finished_chunk_is_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "MODEL", MODEL.replace("size=300", "size=6000"))
+    moments, last = np.random.default_rng(5), 0
+    for _ in range(50):
+        process = script(tmp_path, SLOWLY)
+        assert process.stdout is not None
+        with process:
+            first = done = int(process.stdout.readline())
+            assert first >= last  # all that was told to be done, and perhaps a chunk that was not told any more
+            cases = first + int(moments.integers(0, 80))
+            while done < cases:
+                done = int(process.stdout.readline())
+            time.sleep(moments.uniform(0, 0.04))
+            process.kill()
+            last = max([done, *map(int, process.stdout.read().splitlines())])
+    assert 0 < last < 6000
+    np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
+
+
 def test_stopped_by_a_signal_it_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
     process = script(tmp_path, SLOWLY)
     assert process.stdout is not None
@@ -344,9 +364,10 @@ def test_stopped_by_a_signal_it_keeps_what_is_done_and_says_how_to_go_on(tmp_pat
     np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
 
 
-def test_parts_run_at_once_and_write_one_store(tmp_path: Path) -> None:
-    processes = [script(tmp_path, f"go('a.zarr', part=({k}, 3), progress=False)") for k in range(3)]
-    assert [(process.communicate(timeout=60)[1], process.returncode) for process in processes] == [("", 0)] * 3
+@pytest.mark.parametrize("count", [3, pytest.param(16, marks=pytest.mark.long)])
+def test_parts_run_at_once_and_write_one_store(tmp_path: Path, count: int) -> None:
+    processes = [script(tmp_path, f"go('a.zarr', part=({k}, {count}), progress=False)") for k in range(count)]
+    assert [(process.communicate(timeout=300)[1], process.returncode) for process in processes] == [("", 0)] * count
     assert (zarr.open_group(tmp_path / "a.zarr", mode="r")["chunks/done"][:] != 0).all()
     np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
 
