@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +44,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job in the background: programs that tests start would not see Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--check-plans"):
         os.environ["NUMBA_DISABLE_JIT"] = "1"  # Python runs generated code
     if config.getoption("--poisoned"):

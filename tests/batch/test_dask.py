@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,12 +41,16 @@ def client() -> Iterator[Any]:
     settings = {"distributed.scheduler.allowed-failures": 1, "distributed.worker.daemon": False}
     import dask
 
-    with (
-        dask.config.set(settings),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            sys, "path", [*sys.path, str(Path(__file__).parents[2])]
+        )  # workers take it over, and import the functions of this file
+        with (
+            dask.config.set(settings),
+            distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+            distributed.Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
 
 
 def run(inputs: Any = (X,), f: Any = model, **options: Any) -> Any:

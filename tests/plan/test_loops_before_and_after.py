@@ -109,6 +109,41 @@ for i in range(n):
     out[i] = out_i
 """,
     ),
+    "distribute": (
+        [
+            Let("total", HALF),
+            For(
+                "i",
+                0,
+                N,
+                [
+                    Let("v", load("x", I)),
+                    For("t", 0, STEPS, [Let("v", sin(V), is_new=False)], kind="time"),
+                    Let("total", Apply("float64", ACCUMULATE, (TOTAL, V)), is_new=False),
+                ],
+                kind="time",
+            ),
+        ],
+        """
+total = 0.5
+for i in range(n):
+    v = x[i]
+    for t in range(steps):
+        v = sin(v)
+    total = add_any_order(total, v)
+""",
+        """
+total = 0.5
+v_of = np.empty(n)
+for i in range(n):
+    v = x[i]
+    for t in range(steps):
+        v = sin(v)
+    v_of[i] = v
+for i in range(n):
+    total = add_any_order(total, v_of[i])
+""",
+    ),
     "split": (
         [
             Let("v", ONE),
