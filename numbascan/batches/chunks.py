@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 TOGETHER = 64  # cases of a chunk, at least, where memory allows: lanes of SIMD, and some for each thread
 SECONDS = 1.0  # that a chunk takes, about
+TRIAL = 0.005  # seconds that say how long cases take
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def cases_in_a_chunk(count: int, most: int, seconds_of: Callable[[int], float | 
         seconds = seconds_of(tried)
         if seconds is None:
             return most if tried == 1 else min(most, max(TOGETHER, tried))
-        if seconds > SECONDS / 100 or tried >= most:
+        if seconds > TRIAL or tried >= most:
             size = max(TOGETHER, min(most, int(tried * SECONDS / max(seconds, 1e-9))))
             return math.ceil(count / math.ceil(count / size))  # chunks of one size: none is left over that is hardly worth it
-        tried = min(8 * tried, most)
+        tried = min(tried * max(2, min(8, math.ceil(1.5 * TRIAL / max(seconds, 1e-9)))), most)

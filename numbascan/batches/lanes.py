@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+import types
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from time import perf_counter, sleep
 from typing import Any
@@ -11,10 +14,12 @@ import numpy as np
 
 from ..compile import MACHINES
 from ..errors import CudaUnavailableError
+from ..front.captures.twins import reads_little
 from ..front.derivatives.of_functions import Transformed
 from ..front.draw_scopes import steps_from
+from ..front.specialisation import Types
 from ..front.tracing import GlobalDrawError
-from ..front.transforms import Jitted, marked
+from ..front.transforms import Compiled, Jitted, marked
 from ..front.tree import LEAF, Keys, Structure, flatten, flattened, n_leaves, unflatten
 from ..front.variable import as_variable
 from ..front.vmap import over_lanes
@@ -23,6 +28,7 @@ from ..modes import Mode
 from ..types import TensorType
 from .inputs import Cases, structure_text
 
+MOST_KNOWN = 4  # functions whose code is held for the next batch
 FIRST = "numbascan_first_case"  # the argument that says the number of the first lane
 Failed = list[tuple[int, str]]
 Piece = tuple[int, int, list[np.ndarray] | None]  # from, to, results; None: the case failed
@@ -61,17 +67,39 @@ class CaseFailed(Exception):
         self.case, self.error = case, error
 
 
+_known: OrderedDict[tuple[Any, ...], tuple[Jitted, Compiled]] = OrderedDict()
+_knowing = threading.Lock()
+
+
+def _compiled(f: Callable[..., Any], axes: tuple[int | None, ...], structure: Structure, types_: Types, mode: Mode | None) -> Compiled:
+    """The code for lanes of `f`: that of an earlier batch, if what `f` reads is as it was. The functions of the last few are held."""
+    function = Jitted(_Lanes(f, axes=list(axes)), mode)
+    if not isinstance(f, types.FunctionType) or not reads_little(f):
+        return function.compiled_as(structure, types_)
+    key = f, axes, structure, types_, mode
+    with _knowing:
+        known = _known.get(key)
+    if known is not None and known[1].is_current():
+        return known[1]
+    compiled = function.compiled_as(structure, types_)
+    with _knowing:
+        _known[key] = function, compiled  # its guards ask the function
+        _known.move_to_end(key)
+        while len(_known) > MOST_KNOWN:
+            _known.popitem(last=False)
+    return compiled
+
+
 class Lanes:
     """The compiled function of a chunk. Results are lists of arrays, in the places of `structure`."""
 
     def __init__(self, f: Callable[..., Any], cases: Cases, mode: Mode | None) -> None:
         chosen = mode if mode is not None else f.given_mode if isinstance(f, Jitted) else None
         self._axes = [leaf.axis is not None for leaf in cases.leaves]
-        function = Jitted(_Lanes(f, axes=[None if leaf.axis is None else 0 for leaf in cases.leaves]), chosen)
         structure, self._place = _with_first(cases.structure)
         types = [leaf.type for leaf in cases.leaves]
         types.insert(self._place, TensorType("int64"))
-        self.compiled = function.compiled_as(structure, tuple(types))
+        self.compiled = _compiled(f, tuple([None if leaf.axis is None else 0 for leaf in cases.leaves]), structure, tuple(types), chosen)
         self.structure: Structure = self.compiled.traced.structure
         self.mode = self.compiled.runner.program.mode
         self.seen = {one.container: one.container.value.copy() for one in self.compiled.traced.shared}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from typing import Any
 
 import numpy as np
@@ -53,11 +55,54 @@ def test_the_bits_of_a_case_depend_on_its_inputs_and_its_number_alone(dtype: str
     for chunk in (1, 7, 59, "auto"):
         kernels.clear()
         assert bits(quiet(walk, (x,), chunk=chunk)) == bits(whole), chunk
-        assert len(kernels) == 1
+        assert len(kernels) == (chunk == 1), chunk  # one for all chunks, and for the batches behind
     assert stream.state.get_value().tolist() == [3, 0, 0]
     assert bits(quiet(walk, (x,), chunk=7, mode=ns.Mode(threads=1))) == bits(whole)
     for one, other in zip(quiet(walk, (x,), chunk=50, mode="python"), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+RATE = 2.0
+
+
+def test_what_a_function_reads_may_change_between_batches(monkeypatch: pytest.MonkeyPatch, kernels: list[str]) -> None:
+    table, gain, offset = np.array([1.0, 2.0]), ns.shared(3.0, "gain"), 1.0
+
+    def f(x: Any) -> Any:
+        return RATE * table[1] * gain * x + offset
+
+    def now() -> np.ndarray:
+        return RATE * table[1] * gain.get_value() * X + offset
+
+    np.testing.assert_array_equal(quiet(f, (X,)), now())
+    kernels.clear()
+    np.testing.assert_array_equal(quiet(f, (X,)), now())
+    gain.set_value(5.0)
+    np.testing.assert_array_equal(quiet(f, (X,)), now())
+    assert not kernels
+    table[1] = 7.0
+    np.testing.assert_array_equal(quiet(f, (X,)), now())
+    monkeypatch.setitem(globals(), "RATE", 4.0)
+    np.testing.assert_array_equal(quiet(f, (X,)), now())
+    offset = -1.0
+    np.testing.assert_array_equal(quiet(f, (X,)), now())
+    np.testing.assert_allclose(quiet(f, (X,), mode="python"), now(), rtol=1e-15)
+    np.testing.assert_array_equal(quiet(f, (X,), in_axes=(0,)), now())
+    np.testing.assert_array_equal(quiet(f, (np.array([1.0, 2.0]),)), RATE * 7.0 * 5.0 * np.array([1.0, 2.0]) - 1.0)
+
+
+def test_functions_are_not_held_for_long() -> None:
+    def batched(value: float, table: np.ndarray) -> weakref.ref[Any]:
+        f = lambda x: x + value + table[0]  # noqa: E731
+        quiet(f, (X,))
+        return weakref.ref(f)
+
+    first, large = batched(0.5, np.ones(3)), batched(0.5, np.ones(1 << 18))
+    for k in range(4):
+        batched(k + 1.5, np.ones(3))
+    gc.collect()
+    assert first() is None
+    assert large() is None
 
 
 # inputs -------------------------------------------------------------------------------------------------------------

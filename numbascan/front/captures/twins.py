@@ -30,12 +30,17 @@ def twin_of(fn: Callable[..., Any], but_numbers: bool = False) -> Callable[..., 
 
 def remember_twin(fn: Callable[..., Any]) -> None:
     """Holds a function for the next one of the same code, unless it is the first: that may be the only one."""
-    if not isinstance(fn, types.FunctionType) or not all(_is_small(value) for value in _read_by(fn)):
+    if not isinstance(fn, types.FunctionType) or not reads_little(fn):
         return
     others = _twins.get(fn.__code__)
     if others is None and len(_twins) >= MOST_CODES:
         _twins.clear()
     _twins[fn.__code__] = () if others is None else (*others[1 - MOST_TWINS :], fn)
+
+
+def reads_little(fn: types.FunctionType) -> bool:
+    """Whether no large array is kept alive by holding `fn`."""
+    return all(_is_small(value) for value in _read_by(fn))
 
 
 def _is_small(value: Any) -> bool:
