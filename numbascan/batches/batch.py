@@ -19,16 +19,18 @@ from ..errors import BatchError
 from ..front.scan.scan import ScanFunction
 from ..front.tree import unflatten
 from ..modes import Mode, as_mode
+from .chunk_writer import missing
 from .chunks import Chunks, cases_in_a_chunk, chunks_of
 from .inputs import Cases, cases_of
 from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Piece, Pieces, seconds_of, traced_beside_threads, words_of
+from .place import Place
 from .progress import Progress
-from .remote import answers, client_of
+from .remote import Target, answers, client_of
 from .scans import by_name
-from .store import Place, Store, missing
+from .store import Store
 
 
-class Sink(Protocol):
+class Sink(Target, Protocol):
     """Where results go."""
 
     def ready(self) -> None:
@@ -244,10 +246,10 @@ class _Plan:
 
     def run(self, chunks: Chunks, numbers: Sequence[int], sink: Sink, progress: Progress) -> None:
         """Computes chunks: the next one is read, and the one before is written, while one runs."""
-        ranges = [chunks.cases(number) for number in numbers]
         if self.scheduler is not None:
-            self._run_remotely(numbers, ranges, sink, progress)
+            self._run_remotely(chunks, numbers, sink, progress)
             return
+        ranges = [chunks.cases(number) for number in numbers]
         writing: Future[int] | None = None
         with ThreadPoolExecutor(1, "numbascan-read") as reader, ThreadPoolExecutor(1, "numbascan-write") as writer:
             reading = reader.submit(self.cases.read, *ranges[0]) if ranges else None
@@ -266,17 +268,22 @@ class _Plan:
                 if writing is not None:
                     progress.add(writing.result())
 
-    def _run_remotely(self, numbers: Sequence[int], ranges: Sequence[tuple[int, int]], sink: Sink, progress: Progress) -> None:
-        """Computes chunks on workers. Results come back and are written here."""
+    def _run_remotely(self, chunks: Chunks, numbers: Sequence[int], sink: Sink, progress: Progress) -> None:
+        """Computes chunks on workers. What they do not store themselves comes back and is written here."""
+        self.lanes.trailing = self.lanes.trailing or self.lanes.declared()
+        sink.ready()
+        records = self.on_error == "record"
         with client_of(self.scheduler) as client:
-            for place, values, (pieces, failed, failure) in answers(
-                client, self.f, self.cases, self.lanes, self.on_error == "record", ranges
-            ):
-                if failure is not None:
-                    raise self._error_of(failure) from failure.error
-                pieces = [self._checked(piece, ranges[place][0], failed) for piece in pieces]
+            for number, values, answer in answers(client, self.f, self.cases, self.lanes, records, chunks, numbers, sink):
+                first, stop = chunks.cases(number)
+                if answer.failure is not None:
+                    raise self._error_of(answer.failure) from answer.failure.error
+                if answer.digest is not None:  # it is stored
+                    progress.add(stop - first)
+                    continue
+                pieces = [self._checked(piece, first, answer.failed) for piece in answer.pieces]
                 sink.ready()
-                progress.add(sink.write(numbers[place], values, pieces, failed))
+                progress.add(sink.write(number, values, pieces, answer.failed))
 
     def _checked(self, piece: Piece, first: int, failed: Failed) -> Piece:
         """Results of a worker, which knows nothing of the shapes that others found."""
@@ -373,6 +380,12 @@ class _Arrays:
         shapes = self.lanes.trailing
         if self._arrays is None and shapes is not None:
             self._arrays = [np.empty((len(self.cases), *shape), dtype) for shape, dtype in zip(shapes, self.lanes.dtypes, strict=True)]
+
+    def address(self) -> None:
+        """Results come back."""
+
+    def took(self, number: int, digest: int) -> bool:
+        return False
 
     def arrays(self, none: Sequence[Any]) -> list[np.ndarray]:
         """The results, with the axes of cases; `none`: arguments of no cases."""

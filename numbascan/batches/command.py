@@ -20,8 +20,9 @@ from ..front.tree import flattened
 from .batch import batch, estimate
 from .chunks import Chunks
 from .inputs import Grid
+from .place import META, Place, zarr
 from .scans import OPTIONS, one_case_of
-from .store import META, Place, failed_in, names_of
+from .store import failed_in, names_of
 
 DONE, FAILED, WRONG, RAISED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -154,8 +155,6 @@ def _read(file: str) -> Any:
         columns = parquet.read_table(path)
         return {name: columns[name].to_numpy() for name in columns.column_names}
     if path.suffix == ".zarr":
-        from .store import zarr
-
         opened = zarr().open(path, mode="r")
         return dict(opened.arrays()) if hasattr(opened, "arrays") else (opened,)
     raise WrongUse(f"--inputs {file}: the kinds of files are .npz, .npy, .zarr, .csv and .parquet")

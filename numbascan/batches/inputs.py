@@ -8,7 +8,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -125,6 +125,18 @@ class Cases:
     def read(self, start: int, stop: int) -> list[Any]:
         """The leaves for cases from `start` up to `stop`."""
         return [leaf.read(start, stop) for leaf in self.leaves]
+
+    def to_send(self, start: int, stop: int) -> list[Any]:
+        """What a worker that has `without_values()` needs besides."""
+        return [None if leaf.stride else leaf.read(start, stop) for leaf in self.leaves]
+
+    def received(self, sent: list[Any], start: int, stop: int) -> list[Any]:
+        """The leaves for cases from `start` up to `stop`, of which `to_send` gave some."""
+        return [leaf.read(start, stop) if leaf.stride else value for leaf, value in zip(self.leaves, sent, strict=True)]
+
+    def without_values(self) -> Cases:
+        """The same without arrays, but for the axes of a grid."""
+        return replace(self, leaves=tuple(leaf if leaf.stride else replace(leaf, values=None) for leaf in self.leaves))
 
     def of_case(self, case: int) -> Any:
         """What one case was given: a tuple, or a dict where the inputs were given by name."""

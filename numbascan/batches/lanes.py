@@ -145,11 +145,16 @@ class Lanes:
         """The shapes of the results of a case. Until one has succeeded, those that a run of no cases has; `values`: as for no cases."""
         if self.trailing is not None:
             return self.trailing
-        declared = [node.type.shape[1:] for node in self.compiled.traced.outputs]
-        if not any(None in shape for shape in declared):
-            return [tuple(dim for dim in shape if dim is not None) for shape in declared]
+        declared = self.declared()
+        if declared is not None:
+            return declared
         results = flatten_arrays(self.compiled.replayed(self._arguments(0, values), self.seen))
         return [result.shape[1:] for result in results]
+
+    def declared(self) -> list[tuple[int, ...]] | None:
+        """The shapes of the results of a case, where its types say them."""
+        shapes = [node.type.shape[1:] for node in self.compiled.traced.outputs]
+        return None if any(None in shape for shape in shapes) else [tuple(dim for dim in shape if dim is not None) for shape in shapes]
 
     def first_failure(self, first: int, values: Sequence[Any], count: int, error: Exception) -> CaseFailed:
         """The first of the cases that fails, where all together do."""

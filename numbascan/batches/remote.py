@@ -1,4 +1,8 @@
-"""Chunks as tasks of `dask.distributed`. A task is sent the function and its values; the worker traces it, and finds or makes the code."""
+"""Chunks as tasks of `dask.distributed`.
+
+A task is sent the function and its values. The worker traces the function, and finds or makes the code. It writes into the store where it
+reaches that; else results come back.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,51 @@ import hashlib
 import io
 import pickle
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, Protocol
 
 from ..errors import BatchError
 from ..front.scan.scan import ScanFunction
 from ..front.transforms import Jitted
 from ..modes import Mode
+from .chunk_writer import Address, write_there
+from .chunks import Chunks
+from .devices import own_device
 from .inputs import Cases
-from .lanes import OUR_OWN, CaseFailed, Lanes, Pieces, traced_beside_threads
+from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Pieces, traced_beside_threads
 
 MOST_PROGRAMS = 8  # that a worker keeps
 AHEAD = 2  # tasks for each thread of a worker: one runs, one waits
 ATTEMPTS = 20  # for a chunk whose workers die
 
-Answer = tuple[Pieces, list[tuple[int, str]], CaseFailed | None]
+PATIENCE = 30.0  # seconds without a worker until somebody is told
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a chunk: its results, which cases failed, and what stops the batch. `digest`: of what the worker has stored itself."""
+
+    pieces: Pieces
+    failed: Failed
+    failure: CaseFailed | None = None
+    digest: int | None = None
+
+
+class Target(Protocol):
+    """Where results go."""
+
+    def address(self) -> Address | None:
+        """What a worker writes into, as soon as that is known; None where results must come back."""
+        ...
+
+    def took(self, number: int, digest: int) -> bool:
+        """Whether a chunk that a worker has written is there."""
+        ...
 
 
 @contextmanager
@@ -44,43 +75,71 @@ def client_of(scheduler: Any) -> Iterator[Any]:
 
 
 def answers(
-    client: Any, f: Callable[..., Any], cases: Cases, lanes: Lanes, records: bool, ranges: Sequence[tuple[int, int]]
+    client: Any, f: Callable[..., Any], cases: Cases, lanes: Lanes, records: bool, chunks: Chunks, numbers: Sequence[int], target: Target
 ) -> Iterator[tuple[int, list[Any], Answer]]:
-    """For each chunk, in the order in which they are done: its place in `ranges`, its inputs, and what came of it."""
+    """For each chunk, in the order in which they are done: its number, its inputs, and what came of it."""
     import distributed
 
     program = pickled(f, cases, lanes)
     running: dict[Any, tuple[int, list[Any], int]] = {}
-    waiting = iter(range(len(ranges)))
+    waiting = iter(numbers)
+    reaches = True  # workers have reached the store so far
 
-    def start(place: int, values: list[Any], attempt: int) -> None:
-        first, stop = ranges[place]
-        task = client.submit(_chunk, program, lanes.trailing, first, values, stop - first, records, pure=False)
-        running[task] = place, values, attempt
+    def start(number: int, values: list[Any], attempt: int) -> None:
+        first, stop = chunks.cases(number)
+        address = target.address() if reaches else None
+        task = client.submit(_chunk, program, lanes.trailing, number, (first, stop), values, records, address, pure=False)
+        running[task] = number, values, attempt
 
     def fill() -> None:
-        while len(running) < AHEAD * max(1, sum(client.nthreads().values())):
-            place = next(waiting, None)
-            if place is None:
+        workers = client.nthreads()
+        while len(running) < AHEAD * max(1, len(workers) if lanes.mode.target == "cuda" else sum(workers.values())):
+            number = next(waiting, None)
+            if number is None:
                 return
-            start(place, cases.read(*ranges[place]), 1)
+            start(number, cases.to_send(*chunks.cases(number)), 1)
 
     try:
         fill()
         while running:
-            for task in distributed.wait(list(running), return_when="FIRST_COMPLETED").done:
-                place, values, attempt = running.pop(task)
+            for task in _finished(client, list(running)):
+                number, values, attempt = running.pop(task)
                 try:
                     answer = task.result()
                 except distributed.KilledWorker:
                     if attempt == ATTEMPTS:
                         raise
-                    start(place, values, attempt + 1)
+                    start(number, values, attempt + 1)
                     continue
-                yield place, values, answer
+                if answer.digest is not None and not target.took(number, answer.digest):
+                    reaches = False  # it is another store that the workers see there
+                    start(number, values, attempt)
+                    continue
+                yield number, values, answer
             fill()
     finally:
         client.cancel(list(running))
+
+
+def _finished(client: Any, tasks: list[Any]) -> Any:
+    """The first tasks that are done. Without a worker nothing will be: a warning says so."""
+    import distributed
+
+    started, warned = perf_counter(), False
+    while True:
+        try:
+            return distributed.wait(tasks, timeout=PATIENCE / 3, return_when="FIRST_COMPLETED").done
+        except TimeoutError:
+            if client.nthreads():
+                started, warned = perf_counter(), False
+            elif not warned and perf_counter() - started > PATIENCE:
+                warned = True
+                warnings.warn(
+                    f"ns.batch: the scheduler {client.scheduler.address} has no workers; the batch waits for them. Ctrl-C stops it; "
+                    "with a store the same call goes on later",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
 
 
 # what is sent, and done there ---------------------------------------------------------------------------------------
@@ -100,48 +159,63 @@ def pickled(f: Callable[..., Any], cases: Cases, lanes: Lanes) -> bytes:
                 return Jitted, (value.__wrapped__, value.given_mode, value.name)
             return super().reducer_override(value)
 
-    bare = replace(cases, leaves=tuple(replace(leaf, values=None) for leaf in cases.leaves))
     buffer = io.BytesIO()
     mode: Mode = lanes.mode
-    Pickler(buffer).dump((f, bare, mode, list(lanes.seen.values()), lanes.digest(), lanes.outside()))
+    Pickler(buffer).dump((f, cases.without_values(), mode, list(lanes.seen.values()), lanes.digest(), lanes.outside()))
     return buffer.getvalue()
 
 
-_programs: OrderedDict[str, Lanes] = OrderedDict()
+_programs: OrderedDict[str, tuple[Cases, Lanes]] = OrderedDict()
 _making = threading.Lock()
+_on_device = threading.Lock()  # held while a chunk runs on the GPU
 
 
-def _lanes(program: bytes) -> Lanes:
-    """The lanes of a program, made at its first chunk in this process."""
+def _program(program: bytes) -> tuple[Cases, Lanes]:
+    """The cases and lanes of a program, made at its first chunk in this process."""
     key = hashlib.sha256(program).hexdigest()
     with _making:
         if key not in _programs:
             f, cases, mode, seen, digest, outside = pickle.loads(program)
+            if mode.target == "cuda" and not mode.device:
+                mode = replace(mode, device=own_device())
             lanes = traced_beside_threads(f, cases, mode)
             lanes.seen = dict(zip(lanes.seen, seen, strict=True))
             if (lanes.digest(), lanes.outside()) != (digest, outside):
                 raise BatchError("ns.batch: the function is another one on the worker; give workers the same packages and files")
             while len(_programs) >= MOST_PROGRAMS:
                 _programs.popitem(last=False)
-            _programs[key] = lanes
+            _programs[key] = cases, lanes
         return _programs[key]
 
 
-def _chunk(program: bytes, trailing: Any, first: int, values: list[Any], count: int, records: bool) -> Answer:
-    """The results of a chunk, on a worker."""
-    lanes = _lanes(program)
+def _chunk(
+    program: bytes, trailing: Any, number: int, bounds: tuple[int, int], sent: list[Any], records: bool, address: Address | None
+) -> Answer:
+    """What comes of a chunk, on a worker."""
+    cases, lanes = _program(program)
     if trailing is not None:
         lanes.trailing = trailing
-    failed: list[tuple[int, str]] = []
+    values = cases.received(sent, *bounds)
+    with _on_device if lanes.mode.target == "cuda" else nullcontext():
+        answer = _computed(lanes, bounds, values, records)
+    if address is None or answer.failure is not None:
+        return answer
+    digest = write_there(address, number, values, answer.pieces, answer.failed)
+    return answer if digest is None else Answer([], answer.failed, None, digest)
+
+
+def _computed(lanes: Lanes, bounds: tuple[int, int], values: list[Any], records: bool) -> Answer:
+    first, stop = bounds
+    failed: Failed = []
     if records:
-        return lanes.each(first, values, count, failed), failed, None
+        return Answer(lanes.each(first, values, stop - first, failed), failed)
     try:
-        return [(0, count, lanes.run(first, values))], failed, None
+        return Answer([(0, stop - first, lanes.run(first, values))], failed)
     except OUR_OWN:
         raise
     except Exception as error:
-        failure = lanes.first_failure(first, values, count, error)
-        return [], failed, CaseFailed(failure.case, _sendable(failure.error))
+        failure = lanes.first_failure(first, values, stop - first, error)
+        return Answer([], failed, CaseFailed(failure.case, _sendable(failure.error)))
 
 
 def _sendable(error: Exception) -> Exception:

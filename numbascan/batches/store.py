@@ -18,36 +18,21 @@ import platform
 import time
 import uuid
 import warnings
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import BatchError
 from ..front.tree import LEAF, Structure
+from .chunk_writer import CONFIG, Address, ChunkWriter, Layout, missing
 from .chunks import Chunks, chunks_of
 from .inputs import Cases
 from .lanes import Failed, Lanes, Pieces
-from .lock import Lock
+from .place import META, Place, members, zarr
 
-META = "numbascan"  # the attribute that says what the store is
 OURS = ("chunks", "errors")  # groups beside the results
-CONFIG = {"write_empty_chunks": True}  # or a chunk of NaN could not be told from one that is lost
-
-
-def zarr() -> Any:
-    """The package; ImportError with what to install where it is missing."""
-    try:
-        import zarr as package
-    except ImportError as error:
-        raise ImportError('ns.batch: store= needs Zarr 3; pip install "numbascan[batch]"') from error
-    if int(package.__version__.split(".")[0]) < 3:
-        raise ImportError(f'ns.batch: store= needs Zarr 3, not {package.__version__}; pip install "numbascan[batch]"')
-    return package
 
 
 def names_of(structure: Structure) -> list[str]:
@@ -80,65 +65,6 @@ def _paths(structure: Structure) -> Iterator[tuple[str, ...]]:
         yield from ((str(label), *path) for path in _paths(child))
 
 
-# where it lies ------------------------------------------------------------------------------------------------------
-
-
-class Place:
-    """Where a store lies: a folder, or what Zarr makes of it."""
-
-    def __init__(self, store: Any, reads: bool = False) -> None:
-        package = zarr()
-        if isinstance(store, package.Group):
-            self.options: dict[str, Any] = {"store": store.store, "path": store.path}
-        elif isinstance(store, package.Array):
-            raise TypeError("ns.batch: store is a Zarr array; give a path, a group, or a store")
-        else:
-            self.options = {"store": str(store) if isinstance(store, Path) else store}
-        self.name, self.folder = str(store), None
-        inner = self.options["store"]
-        if isinstance(inner, str) and "://" not in inner:
-            self.folder = Path(inner)
-        elif isinstance(inner, package.storage.LocalStore):
-            self.folder = Path(inner.root, self.options.get("path", ""))
-            self.name = str(self.folder)
-        if not reads and getattr(inner, "read_only", False):
-            raise OSError(f"ns.batch: the store {self.name} is open for reading only; open it with mode='a'")
-
-    def group(self, mode: str) -> Any:
-        """The group, opened; None where there is none to read."""
-        try:
-            return zarr().open_group(**self.options, mode=mode, use_consolidated=False, **({} if mode == "r" else {"zarr_format": 3}))
-        except FileNotFoundError:
-            if mode == "r":
-                return None
-            raise
-
-    def found(self) -> Any:
-        """The group that is there, None where nothing is. ValueError for what `ns.batch` did not make."""
-        if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
-            raise FileExistsError(f"ns.batch: {self.name} is a file; give the path of a folder, as 'out.zarr'")
-        try:
-            group = self.group("r")
-        except OSError:
-            raise
-        except Exception as error:  # Zarr has several kinds of errors for what is no group
-            raise ValueError(f"ns.batch: {self.name} is no group that ns.batch made ({error}); give another store") from error
-        if group is None:
-            if self.folder is not None and self.folder.is_dir() and any(self.folder.iterdir()):
-                raise ValueError(f"ns.batch: the folder {self.name} is not empty, and ns.batch did not make it; give another store")
-            return None
-        if META not in group.attrs and _members(group):
-            raise ValueError(f"ns.batch: the store {self.name} was not made by ns.batch; give another one")
-        return group if META in group.attrs else None
-
-    def lock(self, name: str, shared: bool = False, waits: bool = False) -> AbstractContextManager[object]:
-        """A lock that this process holds; nothing where the store is no folder."""
-        if self.folder is None:
-            return nullcontext()
-        folder = self.folder.resolve()  # beside it: within, Zarr would take the file for a part of the store
-        return Lock(folder.with_name(f".{folder.name}.{name}"), self.name, shared, waits)
-
-
 class Store:
     """The store of one batch. `open` says whether it fits; then it takes chunks."""
 
@@ -148,7 +74,8 @@ class Store:
         self.group: Any = None
         self.id = uuid.uuid4().hex
         self.chunks: Chunks
-        self._arrays: dict[str, Any] | None = None
+        self.writer: ChunkWriter | None = None  # once the arrays are there
+        self._address: tuple[Address | None] | None = None
         self._pending: list[tuple[int, Sequence[Any], Pieces, Failed]] = []
         self._started = time.time()
         self._coordinates = {name: k for name, k in cases.coordinates().items() if _is_name(name) and name not in OURS}
@@ -196,7 +123,7 @@ class Store:
                 return
             self.group = self.place.group("a")
             if group is not None:
-                for name in _members(self.group):
+                for name in members(self.group):
                     del self.group[name]
             self._begin(begun)
 
@@ -224,10 +151,15 @@ class Store:
 
     def _find_arrays(self) -> None:
         """Takes the arrays of results, if all are there."""
-        names = (*self.names, *self._by_case())
-        if all(name in self.group for name in names):
-            self._arrays = {name: self.group[name].with_config(CONFIG) for name in names}
+        if all(name in self.group for name in (*self.names, *self._by_case())):
             self.lanes.trailing = [tuple(self.group[name].shape[len(self.cases.shape) :]) for name in self.names]
+            self.writer = self._writer(self.lanes.trailing)
+
+    def _writer(self, trailing: Sequence[tuple[int, ...]]) -> ChunkWriter:
+        coordinates = tuple((name, self._coordinates[name]) for name in self._by_case())
+        return ChunkWriter(
+            self.place, Layout(self.id, self.chunks, tuple(self.names), tuple(trailing), tuple(self.lanes.dtypes), coordinates)
+        )
 
     def _begin(self, begun: dict[str, Any]) -> None:
         versions = {name: _version(name) for name in ("numbascan", "numpy", "numba", "zarr")}
@@ -257,16 +189,8 @@ class Store:
 
     def missing(self, numbers: Sequence[int]) -> list[int]:
         """Those of the chunks that are not there, or damaged."""
-        done = self.group["chunks/done"][:]
-        return [number for number in numbers if not done[number] or self._read_digest(number) != int(done[number])]
-
-    def _read_digest(self, number: int) -> int:
-        try:
-            arrays, slices = self._arrays or {}, self.chunks.slices(number)
-            blocks = [arrays[name][slices] for name in (*self.names, *self._by_case())]
-            return _digest(self.id, blocks, str(self.group["chunks/errors"][number]))
-        except Exception:  # whatever a damaged file raises
-            return 0
+        done, writer = self.group["chunks/done"][:], self.writer
+        return [number for number in numbers if writer is None or not done[number] or writer.digest(number) != int(done[number])]
 
     def _by_case(self) -> list[str]:
         """Coordinates that are written with the results: of a batch that is no grid."""
@@ -279,49 +203,31 @@ class Store:
         first, stop = self.chunks.cases(number)
         return stop - first
 
+    def address(self) -> Address | None:
+        """What workers write chunks into; None until the arrays are there, and where they cannot."""
+        if self._address is None and self.writer is not None:
+            self._address = (self.writer.address(),)
+        return None if self._address is None else self._address[0]
+
+    def took(self, number: int, digest: int) -> bool:
+        """Whether a chunk that somebody else has written is there."""
+        return self.writer is not None and self.writer.says_done(number, digest)
+
     def _flush(self) -> None:
         """Writes chunks, if the shapes of results are known: until one case has succeeded they wait."""
-        while self._pending and self._arrays is not None:
-            self._check_there()
-            try:
-                self._store(self._arrays, *self._pending[0])
-            except (OSError, BatchError):
-                raise
-            except Exception as error:  # Zarr's own, of which there are several
-                raise OSError(f"ns.batch: the store {self.place.name} cannot be written: {error}") from error
+        while self._pending and self.writer is not None:
+            self.writer.write(*self._pending[0])
             self._pending.pop(0)
-
-    def _check_there(self) -> None:
-        there = self.place.group("r")
-        if there is None or there.attrs.get(META, {}).get("id") != self.id:
-            raise OSError(f"ns.batch: the store {self.place.name} has gone, or was replaced, while the batch ran")
-
-    def _store(self, arrays: dict[str, Any], number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> None:
-        trailing, slices = self.lanes.trailing or [], self.chunks.slices(number)
-        first, stop = self.chunks.cases(number)
-        block = tuple(one.stop - one.start for one in slices)
-        blocks = [
-            _whole(pieces, k, (stop - first, *shape), dtype).reshape(*block, *shape)
-            for k, (shape, dtype) in enumerate(zip(trailing, self.lanes.dtypes, strict=True))
-        ]
-        blocks += [values[self._coordinates[name]] for name in self._by_case()]
-        for name, array in zip((*self.names, *self._by_case()), blocks, strict=True):
-            arrays[name][slices] = array
-        text = json.dumps(failed) if failed else ""
-        if failed or self.group["chunks/errors"][number] != "":
-            self.group["chunks/errors"][number] = text
-        self._check_there()
-        self.group["chunks/done"][number] = np.uint64(_digest(self.id, blocks, text))
 
     def ready(self) -> None:
         """Makes the arrays of results where they are not there yet, once their shapes are known."""
-        if self._arrays is None and self.lanes.trailing is not None:
+        if self.writer is None and self.lanes.trailing is not None:
             with self._alone():
-                self._arrays = self._made(self.lanes.trailing)
+                self._make(self.lanes.trailing)
+                self.writer = self._writer(self.lanes.trailing)
 
-    def _made(self, trailing: Sequence[tuple[int, ...]]) -> dict[str, Any]:
+    def _make(self, trailing: Sequence[tuple[int, ...]]) -> None:
         dims = tuple(self.cases.dims)
-        arrays: dict[str, Any] = {}
         lengths: dict[str, int] = {}
         for name, shape, dtype in zip(self.names, trailing, self.lanes.dtypes, strict=True):
             inner = []
@@ -330,11 +236,10 @@ class Store:
                 inner.append(f"dim_{k}" if is_free else f"{name.replace('/', '_')}_dim_{k}")
             whole = (*self.cases.shape, *shape)
             note = {"coordinates": " ".join(self._by_case())} if self._by_case() else {}
-            arrays[name] = self._array(name, whole, dtype, (*dims, *inner), (*self.chunks.block, *shape), note)
+            self._array(name, whole, dtype, (*dims, *inner), (*self.chunks.block, *shape), note)
         for name in self._by_case():
             dtype = np.dtype(self.cases.leaves[self._coordinates[name]].type.dtype)
-            arrays[name] = self._array(name, self.cases.shape, dtype, dims, self.chunks.block)
-        return arrays
+            self._array(name, self.cases.shape, dtype, dims, self.chunks.block)
 
     def _array(self, name: str, shape: Sequence[int], dtype: Any, dims: Sequence[str], block: Sequence[int], attributes: Any = None) -> Any:
         dtype = np.dtype(dtype).newbyteorder("=")
@@ -357,7 +262,7 @@ class Store:
 
     def results(self) -> list[Any]:
         """The arrays of results."""
-        return [(self._arrays or {})[name] for name in self.names]
+        return [self.writer.arrays[name] for name in self.names] if self.writer is not None else []
 
     def finish(self, none: Sequence[Any]) -> None:
         """Writes what belongs to the whole. `none`: arguments of no cases."""
@@ -403,13 +308,6 @@ class Store:
         self.group = self.place.group("a")
 
 
-def _members(group: Any) -> list[str]:
-    """The names of what is in a group."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # files that are no part of it, such as those of a removal that did not end
-        return list(group)
-
-
 def _is_whole(group: Any) -> bool:
     """Whether a store was begun to the end, so that something may be done: else it is begun once more."""
     return "chunks/done" in group and "chunks/errors" in group
@@ -426,29 +324,6 @@ def failed_in(group: Any) -> Failed:
 def _read_errors(group: Any) -> Failed:
     errors = group["errors"]
     return list(zip(errors["case"][:].tolist(), map(str, errors["message"][:]), strict=True))
-
-
-def missing(dtype: np.dtype[Any]) -> Any:
-    """What stands for the result of a case that failed."""
-    return np.nan if dtype.kind in "fc" else 0
-
-
-def _whole(pieces: Pieces, k: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    """Result `k` of a chunk."""
-    (low, high, results), *others = pieces
-    if not others and results is not None:
-        return results[k]
-    whole = np.full(shape, missing(dtype), dtype)
-    for low, high, results in pieces:
-        if results is not None:
-            whole[low:high] = results[k]
-    return whole
-
-
-def _digest(store: str, arrays: Sequence[Any], text: str) -> int:
-    """A number for the data of a chunk, never 0. What is left of a store that was here before has another one."""
-    sums = [zlib.crc32(np.ascontiguousarray(array).view("uint8").data if array.size else b"") for array in map(np.asarray, arrays)]
-    return int.from_bytes(hashlib.blake2b(f"{store} {sums} {text}".encode(), digest_size=8).digest(), "little") | 1
 
 
 def _checksum() -> tuple[Any, ...]:

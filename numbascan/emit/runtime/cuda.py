@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import threading
 import traceback
 import warnings
@@ -208,6 +209,11 @@ def on_device(device: int, what: str) -> Iterator[None]:
         if "OUT_OF_MEMORY" in str(error):
             raise MemoryError(f"{what}: device {device} has no memory left ({error})") from error
         raise RuntimeError(f"{what}: device {device} has failed, and may be lost to this process ({error}); start Python anew") from error
+
+
+def names_of_devices() -> list[str]:
+    """A name for each device that this process sees. Other processes, which may count them in another order, find the same."""
+    return ["simulator"] if SIMULATED else [re.sub(r"\W+", "-", str(device.uuid)) for device in cuda.list_devices()]
 
 
 def callable_with(

@@ -1,0 +1,143 @@
+"""The results of a chunk, written into the arrays of a store: by the process that holds it, or by a worker that reaches it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import BatchError
+from .chunks import Chunks
+from .lanes import Failed, Pieces
+from .place import META, Place
+
+CONFIG = {"write_empty_chunks": True}  # or a chunk of NaN could not be told from one that is lost
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the arrays of a store hold. `id`: of the store. `coordinates`: names, and which of the inputs they are, by case."""
+
+    id: str
+    chunks: Chunks
+    names: tuple[str, ...]
+    trailing: tuple[tuple[int, ...], ...]
+    dtypes: tuple[np.dtype[Any], ...]
+    coordinates: tuple[tuple[str, int], ...]
+
+
+class ChunkWriter:
+    """Writes chunks into a store whose arrays are there."""
+
+    def __init__(self, place: Place, layout: Layout) -> None:
+        self.place, self.layout = place, layout
+        group = place.group("a")
+        self._done, self._errors = group["chunks/done"], group["chunks/errors"]
+        names = (*layout.names, *(name for name, _ in layout.coordinates))
+        self.arrays = {name: group[name].with_config(CONFIG) for name in names}
+
+    def write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
+        """Stores a chunk; its digest, which is written last. OSError if that cannot be done."""
+        self.check_there()
+        try:
+            return self._write(number, values, pieces, failed)
+        except (OSError, BatchError):
+            raise
+        except Exception as error:  # Zarr's own, of which there are several
+            raise OSError(f"ns.batch: the store {self.place.name} cannot be written: {error}") from error
+
+    def _write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
+        layout, slices = self.layout, self.layout.chunks.slices(number)
+        first, stop = layout.chunks.cases(number)
+        block = tuple(one.stop - one.start for one in slices)
+        blocks = [
+            _whole(pieces, k, (stop - first, *shape), dtype).reshape(*block, *shape)
+            for k, (shape, dtype) in enumerate(zip(layout.trailing, layout.dtypes, strict=True))
+        ]
+        blocks += [values[place] for _, place in layout.coordinates]
+        for array, data in zip(self.arrays.values(), blocks, strict=True):
+            array[slices] = data
+        text = json.dumps(failed) if failed else ""
+        if failed or self._errors[number] != "":
+            self._errors[number] = text
+        self.check_there()
+        digest = _digest(layout.id, blocks, text)
+        self._done[number] = np.uint64(digest)
+        return digest
+
+    def check_there(self) -> None:
+        """OSError if this is no longer the store that was opened."""
+        if not is_there(self.place, self.layout.id):
+            raise OSError(f"ns.batch: the store {self.place.name} has gone, or was replaced, while the batch ran")
+
+    def address(self) -> Address | None:
+        """What another process writes chunks into; None where it cannot."""
+        place = self.place.address()
+        return None if place is None else (place, self.layout)
+
+    def says_done(self, number: int, digest: int) -> bool:
+        """Whether a chunk is there with this digest: somebody else has written it, and says so."""
+        return int(self._done[number]) == digest
+
+    def digest(self, number: int) -> int:
+        """The digest of the data that are there; 0 where they cannot be read."""
+        try:
+            slices = self.layout.chunks.slices(number)
+            return _digest(self.layout.id, [array[slices] for array in self.arrays.values()], str(self._errors[number]))
+        except Exception:  # whatever a damaged file raises
+            return 0
+
+
+Address = tuple[tuple[Any, str], Layout]  # of a store that another process may reach
+_writers: dict[str, ChunkWriter] = {}  # by the id of the store; the last one
+
+
+def write_there(address: Address, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int | None:
+    """Stores a chunk in a store that another process holds; its digest. None where this process cannot reach or write it."""
+    (store, path), layout = address
+    try:
+        writer = _writers.get(layout.id)
+        if writer is None:
+            place = Place(store, path=path)
+            if not is_there(place, layout.id):
+                return None
+            writer = ChunkWriter(place, layout)
+            _writers.clear()
+            _writers[layout.id] = writer
+        return writer.write(number, values, pieces, failed)
+    except Exception:  # results go back then, and who holds the store says what is wrong with it
+        return None
+
+
+def is_there(place: Place, store: str) -> bool:
+    """Whether the store with this id lies at a place."""
+    group = place.group("r")
+    return group is not None and group.attrs.get(META, {}).get("id") == store
+
+
+def missing(dtype: np.dtype[Any]) -> Any:
+    """What stands for the result of a case that failed."""
+    return np.nan if dtype.kind in "fc" else 0
+
+
+def _whole(pieces: Pieces, k: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """Result `k` of a chunk."""
+    (low, high, results), *others = pieces
+    if not others and results is not None:
+        return results[k]
+    whole = np.full(shape, missing(dtype), dtype)
+    for low, high, results in pieces:
+        if results is not None:
+            whole[low:high] = results[k]
+    return whole
+
+
+def _digest(store: str, arrays: Sequence[Any], text: str) -> int:
+    """A number for the data of a chunk, never 0. What is left of a store that was here before has another one."""
+    sums = [zlib.crc32(np.ascontiguousarray(array).view("uint8").data if array.size else b"") for array in map(np.asarray, arrays)]
+    return int.from_bytes(hashlib.blake2b(f"{store} {sums} {text}".encode(), digest_size=8).digest(), "little") | 1

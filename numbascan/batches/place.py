@@ -1,0 +1,93 @@
+"""Where a store lies: a folder, or what Zarr makes of it."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from .lock import Lock
+
+META = "numbascan"  # the attribute that says what the store is
+
+
+def zarr() -> Any:
+    """The package; ImportError with what to install where it is missing."""
+    try:
+        import zarr as package
+    except ImportError as error:
+        raise ImportError('ns.batch: store= needs Zarr 3; pip install "numbascan[batch]"') from error
+    if int(package.__version__.split(".")[0]) < 3:
+        raise ImportError(f'ns.batch: store= needs Zarr 3, not {package.__version__}; pip install "numbascan[batch]"')
+    return package
+
+
+class Place:
+    """Where a store lies: a folder, or what Zarr makes of it."""
+
+    def __init__(self, store: Any, reads: bool = False, path: str = "") -> None:
+        package = zarr()
+        if isinstance(store, package.Group):
+            self.options: dict[str, Any] = {"store": store.store, "path": store.path}
+        elif isinstance(store, package.Array):
+            raise TypeError("ns.batch: store is a Zarr array; give a path, a group, or a store")
+        else:
+            self.options = {"store": str(store) if isinstance(store, Path) else store, "path": path}
+        self.name, self.folder = str(store), None
+        inner = self.options["store"]
+        if isinstance(inner, str) and "://" not in inner:
+            self.folder = Path(inner)
+        elif isinstance(inner, package.storage.LocalStore):
+            self.folder = Path(inner.root, self.options.get("path", ""))
+            self.name = str(self.folder)
+        if not reads and getattr(inner, "read_only", False):
+            raise OSError(f"ns.batch: the store {self.name} is open for reading only; open it with mode='a'")
+
+    def group(self, mode: str) -> Any:
+        """The group, opened; None where there is none to read."""
+        try:
+            return zarr().open_group(**self.options, mode=mode, use_consolidated=False, **({} if mode == "r" else {"zarr_format": 3}))
+        except FileNotFoundError:
+            if mode == "r":
+                return None
+            raise
+
+    def found(self) -> Any:
+        """The group that is there, None where nothing is. ValueError for what `ns.batch` did not make."""
+        if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
+            raise FileExistsError(f"ns.batch: {self.name} is a file; give the path of a folder, as 'out.zarr'")
+        try:
+            group = self.group("r")
+        except OSError:
+            raise
+        except Exception as error:  # Zarr has several kinds of errors for what is no group
+            raise ValueError(f"ns.batch: {self.name} is no group that ns.batch made ({error}); give another store") from error
+        if group is None:
+            if self.folder is not None and self.folder.is_dir() and any(self.folder.iterdir()):
+                raise ValueError(f"ns.batch: the folder {self.name} is not empty, and ns.batch did not make it; give another store")
+            return None
+        if META not in group.attrs and members(group):
+            raise ValueError(f"ns.batch: the store {self.name} was not made by ns.batch; give another one")
+        return group if META in group.attrs else None
+
+    def address(self) -> tuple[Any, str] | None:
+        """What another process opens: a store and a path in it; None for what lies in this process, or takes one writer only."""
+        storage, group = zarr().storage, self.group("r")
+        if group is None or not isinstance(group.store, (storage.LocalStore, storage.FsspecStore)):
+            return None
+        return (str(self.folder.resolve()), "") if self.folder is not None else (group.store, group.path)
+
+    def lock(self, name: str, shared: bool = False, waits: bool = False) -> AbstractContextManager[object]:
+        """A lock that this process holds; nothing where the store is no folder."""
+        if self.folder is None:
+            return nullcontext()
+        folder = self.folder.resolve()  # beside it: within, Zarr would take the file for a part of the store
+        return Lock(folder.with_name(f".{folder.name}.{name}"), self.name, shared, waits)
+
+
+def members(group: Any) -> list[str]:
+    """The names of what is in a group."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # files that are no part of it, such as those of a removal that did not end
+        return list(group)
