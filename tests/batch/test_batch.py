@@ -322,3 +322,17 @@ def test_progress_is_told_to_a_function_and_in_lines(capsys: pytest.CaptureFixtu
     assert "60 of 60 cases" in capsys.readouterr().err
     quiet(lambda x: x + 1, (X,))
     assert capsys.readouterr().err == ""
+
+
+def test_a_sweep_of_ten_thousand_names_the_37_cases_that_are_singular() -> None:
+    generator = np.random.default_rng(11)
+    matrices = generator.normal(size=(10_000, 4, 4))
+    singular = np.sort(generator.choice(10_000, 37, replace=False))
+    matrices[singular, 2] = matrices[singular, 1]
+    results, errors = quiet(lambda a: {"x": np.linalg.solve(a, np.arange(4.0))}, (matrices,), on_error="record", memory="1MB")
+    assert [case for case, _ in errors] == singular.tolist()
+    assert all(message.startswith("LinAlgError: ") for _, message in errors)
+    right = np.delete(np.arange(10_000), singular)
+    assert np.isnan(results["x"][singular]).all()
+    expected = np.linalg.solve(matrices[right], np.arange(4.0)[:, None])[..., 0]
+    np.testing.assert_allclose(results["x"][right], expected, rtol=1e-8, atol=1e-8)

@@ -71,20 +71,23 @@ def test_a_store_is_filled_part_by_part_and_its_status_told(folder: Path, capsys
     assert zarr.open_group("out.zarr", mode="r")["y"][-1] == -1
 
 
-@pytest.mark.parametrize("kind", ["npz", "zarr", "csv", "npy"])
+@pytest.mark.parametrize("kind", ["npz", "zarr", "csv", "npy", "parquet"])
 def test_inputs_are_read_from_files(folder: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
     x = np.arange(4.0)
     if kind == "npz":
         np.savez("in.npz", x=x, slope=3.0)
     elif kind == "zarr":
         zarr.open_group("in.zarr", mode="a").create_array("x", data=x)
+    elif kind == "parquet":
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.table({"x": x, "slope": np.full(len(x), 3.0)}), "in.parquet")
     elif kind == "csv":
         Path("in.csv").write_text("x,slope\n0,3\n1,3\n2,3\n3,3.0\n")
     else:
         np.save("in.npy", x)
     assert run("model.py:line", "--inputs", f"in.{kind}", "--set", "label='up'", "--store", "out.zarr") == 0
     y = zarr.open_group("out.zarr", mode="r")["y"][:]
-    np.testing.assert_array_equal(y, x * (3 if kind in ("npz", "csv") else 2))
+    np.testing.assert_array_equal(y, x * (3 if kind in ("npz", "csv", "parquet") else 2))
 
 
 def test_cases_that_fail_say_so_by_the_exit_code(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

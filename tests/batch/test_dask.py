@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -15,8 +16,11 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan.batches import remote
+from numbascan.batches.chunk_writer import ChunkWriter
 from numbascan.batches.inputs import cases_of
 from numbascan.batches.lanes import traced_beside_threads
+from numbascan.batches.place import Place
 from numbascan.front.tracing import GlobalDrawError
 
 distributed = pytest.importorskip("distributed")
@@ -96,6 +100,86 @@ def test_a_worker_that_dies_has_its_chunks_run_again(client: Any) -> None:
     np.testing.assert_array_equal(got, run(f=slow))
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("records", [False, True])
+@pytest.mark.parametrize("inputs", ["arrays", "grid"])
+def test_workers_write_into_a_store_that_they_reach(client: Any, tmp_path: Path, inputs: str, records: bool) -> None:
+    zarr = pytest.importorskip("zarr")
+    given = {"arrays": {"a": X, "b": 2.0}, "grid": ns.grid(a=np.sort(X)[:9], b=[1.0, 2.0, 3.0])}[inputs]
+    options = {"in_axes": {"a": 0, "b": None}} if inputs == "arrays" else {}
+    here: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        write = ChunkWriter.write
+        patch.setattr(ChunkWriter, "write", lambda *args: here.append(args[1]) or write(*args))
+        least = X.min() if records else 0.0  # the case for which a matrix is singular
+        singular = lambda a, b: {"one": np.linalg.inv(np.eye(2) * (a - least) * b)}  # noqa: E731
+        on_error = {"on_error": "record"} if records else {}
+        got = run(given, singular, scheduler=client, store=tmp_path / "there.zarr", **on_error, **options)
+        assert not here  # this process has not written a chunk
+        run(given, singular, store=tmp_path / "here.zarr", **on_error, **options)
+        assert here
+        run(given, singular, store=tmp_path / "there.zarr", progress=nothing_left, **on_error, **options)
+    assert not records or len(got[1]) == (1 if inputs == "arrays" else 3)
+    one, other = (zarr.open_group(tmp_path / name) for name in ("there.zarr", "here.zarr"))
+    assert sorted(one) == sorted(other)
+    for name in ("one", "errors/case", "errors/message", "a"):
+        np.testing.assert_array_equal(one[name][...], other[name][...])
+
+
+def nothing_left(done: int, count: int) -> None:
+    assert done == count
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_results_come_back_from_workers_that_do_not_reach_the_store(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zarr = pytest.importorskip("zarr")
+    whole, memory = run(), zarr.storage.MemoryStore()
+    here: list[int] = []
+    write = ChunkWriter.write
+    monkeypatch.setattr(ChunkWriter, "write", lambda *args: here.append(args[1]) or write(*args))
+    for store in (memory, tmp_path / "a.zarr", tmp_path / "b.zarr"):
+        if store is not memory:  # what workers take for the store is another folder, or another store at its place
+            other = tmp_path / f"{store.stem}-seen-there.zarr"
+            if store.stem == "b":
+                run(store=other)
+            monkeypatch.setattr(Place, "address", lambda self, other=other: (str(other), ""))
+        here.clear()
+        got = run(scheduler=client, store=store)
+        assert sorted(here)[-1] == 8, store
+        assert [got[key][...].tobytes() for key in whole] == [whole[key].tobytes() for key in whole]
+    assert not (tmp_path / "a-seen-there.zarr").exists()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_chunks_that_workers_say_are_stored_and_are_not_come_back(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of the store has its id: the digest of the chunk is looked for here, too."""
+    pytest.importorskip("zarr")
+    address, store = Place.address, tmp_path / "a.zarr"
+
+    def of_a_copy(self: Place) -> Any:
+        shutil.copytree(self.folder, tmp_path / "copy.zarr")
+        return str(tmp_path / "copy.zarr"), ""
+
+    monkeypatch.setattr(Place, "address", of_a_copy)
+    got, whole = run(scheduler=client, store=store), run()
+    monkeypatch.setattr(Place, "address", address)
+    assert [got[key][...].tobytes() for key in whole] == [whole[key].tobytes() for key in whole]
+    run(store=store, progress=nothing_left)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_batch_waits_for_workers_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "PATIENCE", 0.3)
+    with (
+        distributed.LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        threading.Timer(1.5, cluster.scale, (1,)).start()
+        with pytest.warns(RuntimeWarning, match=r"the scheduler .* has no workers; the batch waits for them"):
+            got = run(f=lambda x: x * 2, scheduler=client)
+    np.testing.assert_array_equal(got, X * 2)
+
+
 def test_a_function_is_traced_again_where_another_thread_has_drawn_meanwhile() -> None:
     draws = [3]
 
@@ -114,3 +198,35 @@ def test_a_function_is_traced_again_where_another_thread_has_drawn_meanwhile() -
 def test_what_is_no_scheduler_is_refused() -> None:
     with pytest.raises(TypeError, match=r"scheduler is 3; give a dask.distributed.Client"):
         run(scheduler=3)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("stored", [False, True])
+def test_three_workers_of_which_one_is_killed_every_five_seconds(tmp_path: Path, stored: bool) -> None:
+    slow = lambda x: ns.scan(lambda y: np.sin(y) + x, outputs_info=x, n_steps=500_000, return_updates=False)[-1]  # noqa: E731
+    x, ends, killed = np.linspace(0.0, 1.0, 3_000), threading.Event(), list[int]()
+    with (
+        distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+
+        def kill() -> None:
+            while not ends.wait(5):
+                there = client.nthreads()  # Dask gives one up that dies while it starts
+                running = [nanny for nanny in cluster.workers.values() if nanny.worker_address in there and nanny.pid not in killed]
+                if running:
+                    killed.append(running[len(killed) % len(running)].pid)
+                    os.kill(killed[-1], signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            got = run((x,), slow, chunk=50, scheduler=client, **({"store": tmp_path / "a.zarr"} if stored else {}))
+        finally:
+            ends.set()
+            killer.join()
+    assert len(killed) >= 3
+    np.testing.assert_array_equal(got[...], run((x,), slow, chunk="auto"))
+    if stored:
+        run((x,), slow, chunk=50, store=tmp_path / "a.zarr", progress=nothing_left)

@@ -328,6 +328,8 @@ def test_killed_and_resumed_it_gives_the_same_bits(tmp_path: Path) -> None:
             process.kill()
             process.stdout.read()
     assert 50 <= first < done < 300
+    with pytest.warns(RuntimeWarning, match="consolidated"):  # no file has the metadata of all: xarray looks for them
+        assert xarray.open_zarr(tmp_path / "a.zarr").sizes["case"] == 300
     np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
 
 
