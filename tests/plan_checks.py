@@ -242,10 +242,24 @@ def _stages(way: Way, graph: Graph, check_finite: bool) -> dict[str, Plan]:
             raise PlanError(f"{way}, {word}: passes do not see that {', '.join(sorted(hidden))} is read\n{text}")
         if text not in texts:
             texts.add(text)
-            stages[word] = Plan(replace(made.function, body=_copied(made.function.body)), made.constants)
+            stages[word] = made
 
-    way.plan(graph, check_finite, watch)
+    way.plan(graph, check_finite, of_changes(watch))
     return stages
+
+
+def of_changes(watch: Watch) -> Watch:
+    """Tells `watch` of the function as it is built, and of each pass that changes it: four passes in five do not."""
+    last: list[Function] = []
+
+    def told(word: str, made: Plan) -> None:
+        function = made.function
+        if last and (function.arguments, function.rings, function.body) == (last[0].arguments, last[0].rings, last[0].body):
+            return
+        last[:] = [replace(function, body=_copied(function.body))]  # what a later pass changes in place is not changed here
+        watch(word, Plan(last[0], made.constants))
+
+    return told
 
 
 def _hidden(function: Function) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from plan_checks import of_changes
 
 from numbascan import compile as stages
 from numbascan.ir.check_loops import check_loops
@@ -16,6 +17,6 @@ def legal_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = stages.plan
 
     def watched(*arguments: Any) -> Plan:
-        return plan(*arguments, watch=lambda word, stage: check_loops(stage.function))
+        return plan(*arguments, watch=of_changes(lambda word, stage: check_loops(stage.function)))
 
     monkeypatch.setattr(stages, "plan", watched)
