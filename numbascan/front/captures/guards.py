@@ -260,6 +260,8 @@ def same(now: Any, before: Any) -> bool:
         return False
     if kind is tuple:
         return len(now) == len(before) and all(one is other or same(one, other) for one, other in zip(now, before, strict=True))
+    if kind is float and now == before and now:
+        return True
     if kind is float or kind is complex:
         return repr(now) == repr(before)  # 0.0 is not -0.0, and NaN is NaN
     if isinstance(before, np.generic):

@@ -1,12 +1,14 @@
 """Functions that are made anew at each call of the code around them, and read the same: what was traced of one holds for the other.
 
-Of code that was met as several functions the last ones are held, with what they read: few, and none that reads large arrays.
+Of code that was met as several functions the last ones are held, with a copy of what they read: few, and none that reads large arrays.
+It is the copy that others are compared with: what a held function reads may be changed by another thread at any moment.
 """
 
 from __future__ import annotations
 
+import operator
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from numbers import Number
 from typing import Any
 
@@ -18,29 +20,56 @@ from .namespaces import content
 MOST_CODES, MOST_TWINS = 64, 4
 LARGEST = 1 << 20  # bytes of an array that is held for a call that may come
 
-_twins: dict[types.CodeType, tuple[types.FunctionType, ...]] = {}  # the latest last
+_COPIED = (list, tuple, dict, types.FunctionType, np.ndarray)
 
 
-def twin_of(fn: Callable[..., Any], but_numbers: bool = False) -> Callable[..., Any]:
-    """A function seen before that is the same code and reads the same, but for numbers if so asked; `fn` itself where there is none."""
-    if not isinstance(fn, types.FunctionType):
-        return fn
-    return next((twin for twin in reversed(_twins.get(fn.__code__, ())) if _Pairs(but_numbers).are_alike(fn, twin)), fn)
+class Twin:
+    """A function, and a copy of what it read just before it was traced."""
+
+    __slots__ = ("copy", "fn")
+
+    def __init__(self, fn: types.FunctionType) -> None:
+        self.fn, self.copy = fn, _copied(fn, {})
+
+    def is_like(self, fn: Callable[..., Any], but_numbers: bool = False) -> bool:
+        """Does a function do what this one did when it was copied, but for numbers if so asked?"""
+        if not self.copy.is_of(fn):
+            return False
+        return all(map(operator.is_, _parts(fn), self.copy.parts)) or _Pairs(but_numbers).are_alike(fn, self.copy)
 
 
-def remember_twin(fn: Callable[..., Any]) -> None:
-    """Holds a function for the next one of the same code, unless it is the first: that may be the only one."""
+_twins: dict[types.CodeType, tuple[Twin, ...]] = {}  # the latest last
+
+
+def twin_of(fn: types.FunctionType, but_numbers: bool = False) -> Twin | None:
+    """A function seen before that is the same code and read the same, but for numbers if so asked; None where there is none."""
+    for twin in reversed(_twins.get(fn.__code__, ())):
+        if twin.is_like(fn, but_numbers):
+            return twin
+    return None
+
+
+def new_twin(fn: Callable[..., Any]) -> Twin | None:
+    """A function as it is now, to be held for the next one of the same code; None for the first, which may be the only one."""
     if not isinstance(fn, types.FunctionType) or not reads_little(fn):
-        return
-    others = _twins.get(fn.__code__)
-    if others is None and len(_twins) >= MOST_CODES:
-        _twins.clear()
-    _twins[fn.__code__] = () if others is None else (*others[1 - MOST_TWINS :], fn)
+        return None
+    if fn.__code__ not in _twins:
+        if len(_twins) >= MOST_CODES:
+            _twins.clear()
+        _twins[fn.__code__] = ()
+        return None
+    return Twin(fn)
+
+
+def remember(twin: Twin) -> None:
+    """Holds a function for calls that come."""
+    code = twin.fn.__code__
+    _twins[code] = (*_twins.get(code, ())[1 - MOST_TWINS :], twin)
 
 
 def reads_little(fn: types.FunctionType) -> bool:
     """Whether no large array is kept alive by holding `fn`."""
-    return all(_is_small(value) for value in _read_by(fn))
+    return all(_is_small(value) for value in _parts(fn))
 
 
 def _is_small(value: Any) -> bool:
@@ -50,35 +79,71 @@ def _is_small(value: Any) -> bool:
     return type(value) not in (list, tuple, dict) or all(_is_small(part) for part in values)
 
 
+class _Copy:
+    """What a function, a container or an array was: its class, what is said of it as a whole, and its parts."""
+
+    __slots__ = ("about", "kind", "parts")
+
+    def __init__(self, value: Any) -> None:
+        self.kind, self.about = type(value), _about(value)
+        self.parts: list[Any] = []
+
+    def is_of(self, value: Any) -> bool:
+        """Is a value the same as a whole? Its parts may differ."""
+        if type(value) is not self.kind or self.about is None:
+            return False
+        about = _about(value)
+        return about is not None and (all(map(operator.is_, about, self.about)) if self.kind is types.FunctionType else about == self.about)
+
+
+def _about(value: Any) -> tuple[Any, ...] | None:
+    """What is said of a function, a container or an array as a whole; None of one that is like no other."""
+    kind = type(value)
+    if kind is types.FunctionType:
+        return None if value.__dict__ else (value.__code__, value.__globals__)
+    if kind is np.ndarray:
+        return None if value.dtype.hasobject else (value.dtype, value.shape, value.strides, value.tobytes())
+    return ()
+
+
+def _parts(value: Any) -> list[Any]:
+    """What a function reads, or what a container holds."""
+    kind = type(value)
+    if kind is types.FunctionType:
+        cells = value.__closure__
+        return [value.__defaults__, value.__kwdefaults__, *map(content, cells)] if cells else [value.__defaults__, value.__kwdefaults__]
+    return [*value, *value.values()] if kind is dict else [] if kind is np.ndarray else [*value]
+
+
+def _copied(value: Any, known: dict[int, _Copy]) -> Any:
+    """A copy; the value itself where nothing changes it, or where it is compared by what it is. `known`: by the id of the original."""
+    if type(value) not in _COPIED:
+        return value
+    copy = known.get(id(value))
+    if copy is None:
+        copy = known[id(value)] = _Copy(value)
+        copy.parts = [_copied(part, known) for part in _parts(value)]
+    return copy
+
+
 class _Pairs:
     """Pairs that are being compared, by identity: a function may stand in its own closure, a list in itself."""
+
+    __slots__ = ("but_numbers", "met")
 
     def __init__(self, but_numbers: bool) -> None:
         self.but_numbers = but_numbers
         self.met: set[tuple[int, int]] = set()
 
-    def are_alike(self, a: Any, b: Any) -> bool:
-        """Would code that reads `a` or `b` do the same? Numbers, strings, arrays and functions by what they are; other objects are one."""
-        kind = type(a)
-        if a is b or (id(a), id(b)) in self.met:
+    def are_alike(self, value: Any, before: Any) -> bool:
+        """Would code that reads a value do what it did? Numbers, strings, arrays and functions by what they are; other objects are one."""
+        if type(before) is not _Copy:
+            is_number = self.but_numbers and type(value) is type(before) and isinstance(value, Number)
+            return value is before or is_number or same(value, before)
+        if (id(value), id(before)) in self.met:
             return True
-        if type(b) is not kind:
+        self.met.add((id(value), id(before)))
+        if not before.is_of(value):
             return False
-        if kind is np.ndarray:
-            return not a.dtype.hasobject and (a.dtype, a.shape, a.strides) == (b.dtype, b.shape, b.strides) and a.tobytes() == b.tobytes()
-        if kind not in (list, tuple, dict, types.FunctionType):
-            return same(a, b) or (self.but_numbers and isinstance(a, Number))
-        self.met.add((id(a), id(b)))
-        if kind is dict:
-            return self._all_alike([*a, *a.values()], [*b, *b.values()])
-        if kind is not types.FunctionType:
-            return self._all_alike(a, b)
-        is_one_code = a.__code__ is b.__code__ and a.__globals__ is b.__globals__ and not vars(a) and not vars(b)
-        return is_one_code and self._all_alike(_read_by(a), _read_by(b))
-
-    def _all_alike(self, some: Sequence[Any], others: Sequence[Any]) -> bool:
-        return len(some) == len(others) and all(map(self.are_alike, some, others))
-
-
-def _read_by(fn: types.FunctionType) -> list[Any]:
-    return [fn.__defaults__, fn.__kwdefaults__, *map(content, fn.__closure__ or ())]
+        parts = _parts(value)
+        return len(parts) == len(before.parts) and all(map(self.are_alike, parts, before.parts))

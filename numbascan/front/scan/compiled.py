@@ -17,8 +17,9 @@ from ...modes import Mode
 from ...progress import Show, shown
 from ...types import TensorType, show_shape
 from ..captures.numbers import Numbers
+from ..captures.twins import Twin
 from ..runner import Runner, as_captured, assembled
-from ..shared import shared_of
+from ..shared import SharedVariable, shared_of
 from ..specialisation import Specialisations, Types
 from ..tree import Structure, alike, describe, flatten, n_leaves, paths, unflatten
 from ..variable import Variable
@@ -27,6 +28,10 @@ from .loop import LoopMaker, Results
 from .trace import StepTracer
 
 _STEPS = TensorType("int64")
+
+
+class OrderedUpdates(dict[SharedVariable, Variable]):
+    """From shared variables to their values after the last step, in the order in which the step gave them."""
 
 
 def nested_outputs(results: Results, options: Options) -> Any:
@@ -78,6 +83,7 @@ class CompiledScan:
         known |= {node for node in maker.captured if node.op is CONSTANT or shared_of(node) is not None}
         self.symbolic = [node for node in maker.captured if node not in known and not _is_made_here(node, known, maker.step.mark)]
         self.shared = shared
+        self.read: object = None  # the copy of what the step read, where it is known to be what this was traced with
         if self.symbolic:
             return
         self._may_end = maker.step.returned.until is not None
@@ -210,8 +216,13 @@ class CompiledScans(Specialisations[CompiledScan]):
         like = self._like()
         return None if like is None else like._by_types.get((structure, types))
 
-    def find(self, fn: Callable[..., Any], arguments: Arguments, has_n_steps: bool, options: Options) -> CompiledScan:
-        """The compiled kind for these arguments; traced now if there is none, or if what the step read from outside has changed."""
+    def find(
+        self, fn: Callable[..., Any], arguments: Arguments, has_n_steps: bool, options: Options, twin: Twin | None = None
+    ) -> CompiledScan:
+        """The compiled kind for these arguments; traced now if there is none, or if what the step read from outside has changed.
+
+        twin: what the step was before.
+        """
         structure = options, has_n_steps, arguments.key
         key = structure, arguments.quick_key()
         compiled = self.get(key)
@@ -223,6 +234,8 @@ class CompiledScans(Specialisations[CompiledScan]):
             built = CompiledScan(fn, arguments, types, has_n_steps, options, None if before is None else before.numbers)
             if before is not None and not built.take_over(before):
                 self.note_fixed(before.guards, options.name)
+            if twin is not None and twin.is_like(fn):
+                built.read = twin.copy
             return built, types
 
         compiled = self.add(key, structure, tuple(arguments.types()), build)

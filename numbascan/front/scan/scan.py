@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -13,13 +12,13 @@ from typing import Any, NoReturn
 from ...ir.node import Node
 from ...ops.card import at_line
 from ...progress import Show, checked_progress
-from ..captures.twins import remember_twin, twin_of
 from ..methods import PerInstance, as_attribute, bound_to, is_function
 from ..shared import SharedVariable
 from ..tracing import name_in_module, refuse_leaked
 from ..variable import Variable, as_variable
-from .arguments import ARGUMENTS, Arguments, Options, make_options, read_n_steps, step_name
-from .compiled import CompiledScan, CompiledScans, QuickTable, missing_values, nested_outputs, quick_call
+from .arguments import ARGUMENTS, KEYWORDS, Arguments, Options, make_options, read_n_steps, step_name
+from .compiled import CompiledScan, CompiledScans, OrderedUpdates, QuickTable, missing_values, nested_outputs, quick_call
+from .immediate import Given, Keywords, run_known, run_now
 from .loop import LoopMaker
 from .trace import StepTracer
 
@@ -87,15 +86,17 @@ def scan(
     >>> total
     array([1.5, 3.5, 7.5])
     """
-    return _scan(**locals())
+    given = (sequences, outputs_info, non_sequences, n_steps)
+    how = (truncate_gradient, go_backwards, mode, name, profile, allow_gc, strict, return_list, return_updates)
+    keywords = (*how, keep_last, save_every, checkpoint)
+    results = run_known(fn, given, keywords) if type(fn) is types.FunctionType and progress is False else None
+    return _scan(fn, given, keywords, progress) if results is None else results[0]
 
 
-def _scan(
-    fn: Callable[..., Any] | None, sequences: Any, outputs_info: Any, non_sequences: Any, n_steps: Any, progress: Any, **keywords: Any
-) -> Any:
-    values = (sequences, outputs_info, non_sequences, n_steps)
-    if fn is None or (all(value is None for value in values) and is_function(fn)):
-        said = _not_default(dict(zip(ARGUMENTS, values, strict=True), progress=progress, **keywords))
+def _scan(fn: Callable[..., Any] | None, given: Given, values: Keywords, progress: Any) -> Any:
+    keywords = dict(zip(KEYWORDS, values, strict=True))
+    if fn is None or (all(value is None for value in given) and is_function(fn)):
+        said = _not_default(dict(zip(ARGUMENTS, given, strict=True), progress=progress, **keywords))
         if isinstance(fn, ScanFunction):
             return ScanFunction(fn.__wrapped__, {**fn._defaults, **said})
         return ScanFunction(fn, said) if fn is not None else lambda step: ScanFunction(step, said)
@@ -104,10 +105,10 @@ def _scan(
     if isinstance(fn, ScanFunction):
         fn = fn.__wrapped__
     options = make_options(fn, keywords)
-    arguments = Arguments(sequences, outputs_info, non_sequences, options.name)
-    steps = read_n_steps(n_steps, arguments, options.name)
+    arguments = Arguments(*given[:3], options.name)
+    steps = read_n_steps(given[3], arguments, options.name)
     if not arguments.is_symbolic() and not isinstance(steps, Variable):
-        results = run_now(fn, arguments, steps, options, checked_progress(progress, options.name))
+        results = run_now(fn, given, values, arguments, steps, options, checked_progress(progress, options.name))
         if results is not None:
             return results[0]
     return symbolic(fn, arguments, steps, options)
@@ -119,10 +120,6 @@ _DEFAULTS = {parameter.name: parameter.default for parameter in inspect.signatur
 def _not_default(keywords: dict[str, Any]) -> dict[str, Any]:
     """The keywords that say something: a ScanFunction tells what was given from what was not."""
     return {key: value for key, value in keywords.items() if value is not _DEFAULTS[key]}
-
-
-class OrderedUpdates(dict[SharedVariable, Variable]):
-    """From shared variables to their values after the last step, in the order in which the step gave them."""
 
 
 def symbolic(fn: Callable[..., Any], arguments: Arguments, steps: int | Variable | None, options: Options) -> Any:
@@ -147,28 +144,6 @@ def lost_updates(carries: list[tuple[SharedVariable, Node]], name: str) -> Value
         f"scan {name!r}: return_updates=False, but the step updates {names}, which would be lost; write outputs, updates = ns.scan(...) "
         "and ns.function(..., updates=updates), or call a ScanFunction (@ns.scan) with arrays, which applies them"
     )
-
-
-_IMMEDIATE: weakref.WeakKeyDictionary[Callable[..., Any], CompiledScans] = weakref.WeakKeyDictionary()
-
-
-def run_now(
-    fn: Callable[..., Any], arguments: Arguments, steps: int | None, options: Options, progress: bool | Show = False
-) -> tuple[Any] | None:
-    """The results of an immediate call, in a tuple of one; None where the step uses symbolic or shared variables."""
-    is_function = isinstance(fn, types.FunctionType)
-    is_new = is_function and fn not in _IMMEDIATE and (fn := twin_of(fn)) not in _IMMEDIATE
-    if is_new:
-        known = _IMMEDIATE.setdefault(fn, CompiledScans(_IMMEDIATE.get(twin_of(fn, but_numbers=True))))
-    else:
-        known = _IMMEDIATE[fn] if is_function else CompiledScans()
-    compiled = known.find(fn, arguments, steps is not None, options)
-    if compiled.symbolic or compiled.shared:
-        return None
-    if is_new:
-        remember_twin(fn)
-    outputs = compiled.run(arguments.values(steps), progress=progress)
-    return ((outputs, OrderedUpdates()),) if options.return_updates else (outputs,)
 
 
 Tables = tuple[CompiledScans, QuickTable, dict[Options, QuickTable]]
