@@ -85,6 +85,8 @@ def _sampled(name: str, *parameters: np.ndarray) -> Card:
 _MEANS = np.array([0.0, 0.3, 1.0, 4.7, 9.9, 10.0, 33.3, 1e3, 1e9, 1e15] * 5)
 RANDOM_GAMMA = _sampled("random_gamma", np.array([0.0, 0.01, 0.7, 1.0, 1.3, 50.0, 1e7] * 5))
 RANDOM_LOG_GAMMA = _sampled("random_log_gamma", np.array([1e-5, 0.01, 0.7, 1.0, 1.3, 50.0, 1e7] * 5))
+_SHAPES = np.array([1e-5, 0.01, 0.7, 1.0, 1.3, 50.0, 1e7])
+RANDOM_BETA = _sampled("random_beta", np.repeat(_SHAPES, 7), np.tile(_SHAPES, 7))
 RANDOM_POISSON = _sampled("random_poisson", _MEANS)
 RANDOM_BINOMIAL = _sampled("random_binomial", np.array([0.0, 1, 7, 30, 31, 100, 1000, 10**6, 10**12, 5] * 5), np.linspace(0.0, 1.0, 50))
 RANDOM_BELOW = _sampled("random_below", np.array([0, 1, 2, 3, 1000, 2**63, 2**63 + 1, 3 * 2**62] * 4, dtype="uint64"))

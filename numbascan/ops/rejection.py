@@ -54,12 +54,16 @@ NEAR = 0.03  # t up to which terms that cancel each other are left out: of shape
 
 
 def gamma_test(x0, x1, x2, x3, made, proposed):
-    """Whether the number is taken: by x**2 / 2 + d - d v + d log(v), v = (1 + t)**3, and as a power series, 9 d t**2 being x**2."""
-    d, (x, t) = made[0], proposed
+    """Whether the number is taken."""
+    return _is_gamma(made[0], proposed[0], proposed[1], x2)
+
+
+def _is_gamma(d, x, t, word):
+    """Whether a proposal is taken: by x**2 / 2 + d - d v + d log(v), v = (1 + t)**3, and as a power series, 9 d t**2 being x**2."""
     v = (1.0 + t) * (1.0 + t) * (1.0 + t)
     tail = t * (1 / 5 - t * (1 / 6 - t * (1 / 7 - t * (1 / 8 - t * (1 / 9 - t * (1 / 10 - t * (1 / 11))))))) - 1 / 4
     near = 3.0 * (d * (t * t)) * (t * t) * tail
-    return select(np.abs(t) < NEAR, near, 0.5 * x * x + d - d * v + d * exact_log(v)) > -exponential_of(x2)
+    return select(np.abs(t) < NEAR, near, 0.5 * x * x + d - d * v + d * exact_log(v)) > -exponential_of(word)
 
 
 def gamma_is_plain(made):
@@ -86,6 +90,57 @@ def log_gamma_plain_value(x0, x1, x2, x3, made, proposed):
 def log_gamma_value(x0, x1, x2, x3, made, proposed):
     """The logarithm of the same number over d: that of a shape near 0 may itself be no double, and log(d) would hide what is random."""
     return log_gamma_plain_value(x0, x1, x2, x3, made, proposed) - exponential_of(x3) * made[2]
+
+
+# beta: 1 / (1 + y / x) of two gamma numbers, made of one block of words and taken together
+
+
+def beta_setup(parameters):
+    """(d, c) of the method for either shape, and the shapes."""
+    a, b = parameters
+    d = select(a < 1.0, a + 1.0, a) - 1 / 3
+    e = select(b < 1.0, b + 1.0, b) - 1 / 3
+    return d, 1.0 / np.sqrt(9.0 * d), e, 1.0 / np.sqrt(9.0 * e), a, b
+
+
+def beta_proposal(x0, x1, x2, x3, made):
+    """What two gamma numbers are made of, and whether both are taken without a logarithm."""
+    x, y = normal_of(x0), normal_of(x1)
+    t, s = made[1] * x, made[3] * y
+    is_first = (1.0 + t > 0.0) & (uniform_open(x2) < 1.0 - 0.0331 * (x * x) * (x * x))
+    return is_first & (1.0 + s > 0.0) & (uniform_open(x3) < 1.0 - 0.0331 * (y * y) * (y * y)), (x, t, y, s)
+
+
+def beta_test(x0, x1, x2, x3, made, proposed):
+    """Whether both are taken: pairs of which both are have independent numbers."""
+    x, t, y, s = proposed
+    return _is_gamma(made[0], x, t, x2) & _is_gamma(made[2], y, s, x3)
+
+
+def beta_is_plain(made):
+    """Whether both shapes are 1 or more, and their numbers need no powers of uniform ones."""
+    return (made[4] >= 1.0) & (made[5] >= 1.0)
+
+
+def _cube(t):
+    """(1 + t)**3, rounded once where t is near 0."""
+    return select(np.abs(t) < NEAR, 1.0 + t * (3.0 + t * (3.0 + t)), (1.0 + t) * (1.0 + t) * (1.0 + t))
+
+
+def beta_plain_value(x0, x1, x2, x3, made, proposed):
+    """The beta number of shapes of 1 or more: gamma numbers themselves may be too large for a double, their ratio is not."""
+    return 1.0 / (1.0 + made[2] / made[0] * (_cube(proposed[3]) / _cube(proposed[1])))
+
+
+def beta_value(x0, x1, x2, x3, made, proposed):
+    """The beta number of any shapes: by logarithms, those of shapes near 0 may be no doubles. It takes two more words, of a block whose key
+    and counter are the words of this one."""
+    d, _, e, _, a, b = made
+    y0, y1, _, _ = philox(x0, x1, x2, x3, x0 & U(0), x0 & U(0))
+    log_x = 3.0 * exact_log1p(proposed[1]) - exponential_of(y0) * select(a < 1.0, 1.0 / a, 0.0)
+    log_y = 3.0 * exact_log1p(proposed[3]) - exponential_of(y1) * select(b < 1.0, 1.0 / b, 0.0)
+    by_logarithms = 1.0 / (1.0 + exact_exp(log_y - log_x + exact_log(e / d)))
+    return select(beta_is_plain(made), beta_plain_value(x0, x1, x2, x3, made, proposed), by_logarithms)
 
 
 # probabilities, accurate also where they are many: C. Loader, "Fast and accurate computation of binomial probabilities" (2000)
@@ -464,6 +519,7 @@ SAMPLERS = {
     "random_log_gamma": Sampler(
         1, "gamma_setup", "gamma_proposal", "gamma_test", "log_gamma_value", plain=("gamma_is_plain", "log_gamma_plain_value")
     ),
+    "random_beta": Sampler(2, "beta_setup", "beta_proposal", "beta_test", "beta_value", plain=("beta_is_plain", "beta_plain_value")),
     "random_poisson": Sampler(1, "poisson_setup", "poisson_proposal", "poisson_test", "count_value", _POISSON),
     "random_binomial": Sampler(2, "binomial_setup", "binomial_proposal", "binomial_test", "count_value", _BINOMIAL),
     "random_hypergeometric": Sampler(
@@ -475,8 +531,9 @@ SAMPLERS = {
 }
 
 METHODS = (
-    *("gamma_setup", "gamma_proposal", "gamma_test", "gamma_value", "gamma_is_plain", "gamma_plain_value", "log_gamma_value"),
-    *("log_gamma_plain_value", "stirling_error", "deviance"),
+    *("gamma_setup", "gamma_proposal", "_is_gamma", "gamma_test", "gamma_value", "gamma_is_plain", "gamma_plain_value", "log_gamma_value"),
+    *("log_gamma_plain_value", "beta_setup", "beta_proposal", "beta_test", "beta_is_plain", "_cube", "beta_plain_value", "beta_value"),
+    *("stirling_error", "deviance"),
     *("poisson_log_probability", "binomial_log_probability", "poisson_is_small", "poisson_start", "poisson_next", "poisson_end"),
     *("poisson_setup", "poisson_proposal", "poisson_test", "count_value", "_smaller"),
     *("binomial_is_small", "binomial_start", "binomial_next", "binomial_end", "binomial_setup", "binomial_proposal", "binomial_test"),

@@ -16,6 +16,7 @@ from ...ops.random import (
     GUMBEL_OF,
     LAPLACE_OF,
     LOGISTIC_OF,
+    RANDOM_BETA,
     RANDOM_GAMMA,
     RANDOM_LOG_GAMMA,
     RANDOM_VONMISES,
@@ -183,12 +184,10 @@ class RandomStream(Counts):
     standard_t = t
 
     def beta(self, a: Any, b: Any, size: Any = None, dtype: Any = None) -> Variable:
-        """Beta numbers: x / (x + y) of gamma numbers x and y, by their logarithms."""
+        """Beta numbers: x / (x + y) of gamma numbers x and y, by their logarithms where a shape is below 1."""
         a, b = (checked("beta", name, x, "above 0, and finite", lambda x: (x > 0) & (x < np.inf)) for name, x in (("a", a), ("b", b)))
         lengths, (a, b) = shaped(size, (a, b), "beta")
-        x, y = (self._by_element(RANDOM_LOG_GAMMA, lengths, shape) for shape in (a, b))
-        odds = op(EXACT_EXP, y - x + op(EXACT_LOG, _gamma_unit(b) / _gamma_unit(a)))
-        return as_dtype(1.0 / (1.0 + odds), float_dtype(dtype, (a, b), "beta"))
+        return as_dtype(self._by_element(RANDOM_BETA, lengths, a, b), float_dtype(dtype, (a, b), "beta"))
 
     def vonmises(self, mu: Any, kappa: Any, size: Any = None, dtype: Any = None) -> Variable:
         """Angles from -pi to pi around `mu`, of density exp(kappa cos(x - mu)) / (2 pi i0(kappa)): Best & Fisher (1979).
