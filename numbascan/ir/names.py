@@ -23,16 +23,20 @@ class Names:
         self.used = {*RESERVED, *taken}
         self.counters: set[str] = set()  # names of loop indices; only other loops may use them again
         self.beginnings = beginnings
+        self._counts: dict[tuple[str, bool], int] = {}  # by hint and kind, the number of the latest name
+        self._hints: dict[str, str] = {}  # by name
 
     def fresh(self, hint: str | None, fallback: str = "v", is_counter: bool = False) -> str:
         """A name that is not used, as near to `hint` as possible."""
         base = identifier(hint or fallback, fallback)
         while base.startswith(self.beginnings):
             base = f"{fallback}_{base}"
-        name, count = base, 1
+        count = self._counts.get((base, is_counter), 1)
+        name = base if count == 1 else _numbered(base, count)
         while name in self.used or (name in self.counters and not is_counter):
             count += 1
-            name = f"{base}_{count}" if not base[-1].isdigit() else f"{base}_v{count}"
+            name = _numbered(base, count)
+        self._counts[base, is_counter], self._hints[name] = count, base
         self.used.add(name)
         return name
 
@@ -40,7 +44,18 @@ class Names:
         """The same names, to which a pass adds its own."""
         names = Names(beginnings=self.beginnings)
         names.used, names.counters = set(self.used), set(self.counters)
+        names._counts, names._hints = dict(self._counts), dict(self._hints)
         return names
+
+    def free(self, name: str) -> None:
+        """Lets a name be given again."""
+        self.used.discard(name)
+        for is_counter in (False, True):
+            self._counts.pop((self._hints.get(name, name), is_counter), None)
+
+
+def _numbered(base: str, count: int) -> str:
+    return f"{base}_{count}" if not base[-1].isdigit() else f"{base}_v{count}"
 
 
 def identifier(text: str, fallback: str) -> str:

@@ -335,7 +335,7 @@ class Builder:
             yield Name("int64", name)
         finally:
             body, self.block = self.block, outer
-            self.names.used.discard(name)  # the next loop may count with the same letter
+            self.names.free(name)  # the next loop may count with the same letter
         if body.stmts:
             outer.stmts.append(For(name, 0, stop, body.stmts, kind=kind))
 

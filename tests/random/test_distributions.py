@@ -34,7 +34,7 @@ CONTINUOUS = {
     "chisquare": (lambda s, n: s.chisquare(5, size=n), stats.chi2(5)),
     "t": (lambda s, n: s.t(4.0, 1.0, 2.0, size=n), stats.t(4, 1, 2)),
     "beta": (lambda s, n: s.beta(0.5, 2.5, size=n), stats.beta(0.5, 2.5)),
-    "beta of one shape below 1": (lambda s, n: s.beta(np.array([0.75]), np.array([1.0]), size=n), stats.beta(0.75, 1.0)),
+    "beta of one shape below 1": (lambda s, n: s.beta(0.75, 1.0, size=n), stats.beta(0.75, 1.0)),
     "beta of shapes from 1 on": (lambda s, n: s.beta(1.0, 3.5, size=n), stats.beta(1.0, 3.5)),
     "beta of large shapes": (lambda s, n: s.beta(300.0, 200.0, size=n), stats.beta(300, 200)),
 }

@@ -181,16 +181,27 @@ class _Ahead:
         passes = sub(loop.stop, loop.start)
         if loop.step != 1 or (isinstance(passes, int) and passes < self.target.few_draws):
             return
+        inner = [stmt for stmt in loop.body if isinstance(stmt, For) and stmt.step == 1]
+        found = [
+            (body, lanes, drawn)
+            for body, lanes in [(loop.body, None), *((stmt.body, stmt) for stmt in inner)]
+            if (drawn := dict(_found(body, self.target)))
+        ]
+        if not found:
+            return
         changed = self._changed(loop)
-        yield from self._drawn_in(loop.body, loop, None, changed)
-        for stmt in loop.body:
-            if isinstance(stmt, For) and stmt.step == 1 and not _reads((stmt.start, stmt.stop), changed | {loop.name}):
-                yield from self._drawn_in(stmt.body, loop, stmt, changed - {stmt.name})
-
-    def _drawn_in(self, body: Sequence[Stmt], loop: For, lanes: For | None, changed: set[str]) -> Iterator[_Draw]:
         again = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and not stmt.is_new}
-        lets = {stmt.name: stmt.value for stmt in (*loop.body, *body) if isinstance(stmt, Let) and stmt.name not in again}
-        for expr, args in dict(_found(body, self.target)).items():
+        for body, lanes, drawn in found:
+            lets = {stmt.name: stmt.value for stmt in (*loop.body, *body) if isinstance(stmt, Let) and stmt.name not in again}
+            if lanes is None:
+                yield from self._drawn_in(loop, drawn, lets, None, changed)
+            elif not _reads((lanes.start, lanes.stop), changed | {loop.name}):
+                yield from self._drawn_in(loop, drawn, lets, lanes, changed - {lanes.name})
+
+    def _drawn_in(
+        self, loop: For, drawn: Mapping[Apply, tuple[Index, ...]], lets: Mapping[str, Index], lanes: For | None, changed: set[str]
+    ) -> Iterator[_Draw]:
+        for expr, args in drawn.items():
             operands = tuple(_expanded(arg, lets) for arg in args)
             stride = _slope(operands[-1], Name("int64", loop.name))
             room = 0 if lanes is None else self._room(operands, lanes)

@@ -10,7 +10,7 @@ Not handled: loops with calls or views inside, accumulators that the second loop
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ...ir.loops import (
@@ -44,6 +44,13 @@ class _Memory:
 
     views: Mapping[str, str]
     rings: tuple[tuple[str, ...], ...]
+    known: dict[int, tuple[For, _Effects]] = field(default_factory=dict)  # of loops, by their ids: a loop that grows is not read again
+
+    def effects_of(self, loop: For) -> _Effects:
+        """What the passes of a loop do."""
+        if id(loop) not in self.known:
+            self.known[id(loop)] = loop, _Effects.of(loop.body, self)
+        return self.known[id(loop)][1]
 
     def are_rows_apart(self, one: Index, other: Index) -> bool:
         """Are two indices different, as long as what they read stays the same?"""
@@ -52,6 +59,48 @@ class _Memory:
             return difference != 0
         names = {index.name for index in (one, other) if isinstance(index, Name)}
         return len(names) == 2 and any(names <= set(ring) for ring in self.rings)
+
+
+@dataclass
+class _Effects:
+    """What a block stores and touches, the scalars that it makes and those that it gives new values, and the indices of its loops."""
+
+    stores: Places
+    touches: Places
+    made: set[str]
+    changed: set[str]
+    counters: set[str]
+    is_plain: bool
+
+    @staticmethod
+    def of(stmts: Sequence[Stmt], memory: _Memory) -> _Effects:
+        """Those of statements."""
+        lets = [stmt for stmt in walk(stmts) if isinstance(stmt, Let)]
+        return _Effects(
+            _stores(stmts, memory),
+            _touches(stmts, memory),
+            {let.name for let in lets if let.is_new},
+            {let.name for let in lets if not let.is_new},
+            {stmt.name for stmt in walk(stmts) if isinstance(stmt, For)},
+            _is_plain(stmts),
+        )
+
+    def changing(self) -> tuple[set[str], ...]:
+        """The names that have other values in another pass: sets, for to join them takes time."""
+        return self.made, self.changed, self.counters
+
+    def outer_scalars(self) -> bool:
+        """Are there scalars that the block gives new values without having made them?"""
+        return not self.changed <= self.made
+
+    def add(self, other: _Effects) -> None:
+        """Those of another block behind it."""
+        for places, others in ((self.stores, other.stores), (self.touches, other.touches)):
+            for array, added in others.items():
+                places.setdefault(array, set()).update(added)
+        self.made |= other.made
+        self.changed |= other.changed
+        self.counters |= other.counters
 
 
 def fuse(function: Function, target: Target) -> Function:
@@ -114,11 +163,17 @@ def _merged(first: For, second: For, memory: _Memory) -> For | None:
     if _counts_with(second.body, first.name):  # its loops inside would hide the index that it is to have
         return None
     body = [with_values(stmt, lambda expr: _renamed(expr, second.name, first.name)) for stmt in second.body]
-    if not _is_plain(first.body) or not _is_plain(body) or not _may_interleave(first, body, memory):
+    if not _is_plain(body):
+        return None
+    ours, theirs = memory.effects_of(first), _Effects.of(body, memory)
+    if not ours.is_plain or not _may_interleave(first, ours, theirs, memory):
         return None
     kinds = {first.kind, second.kind}
     kind = first.kind if len(kinds) == 1 else "time" if "time" in kinds else "sequential"
-    return For(first.name, first.start, first.stop, [*first.body, *body], first.step, kind)
+    merged = For(first.name, first.start, first.stop, [*first.body, *body], first.step, kind)
+    ours.add(theirs)
+    memory.known[id(merged)] = merged, ours
+    return merged
 
 
 def _is_plain(stmts: Sequence[Stmt]) -> bool:
@@ -131,19 +186,17 @@ def _counts_with(stmts: Sequence[Stmt], name: str) -> bool:
     return any(isinstance(stmt, For) and stmt.name == name for stmt in walk(stmts))
 
 
-def _may_interleave(first: For, second: Sequence[Stmt], memory: _Memory) -> bool:
-    written_first, written_second = _stores(first.body, memory), _stores(second, memory)
-    touched_first, touched_second = _touches(first.body, memory), _touches(second, memory)
+def _may_interleave(loop: For, first: _Effects, second: _Effects, memory: _Memory) -> bool:
     # a scalar of one loop that the other reads (or changes) is a value of the last pass, or of all of them
-    assigned = _assigned(first.body) | _assigned(second)
-    changing = assigned | {first.name, *(stmt.name for stmt in walk([*first.body, *second]) if isinstance(stmt, For))}
-    for written, touched in ((written_first, touched_second), (written_second, touched_first)):
-        for array, places in written.items():
-            pairs = product(places, touched.get(array, ()))
-            if not all(_is_one_place(first.name, *pair) or _never_meet(*pair, first, changing, memory) for pair in pairs):
+    if first.outer_scalars() or second.outer_scalars():
+        return False
+    changing = ({loop.name}, *first.changing(), *second.changing())
+    for written, touched in ((first.stores, second.touches), (second.stores, first.touches)):
+        for array in written.keys() & touched.keys():
+            pairs = product(written[array], touched[array])
+            if not all(_is_one_place(loop.name, *pair) or _never_meet(*pair, loop, changing, memory) for pair in pairs):
                 return False
-    outer = {name for name in assigned if name in _outer_scalars(first.body) or name in _outer_scalars(second)}
-    return not outer
+    return True
 
 
 def _is_one_place(counter: str, written: Place, touched: Place) -> bool:
@@ -151,19 +204,20 @@ def _is_one_place(counter: str, written: Place, touched: Place) -> bool:
     return written == touched and any(isinstance(part, Name) and part.name == counter for part in written)
 
 
-def _never_meet(written: Place, touched: Place, loop: For, changing: set[str], memory: _Memory) -> bool:
+def _never_meet(written: Place, touched: Place, loop: For, changing: Sequence[set[str]], memory: _Memory) -> bool:
     """Do two places of one array, or of one view, lie apart along an axis: in other rows, or as far away as there are passes?"""
     if len(written) != len(touched) or _view(written) != _view(touched):
         return False
     return any(_are_apart(one, other, loop, changing, memory) for one, other in zip(written, touched, strict=True))
 
 
-def _are_apart(one: Index, other: Index, loop: For, changing: set[str], memory: _Memory) -> bool:
+def _are_apart(one: Index, other: Index, loop: For, changing: Sequence[set[str]], memory: _Memory) -> bool:
     forms = [slope_and_rest(index, Name("int64", loop.name)) for index in (one, other)]
     if forms[0] is None or forms[1] is None or forms[0][0] != forms[1][0]:
         return False
     (slope, rest), (_, other_rest) = forms[0], forms[1]
-    if any(is_element or name in changing for part in (rest, other_rest) for name, is_element in names_in(part)):
+    names = [pair for part in (rest, other_rest) for pair in names_in(part)]
+    if any(is_element or any(name in some for some in changing) for name, is_element in names):
         return False
     passes = sub(loop.stop, loop.start)
     if slope == 0:
@@ -175,12 +229,6 @@ def _view(place: Place) -> Index | None:
     """The view that a place lies in."""
     head = place[0] if place else None
     return head if isinstance(head, Name) and head.dtype == "view" else None
-
-
-def _outer_scalars(stmts: Sequence[Stmt]) -> set[str]:
-    """Scalars that a block gives new values without having made them."""
-    new = {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let) and stmt.is_new}
-    return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let) and not stmt.is_new} - new
 
 
 def _assigned(stmts: Sequence[Stmt]) -> set[str]:

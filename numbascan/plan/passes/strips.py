@@ -192,7 +192,8 @@ class _Strips:
         """The newest rows of a window go to its front, the oldest first."""
         alloc = self.body.allocs[array]
         names = [self.names.fresh(letter, is_counter=True) for letter in "kijlmnpq"[: len(alloc.shape)]]
-        self.names.used.difference_update(names)
+        for name in names:
+            self.names.free(name)
         row, *rest = (0 if depth == 1 else Name("int64", names[0]), *(Name("int64", name) for name in names[1:]))
         stmt: Stmt = Store(array, (row, *rest), Load(alloc.dtype, array, (add(row, sub(self.stop, self.first)), *rest)))
         for name, dim in zip(names[:0:-1], alloc.shape[:0:-1], strict=True):
