@@ -23,7 +23,7 @@ from numbascan.ir.graph import close
 from numbascan.ir.loops import Let, Name
 from numbascan.ir.mentions import mentioned
 from numbascan.ir.names import RESERVED as OF_PYTHON
-from numbascan.ir.names import identifier, verbatim
+from numbascan.ir.names import Names, identifier, verbatim
 from numbascan.ir.node import new_input
 from numbascan.modes import Mode
 from numbascan.ops.algebra import add
@@ -191,3 +191,20 @@ def test_a_loop_may_be_called_what_its_code_uses(name: str) -> None:
     x, a = np.random.default_rng(0).normal(size=(3, 5)), np.eye(5) * 2 + 0.1
     compiled, plain = (ns.scan(step, name=name, mode=mode)(x, 0.5, a) for mode in (None, "python"))
     np.testing.assert_allclose(compiled, plain, rtol=1e-12)
+
+
+def test_a_name_that_is_free_again_is_given_next() -> None:
+    names = Names()
+    assert [names.fresh("x") for _ in range(4)] == ["x", "x_2", "x_3", "x_4"]
+    names.free("x_2")
+    assert [names.fresh("x") for _ in range(2)] == ["x_2", "x_5"]
+    copy = names.copy()
+    assert copy.fresh("x") == names.fresh("x") == "x_6"
+    assert [names.fresh("x1"), names.fresh("x1"), names.fresh("x1_v2")] == ["x1", "x1_v2", "x1_v2_v2"]
+
+
+def test_a_name_of_a_counter_is_given_to_counters_alone() -> None:
+    names = Names()
+    names.counters.add(names.fresh("i", is_counter=True))
+    names.free("i")
+    assert [names.fresh("i"), names.fresh("i", is_counter=True), names.fresh("i", is_counter=True)] == ["i_2", "i", "i_3"]
