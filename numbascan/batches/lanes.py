@@ -29,6 +29,7 @@ from ..types import TensorType
 from .inputs import Cases, structure_text
 
 MOST_KNOWN = 4  # functions whose code is held for the next batch
+MOST_BYTES = 1 << 20  # of the arrays that such a function reads: they are held with it
 FIRST = "numbascan_first_case"  # the argument that says the number of the first lane
 Failed = list[tuple[int, str]]
 Piece = tuple[int, int, list[np.ndarray] | None]  # from, to, results; None: the case failed
@@ -82,6 +83,8 @@ def _compiled(f: Callable[..., Any], axes: tuple[int | None, ...], structure: St
     if known is not None and known[1].is_current():
         return known[1]
     compiled = function.compiled_as(structure, types_)
+    if compiled.guards is None or compiled.guards.bytes_watched() > MOST_BYTES:
+        return compiled
     with _knowing:
         _known[key] = function, compiled  # its guards ask the function
         _known.move_to_end(key)

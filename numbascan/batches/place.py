@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -76,7 +77,13 @@ class Place:
         storage, group = zarr().storage, self.group("r")
         if group is None or not isinstance(group.store, (storage.LocalStore, storage.FsspecStore)):
             return None
-        return (str(self.folder.resolve()), "") if self.folder is not None else (group.store, group.path)
+        if self.folder is not None:
+            return str(self.folder.resolve()), ""
+        try:
+            pickle.dumps(group.store)
+        except Exception:  # it cannot be sent
+            return None
+        return group.store, group.path
 
     def lock(self, name: str, shared: bool = False, waits: bool = False) -> AbstractContextManager[object]:
         """A lock that this process holds; nothing where the store is no folder."""

@@ -224,6 +224,7 @@ class Store:
         if self.writer is None and self.lanes.trailing is not None:
             with self._alone():
                 self._make(self.lanes.trailing)
+                self.group.attrs.put(dict(self.group.attrs))  # without the consolidated metadata of a batch that was stopped before
                 self.writer = self._writer(self.lanes.trailing)
 
     def _make(self, trailing: Sequence[tuple[int, ...]]) -> None:

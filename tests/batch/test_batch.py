@@ -91,18 +91,23 @@ def test_what_a_function_reads_may_change_between_batches(monkeypatch: pytest.Mo
     np.testing.assert_array_equal(quiet(f, (np.array([1.0, 2.0]),)), RATE * 7.0 * 5.0 * np.array([1.0, 2.0]) - 1.0)
 
 
-def test_functions_are_not_held_for_long() -> None:
+def test_functions_and_large_arrays_are_not_held_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     def batched(value: float, table: np.ndarray) -> weakref.ref[Any]:
         f = lambda x: x + value + table[0]  # noqa: E731
         quiet(f, (X,))
         return weakref.ref(f)
 
     first, large = batched(0.5, np.ones(3)), batched(0.5, np.ones(1 << 18))
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "RATE", np.ones(1 << 18))
+        held = weakref.ref(RATE)
+        quiet(lambda x: x + RATE[0], (X,))
     for k in range(4):
         batched(k + 1.5, np.ones(3))
     gc.collect()
     assert first() is None
     assert large() is None
+    assert held() is None
 
 
 # inputs -------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,9 @@ import pytest
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.batches import lanes as lanes_module
+from numbascan.batches.lanes import Lanes
 from numbascan.batches.lock import Lock
+from numbascan.batches.store import Store
 
 zarr = pytest.importorskip("zarr")
 xarray = pytest.importorskip("xarray")
@@ -351,6 +353,27 @@ def test_killed_at_fifty_moments_no_finished_chunk_is_computed_again(tmp_path: P
             last = max([done, *map(int, process.stdout.read().splitlines())])
     assert 0 < last < 6000
     np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
+
+
+def test_what_was_consolidated_before_hides_no_results_of_a_batch_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = lambda x: ns.scan(lambda y: y * x, outputs_info=x, n_steps=5, return_updates=False)  # noqa: E731
+    failing = lambda error: lambda *args: (_ for _ in ()).throw(error)  # noqa: E731
+
+    def stop(done: int, count: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lanes, "run", failing(MemoryError()))  # before there are arrays of results
+        with pytest.raises(MemoryError):
+            ns.batch(path, (X,), store=tmp_path / "a.zarr", chunk=6, progress=False)
+    assert "result" not in xarray.open_zarr(tmp_path / "a.zarr", consolidated=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "close", lambda store: None)  # as if it were killed
+        with pytest.raises(KeyboardInterrupt):
+            ns.batch(path, (X,), store=tmp_path / "a.zarr", chunk=6, progress=stop)
+    with pytest.warns(RuntimeWarning, match="consolidated"):
+        assert "result" in xarray.open_zarr(tmp_path / "a.zarr")
 
 
 def test_stopped_by_a_signal_it_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:

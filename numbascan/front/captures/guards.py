@@ -132,6 +132,10 @@ class Guards:
                 return False
         return not self.arrays or all(_bytes(array) == before for array, before in self.arrays)
 
+    def bytes_watched(self) -> int:
+        """Bytes of the arrays that the function reads from outside."""
+        return sum(array.nbytes for array, _ in self.arrays)
+
     def holds_array(self, array: np.ndarray) -> bool:
         """Whether `array`, or what it is a view of, was found outside the function: later calls must see it change."""
         base: Any = array
