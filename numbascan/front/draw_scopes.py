@@ -218,6 +218,10 @@ class DrawGuards(Guards):
         """As its guards say."""
         return self.guards.changed_number()
 
+    def bytes_watched(self) -> int:
+        """As its guards say."""
+        return self.guards.bytes_watched()
+
 
 class _Scopes(threading.local):
     def __init__(self) -> None:
