@@ -94,21 +94,22 @@ class ChunkWriter:
 
 
 Address = tuple[tuple[Any, str], Layout]  # of a store that another process may reach
-_writers: dict[str, ChunkWriter] = {}  # by the id of the store; the last one
+_writers: dict[tuple[str, str, str], ChunkWriter] = {}  # the last one, by the id of its store and where that lies: a copy has the same id
 
 
 def write_there(address: Address, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int | None:
     """Stores a chunk in a store that another process holds; its digest. None where this process cannot reach or write it."""
     (store, path), layout = address
     try:
-        writer = _writers.get(layout.id)
+        key = layout.id, str(store), path
+        writer = _writers.get(key)
         if writer is None:
             place = Place(store, path=path)
             if not is_there(place, layout.id):
                 return None
             writer = ChunkWriter(place, layout)
             _writers.clear()
-            _writers[layout.id] = writer
+            _writers[key] = writer
         return writer.write(number, values, pieces, failed)
     except Exception:  # results go back then, and who holds the store says what is wrong with it
         return None

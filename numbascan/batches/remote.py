@@ -6,6 +6,7 @@ reaches that; else results come back.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import pickle
@@ -193,8 +194,8 @@ def _chunk(
 ) -> Answer:
     """What comes of a chunk, on a worker."""
     cases, lanes = _program(program)
-    if trailing is not None:
-        lanes.trailing = trailing
+    lanes = copy.copy(lanes)  # for this chunk: other chunks and batches of the program have shapes of their own
+    lanes.trailing = trailing
     values = cases.received(sent, *bounds)
     with _on_device if lanes.mode.target == "cuda" else nullcontext():
         answer = _computed(lanes, bounds, values, records)

@@ -168,6 +168,42 @@ def test_chunks_that_workers_say_are_stored_and_are_not_come_back(client: Any, t
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_a_copy_of_a_store_is_not_taken_for_the_store_that_workers_have_written_before(client: Any, tmp_path: Path) -> None:
+    pytest.importorskip("zarr")
+
+    def stop(done: int, count: int) -> None:
+        if done > 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(scheduler=client, store=tmp_path / "a.zarr", progress=stop)
+    shutil.copytree(tmp_path / "a.zarr", tmp_path / "b.zarr")
+    before = _chunks_of(tmp_path / "a.zarr")
+    got, whole = run(scheduler=client, store=tmp_path / "b.zarr"), run()
+    assert [got[key][...].tobytes() for key in whole] == [whole[key].tobytes() for key in whole]
+    assert _chunks_of(tmp_path / "a.zarr") == before
+
+
+def _chunks_of(store: Path) -> set[Path]:
+    return set(store.rglob("c/*"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_hold_no_shapes_of_another_batch_of_the_same_program(client: Any, tmp_path: Path) -> None:
+    pytest.importorskip("zarr")
+
+    def count_up(x: Any) -> Any:
+        return ns.scan(lambda y: (y + 1.0, ns.until(y + 1.0 >= x)), outputs_info=0.0, n_steps=20, return_updates=False)
+
+    for length in (3, 5, 4):
+        results, errors = run((np.full(40, float(length)),), count_up, scheduler=client, on_error="record")
+        assert not errors
+        np.testing.assert_array_equal(results, np.tile(np.arange(1.0, length + 1), (40, 1)))
+        stored = run((np.full(40, float(length)),), count_up, scheduler=client, store=tmp_path / f"{length}.zarr")
+        np.testing.assert_array_equal(stored[...], results)
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_a_batch_waits_for_workers_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "PATIENCE", 0.3)
     with (
