@@ -7,6 +7,7 @@ import ast
 import functools
 import math
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace, object_at: Callable[[str], Any]) -> int:
         if not callable(f):
             raise WrongUse(f"{options.place} is {f!r}, which cannot be called; give the name of a function of one case")
         inputs, in_axes = _inputs(options)
-        f = _bound(f, inputs, _settings(options.set))
+        f = _bound(f, inputs, _assignments(options.set, "--set", _value))
         keywords = {"in_axes": in_axes, "chunk": _chunk(options.chunk), "memory": options.memory, "mode": options.mode}
         keywords |= {"on_error": options.on_error, "part": _part(options.part), "store": options.store}
         if options.dry_run:
@@ -74,6 +75,9 @@ def run(options: argparse.Namespace, object_at: Callable[[str], Any]) -> int:
         return WRONG if error.case is None else RAISED
     except (WrongUse, ScanError, TypeError, ValueError, OverflowError, ImportError, OSError) as error:
         _tell(options.command, error)
+        return WRONG
+    except Exception:  # of the function while it is traced, or of a file that is damaged: where it comes from says most
+        traceback.print_exc()
         return WRONG
     results, errors = results if options.on_error == "record" else (results, [])
     if options.store is None:
@@ -125,7 +129,7 @@ def _inputs(options: argparse.Namespace) -> tuple[Any, Any]:
     if options.inputs and options.grid:
         raise WrongUse("give --inputs or --grid, not both")
     if options.grid:
-        return Grid(dict(_assignment(text, "--grid", _values) for text in options.grid)), 0
+        return Grid(_assignments(options.grid, "--grid", _values)), 0
     if not options.inputs:
         raise WrongUse("there are no cases; give --inputs sweep.npz, or --grid rho=20:30:100")
     inputs = _read(options.inputs)
@@ -139,14 +143,17 @@ def _read(file: str) -> Any:
     path = Path(file)
     if not path.exists():
         raise WrongUse(f"there is no file {file!r}")
+    if not path.stat().st_size:
+        raise WrongUse(f"--inputs {file}: the file is empty")
     if path.suffix == ".npz":
-        with np.load(path) as arrays:
+        with path.open("rb") as opened, np.load(opened) as arrays:
             return dict(arrays)
     if path.suffix == ".npy":
         return (np.load(path, mmap_mode="r"),)
     if path.suffix == ".csv":
-        table = np.atleast_1d(np.genfromtxt(path, delimiter=",", names=True, dtype=None, encoding="utf-8", deletechars=""))
-        return {name: np.ascontiguousarray(table[name]) for name in table.dtype.names or ()}
+        cells = np.genfromtxt(path, delimiter=",", names=True, dtype=None, encoding="utf-8-sig", deletechars="", usemask=True)
+        table = np.atleast_1d(cells)
+        return {name: _column(f"--inputs {file}: {name}", table[name]) for name in table.dtype.names or ()}
     if path.suffix == ".parquet":
         try:
             from pyarrow import parquet
@@ -160,19 +167,38 @@ def _read(file: str) -> Any:
     raise WrongUse(f"--inputs {file}: the kinds of files are .npz, .npy, .zarr, .csv and .parquet")
 
 
+def _column(label: str, cells: Any) -> np.ndarray:
+    """A column of a .csv file. A number that is missing is NaN, as in a .parquet file."""
+    if not np.ma.is_masked(cells):
+        return np.ascontiguousarray(cells.data)
+    if cells.dtype.kind not in "iufc":
+        raise WrongUse(f"{label} has no value in row {int(np.argmax(cells.mask)) + 1}")
+    numbers: np.ndarray = cells.astype(np.result_type(cells.dtype, np.float64)).filled(np.nan)
+    return numbers
+
+
 def _bound(f: Any, inputs: Any, settings: Mapping[str, Any]) -> Callable[..., Any]:
     """`f` with the arguments that are the same for all cases."""
+    given = inputs.axes if isinstance(inputs, Grid) else inputs if isinstance(inputs, dict) else ()
+    if twice := [name for name in settings if name in given]:
+        raise WrongUse(f"--set {twice[0]}: {twice[0]} is given twice, there and by the inputs")
     if not isinstance(f, ScanFunction):
         bound: Callable[..., Any] = functools.partial(f, **settings) if settings else f
         return functools.update_wrapper(bound, f, assigned=("__name__", "__module__"), updated=()) if settings else f
-    swept = list(inputs.axes if isinstance(inputs, Grid) else inputs if isinstance(inputs, dict) else ARGUMENTS[:1])
+    swept = list(given or ARGUMENTS[:1])
     values = {name: value for name, value in settings.items() if name not in OPTIONS}
     one_case = one_case_of(f, {name: settings[name] for name in settings if name in OPTIONS}, [*swept, *values])
     return functools.partial(one_case, **values) if values else one_case
 
 
-def _settings(texts: Sequence[str]) -> dict[str, Any]:
-    return dict(_assignment(text, "--set", _value) for text in texts)
+def _assignments(texts: Sequence[str], option: str, read: Callable[[str], Any]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for text in texts:
+        name, value = _assignment(text, option, read)
+        if name in given:
+            raise WrongUse(f"{option} {text}: {name} is given twice")
+        given[name] = value
+    return given
 
 
 def _assignment(text: str, option: str, read: Callable[[str], Any]) -> tuple[str, Any]:

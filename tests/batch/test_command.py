@@ -32,6 +32,9 @@ def inverse(x):
 def slow(x):
     return ns.scan(lambda y: np.sin(y) + x, outputs_info=x, n_steps=300_000, keep_last=1, return_updates=False)
 
+def wrong(x):
+    return {}["rate"] * x
+
 number = 3
 """
 
@@ -65,7 +68,7 @@ def test_a_store_is_filled_part_by_part_and_its_status_told(folder: Path, capsys
     assert main(["status", "out.zarr"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "done    4 of 4 chunks, 10 of 10 cases"
     np.testing.assert_array_equal(zarr.open_group("out.zarr", mode="r")["y"][:], 3 * np.linspace(0, 1, 10))
-    assert run(*sweep[:3], "--set", "label=down", "--store", "out.zarr", "--grid", "x=0:1:10") == 2
+    assert run(*sweep[:3], "--set", "label=down", "--store", "out.zarr") == 2
     assert "another program" in capsys.readouterr().err
     assert run(*sweep[:3], "--set", "label=down", "--store", "out.zarr", "--no-resume", "--mode", "python") == 0
     assert zarr.open_group("out.zarr", mode="r")["y"][-1] == -1
@@ -88,6 +91,12 @@ def test_inputs_are_read_from_files(folder: Path, capsys: pytest.CaptureFixture[
     assert run("model.py:line", "--inputs", f"in.{kind}", "--set", "label='up'", "--store", "out.zarr") == 0
     y = zarr.open_group("out.zarr", mode="r")["y"][:]
     np.testing.assert_array_equal(y, x * (3 if kind in ("npz", "csv", "parquet") else 2))
+
+
+def test_numbers_that_are_missing_in_a_table_are_nan(folder: Path) -> None:
+    Path("in.csv").write_text("x,slope\n1,2\n2,\n,3\n", encoding="utf-8-sig")
+    assert run("model.py:line", "--inputs", "in.csv", "--store", "out.zarr") == 0
+    np.testing.assert_array_equal(zarr.open_group("out.zarr", mode="r")["y"][:], [2.0, np.nan, np.nan])
 
 
 def test_cases_that_fail_say_so_by_the_exit_code(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,9 +133,20 @@ def test_a_dry_run_tells_cases_bytes_chunks_and_time(folder: Path, capsys: pytes
         (["model.py:line", "--grid", "x=1,2", "--part", "1/2"], "part= needs a store"),
         (["model.py:line", "--grid", "x=1,2", "--mode", "fast"], "mode 'fast' is not known"),
         (["model.py:decay", "--grid", "rate=1,2"], "needs gain as well"),
+        (["model.py:line", "--grid", "x=1,2", "--grid", "x=3"], "--grid x=3: x is given twice"),
+        (["model.py:line", "--grid", "x=1,2", "--set", "slope=3", "--set", "slope=4"], "--set slope=4: slope is given twice"),
+        (["model.py:line", "--grid", "x=1,2", "--set", "x=3"], "--set x: x is given twice"),
+        (["model.py:decay", "--grid", "rate=1,2", "--grid", "gain=1,2", "--set", "gain=3"], "--set gain: gain is given twice"),
+        (["model.py:wrong", "--grid", "x=1,2"], "in wrong"),
+        (["model.py:line", "--inputs", "empty.npy"], "--inputs empty.npy: the file is empty"),
+        (["model.py:line", "--inputs", "half.npz"], "BadZipFile"),
+        (["model.py:line", "--inputs", "flags.csv"], "--inputs flags.csv: slope has no value in row 2"),
     ],
 )
 def test_wrong_use_is_told_and_nothing_runs(folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+    Path("empty.npy").touch()
+    Path("half.npz").write_bytes(b"PK\x03\x04")
+    Path("flags.csv").write_text("x,slope\n1,True\n2,\n")
     assert run(*arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
