@@ -63,7 +63,7 @@ class ChunkWriter:
         for array, data in zip(self.arrays.values(), blocks, strict=True):
             array[slices] = data
         text = json.dumps(failed) if failed else ""
-        if failed or self._errors[number] != "":
+        if failed or entry(self._errors, number) != "":
             self._errors[number] = text
         self.check_there()
         digest = _digest(layout.id, blocks, text)
@@ -119,6 +119,28 @@ def is_there(place: Place, store: str) -> bool:
     """Whether the store with this id lies at a place."""
     group = place.group("r")
     return group is not None and group.attrs.get(META, {}).get("id") == store
+
+
+def entry(array: Any, number: int) -> Any:
+    """What an array has for a chunk; None where that is damaged."""
+    try:
+        return array[number]
+    except OSError:  # it may be there, and cannot be reached
+        raise
+    except Exception:  # whatever a damaged file raises
+        return None
+
+
+def entries(array: Any) -> np.ndarray:
+    """What an array has for each chunk; where that is damaged, what it has for one that was never written."""
+    try:
+        whole: np.ndarray = array[:]
+    except OSError:
+        raise
+    except Exception:  # one of them is damaged
+        each = (entry(array, number) for number in range(array.shape[0]))
+        whole = np.array([array.fill_value if one is None else one for one in each], array.dtype)
+    return whole
 
 
 def missing(dtype: np.dtype[Any]) -> Any:

@@ -19,6 +19,7 @@ from ..front.scan.arguments import ARGUMENTS
 from ..front.scan.scan import ScanFunction
 from ..front.tree import flattened
 from .batch import batch, estimate
+from .chunk_writer import entries
 from .chunks import Chunks
 from .inputs import Grid
 from .place import META, Place, zarr
@@ -107,7 +108,7 @@ def status(options: argparse.Namespace) -> int:
     except (WrongUse, ValueError, ImportError, OSError) as error:
         _tell(options.command, error)
         return WRONG
-    meta, done = group.attrs[META], group["chunks/done"][:] != 0
+    meta, done = group.attrs[META], entries(group["chunks/done"]) != 0
     chunks = Chunks(tuple(meta["shape"]), tuple(meta["block"]))
     cases = sum(stop - first for first, stop in map(chunks.cases, np.flatnonzero(done).tolist()))
     print(f"done    {int(done.sum()):,} of {len(chunks):,} chunks, {cases:,} of {meta['cases']:,} cases")

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ..front.tree import LEAF, Structure
-from .chunk_writer import CONFIG, Address, ChunkWriter, Layout, missing
+from .chunk_writer import CONFIG, Address, ChunkWriter, Layout, entries, missing
 from .chunks import Chunks, chunks_of
 from .inputs import Cases
 from .lanes import Failed, Lanes, Pieces
@@ -189,7 +189,7 @@ class Store:
 
     def missing(self, numbers: Sequence[int]) -> list[int]:
         """Those of the chunks that are not there, or damaged."""
-        done, writer = self.group["chunks/done"][:], self.writer
+        done, writer = entries(self.group["chunks/done"]), self.writer
         return [number for number in numbers if writer is None or not done[number] or writer.digest(number) != int(done[number])]
 
     def _by_case(self) -> list[str]:
@@ -316,15 +316,20 @@ def _is_whole(group: Any) -> bool:
 
 def failed_in(group: Any) -> Failed:
     """What failed in the chunks of a store that are done."""
-    done, texts = group["chunks/done"][:], group["chunks/errors"][:]
+    done, texts = entries(group["chunks/done"]), entries(group["chunks/errors"])
     return sorted(
         (int(case), message) for is_done, text in zip(done, texts, strict=True) if is_done and text for case, message in json.loads(text)
     )
 
 
-def _read_errors(group: Any) -> Failed:
+def _read_errors(group: Any) -> Failed | None:
     errors = group["errors"]
-    return list(zip(errors["case"][:].tolist(), map(str, errors["message"][:]), strict=True))
+    try:
+        return list(zip(errors["case"][:].tolist(), map(str, errors["message"][:]), strict=True))
+    except OSError:
+        raise
+    except Exception:  # it is damaged
+        return None
 
 
 def _checksum() -> tuple[Any, ...]:
@@ -335,7 +340,7 @@ def _checksum() -> tuple[Any, ...]:
 
 def _is_name(name: str) -> bool:
     """May an array or a group have this name?"""
-    return "/" not in name and bool(name.strip(".")) and not name.startswith("__") and name != "zarr.json"
+    return not set(name) & set("/\\\0") and bool(name.strip(".")) and not name.startswith("__") and name != "zarr.json"
 
 
 def _short(digest: str) -> str:

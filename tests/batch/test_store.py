@@ -130,6 +130,27 @@ def test_called_again_it_computes_what_is_missing_or_damaged(tmp_path: Path, com
     }
 
 
+@pytest.mark.parametrize("how", ["cut", "changed"])
+@pytest.mark.parametrize("name", ["chunks/done/c/1", "chunks/errors/c/1", "errors/case/c/0", "errors/message/c/0"])
+def test_what_is_damaged_of_the_bookkeeping_is_made_again(tmp_path: Path, computed: list[int], name: str, how: str) -> None:
+    matrices = np.random.default_rng(0).normal(size=(20, 2, 2))
+    matrices[[9, 12]] = 0.0
+    options = {"f": np.linalg.inv, "inputs": (matrices,), "on_error": "record"}
+    expected, failed = run(tmp_path / "a.zarr", **options)
+    whole = expected[...]
+    file = tmp_path / "a.zarr" / name
+    file.write_bytes(b"" if how == "cut" else bytes([byte ^ 85 for byte in file.read_bytes()]))
+    computed.clear()
+    for is_damaged in (name.startswith("chunks"), False):
+        computed.clear()
+        got, errors = run(tmp_path / "a.zarr", **options)
+        assert {first // 8 for first in computed} == ({1} if is_damaged else set())
+        np.testing.assert_array_equal(got[...], whole)
+        assert errors == failed
+        stored = zarr.open_group(tmp_path / "a.zarr")["errors"]
+        assert list(zip(stored["case"][:], stored["message"][:], strict=True)) == failed
+
+
 def test_another_program_other_inputs_or_another_chunk_are_refused_and_nothing_is_touched(tmp_path: Path) -> None:
     store, shared = tmp_path / "a.zarr", ns.shared(2.0, "s")
     table = np.arange(30.0)
@@ -191,7 +212,7 @@ def test_what_is_left_of_a_store_that_was_half_removed_is_not_taken_for_results(
 
 
 def test_results_have_names_that_arrays_may_have(tmp_path: Path) -> None:
-    for name in ("a/b", "..", "", "__a", "errors", "chunks", "zarr.json", "case"):
+    for name in ("a/b", "a\\b", "a\0b", "..", "", "__a", "errors", "chunks", "zarr.json", "case"):
         with pytest.raises(ValueError, match=r"give (it|the result) another key"):
             ns.batch(lambda x, name=name: {name: x}, (X,), store=tmp_path / "a.zarr", progress=False)
     assert list(tmp_path.iterdir()) == []
