@@ -315,9 +315,10 @@ class _Plan:
             raise ValueError(
                 "ns.batch: resume=False with part= would remove what the other parts have done; remove the store before they start"
             )
+        part = None if part is None else (operator.index(part[0]), operator.index(part[1]))
         store = Store(Place(target), self.cases, self.lanes, part)
         with store.locked():
-            store.open(resume, self.chunk, self.size)
+            store.open(resume, self.chunk if isinstance(self.chunk, str) else operator.index(self.chunk), self.size)
             numbers = range(len(store.chunks)) if part is None else range(part[0], len(store.chunks), part[1])
             numbers_left = store.missing(numbers)
             counts = {number: stop - first for number in numbers for first, stop in [store.chunks.cases(number)]}

@@ -198,8 +198,10 @@ class Lanes:
         return [value[low:high] if is_swept else value for value, is_swept in zip(values, self._axes, strict=True)]
 
     def digest(self) -> str:
-        """A text that is another one for another program: its graph, target and fastmath."""
+        """A text that is another one for another program: its graph, target, fastmath and check_finite."""
         text = f"{digest_of(self.compiled.graph)} {self.mode.target} {self.mode.fastmath} {structure_text(self.structure)}"
+        if self.mode.check_finite:  # cases fail that would not
+            text += " check_finite"
         return hashlib.sha256(text.encode()).hexdigest()
 
     def outside(self) -> str:

@@ -66,6 +66,8 @@ def client_of(scheduler: Any) -> Iterator[Any]:
     except ImportError as error:
         raise ImportError('ns.batch: scheduler= needs Dask; pip install "numbascan[dask]"') from error
     if isinstance(scheduler, distributed.Client):
+        if scheduler.status == "closed":
+            raise ValueError("ns.batch: scheduler is a client that is closed; give an open one, or the address of its scheduler")
         with scheduler.as_current():
             yield scheduler
         return

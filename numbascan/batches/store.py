@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import BatchError
 from ..front.tree import LEAF, Structure
 from .chunk_writer import CONFIG, Address, ChunkWriter, Layout, entries, missing
 from .chunks import Chunks, chunks_of
@@ -269,10 +270,19 @@ class Store:
         """Writes what belongs to the whole. `none`: arguments of no cases."""
         if self.lanes.trailing is None:
             self._find_arrays()  # another part may have made them
+        if self.part is not None and self.lanes.trailing is None and self.lanes.declared() is None:
+            raise BatchError(
+                f"ns.batch: no case of part {self.part} has results, and their shape is not known without any; "
+                "nothing of this part is kept. Run it again when another part has results" + self._first_failure()
+            )
         self.lanes.trailing = self.lanes.shapes(none)
         self.ready()
         self._flush()
         self.close()
+
+    def _first_failure(self) -> str:
+        failed = [one for _, _, _, failed in self._pending for one in failed]
+        return f". Case {failed[0][0]}: {failed[0][1]}" if failed else ""
 
     def close(self) -> None:
         """Tells what failed so far, and how long it took."""

@@ -231,6 +231,14 @@ def test_a_function_is_traced_again_where_another_thread_has_drawn_meanwhile() -
     np.testing.assert_array_equal(traced_beside_threads(f, cases, ns.Mode(), attempts=2).run(0, [X])[0], X + 1)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_client_that_is_closed_is_refused() -> None:
+    with distributed.Client(processes=False, n_workers=1, dashboard_address=None, set_as_default=False) as closed:
+        pass
+    with pytest.raises(ValueError, match="a client that is closed"):
+        run(scheduler=closed)
+
+
 def test_what_is_no_scheduler_is_refused() -> None:
     with pytest.raises(TypeError, match=r"scheduler is 3; give a dask.distributed.Client"):
         run(scheduler=3)

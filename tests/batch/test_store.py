@@ -167,6 +167,7 @@ def test_another_program_other_inputs_or_another_chunk_are_refused_and_nothing_i
         ({"f": lambda x, y: x * y - shared + (x * table).sum()}, "another program"),
         ({"f": g, "mode": ns.Mode(fastmath=True)}, "another program"),
         ({"f": g, "mode": "python"}, "another program"),
+        ({"f": g, "mode": ns.Mode(check_finite=True)}, "another program"),
         ({"f": g, "inputs": {"x": X, "y": X}}, "other inputs"),
         ({"f": g, "inputs": {"x": X[:49], "y": X[:0:-1]}}, "other inputs"),
         ({"f": g, "inputs": {"x": X, "y": X[::-1].astype("f4")}}, "another program .* and other inputs"),
@@ -416,6 +417,27 @@ def test_parts_run_at_once_and_write_one_store(tmp_path: Path, count: int) -> No
     assert [(process.communicate(timeout=300)[1], process.returncode) for process in processes] == [("", 0)] * count
     assert (zarr.open_group(tmp_path / "a.zarr", mode="r")["chunks/done"][:] != 0).all()
     np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
+
+
+def test_a_part_without_results_does_not_say_which_shape_results_have(tmp_path: Path) -> None:
+    matrices = np.eye(2) * np.arange(-2.0, 7.0)[:, None, None] ** 0
+    matrices[:3] = 0.0
+
+    def path(matrix: Any) -> Any:
+        start = np.linalg.inv(matrix)[0, 0]
+        return ns.scan(lambda y: (y + 1.0, ns.until(y >= 3.0)), outputs_info=start, n_steps=20, return_updates=False)
+
+    def part(k: int) -> Any:
+        options = {"chunk": np.int64(3), "store": tmp_path / "a.zarr", "on_error": "record", "progress": False}
+        return ns.batch(path, (matrices,), part=(np.int64(k), np.int64(4)), **options)
+
+    for k, words in ((0, "Case 0: LinAlgError"), (3, "when another part has results$")):
+        with pytest.raises(ns.BatchError, match=words):
+            part(k)
+    for k in (1, 2, 3, 0):
+        results, errors = part(k)
+    assert [case for case, _ in errors] == [0, 1, 2]
+    np.testing.assert_array_equal(results[...], [[np.nan] * 3] * 3 + [[2.0, 3.0, 4.0]] * 6)
 
 
 def test_draws_of_parts_are_those_of_the_whole_and_depend_on_the_state_of_their_stream(tmp_path: Path) -> None:
