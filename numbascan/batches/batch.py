@@ -318,9 +318,10 @@ class _Plan:
         part = None if part is None else (operator.index(part[0]), operator.index(part[1]))
         store = Store(Place(target), self.cases, self.lanes, part)
         with store.locked():
-            store.open(resume, self.chunk if isinstance(self.chunk, str) else operator.index(self.chunk), self.size)
-            numbers = range(len(store.chunks)) if part is None else range(part[0], len(store.chunks), part[1])
-            numbers_left = store.missing(numbers)
+            with store.place.legible():
+                store.open(resume, self.chunk if isinstance(self.chunk, str) else operator.index(self.chunk), self.size)
+                numbers = range(len(store.chunks)) if part is None else range(part[0], len(store.chunks), part[1])
+                numbers_left = store.missing(numbers)
             counts = {number: stop - first for number in numbers for first, stop in [store.chunks.cases(number)]}
             if self.on_error == "raise":
                 self._raise_recorded(store, set(numbers) - set(numbers_left))

@@ -24,7 +24,7 @@ from .chunks import Chunks
 from .inputs import Grid
 from .place import META, Place, zarr
 from .scans import OPTIONS, one_case_of
-from .store import failed_in, names_of
+from .store import failed_in, is_whole, names_of
 
 DONE, FAILED, WRONG, RAISED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -102,17 +102,22 @@ def _send_by_value(module: str) -> None:
 def status(options: argparse.Namespace) -> int:
     """Prints how far a store has come; the exit code."""
     try:
-        group = Place(options.store, reads=True).found()
+        place = Place(options.store, reads=True)
+        group = place.found()
         if group is None:
             raise WrongUse(f"there is no store {options.store!r}")
+        meta = group.attrs[META]
+        chunks = Chunks(tuple(meta["shape"]), tuple(meta["block"]))
+        with place.legible():
+            is_begun = is_whole(group)
+            done = entries(group["chunks/done"]) != 0 if is_begun else np.zeros(len(chunks), bool)
+            n_failed = len(failed_in(group)) if is_begun else 0
     except (WrongUse, ValueError, ImportError, OSError) as error:
         _tell(options.command, error)
         return WRONG
-    meta, done = group.attrs[META], entries(group["chunks/done"]) != 0
-    chunks = Chunks(tuple(meta["shape"]), tuple(meta["block"]))
     cases = sum(stop - first for first, stop in map(chunks.cases, np.flatnonzero(done).tolist()))
     print(f"done    {int(done.sum()):,} of {len(chunks):,} chunks, {cases:,} of {meta['cases']:,} cases")
-    print(f"failed  {len(failed_in(group)):,} cases")
+    print(f"failed  {n_failed:,} cases")
     print(f"left    {int((~done).sum()):,} chunks, {meta['cases'] - cases:,} cases")
     return DONE
 

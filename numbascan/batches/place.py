@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import warnings
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,14 @@ class Place:
         if META not in group.attrs and members(group):
             raise ValueError(f"ns.batch: the store {self.name} was not made by ns.batch; give another one")
         return group if META in group.attrs else None
+
+    @contextmanager
+    def legible(self) -> Iterator[None]:
+        """ValueError that names the store where metadata of what is in it are damaged."""
+        try:
+            yield
+        except json.JSONDecodeError as error:
+            raise ValueError(f"ns.batch: metadata in the store {self.name} are damaged ({error}); resume=False replaces it") from error
 
     def address(self) -> tuple[Any, str] | None:
         """What another process opens: a store and a path in it; None for what lies in this process, or takes one writer only."""

@@ -113,13 +113,13 @@ class Store:
         block = None if isinstance(chunk, str) else chunks_of(self.cases.shape, chunk)
         with self._alone():
             group = self.place.found()
-            if group is not None and resume and _is_whole(group):
+            if group is not None and resume and is_whole(group):
                 self._take_up(group, begun, block)
                 return
         self.chunks = block or chunks_of(self.cases.shape, size())
         with self._alone():
             group = self.place.found()
-            if group is not None and resume and _is_whole(group):  # another part has begun meanwhile
+            if group is not None and resume and is_whole(group):  # another part has begun meanwhile
                 self._take_up(group, begun, self.chunks)
                 return
             self.group = self.place.group("a")
@@ -319,7 +319,7 @@ class Store:
         self.group = self.place.group("a")
 
 
-def _is_whole(group: Any) -> bool:
+def is_whole(group: Any) -> bool:
     """Whether a store was begun to the end, so that something may be done: else it is begun once more."""
     return "chunks/done" in group and "chunks/errors" in group
 

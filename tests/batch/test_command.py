@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -151,6 +152,20 @@ def test_wrong_use_is_told_and_nothing_runs(folder: Path, capsys: pytest.Capture
     out, err = capsys.readouterr()
     assert out == ""
     assert any(word in err for word in words.split("|"))
+
+
+def test_the_status_of_a_store_that_was_not_begun_to_the_end_and_of_one_that_is_damaged(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = ("model.py:line", "--grid", "x=0:1:10", "--store", "out.zarr", "--chunk", "3")
+    assert run(*sweep) == 0
+    capsys.readouterr()
+    Path("out.zarr/chunks/done/zarr.json").write_text("")
+    assert main(["status", "out.zarr"]) == run(*sweep) == 2
+    assert capsys.readouterr().err.count("metadata in the store out.zarr are damaged") == 2
+    shutil.rmtree("out.zarr/chunks")
+    assert main(["status", "out.zarr"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["done    0 of 4 chunks, 0 of 10 cases", "failed  0 cases", "left    4 chunks, 10 cases"]
 
 
 def test_a_store_that_is_not_there_has_no_status(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
