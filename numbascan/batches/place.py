@@ -40,7 +40,8 @@ class Place:
         self.name, self.folder = str(store), None
         inner = self.options["store"]
         if isinstance(inner, str) and "://" not in inner:
-            self.folder = Path(inner)
+            self.folder = Path(inner).absolute()  # it stays there, whatever folder the process goes to
+            self.options["store"] = str(self.folder)
         elif isinstance(inner, package.storage.LocalStore):
             self.folder = Path(inner.root, self.options.get("path", ""))
             self.name = str(self.folder)

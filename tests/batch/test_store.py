@@ -292,6 +292,14 @@ def test_a_store_that_goes_or_fills_up_stops_the_batch_and_what_was_done_is_kept
 # what fails ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_store_stays_where_it_is_when_the_process_goes_to_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    got = run("a.zarr", progress=lambda done, count: monkeypatch.chdir(tmp_path / "elsewhere"))
+    np.testing.assert_array_equal(got["end"][0][...], run(None)["end"][0])
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_what_fails_is_in_the_group_of_errors(tmp_path: Path) -> None:
     a = np.random.default_rng(1).normal(size=(30, 3, 3))
     a[[0, 1, 2, 3, 17]] = 0
