@@ -43,7 +43,7 @@ class ChunkWriter:
 
     def write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
         """Stores a chunk; its digest, which is written last. OSError if that cannot be done."""
-        self.check_there()
+        check_there(self.place, self.layout.id)
         try:
             return self._write(number, values, pieces, failed)
         except (OSError, BatchError):
@@ -65,15 +65,10 @@ class ChunkWriter:
         text = json.dumps(failed) if failed else ""
         if failed or entry(self._errors, number) != "":
             self._errors[number] = text
-        self.check_there()
+        check_there(self.place, self.layout.id)
         digest = _digest(layout.id, blocks, text)
         self._done[number] = np.uint64(digest)
         return digest
-
-    def check_there(self) -> None:
-        """OSError if this is no longer the store that was opened."""
-        if not is_there(self.place, self.layout.id):
-            raise OSError(f"ns.batch: the store {self.place.name} has gone, or was replaced, while the batch ran")
 
     def address(self) -> Address | None:
         """What another process writes chunks into; None where it cannot."""
@@ -141,6 +136,12 @@ def entries(array: Any) -> np.ndarray:
         each = (entry(array, number) for number in range(array.shape[0]))
         whole = np.array([array.fill_value if one is None else one for one in each], array.dtype)
     return whole
+
+
+def check_there(place: Place, store: str) -> None:
+    """OSError if the store with this id has gone from its place."""
+    if not is_there(place, store):
+        raise OSError(f"ns.batch: the store {place.name} has gone, or was replaced, while the batch ran")
 
 
 def missing(dtype: np.dtype[Any]) -> Any:

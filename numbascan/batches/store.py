@@ -27,7 +27,7 @@ import numpy as np
 
 from ..errors import BatchError
 from ..front.tree import LEAF, Structure
-from .chunk_writer import CONFIG, Address, ChunkWriter, Layout, entries, missing
+from .chunk_writer import CONFIG, Address, ChunkWriter, Layout, check_there, entries, missing
 from .chunks import Chunks, chunks_of
 from .inputs import Cases
 from .lanes import Failed, Lanes, Pieces
@@ -287,6 +287,7 @@ class Store:
     def close(self) -> None:
         """Tells what failed so far, and how long it took."""
         with self._alone():
+            check_there(self.place, self.id)
             self.group = self.place.group("a")
             failed, meta = self.failed(), dict(self.group.attrs[META])
             if "errors/message" not in self.group or failed != _read_errors(self.group):

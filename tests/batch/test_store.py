@@ -271,7 +271,7 @@ def test_a_store_that_goes_or_fills_up_stops_the_batch_and_what_was_done_is_kept
     store = tmp_path / "a.zarr"
     with pytest.raises(OSError, match="has gone"):
         run(store, progress=lambda done, count: done == 16 and shutil.rmtree(store))
-    shutil.rmtree(store, ignore_errors=True)
+    assert not store.exists()
     put, left = zarr.storage.LocalStore.set, [35]
 
     async def full(self: Any, key: str, value: Any) -> None:
@@ -287,6 +287,21 @@ def test_a_store_that_goes_or_fills_up_stops_the_batch_and_what_was_done_is_kept
     done = int((zarr.open_group(store, mode="r")["chunks/done"][:] != 0).sum())
     assert 1 <= done < 7
     np.testing.assert_allclose(run(store)["end"][0][:], np.sin(X) + X[::-1])
+
+
+def test_another_store_that_comes_to_its_place_stays_as_it_is(tmp_path: Path) -> None:
+    store, other = tmp_path / "a.zarr", tmp_path / "b.zarr"
+    run(other, inputs={"x": X + 1, "y": X})
+    before = content(other)
+
+    def replaced(done: int, count: int) -> None:
+        if done == 16:
+            shutil.rmtree(store)
+            other.rename(store)
+
+    with pytest.raises(OSError, match="has gone, or was replaced"):
+        run(store, progress=replaced)
+    assert content(store) == before
 
 
 # what fails ---------------------------------------------------------------------------------------------------------
