@@ -339,7 +339,7 @@ class _Plan:
 
     def _raise_recorded(self, store: Store, numbers: set[int]) -> None:
         """BatchError for a case that failed when the store was told to record that."""
-        for case, message in store.failed():
+        for case, message in store.failed() if numbers else ():
             if any(first <= case < stop for first, stop in map(store.chunks.cases, numbers)):
                 raise BatchError(
                     f"ns.batch: case {case} failed before: {message}; on_error='record' goes on", case, self.cases.of_case(case)

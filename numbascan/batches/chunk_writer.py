@@ -6,6 +6,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from .chunks import Chunks
 from .lanes import Failed, Pieces
 from .place import META, Place
 
+AT_ONCE = 4  # arrays that are written at the same time
 CONFIG = {"write_empty_chunks": True}  # or a chunk of NaN could not be told from one that is lost
 
 
@@ -43,7 +45,7 @@ class ChunkWriter:
 
     def write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
         """Stores a chunk; its digest, which is written last. OSError if that cannot be done."""
-        check_there(self.place, self.layout.id)
+        group_there(self.place, self.layout.id)
         try:
             return self._write(number, values, pieces, failed)
         except (OSError, BatchError):
@@ -60,12 +62,13 @@ class ChunkWriter:
             for k, (shape, dtype) in enumerate(zip(layout.trailing, layout.dtypes, strict=True))
         ]
         blocks += [values[place] for _, place in layout.coordinates]
-        for array, data in zip(self.arrays.values(), blocks, strict=True):
-            array[slices] = data
+        with ThreadPoolExecutor(AT_ONCE, "numbascan-write") as pool:
+            for _ in pool.map(lambda array, data: array.__setitem__(slices, data), self.arrays.values(), blocks):
+                pass  # the error of one that failed is raised
         text = json.dumps(failed) if failed else ""
         if failed or entry(self._errors, number) != "":
             self._errors[number] = text
-        check_there(self.place, self.layout.id)
+        group_there(self.place, self.layout.id)
         digest = _digest(layout.id, blocks, text)
         self._done[number] = np.uint64(digest)
         return digest
@@ -100,20 +103,13 @@ def write_there(address: Address, number: int, values: Sequence[Any], pieces: Pi
         writer = _writers.get(key)
         if writer is None:
             place = Place(store, path=path)
-            if not is_there(place, layout.id):
-                return None
+            group_there(place, layout.id)  # or it is another one that lies there
             writer = ChunkWriter(place, layout)
             _writers.clear()
             _writers[key] = writer
         return writer.write(number, values, pieces, failed)
     except Exception:  # results go back then, and who holds the store says what is wrong with it
         return None
-
-
-def is_there(place: Place, store: str) -> bool:
-    """Whether the store with this id lies at a place."""
-    group = place.group("r")
-    return group is not None and group.attrs.get(META, {}).get("id") == store
 
 
 def entry(array: Any, number: int) -> Any:
@@ -138,10 +134,12 @@ def entries(array: Any) -> np.ndarray:
     return whole
 
 
-def check_there(place: Place, store: str) -> None:
-    """OSError if the store with this id has gone from its place."""
-    if not is_there(place, store):
+def group_there(place: Place, store: str, mode: str = "r") -> Any:
+    """The group of the store with this id. OSError if that has gone from its place."""
+    group = place.group(mode)
+    if group is None or group.attrs.get(META, {}).get("id") != store:
         raise OSError(f"ns.batch: the store {place.name} has gone, or was replaced, while the batch ran")
+    return group
 
 
 def missing(dtype: np.dtype[Any]) -> Any:

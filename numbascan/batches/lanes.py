@@ -23,7 +23,6 @@ from ..front.transforms import Compiled, Jitted, marked
 from ..front.tree import LEAF, Keys, Structure, flatten, flattened, n_leaves, unflatten
 from ..front.variable import as_variable
 from ..front.vmap import over_lanes
-from ..ir.digest import digest_of
 from ..modes import Mode
 from ..types import TensorType
 from .inputs import Cases, structure_text
@@ -199,7 +198,7 @@ class Lanes:
 
     def digest(self) -> str:
         """A text that is another one for another program: its graph, target, fastmath and check_finite."""
-        text = f"{digest_of(self.compiled.graph)} {self.mode.target} {self.mode.fastmath} {structure_text(self.structure)}"
+        text = f"{self.compiled.digest} {self.mode.target} {self.mode.fastmath} {structure_text(self.structure)}"
         if self.mode.check_finite:  # cases fail that would not
             text += " check_finite"
         return hashlib.sha256(text.encode()).hexdigest()

@@ -39,8 +39,8 @@ class Place:
             self.options = {"store": str(store) if isinstance(store, Path) else store, "path": path}
         self.name, self.folder = str(store), None
         inner = self.options["store"]
-        if isinstance(inner, str) and "://" not in inner:
-            self.folder = Path(inner).absolute()  # it stays there, whatever folder the process goes to
+        if isinstance(inner, str) and "://" not in inner.removeprefix("file://"):
+            self.folder = Path(inner.removeprefix("file://")).absolute()  # it stays there, whatever folder the process goes to
             self.options["store"] = str(self.folder)
         elif isinstance(inner, package.storage.LocalStore):
             self.folder = Path(inner.root, self.options.get("path", ""))
@@ -51,11 +51,11 @@ class Place:
     def group(self, mode: str) -> Any:
         """The group, opened; None where there is none to read."""
         try:
-            return zarr().open_group(**self.options, mode=mode, use_consolidated=False, **({} if mode == "r" else {"zarr_format": 3}))
+            return zarr().open_group(**self.options, mode=mode, use_consolidated=False, **({"zarr_format": 3} if mode == "a" else {}))
         except FileNotFoundError:
-            if mode == "r":
-                return None
-            raise
+            if mode == "a":
+                raise
+            return None
 
     def found(self) -> Any:
         """The group that is there, None where nothing is. ValueError for what `ns.batch` did not make."""
@@ -65,8 +65,10 @@ class Place:
             group = self.group("r")
         except OSError:
             raise
+        except TypeError as error:
+            raise TypeError(f"ns.batch: store is {self.name}; give a path, a Zarr group, or a store of Zarr") from error
         except Exception as error:  # Zarr has several kinds of errors for what is no group
-            raise ValueError(f"ns.batch: {self.name} is no group that ns.batch made ({error}); give another store") from error
+            raise ValueError(f"ns.batch: the store {self.name} cannot be opened as a group of Zarr ({error}); give another one") from error
         if group is None:
             if self.folder is not None and self.folder.is_dir() and any(self.folder.iterdir()):
                 raise ValueError(f"ns.batch: the folder {self.name} is not empty, and ns.batch did not make it; give another store")

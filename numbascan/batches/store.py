@@ -21,13 +21,14 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ..errors import BatchError
 from ..front.tree import LEAF, Structure
-from .chunk_writer import CONFIG, Address, ChunkWriter, Layout, check_there, entries, missing
+from .chunk_writer import CONFIG, Address, ChunkWriter, Layout, entries, group_there, missing
 from .chunks import Chunks, chunks_of
 from .inputs import Cases
 from .lanes import Failed, Lanes, Pieces
@@ -113,20 +114,16 @@ class Store:
         block = None if isinstance(chunk, str) else chunks_of(self.cases.shape, chunk)
         with self._alone():
             group = self.place.found()
-            if group is not None and resume and is_whole(group):
+            if group is not None and resume:
                 self._take_up(group, begun, block)
                 return
-        self.chunks = block or chunks_of(self.cases.shape, size())
+        chunks = block or chunks_of(self.cases.shape, size())
         with self._alone():
             group = self.place.found()
-            if group is not None and resume and is_whole(group):  # another part has begun meanwhile
-                self._take_up(group, begun, self.chunks)
-                return
-            self.group = self.place.group("a")
-            if group is not None:
-                for name in members(self.group):
-                    del self.group[name]
-            self._begin(begun)
+            if group is not None and resume:  # another part has begun meanwhile
+                self._take_up(group, begun, chunks)
+            else:
+                self._begin(begun, chunks)
 
     def _meta(self) -> dict[str, Any]:
         inputs = hashlib.sha256(f"{self.cases.digest()} {self.lanes.outside()}".encode()).hexdigest()
@@ -147,8 +144,13 @@ class Store:
                 f"ns.batch: the store {self.place.name} has results of {' and '.join(differences)}; give another store, "
                 "or resume=False, which replaces it"
             )
+        if not is_whole(group):
+            self._begin(begun, there)
+            return
         self.chunks, self.group, self.id = there, self.place.group("a"), meta["id"]
         self._find_arrays()
+        if self.writer is None:
+            self.group.attrs.put(dict(self.group.attrs))  # without the consolidated metadata of a batch that was stopped before
 
     def _find_arrays(self) -> None:
         """Takes the arrays of results, if all are there."""
@@ -162,7 +164,11 @@ class Store:
             self.place, Layout(self.id, self.chunks, tuple(self.names), tuple(trailing), tuple(self.lanes.dtypes), coordinates)
         )
 
-    def _begin(self, begun: dict[str, Any]) -> None:
+    def _begin(self, begun: dict[str, Any], chunks: Chunks) -> None:
+        """Makes what all batches have, in place of what is there."""
+        self.chunks, self.group = chunks, self.place.group("a")
+        for name in members(self.group):
+            del self.group[name]
         versions = {name: _version(name) for name in ("numbascan", "numpy", "numba", "zarr")}
         meta = {
             **begun,
@@ -181,10 +187,10 @@ class Store:
             for name, leaf in ((name, self.cases.leaves[k]) for name, k in self._coordinates.items()):
                 array = self._array(name, tuple(leaf.values.shape), leaf.values.dtype, (name,), leaf.values.shape)
                 array[...] = leaf.values
-        chunks = self.group.create_group("chunks")
-        many = {"shape": (len(self.chunks),), "chunks": (1,), "dimension_names": ("chunk",)}
-        chunks.create_array("done", dtype="uint64", fill_value=0, compressors=_checksum(), **many)
-        chunks.create_array("errors", dtype=str, fill_value="", **many)
+        ours = self.group.create_group("chunks")
+        many = {"shape": (len(chunks),), "chunks": (1,), "dimension_names": ("chunk",)}
+        ours.create_array("done", dtype="uint64", fill_value=0, compressors=_checksum(), **many)
+        ours.create_array("errors", dtype=str, fill_value="", **many)
 
     # results ---------------------------------------------------------------------------------------------------------
 
@@ -225,7 +231,6 @@ class Store:
         if self.writer is None and self.lanes.trailing is not None:
             with self._alone():
                 self._make(self.lanes.trailing)
-                self.group.attrs.put(dict(self.group.attrs))  # without the consolidated metadata of a batch that was stopped before
                 self.writer = self._writer(self.lanes.trailing)
 
     def _make(self, trailing: Sequence[tuple[int, ...]]) -> None:
@@ -287,8 +292,7 @@ class Store:
     def close(self) -> None:
         """Tells what failed so far, and how long it took."""
         with self._alone():
-            check_there(self.place, self.id)
-            self.group = self.place.group("a")
+            self.group = group_there(self.place, self.id, "r+")
             failed, meta = self.failed(), dict(self.group.attrs[META])
             if "errors/message" not in self.group or failed != _read_errors(self.group):
                 self._write_errors(failed)
@@ -317,7 +321,6 @@ class Store:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the metadata of all arrays in one place is not yet a part of Zarr's specification
             zarr().consolidate_metadata(self.group.store, path=self.group.path or None)
-        self.group = self.place.group("a")
 
 
 def is_whole(group: Any) -> bool:
@@ -362,6 +365,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+@cache
 def _version(name: str) -> str:
     try:
         return importlib.metadata.version(name)

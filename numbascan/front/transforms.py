@@ -14,6 +14,7 @@ import numpy as np
 
 from ..compile import key_of, laid_out, remember
 from ..errors import TracerError
+from ..ir.digest import digest_of
 from ..ir.graph import Graph, close, free_inputs, substitute
 from ..ir.node import Node, constant, new_input
 from ..modes import Mode, as_mode
@@ -127,6 +128,11 @@ class Compiled:
         if self.graph == before.graph and [one.node for one in ours] == [one.node for one in theirs]:
             self.runner = before.runner
         return self.runner is before.runner
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A text that tells the graph apart, in every process."""
+        return digest_of(self.graph)
 
     def is_current(self) -> bool:
         """Whether what the function read from outside is as it was."""

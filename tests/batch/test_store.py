@@ -208,7 +208,19 @@ def test_what_is_left_of_a_store_that_was_half_removed_is_not_taken_for_results(
     ns.batch(lambda x: x + 1, (X,), store=store, chunk=10, progress=False)
     for path in (*store.glob("*/zarr.json"), *store.glob("*/*/zarr.json")):
         path.unlink()
-    got = ns.batch(lambda x: x + 2, (X,), store=store, chunk=10, progress=False)
+    rows = store / "result/c/0"
+    rows.write_bytes(bytes(len(rows.read_bytes())))
+    before = content(store)
+    with pytest.raises(ValueError, match="results of another program"):
+        ns.batch(lambda x: x + 2, (X,), store=store, chunk=10, progress=False)
+    with pytest.raises(ValueError, match="another chunk size"):
+        ns.batch(lambda x: x + 1, (X,), store=store, chunk=11, progress=False)
+    assert content(store) == before
+    got = ns.batch(lambda x: x + 1, (X,), store=store, progress=False)
+    np.testing.assert_array_equal(got[:], X + 1)
+    for path in (*store.glob("*/zarr.json"), *store.glob("*/*/zarr.json")):
+        path.unlink()
+    got = ns.batch(lambda x: x + 2, (X,), store=store, chunk=11, resume=False, progress=False)
     np.testing.assert_array_equal(got[:], X + 2)
 
 
@@ -228,9 +240,12 @@ def test_what_batch_did_not_make_is_left_alone(tmp_path: Path) -> None:
     for name in ("folder", "other.zarr", "array.zarr"):
         before = content(tmp_path / name)
         for resume in (True, False):
-            with pytest.raises(ValueError, match=r"batch did not make|not made by ns.batch|no group that ns.batch made"):
+            with pytest.raises(ValueError, match=r"batch did not make|not made by ns.batch|cannot be opened as a group"):
                 run(tmp_path / name, resume=resume)
         assert content(tmp_path / name) == before
+    for wrong in (3, [1]):
+        with pytest.raises(TypeError, match="store is .*; give a path"):
+            run(wrong)
     for name in ("file", "file/a.zarr"):
         with pytest.raises(OSError, match="file"):
             run(tmp_path / name)
@@ -313,6 +328,15 @@ def test_a_store_stays_where_it_is_when_the_process_goes_to_another_folder(tmp_p
     got = run("a.zarr", progress=lambda done, count: monkeypatch.chdir(tmp_path / "elsewhere"))
     np.testing.assert_array_equal(got["end"][0][...], run(None)["end"][0])
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_url_of_a_file_is_its_folder(tmp_path: Path) -> None:
+    run(f"file://{tmp_path}/new/a.zarr")
+    before = content(tmp_path)
+    run(tmp_path / "new/a.zarr")  # and has its lock
+    assert set(content(tmp_path)) == set(before)
+    with pytest.raises(ValueError, match="another chunk size"):
+        run(f"file://{tmp_path}/new/a.zarr", chunk=7)
 
 
 def test_what_fails_is_in_the_group_of_errors(tmp_path: Path) -> None:
