@@ -19,7 +19,9 @@ from . import looks
 from .shortcuts import THREADS as NUMBA
 
 SHARE = 1 << 18  # operations that are worth a thread: 25 µs in the SIMD unit, several times that elsewhere
-TAKES = 8  # how often each thread comes for more passes
+TAKES = 8  # how often each thread comes for more passes, at least
+MOST_TAKES = 64  # of much work: when there is none left, the other threads are busy for as long as their last passes take
+LONG = 8 * SHARE  # operations that are worth to come for more often
 MOST = 64  # threads
 MASK = 1024  # processors that the system's answer has room for
 _long, _int, _byte = ir.IntType(64), ir.IntType(32), ir.IntType(8)
@@ -51,7 +53,9 @@ def in_threads(typing: Any, part: Any, start: Any, stop: Any, step: Any, work: A
             limit = builder.select(builder.icmp_signed(">", most, _long(0)), most, threads)
             threads = _least(builder, threads, limit)
             with builder.if_then(builder.icmp_signed(">", threads, _long(1))):
-                share = builder.sdiv(builder.sub(stop, start), builder.mul(threads, builder.mul(_long(TAKES), step)))
+                takes = _least(builder, builder.sdiv(operations, builder.mul(threads, _long(LONG))), _long(MOST_TAKES))
+                takes = builder.select(builder.icmp_signed(">", takes, _long(TAKES)), takes, _long(TAKES))
+                share = builder.sdiv(builder.sub(stop, start), builder.mul(threads, builder.mul(takes, step)))
                 grain = builder.mul(step, builder.add(share, _long(1)))
                 job = _Job(context, builder, part.dispatcher.overloads[kinds], kinds)
                 builder.store(job.shared_out(start, stop, grain, NUMBA.unpack_tuple(builder, values), threads), done)
