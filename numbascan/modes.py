@@ -25,7 +25,21 @@ REWRITES = (
     "push_out_output",
 )
 """The names that `without` takes: those of rewrite/pipeline.py, which stands above this module."""
-LOOP_PASSES = ("fuse", "interchange", "distribute", "split", "tiles", "blocks", "strips", "ahead", "edges", "simd", "stack", "threads")
+LOOP_PASSES = (
+    "fuse",
+    "interchange",
+    "distribute",
+    "split",
+    "tiles",
+    "blocks",
+    "strips",
+    "ahead",
+    "edges",
+    "simd",
+    "stack",
+    "threads",
+    "prefix",
+)
 """More names that it takes: those of plan/cpu.py and plan/cuda.py."""
 
 

@@ -10,12 +10,13 @@ from dataclasses import replace
 
 from .cpu import CPU
 from .passes.fuse import fuse
+from .passes.prefix import prefix
 from .passes.threads import threads
 
 CUDA = replace(
     CPU,
     name="cuda",
-    passes=(fuse, threads),
+    passes=(fuse, threads, prefix),
     routines=frozenset(),
     calls_routines=False,
     locals_limit=16,

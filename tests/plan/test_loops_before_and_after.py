@@ -39,6 +39,7 @@ from numbascan.ir.loops import (
     compare,
     sub,
 )
+from numbascan.ir.mentions import mentioned
 from numbascan.ir.names import Names
 from numbascan.modes import LOOP_PASSES
 from numbascan.plan.cpu import CPU
@@ -294,6 +295,103 @@ for i in range(n):
     out[i] = row[0]
 """,
     ),
+    "prefix": (
+        [
+            Let("v", ONE),
+            For("t", 0, N, [Let("v", plus(times(load("x", T), V), load("y", T)), is_new=False), Store("out", (T,), V)], kind="time"),
+            For("t", 0, N, [Let("v", sin(V), is_new=False), Store("out", (T,), V)], kind="time"),  # not linear
+        ],
+        """
+v = 1.0
+for t in range(n):
+    v = x[t] * v + y[t]
+    out[t] = v
+for t in range(n):
+    v = sin(v)
+    out[t] = v
+""",
+        """
+v = 1.0
+chunk_steps = max(64, int(max(n, 0) ** 0.5))
+n_chunks = (max(n, 0) + chunk_steps - 1) // chunk_steps
+factors = np.empty(n_chunks)
+factors_rests = np.empty(n_chunks)
+offsets = np.empty(n_chunks)
+offsets_rests = np.empty(n_chunks)
+growths = np.empty(n_chunks)
+ends = np.empty(n_chunks)
+starts = np.empty(n_chunks + 1)
+agrees = np.empty(n_chunks, np.bool_)
+for chunk in range(n_chunks):
+    offset = 0.0
+    offset_rest = 0.0
+    factor = 1.0
+    factor_rest = 0.0
+    growth = 1.0
+    for t in range(chunk * chunk_steps, min(chunk * chunk_steps + chunk_steps, n)):
+        step_factor_2 = x[t]
+        step_offset_2 = y[t]
+        scaled_3 = step_factor_2 * offset
+        offset_rest = step_factor_2 * offset_rest + math.fma(step_factor_2, offset, -scaled_3)
+        offset = scaled_3
+        total_2 = offset + step_offset_2
+        added_2 = total_2 - offset
+        offset_rest += offset - (total_2 - added_2) + (step_offset_2 - added_2)
+        offset = total_2
+        scaled_2_v2 = step_factor_2 * factor
+        factor_rest = step_factor_2 * factor_rest + math.fma(step_factor_2, factor, -scaled_2_v2)
+        factor = scaled_2_v2
+        growth = max_or_nan(abs(factor), growth)
+    offsets[chunk] = offset
+    offsets_rests[chunk] = offset_rest
+    factors[chunk] = factor
+    factors_rests[chunk] = factor_rest
+    growths[chunk] = growth
+start = v
+start_rest = 0.0
+for chunk in range(n_chunks):
+    starts[chunk] = start
+    lost = factors_rests[chunk] * start + offsets_rests[chunk]
+    scaled_4 = factors[chunk] * start
+    start_rest = factors[chunk] * start_rest + math.fma(factors[chunk], start, -scaled_4)
+    start = scaled_4
+    total_3 = start + offsets[chunk]
+    added_3 = total_3 - start
+    start_rest += start - (total_3 - added_3) + (offsets[chunk] - added_3)
+    start = total_3
+    lost = start_rest + lost
+    whole = start + lost
+    start_rest = lost - (whole - start)
+    start = whole
+starts[n_chunks] = start
+for chunk in range(n_chunks):
+    v_2 = starts[chunk]
+    error = abs(v_2)
+    for t in range(chunk * chunk_steps, min(chunk * chunk_steps + chunk_steps, n)):
+        v_2 = x[t] * v_2 + y[t]
+        out[t] = v_2
+        error = abs(x[t]) * error + (abs(v_2) + 2.2250738585072014e-308)
+    ends[chunk] = v_2
+    start_2 = starts[chunk + 1]
+    is_same = start_2 == v_2 or start_2 != start_2 and v_2 != v_2
+    agrees[chunk] = is_same or abs(start_2 - v_2) <= 8.881784197001252e-16 * error and error <= 1.7976931348623157e+308
+is_right = True
+reach = 1.0
+for chunk in range(n_chunks):
+    is_right = is_right and agrees[chunk] and reach * growths[chunk] <= 1024.0
+    reach = max_or_nan(abs(factors[chunk]) * reach, 1.0)
+if is_right:
+    if n_chunks > 0:
+        v = ends[n_chunks - 1]
+else:
+    for t in range(n):
+        v = x[t] * v + y[t]
+        out[t] = v
+for t in range(n):
+    v = sin(v)
+    out[t] = v
+""",
+    ),
     "edges": (
         [For("i", 0, N, [Store("out", (I,), load("x", choice(compare("<", sub(I, 1), 0), sub(add(I, N), 1), sub(I, 1))))])],
         """
@@ -397,7 +495,7 @@ def test_every_pass_is_shown() -> None:
 def test_loops_before_and_after(name: str) -> None:
     body, before, after = LOOPS[name]
     arguments = (*ARRAYS, *(Argument(number, dtype, 0) for number, dtype in NUMBERS.items()))
-    function = Function("f", arguments, body, Names(argument.name for argument in arguments))
+    function = Function("f", arguments, body, Names({argument.name for argument in arguments} | mentioned(body)))
     target, loop_pass = next((target, one) for target in (CPU, CUDA) for one in target.passes if one.__name__ == name)
     changed = loop_pass(function, target)
     for stage in (function, changed):

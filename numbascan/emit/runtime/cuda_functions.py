@@ -11,6 +11,7 @@ import inspect
 import math
 import textwrap
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cached_property
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -49,6 +50,10 @@ def _exp2(x: Any) -> Any:
 
 def _cbrt(x: Any) -> Any:
     return cuda.cbrt(x)
+
+
+def _fma(a: Any, b: Any, c: Any) -> Any:
+    return cuda.fma(a, b, c)
 
 
 def _greater_or_nan(a: Any, b: Any) -> Any:
@@ -114,6 +119,7 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     "wrapping_add": _wrapping_add,
     "wrapping_sub": _wrapping_sub,
     "wrapping_mul": _wrapping_mul,
+    "fma": _fma,
 }
 _OF_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh"}
 _OF_NUMPY |= {"atanh": "arctanh", "pow": "power", "max_or_nan": "maximum", "min_or_nan": "minimum", "add_any_order": "add"}
@@ -204,7 +210,14 @@ def _by_numpy() -> dict[str, Any]:
     of_scipy = {"erf": special.erf, "erfc": special.erfc, "gamma": special.gamma, "lgamma": special.gammaln}
     wrapping = {"wrapping_add": np.add, "wrapping_sub": np.subtract, "wrapping_mul": np.multiply}
     typed = {name: _on_int64(function) for name, function in wrapping.items()}
-    return {**table, **of_scipy, **typed}
+    return {**table, **of_scipy, **typed, "fma": _fma_in_python}
+
+
+def _fma_in_python(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once."""
+    if not np.isfinite(a * b + c):
+        return a * b + c
+    return type(c)(float(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))))
 
 
 def _on_int64(function: np.ufunc) -> Callable[..., Any]:
