@@ -3,6 +3,7 @@
 Before anything is timed, each workload must give what the CPU gives in double precision, for fresh random inputs. Times are medians of
 several calls, the device idle before and after; a call takes its arguments from the host and brings its results back. The floor is the time
 in which the device copies the bytes that must be read and written, at the bandwidth measured here. Nothing else is measured beside it yet.
+The recurrences take 24 GB of memory on the device, and twice as much on the host.
 """
 
 from __future__ import annotations
@@ -99,6 +100,15 @@ def heat(n: int, n_steps: int) -> Workload:
     return Workload(lambda u: scan(step, outputs_info=u, n_steps=n_steps)[-1], (field,), n * n * n_steps, 16 * n * n * n_steps, 1e-9)
 
 
+def recurrence(n: int, dtype: str) -> Workload:
+    def rows(a: Any, b: Any, x: Any) -> Any:
+        return scan(lambda a, b, x: a * x + b, [a, b], x)
+
+    args = rng.uniform(0.0, 1.0, n).astype(dtype), rng.normal(size=n).astype(dtype), np.dtype(dtype).type(rng.normal())
+    itemsize = np.dtype(dtype).itemsize
+    return Workload(rows, args, n, 3 * n * itemsize, 1e-9 if dtype == "float64" else 1e-4)
+
+
 def workloads(is_small: bool) -> dict[str, Callable[[], Workload]]:
     lanes, n_steps = (33, 4) if is_small else (1_048_576, 1000)
     return {
@@ -111,6 +121,10 @@ def workloads(is_small: bool) -> dict[str, Callable[[], Workload]]:
         },
         "seir": lambda: epidemics(lanes, n_steps),
         "options": lambda: options(lanes, n_steps),
+        **{
+            f"recurrence {dtype}": lambda dtype=dtype: recurrence(300 if is_small else 1_000_000_000, dtype)
+            for dtype in ("float64", "float32")
+        },
         "heat": lambda: heat(9 if is_small else 4096, n_steps // (1 if is_small else 10)),
     }
 
