@@ -244,7 +244,7 @@ def test_what_batch_did_not_make_is_left_alone(tmp_path: Path) -> None:
                 run(tmp_path / name, resume=resume)
         assert content(tmp_path / name) == before
     for wrong in (3, [1]):
-        with pytest.raises(TypeError, match="store is .*; give a path"):
+        with pytest.raises(TypeError, match=r"store is .*; give a path"):
             run(wrong)
     for name in ("file", "file/a.zarr"):
         with pytest.raises(OSError, match="file"):
