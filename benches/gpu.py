@@ -1,18 +1,25 @@
 """Measures loops on a GPU: `python benches/gpu.py [--small] [--json FILE] [workload …]`. Needs a GPU, or with --small Numba's simulator.
 
 Before anything is timed, each workload must give what the CPU gives in double precision, for fresh random inputs. Times are medians of
-several calls, the device idle before and after; a call takes its arguments from the host and brings its results back. The floor is the time
-in which the device copies the bytes that must be read and written, at the bandwidth measured here. Nothing else is measured beside it yet.
+several calls, the device idle before and after: of calls that take their arguments from the host and bring their results back, and of calls
+in place, whose arguments and results stay on the device. The floor is the time in which the device copies the bytes that must be read and
+written, at the bandwidth measured here. Beside the ensembles of Lorenz, on the same arguments, in place and with the same check: a kernel
+by hand in CUDA C++ (`lorenz.cu`, where there is nvcc) and JAX (where it is installed; on a machine without a GPU it runs on the CPU).
 The recurrences take 24 GB of memory on the device, and twice as much on the host.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import shutil
 import statistics
+import subprocess
+import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -24,6 +31,7 @@ from numbascan.emit.runtime import cuda as runtime
 
 ROUNDS = 7
 SIMULATED = runtime.SIMULATED
+Rival = Callable[[], tuple[float, np.ndarray]]  # seconds of a call in place, and its results
 rng = np.random.default_rng()
 
 
@@ -37,6 +45,7 @@ class Workload:
     bytes: int
     tolerance: float
     again: Callable[[], Any] = lambda: None  # before a function draws the same numbers once more
+    rivals: dict[str, Rival] = field(default_factory=dict)  # by name
 
 
 def scan(step: Any, *args: Any, **options: Any) -> Any:
@@ -69,7 +78,47 @@ def ensemble(lanes: int, n_steps: int, dtype: str, gradient: bool) -> Workload:
     args = rng.normal(size=(lanes, 3)).astype(dtype), rng.uniform(20.0, 30.0, lanes).astype(dtype)
     function = ns.vmap(ns.grad(lambda y, rho: (end(y, rho) ** 2).mean()) if gradient else end)
     tolerance = 1e-9 if dtype == "float64" else 1e-2
-    return Workload(function, args, lanes * n_steps, 7 * lanes * np.dtype(dtype).itemsize, tolerance)
+    rivals: dict[str, Rival] = {}
+    if importlib.util.find_spec("jax"):
+        rivals["JAX"] = lambda: by_jax(args, n_steps, gradient)
+    if shutil.which("nvcc") and not gradient and not SIMULATED:
+        rivals["CUDA C++"] = lambda: by_hand(args, n_steps)
+    return Workload(function, args, lanes * n_steps, 7 * lanes * np.dtype(dtype).itemsize, tolerance, rivals=rivals)
+
+
+def by_hand(args: tuple[Any, ...], n_steps: int) -> tuple[float, np.ndarray]:
+    """The ends of lanes by `lorenz.cu`; it times its kernel by the device's own events."""
+    y, _ = args
+    real = {"float32": "float", "float64": "double"}[y.dtype.name]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, values in zip(("y", "rho"), args, strict=True):
+            values.tofile(Path(folder, f"{name}.bin"))
+        program = str(Path(folder, "lorenz"))
+        subprocess.run(
+            ["nvcc", "-O3", "-arch=native", f"-DREAL={real}", str(Path(__file__).with_name("lorenz.cu")), "-o", program], check=True
+        )
+        told = subprocess.run([program, str(len(y)), str(n_steps), folder], check=True, capture_output=True, text=True).stdout
+        return float(told) / 1e3, np.fromfile(Path(folder, "end.bin"), y.dtype).reshape(y.shape)
+
+
+def by_jax(args: tuple[Any, ...], n_steps: int, gradient: bool) -> tuple[float, np.ndarray]:
+    """The ends of lanes, or their gradients, by JAX, on the device that it takes."""
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+
+    def slope(y: Any, rho: Any) -> Any:
+        return jnp.stack([10.0 * (y[1] - y[0]), y[0] * (rho - y[2]) - y[1], y[0] * y[1] - 8 / 3 * y[2]])
+
+    step = rk4(slope, 0.001)
+
+    def end(y: Any, rho: Any) -> Any:
+        return jax.lax.scan(lambda y, _: (step(y, rho), None), y, None, length=n_steps)[0]
+
+    function = jax.jit(jax.vmap(jax.grad(lambda y, rho: (end(y, rho) ** 2).mean()) if gradient else end))
+    there = [jax.device_put(arg) for arg in args]
+    return timed(lambda: jax.block_until_ready(function(*there))), np.asarray(function(*there))
 
 
 def epidemics(lanes: int, n_steps: int) -> Workload:
@@ -111,13 +160,17 @@ def recurrence(n: int, dtype: str) -> Workload:
 
 def workloads(is_small: bool) -> dict[str, Callable[[], Workload]]:
     lanes, n_steps = (33, 4) if is_small else (1_048_576, 1000)
+    few, many = (5, 70) if is_small else (8_192, 8_388_608)
     return {
         **{
-            f"lorenz {dtype}{' gradient' * gradient}": lambda dtype=dtype, gradient=gradient: ensemble(
-                lanes // 8 if gradient and not is_small else lanes, n_steps, dtype, gradient
-            )
+            f"lorenz {dtype} {size}": lambda dtype=dtype, size=size: ensemble(size, n_steps, dtype, False)
             for dtype in ("float64", "float32")
-            for gradient in (False, True)
+            for size in (few, lanes, many)
+        },
+        **{
+            f"lorenz {dtype} {size} gradient": lambda dtype=dtype, size=size: ensemble(size, n_steps, dtype, True)
+            for dtype in ("float64", "float32")
+            for size in (few, lanes // 8)
         },
         "seir": lambda: epidemics(lanes, n_steps),
         "options": lambda: options(lanes, n_steps),
@@ -159,14 +212,29 @@ def measured(workload: Workload, bytes_a_second: float) -> dict[str, float]:
     first = perf_counter() - start
     workload.again()
     expected = on_cpu(*wide)
-    np.testing.assert_allclose(found, expected, rtol=workload.tolerance, atol=workload.tolerance * np.abs(expected).max())
-    seconds = timed(lambda: on_gpu(*workload.args))
-    return {
+    check(found, expected, workload)
+    with_copies = timed(lambda: on_gpu(*workload.args))
+    there = ns.device_put(workload.args)
+    workload.again()
+    check(on_gpu(*there), expected, workload)
+    seconds = timed(lambda: on_gpu(*there))
+    figures = {
         "first call, s": first,
-        "call with copies, ms": 1e3 * seconds,
+        "call with copies, ms": 1e3 * with_copies,
+        "call in place, ms": 1e3 * seconds,
         "ns a step": 1e9 * seconds / workload.steps,
         "share of the copy bandwidth": workload.bytes / bytes_a_second / seconds,
     }
+    for name, rival in workload.rivals.items():
+        its_seconds, its_results = rival()
+        check(its_results, expected, workload)
+        figures |= {f"{name}, ms": 1e3 * its_seconds, f"{name} / in place": its_seconds / seconds}
+    return figures
+
+
+def check(found: Any, expected: np.ndarray, workload: Workload) -> None:
+    """AssertionError unless results are those of the CPU."""
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=workload.tolerance, atol=workload.tolerance * np.abs(expected).max())
 
 
 def main() -> None:
