@@ -5,6 +5,7 @@ A weight's gradient is a sum of outer products. The factors are traced, and the 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..ir.node import Node
@@ -12,6 +13,7 @@ from ..ops.algebra import call, terms_of, unchecked
 from ..ops.card import Card
 from ..ops.lowering import Contract
 from ..ops.reshape import reshaped
+from .row_shapes import has_one_shape
 
 SMALL = 64  # elements up to which a sum is kept in the loop: it fits the cache, and the factors need not be stored
 
@@ -40,12 +42,12 @@ def _flat(rows: Node, count: int) -> Node:
     return reshaped(rows, (-1, *(("dim", axis) for axis in range(1 + count, rows.type.rank)))) if count else rows
 
 
-def split_products(contribution: Node) -> tuple[list[Node], list[Product]]:
-    """(other terms, products) whose sum is what a step contributes."""
+def split_products(contribution: Node, fixed: Collection[Node]) -> tuple[list[Node], list[Product]]:
+    """(other terms, products) whose sum is what a step contributes. `fixed`: the inputs of the step that do not change."""
     others: list[Node] = []
     products: list[Product] = []
     for node in terms_of(contribution):
-        if _is_outer(node):
+        if _is_outer(node) and all(has_one_shape(factor, fixed) for factor in node.inputs):
             labels = node.attr("labels")
             assert isinstance(labels, tuple)
             products.append(Product(node.inputs[0], node.inputs[1], labels))
@@ -54,9 +56,9 @@ def split_products(contribution: Node) -> tuple[list[Node], list[Product]]:
     return others, products
 
 
-def factors_of(contribution: Node) -> list[Node]:
+def factors_of(contribution: Node, fixed: Collection[Node]) -> list[Node]:
     """What the products in a contribution are made of, without checks: several may be made of the same value."""
-    return [unchecked(factor) for product in split_products(contribution)[1] for factor in (product.a, product.b)]
+    return [unchecked(factor) for product in split_products(contribution, fixed)[1] for factor in (product.a, product.b)]
 
 
 def _is_outer(node: Node) -> bool:

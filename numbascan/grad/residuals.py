@@ -11,18 +11,22 @@ from ..ops.contract import multiplications
 from ..ops.dims import DIM
 from ..ops.indexing import GATHER, INDEX
 from ..ops.lowering import Contract, Elementwise, Library
+from .row_shapes import FEW, as_row, entries_of, has_one_shape, width_of
 
-FEW = 16  # elements of a slice that are kept in place of the row
 MOST_RECOMPUTED = 64  # a contraction of fewer multiplications is computed again: storing and loading its result costs as much
 
 
-def residuals(backward: Sequence[Node], forward: Sequence[Node], inputs: Collection[Node], stored: Collection[Node]) -> list[Node]:
+def residuals(
+    backward: Sequence[Node], forward: Sequence[Node], inputs: Collection[Node], stored: Collection[Node], fixed: Collection[Node]
+) -> list[Node]:
     """The contractions and factorisations of the forward step that the backward step reads, but for what is `stored` anyway.
 
     Where it needs several of them for their sum alone, or for another value of each element, that value stands for them.
+
+    inputs: of the step; fixed: those of them that do not change.
     """
     known = toposort(forward, stop=inputs)
-    heavy = {node for node in known if _is_heavy(node)} - set(stored)
+    heavy = {node for node in known if _is_heavy(node) and has_one_shape(node, fixed)} - set(stored)
     values = [node for node in toposort(backward, stop={*heavy, *stored}) if node in heavy]
     while (join := _join(backward, values, stored, set(known))) is not None:
         value, parts = join
@@ -30,12 +34,15 @@ def residuals(backward: Sequence[Node], forward: Sequence[Node], inputs: Collect
     return values
 
 
-def parts_of_rows(backward: Sequence[Node], forward: Sequence[Node], reads: Collection[Node], stop: Collection[Node]) -> list[Node]:
+def parts_of_rows(
+    backward: Sequence[Node], forward: Sequence[Node], reads: Collection[Node], stop: Collection[Node], fixed: Collection[Node]
+) -> list[Node]:
     """What the backward step reads of rows of states, where that is places, and how long a row is: then no whole rows need be kept.
 
     Of a row of which only the length is read no row is kept anyway.
 
     backward: what it computes, down to `stop`, which is kept. reads: what stands for the rows in the forward step, `forward`.
+    fixed: the inputs of the step that do not change.
     """
     readers: dict[Node, set[Node]] = {read: set() for read in reads}
     for node in toposort(backward, stop=stop):
@@ -46,27 +53,21 @@ def parts_of_rows(backward: Sequence[Node], forward: Sequence[Node], reads: Coll
     parts = {
         node
         for read, nodes in readers.items()
-        if read not in backward and all(node.op is DIM or (node in known and _is_place(node, read)) for node in nodes)
+        if read not in backward and all(node.op is DIM or (node in known and _is_place(node, read, fixed)) for node in nodes)
         if any(node.op is not DIM for node in nodes)
         for node in nodes
     }
     return [node for node in toposort(backward, stop=stop) if node in parts]
 
 
-def _is_place(node: Node, row: Node) -> bool:
-    """Is it the part of a row at a place of at least one axis, at an array of positions, or in a short slice?"""
-    if node.op not in (INDEX, GATHER) or node.inputs[0] is not row or row in node.inputs[1:]:
+def _is_place(node: Node, row: Node, fixed: Collection[Node]) -> bool:
+    """Is it the part of a row at a place of at least one axis, at an array of positions, or in a short slice, and can it be kept?"""
+    if node.op not in (INDEX, GATHER) or node.inputs[0] is not row or row in node.inputs[1:] or as_row(node, fixed) is None:
         return False
-    entries = node.attr("spec")
-    assert isinstance(entries, tuple)
+    if node.op is GATHER or node.type.rank < row.type.rank:
+        return True
     is_long = row.type.size is None or row.type.size > 4 * FEW
-    return node.op is GATHER or node.type.rank < row.type.rank or (is_long and any(_is_short(entry) for entry in entries))
-
-
-def _is_short(entry: object) -> bool:
-    """Is it a slice of few elements, whatever the array?"""
-    start, stop, _ = entry if isinstance(entry, tuple) else (None, None, None)
-    return isinstance(start, int) and isinstance(stop, int) and (start < 0) == (stop < 0) and abs(stop - start) <= FEW
+    return is_long and any(width_of(entry) is not None for entry in entries_of(node))
 
 
 def _join(

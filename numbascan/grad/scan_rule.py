@@ -52,6 +52,7 @@ from .products import Product, factors_of, split_products
 from .recurrence import Recurrence, with_untouched
 from .residuals import parts_of_rows, residuals
 from .reverse import drawn_writes, over_all_steps, reaching, refuse_drawn
+from .row_shapes import as_row
 from .rules import no_derivative
 from .sparse_cotangents import added
 
@@ -89,6 +90,7 @@ class _Backward:
         self.mit_mots: list[MitMot] = []
         self.traces: list[Trace] = []
         self.sums: list[Carry] = []
+        self.fixed = {port.read for port in self.spec.non_seqs}
         self.inside: dict[Node, Node] = {}  # what the backward step reads in place of a value of the forward step
 
     # which values have cotangents -----------------------------------------------------------------------------------
@@ -151,10 +153,13 @@ class _Backward:
         # What the backward step reads is settled before anything is made of it: rows that states store anyway, then residuals. Products
         # are reordered with these as leaves, and only then is it known which other values it reads (`used`), which the ports below ask.
         self.stored = self._stored_writes(list(step.values()))
-        traced = residuals(list(step.values()), self._writes(), self.spec.inner_inputs(), self.stored)
+        traced = residuals(list(step.values()), self._writes(), self.spec.inner_inputs(), self.stored, self.fixed)
         step = dict(zip(step, in_cheap_order(step.values(), [*traced, *self.stored]), strict=True))
         rows = [read for one in self.recurrences for read in one.reads]
-        traced += parts_of_rows(list(step.values()), self._writes(), rows, {*traced, *self.stored})
+        parts = parts_of_rows(list(step.values()), self._writes(), rows, {*traced, *self.stored}, self.fixed)
+        kept = {part: as_row(part, self.fixed) or (part, part) for part in parts}
+        traced += [row for row, _ in kept.values()]
+        step = dict(zip(step, substitute(list(step.values()), {part: again for part, (_, again) in kept.items()}), strict=True))
         self.used = set(toposort(step.values(), stop=[*traced, *self.stored]))
         self._forward(traced)
         self._recurrence_ports(step)
@@ -187,8 +192,9 @@ class _Backward:
     def _kept_besides(self, step: dict[Node, Node]) -> list[Node]:
         """What the backward loop of a block keeps of each step besides states, as values of the forward step."""
         values = list(step.values())
-        traced = residuals(values, self._writes(), self.spec.inner_inputs(), self._stored_writes(values))
-        factors = dict.fromkeys(factor for port in self.spec.non_seqs if port.read in step for factor in factors_of(step[port.read]))
+        traced = residuals(values, self._writes(), self.spec.inner_inputs(), self._stored_writes(values), self.fixed)
+        summed = [step[port.read] for port in self.spec.non_seqs if port.read in step]
+        factors = dict.fromkeys(factor for contribution in summed for factor in factors_of(contribution, self.fixed))
         writes, inputs = self._writes(), self.spec.inner_inputs()
         factor_rows = substitute(list(factors), {above: writes[k] for k, above in self.above.items()})
         return [*traced, *(value for value in factor_rows if value not in inputs)]  # rows that the step reads are there anyway
@@ -281,7 +287,7 @@ class _Backward:
         for port in self.spec.non_seqs:
             if port.read not in step:
                 continue
-            others, products = split_products(step[port.read])
+            others, products = split_products(step[port.read], self.fixed)
             self.products[port.read] = [(product, self._traced(product.a), self._traced(product.b)) for product in products]
             if others:
                 zeros = zeros_like(port.outer)

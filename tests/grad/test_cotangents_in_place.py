@@ -34,6 +34,9 @@ PARTS: dict[str, Part] = {
     "a swap": lambda x, i, u, p, y: put(put(x, i[0], x[i[1]]), i[1], y[i[0]] * p[0]),
     "a slice": lambda x, i, u, p, y: put(x, slice(4, 9), np.tanh(x[2:7]) * p[i[0]] + y[4:9]),
     "a moving slice": lambda x, i, u, p, y: added(x, slice(i[3] % 20, i[3] % 20 + 3), y[i[2] % 20 : i[2] % 20 + 3] * u),
+    "a slice at an end": lambda x, i, u, p, y: put(x, slice(i[3] + 52, i[3] + 57), np.sin(x[i[3] + 52 : i[3] + 57]) * u),
+    "a slice at the start": lambda x, i, u, p, y: put(x, slice(i[3] - 2, i[3] + 3), np.sin(x[i[3] - 2 : i[3] + 3]) * p[i[0]]),
+    "a slice of any length": lambda x, i, u, p, y: put(x, slice(None, i[2] % 70), np.tanh(y[: i[2] % 70]) * u),
     "positions": lambda x, i, u, p, y: put(x, i, np.cos(x[i]) * p[i]),
     "positions added": lambda x, i, u, p, y: added(x, i[::-1], x[i] * y[5] * p[i[::-1]]),
     "a choice": lambda x, i, u, p, y: np.where(u > 0, put(x, i[0], u * y[i[1]]), x),
@@ -93,7 +96,20 @@ def text_of_gradient(step: Callable[..., Any]) -> str:
     return gradient.source()
 
 
-@pytest.mark.parametrize("name", ["an element", "a sum", "a swap", "positions", "positions added", "a slice"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "an element",
+        "a sum",
+        "a swap",
+        "positions",
+        "positions added",
+        "a slice",
+        "a moving slice",
+        "a slice at an end",
+        "a slice at the start",
+    ],
+)
 def test_of_a_state_that_is_only_set_no_rows_are_stored(name: str) -> None:
     assert "_path" not in text_of_gradient(step_of((name,), with_sum=False))
 

@@ -1,0 +1,98 @@
+"""Which values of a step have one shape at every step, so that a trace can keep them; of short slices that have not, what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ..ir.node import INPUT, Node, constant, constant_value
+from ..ops.algebra import broadcast_to, dims_of, indexed, written
+from ..ops.card import Card
+from ..ops.dims import DIM
+from ..ops.elementwise import ADD, SUB
+from ..ops.index_entries import FULL, for_all_axes
+from ..ops.indexing import INDEX
+from ..ops.runtime_attributes import filled
+
+FEW = 16  # elements of a slice that are kept in place of the row
+
+
+def has_one_shape(node: Node, fixed: Collection[Node]) -> bool:
+    """Has a value of the step the same shape at every step, for sure? `fixed`: the inputs of the step whose values do not change.
+
+    The shapes of all inputs do not: they are rows. But a slice may end at a number that does.
+    """
+    return _are_fixed(dims_of(node), fixed)
+
+
+def _are_fixed(dims: Collection[Node], fixed: Collection[Node]) -> bool:
+    left, seen = list(dims), set[Node]()
+    while left:
+        one = left.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        measured = one.inputs[0] if one.op is DIM else None
+        if measured is not None and measured.op is INDEX:
+            left += [*dims_of(measured.inputs[0]), *measured.inputs[1:]]
+        elif measured is None or measured.op is not INPUT:
+            if one.op is INPUT and one not in fixed:
+                return False
+            left += one.inputs
+    return True
+
+
+def as_row(node: Node, fixed: Collection[Node]) -> tuple[Node, Node] | None:
+    """What a trace keeps of a value of the step, and the value made of that again. None where nothing of one shape is known.
+
+    Of a slice of few elements that may end at the end of the array it keeps all that it could have, zeros behind those that it has.
+    """
+    if has_one_shape(node, fixed):
+        return node, node
+    entries = entries_of(node) if node.op is INDEX else ("newaxis",)
+    if "newaxis" in entries:
+        return None
+    assert isinstance(node.op, Card)
+    like = broadcast_to(constant(0, node.type.dtype), dims_of(node.inputs[0]))  # to measure it, no element is read
+    dims = dims_of(node.op.rebuilt(node, (like, *node.inputs[1:])))
+    widths = [width_of(entry) for entry in entries if isinstance(entry, tuple)]
+    if not _are_fixed([dim for dim, width in zip(dims, widths, strict=True) if width is None], fixed):
+        return None
+    shape = [dim if width is None else width for dim, width in zip(dims, widths, strict=True)]
+    region = tuple(FULL if width is None else (None, dim, None) for dim, width in zip(dims, widths, strict=True))
+    row = written(broadcast_to(constant(0, node.type.dtype), shape), node, region)
+    return row, indexed(row, region)
+
+
+def entries_of(node: Node) -> tuple[object, ...]:
+    """What stands between the brackets of an index, for all axes, with nodes where only the run knows."""
+    entries = for_all_axes(filled(node.attr("spec"), iter(node.inputs[1:])), node.inputs[0].type.rank)
+    return tuple(entries)
+
+
+def width_of(entry: object) -> int | None:
+    """How many elements a slice has at most, whatever the array; None where that is not known to be few.
+
+    From j to j + 3 there are three, or fewer: also where one of the two is negative, and counts from the end.
+    """
+    start, stop, step = entry if isinstance(entry, tuple) else (None, None, None)
+    if start is None or stop is None or step not in (None, 1):
+        return None
+    (base, first), (other, last) = _split(start), _split(stop)
+    is_known = base is other and (base is not None or (first < 0) == (last < 0))
+    return last - first if is_known and 0 < last - first <= FEW else None
+
+
+def _split(place: object) -> tuple[Node | None, int]:
+    """A place as a value that only the run knows, and a number that is added. Numbers of int64: others would wrap on the way."""
+    if not isinstance(place, Node):
+        assert isinstance(place, int)
+        return None, place
+    if place.type.dtype == "int64" and place.op in (ADD, SUB):
+        a, b = place.inputs
+        number = constant_value(b)
+        if number is not None and a.type.dtype == "int64":
+            return a, int(number) if place.op is ADD else -int(number)
+        number = constant_value(a)
+        if number is not None and b.type.dtype == "int64" and place.op is ADD:
+            return b, int(number)
+    return place, 0
