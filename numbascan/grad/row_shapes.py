@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..ir.node import INPUT, Node, constant, constant_value
+from ..ir.node import INPUT, ITEM, Node, constant, constant_value
 from ..ops.algebra import broadcast_to, dims_of, indexed, written
 from ..ops.card import Card
 from ..ops.dims import DIM
 from ..ops.elementwise import ADD, SUB
 from ..ops.index_entries import FULL, for_all_axes
 from ..ops.indexing import INDEX
+from ..ops.lowering import Library
 from ..ops.runtime_attributes import filled
 
 FEW = 16  # elements of a slice that are kept in place of the row
@@ -31,14 +32,22 @@ def _are_fixed(dims: Collection[Node], fixed: Collection[Node]) -> bool:
         if one in seen:
             continue
         seen.add(one)
-        measured = one.inputs[0] if one.op is DIM else None
-        if measured is not None and measured.op is INDEX:
-            left += [*dims_of(measured.inputs[0]), *measured.inputs[1:]]
-        elif measured is None or measured.op is not INPUT:
-            if one.op is INPUT and one not in fixed:
-                return False
-            left += one.inputs
+        if one.op is INPUT and one not in fixed:
+            return False
+        left += _shaped_by(one.inputs[0]) if one.op is DIM else one.inputs
     return True
+
+
+def _shaped_by(node: Node) -> list[Node]:
+    """What decides the shape of a value that is no more than measured: dimensions of others, and values."""
+    source = node.inputs[0] if node.op is ITEM else node
+    if source.op is INPUT:
+        return []
+    if source.op is INDEX:
+        return [*dims_of(source.inputs[0]), *source.inputs[1:]]
+    if isinstance(source.op, Card) and isinstance(source.op.lower, Library):
+        return [dim for operand in source.inputs for dim in dims_of(operand)]
+    return [node]
 
 
 def as_row(node: Node, fixed: Collection[Node]) -> tuple[Node, Node] | None:

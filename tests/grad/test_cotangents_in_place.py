@@ -105,8 +105,6 @@ def text_of_gradient(step: Callable[..., Any]) -> str:
         "positions",
         "positions added",
         "a slice",
-        "a moving slice",
-        "a slice at an end",
         "a slice at the start",
     ],
 )
