@@ -262,7 +262,6 @@ class _Plan:
                     if writing is not None:
                         progress.add(writing.result())
                         writing = None
-                    sink.ready()
                     writing = writer.submit(sink.write, number, values, pieces, failed)
             finally:
                 if writing is not None:
@@ -282,7 +281,6 @@ class _Plan:
                     progress.add(stop - first)
                     continue
                 pieces = [self._checked(piece, first, answer.failed) for piece in answer.pieces]
-                sink.ready()
                 progress.add(sink.write(number, values, pieces, answer.failed))
 
     def _checked(self, piece: Piece, first: int, failed: Failed) -> Piece:
@@ -370,6 +368,7 @@ class _Arrays:
         self._arrays: list[np.ndarray] | None = None
 
     def write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
+        self.ready()
         first, stop = self.chunks.cases(number)
         self.failed += failed
         for low, high, results in pieces:

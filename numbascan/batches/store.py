@@ -205,6 +205,7 @@ class Store:
 
     def write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
         """Stores a chunk; how many cases it has."""
+        self.ready()
         self._pending.append((number, values, pieces, failed))
         self._flush()
         first, stop = self.chunks.cases(number)
