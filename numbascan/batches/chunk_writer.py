@@ -34,14 +34,11 @@ class Layout:
 
 
 class ChunkWriter:
-    """Writes chunks into a store whose arrays are there."""
+    """Writes chunks into a store whose arrays are there. `done`, `errors`: the arrays of what is told of chunks."""
 
-    def __init__(self, place: Place, layout: Layout) -> None:
-        self.place, self.layout = place, layout
-        group = place.group("a")
-        self._done, self._errors = group["chunks/done"], group["chunks/errors"]
-        names = (*layout.names, *(name for name, _ in layout.coordinates))
-        self.arrays = {name: group[name].with_config(CONFIG) for name in names}
+    def __init__(self, place: Place, layout: Layout, done: Any, errors: Any, arrays: dict[str, Any]) -> None:
+        self.place, self.layout, self._done, self._errors = place, layout, done, errors
+        self.arrays = {name: array.with_config(CONFIG) for name, array in arrays.items()}
 
     def write(self, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int:
         """Stores a chunk; its digest, which is written last. OSError if that cannot be done."""
@@ -62,14 +59,18 @@ class ChunkWriter:
             for k, (shape, dtype) in enumerate(zip(layout.trailing, layout.dtypes, strict=True))
         ]
         blocks += [values[place] for _, place in layout.coordinates]
+
+        def stored(array: Any, block: Any) -> int:
+            array[slices] = block
+            return _checksum(block)
+
         with ThreadPoolExecutor(AT_ONCE, "numbascan-write") as pool:
-            for _ in pool.map(lambda array, data: array.__setitem__(slices, data), self.arrays.values(), blocks):
-                pass  # the error of one that failed is raised
+            sums = list(pool.map(stored, self.arrays.values(), blocks))
         text = json.dumps(failed) if failed else ""
         if failed or entry(self._errors, number) != "":
             self._errors[number] = text
         group_there(self.place, self.layout.id)
-        digest = _digest(layout.id, blocks, text)
+        digest = _digest(layout.id, sums, text)
         self._done[number] = np.uint64(digest)
         return digest
 
@@ -86,7 +87,7 @@ class ChunkWriter:
         """The digest of the data that are there; 0 where they cannot be read."""
         try:
             slices = self.layout.chunks.slices(number)
-            return _digest(self.layout.id, [array[slices] for array in self.arrays.values()], str(self._errors[number]))
+            return _digest(self.layout.id, [_checksum(array[slices]) for array in self.arrays.values()], str(self._errors[number]))
         except Exception:  # whatever a damaged file raises
             return 0
 
@@ -103,8 +104,10 @@ def write_there(address: Address, number: int, values: Sequence[Any], pieces: Pi
         writer = _writers.get(key)
         if writer is None:
             place = Place(store, path=path)
-            group_there(place, layout.id)  # or it is another one that lies there
-            writer = ChunkWriter(place, layout)
+            group = group_there(place, layout.id, "r+")  # or it is another one that lies there
+            names = (*layout.names, *(name for name, _ in layout.coordinates))
+            tables = group["chunks/done"], group["chunks/errors"]
+            writer = ChunkWriter(place, layout, *tables, {name: group[name] for name in names})
             _writers.clear()
             _writers[key] = writer
         return writer.write(number, values, pieces, failed)
@@ -159,7 +162,12 @@ def _whole(pieces: Pieces, k: int, shape: tuple[int, ...], dtype: np.dtype[Any])
     return whole
 
 
-def _digest(store: str, arrays: Sequence[Any], text: str) -> int:
+def _checksum(block: Any) -> int:
+    """That of the data of an array."""
+    array = np.asarray(block)
+    return zlib.crc32(np.ascontiguousarray(array).view("uint8").data if array.size else b"")
+
+
+def _digest(store: str, sums: Sequence[int], text: str) -> int:
     """A number for the data of a chunk, never 0. What is left of a store that was here before has another one."""
-    sums = [zlib.crc32(np.ascontiguousarray(array).view("uint8").data if array.size else b"") for array in map(np.asarray, arrays)]
     return int.from_bytes(hashlib.blake2b(f"{store} {sums} {text}".encode(), digest_size=8).digest(), "little") | 1

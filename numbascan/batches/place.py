@@ -48,10 +48,10 @@ class Place:
         if not reads and getattr(inner, "read_only", False):
             raise OSError(f"ns.batch: the store {self.name} is open for reading only; open it with mode='a'")
 
-    def group(self, mode: str) -> Any:
-        """The group, opened; None where there is none to read."""
+    def group(self, mode: str, zarr_format: int | None = 3, use_consolidated: bool | None = False) -> Any:
+        """The group, opened; None where there is none to read. A format of None may be any: for that several files are looked at."""
         try:
-            return zarr().open_group(**self.options, mode=mode, use_consolidated=False, **({"zarr_format": 3} if mode == "a" else {}))
+            return zarr().open_group(**self.options, mode=mode, zarr_format=zarr_format, use_consolidated=use_consolidated)
         except FileNotFoundError:
             if mode == "a":
                 raise
@@ -62,7 +62,7 @@ class Place:
         if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
             raise FileExistsError(f"ns.batch: {self.name} is a file; give the path of a folder, as 'out.zarr'")
         try:
-            group = self.group("r")
+            group = self.group("r", zarr_format=None)
         except OSError:
             raise
         except TypeError as error:

@@ -77,6 +77,7 @@ class Store:
         self.id = uuid.uuid4().hex
         self.chunks: Chunks
         self.writer: ChunkWriter | None = None  # once the arrays are there
+        self._tables: tuple[Any, Any]  # what is told of chunks: whether they are done, and what failed
         self._address: tuple[Address | None] | None = None
         self._pending: list[tuple[int, Sequence[Any], Pieces, Failed]] = []
         self._started = time.time()
@@ -95,8 +96,6 @@ class Store:
         """While this process uses the store. Parts of one batch may use it at once, each in one process."""
         if self.place.folder is not None:
             self.place.folder.parent.mkdir(parents=True, exist_ok=True)
-        with self._alone():
-            self.place.found()
         with self.place.lock("lock", shared=self.part is not None):
             if self.part is None:
                 yield
@@ -119,8 +118,8 @@ class Store:
                 return
         chunks = block or chunks_of(self.cases.shape, size())
         with self._alone():
-            group = self.place.found()
-            if group is not None and resume:  # another part has begun meanwhile
+            group = None if self.part is None else self.place.found()
+            if group is not None:  # another part has begun meanwhile
                 self._take_up(group, begun, chunks)
             else:
                 self._begin(begun, chunks)
@@ -148,21 +147,22 @@ class Store:
             self._begin(begun, there)
             return
         self.chunks, self.group, self.id = there, self.place.group("a"), meta["id"]
+        self._tables = self.group["chunks/done"], self.group["chunks/errors"]
         self._find_arrays()
         if self.writer is None:
             self.group.attrs.put(dict(self.group.attrs))  # without the consolidated metadata of a batch that was stopped before
 
     def _find_arrays(self) -> None:
         """Takes the arrays of results, if all are there."""
-        if all(name in self.group for name in (*self.names, *self._by_case())):
-            self.lanes.trailing = [tuple(self.group[name].shape[len(self.cases.shape) :]) for name in self.names]
-            self.writer = self._writer(self.lanes.trailing)
+        arrays = {name: self.group.get(name) for name in (*self.names, *self._by_case())}
+        if None not in arrays.values():
+            self.lanes.trailing = [tuple(arrays[name].shape[len(self.cases.shape) :]) for name in self.names]
+            self.writer = self._writer(self.lanes.trailing, arrays)
 
-    def _writer(self, trailing: Sequence[tuple[int, ...]]) -> ChunkWriter:
+    def _writer(self, trailing: Sequence[tuple[int, ...]], arrays: dict[str, Any]) -> ChunkWriter:
         coordinates = tuple((name, self._coordinates[name]) for name in self._by_case())
-        return ChunkWriter(
-            self.place, Layout(self.id, self.chunks, tuple(self.names), tuple(trailing), tuple(self.lanes.dtypes), coordinates)
-        )
+        layout = Layout(self.id, self.chunks, tuple(self.names), tuple(trailing), tuple(self.lanes.dtypes), coordinates)
+        return ChunkWriter(self.place, layout, *self._tables, arrays)
 
     def _begin(self, begun: dict[str, Any], chunks: Chunks) -> None:
         """Makes what all batches have, in place of what is there."""
@@ -187,17 +187,19 @@ class Store:
             for name, leaf in ((name, self.cases.leaves[k]) for name, k in self._coordinates.items()):
                 array = self._array(name, tuple(leaf.values.shape), leaf.values.dtype, (name,), leaf.values.shape)
                 array[...] = leaf.values
-        ours = self.group.create_group("chunks")
         many = {"shape": (len(chunks),), "chunks": (1,), "dimension_names": ("chunk",)}
-        ours.create_array("done", dtype="uint64", fill_value=0, compressors=_checksum(), **many)
-        ours.create_array("errors", dtype=str, fill_value="", **many)
+        done = self.group.create_array("chunks/done", dtype="uint64", fill_value=0, compressors=_checksum(), **many)
+        self._tables = done, self.group.create_array("chunks/errors", dtype=str, fill_value="", **many)
 
     # results ---------------------------------------------------------------------------------------------------------
 
     def missing(self, numbers: Sequence[int]) -> list[int]:
         """Those of the chunks that are not there, or damaged."""
-        done, writer = entries(self.group["chunks/done"]), self.writer
-        return [number for number in numbers if writer is None or not done[number] or writer.digest(number) != int(done[number])]
+        writer = self.writer
+        if writer is None:
+            return list(numbers)
+        done = entries(self._tables[0])
+        return [number for number in numbers if not done[number] or writer.digest(number) != int(done[number])]
 
     def _by_case(self) -> list[str]:
         """Coordinates that are written with the results: of a batch that is no grid."""
@@ -231,11 +233,15 @@ class Store:
         """Makes the arrays of results where they are not there yet, once their shapes are known."""
         if self.writer is None and self.lanes.trailing is not None:
             with self._alone():
-                self._make(self.lanes.trailing)
-                self.writer = self._writer(self.lanes.trailing)
+                self.writer = self._writer(self.lanes.trailing, self._arrays(self.lanes.trailing))
+                if "errors" not in self.group:
+                    self._write_errors([])
+                self._consolidate()
 
-    def _make(self, trailing: Sequence[tuple[int, ...]]) -> None:
+    def _arrays(self, trailing: Sequence[tuple[int, ...]]) -> dict[str, Any]:
+        """The arrays of results and of coordinates by case, made where they are not there yet."""
         dims = tuple(self.cases.dims)
+        arrays: dict[str, Any] = {}
         lengths: dict[str, int] = {}
         for name, shape, dtype in zip(self.names, trailing, self.lanes.dtypes, strict=True):
             inner = []
@@ -244,29 +250,31 @@ class Store:
                 inner.append(f"dim_{k}" if is_free else f"{name.replace('/', '_')}_dim_{k}")
             whole = (*self.cases.shape, *shape)
             note = {"coordinates": " ".join(self._by_case())} if self._by_case() else {}
-            self._array(name, whole, dtype, (*dims, *inner), (*self.chunks.block, *shape), note)
+            arrays[name] = self._array(name, whole, dtype, (*dims, *inner), (*self.chunks.block, *shape), note)
         for name in self._by_case():
             dtype = np.dtype(self.cases.leaves[self._coordinates[name]].type.dtype)
-            self._array(name, self.cases.shape, dtype, dims, self.chunks.block)
+            arrays[name] = self._array(name, self.cases.shape, dtype, dims, self.chunks.block)
+        return arrays
 
     def _array(self, name: str, shape: Sequence[int], dtype: Any, dims: Sequence[str], block: Sequence[int], attributes: Any = None) -> Any:
         dtype = np.dtype(dtype).newbyteorder("=")
-        if name in self.group:
+        try:
+            return self.group.create_array(
+                name,
+                shape=tuple(shape),
+                dtype=dtype,
+                chunks=tuple(max(1, length) for length in block),
+                compressors=_checksum(),
+                fill_value=dtype.type(missing(dtype)),
+                dimension_names=tuple(dims),
+                attributes=attributes,
+                config=CONFIG,
+            )
+        except zarr().errors.ContainsArrayError:  # of a batch that was killed, or of another part
             array = self.group[name]
-            if array.shape != tuple(shape) or array.dtype != dtype:
-                raise ValueError(f"ns.batch: {name} in {self.place.name} has shape {array.shape} of {array.dtype}, not {shape} of {dtype}")
-            return array.with_config(CONFIG)
-        return self.group.create_array(
-            name,
-            shape=tuple(shape),
-            dtype=dtype,
-            chunks=tuple(max(1, length) for length in block),
-            compressors=_checksum(),
-            fill_value=dtype.type(missing(dtype)),
-            dimension_names=tuple(dims),
-            attributes=attributes,
-            config=CONFIG,
-        )
+        if array.shape != tuple(shape) or array.dtype != dtype:
+            raise ValueError(f"ns.batch: {name} in {self.place.name} has shape {array.shape} of {array.dtype}, not {shape} of {dtype}")
+        return array
 
     def results(self) -> list[Any]:
         """The arrays of results."""
@@ -294,12 +302,12 @@ class Store:
         """Tells what failed so far, and how long it took."""
         with self._alone():
             self.group = group_there(self.place, self.id, "r+")
-            failed, meta = self.failed(), dict(self.group.attrs[META])
-            if "errors/message" not in self.group or failed != _read_errors(self.group):
+            failed, whole = self.failed(), self.place.group("r+", use_consolidated=None)
+            meta = whole.attrs[META]
+            whole.attrs.put({META: {**meta, "seconds": meta["seconds"] + time.time() - self._started, "ended": _now()}})
+            if failed != _read_errors(self.group):
                 self._write_errors(failed)
-            meta["seconds"] += time.time() - self._started
-            self.group.attrs.put({META: {**meta, "ended": _now()}})
-            self._consolidate()
+                self._consolidate()
 
     def failed(self) -> Failed:
         """What failed in the chunks that are done: numbers of cases and messages."""
@@ -308,17 +316,15 @@ class Store:
     def _write_errors(self, failed: Failed) -> None:
         if "errors" in self.group:
             del self.group["errors"]
-        errors = self.group.create_group("errors")
         case, message = np.array([case for case, _ in failed], "int64"), [message for _, message in failed]
         shape = {"shape": case.shape, "chunks": (max(1, len(failed)),), "dimension_names": ("error",)}
-        errors.create_array("case", dtype="int64", **shape)[...] = case
+        cases = self.group.create_array("errors/case", dtype="int64", **shape)
+        messages = self.group.create_array("errors/message", dtype=str, **shape)
         if failed:
-            errors.create_array("message", dtype=str, **shape)[...] = np.array(message, dtype=object)
-        else:
-            errors.create_array("message", dtype=str, **shape)
+            cases[...], messages[...] = case, np.array(message, dtype=object)
 
     def _consolidate(self) -> None:
-        """So that xarray finds all arrays by reading one file. Of a batch that was killed it looks for them."""
+        """So that xarray finds all arrays by reading one file."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the metadata of all arrays in one place is not yet a part of Zarr's specification
             zarr().consolidate_metadata(self.group.store, path=self.group.path or None)
@@ -338,8 +344,9 @@ def failed_in(group: Any) -> Failed:
 
 
 def _read_errors(group: Any) -> Failed | None:
-    errors = group["errors"]
+    """The table of errors; None where there is none, or a damaged one."""
     try:
+        errors = group["errors"]
         return list(zip(errors["case"][:].tolist(), map(str, errors["message"][:]), strict=True))
     except OSError:
         raise

@@ -122,18 +122,37 @@ def _known(
     longer: Set[str] = frozenset(),
     at_once: Callable[[int, int], int] | None = None,
 ) -> _Names:
-    """The locals whose value follows from the arguments' shapes and numbers alone. Arguments in `longer` as for LONGER more steps."""
+    """The locals that decide sizes, as far as they follow from the arguments' shapes and numbers alone.
+
+    Arguments in `longer` as for LONGER more steps.
+    """
     known = _Names({"at_once": at_once} if at_once else {})
     for argument, value in zip(function.arguments, values, strict=False):
         more = LONGER if argument.name in longer else 0
         shape = np.shape(value)
         known.names[argument.name] = _without_elements((shape[0] + more, *shape[1:])) if argument.rank else value + more if more else value
+    sizes = _sizes(stmts)
     for stmt in stmts:
-        if isinstance(stmt, Let) and stmt.is_new and stmt.name not in known.names:
+        if isinstance(stmt, Let) and stmt.is_new and stmt.name in sizes and stmt.name not in known.names:
             known.define(stmt.name, expression(stmt.value))
         elif isinstance(stmt, Alloc):
             known.names[stmt.name] = _without_elements([known.number(dim) for dim in stmt.shape])
     return known
+
+
+def _sizes(stmts: Sequence[Stmt]) -> set[str]:
+    """The names on which the shapes of arrays and the passes of loops depend."""
+    names: set[str] = set()
+    for stmt in reversed(stmts):
+        indices: Sequence[Index] = ()
+        if isinstance(stmt, Alloc):
+            indices = stmt.shape
+        elif isinstance(stmt, For):
+            indices = (stmt.start, stmt.stop, stmt.step)
+        elif isinstance(stmt, Let) and (stmt.name in names or isinstance(stmt.value, Apply) and stmt.value.template == AT_ONCE):
+            indices = (stmt.value,)
+        names.update(name for index in indices for name, _ in names_in(index))
+    return names
 
 
 def _without_elements(shape: Sequence[int]) -> Any:
