@@ -314,7 +314,7 @@ class _Plan:
                 "ns.batch: resume=False with part= would remove what the other parts have done; remove the store before they start"
             )
         part = None if part is None else (operator.index(part[0]), operator.index(part[1]))
-        store = Store(Place(target), self.cases, self.lanes, part)
+        store = Store(Place(target), self.cases, self.lanes, part, self.on_error == "record")
         with store.locked():
             with store.place.legible():
                 store.open(resume, self.chunk if isinstance(self.chunk, str) else operator.index(self.chunk), self.size)

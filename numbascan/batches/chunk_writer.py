@@ -23,7 +23,10 @@ CONFIG = {"write_empty_chunks": True}  # or a chunk of NaN could not be told fro
 
 @dataclass(frozen=True)
 class Layout:
-    """What the arrays of a store hold. `id`: of the store. `coordinates`: names, and which of the inputs they are, by case."""
+    """What the arrays of a store hold.
+
+    id: of the store. coordinates: names, and which of the inputs they are, by case. has_errors: whether a batch recorded what fails.
+    """
 
     id: str
     chunks: Chunks
@@ -31,10 +34,11 @@ class Layout:
     trailing: tuple[tuple[int, ...], ...]
     dtypes: tuple[np.dtype[Any], ...]
     coordinates: tuple[tuple[str, int], ...]
+    has_errors: bool
 
 
 class ChunkWriter:
-    """Writes chunks into a store whose arrays are there. `done`, `errors`: the arrays of what is told of chunks."""
+    """Writes chunks into a store whose arrays are there. `done`, `errors`: those of what is told of chunks, `errors` if there is one."""
 
     def __init__(self, place: Place, layout: Layout, done: Any, errors: Any, arrays: dict[str, Any]) -> None:
         self.place, self.layout, self._done, self._errors = place, layout, done, errors
@@ -67,12 +71,16 @@ class ChunkWriter:
         with ThreadPoolExecutor(AT_ONCE, "numbascan-write") as pool:
             sums = list(pool.map(stored, self.arrays.values(), blocks))
         text = json.dumps(failed) if failed else ""
-        if failed or entry(self._errors, number) != "":
+        if failed or self._text(number) != "":
             self._errors[number] = text
         group_there(self.place, self.layout.id)
         digest = _digest(layout.id, sums, text)
         self._done[number] = np.uint64(digest)
         return digest
+
+    def _text(self, number: int) -> Any:
+        """What failed in a chunk, as JSON; None where that is damaged."""
+        return "" if self._errors is None else entry(self._errors, number)
 
     def address(self) -> Address | None:
         """What another process writes chunks into; None where it cannot."""
@@ -87,27 +95,27 @@ class ChunkWriter:
         """The digest of the data that are there; 0 where they cannot be read."""
         try:
             slices = self.layout.chunks.slices(number)
-            return _digest(self.layout.id, [_checksum(array[slices]) for array in self.arrays.values()], str(self._errors[number]))
+            return _digest(self.layout.id, [_checksum(array[slices]) for array in self.arrays.values()], str(self._text(number)))
         except Exception:  # whatever a damaged file raises
             return 0
 
 
 Address = tuple[tuple[Any, str], Layout]  # of a store that another process may reach
-_writers: dict[tuple[str, str, str], ChunkWriter] = {}  # the last one, by the id of its store and where that lies: a copy has the same id
+_writers: dict[tuple[Layout, str, str], ChunkWriter] = {}  # the last one, by its store and where that lies: a copy has the same id
 
 
 def write_there(address: Address, number: int, values: Sequence[Any], pieces: Pieces, failed: Failed) -> int | None:
     """Stores a chunk in a store that another process holds; its digest. None where this process cannot reach or write it."""
     (store, path), layout = address
     try:
-        key = layout.id, str(store), path
+        key = layout, str(store), path
         writer = _writers.get(key)
         if writer is None:
             place = Place(store, path=path)
             group = group_there(place, layout.id, "r+")  # or it is another one that lies there
             names = (*layout.names, *(name for name, _ in layout.coordinates))
-            tables = group["chunks/done"], group["chunks/errors"]
-            writer = ChunkWriter(place, layout, *tables, {name: group[name] for name in names})
+            errors = group["chunks/errors"] if layout.has_errors else None
+            writer = ChunkWriter(place, layout, group["chunks/done"], errors, {name: group[name] for name in names})
             _writers.clear()
             _writers[key] = writer
         return writer.write(number, values, pieces, failed)
@@ -137,9 +145,9 @@ def entries(array: Any) -> np.ndarray:
     return whole
 
 
-def group_there(place: Place, store: str, mode: str = "r") -> Any:
+def group_there(place: Place, store: str, mode: str = "r", use_consolidated: bool | None = False) -> Any:
     """The group of the store with this id. OSError if that has gone from its place."""
-    group = place.group(mode)
+    group = place.group(mode, use_consolidated=use_consolidated)
     if group is None or group.attrs.get(META, {}).get("id") != store:
         raise OSError(f"ns.batch: the store {place.name} has gone, or was replaced, while the batch ran")
     return group

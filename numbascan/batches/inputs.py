@@ -161,7 +161,7 @@ class Cases:
             shape = np.shape(leaf.values) if leaf.axis is None else _other_dims(leaf)
             total.update(repr((leaf.type.dtype, leaf.axis is None, leaf.type.weak, shape)).encode())
             for block in _blocks(leaf):
-                total.update(np.ascontiguousarray(block).reshape(-1).view("uint8"))
+                total.update(np.ascontiguousarray(block).reshape(-1).view("uint8").data)
         return total.hexdigest()
 
 

@@ -2,9 +2,9 @@
 
     out.zarr/               attributes: digests, versions, when, how long
         result/             or the names of results; coordinates beside them
-        errors/             case, message
         chunks/done         for each chunk the digest of its data, 0 where it is missing
-        chunks/errors       for each chunk what failed in it, as JSON
+        chunks/errors       for each chunk what failed in it, as JSON: once a batch has recorded what fails
+        errors/             case, message: likewise
 
 A digest is written after its data, so that a chunk counts once it is there as a whole, and is held against the data when it is looked for.
 """
@@ -70,14 +70,15 @@ def _paths(structure: Structure) -> Iterator[tuple[str, ...]]:
 class Store:
     """The store of one batch. `open` says whether it fits; then it takes chunks."""
 
-    def __init__(self, place: Place, cases: Cases, lanes: Lanes, part: tuple[int, int] | None) -> None:
-        self.place, self.cases, self.lanes, self.part = place, cases, lanes, part
+    def __init__(self, place: Place, cases: Cases, lanes: Lanes, part: tuple[int, int] | None, records: bool) -> None:
+        self.place, self.cases, self.lanes, self.part, self.records = place, cases, lanes, part, records
         self.names = names_of(lanes.structure)
         self.group: Any = None
         self.id = uuid.uuid4().hex
         self.chunks: Chunks
         self.writer: ChunkWriter | None = None  # once the arrays are there
-        self._tables: tuple[Any, Any]  # what is told of chunks: whether they are done, and what failed
+        self._done: Any = None  # an array
+        self._errors: Any = None  # an array, or None where no batch recorded what fails
         self._address: tuple[Address | None] | None = None
         self._pending: list[tuple[int, Sequence[Any], Pieces, Failed]] = []
         self._started = time.time()
@@ -147,7 +148,9 @@ class Store:
             self._begin(begun, there)
             return
         self.chunks, self.group, self.id = there, self.place.group("a"), meta["id"]
-        self._tables = self.group["chunks/done"], self.group["chunks/errors"]
+        self._done, self._errors = self.group["chunks/done"], self.group.get("chunks/errors")
+        if self._errors is None and self.records:
+            self._errors = self._array_of_errors()
         self._find_arrays()
         if self.writer is None:
             self.group.attrs.put(dict(self.group.attrs))  # without the consolidated metadata of a batch that was stopped before
@@ -161,8 +164,9 @@ class Store:
 
     def _writer(self, trailing: Sequence[tuple[int, ...]], arrays: dict[str, Any]) -> ChunkWriter:
         coordinates = tuple((name, self._coordinates[name]) for name in self._by_case())
-        layout = Layout(self.id, self.chunks, tuple(self.names), tuple(trailing), tuple(self.lanes.dtypes), coordinates)
-        return ChunkWriter(self.place, layout, *self._tables, arrays)
+        has_errors = self._errors is not None
+        layout = Layout(self.id, self.chunks, tuple(self.names), tuple(trailing), tuple(self.lanes.dtypes), coordinates, has_errors)
+        return ChunkWriter(self.place, layout, self._done, self._errors, arrays)
 
     def _begin(self, begun: dict[str, Any], chunks: Chunks) -> None:
         """Makes what all batches have, in place of what is there."""
@@ -187,9 +191,15 @@ class Store:
             for name, leaf in ((name, self.cases.leaves[k]) for name, k in self._coordinates.items()):
                 array = self._array(name, tuple(leaf.values.shape), leaf.values.dtype, (name,), leaf.values.shape)
                 array[...] = leaf.values
-        many = {"shape": (len(chunks),), "chunks": (1,), "dimension_names": ("chunk",)}
-        done = self.group.create_array("chunks/done", dtype="uint64", fill_value=0, compressors=_checksum(), **many)
-        self._tables = done, self.group.create_array("chunks/errors", dtype=str, fill_value="", **many)
+        if self.records:
+            self._errors = self._array_of_errors()
+        self._done = self.group.create_array("chunks/done", dtype="uint64", fill_value=0, compressors=_checksum(), **self._by_chunk())
+
+    def _array_of_errors(self) -> Any:
+        return self.group.create_array("chunks/errors", dtype=str, fill_value="", **self._by_chunk())
+
+    def _by_chunk(self) -> dict[str, Any]:
+        return {"shape": (len(self.chunks),), "chunks": (1,), "dimension_names": ("chunk",)}
 
     # results ---------------------------------------------------------------------------------------------------------
 
@@ -198,7 +208,7 @@ class Store:
         writer = self.writer
         if writer is None:
             return list(numbers)
-        done = entries(self._tables[0])
+        done = entries(self._done)
         return [number for number in numbers if not done[number] or writer.digest(number) != int(done[number])]
 
     def _by_case(self) -> list[str]:
@@ -234,7 +244,7 @@ class Store:
         if self.writer is None and self.lanes.trailing is not None:
             with self._alone():
                 self.writer = self._writer(self.lanes.trailing, self._arrays(self.lanes.trailing))
-                if "errors" not in self.group:
+                if self._errors is not None and "errors" not in self.group:
                     self._write_errors([])
                 self._consolidate()
 
@@ -301,11 +311,11 @@ class Store:
     def close(self) -> None:
         """Tells what failed so far, and how long it took."""
         with self._alone():
-            self.group = group_there(self.place, self.id, "r+")
-            failed, whole = self.failed(), self.place.group("r+", use_consolidated=None)
-            meta = whole.attrs[META]
-            whole.attrs.put({META: {**meta, "seconds": meta["seconds"] + time.time() - self._started, "ended": _now()}})
-            if failed != _read_errors(self.group):
+            group = group_there(self.place, self.id, "r+", use_consolidated=None)
+            meta = group.attrs[META]
+            group.attrs.put({META: {**meta, "seconds": meta["seconds"] + time.time() - self._started, "ended": _now()}})
+            failed = self.failed()
+            if self._errors is not None and failed != _read_errors(self.group):
                 self._write_errors(failed)
                 self._consolidate()
 
@@ -332,11 +342,13 @@ class Store:
 
 def is_whole(group: Any) -> bool:
     """Whether a store was begun to the end, so that something may be done: else it is begun once more."""
-    return "chunks/done" in group and "chunks/errors" in group
+    return "chunks/done" in group
 
 
 def failed_in(group: Any) -> Failed:
     """What failed in the chunks of a store that are done."""
+    if "chunks/errors" not in group:
+        return []
     done, texts = entries(group["chunks/done"]), entries(group["chunks/errors"])
     return sorted(
         (int(case), message) for is_done, text in zip(done, texts, strict=True) if is_done and text for case, message in json.loads(text)

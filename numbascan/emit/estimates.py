@@ -149,7 +149,7 @@ def _sizes(stmts: Sequence[Stmt]) -> set[str]:
             indices = stmt.shape
         elif isinstance(stmt, For):
             indices = (stmt.start, stmt.stop, stmt.step)
-        elif isinstance(stmt, Let) and (stmt.name in names or isinstance(stmt.value, Apply) and stmt.value.template == AT_ONCE):
+        elif isinstance(stmt, Let) and (stmt.name in names or (isinstance(stmt.value, Apply) and stmt.value.template == AT_ONCE)):
             indices = (stmt.value,)
         names.update(name for index in indices for name, _ in names_in(index))
     return names

@@ -122,8 +122,23 @@ def test_workers_write_into_a_store_that_they_reach(client: Any, tmp_path: Path,
     assert not records or len(got[1]) == (1 if inputs == "arrays" else 3)
     one, other = (zarr.open_group(tmp_path / name) for name in ("there.zarr", "here.zarr"))
     assert sorted(one) == sorted(other)
-    for name in ("one", "errors/case", "errors/message", "a"):
+    for name in ("one", "a", *(("errors/case", "errors/message") if records else ())):
         np.testing.assert_array_equal(one[name][...], other[name][...])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_record_what_fails_in_a_store_that_was_begun_without(client: Any, tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    x = X + 20.0
+    x[30] = 0.0
+    singular = lambda a: np.linalg.inv(np.eye(2) * a)  # noqa: E731
+    with pytest.raises(ns.BatchError, match="case 30"):
+        run({"a": x}, singular, scheduler=client, store=tmp_path / "a.zarr")
+    for _ in range(2):
+        got, failed = run({"a": x}, singular, scheduler=client, store=tmp_path / "a.zarr", on_error="record")
+        assert [case for case, _ in failed] == [30]
+        assert zarr.open_group(tmp_path / "a.zarr")["errors/case"][:].tolist() == [30]
+        assert np.isnan(got[...]).all(axis=(1, 2)).nonzero()[0].tolist() == [30]
 
 
 def nothing_left(done: int, count: int) -> None:
