@@ -799,6 +799,25 @@ def truncated(w: Any, us: Any) -> Any:
     return (path[-1] ** 2).sum()
 
 
+def set_slices(u: Any, x: Any) -> Any:
+    return (last(lambda k, u, x: nt.set_subtensor(x[k : k + 10], np.sin(x[k : k + 10]) * u), x, None, [PLACES % 990, u]) ** 2).sum()
+
+
+def pushed(u: Any, x: Any) -> Any:
+    return (last(lambda u, x: np.concatenate([x[1:], np.tanh(x[:1]) + u * x[5:6]]), x, None, u) ** 2).sum()
+
+
+def diffused(x: Any) -> Any:
+    def step(x: Any) -> Any:
+        return np.concatenate([x[:1], np.sin(x[1:-1] + 0.1 * (x[2:] - 2 * x[1:-1] + x[:-2])), x[-1:]])
+
+    return (last(step, x, 2_000) ** 2).sum()
+
+
+def diffused_on_a_ring(x: Any) -> Any:
+    return (last(lambda x: np.sin(x + 0.1 * (np.roll(x, 1) - 2 * x + np.roll(x, -1))), x, 2_000) ** 2).sum()
+
+
 STARTS = rng.normal(size=(4_096, 3))
 
 
@@ -833,6 +852,10 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], float]] = {
     "rows that are set": (set_rows, (rng.normal(size=(2_000, 300)), ROWS), 4.0),
     "positions that are set": (set_positions, (ADDED, LONG), 4.0),
     "elements that are added": (added_elements, (ADDED, LONG[:5_000]), 4.0),
+    "slices that are set": (set_slices, (ADDED, LONG[:1_000]), 4.0),
+    "a row that is pushed on": (pushed, (ADDED, LONG[:300]), 4.0),
+    "neighbours, by concatenate": (diffused, (LONG[:300],), 4.0),
+    "neighbours, by roll": (diffused_on_a_ring, (LONG[:300],), 4.0),
     "ten steps of 20,000": (truncated, (0.5, INPUTS), 1.3),
     "4,096 lanes of Lorenz": (ensemble, (STARTS,), 6.0),
     "lanes that share a rate": (ensemble_of_one_rate, (STARTS, 28.0), 6.0),
@@ -860,7 +883,9 @@ def drawn(method: str, *parameters: float) -> tuple[Callable[[], Any], Callable[
 DRAWS: dict[str, tuple[str, tuple[float, ...]]] = {
     "integers": ("integers", (0, 100)),
     "beta": ("beta", (2.0, 3.0)),
+    "beta of a shape below 1": ("beta", (0.5, 3.0)),
     "gamma": ("gamma", (2.0,)),
+    "gamma of a shape below 1": ("gamma", (0.5,)),
     "t": ("standard_t", (5.0,)),
     "binomial": ("binomial", (100, 0.3)),
     "geometric": ("geometric", (0.2,)),
