@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from time import perf_counter
+from types import CodeType
 from typing import Any, Protocol
 
 from ..errors import BatchError
@@ -160,12 +161,18 @@ def pickled(f: Callable[..., Any], cases: Cases, lanes: Lanes) -> bytes:
                 return ScanFunction, (value.__wrapped__, value._defaults)
             if type(value) is Jitted:
                 return Jitted, (value.__wrapped__, value.given_mode, value.name)
+            if isinstance(value, CodeType):  # messages name its file, which cloudpickle leaves out since version 3.1.3
+                return _code_of, (value.co_filename, *self.dispatch_table[CodeType](value))
             return super().reducer_override(value)
 
     buffer = io.BytesIO()
     mode: Mode = lanes.mode
     Pickler(buffer).dump((f, cases.without_values(), mode, list(lanes.seen.values()), lanes.digest(), lanes.outside()))
     return buffer.getvalue()
+
+
+def _code_of(file: str, make: Callable[..., CodeType], parts: tuple[Any, ...]) -> CodeType:
+    return make(*parts).replace(co_filename=file)
 
 
 _programs: OrderedDict[str, tuple[Cases, Lanes]] = OrderedDict()
