@@ -13,6 +13,7 @@ from .looks import Looks
 from .names import HELPERS, ROUTINES
 from .outlining import OutlinedLoop, outlined_loops
 from .text import statements
+from .vector_places import with_places
 
 RESERVED = (*(name for names in HELPERS.values() for name in names), *ROUTINES, "njit", "types", "first", "last")
 """What the text uses besides Python's names."""
@@ -29,7 +30,8 @@ def module_text(function: Function, fastmath: str = "", threads: int | None = No
     `fastmath`: Numba's option, if it is to be given. Loops over lanes run in so many threads, None for as many as there are processors.
     """
     messages = named_messages(function)
-    function = replace(function, body=with_lanes(function.body))
+    names = function.names.copy()
+    function = replace(function, body=with_lanes(with_places(function.body, names)), names=names)
     options = ['error_model="numpy"', "nogil=True", *([f"fastmath={fastmath}"] if fastmath else [])]
     outlined = outlined_loops(function, ", ".join(options))  # for one thread, too: the same machine code gives the same bits
     looks = Looks(function.names, bool(fastmath))
