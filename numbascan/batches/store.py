@@ -12,7 +12,6 @@ A digest is written after its data, so that a chunk counts once it is there as a
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import platform
 import time
@@ -387,7 +386,9 @@ def _now() -> str:
 
 @cache
 def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
     try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
+        return version(name)
+    except PackageNotFoundError:
         return "unknown"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +75,8 @@ def draw(x: Any, path: str | Path) -> Path:
             f"ns.draw needs Graphviz's program dot for .{suffix} files, and it is not on the path; "
             f"install graphviz, or draw to {str(target.with_suffix('.dot'))!r}"
         )
+    import subprocess  # slow to import
+
     done = subprocess.run(
         [program, f"-T{suffix}", "-o", str(target)], input=text, text=True, encoding="utf-8", capture_output=True, check=False
     )
