@@ -50,6 +50,7 @@ def same(a: list[np.ndarray], b: list[np.ndarray]) -> bool:
 def fresh(python: str, candidate: str, name: str, environment: dict[str, str]) -> float:
     """Seconds from the start of a Python process to its end, in which a candidate (a module of this folder) runs one workload once."""
     command = [python, str(BENCHES / "fresh.py"), candidate, name]
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}  # else modules are compiled each time
     start = time.perf_counter()
-    subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True)
+    subprocess.run(command, env={**usual, **environment}, check=True, capture_output=True)
     return time.perf_counter() - start
