@@ -77,7 +77,7 @@ class RandomStream(Counts):
         return self.normal(size=size, dtype=dtype)
 
     def halfnormal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
-        """loc + scale |z| of normal numbers z of mean 0 and standard deviation 1."""
+        """`loc + scale * abs(z)` of normal numbers `z` of mean 0 and standard deviation 1."""
         shape, (loc, scale) = shaped(size, (loc, checked_scale("halfnormal", scale)), "halfnormal")
         kind = float_dtype(dtype, (loc, scale), "halfnormal")
         return _moved(as_dtype(abs(self._normals(shape)), kind), loc, scale, kind)
