@@ -86,6 +86,16 @@ def test_cases_that_fail_on_workers_are_raised_or_recorded(client: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_messages_of_workers_name_the_file_of_a_step_within_the_function(client: Any) -> None:
+    a = np.random.default_rng(2).normal(size=(10, 3, 3))
+    a[4] = 0
+    inverses = lambda a: ns.scan(lambda k: np.linalg.inv(a) * k, sequences=np.arange(1.0, 4.0), return_updates=False)  # noqa: E731
+    _, errors = run((a,), inverses, scheduler=client, on_error="record")
+    assert [case for case, _ in errors] == [4]
+    assert f"({__file__}, line " in errors[0][1]
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_a_worker_that_dies_has_its_chunks_run_again(client: Any) -> None:
     slow = lambda x: ns.scan(lambda y: np.sin(y) + x, outputs_info=x, n_steps=400_000, return_updates=False)[-1]  # noqa: E731
     killed: list[int] = []
