@@ -25,6 +25,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
 from . import cache_bound
 from .inside import object_code
 from .inside.shortcuts import ENTRY_POINT, numba_version, public_ways
@@ -227,7 +229,7 @@ def _remove_compiled(path: Path) -> None:
 
 @cache
 def _environment() -> str:
-    """Changes when what compiles does: Numba and its settings, the processor, or a helper that generated code calls."""
+    """Changes when what compiles does: Numba and its settings, NumPy, the processor, or a helper that generated code calls."""
     import llvmlite
     from llvmlite import binding
 
@@ -237,6 +239,6 @@ def _environment() -> str:
     files = [*sorted(here.rglob("*.py")), *sorted((here.parent / "ops").glob("*.py"))]  # functions beside cards are compiled from there
     helpers = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(("NUMBA_", "NUMBASCAN_SHORTCUTS")))
-    compilers = [sys.version, llvmlite.__version__, numba_version()]
+    compilers = [sys.version, np.__version__, llvmlite.__version__, numba_version()]
     processor = [binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten(), *sorted(vector_forms.present())]
     return "\n".join([helpers, *settings, *compilers, *processor])

@@ -17,7 +17,7 @@ from .lowering import Indices, Library, Operands
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.array([[3.5, -1.0, np.nan, 3.5, 0.25], [2.0, 7.5, 2.0, -4.0, 2.0]])
 _LONG = np.sin(np.arange(90.0) ** 2).round(1)
-COUNTED = ("float64", "float32", "int64", "int32")  # dtypes of which long rows are sorted digit by digit
+COUNTED = ("float64", "float32", "int64", "int32")  # dtypes of which the order of long rows is found digit by digit
 _NO_MIDDLE = "np.median: there are no elements along the axis"
 _MANY = np.append((np.sin(np.arange(500.0) ** 2) * 1e3).round(), [-0.0, 0.0]) / 8
 _DISTINCT = np.sin(np.arange(12.0) ** 2).reshape(3, 4)
@@ -27,9 +27,8 @@ def _routine(name: str) -> Callable[..., str]:
     return lambda x, *others: f"sorting.{name}_complex" if x.kind == "c" else f"sorting.{name}"
 
 
-def _sorting(name: str) -> Callable[..., str]:
-    """The routine of a type: where there is one that counts digits, that."""
-    return lambda x: f"sorting.{name}_{x.dtype}_into" if x.dtype in COUNTED else _routine(f"{name}_into")(x)
+def _ordering(x: TensorType) -> str:
+    return f"sorting.argsort_{x.dtype}_into" if x.dtype in COUNTED else _routine("argsort_into")(x)
 
 
 def _dims_of(k: int) -> Callable[[Operands], tuple[Indices, ...]]:
@@ -68,7 +67,7 @@ SORT = register(
         "sort",
         lambda x: np.sort(x, axis=-1, kind="stable"),
         lambda x: x.strong(),
-        Library(_sorting("sort"), ((1,), (1,)), _dims_of(0)),
+        Library(_routine("sort_into"), ((1,), (1,)), _dims_of(0)),
         samples=_samples,
         vjp=_sorted_back,
         jvp=lambda node, tangent: taken(tangent, _order(node.inputs[0])),
@@ -115,7 +114,7 @@ ARGSORT = register(
         "argsort",
         lambda x: np.argsort(x, axis=-1, kind="stable"),
         lambda x: TensorType("int64", x.shape),
-        Library(_sorting("argsort"), ((1,), (1,)), _dims_of(0)),
+        Library(_ordering, ((1,), (1,)), _dims_of(0)),
         samples=_samples,
         no_gradient="positions are integers",
     )

@@ -114,6 +114,7 @@ PROGRAMS = {
     "lapack": (solve, by_numpy(solve), (rng.normal(size=(12, 12)), np.ones(12))),
     "scipy_functions": (special, by_numpy(special), (rng.uniform(1, 2, 5),)),
     "threads": (lanes, by_hand, (rng.uniform(size=2_000),)),
+    "numpy_sorts": (lambda x: np.sort(x), np.sort, (rng.normal(size=100),)),
 }
 
 

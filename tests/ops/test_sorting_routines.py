@@ -1,14 +1,22 @@
-"""Rows of every length and kind are sorted as NumPy does, by comparing and by counting digits; the median takes its middles."""
+"""Rows of every length and kind are sorted as NumPy does, by its own sorts or by merging; the median takes its middles."""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import njit
+from shortcuts_taken import needs
 from wide import wide
 
 import numbascan as ns
+from numbascan.emit.inside import numpy_sorts
 from numbascan.emit.runtime.routines import sorting
 
 rng = np.random.default_rng(3)
@@ -28,17 +36,47 @@ def rows(dtype: str) -> Iterator[np.ndarray]:
             yield np.where(rng.random(n) < 0.3, rng.choice([np.iinfo(dtype).min, np.iinfo(dtype).max, 0, -1], n), values).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", wide(["float64", "int32", "float32", "int64"], first=2))
-def test_sorted_rows_and_their_order(dtype: str) -> None:
-    sort, order = (getattr(sorting, f"{name}_{dtype}_into") for name in ("sort", "argsort"))
+SORTS = {
+    "NumPy's": njit(lambda result, values: sorting.sort_into(result, values)),
+    "merging": sorting._merge_sort_into,
+}
+
+
+@pytest.mark.parametrize("name", SORTS)
+@pytest.mark.parametrize("dtype", wide(["float64", "int32", "float32", "int64", "uint8"], first=2))
+def test_sorted_rows(dtype: str, name: str) -> None:
     for row in rows(dtype):
-        found, places = np.empty_like(row), np.empty(len(row), np.int64)
-        sort(found, row)
-        order(places, row)
-        expected = np.sort(row, kind="stable")
-        np.testing.assert_array_equal(found, expected)
-        np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(expected[expected == 0]))
+        result, expected = np.empty_like(row), np.sort(row, kind="stable")
+        SORTS[name](result, row)
+        np.testing.assert_array_equal(result, expected)
+        np.testing.assert_array_equal(np.signbit(result[result == 0]), np.signbit(expected[expected == 0]))
+
+
+@pytest.mark.parametrize("dtype", wide(["float64", "int32", "float32", "int64"], first=2))
+def test_orders_of_rows(dtype: str) -> None:
+    for row in rows(dtype):
+        places = np.empty(len(row), np.int64)
+        getattr(sorting, f"argsort_{dtype}_into")(places, row)
         np.testing.assert_array_equal(places, np.argsort(row, kind="stable"))
+
+
+@needs("numpy_sorts")
+def test_kernels_that_sort_call_numpy_and_are_loaded_without_numba(tmp_path: Path) -> None:
+    """A kernel from the disk finds NumPy's sort, wherever it lies in this process; another NumPy gets another kernel."""
+    program = "import sys, numpy as np, numbascan as ns; print(ns.jit(np.sort)(np.array([2.0, -1.0, 0.5])), 'numba' in sys.modules)"
+    environment = {**os.environ, "NUMBASCAN_CACHE_DIR": str(tmp_path)}
+    runs = [subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True) for _ in range(2)]
+    assert [run.stdout for run in runs] == ["[-1.   0.5  2. ] True\n", "[-1.   0.5  2. ] False\n"], runs[1].stderr
+    (machine_code,) = tmp_path.glob("*.code")
+    assert b"numbascan_sort_float64" in machine_code.read_bytes()
+
+
+def test_a_sort_that_is_not_one_is_not_called() -> None:
+    """Each address is tried out before it is used."""
+    nothing = numpy_sorts._sort(lambda row, length, _: 0)
+    address = ctypes.cast(nothing, ctypes.c_void_p).value or 0
+    assert not numpy_sorts._sorts(address, np.dtype("float64"))
+    assert not numpy_sorts._sorts(0, np.dtype("float64"))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import looks
+from . import looks, numpy_sorts
 from .shortcuts import OBJECT_CODE, OBJECT_CODE_LOADED, numba_folder
 
 NDARRAY = "numbascan_ndarray"  # the symbol under which kernels find the class of NumPy's arrays
@@ -175,10 +175,12 @@ def undefined_symbols(code: bytes) -> Iterator[str]:
 
 
 def _address(symbol: str) -> int | None:
-    """Where a symbol is: in Numba's C code or our own, among Python's exceptions, where LLVM knows it to be, or in the process."""
-    address = _numba_symbols().get(symbol) or (looks.addresses().get(symbol) if symbol.startswith("numbascan_") else None)
+    """Where a symbol is: in Numba's C code, our own or NumPy's, among Python's exceptions, where LLVM knows it to be, or in the process."""
+    address = _numba_symbols().get(symbol)
     if address is not None:
         return address
+    if symbol.startswith("numbascan_"):
+        return (numpy_sorts.addresses() if symbol.startswith(numpy_sorts.BEGINNING) else looks.addresses()).get(symbol)
     if symbol.startswith("PyExc_"):  # Numba means the class, where C has a pointer to it
         return id(getattr(builtins, symbol.removeprefix("PyExc_")))
     from llvmlite import binding

@@ -244,5 +244,7 @@ THREADS = Shortcut(
 )
 # LAPACK in place, NaN let through (`lapack.py`); else SciPy's bindings, called through Python.
 LAPACK = Shortcut("lapack", "numba.np.linalg:_LAPACK", "numba.np.linalg:get_blas_kind(dtype, func_name)", "numba.np.linalg:F_INT_nptype")
+# NumPy's sorts (`numpy_sorts.py`); else rows are merged.
+NUMPY_SORTS = Shortcut("numpy_sorts", "numpy._core._multiarray_umath:_ARRAY_API")
 # Machine code of SciPy's scalar functions; else they are called through Python.
 SCIPY = Shortcut("scipy_functions", "scipy.special.cython_special:__pyx_capi__")

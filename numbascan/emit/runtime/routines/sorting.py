@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
+
+from ...inside import numpy_sorts
 
 RUN = 16  # up to so many elements insertion is the fastest sort, and needs no memory
 
@@ -200,6 +203,48 @@ def _sorting(comes_before: Callable[..., Any]) -> Callable[..., Any]:
     return sort
 
 
+@njit
+def _zeros_in_order(row: Any, values: Any) -> None:
+    """Zeros of both signs are equal: in a sorted `row` they stand as among the `values`."""
+    first, last = 0, len(row)
+    while first < last:
+        middle = (first + last) // 2
+        if row[middle] < 0:
+            first = middle + 1
+        else:
+            last = middle
+    if first + 1 < len(row) and row[first + 1] == 0:
+        for value in values:
+            if value == 0:
+                row[first] = value
+                first += 1
+
+
+def sort_into(result: Any, values: Any) -> None:
+    """The numbers sorted as a stable sort would, by NumPy's fastest sort of their dtype. Not complex ones."""
+    result[:] = np.sort(values, kind="stable")
+
+
+_merge_sort_into = _sorting(_by_value)
+
+
+@overload(sort_into)
+def _typed_sort_into(result: Any, values: Any) -> Callable[..., Any]:
+    symbol = f"{numpy_sorts.BEGINNING}{values.dtype}"
+    if symbol not in numpy_sorts.addresses():
+        return lambda result, values: _merge_sort_into(result, values)
+    sort = types.ExternalFunction(symbol, types.intc(types.uintp, types.intp, types.uintp))
+    has_two_zeros = isinstance(values.dtype, types.Float)
+
+    def by_numpy(result: Any, values: Any) -> None:
+        result[:] = values
+        sort(result.ctypes.data, len(result), 0)
+        if has_two_zeros:
+            _zeros_in_order(result, values)
+
+    return by_numpy
+
+
 def _ordering(comes_before: Callable[..., Any]) -> Callable[..., Any]:
     merge_sort = _merge_sort(comes_before)
 
@@ -217,8 +262,8 @@ DIGIT = 11  # bits
 
 
 @njit
-def _radix_sort(keys: Any, items: Any, has_items: bool) -> None:
-    """Sorts unsigned keys in place, and items along with them: stable, digit by digit from the last one (Knuth, vol. 3, 5.2.5)."""
+def _radix_sort(keys: Any, items: Any) -> None:
+    """Sorts unsigned keys, and items along with them: stable, digit by digit from the last one (Knuth, vol. 3, 5.2.5)."""
     n, mask, n_digits = len(keys), (1 << DIGIT) - 1, (8 * keys.itemsize + DIGIT - 1) // DIGIT
     counts = np.zeros((n_digits, mask + 1), np.int64)
     for k in range(n):
@@ -242,36 +287,22 @@ def _radix_sort(keys: Any, items: Any, has_items: bool) -> None:
             place = row[value]
             row[value] = place + 1
             target[place] = source[k]
-            if has_items:
-                put[place] = carried[k]
+            put[place] = carried[k]
         source, target = target, source
         carried, put = put, carried
         n_passes += 1
     if n_passes % 2:
-        keys[:] = source
-        if has_items:
-            items[:] = carried
+        items[:] = carried
 
 
-def _keys(bits: type, is_float: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Numbers as unsigned keys of the same order, and back."""
+def _counting(bits: type, is_float: bool) -> Callable[..., Any]:
+    """The order of long rows of numbers by counting the digits of unsigned keys; of short ones, or where two zeros differ, by comparing."""
+    merge_order = _merge_sort(_by_key)
     sign, shift = bits(1 << (8 * np.dtype(bits).itemsize - 1)), 8 * np.dtype(bits).itemsize - 1
 
     @njit
     def key_of(number: Any) -> Any:
         return bits(~number) if is_float and number >> bits(shift) else bits(number ^ sign)
-
-    @njit
-    def number_of(key: Any) -> Any:
-        return bits(key ^ sign) if not is_float or key >> bits(shift) else bits(~key)
-
-    return key_of, number_of
-
-
-def _counting(bits: type, is_float: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The sort and the order of long rows of numbers by counting digits; of short ones, or where two zeros differ, by comparing."""
-    key_of, number_of = _keys(bits, is_float)
-    merge_sort, merge_order = _merge_sort(_by_value), _merge_sort(_by_key)
 
     @njit
     def counted(values: Any) -> int:
@@ -284,26 +315,6 @@ def _counting(bits: type, is_float: bool) -> tuple[Callable[..., Any], Callable[
             if is_float and values[k] == 0 and numbers[k] != 0:
                 return -1
         return count
-
-    @njit
-    def sort(result: Any, values: Any) -> None:
-        count = counted(values)
-        if count < 0:
-            result[:] = values
-            merge_sort(result, result)
-            return
-        numbers, first, last = values.view(bits), 0, count
-        keys: Any = result.view(bits)
-        for k in range(len(values)):
-            if values[k] == values[k]:
-                keys[first] = key_of(numbers[k])
-                first += 1
-            else:
-                keys[last] = numbers[k]
-                last += 1
-        _radix_sort(keys[:count], keys[:0], False)
-        for k in range(count):
-            keys[k] = number_of(keys[k])
 
     @njit
     def order(result: Any, values: Any) -> None:
@@ -323,9 +334,9 @@ def _counting(bits: type, is_float: bool) -> tuple[Callable[..., Any], Callable[
             else:
                 result[last] = k
                 last += 1
-        _radix_sort(keys, result[:count], True)
+        _radix_sort(keys, result[:count])
 
-    return sort, order
+    return order
 
 
 def _searching(less: Callable[..., Any]) -> Callable[..., Any]:
@@ -345,12 +356,12 @@ def _searching(less: Callable[..., Any]) -> Callable[..., Any]:
     return search
 
 
-sort_into, sort_into_complex = _sorting(_by_value), _sorting(_by_complex_value)
+sort_into_complex = _sorting(_by_complex_value)
 argsort_into, argsort_into_complex = _ordering(_by_key), _ordering(_by_complex_key)
-sort_float64_into, argsort_float64_into = _counting(np.uint64, True)
-sort_float32_into, argsort_float32_into = _counting(np.uint32, True)
-sort_int64_into, argsort_int64_into = _counting(np.uint64, False)
-sort_int32_into, argsort_int32_into = _counting(np.uint32, False)
+argsort_float64_into = _counting(np.uint64, True)
+argsort_float32_into = _counting(np.uint32, True)
+argsort_int64_into = _counting(np.uint64, False)
+argsort_int32_into = _counting(np.uint32, False)
 middles_into = _taking_middles(_by_value)
 
 
