@@ -116,6 +116,14 @@ def test_consider_constant(x):
         ns.grad(total, x, consider_constant=[total])
 
 
+def test_what_a_step_takes_and_does_not_read_is_no_way(x):
+    unread, rate = nt.dscalar("unread"), nt.dscalar("rate")
+    sums, _ = ns.scan(lambda x, s, slow, unread, rate: [s + x, rate * slow], x, [np.float64(0.0), np.float64(1.0)], [unread, rate])
+    for node in (unread, rate):
+        with pytest.raises(ns.DisconnectedInputError, match=f"on {node.name} .* not at all"):
+            ns.grad(sums[0][-1], node)
+
+
 def test_disconnected_grad_and_zero_grad(x):
     def gradient(cost, **options):
         return value(ns.grad(cost, x, **options), {x: A})

@@ -15,7 +15,7 @@ from numbascan.ir.graph import Graph, close
 from numbascan.ir.node import Node, constant, new_input, outputs_of
 from numbascan.modes import Mode
 from numbascan.ops.card import CARDS, Card, apply
-from numbascan.ops.lowering import Elementwise
+from numbascan.ops.lowering import Elementwise, Library
 from numbascan.oracle.interpret import interpret
 from numbascan.types import TensorType
 
@@ -56,7 +56,7 @@ def graph_of(cards: Sequence[Card], is_fixed: bool) -> tuple[Graph, list[Any], l
 
 def cases() -> Iterator[Any]:
     """Elementwise cards some at a time: the kernel around their elements costs more than they do. Other cards each by itself. Known
-    dimensions change the loops around an element, not its text: elementwise cards have them with `--wide`."""
+    dimensions change loops around an element, not its text, nor routines that have no form for few rows: those have them with `--wide`."""
     elementwise = [card for card in WITH_SAMPLES if isinstance(card.lower, Elementwise)]
     for cards in zip_longest(*[iter(elementwise)] * TOGETHER):
         some = [card for card in cards if card is not None]
@@ -65,7 +65,9 @@ def cases() -> Iterator[Any]:
         yield pytest.param(some, True, id=f"{name}-fixed dimensions", marks=pytest.mark.wide)
     by_itself = [card for card in WITH_SAMPLES if card not in elementwise]
     for card, is_fixed in product([*by_itself, CARDS["add"], CARDS["exp"], CARDS["where"]], (False, True)):
-        yield pytest.param([card], is_fixed, id=f"{card.name}-{'fixed' if is_fixed else 'open'} dimensions")
+        is_the_same = isinstance(card.lower, Library) and card.lower.scalar is None
+        marks = [pytest.mark.wide] * (is_fixed and is_the_same)
+        yield pytest.param([card], is_fixed, id=f"{card.name}-{'fixed' if is_fixed else 'open'} dimensions", marks=marks)
 
 
 @pytest.mark.parametrize("cards, is_fixed", list(cases()))

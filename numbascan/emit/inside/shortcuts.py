@@ -1,4 +1,4 @@
-"""Ways through private parts of Numba, llvmlite and SciPy: what each needs there, what it buys, and whether it is taken.
+"""Ways through private parts of Numba, llvmlite, NumPy and SciPy: what each needs there, what it buys, and whether it is taken.
 
 Nothing private is imported but by the names below, which are looked up when a shortcut is taken. The public way is taken instead where
 

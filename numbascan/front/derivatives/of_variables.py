@@ -18,6 +18,7 @@ from ...ops.card import Card, apply, at_line
 from ...ops.gradient_identities import DISCONNECTED, LINKED, ZERO_GRAD, derivative_of
 from ...ops.of_shape import of_shape
 from ...ops.reshape import reshaped
+from ...rewrite.remove_unused import remove_unused
 from ...types import show_shape
 from ..variable import Variable, as_variable, op
 
@@ -94,7 +95,7 @@ def _disconnected(outputs: Sequence[Node], node: Node, what: str, policy: str = 
 
     `policy`: the keyword that says what happens then.
     """
-    is_behind = node in toposort(outputs)
+    is_behind = node in toposort(remove_unused(outputs))  # a loop may take what its step does not read
     if is_behind and node not in _float_ways(outputs):
         return NullGradientError(
             f"{what}: the cost depends on {shown(node)} through integers or booleans only, so there is no derivative{at_line()}; "

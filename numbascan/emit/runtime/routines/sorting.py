@@ -76,49 +76,6 @@ def _merge_sort(comes_before: Callable[..., Any]) -> Callable[..., Any]:
     return sort
 
 
-FEW = 48  # of so many the whole is sorted
-
-
-@njit
-def _middle(a: Any, b: Any, c: Any) -> Any:
-    low, high = (a, b) if a < b else (b, a)
-    return low if c < low else (high if c > high else c)
-
-
-@njit
-def _pivot(items: Any, first: int, last: int) -> Any:
-    """The middle one of three middle ones of three, spread over a part."""
-    step = (last - first) // 9
-    a = _middle(items[first], items[first + step], items[first + 2 * step])
-    b = _middle(items[first + 3 * step], items[first + 4 * step], items[first + 5 * step])
-    c = _middle(items[first + 6 * step], items[first + 7 * step], items[first + 8 * step])
-    return _middle(a, b, c)
-
-
-@njit
-def _lower_first(items: Any, first: int, last: int, pivot: Any) -> int:
-    """Brings what is less than `pivot` to the beginning of a part; where it ends. No branch, so that none is guessed wrong."""
-    end = first
-    for k in range(first, last):
-        item = items[k]
-        items[k] = items[end]
-        items[end] = item
-        end += item < pivot
-    return end
-
-
-@njit
-def _equal_first(items: Any, first: int, last: int, pivot: Any) -> int:
-    """The same with what is no greater than `pivot`."""
-    end = first
-    for k in range(first, last):
-        item = items[k]
-        items[k] = items[end]
-        items[end] = item
-        end += item <= pivot
-    return end
-
-
 @njit
 def _by_value(keys: Any, a: Any, b: Any) -> Any:
     return _less(a, b)
@@ -137,59 +94,6 @@ def _by_complex_value(keys: Any, a: Any, b: Any) -> Any:
 @njit
 def _by_complex_key(keys: Any, a: Any, b: Any) -> Any:
     return _less_complex(keys[a], keys[b])
-
-
-def _selecting(comes_before: Callable[..., Any]) -> Callable[..., Any]:
-    """Brings the item that stands at place `k` of sorted items there, smaller ones before it, greater ones behind: no item is NaN.
-
-    Quickselect (Hoare, 1961); a part that does not shrink is sorted (Musser, 1997).
-    """
-    merge_sort = _merge_sort(comes_before)
-
-    @njit
-    def select(items: Any, first: int, k: int) -> None:
-        last, budget = len(items), 8 * len(items)
-        while last - first > FEW and budget > 0:
-            budget -= last - first
-            pivot = _pivot(items, first, last)
-            middle = _lower_first(items, first, last, pivot)
-            if k < middle:
-                last = middle
-            elif 8 * (middle - first) > last - first:
-                first = middle
-            else:  # many may be equal
-                end = _equal_first(items, middle, last, pivot)
-                if k < end:
-                    return
-                first = end
-        merge_sort(items[first:last], items)
-
-    return select
-
-
-def _taking_middles(comes_before: Callable[..., Any]) -> Callable[..., Any]:
-    select = _selecting(comes_before)
-
-    @njit
-    def middles(result: Any, values: Any) -> None:
-        n, count = len(values), 0
-        items = np.empty_like(values)
-        for k in range(n):
-            if values[k] == values[k]:
-                items[count] = values[k]
-                count += 1
-        if count < n:  # NaN where one is NaN
-            for k in range(n):
-                if values[k] != values[k]:
-                    result[:] = values[k]
-                    return
-        low, high = (n - 1) // 2, n // 2
-        select(items, 0, low)
-        if high > low:
-            select(items, high, high)
-        result[0], result[1] = items[low], items[high]
-
-    return middles
 
 
 def _sorting(comes_before: Callable[..., Any]) -> Callable[..., Any]:
@@ -228,12 +132,15 @@ def sort_into(result: Any, values: Any) -> None:
 _merge_sort_into = _sorting(_by_value)
 
 
+_external: Any = types.ExternalFunction
+
+
 @overload(sort_into)
 def _typed_sort_into(result: Any, values: Any) -> Callable[..., Any]:
     symbol = f"{numpy_sorts.BEGINNING}{values.dtype}"
     if symbol not in numpy_sorts.addresses():
         return lambda result, values: _merge_sort_into(result, values)
-    sort = types.ExternalFunction(symbol, types.intc(types.uintp, types.intp, types.uintp))
+    sort = _external(symbol, types.intc(types.uintp, types.intp, types.uintp))
     has_two_zeros = isinstance(values.dtype, types.Float)
 
     def by_numpy(result: Any, values: Any) -> None:
@@ -243,6 +150,18 @@ def _typed_sort_into(result: Any, values: Any) -> Callable[..., Any]:
             _zeros_in_order(result, values)
 
     return by_numpy
+
+
+def _taking_middles(sort: Callable[..., Any]) -> Callable[..., Any]:
+    @njit
+    def middles(result: Any, values: Any) -> None:
+        """The two in the middle of a sorted row, which are one where there are odd numbers of them; NaN where the last one is."""
+        items, n = np.empty_like(values), len(values)
+        sort(items, values)
+        last = items[n - 1]
+        result[0], result[1] = (last, last) if last != last else (items[(n - 1) // 2], items[n // 2])
+
+    return middles
 
 
 def _ordering(comes_before: Callable[..., Any]) -> Callable[..., Any]:
@@ -362,16 +281,5 @@ argsort_float64_into = _counting(np.uint64, True)
 argsort_float32_into = _counting(np.uint32, True)
 argsort_int64_into = _counting(np.uint64, False)
 argsort_int32_into = _counting(np.uint32, False)
-middles_into = _taking_middles(_by_value)
-
-
-@njit
-def middles_into_complex(result: Any, values: Any) -> None:
-    """The two in the middle of a sorted row, which are one where there are odd numbers of them; NaN where the last one is."""
-    items, n = values.copy(), len(values)
-    sort_into_complex(items, values)
-    last = items[n - 1]
-    result[0], result[1] = (last, last) if last != last else (items[(n - 1) // 2], items[n // 2])
-
-
+middles_into, middles_into_complex = _taking_middles(sort_into), _taking_middles(sort_into_complex)
 search_into, search_into_complex = _searching(_less), _searching(_less_complex)
