@@ -31,6 +31,7 @@ LOOP_PASSES = (
     "distribute",
     "split",
     "tiles",
+    "masks",
     "blocks",
     "strips",
     "ahead",

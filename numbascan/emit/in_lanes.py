@@ -3,8 +3,9 @@
     # before: for s in range(n):            # after: for s in range(n):
     #             y[s] = exp(y[s])          #            y[s] = exp_in_lanes(y[s])
 
-LLVM makes vectors of such a loop's passes, and does what is left over one by one: by libm, other bits than those of the vectors. In loops
-whose passes wait for one another there are no vectors, and libm is quicker.
+LLVM makes vectors of such a loop's passes, and does what is left over one by one: by libm, other bits than those of the vectors. Steps of a
+lane that was in a tile before have the bits of the tile, too. In loops whose passes wait for one another there are no vectors, and libm is
+quicker.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def with_lanes(stmts: Sequence[Stmt], is_pass: bool = False) -> list[Stmt]:
     renamed: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, For):
-            renamed.append(replace(stmt, body=with_lanes(stmt.body, may_be_vectors(stmt) or (is_pass and _is_short(stmt)))))
+            is_one = may_be_vectors(stmt) or stmt.kind == "rest" or (is_pass and _is_short(stmt))
+            renamed.append(replace(stmt, body=with_lanes(stmt.body, is_one)))
         elif isinstance(stmt, If):
             condition = _named(stmt.condition) if is_pass else stmt.condition
             assert isinstance(condition, Expr)

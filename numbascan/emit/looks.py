@@ -87,7 +87,7 @@ class Looks:
         are in all; () where it is not to tell how far it is."""
         counted = self.count
         body = [self._inner(stmt, _inside(place, loop, stmt), watch) for stmt in loop.body]
-        if loop.kind not in ("time", "lanes") or _statements([loop]) < LONG:
+        if loop.kind not in ("time", "lanes", "rest") or _statements([loop]) < LONG:
             return replace(loop, body=body)
         looking = [stmt for stmt in body if isinstance(stmt, For) and stmt.body and _is_look(stmt.body[-1])]
         if loop.kind == "lanes" and looking:  # which count the steps of all lanes

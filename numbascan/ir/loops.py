@@ -341,8 +341,9 @@ class For(Stmt):
     """`for name in range(start, stop, step)`; a step that only the run knows is 1 or more.
 
     kind: sequential; time, over the steps of a scan; lanes, over steps none of which waits for another, memory taken outside for each of
-    them but shared with none; simd, short passes that wait for nothing; tile, as many of these as a tile has lanes; threads, passes for as
-    many threads; sums, passes between which nothing but sums and extremes goes, in any order; chunks, parts that have memory at once.
+    them but shared with none; rest, steps of a lane that was in a tile before, with the bits of the tile; simd, short passes that wait for
+    nothing; tile, as many of these as a tile has lanes; threads, passes for as many threads; sums, passes between which nothing but sums
+    and extremes goes, in any order; chunks, parts that have memory at once.
     """
 
     name: str

@@ -13,6 +13,7 @@ from .passes.distribute import distribute
 from .passes.edges import edges
 from .passes.fuse import fuse
 from .passes.interchange import interchange
+from .passes.masks import masks
 from .passes.simd import simd
 from .passes.split import split
 from .passes.stack import stack
@@ -22,7 +23,7 @@ from .target import Cost, Target
 
 CPU = Target(
     name="cpu",
-    passes=(fuse, interchange, distribute, split, tiles, blocks, strips, ahead, edges, simd, stack),
+    passes=(fuse, interchange, distribute, split, tiles, masks, blocks, strips, ahead, edges, simd, stack),
     costs={PLAIN: Cost(3.5, 0.6, 0.2), DIVISION: Cost(13, 5, 1.7), FUNCTION: Cost(20, 18, 3.5), CALL: Cost(20, 20, 20)},
     routines=frozenset({"np.dot", "draws.words_ahead", "draws.normals_ahead", "draws.single_normals_ahead"}),
     calls_routines=True,

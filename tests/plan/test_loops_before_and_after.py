@@ -20,6 +20,7 @@ from numbascan.ir.loops import (
     Alloc,
     Apply,
     Argument,
+    Break,
     Expr,
     For,
     Function,
@@ -203,6 +204,72 @@ for i0 in range(0, n, 64):
             v_lanes[s] = v
     for s in range(i1 - i0):
         v = v_lanes[s]
+        out[i0 + s] = v
+""",
+    ),
+    "masks": (
+        [
+            For(
+                "i",
+                0,
+                N,
+                [
+                    Let("v", load("x", I)),
+                    For(
+                        "t",
+                        0,
+                        100,
+                        [Let("v", sin(V), is_new=False), If(compare(">", V, load("y", I)), [Break()])],
+                        kind="time",
+                    ),
+                    Store("out", (I,), V),
+                ],
+                kind="lanes",
+            )
+        ],
+        """
+for i in range(n):
+    v = x[i]
+    for t in range(100):
+        v = sin(v)
+        if v > y[i]:
+            break
+    out[i] = v
+""",
+        """
+v_lanes = np.empty(64)
+is_running_lanes = np.empty(64)
+for i0 in range(0, n, 64):
+    i1 = min(i0 + 64, n)
+    for s in range(i1 - i0):
+        v = x[i0 + s]
+        is_running = 1.0
+        v_lanes[s] = v
+        is_running_lanes[s] = is_running
+    passed = 0
+    for t in range(100):
+        running = 0.0
+        for s in range(i1 - i0):
+            v = v_lanes[s]
+            is_running = is_running_lanes[s]
+            v_then = sin(v)
+            v = v_then if is_running != 0.0 else v
+            has_ended = v > y[i0 + s]
+            is_running = 0.0 if has_ended else is_running
+            running = add_any_order(running, is_running)
+            v_lanes[s] = v
+            is_running_lanes[s] = is_running
+        passed = t + 1
+        if running <= 9.0:
+            break
+    for s in range(i1 - i0):
+        v = v_lanes[s]
+        is_running = is_running_lanes[s]
+        if is_running != 0.0:
+            for t in range(passed, 100):
+                v = sin(v)
+                if v > y[i0 + s]:
+                    break
         out[i0 + s] = v
 """,
     ),

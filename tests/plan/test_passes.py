@@ -97,12 +97,23 @@ def row_sums(x):
     return scan(step, sequences=x, outputs_info=np.full(12, 0.1), return_updates=False)
 
 
+def settled(starts):
+    """Lanes that end by themselves."""
+
+    def lane(start):
+        step = lambda y: (y - 0.1 * y * y + 0.02 / (1 + y), ns.until(y < 0.4))  # noqa: E731
+        return scan(step, outputs_info=start[0], n_steps=60, return_updates=False)[-1]
+
+    return ns.vmap(lane)(starts)
+
+
 PROGRAMS: dict[str, list[tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "fuse": [(two_rows, (WIDE,))],
     "interchange": [(powers, (rng.uniform(0.5, 1.5, size=40),))],
     "distribute": [(running_sums, (LANES,))],
     "split": [(last_rows, (LANES,))],
     "tiles": [(pendulums, (LANES,))],
+    "masks": [(settled, (LANES,))],
     "blocks": [(likelihood, (X,))],
     "strips": [(two_lags, (A, B, C, WIDE))],
     "ahead": [(noise, (X,)), (noise_in_lanes, (LANES,))],

@@ -36,12 +36,16 @@ def last(rate: Any, n_steps: Any) -> Any:
     return ns.scan(lambda y: np.sin(y) * rate, outputs_info=1.0, n_steps=n_steps, return_updates=False)[-1]
 
 
-def newton(a: Any, n_steps: Any) -> Any:
+def newton(a: Any, n_steps: Any, near: Any = -1.0) -> Any:
     def step(x):
         y = 0.5 * (x + a / x)
-        return y, ns.until(abs(y - x) < -1.0)
+        return y, ns.until(abs(y - x) < near)
 
     return ns.scan(step, outputs_info=1.0, n_steps=n_steps, return_updates=False)[-1]
+
+
+def newton_to(a: Any, near: Any, n_steps: Any) -> Any:
+    return newton(a, n_steps, near)
 
 
 def nested(y: Any, n_steps: Any) -> Any:
@@ -66,6 +70,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "one state": (lambda rate, n: decay(outputs_info=1.0, non_sequences=rate, n_steps=n), (0.5,)),
     "lanes": (ns.vmap(last, in_axes=(0, None)), (rates,)),
     "until in lanes": (ns.vmap(newton, in_axes=(0, None)), (rates,)),
+    "one lane of many": (
+        ns.vmap(lambda a, n_steps: newton(a, n_steps, np.where(a == 0.5, -1.0, 1.0)), in_axes=(0, None)),
+        (np.array([0.5, *rates]),),
+    ),
     "until": (ns.jit(newton), (0.5,)),
     "gradient": (ns.grad(lambda rate, n: last(rate, n), argnums=0), (0.5,)),
     "nested": (ns.jit(nested), (0.5,)),

@@ -17,7 +17,7 @@ import numbascan as ns
 
 LATEST = 10  # seconds; 0.4 where nothing else runs
 PROGRAM = Path(__file__).with_name("stopped_calls.py")
-LOOPS = ["one state", "lanes", "until in lanes", "until", "gradient", "nested", "vectors of steps", "vector", "out"]
+LOOPS = ["one state", "lanes", "until in lanes", "one lane of many", "until", "gradient", "nested", "vectors of steps", "vector", "out"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="loops look for signals where there is a POSIX clock")
 

@@ -201,7 +201,7 @@ class Lanes:
         values = [stmt.value for step in steps for stmt in step]
         moved = sum(isinstance(stmt, Store) and stmt.array not in self.own for step in steps for stmt in step)
         side_by_side = sum(vector_cost(value, target) for value in values) + target.move_cost * moved
-        alone = max(scalar_cost(values, target), sum(_wait(step, target) for step in steps))
+        alone = max(scalar_cost(values, target), sum(wait(step, target) for step in steps))
         return not moved or alone > side_by_side
 
     def _has_states(self, time: For) -> bool:
@@ -241,7 +241,7 @@ def _steps(stmts: Sequence[Stmt]) -> float:
     return sum(max(_steps(time.body), 1) * (length if isinstance(length, int) else math.inf) for time, length in times)
 
 
-def _wait(step: Sequence[Let | Store], target: Target) -> float:
+def wait(step: Sequence[Let | Store], target: Target) -> float:
     """Cycles until all states of a step have their next values."""
     lets = {stmt.name: k for k, stmt in enumerate(step) if isinstance(stmt, Let) and stmt.is_new}
     states = {stmt.name: k for k, stmt in enumerate(step) if isinstance(stmt, Let) and not stmt.is_new}

@@ -26,7 +26,7 @@ def _for_simd(stmts: Sequence[Stmt], target: Target, is_pass: bool = False) -> l
     for stmt in stmts:
         if isinstance(stmt, For):
             inner = _is_pass(stmt)
-            kind = "simd" if (inner or _is_by_lane(stmt)) and stmt.kind == "sequential" and _is_written_out(stmt, target) else stmt.kind
+            kind = "simd" if inner and stmt.kind == "sequential" and _is_written_out(stmt, target) else stmt.kind
             result.append(replace(stmt, body=_for_simd(stmt.body, target, inner), kind=kind))
         elif isinstance(stmt, Let | Store) and not (is_pass and isinstance(stmt, Let) and is_sum(stmt)):
             result.append(replace(stmt, value=mapped(stmt.value, _in_order)))
@@ -46,12 +46,7 @@ def _in_order(expr: Expr) -> Expr | None:
     return Apply(expr.dtype, IN_ORDER, tuple(mapped(arg, _in_order) for arg in expr.args))
 
 
-def _is_by_lane(loop: For) -> bool:
-    """Does each index change nothing but its own scalars, and elements?"""
-    own = {stmt.name for stmt in loop.body if isinstance(stmt, Let) and stmt.is_new}
-    return all(isinstance(stmt, Store) or (isinstance(stmt, Let) and stmt.name in own) for stmt in loop.body)
-
-
 def _is_pass(loop: For) -> bool:
-    """Does a loop move nothing on from one index to the next but sums and extremes?"""
-    return all(isinstance(stmt, Store) or (isinstance(stmt, Let) and (stmt.is_new or is_reduction(stmt))) for stmt in loop.body)
+    """Does a loop move nothing on from one index to the next but sums and extremes? Its own scalars each index may change."""
+    own = {stmt.name for stmt in loop.body if isinstance(stmt, Let) and stmt.is_new}
+    return all(isinstance(stmt, Store) or (isinstance(stmt, Let) and (stmt.name in own or is_reduction(stmt))) for stmt in loop.body)
