@@ -42,7 +42,8 @@ def as_argument(value: Any, label: str) -> Any:
     try:
         dtype = np.dtype(dtype_name(array.dtype))
     except TypeError as error:
-        raise TypeError(f"{label} is a {type(value).__name__} of dtype {array.dtype}, not of numbers ({error})") from None
+        seen = f"dtype {array.dtype}" if array.dtype.kind in "iufc" else f"dtype {array.dtype}, not of numbers"
+        raise TypeError(f"{label} is a {type(value).__name__} of {seen} ({error})") from None
     return np.require(array, dtype, ("C", "A"))
 
 

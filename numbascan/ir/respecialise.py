@@ -12,6 +12,7 @@ from .messages import changed_type
 from .node import ARG, CONSTANT, INPUT, Node, new_input
 from .ports import LoopSpec, NonSeq, row_of
 
+IN_STEP = "in the step of scan"
 Agreed = Callable[[int | None, int | None], int | None]
 
 
@@ -70,10 +71,16 @@ def _both(before: int | None, after: int | None) -> int | None:
 
 
 def _on_types(spec: LoopSpec, reads: list[TensorType]) -> LoopSpec:
-    """`spec` around its step built again on inputs of the types `reads`."""
+    """`spec` around its step built again on inputs of the types `reads`. ValueError, with the loop's name, where these do not fit."""
     old_inputs = spec.inner_inputs()
     fresh = tuple(new_input(type_, old.name) for old, type_ in zip(old_inputs, reads, strict=True))
-    return spec.with_inner(fresh, substitute(spec.inner_outputs(), dict(zip(old_inputs, fresh, strict=True))))
+    try:
+        outputs = substitute(spec.inner_outputs(), dict(zip(old_inputs, fresh, strict=True)))
+    except ValueError as error:
+        if type(error) is not ValueError or IN_STEP in str(error):
+            raise
+        raise ValueError(f"{error} {IN_STEP} {spec.name!r}") from None
+    return spec.with_inner(fresh, outputs)
 
 
 def _read_types(spec: LoopSpec) -> list[TensorType]:

@@ -60,6 +60,17 @@ The attribute `costs` has what the derivative was taken of. An input of that was
 """
 
 
+class _CopyCard(Card):
+    """Built again it is gone: it is for those who take derivatives with respect to it, or hold it constant."""
+
+    def rebuilt(self, node: Node, inputs: tuple[Node, ...]) -> Node:
+        return inputs[0]
+
+
+COPY = _identity("copied", lambda node, cotangent: (cotangent,), lambda node, tangent: tangent, 1, _CopyCard)
+"""Its operand, as a variable of its own: derivatives with respect to one are not those with respect to the other."""
+
+
 def derivative_of(costs: Sequence[Node], value: Node) -> Node:
     """`value`, a derivative of `costs`, which names them."""
     operands = value.inputs if value.op is LINKED else (value,)
@@ -84,4 +95,4 @@ def behind(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> set[Node]:
     return reached
 
 
-LINKS = frozenset({DISCONNECTED, ZERO_GRAD, LINKED})
+LINKS = frozenset({DISCONNECTED, ZERO_GRAD, LINKED, COPY})

@@ -116,6 +116,33 @@ def test_consider_constant(x):
         ns.grad(total, x, consider_constant=[total])
 
 
+def test_a_copy_is_a_variable_of_its_own(x):
+    y = x.copy()
+    for gradient in (
+        ns.grad((x * y).sum(), x, consider_constant=[y]),
+        ns.grad((x * y).sum(), y),
+        ns.grad((x * y).sum(), x, known_grads={y: nt.zeros_like(x)}),
+    ):
+        np.testing.assert_array_equal(value(gradient, {x: A}), A)
+    np.testing.assert_array_equal(value(ns.jacobian(x * y, x, consider_constant=[y]), {x: A}), np.diag(A))
+    np.testing.assert_array_equal(value(ns.grad((x * y).sum(), x), {x: A}), 2 * A)
+
+    def step(s):
+        t = np.copy(s)
+        return s - 0.1 * ns.grad((s * t).sum(), s, consider_constant=[t])
+
+    rows = ns.scan(step, outputs_info=A, n_steps=3, return_updates=False)
+    np.testing.assert_allclose(rows, [A * 0.9**k for k in (1, 2, 3)])
+
+
+def test_a_variable_is_not_held_constant_where_its_derivative_is_asked(x):
+    """x[:] is x itself, and equal expressions are one variable."""
+    square = x**2
+    for same, wrt in ((x[:], x), (x**2, square)):
+        with pytest.raises(ValueError, match=r"held constant, and a derivative .* write nt.disconnected_grad\(x\), or x.copy\(\)"):
+            ns.grad((x * same).sum(), wrt, consider_constant=[same])
+
+
 def test_what_a_step_takes_and_does_not_read_is_no_way(x):
     unread, rate = nt.dscalar("unread"), nt.dscalar("rate")
     sums, _ = ns.scan(lambda x, s, slow, unread, rate: [s + x, rate * slow], x, [np.float64(0.0), np.float64(1.0)], [unread, rate])

@@ -197,8 +197,14 @@ def grad_of_variable(cost: Variable | None, wrt: Any, consider_constant: Any, di
     def cut(node: Node) -> Node:
         return node if node in known else substitute([node], inputs)[0]
 
-    constants = list(map(cut, _constants(consider_constant)))
-    results = gradients(outputs, seeds, list(map(cut, nodes)), "ns.grad", constants, disconnected_inputs)
+    constants, wanted = list(map(cut, _constants(consider_constant))), list(map(cut, nodes))
+    for node in wanted:
+        if node in constants:  # equal expressions are one variable: which of its uses are meant nobody can tell
+            raise ValueError(
+                f"ns.grad: {shown(node)} is held constant, and a derivative with respect to it is asked{at_line()}; write "
+                "nt.disconnected_grad(x), or x.copy() for a variable of its own, where it is used as a constant"
+            )
+    results = gradients(outputs, seeds, wanted, "ns.grad", constants, disconnected_inputs)
     results = list(substitute(results, {fresh: node for node, fresh in inputs.items()}))
     packed = _packed(results, wrt, [*known, *known.values(), *([] if cost is None else [cost.node])])
     for node, value in zip(nodes, _as_list(packed), strict=True):

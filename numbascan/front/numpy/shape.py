@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ops.dims import common_dim, dim_node
+from ...ops.gradient_identities import COPY
 from ...ops.of_shape import of_shape
 from ...ops.reshape import reshaped
 from ...ops.runtime_attributes import sized
@@ -331,8 +332,8 @@ def specify_shape(x: Any, shape: Any) -> Variable:
 
 @implements(np.copy, method="copy")
 def copy(a: Any, order: str = "K", subok: bool = False) -> Variable:
-    """`a`: variables do not change, so none need be copied."""
-    return as_variable(a)
+    """`a`, as a variable of its own: where one of the two is held constant, or replaced, the other is not. Nothing is copied in a run."""
+    return op(COPY, a)
 
 
 __all__ = [
