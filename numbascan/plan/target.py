@@ -37,7 +37,9 @@ class Target:
     tile: int  # lanes that go side by side
     cache: int  # bytes that the memory of such lanes should fit into
     tile_memory: int  # bytes that it may take if a lane has very much
-    few_lanes: int  # lanes, or steps, below which tiles gain nothing
+    few_lanes: int  # lanes below which tiles, or threads, gain nothing
+    few_steps: int  # of a lane, below which it gains nothing to take its loop apart
+    left_by_lane: int  # numbers that lanes leave for a loop behind them
     short_step: float  # cycles of the SIMD unit per lane of a step in which counting the lanes takes as long
     kept_steps: int  # of a tile, whose results are kept before they are moved to the rows of lanes
     block: int  # steps of a block of time

@@ -232,7 +232,7 @@ def _with_counters(stmts: Sequence[Stmt], counters: tuple[str, ...] = ()) -> Ite
 
 def has_many_steps(stmts: Sequence[Stmt], target: Target) -> bool:
     """Does a lane make steps, and not only a few?"""
-    return any(True for _ in outermost_times(stmts)) and _steps(stmts) >= target.few_lanes
+    return any(True for _ in outermost_times(stmts)) and _steps(stmts) >= target.few_steps
 
 
 def _steps(stmts: Sequence[Stmt]) -> float:
