@@ -57,6 +57,8 @@ from ...ir.loops import (
 )
 from ...ir.mentions import loads_in, mentions_in
 from ..target import Target
+from .lane_sums import Added, added_by_lanes, added_in_groups, added_up, at_once_in_groups, leaving, memory_of_parts
+from .side_by_side import Surroundings
 
 LAST_ROWS = ("[{0}:]", "[{0}:].copy()")
 ROWS_BETWEEN = ("[{0}:{1}]", "[{0}:{1}].copy()")
@@ -77,7 +79,7 @@ class _Sharing:
     """The loops of one function."""
 
     def __init__(self, function: Function, target: Target) -> None:
-        self.given, self.target = function, target
+        self.given, self.target, self.around = function, target, Surroundings.of(function)
         self.every = list(walk(function.body))
         self.views = {stmt.name: stmt for stmt in self.every if isinstance(stmt, Alias)}
         self.allocs = {stmt.name: stmt for stmt in self.every if isinstance(stmt, Alloc)}
@@ -108,6 +110,9 @@ class _Sharing:
         return result
 
     def _loop(self, loop: For, is_outermost: bool) -> list[Stmt]:
+        added = added_by_lanes(loop, self.around, self.names, self.target) if is_outermost else []
+        if added and (with_parts := self._leaving(loop, added)):
+            return with_parts
         own = self._own(loop) if loop.kind == "lanes" else []
         if not own and (sums := self._sums(loop)):
             return [self._summed(loop, sums)]
@@ -124,6 +129,14 @@ class _Sharing:
         for one in reversed(nest):
             body = [replace(one, body=body, kind="threads")]
         return body
+
+    def _leaving(self, loop: For, added: Sequence[Added]) -> list[Stmt]:
+        """Passes that add to arrays which they share, in threads; none where something else keeps them from that."""
+        lanes = leaving(loop, added)
+        own = [*self._own(loop), *(one.left for one in added)]
+        if self._passes([loop]) < self.target.few_lanes or not self._is_shared(lanes, own):
+            return []
+        return self._with_memory(lanes, own, added)
 
     def _sums(self, loop: For) -> set[str]:
         """The sums and extremes, in whatever order is fast, that are all that goes from one pass of a loop to the next."""
@@ -225,10 +238,11 @@ class _Sharing:
         """Does memory fit onto the stack of a thread?"""
         return all(_bytes(stmt) <= self.target.stack_row for stmt in own if isinstance(stmt, Alloc))
 
-    def _with_memory(self, loop: For, own: Sequence[Alloc | Alias]) -> list[Stmt]:
-        """A loop whose passes have memory of their own; what does not fit onto their stacks is there for as many as run at once."""
+    def _with_memory(self, loop: For, own: Sequence[Alloc | Alias], added: Sequence[Added] = ()) -> list[Stmt]:
+        """A loop whose passes have memory of their own; what does not fit onto their stacks, or is `added` behind them, is there for as
+        many as run at once."""
         self.moved |= set(map(id, own))
-        small = self._on_stack(own)
+        small = self._on_stack(own) - {one.left.name for one in added}
         large = [stmt for stmt in own if self._root(stmt.name) not in small]
         inner = [replace(stmt, on_stack=True) if isinstance(stmt, Alloc) else stmt for stmt in own if self._root(stmt.name) in small]
         shared = replace(loop, body=[*inner, *loop.body], kind="threads")
@@ -246,7 +260,10 @@ class _Sharing:
         part = replace(shared, start=start, stop=stop, body=[*inner, *_of_lane(loop.body, wide, lane)])
         n_chunks = floor_div(sub(add(passes, n_together), 1), n_together)
         memory = [replace(stmt, shape=(*stmt.shape, n_together)) if isinstance(stmt, Alloc) else replace(stmt) for stmt in large]
-        return [Let(together, index_expr(AT_ONCE, passes, size)), *memory, For(chunk, 0, n_chunks, [part], kind="chunks")]
+        at_once = at_once_in_groups(passes, size) if added else index_expr(AT_ONCE, passes, size)
+        parts = [part, *added_in_groups(added, start, stop, self.names)]
+        chunks = For(chunk, 0, n_chunks, [*parts], kind="chunks")
+        return [Let(together, at_once), *memory, *memory_of_parts(loop, added), chunks, *added_up(loop, added, self.names)]
 
     def _on_stack(self, own: Sequence[Alloc | Alias]) -> set[str]:
         """The arrays that fit onto the stack of a thread."""
