@@ -196,6 +196,17 @@ def mod(a: Index, b: Index) -> Index:
     return 0 if b == 1 else index_expr(_MOD, a, b)
 
 
+def are_other_remainders(a: Index, b: Index) -> bool:
+    """Are two indices different remainders of one known divisor, as (t + 1) % 3 and t % 3 are, whatever their names stand for?
+
+    x % m == y % m only if m divides x - y, for a remainder of either sign; and it divides nothing between 0 and itself.
+    """
+    if not (isinstance(a, Apply) and isinstance(b, Apply) and a.template is _MOD and b.template is _MOD and a.args[1] == b.args[1]):
+        return False
+    divisor, distance = a.args[1], sub(a.args[0], b.args[0])
+    return isinstance(divisor, int) and isinstance(distance, int) and 0 < abs(distance) < divisor
+
+
 def least(a: Index, b: Index) -> Index:
     """The smaller of two, folded where both are known."""
     if isinstance(a, int) and isinstance(b, int):

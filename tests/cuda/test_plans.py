@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernel_text import loops_alone
 
 import numbascan as ns
 import numbascan.tensor as nt
@@ -27,6 +28,7 @@ from numbascan.ir.loops import (
     Store,
     Template,
     add,
+    mod,
     walk,
 )
 from numbascan.ir.mentions import memory_of, mentions_in
@@ -59,6 +61,11 @@ def test_passes_that_meet_are_not_shared_out() -> None:
     assert loop(Store("w", (0, I), load("w", 1, I))) == ["threads"]  # rows that never are the same
     assert loop(Store("a", (I,), load("a", add(I, 1)))) == ["sequential"]
     assert loop(Store("w", (0, I), load("w", 0, add(I, 1)))) == ["sequential"]
+    assert loop(Store("w", (mod(add(N, 1), 3), I), load("w", mod(N, 3), add(I, 1)))) == ["threads"]  # rows that rotate
+    assert loop(Store("w", (mod(add(N, 3), 3), I), load("w", mod(N, 3), add(I, 1)))) == ["sequential"]
+    assert loop(Store("w", (mod(add(N, 1), 3), I), load("w", mod(N, 2), add(I, 1)))) == ["sequential"]
+    assert loop(Store("w", (mod(add(N, 1), N), I), load("w", mod(N, N), add(I, 1)))) == ["sequential"]  # if n is 1
+    assert loop(Store("w", (mod(add(I, 1), 3), 0), load("w", mod(I, 3), 0))) == ["sequential"]  # other passes meet
     assert loop(Store("a", (0,), load("x", I))) == ["sequential"]
     assert loop(Store("a", (Load("int64", "k", (I,)),), load("x", I))) == ["sequential"]  # places that may be equal
     assert loop(Store("a", (I,), load("x", I)), Store("a", (add(N, I),), load("x", I))) == ["sequential"]  # distances of the run
@@ -106,6 +113,18 @@ def test_a_loop_over_time_is_one_kernel(wide: bool) -> None:
     assert text.count("in_one_grid(") == wide
     assert ("grid.sync()" in text) == wide
     assert "for t in range" not in text.partition("\ndef scan")[2]  # the host makes no step
+
+
+@pytest.mark.parametrize(("taps", "k"), [((-1,), 2), ((-1,), 3), ((-20, -1), 1), ((-17, -16), 3)])
+def test_wide_states_of_which_the_last_rows_are_kept_are_one_kernel(taps: tuple[int, ...], k: int) -> None:
+    def last(initial: Any) -> Any:
+        outputs_info = [{"initial": initial, "taps": list(taps)}]
+        return ns.scan(lambda *u: np.tanh(np.roll(u[-1], 1)) - u[0], outputs_info=outputs_info, n_steps=9, return_updates=False)[-k:]
+
+    initial = np.random.default_rng(3).normal(size=(-taps[0], 50) if len(taps) > 1 else 50)
+    text = ns.jit(last).lower(initial).source("cuda")
+    assert not loops_alone(text)
+    assert text.count("    in_one_grid(") == 1
 
 
 def test_source_needs_no_gpu_and_names_of_the_user_stay() -> None:

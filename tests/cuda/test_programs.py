@@ -72,6 +72,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "backwards": (lambda x: scan(lambda x, s: s * 0.9 + x, x, 0.0, go_backwards=True), (U,)),
     "a wide state": (lambda u: scan(heated, outputs_info=u, n_steps=10)[-1], (U,)),
     "paths of a wide state": (lambda u: scan(heated, outputs_info=u, n_steps=10), (U,)),
+    "last rows of a wide state": (lambda u: scan(heated, outputs_info=u, n_steps=10)[-3:], (U,)),
+    "a wide state of long ago": (
+        lambda u: scan(lambda a, b: np.tanh(np.roll(b, 1)) - a, outputs_info=[{"initial": u, "taps": [-20, -1]}], n_steps=25)[-2:],
+        (RNG.normal(size=(20, 50)),),
+    ),
     "gradient of a wide state": (ns.grad(lambda u: (scan(lambda u: np.tanh(heated(u)), outputs_info=u, n_steps=5) ** 2).sum()), (U,)),
     "a wide state until its norm is small": (
         lambda u: scan(lambda u: ((v := heated(u)), ns.until(np.sqrt((v * v).sum()) < 5.0)), outputs_info=u, n_steps=50),

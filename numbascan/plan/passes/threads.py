@@ -41,6 +41,7 @@ from ...ir.loops import (
     Store,
     Template,
     add,
+    are_other_remainders,
     expressions,
     floor_div,
     index_expr,
@@ -196,6 +197,8 @@ class _Sharing:
         for one, other in zip(a or (), b or (), strict=False):
             move, distance = slope_and_rest(one, counter), sub(one, other)
             if isinstance(distance, int) and move is not None and _is_fixed(move[1], of_pass) and (move[0] != 0) != (distance != 0):
+                return True
+            if are_other_remainders(one, other) and _is_fixed(one, of_pass | {loop.name}):  # rows that rotate
                 return True
         return False
 
