@@ -53,7 +53,7 @@ from ..ir.loops import (
 from ..ir.mentions import memory_of, mentioned, mentions_in
 from ..ir.names import WORD
 from .cpu import named_messages, without_location
-from .grid import SHARED, Unfit, in_all_threads, is_wide
+from .grid import SHARED, Unfit, in_all_threads, is_wide, nest_of
 from .names import HELPERS, has_gpu_code
 from .runtime.gpu_names import OF_GPU
 from .text import expression, statement
@@ -121,6 +121,7 @@ class _Module:
                 dtype, rank = self.types[stmt.array]
                 self.types[stmt.name] = dtype, _rank(stmt, rank)
         self.memory, self.mentions = memory_of(function.body), mentions_in(every)
+        self.views = {stmt.name for stmt in every if isinstance(stmt, Alias)}
         self.kernels: list[_Kernel] = []
         self.lines: list[str] = []  # of the function of the host
 
@@ -206,7 +207,7 @@ class _Module:
     def _in_one_grid(self, stmts: Sequence[Stmt]) -> list[Stmt] | None:
         """Statements as all threads of a grid run them; None where they cannot."""
         try:
-            return in_all_threads(stmts, self.memory, self.mentions)
+            return in_all_threads(stmts, self.memory, self.views, self.mentions)
         except Unfit:
             return None
 
@@ -263,7 +264,7 @@ class _Module:
         is_grid = loop is None and any(map(is_wide, stmts))
         sums = dict.fromkeys(name for one in walk(stmts) if is_grid and isinstance(one, For) and one.kind == "sums" for name in _sums(one))
         name = self.names.fresh(f"{self.function.name}_kernel_{len(self.kernels) + 1}")
-        names = mentioned(stmts) if loop is None else _read_in_passes(self._nest(loop))
+        names = mentioned(stmts) if loop is None else _read_in_passes(nest_of(loop))
         reads = sorted(names & known)
         types = (
             [("int64", 0)] * (2 if loop else 0) + [self.types[one] for one in reads] + [(self.dtypes[one], 1) for one in (*results, *sums)]
@@ -309,17 +310,9 @@ class _Module:
         if missing:
             raise NotImplementedError(f"{self.function.name}: mode='cuda': {missing[0]} has no CUDA code; use mode=None for this function")
 
-    @staticmethod
-    def _nest(loop: For) -> list[For]:
-        """The loops of a nest whose passes are counted as one."""
-        nest = [loop]
-        while len(nest[-1].body) == 1 and isinstance(inner := nest[-1].body[0], For) and inner.kind == loop.kind:
-            nest.append(inner)
-        return nest
-
     def _range(self, loop: For) -> tuple[Index, Index]:
         """The first and the last pass of a nest, as one count."""
-        nest = self._nest(loop)
+        nest = nest_of(loop)
         if len(nest) == 1:
             return loop.start, loop.stop
         total: Index = 1
@@ -338,7 +331,7 @@ class _Module:
         arguments += [*kernel.parts.values(), *(["error", "seen"] if kernel.fails else [])]
         yielded += [f"@kernel({self.options})", f"def {kernel.name}({', '.join(arguments)}):"]
         if kernel.loop is not None:
-            nest = self._nest(kernel.loop)
+            nest = nest_of(kernel.loop)
             number = nest[0].name if len(nest) == 1 else "number"
             return [*yielded, *self._strided(kernel.loop, kernel, "first", "last", number, "    ")]
         stmts = kernel.stmts
@@ -356,7 +349,7 @@ class _Module:
 
     def _strided(self, loop: For, kernel: _Kernel, first: str, last: str, number: str, pad: str) -> Iterator[str]:
         """A loop of which each thread makes some passes."""
-        nest = self._nest(loop)
+        nest = nest_of(loop)
         counter = nest[0].name if len(nest) == 1 else self.names.fresh("place")
         start = "cuda.grid(1)" if first == "0" else f"{first} + cuda.grid(1)"
         yield f"{pad}{counter} = {start}"

@@ -30,6 +30,7 @@ CPU = Target(
     move_cost=3.0,
     locals_limit=8,
     rotated_locals=16,
+    adds_rows=True,
     blas_from=512,  # a call takes about 0.2 microseconds
     tile=64,  # eight of the widest registers, which hides the latency of what a step does
     cache=2**19,  # a share of the second-level cache

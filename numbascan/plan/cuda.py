@@ -20,6 +20,7 @@ CUDA = replace(
     passes=(fuse, distribute, threads, prefix),
     routines=frozenset(),
     calls_routines=False,
+    adds_rows=False,  # one sum for each thread, in a register
     locals_limit=16,
     rotated_locals=32,
     few_lanes=32,  # a warp

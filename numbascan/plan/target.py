@@ -33,6 +33,7 @@ class Target:
     move_cost: float  # cycles for moving one number from the results of a tile of lanes to the row of its lane
     locals_limit: int  # elements of a fixed shape that are kept one local each; beyond, compile time and spills grow
     rotated_locals: int  # elements over all lags of a state that are rotated through locals
+    adds_rows: bool  # products that are written out add rows, which needs no other order of sums to fill the SIMD unit
     blas_from: int  # products from which a call of BLAS pays; unknown sizes count as large
     tile: int  # lanes that go side by side
     cache: int  # bytes that the memory of such lanes should fit into

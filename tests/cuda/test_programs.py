@@ -88,6 +88,15 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (np.stack([U, -U, 2 * U] * 13),),
     ),
     "a matrix": (lambda u, a: scan(lambda u, a: np.tanh(a @ u), outputs_info=u, non_sequences=a, n_steps=5), (U, MATRIX)),
+    "a matrix from the right": (lambda u, a: scan(lambda u, a: np.tanh(u @ a), outputs_info=u, non_sequences=a, n_steps=5), (U, MATRIX)),
+    "gradient of a matrix": (
+        ns.grad(lambda u, a: scan(lambda u, a: np.tanh(a @ u), outputs_info=u, non_sequences=a, n_steps=5).sum(), argnums=(0, 1)),
+        (U, MATRIX / 7),
+    ),
+    "states that meet element by element": (
+        lambda u: scan(lambda u, v: (np.tanh(u * v), u - 0.1 * v), outputs_info=[u, -u], n_steps=5),
+        (U,),
+    ),
     "power iteration": (
         lambda u, a: scan(lambda u, a: (w := a @ u) / np.sqrt((w * w).sum()), outputs_info=u, non_sequences=a, n_steps=6),
         (U, MATRIX),

@@ -1,7 +1,7 @@
 """Sums of products: small ones as loops with fixed bounds, large ones by BLAS.
 
-Loops run in axpy order (`out[j] += a[k] * b[k, j]`) where the last axis of the result is contiguous in an operand: that order needs no
-reordering of sums to fill the SIMD unit.
+Loops run in axpy order (`out[j] += a[k] * b[k, j]`) where the last axis of the result is contiguous in an operand, and the target wants
+it: that order needs no reordering of sums to fill the SIMD unit.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Contraction:
 
     def by_loops(self, dims: Indices, place: InMemory) -> None:
         """Loops in axpy order where that is contiguous, else a sum per element."""
-        if len(self.summed) == 1 and self._is_axpy() and not self._is_short():
+        if self.scope.target.adds_rows and len(self.summed) == 1 and self._is_axpy() and not self._is_short():
             self._axpy(dims, place)
             return
         self.builder.nest(dims, lambda index: self.builder.emit(store(place, index, self.element(index))))
