@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from ..ir.loops import (
     ACCUMULATE,
     IN_ORDER,
+    PRODUCT,
     Alias,
     Alloc,
     Apply,
@@ -366,8 +367,7 @@ class _Module:
         part_of = {name: self.names.fresh(f"{name}_part") for name in sums}
         renamed = rebuilt(loop.body, lambda stmt: [_with_part(stmt, part_of)] if isinstance(stmt, Let) and stmt.name in sums else None)
         for name, value in sums.items():
-            identity = expression(Literal(value.dtype, 0)) if value.template in (ACCUMULATE, IN_ORDER) else name
-            yield f"{pad}{part_of[name]} = {identity}"
+            yield f"{pad}{part_of[name]} = {_identity(name, value)}"
         first, last = self._range(loop)
         bound = self.names.fresh("stop")
         yield f"{pad}{bound} = {_on_device(expression(last))}"
@@ -464,6 +464,14 @@ def _sums(loop: For) -> dict[str, Apply]:
     made = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.is_new}
     lets = [stmt for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.name not in made]
     return {stmt.name: stmt.value for stmt in lets if isinstance(stmt.value, Apply)}
+
+
+def _identity(name: str, value: Apply) -> str:
+    """What a part of a reduction begins with: 0 of a sum, 1 of a product; else the first state, of which it changes nothing to take an
+    extreme with it more often, and no truth value."""
+    if value.template not in (ACCUMULATE, IN_ORDER, PRODUCT):
+        return name
+    return expression(Literal(value.dtype, int(value.template == PRODUCT)))
 
 
 def _with_part(stmt: Let, part_of: Mapping[str, str]) -> Let:

@@ -96,6 +96,7 @@ BROADCAST_DIM = Template("{1} if {0} == 1 else {0}", CHOICE, (BIT_OR, OR))
 CHOICE_BETWEEN = Template("{1} if {0} else {2}", CHOICE, (OR, OR, CHOICE))
 LEAST, GREATEST = Template("min({0}, {1})"), Template("max({0}, {1})")
 MIN_OR_NAN, MAX_OR_NAN = Template("min_or_nan({0}, {1})"), Template("max_or_nan({0}, {1})")
+OF_TWO_ALL, OF_TWO_ANY = Template("{0} and {1}", AND, (AND, AND + 1)), Template("{0} or {1}", OR, (OR, OR + 1))
 ANY_ORDER = (ACCUMULATE, LEAST, GREATEST, MIN_OR_NAN, MAX_OR_NAN)
 COMPARE_WITH = {sign: Template(f"{{0}} {sign} {{1}}", COMPARE, (BIT_OR, BIT_OR)) for sign in ("<", "<=", ">", ">=", "==", "!=")}
 

@@ -23,6 +23,9 @@ import numpy as np
 
 from ...ir.loops import (
     IN_ORDER,
+    OF_TWO_ALL,
+    OF_TWO_ANY,
+    PRODUCT,
     Alias,
     Alloc,
     Apply,
@@ -146,7 +149,8 @@ class _Sharing:
         moved = [stmt for stmt in inside if isinstance(stmt, Let) and stmt.name not in new]
         names = {stmt.name for stmt in moved}
         within = mentions_in(inside)
-        is_sum = all(_is_in_any_order(stmt) for stmt in moved) and all(within[name] == 1 for name in names)
+        is_of_card = all(one.kind == "sequential" for one in (loop, *inside) if isinstance(one, For))
+        is_sum = all(_is_in_any_order(stmt, is_of_card) for stmt in moved) and all(within[name] == 1 for name in names)
         is_sum = is_sum and len(moved) == len(names) and not any(isinstance(stmt, Store | Alloc | If | Fail) for stmt in inside)
         return names if is_sum and names and self._is_shared(loop, (), names) and self._passes([loop]) >= self.target.few_lanes else set()
 
@@ -329,14 +333,25 @@ def _count(shape: Place) -> Index:
     return count
 
 
-def _is_in_any_order(stmt: Let) -> bool:
-    """Does a statement add to a sum, or take an extreme, of which the order is free? Sums of integers are the same in every order."""
+def _is_in_any_order(stmt: Let, is_of_card: bool) -> bool:
+    """Does a statement add to a sum, take an extreme, or the like, of which the order is free? That of integers and truth values is, whose
+    results are the same in every order. A product of floats is none: factors that overflow together may do so in one order alone.
+
+    is_of_card: it is a reduction's, not a user's own recurrence. Sums of complex numbers are those of floats then.
+    """
     value = stmt.value
     if not isinstance(value, Apply) or len(value.args) != 2:
         return False
-    others = [arg for arg in value.args if arg != Name(value.dtype, stmt.name)]
-    is_of_integers = value.template is IN_ORDER and value.dtype == "int64" and others == [value.args[1]]
-    return (is_reduction(stmt) or is_of_integers) and len(others) == 1 and all(name != stmt.name for name, _ in names_in(others[0]))
+    state = Name(value.dtype, stmt.name)
+    others = [arg for arg in value.args if arg != state]
+    if len(others) != 1 or not isinstance(others[0], Expr) or any(name == stmt.name for name, _ in names_in(others[0])):
+        return False
+    if is_reduction(stmt) or (value.dtype == "bool" and value.template in (OF_TWO_ALL, OF_TWO_ANY)):
+        return True
+    kind = np.dtype(value.dtype).kind
+    if value.template not in (IN_ORDER, PRODUCT) or others[0].dtype != value.dtype:
+        return False
+    return kind in "iu" or (kind == "c" and value.template is IN_ORDER and is_of_card)
 
 
 def _depends(loop: For, name: str) -> bool:
