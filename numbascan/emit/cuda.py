@@ -361,9 +361,8 @@ class _Module:
         yield f"{pad}    {counter} += cuda.gridsize(1)"
 
     def _summed(self, loop: For, kernel: _Kernel, pad: str) -> Iterator[str]:
-        """A loop that adds up: each thread for itself, then those of a block, then all blocks, always in the same order."""
+        """A loop that adds up: each thread for itself, then those of a block, then each block the sums of all, always in the same order."""
         sums = _sums(loop)
-        block_of: dict[str, str] = {}
         part_of = {name: self.names.fresh(f"{name}_part") for name in sums}
         renamed = rebuilt(loop.body, lambda stmt: [_with_part(stmt, part_of)] if isinstance(stmt, Let) and stmt.name in sums else None)
         for name, value in sums.items():
@@ -372,39 +371,38 @@ class _Module:
         bound = self.names.fresh("stop")
         yield f"{pad}{bound} = {_on_device(expression(last))}"
         yield from self._strided(replace(loop, body=renamed), kernel, expression(first), bound, "", pad)
-        for name, value in sums.items():
-            scratch = f"{kernel.parts[name]}_of_block"
-
-            def joined(a: str, b: str, value: Apply = value) -> str:
-                return _on_device(expression(Apply(value.dtype, value.template, (Name(value.dtype, a), Name(value.dtype, b)))))
-
-            width, block = self.names.fresh("width"), self.names.fresh("block")
-            yield from (
-                f"{pad}{line}"
-                for line in (
-                    f"{scratch}[cuda.threadIdx.x] = {part_of[name]}",
-                    "cuda.syncthreads()",
-                    f"{width} = BLOCK // 2",
-                    f"while {width} > 0:",
-                    f"    if cuda.threadIdx.x < {width}:",
-                    f"        {scratch}[cuda.threadIdx.x] = "
-                    + joined(f"{scratch}[cuda.threadIdx.x]", f"{scratch}[cuda.threadIdx.x + {width}]"),
-                    "    cuda.syncthreads()",
-                    f"    {width} //= 2",
-                    "if cuda.threadIdx.x == 0:",
-                    f"    {kernel.parts[name]}[cuda.blockIdx.x] = {scratch}[0]",
-                )
-            )
-            block_of[name] = block
+        yield from self._in_block(sums, part_of, kernel, pad)
+        yield f"{pad}if cuda.threadIdx.x == 0:"
+        for name in sums:
+            yield f"{pad}    {kernel.parts[name]}[cuda.blockIdx.x] = {kernel.parts[name]}_of_block[0]"
         yield f"{pad}grid.sync()"
         for name, value in sums.items():
-            block = block_of[name]
-            part = Name(value.dtype, f"{kernel.parts[name]}[{block}]")
-            total = Apply(value.dtype, value.template, (Name(value.dtype, name), part))
-            yield f"{pad}{block} = 0"
-            yield f"{pad}while {block} < cuda.gridDim.x:"
-            yield f"{pad}    {name} = {_on_device(expression(total))}"
-            yield f"{pad}    {block} += 1"
+            yield f"{pad}{part_of[name]} = {_identity(name, value)}"
+        block = self.names.fresh("block")
+        yield f"{pad}{block} = cuda.threadIdx.x"
+        yield f"{pad}while {block} < cuda.gridDim.x:"
+        for name, value in sums.items():
+            yield f"{pad}    {part_of[name]} = {_joined(part_of[name], f'{kernel.parts[name]}[{block}]', value)}"
+        yield f"{pad}    {block} += BLOCK"
+        yield from self._in_block(sums, part_of, kernel, pad)
+        for name, value in sums.items():
+            yield f"{pad}{name} = {_joined(name, f'{kernel.parts[name]}_of_block[0]', value)}"
+
+    def _in_block(self, sums: Mapping[str, Apply], part_of: Mapping[str, str], kernel: _Kernel, pad: str) -> Iterator[str]:
+        """What adds up the parts of a block's threads, in a tree; each sum is the first number of what the block shares for it."""
+        width = self.names.fresh("width")
+        for name in sums:
+            yield f"{pad}{kernel.parts[name]}_of_block[cuda.threadIdx.x] = {part_of[name]}"
+        yield f"{pad}cuda.syncthreads()"
+        yield f"{pad}{width} = BLOCK // 2"
+        yield f"{pad}while {width} > 0:"
+        yield f"{pad}    if cuda.threadIdx.x < {width}:"
+        for name, value in sums.items():
+            shared = f"{kernel.parts[name]}_of_block"
+            both = _joined(f"{shared}[cuda.threadIdx.x]", f"{shared}[cuda.threadIdx.x + {width}]", value)
+            yield f"{pad}        {shared}[cuda.threadIdx.x] = {both}"
+        yield f"{pad}    cuda.syncthreads()"
+        yield f"{pad}    {width} //= 2"
 
     def _lines(self, stmts: Iterable[Stmt], kernel: _Kernel, number: str, pad: str) -> Iterator[str]:
         """The lines of statements in a kernel; `number`: that of the pass."""
@@ -464,6 +462,11 @@ def _sums(loop: For) -> dict[str, Apply]:
     made = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.is_new}
     lets = [stmt for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.name not in made]
     return {stmt.name: stmt.value for stmt in lets if isinstance(stmt.value, Apply)}
+
+
+def _joined(a: str, b: str, value: Apply) -> str:
+    """The text of two parts of a sum, or of what else `value` makes, as one."""
+    return _on_device(expression(Apply(value.dtype, value.template, (Name(value.dtype, a), Name(value.dtype, b)))))
 
 
 def _identity(name: str, value: Apply) -> str:

@@ -73,3 +73,9 @@ def test_factors_that_overflow_together_keep_their_order(same: Same) -> None:
 def test_a_complex_sum_of_the_user_keeps_its_order() -> None:
     run = ns.jit(lambda c: ns.scan(lambda c, s: s + c, c, 0j, return_updates=False)[-1])
     assert "in_one_grid(" not in run.lower(COMPLEX).source("cuda").partition("\ndef ")[2]
+
+
+def test_the_sums_of_blocks_are_shared_out_within_each_block() -> None:
+    text = ns.jit(lambda u, v: (u @ v, u.sum())).lower(U, V).source("cuda")
+    assert text.count(" += BLOCK\n") == 2
+    assert text.count("_of_block[0]") == 4  # of the block, and of all
