@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from ..ir.loops import (
     ACCUMULATE,
     IN_ORDER,
+    PRODUCT,
     Alias,
     Alloc,
     Apply,
@@ -53,7 +54,7 @@ from ..ir.loops import (
 from ..ir.mentions import memory_of, mentioned, mentions_in
 from ..ir.names import WORD
 from .cpu import named_messages, without_location
-from .grid import SHARED, Unfit, in_all_threads, is_wide
+from .grid import SHARED, Unfit, in_all_threads, is_wide, nest_of
 from .names import HELPERS, has_gpu_code
 from .runtime.gpu_names import OF_GPU
 from .text import expression, statement
@@ -121,6 +122,7 @@ class _Module:
                 dtype, rank = self.types[stmt.array]
                 self.types[stmt.name] = dtype, _rank(stmt, rank)
         self.memory, self.mentions = memory_of(function.body), mentions_in(every)
+        self.views = {stmt.name for stmt in every if isinstance(stmt, Alias)}
         self.kernels: list[_Kernel] = []
         self.lines: list[str] = []  # of the function of the host
 
@@ -206,7 +208,7 @@ class _Module:
     def _in_one_grid(self, stmts: Sequence[Stmt]) -> list[Stmt] | None:
         """Statements as all threads of a grid run them; None where they cannot."""
         try:
-            return in_all_threads(stmts, self.memory, self.mentions)
+            return in_all_threads(stmts, self.memory, self.views, self.mentions)
         except Unfit:
             return None
 
@@ -263,7 +265,7 @@ class _Module:
         is_grid = loop is None and any(map(is_wide, stmts))
         sums = dict.fromkeys(name for one in walk(stmts) if is_grid and isinstance(one, For) and one.kind == "sums" for name in _sums(one))
         name = self.names.fresh(f"{self.function.name}_kernel_{len(self.kernels) + 1}")
-        names = mentioned(stmts) if loop is None else _read_in_passes(self._nest(loop))
+        names = mentioned(stmts) if loop is None else _read_in_passes(nest_of(loop))
         reads = sorted(names & known)
         types = (
             [("int64", 0)] * (2 if loop else 0) + [self.types[one] for one in reads] + [(self.dtypes[one], 1) for one in (*results, *sums)]
@@ -309,17 +311,9 @@ class _Module:
         if missing:
             raise NotImplementedError(f"{self.function.name}: mode='cuda': {missing[0]} has no CUDA code; use mode=None for this function")
 
-    @staticmethod
-    def _nest(loop: For) -> list[For]:
-        """The loops of a nest whose passes are counted as one."""
-        nest = [loop]
-        while len(nest[-1].body) == 1 and isinstance(inner := nest[-1].body[0], For) and inner.kind == loop.kind:
-            nest.append(inner)
-        return nest
-
     def _range(self, loop: For) -> tuple[Index, Index]:
         """The first and the last pass of a nest, as one count."""
-        nest = self._nest(loop)
+        nest = nest_of(loop)
         if len(nest) == 1:
             return loop.start, loop.stop
         total: Index = 1
@@ -338,7 +332,7 @@ class _Module:
         arguments += [*kernel.parts.values(), *(["error", "seen"] if kernel.fails else [])]
         yielded += [f"@kernel({self.options})", f"def {kernel.name}({', '.join(arguments)}):"]
         if kernel.loop is not None:
-            nest = self._nest(kernel.loop)
+            nest = nest_of(kernel.loop)
             number = nest[0].name if len(nest) == 1 else "number"
             return [*yielded, *self._strided(kernel.loop, kernel, "first", "last", number, "    ")]
         stmts = kernel.stmts
@@ -356,7 +350,7 @@ class _Module:
 
     def _strided(self, loop: For, kernel: _Kernel, first: str, last: str, number: str, pad: str) -> Iterator[str]:
         """A loop of which each thread makes some passes."""
-        nest = self._nest(loop)
+        nest = nest_of(loop)
         counter = nest[0].name if len(nest) == 1 else self.names.fresh("place")
         start = "cuda.grid(1)" if first == "0" else f"{first} + cuda.grid(1)"
         yield f"{pad}{counter} = {start}"
@@ -367,51 +361,48 @@ class _Module:
         yield f"{pad}    {counter} += cuda.gridsize(1)"
 
     def _summed(self, loop: For, kernel: _Kernel, pad: str) -> Iterator[str]:
-        """A loop that adds up: each thread for itself, then those of a block, then all blocks, always in the same order."""
+        """A loop that adds up: each thread for itself, then those of a block, then each block the sums of all, always in the same order."""
         sums = _sums(loop)
-        block_of: dict[str, str] = {}
         part_of = {name: self.names.fresh(f"{name}_part") for name in sums}
         renamed = rebuilt(loop.body, lambda stmt: [_with_part(stmt, part_of)] if isinstance(stmt, Let) and stmt.name in sums else None)
         for name, value in sums.items():
-            identity = expression(Literal(value.dtype, 0)) if value.template in (ACCUMULATE, IN_ORDER) else name
-            yield f"{pad}{part_of[name]} = {identity}"
+            yield f"{pad}{part_of[name]} = {_identity(name, value)}"
         first, last = self._range(loop)
         bound = self.names.fresh("stop")
         yield f"{pad}{bound} = {_on_device(expression(last))}"
         yield from self._strided(replace(loop, body=renamed), kernel, expression(first), bound, "", pad)
-        for name, value in sums.items():
-            scratch = f"{kernel.parts[name]}_of_block"
-
-            def joined(a: str, b: str, value: Apply = value) -> str:
-                return _on_device(expression(Apply(value.dtype, value.template, (Name(value.dtype, a), Name(value.dtype, b)))))
-
-            width, block = self.names.fresh("width"), self.names.fresh("block")
-            yield from (
-                f"{pad}{line}"
-                for line in (
-                    f"{scratch}[cuda.threadIdx.x] = {part_of[name]}",
-                    "cuda.syncthreads()",
-                    f"{width} = BLOCK // 2",
-                    f"while {width} > 0:",
-                    f"    if cuda.threadIdx.x < {width}:",
-                    f"        {scratch}[cuda.threadIdx.x] = "
-                    + joined(f"{scratch}[cuda.threadIdx.x]", f"{scratch}[cuda.threadIdx.x + {width}]"),
-                    "    cuda.syncthreads()",
-                    f"    {width} //= 2",
-                    "if cuda.threadIdx.x == 0:",
-                    f"    {kernel.parts[name]}[cuda.blockIdx.x] = {scratch}[0]",
-                )
-            )
-            block_of[name] = block
+        yield from self._in_block(sums, part_of, kernel, pad)
+        yield f"{pad}if cuda.threadIdx.x == 0:"
+        for name in sums:
+            yield f"{pad}    {kernel.parts[name]}[cuda.blockIdx.x] = {kernel.parts[name]}_of_block[0]"
         yield f"{pad}grid.sync()"
         for name, value in sums.items():
-            block = block_of[name]
-            part = Name(value.dtype, f"{kernel.parts[name]}[{block}]")
-            total = Apply(value.dtype, value.template, (Name(value.dtype, name), part))
-            yield f"{pad}{block} = 0"
-            yield f"{pad}while {block} < cuda.gridDim.x:"
-            yield f"{pad}    {name} = {_on_device(expression(total))}"
-            yield f"{pad}    {block} += 1"
+            yield f"{pad}{part_of[name]} = {_identity(name, value)}"
+        block = self.names.fresh("block")
+        yield f"{pad}{block} = cuda.threadIdx.x"
+        yield f"{pad}while {block} < cuda.gridDim.x:"
+        for name, value in sums.items():
+            yield f"{pad}    {part_of[name]} = {_joined(part_of[name], f'{kernel.parts[name]}[{block}]', value)}"
+        yield f"{pad}    {block} += BLOCK"
+        yield from self._in_block(sums, part_of, kernel, pad)
+        for name, value in sums.items():
+            yield f"{pad}{name} = {_joined(name, f'{kernel.parts[name]}_of_block[0]', value)}"
+
+    def _in_block(self, sums: Mapping[str, Apply], part_of: Mapping[str, str], kernel: _Kernel, pad: str) -> Iterator[str]:
+        """What adds up the parts of a block's threads, in a tree; each sum is the first number of what the block shares for it."""
+        width = self.names.fresh("width")
+        for name in sums:
+            yield f"{pad}{kernel.parts[name]}_of_block[cuda.threadIdx.x] = {part_of[name]}"
+        yield f"{pad}cuda.syncthreads()"
+        yield f"{pad}{width} = BLOCK // 2"
+        yield f"{pad}while {width} > 0:"
+        yield f"{pad}    if cuda.threadIdx.x < {width}:"
+        for name, value in sums.items():
+            shared = f"{kernel.parts[name]}_of_block"
+            both = _joined(f"{shared}[cuda.threadIdx.x]", f"{shared}[cuda.threadIdx.x + {width}]", value)
+            yield f"{pad}        {shared}[cuda.threadIdx.x] = {both}"
+        yield f"{pad}    cuda.syncthreads()"
+        yield f"{pad}    {width} //= 2"
 
     def _lines(self, stmts: Iterable[Stmt], kernel: _Kernel, number: str, pad: str) -> Iterator[str]:
         """The lines of statements in a kernel; `number`: that of the pass."""
@@ -471,6 +462,19 @@ def _sums(loop: For) -> dict[str, Apply]:
     made = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.is_new}
     lets = [stmt for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.name not in made]
     return {stmt.name: stmt.value for stmt in lets if isinstance(stmt.value, Apply)}
+
+
+def _joined(a: str, b: str, value: Apply) -> str:
+    """The text of two parts of a sum, or of what else `value` makes, as one."""
+    return _on_device(expression(Apply(value.dtype, value.template, (Name(value.dtype, a), Name(value.dtype, b)))))
+
+
+def _identity(name: str, value: Apply) -> str:
+    """What a part of a reduction begins with: 0 of a sum, 1 of a product; else the first state, of which it changes nothing to take an
+    extreme with it more often, and no truth value."""
+    if value.template not in (ACCUMULATE, IN_ORDER, PRODUCT):
+        return name
+    return expression(Literal(value.dtype, int(value.template == PRODUCT)))
 
 
 def _with_part(stmt: Let, part_of: Mapping[str, str]) -> Let:

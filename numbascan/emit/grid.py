@@ -9,7 +9,8 @@
 
 Every thread computes all scalars, which therefore are the same in all of them; passes of loops in threads are shared out; what is written
 otherwise is written by the first thread. A barrier stands where a statement touches memory that another thread has written since the last
-one, or writes memory that another thread has read since then.
+one, or writes memory that another thread has read since then. Loops give the same passes to the same threads, so where two loops meet an
+array at the place of the pass alone, each thread meets its own numbers again.
 
 Not handled: memory taken inside, routines, and errors in loops in threads, which would leave the other threads waiting.
 """
@@ -17,10 +18,35 @@ Not handled: memory taken inside, routines, and errors in loops in threads, whic
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
-from ..ir.loops import Alias, Alloc, Apply, Barrier, Break, Call, Fail, For, If, Let, Return, Stmt, Store, Template, expressions, walk
+from ..ir.loops import (
+    Alias,
+    Alloc,
+    Apply,
+    Barrier,
+    Break,
+    Call,
+    Fail,
+    For,
+    If,
+    Index,
+    Let,
+    Name,
+    Return,
+    Stmt,
+    Store,
+    Template,
+    add,
+    expressions,
+    names_in,
+    slope_and_rest,
+    sub,
+    walk,
+)
 from ..ir.mentions import loads_in, mentions_in
 
 IS_FIRST = Apply("bool", Template("cuda.grid(1) == 0"), ())
@@ -36,41 +62,66 @@ def is_wide(stmt: Stmt) -> bool:
     return any(isinstance(one, For) and one.kind in SHARED for one in walk([stmt]))
 
 
-def in_all_threads(stmts: Sequence[Stmt], memory: Mapping[str, str], mentions: Counter[str]) -> list[Stmt]:
-    """The statements with barriers. `memory`: of names for parts of the same memory, one; `mentions`: in how many statements of the
-    function a name stands."""
-    return _Placing(memory, mentions).block(stmts, _Since())[0]
+def in_all_threads(stmts: Sequence[Stmt], memory: Mapping[str, str], views: Set[str], mentions: Counter[str]) -> list[Stmt]:
+    """The statements with barriers. `memory`: of names for parts of the same memory, one; `views`: the names of parts; `mentions`: in how
+    many statements of the function a name stands."""
+    changing = {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let | For)}
+    return _Placing(memory, views, mentions, changing).block(stmts, _Since())[0]
+
+
+def nest_of(loop: For) -> list[For]:
+    """The loops of a nest whose passes are counted as one."""
+    nest = [loop]
+    while len(nest[-1].body) == 1 and isinstance(inner := nest[-1].body[0], For) and inner.kind == loop.kind:
+        nest.append(inner)
+    return nest
+
+
+@dataclass(frozen=True)
+class _Passes:
+    """Which thread meets an element: that of the pass whose counters are what stands on these axes, less these numbers.
+
+    lengths: of the loops but the outermost, by which passes are counted.
+    """
+
+    axes: tuple[int, ...]
+    origins: tuple[Index, ...]
+    lengths: tuple[Index, ...]
+
+
+_FIRST, _ANY = "the first thread", "any thread"
+Owner = _Passes | str
+Touched = frozenset[tuple[str, Owner]]  # arrays, and who touches their elements
 
 
 @dataclass(frozen=True)
 class _Since:
-    """The arrays touched since the last barrier: by the first thread alone, or by any."""
+    """What is touched since the last barrier."""
 
-    read: frozenset[str] = frozenset()
-    written: frozenset[str] = frozenset()
-    read_by_first: frozenset[str] = frozenset()
-    written_by_first: frozenset[str] = frozenset()
+    read: Touched = frozenset()
+    written: Touched = frozenset()
 
     def __or__(self, other: _Since) -> _Since:
-        return _Since(
-            self.read | other.read,
-            self.written | other.written,
-            self.read_by_first | other.read_by_first,
-            self.written_by_first | other.written_by_first,
-        )
+        return _Since(self.read | other.read, self.written | other.written)
 
     def waits(self, other: _Since) -> bool:
         """Must a barrier stand before what touches `other`?"""
-        by_any = other.read & (self.written | self.written_by_first)
-        by_any |= other.written & (self.read | self.written | self.read_by_first | self.written_by_first)
-        by_first = (other.read_by_first & self.written) | (other.written_by_first & (self.read | self.written))
-        return bool(by_any or by_first)
+        return _meet(self.written, other.read) or _meet(self.read | self.written, other.written)
+
+
+def _meet(some: Touched, others: Touched) -> bool:
+    """May two threads touch the same element?"""
+    return any(array == other and (owner != by or owner == _ANY) for array, owner in some for other, by in others)
 
 
 @dataclass
 class _Placing:
+    """`changing`: scalars that are not the same all the time."""
+
     memory: Mapping[str, str]
+    views: Set[str]
     mentions: Counter[str]
+    changing: Set[str]
 
     def block(self, stmts: Iterable[Stmt], since: _Since) -> tuple[list[Stmt], _Since]:
         """A block with its barriers, and what is touched since the last of them at its end."""
@@ -131,13 +182,46 @@ class _Placing:
         return not any(isinstance(one, Let | Alias) and self.mentions[one.name] > within[one.name] for one in inside)
 
     def _touches(self, stmt: Stmt) -> _Since:
-        read = frozenset(self._root(load.array) for one in walk([stmt]) for expr in expressions(one) for load in loads_in(expr))
-        stores = [one for one in walk([stmt]) if isinstance(one, Store)]
-        written = frozenset(self._root(one.array) for one in stores)
-        read |= {self._root(one.array) for one in stores if one.combine}
+        if isinstance(stmt, For) and _is_shared(stmt):
+            nest = nest_of(stmt)
+            return self._touched(walk([stmt]), lambda array, index: self._owner(array, index, nest))
         if isinstance(stmt, Store) or self._is_single(stmt):
-            return _Since(read_by_first=read, written_by_first=written)
-        return _Since(read, written)
+            return self._touched(walk([stmt]), lambda *_: _FIRST)
+        touched = self._touched([stmt], lambda *_: _ANY)
+        inside = stmt.body if isinstance(stmt, For) else [*stmt.then, *stmt.otherwise] if isinstance(stmt, If) else []
+        return reduce(or_, map(self._touches, inside), touched)
+
+    def _touched(self, stmts: Iterable[Stmt], owner: Callable[[str, tuple[Index, ...]], Owner]) -> _Since:
+        """What statements touch themselves."""
+        read: set[tuple[str, Owner]] = set()
+        written: set[tuple[str, Owner]] = set()
+        for stmt in stmts:
+            loads = [(load.array, load.index) for expr in expressions(stmt) for load in loads_in(expr)]
+            stores = [(stmt.array, stmt.index)] if isinstance(stmt, Store) else []
+            loads += stores if isinstance(stmt, Store) and stmt.combine else []
+            read |= {(self._root(array), owner(array, index)) for array, index in loads}
+            written |= {(self._root(array), owner(array, index)) for array, index in stores}
+        return _Since(frozenset(read), frozenset(written))
+
+    def _owner(self, array: str, index: tuple[Index, ...], nest: Sequence[For]) -> Owner:
+        """Who meets an element in a loop in threads. A view's indices are not those of its array."""
+        found = [self._axis(index, one) for one in nest]
+        known = [one for one in found if one is not None]
+        lengths = tuple(sub(one.stop, one.start) for one in nest[1:])
+        if array in self.views or len(known) < len(nest) or not all(map(self._is_fixed, lengths)):
+            return _ANY
+        return _Passes(tuple(axis for axis, _ in known), tuple(origin for _, origin in known), lengths)
+
+    def _axis(self, index: tuple[Index, ...], loop: For) -> tuple[int, Index] | None:
+        """The axis on which a loop's counter stands, and what stands there in its first pass."""
+        for axis, one in enumerate(index):
+            move = slope_and_rest(one, Name("int64", loop.name))
+            if move is not None and move[0] == 1 and self._is_fixed(origin := add(move[1], loop.start)):
+                return axis, origin
+        return None
+
+    def _is_fixed(self, value: Index) -> bool:
+        return not any(is_element or name in self.changing for name, is_element in names_in(value))
 
     def _root(self, array: str) -> str:
         return self.memory.get(array, array)

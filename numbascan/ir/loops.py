@@ -96,6 +96,7 @@ BROADCAST_DIM = Template("{1} if {0} == 1 else {0}", CHOICE, (BIT_OR, OR))
 CHOICE_BETWEEN = Template("{1} if {0} else {2}", CHOICE, (OR, OR, CHOICE))
 LEAST, GREATEST = Template("min({0}, {1})"), Template("max({0}, {1})")
 MIN_OR_NAN, MAX_OR_NAN = Template("min_or_nan({0}, {1})"), Template("max_or_nan({0}, {1})")
+OF_TWO_ALL, OF_TWO_ANY = Template("{0} and {1}", AND, (AND, AND + 1)), Template("{0} or {1}", OR, (OR, OR + 1))
 ANY_ORDER = (ACCUMULATE, LEAST, GREATEST, MIN_OR_NAN, MAX_OR_NAN)
 COMPARE_WITH = {sign: Template(f"{{0}} {sign} {{1}}", COMPARE, (BIT_OR, BIT_OR)) for sign in ("<", "<=", ">", ">=", "==", "!=")}
 
@@ -194,6 +195,17 @@ def mod(a: Index, b: Index) -> Index:
     if isinstance(a, int) and isinstance(b, int) and b:
         return a % b
     return 0 if b == 1 else index_expr(_MOD, a, b)
+
+
+def are_other_remainders(a: Index, b: Index) -> bool:
+    """Are two indices different remainders of one known divisor, as (t + 1) % 3 and t % 3 are, whatever their names stand for?
+
+    x % m == y % m only if m divides x - y, for a remainder of either sign; and it divides nothing between 0 and itself.
+    """
+    if not (isinstance(a, Apply) and isinstance(b, Apply) and a.template is _MOD and b.template is _MOD and a.args[1] == b.args[1]):
+        return False
+    divisor, distance = a.args[1], sub(a.args[0], b.args[0])
+    return isinstance(divisor, int) and isinstance(distance, int) and 0 < abs(distance) < divisor
 
 
 def least(a: Index, b: Index) -> Index:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import ACCUMULATE, AND, IN_ORDER, OR, PRODUCT, Apply, Expr, Literal, Template
+from ..ir.loops import ACCUMULATE, IN_ORDER, OF_TWO_ALL, OF_TWO_ANY, PRODUCT, Apply, Expr, Literal, Template
 from ..ir.node import Node
 from ..types import Shape, TensorType
 from .algebra import (
@@ -38,9 +38,6 @@ from .recurrence import one_later, recurrence_back
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.array([3.5, -1.25, 4.0, 0.5, -9.0, 2.75] * 4)[:24].reshape(2, 3, 4) * np.linspace(0.5, 1.5, 24).reshape(2, 3, 4)
-
-_AND = Template("{0} and {1}", AND, (AND, AND + 1))
-_OR = Template("{0} or {1}", OR, (OR, OR + 1))
 
 
 def widened(dtype: str) -> str:
@@ -142,7 +139,7 @@ ADD_TO_SUM = loop_card(
     "accumulate",
     np.add,
     ufunc_loop(np.add),
-    by_kind(b=_OR, iuc=IN_ORDER, f=ACCUMULATE),
+    by_kind(b=OF_TWO_ANY, iuc=IN_ORDER, f=ACCUMULATE),
     samples=points((-1.7, 2.1), (0.3, 1.9), with_complex=True),
     partials=lambda out, total, x: (1, 1),
     is_cheap=True,
@@ -167,8 +164,8 @@ def _truth(name: str, function: Callable[..., Any], start: bool, template: Templ
     return _fold(name, function, lambda dtype: "bool", lower, no_gradient="the result is a truth value")
 
 
-ALL = _truth("all", np.all, True, _AND)
-ANY = _truth("any", np.any, False, _OR)
+ALL = _truth("all", np.all, True, OF_TWO_ALL)
+ANY = _truth("any", np.any, False, OF_TWO_ANY)
 
 
 # extremes: NaN where there is one -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .cpu import CPU
+from .passes.distribute import distribute
 from .passes.fuse import fuse
 from .passes.prefix import prefix
 from .passes.threads import threads
@@ -16,12 +17,15 @@ from .passes.threads import threads
 CUDA = replace(
     CPU,
     name="cuda",
-    passes=(fuse, threads, prefix),
+    passes=(fuse, distribute, threads, prefix),
     routines=frozenset(),
     calls_routines=False,
+    adds_rows=False,  # one sum for each thread, in a register
     locals_limit=16,
     rotated_locals=32,
     few_lanes=32,  # a warp
+    few_steps=0,  # lanes alone are worth threads
+    left_by_lane=32,  # each takes a kilobyte of what a block shares, of 48, to be added up
     stack_row=2048,
     stack=8192,
 )

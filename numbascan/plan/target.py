@@ -33,11 +33,14 @@ class Target:
     move_cost: float  # cycles for moving one number from the results of a tile of lanes to the row of its lane
     locals_limit: int  # elements of a fixed shape that are kept one local each; beyond, compile time and spills grow
     rotated_locals: int  # elements over all lags of a state that are rotated through locals
+    adds_rows: bool  # products that are written out add rows, which needs no other order of sums to fill the SIMD unit
     blas_from: int  # products from which a call of BLAS pays; unknown sizes count as large
     tile: int  # lanes that go side by side
     cache: int  # bytes that the memory of such lanes should fit into
     tile_memory: int  # bytes that it may take if a lane has very much
-    few_lanes: int  # lanes, or steps, below which tiles gain nothing
+    few_lanes: int  # lanes below which tiles, or threads, gain nothing
+    few_steps: int  # of a lane, below which it gains nothing to take its loop apart
+    left_by_lane: int  # numbers that lanes leave for a loop behind them
     short_step: float  # cycles of the SIMD unit per lane of a step in which counting the lanes takes as long
     kept_steps: int  # of a tile, whose results are kept before they are moved to the rows of lanes
     block: int  # steps of a block of time

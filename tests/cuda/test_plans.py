@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernel_text import loops_alone
 
 import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.emit.grid import in_all_threads
 from numbascan.ir.loops import (
+    ROWS,
+    Alias,
     Alloc,
     Apply,
     Argument,
@@ -27,6 +30,8 @@ from numbascan.ir.loops import (
     Store,
     Template,
     add,
+    mod,
+    sub,
     walk,
 )
 from numbascan.ir.mentions import memory_of, mentions_in
@@ -35,6 +40,7 @@ from numbascan.plan.cuda import CUDA
 from numbascan.plan.passes.threads import threads
 
 N, I, J, T = (Name("int64", name) for name in ("n", "i", "j", "t"))
+MATRIX = np.random.default_rng(4).normal(size=(50, 50))
 MAX = Template("max({0}, {1})")
 
 
@@ -59,6 +65,11 @@ def test_passes_that_meet_are_not_shared_out() -> None:
     assert loop(Store("w", (0, I), load("w", 1, I))) == ["threads"]  # rows that never are the same
     assert loop(Store("a", (I,), load("a", add(I, 1)))) == ["sequential"]
     assert loop(Store("w", (0, I), load("w", 0, add(I, 1)))) == ["sequential"]
+    assert loop(Store("w", (mod(add(N, 1), 3), I), load("w", mod(N, 3), add(I, 1)))) == ["threads"]  # rows that rotate
+    assert loop(Store("w", (mod(add(N, 3), 3), I), load("w", mod(N, 3), add(I, 1)))) == ["sequential"]
+    assert loop(Store("w", (mod(add(N, 1), 3), I), load("w", mod(N, 2), add(I, 1)))) == ["sequential"]
+    assert loop(Store("w", (mod(add(N, 1), N), I), load("w", mod(N, N), add(I, 1)))) == ["sequential"]  # if n is 1
+    assert loop(Store("w", (mod(add(I, 1), 3), 0), load("w", mod(I, 3), 0))) == ["sequential"]  # other passes meet
     assert loop(Store("a", (0,), load("x", I))) == ["sequential"]
     assert loop(Store("a", (Load("int64", "k", (I,)),), load("x", I))) == ["sequential"]  # places that may be equal
     assert loop(Store("a", (I,), load("x", I)), Store("a", (add(N, I),), load("x", I))) == ["sequential"]  # distances of the run
@@ -78,7 +89,9 @@ def test_short_loops_stay_in_one_thread() -> None:
 
 def placed(*body: Stmt) -> list[str]:
     """What stands in the body of a loop over time, as all threads run it: B for barriers, 1 for what the first thread does alone."""
-    (loop,) = in_all_threads([For("t", 0, N, list(body), kind="time")], memory_of(body), mentions_in(list(walk(body))))
+    part = Alias("c", "a", ROWS, (1, N))
+    memory, mentions = memory_of([part, *body]), mentions_in(list(walk(body)))
+    (loop,) = in_all_threads([For("t", 0, N, list(body), kind="time")], memory, {part.name}, mentions)
     assert isinstance(loop, For)
     return ["B" if isinstance(one, Barrier) else "1" if isinstance(one, If) else "." for one in loop.body]
 
@@ -88,11 +101,35 @@ def shared(array: str, *index: Index, value: Index) -> For:
 
 
 def test_barriers_stand_where_threads_meet() -> None:
-    assert placed(shared("a", value=load("x", I))) == ["B", "."]
+    assert placed(shared("a", value=load("x", I))) == ["."]
     assert placed(shared("a", value=load("b", add(I, 1))), shared("b", value=load("a", I))) == ["B", ".", "B", "."]
     assert placed(Store("a", (0,), load("x", T)), shared("b", value=load("a", 0))) == ["B", "1", "B", "."]
     read_then_written = Let("v", load("a", 0)), Store("a", (0,), Name("float64", "v"))
     assert placed(*read_then_written, shared("b", value=load("x", I))) == ["B", ".", "B", "1", "."]
+
+
+def test_threads_that_meet_their_own_numbers_again_do_not_wait() -> None:
+    def twice(value: Index, start: Index = 0) -> list[str]:
+        """`a` from x, then `b` from `a`."""
+        return placed(shared("a", value=load("x", I)), For("i", start, N, [Store("b", (I,), value)], kind="threads"))
+
+    assert twice(load("a", I)) == [".", "."]
+    assert twice(load("a", add(I, 1))) == ["B", ".", "B", "."]
+    assert twice(load("a", I), start=2) == ["B", ".", "B", "."]  # pass 2 goes to the first thread
+    assert twice(load("a", sub(I, 2)), start=2) == [".", "."]
+    assert twice(load("a", add(I, T))) == ["B", ".", "B", "."]  # another distance in every step
+    assert twice(load("a", Load("int64", "k", (I,)))) == ["B", ".", "B", "."]
+    assert twice(load("c", I)) == ["B", ".", "B", "."]  # a part of a
+    assert twice(load("a", 0)) == ["B", ".", "B", "."]
+    assert placed(shared("a", value=load("a", I)), Store("a", (0,), load("x", T))) == ["B", ".", "B", "1"]
+
+    def nest(*index: Index, length: Index = N) -> For:
+        inner = For("j", 0, length, [Store("w", (I, J), load("w", *index))], kind="threads")
+        return For("i", 0, N, [inner], kind="threads")
+
+    assert placed(nest(I, J)) == ["."]
+    assert placed(nest(J, I)) == ["B", "."]
+    assert placed(nest(I, J), nest(I, J, length=3)) == ["B", ".", "B", "."]  # counted otherwise
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -106,6 +143,41 @@ def test_a_loop_over_time_is_one_kernel(wide: bool) -> None:
     assert text.count("in_one_grid(") == wide
     assert ("grid.sync()" in text) == wide
     assert "for t in range" not in text.partition("\ndef scan")[2]  # the host makes no step
+
+
+@pytest.mark.parametrize(("taps", "k"), [((-1,), 2), ((-1,), 3), ((-20, -1), 1), ((-17, -16), 3)])
+def test_wide_states_of_which_the_last_rows_are_kept_are_one_kernel(taps: tuple[int, ...], k: int) -> None:
+    def last(initial: Any) -> Any:
+        outputs_info = [{"initial": initial, "taps": list(taps)}]
+        return ns.scan(lambda *u: np.tanh(np.roll(u[-1], 1)) - u[0], outputs_info=outputs_info, n_steps=9, return_updates=False)[-k:]
+
+    initial = np.random.default_rng(3).normal(size=(-taps[0], 50) if len(taps) > 1 else 50)
+    text = ns.jit(last).lower(initial).source("cuda")
+    assert not loops_alone(text)
+    assert text.count("    in_one_grid(") == 1
+
+
+STEPS: dict[str, tuple[int, Any]] = {
+    "a matrix": (2, lambda u: np.tanh(MATRIX @ u)),
+    "a matrix from the right": (2, lambda u: np.tanh(u @ MATRIX)),
+    "elementwise": (0, lambda u: np.where(u > 0, np.tanh(u), 0.5 * u)),
+    "neighbours": (1, lambda u: u + 0.1 * np.roll(u, 1)),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_barriers_of_a_step(name: str) -> None:
+    n_barriers, step = STEPS[name]
+    run = ns.jit(lambda u: ns.scan(step, outputs_info=u, n_steps=9, return_updates=False)[-1])
+    assert run.lower(np.ones(50)).source("cuda").count("grid.sync()") == n_barriers
+
+
+def test_gradients_of_products_wait_once_for_each() -> None:
+    def end(matrix: Any, u: Any) -> Any:
+        return ns.scan(lambda u: np.tanh(matrix @ u), outputs_info=u, n_steps=9, return_updates=False)[-1].sum()
+
+    text = ns.jit(ns.grad(end, argnums=(0, 1))).lower(MATRIX, np.ones(50)).source("cuda")
+    assert text.count("grid.sync()") == 2 + 2
 
 
 def test_source_needs_no_gpu_and_names_of_the_user_stay() -> None:

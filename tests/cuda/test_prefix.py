@@ -41,6 +41,10 @@ def total(b: Any, x: Any) -> Any:
     return scan(lambda b, x: x + b, [b], x)
 
 
+def average(b: Any, weight: float) -> Any:
+    return scan(lambda b, x: weight * x + (1 - weight) * b, [b], 0.0)
+
+
 def in_chunks(function: Callable[..., Any], *args: Any) -> int:
     """How many loops go in chunks."""
     return ns.jit(function).lower(*args).source("cuda").count(" = max(64, int(")
@@ -99,6 +103,26 @@ PROGRAMS: dict[str, tuple[int, Callable[..., Any], tuple[Any, ...]]] = {
     "one after the other": (2, lambda a, b, x: scan(lambda y, z: 0.5 * z + y, [affine(a, b, x)], x), (A, B, 0.3)),
     "another output": (1, lambda a, b, x: scan(lambda a, b, x: (a * x + b, np.tanh(x) * a), [a, b], [x, None]), (A, B, 0.3)),
     "a number of steps": (1, lambda b: scan(lambda x, b: 0.9 * x + b, outputs_info=0.5, non_sequences=b, n_steps=2048), (0.3,)),
+    "np.cumsum": (1, np.cumsum, (B,)),
+    "np.cumsum of integers": (1, np.cumsum, (WHOLE,)),
+    "np.cumprod": (1, np.cumprod, (NEAR_ONE,)),
+    "np.maximum.accumulate": (1, np.maximum.accumulate, (B,)),
+    "np.minimum.accumulate with NaN": (1, np.minimum.accumulate, (with_at(B, {210: np.nan}),)),
+    "np.prod": (1, np.prod, (NEAR_ONE,)),
+    "gradient of np.cumsum": (2, ns.grad(lambda b: (np.cumsum(b) ** 2).sum()), (B,)),
+    "two averages": (2, lambda b: average(b, 0.9) - average(b, 0.99), (B,)),
+    "gradient of two averages": (4, ns.grad(lambda b: ((average(b, 0.9) - average(b, 0.99)) ** 2).sum()), (B,)),
+    "two states that share a number": (
+        2,
+        lambda a, b: scan(lambda a, b, x, y: ((c := np.tanh(a) * b) + 0.5 * x, y - c, c), [a, b], [0.1, 0.2, None]),
+        (A, B),
+    ),
+    "two states, one of which does not go in chunks": (
+        1,
+        lambda b: scan(lambda b, x, y: (0.9 * x + b, np.tanh(y) + b), [b], [0.1, 0.2]),
+        (B,),
+    ),
+    "two states that read each other": (0, lambda b: scan(lambda b, x, y: (0.9 * x + b, 0.5 * y - x), [b], [0.1, 0.2]), (B,)),
     "a sequence with taps": (
         1,
         lambda b: scan(lambda old, new, x: 0.5 * x + old * new, [{"input": b, "taps": [-2, 0]}], 0.5),

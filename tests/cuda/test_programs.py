@@ -72,6 +72,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "backwards": (lambda x: scan(lambda x, s: s * 0.9 + x, x, 0.0, go_backwards=True), (U,)),
     "a wide state": (lambda u: scan(heated, outputs_info=u, n_steps=10)[-1], (U,)),
     "paths of a wide state": (lambda u: scan(heated, outputs_info=u, n_steps=10), (U,)),
+    "last rows of a wide state": (lambda u: scan(heated, outputs_info=u, n_steps=10)[-3:], (U,)),
+    "a wide state of long ago": (
+        lambda u: scan(lambda a, b: np.tanh(np.roll(b, 1)) - a, outputs_info=[{"initial": u, "taps": [-20, -1]}], n_steps=25)[-2:],
+        (RNG.normal(size=(20, 50)),),
+    ),
     "gradient of a wide state": (ns.grad(lambda u: (scan(lambda u: np.tanh(heated(u)), outputs_info=u, n_steps=5) ** 2).sum()), (U,)),
     "a wide state until its norm is small": (
         lambda u: scan(lambda u: ((v := heated(u)), ns.until(np.sqrt((v * v).sum()) < 5.0)), outputs_info=u, n_steps=50),
@@ -83,6 +88,15 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (np.stack([U, -U, 2 * U] * 13),),
     ),
     "a matrix": (lambda u, a: scan(lambda u, a: np.tanh(a @ u), outputs_info=u, non_sequences=a, n_steps=5), (U, MATRIX)),
+    "a matrix from the right": (lambda u, a: scan(lambda u, a: np.tanh(u @ a), outputs_info=u, non_sequences=a, n_steps=5), (U, MATRIX)),
+    "gradient of a matrix": (
+        ns.grad(lambda u, a: scan(lambda u, a: np.tanh(a @ u), outputs_info=u, non_sequences=a, n_steps=5).sum(), argnums=(0, 1)),
+        (U, MATRIX / 7),
+    ),
+    "states that meet element by element": (
+        lambda u: scan(lambda u, v: (np.tanh(u * v), u - 0.1 * v), outputs_info=[u, -u], n_steps=5),
+        (U,),
+    ),
     "power iteration": (
         lambda u, a: scan(lambda u, a: (w := a @ u) / np.sqrt((w * w).sum()), outputs_info=u, non_sequences=a, n_steps=6),
         (U, MATRIX),

@@ -147,10 +147,11 @@ def _launch(kernel: Any, blocks: int, threads: int, args: Sequence[Any]) -> None
     of_grid(*args)
 
 
-def at_once(passes: Any, size: Any) -> int:
-    """How many passes run at once if each takes `size` bytes: as many as fit into the share of memory that is there for them."""
+def at_once(passes: Any, size: Any, group: int = 1) -> int:
+    """How many passes run at once if each takes `size` bytes: as many as fit into the share of memory that is there for them, in whole
+    groups, one of them at least."""
     free = _OF_SIMULATOR if SIMULATED else int(_room()[0] * SHARE)
-    return max(1, min(int(passes), free // max(int(size), 1)))
+    return max(1, min(int(passes), max(free // max(int(size), 1) // group, 1) * group))
 
 
 def parts(dtype: Any) -> Any:

@@ -1,7 +1,7 @@
 """Sums of products: small ones as loops with fixed bounds, large ones by BLAS.
 
-Loops run in axpy order (`out[j] += a[k] * b[k, j]`) where the last axis of the result is contiguous in an operand: that order needs no
-reordering of sums to fill the SIMD unit.
+Loops run in axpy order (`out[j] += a[k] * b[k, j]`) where the last axis of the result is contiguous in an operand, and the target wants
+it: that order needs no reordering of sums to fill the SIMD unit.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from ...ir.loops import CALL, Apply, Call, Expr, Index, Literal, Load, Name, Template, add
+from ...ir.loops import ACCUMULATE, CALL, Apply, Call, Expr, Index, Literal, Load, Name, Template, add
 from ...ir.node import Node
 from ...ops.card import Card
 from ...ops.elementwise import ADD, MUL
@@ -132,16 +132,19 @@ class _Contraction:
         return Literal(self.dtype, False if self.dtype == "bool" else 0 if self.dtype[0] in "iu" else 0.0)
 
     def _accumulate(self, accumulator: Name, where: dict[int, Index]) -> None:
+        is_in_any_order = self.dtype.startswith("float") and "np.dot" not in self.scope.target.routines  # as BLAS takes it
+
         def body(index: Indices) -> None:
             term = self.product({**where, **dict(zip(self.summed, index, strict=True))})
-            self.builder.assign(accumulator, cast(self.total(accumulator, term), self.dtype))
+            total = Apply(self.dtype, ACCUMULATE, (accumulator, term)) if is_in_any_order else self.total(accumulator, term)
+            self.builder.assign(accumulator, cast(total, self.dtype))
 
         self.builder.nest([self.extents[label] for label in self.summed], body, letters="klmnpq")
         self.builder.stay([accumulator.name])
 
     def by_loops(self, dims: Indices, place: InMemory) -> None:
         """Loops in axpy order where that is contiguous, else a sum per element."""
-        if len(self.summed) == 1 and self._is_axpy() and not self._is_short():
+        if self.scope.target.adds_rows and len(self.summed) == 1 and self._is_axpy() and not self._is_short():
             self._axpy(dims, place)
             return
         self.builder.nest(dims, lambda index: self.builder.emit(store(place, index, self.element(index))))

@@ -43,8 +43,6 @@ from ..cost import is_few
 from ..target import Target
 from .side_by_side import Lanes, Surroundings, has_many_steps
 
-MOST = 8  # numbers that a lane leaves
-
 
 def distribute(function: Function, target: Target) -> Function:
     """The function with such loops in two."""
@@ -64,7 +62,7 @@ def _in_two(loop: For, around: Surroundings, names: Names, target: Target) -> li
     last = _last_statements(loop)
     first = [stmt for stmt in loop.body if not any(stmt is one for one in last)]
     left = _left(loop, first, last, around) if last else None
-    if left is None or len(left) > MOST:
+    if left is None or len(left) > target.left_by_lane:
         return None
     side_by_side = Lanes(replace(loop, body=first, kind="lanes"), around)
     if not side_by_side.are_independent(around):

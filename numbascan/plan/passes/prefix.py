@@ -12,8 +12,9 @@
                                             #            agrees[c] = x is starts[c + 1], up to its rounding
                                             #        if not all(agrees): the loop as it stands, in one thread
 
-Not handled: several states; steps in which the state stands twice or is multiplied twice; loops that may end early, that can fail, that
-read what they write, or that stand inside others.
+States that do not read each other have a loop each. Running sums, products and extremes of cards are such loops, too.
+Not handled: states that read each other; steps in which the state stands twice or is multiplied twice; loops that may end early, that can
+fail, that read what they write, or that stand inside others.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from ...ir.loops import (
 )
 from ...ir.mentions import loads_in, memory_of, mentions_in
 from ..target import Target
-from .prefix_sweeps import NEGATIVE, SHORTEST, Extreme, Linear, Sweeps
+from .prefix_sweeps import NEGATIVE, SHORTEST, Extreme, Linear, Sweeps, with_own_locals
 
 _EXTREMES = (GREATEST, LEAST, MAX_OR_NAN, MIN_OR_NAN)
 
@@ -80,25 +81,58 @@ class _Prefixes:
         passes = greatest(sub(loop.stop, loop.start), 0)
         if isinstance(passes, int) and passes < SHORTEST * self.target.few_lanes:
             return None
-        state = self._state(loop)
-        form = None if state is None else _step(loop, state)
-        return None if state is None or form is None else Sweeps(self.names, loop, state, form, passes).stmts()
+        if not self._is_plain(loop):
+            return None
+        parts = self._by_state(loop)
+        chunks = [self._sweeps(part, passes) for part in parts]
+        if all(one is None for one in chunks):
+            return None
+        return [stmt for part, one in zip(parts, chunks, strict=True) for stmt in ([part] if one is None else one)]
 
-    def _state(self, loop: For) -> Let | None:
-        """The statement that gives the one state of a loop its next value, if the loop has the form for it."""
-        body = loop.body
-        if any(is_element for bound in (loop.start, loop.stop) for _, is_element in names_in(bound)):
-            return None
-        if loop.kind != "time" or loop.step != 1 or not all(isinstance(stmt, Let | Store | Note) for stmt in body):
-            return None
-        moved = [stmt for stmt in body if isinstance(stmt, Let) and not stmt.is_new]
+    def _sweeps(self, loop: For, passes: Index) -> list[Stmt] | None:
+        """What replaces a loop of one state."""
+        moved = _moved(loop)
         if len(moved) != 1 or not isinstance(moved[0].value, Expr):
             return None
+        form = _step(loop, moved[0])
+        return None if form is None else Sweeps(self.names, loop, moved[0], form, passes).stmts()
+
+    def _is_plain(self, loop: For) -> bool:
+        """Does a loop hold scalars and stores alone, of which each step has its own, states apart?"""
+        body = loop.body
+        if any(is_element for bound in (loop.start, loop.stop) for _, is_element in names_in(bound)):
+            return False
+        is_handled = loop.kind in ("time", "sequential") and loop.step == 1
+        if not is_handled or not all(isinstance(stmt, Let | Store | Note) for stmt in body):
+            return False
         within = mentions_in([loop, *walk(body)])
         new = {stmt.name for stmt in body if isinstance(stmt, Let) and stmt.is_new}
-        if any(self.mentions[name] > within[name] for name in new) or not self._stores_apart(loop, {*new, moved[0].name}):
-            return None
-        return moved[0]
+        return not any(self.mentions[name] > within[name] for name in new) and self._stores_apart(
+            loop, {*new, *(stmt.name for stmt in _moved(loop))}
+        )
+
+    def _by_state(self, loop: For) -> list[For]:
+        """A loop for each state, if no statement needs two. What needs none goes with the first, scalars with all that read them."""
+        states = [stmt.name for stmt in _moved(loop)]
+        needed: dict[str, set[str]] = {name: {name} for name in states}
+        of_state: dict[str, list[Stmt]] = {name: [] for name in states}
+        if len(states) < 2 or len(of_state) < len(states):
+            return [loop]
+        for stmt in loop.body:
+            read = {name for expr in expressions(stmt) for name, _ in names_in(expr)}
+            read |= {stmt.name} if isinstance(stmt, Let) and not stmt.is_new else set()
+            needs = set[str]().union(*(needed.get(name, set()) for name in read))
+            if len(needs) > 1:
+                return [loop]
+            if isinstance(stmt, Let) and stmt.is_new:
+                needed[stmt.name] = needs
+            if isinstance(stmt, Let) and not needs:
+                for body in of_state.values():
+                    body.append(stmt)
+            else:
+                of_state[next(iter(needs), states[0])].append(stmt)
+        first, *others = (_without_unread(body) for body in of_state.values())
+        return [replace(loop, body=body) for body in (first, *(with_own_locals(body, self.names) for body in others))]
 
     def _stores_apart(self, loop: For, of_step: Set[str]) -> bool:
         """Does every step write places of its own, which no step reads?"""
@@ -120,6 +154,22 @@ class _Prefixes:
 
     def _root(self, array: str) -> str:
         return self.memory.get(array, array)
+
+
+def _moved(loop: For) -> list[Let]:
+    """The statements that give states their next values."""
+    return [stmt for stmt in loop.body if isinstance(stmt, Let) and not stmt.is_new]
+
+
+def _without_unread(body: Sequence[Stmt]) -> list[Stmt]:
+    """Statements without the locals that none of them reads."""
+    kept: list[Stmt] = []
+    read: set[str] = set()
+    for stmt in reversed(body):
+        if not isinstance(stmt, Let) or not stmt.is_new or stmt.name in read:
+            kept.append(stmt)
+            read |= {name for expr in expressions(stmt) for name, _ in names_in(expr)}
+    return kept[::-1]
 
 
 # What a step makes of the state ---------------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ class Sweeps:
                 before.append(Let(growth.name, self._number(1)))
                 body.append(Let(growth.name, self._op(MAX_OR_NAN, self._size(factor[0]), growth), is_new=False))
                 after.append(Store(self.growths, (self.chunk,), growth))
-        return self._over_chunks([*before, self._steps(self._renamed(body)), *after], kind="threads")
+        return self._over_chunks([*before, self._steps(with_own_locals(body, self.names)), *after], kind="threads")
 
     def _named(self, value: Expr | None, hint: str, body: list[Stmt]) -> Expr | None:
         """A coefficient of a step; a local for it goes into `body` if it is read often."""
@@ -227,7 +227,7 @@ class Sweeps:
             before.append(Let(error.name, self._size(x)))
             body.append(Let(error.name, self._error(error), is_new=False))
         after = [Store(self.ends, (self.chunk,), x), *self._compared(x, error)]
-        steps = self._steps(self._renamed(body, {self.state.name: x.name}))
+        steps = self._steps(with_own_locals(body, self.names, {self.state.name: x.name}))
         return self._over_chunks([*before, steps, *after], kind="threads")
 
     def _error(self, error: Expr) -> Expr:
@@ -280,16 +280,6 @@ class Sweeps:
         start = add(self.loop.start, mul(self.chunk, self.length))
         return replace(self.loop, start=start, stop=least(add(start, self.length), self.loop.stop), body=list(body), kind="sequential")
 
-    def _renamed(self, stmts: Iterable[Stmt], others: Mapping[str, str] | None = None) -> list[Stmt]:
-        """Statements with locals of their own: those that they make, and `others`."""
-        own = {stmt.name: self.names.fresh(stmt.name) for stmt in stmts if isinstance(stmt, Let) and stmt.is_new} | dict(others or {})
-
-        def other(expr: Expr) -> Index | None:
-            return Name(expr.dtype, own[expr.name]) if isinstance(expr, Name) and expr.name in own else None
-
-        changed = [with_values(stmt, lambda expr: mapped(expr, other)) for stmt in stmts]
-        return [replace(stmt, name=own.get(stmt.name, stmt.name)) if isinstance(stmt, Let) else stmt for stmt in changed]
-
     def _needed(self, *exprs: Index | None) -> list[Stmt]:
         """The locals of a step that expressions read."""
         reads = {name for expr in exprs if expr is not None for name, _ in names_in(expr)}
@@ -317,3 +307,14 @@ class Sweeps:
 
     def _size(self, value: Index) -> Apply:
         return self._op(_MAGNITUDE, value)
+
+
+def with_own_locals(stmts: Iterable[Stmt], names: Names, others: Mapping[str, str] | None = None) -> list[Stmt]:
+    """Statements with locals of their own: those that they make, and `others`."""
+    own = {stmt.name: names.fresh(stmt.name) for stmt in stmts if isinstance(stmt, Let) and stmt.is_new} | dict(others or {})
+
+    def other(expr: Expr) -> Index | None:
+        return Name(expr.dtype, own[expr.name]) if isinstance(expr, Name) and expr.name in own else None
+
+    changed = [with_values(stmt, lambda expr: mapped(expr, other)) for stmt in stmts]
+    return [replace(stmt, name=own.get(stmt.name, stmt.name)) if isinstance(stmt, Let) else stmt for stmt in changed]

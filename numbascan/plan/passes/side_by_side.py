@@ -111,6 +111,10 @@ class Lanes:
             return part.array in self.differing or (part.array in self.written and part.array not in self.own)
         return isinstance(part, Name) and part.name in self.differing
 
+    def changes(self, expr: Index) -> bool:
+        """Does a lane give anything that a value is made of another value, or is that not the same in all lanes?"""
+        return self.differs(expr) or not self.changing.isdisjoint(name for name, _ in names_in(expr))
+
     def is_of_lanes(self, stmt: Let | Store) -> bool:
         """Is a statement done for each lane, not once for all of them?"""
         return (stmt.name if isinstance(stmt, Let) else stmt.array) in self.differing
@@ -146,13 +150,13 @@ class Lanes:
         met = {load.array for load in self.loads} | self.written
         roots = {array: around.memory.get(array, array) for array in met}
         is_one_name = all(roots[other] != roots[array] for array in shared for other in met - {array})
-        return is_one_name and all(self._has_axis_of_lanes(array) or self._is_added_to(array) for array in shared)
+        return is_one_name and all(self.has_axis_of_lanes(array) or self._is_added_to(array) for array in shared)
 
     def are_in_order(self) -> bool:
         """Must they take some elements of what they share in their order?"""
-        return not all(self._has_axis_of_lanes(array) for array in self.written - self.own.keys())
+        return not all(self.has_axis_of_lanes(array) for array in self.written - self.own.keys())
 
-    def _has_axis_of_lanes(self, array: str) -> bool:
+    def has_axis_of_lanes(self, array: str) -> bool:
         """Is there an axis along which every access of an array is at one place of the lane's own?"""
         places = [stmt.index for stmt in self.stores if stmt.array == array] + [load.index for load in self.loads if load.array == array]
         first = places[0]
@@ -232,7 +236,7 @@ def _with_counters(stmts: Sequence[Stmt], counters: tuple[str, ...] = ()) -> Ite
 
 def has_many_steps(stmts: Sequence[Stmt], target: Target) -> bool:
     """Does a lane make steps, and not only a few?"""
-    return any(True for _ in outermost_times(stmts)) and _steps(stmts) >= target.few_lanes
+    return any(True for _ in outermost_times(stmts)) and _steps(stmts) >= target.few_steps
 
 
 def _steps(stmts: Sequence[Stmt]) -> float:

@@ -23,6 +23,9 @@ import numpy as np
 
 from ...ir.loops import (
     IN_ORDER,
+    OF_TWO_ALL,
+    OF_TWO_ANY,
+    PRODUCT,
     Alias,
     Alloc,
     Apply,
@@ -41,6 +44,7 @@ from ...ir.loops import (
     Store,
     Template,
     add,
+    are_other_remainders,
     expressions,
     floor_div,
     index_expr,
@@ -57,6 +61,8 @@ from ...ir.loops import (
 )
 from ...ir.mentions import loads_in, mentions_in
 from ..target import Target
+from .lane_sums import Added, added_by_lanes, added_in_groups, added_up, at_once_in_groups, leaving, memory_of_parts
+from .side_by_side import Surroundings
 
 LAST_ROWS = ("[{0}:]", "[{0}:].copy()")
 ROWS_BETWEEN = ("[{0}:{1}]", "[{0}:{1}].copy()")
@@ -77,7 +83,7 @@ class _Sharing:
     """The loops of one function."""
 
     def __init__(self, function: Function, target: Target) -> None:
-        self.given, self.target = function, target
+        self.given, self.target, self.around = function, target, Surroundings.of(function)
         self.every = list(walk(function.body))
         self.views = {stmt.name: stmt for stmt in self.every if isinstance(stmt, Alias)}
         self.allocs = {stmt.name: stmt for stmt in self.every if isinstance(stmt, Alloc)}
@@ -108,6 +114,9 @@ class _Sharing:
         return result
 
     def _loop(self, loop: For, is_outermost: bool) -> list[Stmt]:
+        added = added_by_lanes(loop, self.around, self.names, self.target) if is_outermost else []
+        if added and (with_parts := self._leaving(loop, added)):
+            return with_parts
         own = self._own(loop) if loop.kind == "lanes" else []
         if not own and (sums := self._sums(loop)):
             return [self._summed(loop, sums)]
@@ -125,6 +134,14 @@ class _Sharing:
             body = [replace(one, body=body, kind="threads")]
         return body
 
+    def _leaving(self, loop: For, added: Sequence[Added]) -> list[Stmt]:
+        """Passes that add to arrays which they share, in threads; none where something else keeps them from that."""
+        lanes = leaving(loop, added)
+        own = [*self._own(loop), *(one.left for one in added)]
+        if self._passes([loop]) < self.target.few_lanes or not self._is_shared(lanes, own):
+            return []
+        return self._with_memory(lanes, own, added)
+
     def _sums(self, loop: For) -> set[str]:
         """The sums and extremes, in whatever order is fast, that are all that goes from one pass of a loop to the next."""
         inside = list(walk(loop.body))
@@ -132,7 +149,8 @@ class _Sharing:
         moved = [stmt for stmt in inside if isinstance(stmt, Let) and stmt.name not in new]
         names = {stmt.name for stmt in moved}
         within = mentions_in(inside)
-        is_sum = all(_is_in_any_order(stmt) for stmt in moved) and all(within[name] == 1 for name in names)
+        is_of_card = all(one.kind == "sequential" for one in (loop, *inside) if isinstance(one, For))
+        is_sum = all(_is_in_any_order(stmt, is_of_card) for stmt in moved) and all(within[name] == 1 for name in names)
         is_sum = is_sum and len(moved) == len(names) and not any(isinstance(stmt, Store | Alloc | If | Fail) for stmt in inside)
         return names if is_sum and names and self._is_shared(loop, (), names) and self._passes([loop]) >= self.target.few_lanes else set()
 
@@ -184,6 +202,8 @@ class _Sharing:
             move, distance = slope_and_rest(one, counter), sub(one, other)
             if isinstance(distance, int) and move is not None and _is_fixed(move[1], of_pass) and (move[0] != 0) != (distance != 0):
                 return True
+            if are_other_remainders(one, other) and _is_fixed(one, of_pass | {loop.name}):  # rows that rotate
+                return True
         return False
 
     def _accesses(self, stmts: Sequence[Stmt]) -> Iterator[tuple[str, Place | None, bool]]:
@@ -225,10 +245,11 @@ class _Sharing:
         """Does memory fit onto the stack of a thread?"""
         return all(_bytes(stmt) <= self.target.stack_row for stmt in own if isinstance(stmt, Alloc))
 
-    def _with_memory(self, loop: For, own: Sequence[Alloc | Alias]) -> list[Stmt]:
-        """A loop whose passes have memory of their own; what does not fit onto their stacks is there for as many as run at once."""
+    def _with_memory(self, loop: For, own: Sequence[Alloc | Alias], added: Sequence[Added] = ()) -> list[Stmt]:
+        """A loop whose passes have memory of their own; what does not fit onto their stacks, or is `added` behind them, is there for as
+        many as run at once."""
         self.moved |= set(map(id, own))
-        small = self._on_stack(own)
+        small = self._on_stack(own) - {one.left.name for one in added}
         large = [stmt for stmt in own if self._root(stmt.name) not in small]
         inner = [replace(stmt, on_stack=True) if isinstance(stmt, Alloc) else stmt for stmt in own if self._root(stmt.name) in small]
         shared = replace(loop, body=[*inner, *loop.body], kind="threads")
@@ -246,7 +267,10 @@ class _Sharing:
         part = replace(shared, start=start, stop=stop, body=[*inner, *_of_lane(loop.body, wide, lane)])
         n_chunks = floor_div(sub(add(passes, n_together), 1), n_together)
         memory = [replace(stmt, shape=(*stmt.shape, n_together)) if isinstance(stmt, Alloc) else replace(stmt) for stmt in large]
-        return [Let(together, index_expr(AT_ONCE, passes, size)), *memory, For(chunk, 0, n_chunks, [part], kind="chunks")]
+        at_once = at_once_in_groups(passes, size) if added else index_expr(AT_ONCE, passes, size)
+        parts = [part, *added_in_groups(added, start, stop, self.names)]
+        chunks = For(chunk, 0, n_chunks, [*parts], kind="chunks")
+        return [Let(together, at_once), *memory, *memory_of_parts(loop, added), chunks, *added_up(loop, added, self.names)]
 
     def _on_stack(self, own: Sequence[Alloc | Alias]) -> set[str]:
         """The arrays that fit onto the stack of a thread."""
@@ -309,14 +333,25 @@ def _count(shape: Place) -> Index:
     return count
 
 
-def _is_in_any_order(stmt: Let) -> bool:
-    """Does a statement add to a sum, or take an extreme, of which the order is free? Sums of integers are the same in every order."""
+def _is_in_any_order(stmt: Let, is_of_card: bool) -> bool:
+    """Does a statement add to a sum, take an extreme, or the like, of which the order is free? That of integers and truth values is, whose
+    results are the same in every order. A product of floats is none: factors that overflow together may do so in one order alone.
+
+    is_of_card: it is a reduction's, not a user's own recurrence. Sums of complex numbers are those of floats then.
+    """
     value = stmt.value
     if not isinstance(value, Apply) or len(value.args) != 2:
         return False
-    others = [arg for arg in value.args if arg != Name(value.dtype, stmt.name)]
-    is_of_integers = value.template is IN_ORDER and value.dtype == "int64" and others == [value.args[1]]
-    return (is_reduction(stmt) or is_of_integers) and len(others) == 1 and all(name != stmt.name for name, _ in names_in(others[0]))
+    state = Name(value.dtype, stmt.name)
+    others = [arg for arg in value.args if arg != state]
+    if len(others) != 1 or not isinstance(others[0], Expr) or any(name == stmt.name for name, _ in names_in(others[0])):
+        return False
+    if is_reduction(stmt) or (value.dtype == "bool" and value.template in (OF_TWO_ALL, OF_TWO_ANY)):
+        return True
+    kind = np.dtype(value.dtype).kind
+    if value.template not in (IN_ORDER, PRODUCT) or others[0].dtype != value.dtype:
+        return False
+    return kind in "iu" or (kind == "c" and value.template is IN_ORDER and is_of_card)
 
 
 def _depends(loop: For, name: str) -> bool:

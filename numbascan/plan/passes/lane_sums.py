@@ -1,0 +1,183 @@
+"""Lanes that add to the elements of an array that they share each leave what they add; it is added up behind them.
+
+    # before: for t in range(n):            # after: threads over t:
+    #             …                         #            …
+    #             for i in range(m):        #            for i in range(m):
+    #                 a[i] = a[i] + v       #                left[i, t] = v
+    #                                       #        threads over i and groups of lanes:
+    #                                       #            parts[i, group] = the sum of left[i, t] over its lanes
+    #                                       #        threads over i:
+    #                                       #            a[i] = a[i] + the sum of parts[i, group] over all groups
+
+This is the gradient with respect to an array that lanes share. A group is a number of lanes that is fixed, so the sum has the same bits
+at every run, however many lanes have memory at once (see `threads.py`, which takes the memory of `left`).
+Not handled: sums in the user's own order; elements that only some lanes add to; loops whose bounds a lane computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ...ir.loops import (
+    ACCUMULATE,
+    Alloc,
+    Apply,
+    Expr,
+    For,
+    Index,
+    Let,
+    Literal,
+    Load,
+    Name,
+    Stmt,
+    Store,
+    Template,
+    add,
+    floor_div,
+    index_expr,
+    least,
+    mul,
+    rebuilt,
+    sub,
+)
+from ...ir.mentions import loads_in
+from ...ir.names import Names
+from ..target import Target
+from .side_by_side import Lanes, Surroundings
+
+GROUP = 512
+"""Lanes. As many groups as a device has lanes to fill it leave each thread about as many parts to add as lanes."""
+
+_AT_ONCE = Template("at_once({0}, {1}, {2})")
+
+
+@dataclass(frozen=True)
+class Added:
+    """What each lane adds to an array: `left`, its memory for that, in the place of `store`, within the loops `nest`."""
+
+    store: Store
+    nest: tuple[For, ...]
+    left: Alloc
+    parts: str
+
+    @property
+    def place(self) -> tuple[Index, ...]:
+        """Where a number lies in `left`, and in `parts` before the group."""
+        return tuple(sub(Name("int64", one.name), one.start) for one in self.nest)
+
+    @property
+    def dims(self) -> tuple[Index, ...]:
+        return tuple(sub(one.stop, one.start) for one in self.nest)
+
+
+def added_by_lanes(loop: For, around: Surroundings, names: Names, target: Target) -> list[Added]:
+    """What the passes of an outermost loop add to arrays, if that is all that goes from one to the next."""
+    if loop.kind != "time" or loop.step != 1 or loop.start != 0 or id(loop) not in around.outermost:
+        return []
+    lanes = Lanes(loop, around)
+    if lanes.sums or not lanes.are_independent(around):
+        return []
+    in_order = {array for array in lanes.written - lanes.own.keys() if not lanes.has_axis_of_lanes(array)}
+    found = [(store, nest) for store, nest in _nests(loop.body) if store.array in in_order]
+    if {store.array for store, _ in found} != in_order or not all(_is_sum(store) and _is_fixed(nest, lanes) for store, nest in found):
+        return []
+    return [
+        Added(
+            store,
+            nest,
+            Alloc(names.fresh(f"{store.array}_left"), tuple(sub(one.stop, one.start) for one in nest), _value(store).dtype),
+            names.fresh(f"{store.array}_parts"),
+        )
+        for store, nest in found
+    ]
+
+
+def leaving(loop: For, added: Sequence[Added]) -> For:
+    """The loop over lanes that leave what they add."""
+    by_id = {id(one.store): one for one in added}
+
+    def left(stmt: Stmt) -> list[Stmt] | None:
+        one = by_id.get(id(stmt))
+        return None if one is None else [Store(one.left.name, one.place, _value(one.store).args[1])]
+
+    return replace(loop, body=rebuilt(loop.body, left), kind="lanes")
+
+
+def at_once_in_groups(passes: Index, size: Index) -> Index:
+    """How many lanes run at once, of so many, for each of which so many bytes are taken: whole groups, or all."""
+    return index_expr(_AT_ONCE, passes, size, GROUP)
+
+
+def memory_of_parts(loop: For, added: Sequence[Added]) -> list[Alloc]:
+    """The memory for the sums of groups."""
+    groups = floor_div(add(loop.stop, GROUP - 1), GROUP)
+    return [Alloc(one.parts, (*one.dims, groups), one.left.dtype) for one in added]
+
+
+def added_in_groups(added: Sequence[Added], start: Index, stop: Index, names: Names) -> Iterator[For]:
+    """Sums over groups of the lanes from `start`, the first of a group, to `stop`."""
+    for one in added:
+        group, lane = (Name("int64", names.fresh(hint)) for hint in ("group", "lane"))
+        total = Name(one.left.dtype, names.fresh("total"))
+        first = mul(group, GROUP)
+        n_lanes = sub(stop, start)
+        value = Load(total.dtype, one.left.name, (*one.place, lane))
+        body = [
+            *_sum(one.store, total, Literal(total.dtype, 0), For(lane.name, first, least(add(first, GROUP), n_lanes), []), value),
+            Store(one.parts, (*one.place, add(floor_div(start, GROUP), group)), total),
+        ]
+        groups = For(group.name, 0, floor_div(add(n_lanes, GROUP - 1), GROUP), body, kind="threads")
+        yield _nested(one.nest, [groups])
+
+
+def added_up(loop: For, added: Sequence[Added], names: Names) -> Iterator[For]:
+    """The sums over all groups, added to the arrays."""
+    for one in added:
+        group, total = Name("int64", names.fresh("group")), Name(one.left.dtype, names.fresh("total"))
+        groups = For(group.name, 0, floor_div(add(loop.stop, GROUP - 1), GROUP), [])
+        before, value = _value(one.store).args[0], Load(total.dtype, one.parts, (*one.place, group))
+        yield _nested(one.nest, [*_sum(one.store, total, before, groups, value), Store(one.store.array, one.store.index, total)])
+
+
+def _sum(store: Store, total: Name, before: Index, loop: For, value: Load) -> list[Stmt]:
+    template = _value(store).template
+    return [Let(total.name, before), replace(loop, body=[Let(total.name, Apply(total.dtype, template, (total, value)), is_new=False)])]
+
+
+def _nested(nest: Sequence[For], body: list[Stmt]) -> For:
+    for one in reversed(nest):
+        body = [replace(one, body=body, kind="threads")]
+    (loop,) = body
+    assert isinstance(loop, For)
+    return loop
+
+
+def _nests(stmts: Sequence[Stmt], nest: tuple[For, ...] = ()) -> Iterator[tuple[Store, tuple[For, ...]]]:
+    """The stores in loops alone, with these."""
+    for stmt in stmts:
+        if isinstance(stmt, Store) and nest:
+            yield stmt, nest
+        elif isinstance(stmt, For):
+            yield from _nests(stmt.body, (*nest, stmt))
+
+
+def _value(store: Store) -> Apply:
+    assert isinstance(store.value, Apply)
+    return store.value
+
+
+def _is_sum(store: Store) -> bool:
+    """Is a number added to an element, in any order?"""
+    value = store.value
+    if not isinstance(value, Apply) or value.template is not ACCUMULATE or store.combine:
+        return False
+    element, other = value.args
+    is_own = isinstance(element, Load) and (element.array, element.index, element.dtype) == (store.array, store.index, value.dtype)
+    return is_own and isinstance(other, Expr) and all(load.array != store.array for load in loads_in(other))
+
+
+def _is_fixed(nest: Sequence[For], lanes: Lanes) -> bool:
+    """Do loops have the same passes in every lane?"""
+    bounds = [bound for one in nest for bound in (one.start, one.stop)]
+    return all(one.step == 1 for one in nest) and not any(lanes.changes(bound) for bound in bounds)
