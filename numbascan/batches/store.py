@@ -82,7 +82,7 @@ class Store:
         self._pending: list[tuple[int, Sequence[Any], Pieces, Failed]] = []
         self._started = time.time()
         self._coordinates = {name: k for name, k in cases.coordinates().items() if _is_name(name) and name not in OURS}
-        tops = {name.split("/")[0] for name in self.names}
+        tops = set(map(_top, self.names))
         if clash := sorted(tops & set(cases.dims)):
             raise ValueError(f"ns.batch: a result and an axis of cases are both called {clash[0]!r}; give the result another key")
         self._coordinates = {
@@ -170,8 +170,9 @@ class Store:
     def _begin(self, begun: dict[str, Any], chunks: Chunks) -> None:
         """Makes what all batches have, in place of what is there."""
         self.chunks, self.group = chunks, self.place.group("a")
-        for name in members(self.group):
-            del self.group[name]
+        before = self.group.attrs.get(META)
+        for name in () if before is None else {*members(self.group), *OURS, *self._coordinates, *map(_top, before["results"])}:
+            del self.group[name]  # by name: what was half removed has no metadata, and is no member
         versions = {name: _version(name) for name in ("numbascan", "numpy", "numba", "zarr")}
         meta = {
             **begun,
@@ -195,7 +196,7 @@ class Store:
         self._done = self.group.create_array("chunks/done", dtype="uint64", fill_value=0, compressors=_checksum(), **self._by_chunk())
 
     def _array_of_errors(self) -> Any:
-        return self.group.create_array("chunks/errors", dtype=str, fill_value="", **self._by_chunk())
+        return self.group.create_array("chunks/errors", dtype=str, fill_value="", overwrite=True, **self._by_chunk())
 
     def _by_chunk(self) -> dict[str, Any]:
         return {"shape": (len(self.chunks),), "chunks": (1,), "dimension_names": ("chunk",)}
@@ -323,8 +324,7 @@ class Store:
         return failed_in(self.group)
 
     def _write_errors(self, failed: Failed) -> None:
-        if "errors" in self.group:
-            del self.group["errors"]
+        self.group.create_group("errors", overwrite=True)  # also what was half removed
         case, message = np.array([case for case, _ in failed], "int64"), [message for _, message in failed]
         shape = {"shape": case.shape, "chunks": (max(1, len(failed)),), "dimension_names": ("error",)}
         cases = self.group.create_array("errors/case", dtype="int64", **shape)
@@ -369,6 +369,11 @@ def _checksum() -> tuple[Any, ...]:
     from zarr.codecs import Crc32cCodec
 
     return (Crc32cCodec(),)
+
+
+def _top(name: str) -> str:
+    """The group or array that holds what has this name."""
+    return name.split("/")[0]
 
 
 def _is_name(name: str) -> bool:

@@ -224,6 +224,25 @@ def test_what_is_left_of_a_store_that_was_half_removed_is_not_taken_for_results(
     np.testing.assert_array_equal(got[:], X + 2)
 
 
+def test_no_metadata_of_a_store_are_needed_to_take_it_up_or_to_replace_it(tmp_path: Path) -> None:
+    a = np.random.default_rng(1).normal(size=(8, 2, 2))
+    a[[3, 7]] = 0
+    solve = {"inputs": {"a": a, "b": X[:8]}, "chunk": 4, "on_error": "record", "progress": False}
+    f = lambda a, b: {"x": {"y": np.linalg.solve(a, b * np.ones(2))}}  # noqa: E731
+    expected, failed = ns.batch(f, **solve)
+    ns.batch(f, **solve, store=tmp_path / "whole")
+    files = [path.relative_to(tmp_path / "whole") for path in (tmp_path / "whole").glob("*/**/zarr.json")]
+    assert len(files) == 9
+    for k, lost in enumerate([*([file] for file in files), *([other for other in files if other != file] for file in files)]):
+        for resume in (True, False):
+            store = Path(shutil.copytree(tmp_path / "whole", tmp_path / f"{k} {resume}"))
+            for file in lost:  # as where a batch was killed while it made or removed this
+                (store / file).unlink()
+            results, errors = ns.batch(f, **solve, store=store, resume=resume)
+            assert (errors, zarr.open_group(store, mode="r")["errors/case"][:].tolist()) == (failed, [3, 7])
+            np.testing.assert_array_equal(results["x"]["y"][:], expected["x"]["y"])
+
+
 def test_results_have_names_that_arrays_may_have(tmp_path: Path) -> None:
     for name in ("a/b", "a\\b", "a\0b", "..", "", "__a", "errors", "chunks", "zarr.json", "case"):
         with pytest.raises(ValueError, match=r"give (it|the result) another key"):
