@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import weakref
@@ -247,6 +248,18 @@ def test_a_case_that_is_not_finite_is_named_with_its_step() -> None:
     assert np.isnan(results[:, -1]).tolist() == [False, False, True, False]
     assert errors[0][0] == 2
     assert "step 1: y (" in errors[0][1]
+
+
+def test_a_jitted_function_keeps_its_mode_where_arguments_are_set_before() -> None:
+    @ns.jit(mode=ns.Mode(check_finite=True))
+    def logarithm(x: Any, k: Any) -> Any:
+        return ns.scan(lambda s: np.log(s) * k, outputs_info=x, n_steps=3, return_updates=False)
+
+    of_one = functools.partial(functools.partial(logarithm), k=2.0)
+    with pytest.raises(ns.BatchError, match=r"case 0 failed: .*step \d"):
+        quiet(of_one, (-np.ones(2),))
+    with pytest.raises(FloatingPointError, match="lane 0"):
+        ns.vmap(of_one)(-np.ones(2))
 
 
 def test_static_arguments_constants_and_nests_of_one_name() -> None:
