@@ -76,6 +76,7 @@ class Store:
         self.id = uuid.uuid4().hex
         self.chunks: Chunks
         self.writer: ChunkWriter | None = None  # once the arrays are there
+        self.kept = 0  # cases of this batch, or part, that are stored
         self._done: Any = None  # an array
         self._errors: Any = None  # an array, or None where no batch recorded what fails
         self._address: tuple[Address | None] | None = None
@@ -209,7 +210,9 @@ class Store:
         if writer is None:
             return list(numbers)
         done = entries(self._done)
-        return [number for number in numbers if not done[number] or writer.digest(number) != int(done[number])]
+        left = [number for number in numbers if not done[number] or writer.digest(number) != int(done[number])]
+        self.kept = sum(map(self.chunks.count, numbers)) - sum(map(self.chunks.count, left))
+        return left
 
     def _by_case(self) -> list[str]:
         """Coordinates that are written with the results: of a batch that is no grid."""
@@ -220,8 +223,7 @@ class Store:
         self.ready()
         self._pending.append((number, values, pieces, failed))
         self._flush()
-        first, stop = self.chunks.cases(number)
-        return stop - first
+        return self.chunks.count(number)
 
     def address(self) -> Address | None:
         """What workers write chunks into; None until the arrays are there, and where they cannot."""
@@ -231,13 +233,15 @@ class Store:
 
     def took(self, number: int, digest: int) -> bool:
         """Whether a chunk that somebody else has written is there."""
-        return self.writer is not None and self.writer.says_done(number, digest)
+        is_there = self.writer is not None and self.writer.says_done(number, digest)
+        self.kept += self.chunks.count(number) if is_there else 0
+        return is_there
 
     def _flush(self) -> None:
         """Writes chunks, if the shapes of results are known: until one case has succeeded they wait."""
         while self._pending and self.writer is not None:
             self.writer.write(*self._pending[0])
-            self._pending.pop(0)
+            self.kept += self.chunks.count(self._pending.pop(0)[0])
 
     def ready(self) -> None:
         """Makes the arrays of results where they are not there yet, once their shapes are known."""
@@ -318,6 +322,14 @@ class Store:
             if self._errors is not None and failed != _read_errors(self.group):
                 self._write_errors(failed)
                 self._consolidate()
+
+    def is_there(self) -> bool:
+        """Whether it is still in its place."""
+        try:
+            group_there(self.place, self.id)
+        except Exception:  # whatever a place raises that cannot be reached
+            return False
+        return True
 
     def failed(self) -> Failed:
         """What failed in the chunks that are done: numbers of cases and messages."""

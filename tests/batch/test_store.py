@@ -475,6 +475,37 @@ def test_stopped_by_a_signal_it_keeps_what_is_done_and_says_how_to_go_on(tmp_pat
     np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
 
 
+def test_what_stops_a_batch_says_no_more_than_the_store_keeps(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def stop(at: int, first: Any) -> Any:
+        def told(done: int, count: int) -> None:
+            seen.append(done)
+            if done == at:
+                first()
+                raise RuntimeError("enough")
+
+        return told
+
+    def notes(store: Path, **options: Any) -> list[str]:
+        with pytest.raises(RuntimeError, match="enough") as caught:
+            run(store, **options)
+        return [note.removeprefix(f"ns.batch: the store {store} ") for note in caught.value.__notes__]
+
+    def walk(x: Any, n: Any) -> Any:  # whoever starts at 0 has a length that nobody knows before
+        return ns.scan(lambda y: y * np.linalg.inv(x * np.ones((1, 1)))[0, 0], outputs_info=x, n_steps=n, return_updates=False)
+
+    (kept,) = notes(tmp_path / "a.zarr", progress=stop(16, lambda: None))
+    assert "stopped after 16 of 50 cases, which" in kept
+    assert seen == [0, 8, 16]
+    failing = {"f": walk, "inputs": {"x": X * (X < 0), "n": 3}, "in_axes": {"x": 0, "n": None}, "on_error": "record"}
+    (kept,) = notes(tmp_path / "b.zarr", progress=stop(16, lambda: None), **failing)
+    assert "stopped after 0 of 50 cases, which" in kept
+    (kept,) = notes(tmp_path / "c.zarr", progress=stop(16, lambda: shutil.rmtree(tmp_path / "c.zarr")))
+    assert "was not closed: ns.batch: the store" in f"the store {kept}"
+    assert "keeps" not in kept
+
+
 @pytest.mark.parametrize("count", [3, pytest.param(16, marks=pytest.mark.long)])
 def test_parts_run_at_once_and_write_one_store(tmp_path: Path, count: int) -> None:
     processes = [script(tmp_path, f"go('a.zarr', part=({k}, {count}), progress=False)") for k in range(count)]
