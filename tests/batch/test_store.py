@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -299,6 +300,17 @@ with Lock(Path(sys.argv[1]), "store"):
     print("held", flush=True)
     time.sleep(60)
 """
+
+
+def test_a_part_that_starts_while_the_last_one_ends_waits_for_it(tmp_path: Path) -> None:
+    other = Lock(tmp_path / "lock", "s").__enter__()
+    threading.Timer(0.2, other.__exit__).start()
+    with Lock(tmp_path / "lock", "s", shared=True), Lock(tmp_path / "lock", "s", shared=True):
+        started = time.monotonic()
+        with pytest.raises(ns.BatchError, match="in use by process"):
+            Lock(tmp_path / "lock", "s").__enter__()
+        assert time.monotonic() - started < 0.1  # whoever wants it alone is refused at once
+    assert not (tmp_path / "lock").exists()
 
 
 def test_a_store_that_goes_or_fills_up_stops_the_batch_and_what_was_done_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
