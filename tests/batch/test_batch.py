@@ -316,6 +316,24 @@ def test_what_does_not_fit_is_refused_with_its_name(inputs: Any, options: Any, e
         quiet(lambda x, y: x + y, inputs, **options)
 
 
+@pytest.mark.parametrize(
+    "axes, words",
+    [
+        ((0, {"p": 0}), "y has the keys 'p', 'q', but in_axes 'p'; give the same"),
+        ((0, {"p": 0, "q": 0, "r": 0}), "y has the keys 'p', 'q', but in_axes 'p', 'q', 'r'"),
+        ((0, {"p": 0, "q": [0]}), "y_q has 2 parts, but in_axes 1 for it"),
+        ((0, {"p": 0, "q": [0, None, 0]}), "y_q has 2 parts, but in_axes 3 for it"),
+    ],
+)
+def test_axes_that_do_not_fit_a_nest_are_refused_with_the_name_of_the_argument(axes: Any, words: str) -> None:
+    f = lambda x, y: x + y["p"] * y["q"][0] + y["q"][1]  # noqa: E731
+    nest = X, {"p": X, "q": [X, X]}
+    with pytest.raises(ValueError, match=f"ns.batch: {words}"):
+        quiet(f, nest, in_axes=axes)
+    with pytest.raises(ValueError, match=f"ns.vmap: {words}"):
+        ns.vmap(f, in_axes=axes)(*nest)
+
+
 def test_a_grid_of_nothing_and_of_single_values_is_refused() -> None:
     with pytest.raises(ValueError, match=r"x is 3.0, which is no list of values; write x=\[3.0\]"):
         ns.grid(x=3.0)
