@@ -187,7 +187,7 @@ class Store:
             "begun": _now(),
             "seconds": 0.0,
         }
-        self.group.attrs.put({META: meta})  # first: whatever happens from here on, it is known whose store this is
+        self.group.attrs[META] = meta  # first: whatever happens from here on, it is known whose store this is
         if self.cases.is_grid:
             for name, leaf in ((name, self.cases.leaves[k]) for name, k in self._coordinates.items()):
                 array = self._array(name, tuple(leaf.values.shape), leaf.values.dtype, (name,), leaf.values.shape)
@@ -317,7 +317,7 @@ class Store:
         with self._alone():
             group = group_there(self.place, self.id, "r+", use_consolidated=None)
             meta = group.attrs[META]
-            group.attrs.put({META: {**meta, "seconds": meta["seconds"] + time.time() - self._started, "ended": _now()}})
+            group.attrs[META] = {**meta, "seconds": meta["seconds"] + time.time() - self._started, "ended": _now()}
             failed = self.failed()
             if self._errors is not None and failed != _read_errors(self.group):
                 self._write_errors(failed)

@@ -244,6 +244,15 @@ def test_no_metadata_of_a_store_are_needed_to_take_it_up_or_to_replace_it(tmp_pa
             np.testing.assert_array_equal(results["x"]["y"][:], expected["x"]["y"])
 
 
+def test_attributes_of_the_group_that_others_have_set_stay(tmp_path: Path) -> None:
+    run(zarr.open_group(tmp_path / "a.zarr", mode="w", attributes={"title": "growth"}))
+    zarr.open_group(tmp_path / "a.zarr", mode="r+").attrs["author"] = "me"
+    for options in ({}, {"resume": False}):
+        run(tmp_path / "a.zarr", **options)
+        attributes = zarr.open_group(tmp_path / "a.zarr", mode="r").attrs
+        assert (attributes["title"], attributes["author"], set(attributes)) == ("growth", "me", {"title", "author", "numbascan"})
+
+
 def test_results_have_names_that_arrays_may_have(tmp_path: Path) -> None:
     for name in ("a/b", "a\\b", "a\0b", "..", "", "__a", "errors", "chunks", "zarr.json", "case"):
         with pytest.raises(ValueError, match=r"give (it|the result) another key"):
