@@ -1,4 +1,7 @@
-"""How far a loop is, told to whoever wants to know: a bar of tqdm, a line of a terminal, lines in a log, or a function of the user's."""
+"""How far a loop is, told to whoever wants to know: a bar of tqdm, a line of a terminal, lines in a log, or a function of the user's.
+
+And whether it is to go on: of whoever may know better.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ BETWEEN_LINES = 10  # seconds, in a log
 
 Show = Callable[[int, int], object]  # of how many steps are done, of how many
 
+Ask = Callable[[], object]  # raises where the loop is to end
+
 _shows: dict[int, Show] = {}  # by thread
+_asks: dict[int, Ask] = {}  # by thread
 
 
 @contextmanager
@@ -38,9 +44,26 @@ def who_is_told() -> Show | None:
     return _shows.get(threading.get_ident())
 
 
-def seldom(show: Show | None) -> Show:
-    """`show`, which may be called at every step, and is so often enough."""
-    if show is None:
+@contextmanager
+def asked(ask: Ask | None) -> Iterator[None]:
+    """Inside, loops that this thread runs call `ask` now and then, also those inside others; what it raises ends them. None: nobody."""
+    thread = threading.get_ident()
+    if ask is not None:
+        _asks[thread] = ask
+    try:
+        yield
+    finally:
+        _asks.pop(thread, None)
+
+
+def who_is_asked() -> Ask | None:
+    """Whom a loop of this thread asks whether to go on."""
+    return _asks.get(threading.get_ident())
+
+
+def seldom(show: Show | None, ask: Ask | None) -> Show:
+    """Both, which may be called at every step, and are so often enough."""
+    if show is None and ask is None:
         return lambda done, passes: None
     due = perf_counter() + BETWEEN_LOOKS
 
@@ -48,7 +71,10 @@ def seldom(show: Show | None) -> Show:
         nonlocal due
         if perf_counter() >= due:
             due = perf_counter() + BETWEEN_LOOKS
-            show(done, passes)
+            if ask is not None:
+                ask()
+            if show is not None:
+                show(done, passes)
 
     return tell
 

@@ -260,8 +260,8 @@ class _Plan:
                     reading = reader.submit(self.cases.read, *ranges[k + 1]) if k + 1 < len(ranges) else None
                     pieces, failed = self.compute(first, values, stop - first)
                     if writing is not None:
-                        progress.add(writing.result())
-                        writing = None
+                        written, writing = writing.result(), None  # before it is told: whoever is told may raise
+                        progress.add(written)
                     writing = writer.submit(sink.write, number, values, pieces, failed)
             finally:
                 if writing is not None:
@@ -320,10 +320,10 @@ class _Plan:
                 store.open(resume, self.chunk if isinstance(self.chunk, str) else operator.index(self.chunk), self.size)
                 numbers = range(len(store.chunks)) if part is None else range(part[0], len(store.chunks), part[1])
                 numbers_left = store.missing(numbers)
-            counts = {number: stop - first for number in numbers for first, stop in [store.chunks.cases(number)]}
+            count = sum(map(store.chunks.count, numbers))
             if self.on_error == "raise":
                 self._raise_recorded(store, set(numbers) - set(numbers_left))
-            progress = Progress(self.progress, sum(counts.values()) - sum(counts[k] for k in numbers_left), sum(counts.values()))
+            progress = Progress(self.progress, store.kept, count)
             try:
                 self.run(store.chunks, numbers_left, store, progress)
             except BaseException as error:
@@ -345,18 +345,19 @@ class _Plan:
 
     def _stopped(self, error: BaseException, store: Store, progress: Progress) -> None:
         """Says what is kept, and closes the store if that can be."""
+        name, texts = store.place.name, []
         try:
             store.close()
         except Exception as second:  # what stopped the batch is told first
-            error.add_note(f"ns.batch: the store {store.place.name} was not closed: {second}")
-        text = (
-            f"ns.batch: stopped after {progress.done:,} of {progress.count:,} cases, which {store.place.name} keeps; "
-            "the same call goes on from there"
-        )
-        if isinstance(error, (KeyboardInterrupt, SystemExit)):
-            print(text, file=sys.stderr, flush=True)
-        else:
-            error.add_note(text)
+            texts.append(f"ns.batch: the store {name} was not closed: {second}")
+        if store.is_there():
+            kept = f"{store.kept:,} of {progress.count:,} cases"
+            texts.append(f"ns.batch: stopped after {kept}, which {name} keeps; the same call goes on from there")
+        for text in texts:
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                print(text, file=sys.stderr, flush=True)
+            else:
+                error.add_note(text)
 
 
 class _Arrays:

@@ -41,6 +41,11 @@ class Chunks:
         first = sum(one.start * stride for one, stride in zip(slices, strides, strict=True))
         return first, first + math.prod(one.stop - one.start for one in slices)
 
+    def count(self, number: int) -> int:
+        """How many cases a chunk has."""
+        first, stop = self.cases(number)
+        return stop - first
+
 
 def chunks_of(shape: tuple[int, ...], size: int) -> Chunks:
     """Chunks of at most `size` cases.

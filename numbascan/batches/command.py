@@ -189,8 +189,12 @@ def _bound(f: Any, inputs: Any, settings: Mapping[str, Any]) -> Callable[..., An
     if twice := [name for name in settings if name in given]:
         raise WrongUse(f"--set {twice[0]}: {twice[0]} is given twice, there and by the inputs")
     if not isinstance(f, ScanFunction):
-        bound: Callable[..., Any] = functools.partial(f, **settings) if settings else f
-        return functools.update_wrapper(bound, f, assigned=("__name__", "__module__"), updated=()) if settings else f
+        if not settings:
+            return f
+        bound = functools.partial(f, **settings)
+        functools.update_wrapper(bound, f, assigned=("__name__", "__module__"), updated=())
+        del bound.__wrapped__  # type: ignore[attr-defined]  # its signature is that of all arguments, not of those that are left
+        return bound
     swept = list(given or ARGUMENTS[:1])
     values = {name: value for name, value in settings.items() if name not in OPTIONS}
     one_case = one_case_of(f, {name: settings[name] for name in settings if name in OPTIONS}, [*swept, *values])

@@ -18,7 +18,7 @@ from ..front.tracing import parameter_names
 from ..front.transforms import marked
 from ..front.tree import Static, Structure, flatten, n_leaves, paths, unflatten
 from ..front.variable import Variable
-from ..front.vmap import nested_axes
+from ..front.vmap import listed, nested_axes
 from ..types import TensorType
 
 BLOCK = 1 << 24  # bytes that are hashed at a time
@@ -216,7 +216,7 @@ def cases_of(f: Callable[..., Any], inputs: Any, in_axes: Any) -> Cases:
         if kwargs
         else zip(names, axes, args, strict=True)
     )
-    entries = [entry for _, axis, part in parts for entry in nested_axes(axis, part, "ns.batch")]
+    entries = [entry for name, axis, part in parts for entry in nested_axes(axis, part, f"ns.batch: {name}")]
     swept = zip(labels, values, entries, strict=True)
     sizes = [n_leaves(part) for part in structure[2][1][2]] if kwargs else []
     places = dict(zip(sorted(kwargs), itertools.accumulate(sizes, initial=0), strict=False))
@@ -254,10 +254,10 @@ def _entries(in_axes: Any, arguments: Any) -> list[Any]:
     if isinstance(arguments, Mapping):
         if isinstance(in_axes, dict):
             if set(in_axes) != set(arguments):
-                raise ValueError(f"ns.batch: in_axes has the keys {_listed(in_axes)}, the inputs {_listed(arguments)}; give the same")
+                raise ValueError(f"ns.batch: in_axes has the keys {listed(in_axes)}, the inputs {listed(arguments)}; give the same")
             return [in_axes[key] for key in arguments]
         if isinstance(in_axes, (tuple, list)):
-            raise TypeError(f"ns.batch: in_axes is {in_axes!r}, but the inputs have names; give a dict with the keys {_listed(arguments)}")
+            raise TypeError(f"ns.batch: in_axes is {in_axes!r}, but the inputs have names; give a dict with the keys {listed(arguments)}")
         return [in_axes] * len(arguments)
     if isinstance(in_axes, dict):
         raise TypeError(f"ns.batch: in_axes is a dict, but the inputs are a tuple; give a tuple of {len(arguments)} axes")
@@ -265,10 +265,6 @@ def _entries(in_axes: Any, arguments: Any) -> list[Any]:
     if len(entries) != len(arguments):
         raise ValueError(f"ns.batch: in_axes has {len(entries)} entries for {len(arguments)} arguments; give one for each")
     return entries
-
-
-def _listed(names: Any) -> str:
-    return ", ".join(map(repr, names))
 
 
 def _check_names(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ from ..front.derivatives.of_functions import Transformed
 from ..front.draw_scopes import steps_from
 from ..front.specialisation import Types
 from ..front.tracing import GlobalDrawError
-from ..front.transforms import Compiled, Jitted, marked
+from ..front.transforms import Compiled, Jitted, marked, mode_given_to
 from ..front.tree import LEAF, Keys, Structure, flatten, flattened, n_leaves, unflatten
 from ..front.variable import as_variable
 from ..front.vmap import over_lanes
@@ -96,7 +96,7 @@ class Lanes:
     """The compiled function of a chunk. Results are lists of arrays, in the places of `structure`."""
 
     def __init__(self, f: Callable[..., Any], cases: Cases, mode: Mode | None) -> None:
-        chosen = mode if mode is not None else f.given_mode if isinstance(f, Jitted) else None
+        chosen = mode if mode is not None else mode_given_to(f)
         self._axes = [leaf.axis is not None for leaf in cases.leaves]
         structure, self._place = _with_first(cases.structure)
         types = [leaf.type for leaf in cases.leaves]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import time
 from pathlib import Path
 
 from ..errors import BatchError
@@ -14,6 +15,7 @@ try:
 except ImportError:  # Windows: nothing is locked there
     fcntl = None  # type: ignore[assignment]
 
+PATIENCE = 1.0  # seconds that one who shares it waits: the last of the others takes it alone while it removes the file
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # what file systems say that have none
 
 
@@ -28,6 +30,7 @@ class Lock:
         self._file = -1
 
     def __enter__(self) -> Lock:
+        refusal = time.monotonic() + (PATIENCE if self.shared else 0)
         while fcntl is not None and self._file < 0:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
@@ -35,6 +38,9 @@ class Lock:
                 if _is_at(file, self.path):  # whoever held it may have removed it meanwhile
                     self._file = file
             except BlockingIOError:
+                if time.monotonic() < refusal:
+                    time.sleep(0.01)
+                    continue
                 holder = os.read(file, 200).decode(errors="replace") or "another process"
                 raise BatchError(f"ns.batch: the store {self.store} is in use by {holder}; wait for it, or give parts with part=") from None
             except OSError as error:

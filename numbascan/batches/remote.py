@@ -24,6 +24,7 @@ from ..errors import BatchError
 from ..front.scan.scan import ScanFunction
 from ..front.transforms import Jitted
 from ..modes import Mode
+from ..progress import Ask, asked
 from .chunk_writer import Address, write_there
 from .chunks import Chunks
 from .devices import own_device
@@ -206,12 +207,34 @@ def _chunk(
     lanes = copy.copy(lanes)  # for this chunk: other chunks and batches of the program have shapes of their own
     lanes.trailing = trailing
     values = cases.received(sent, *bounds)
-    with _on_device if lanes.mode.target == "cuda" else nullcontext():
+    with _on_device if lanes.mode.target == "cuda" else nullcontext(), asked(_ask_of_task()):
         answer = _computed(lanes, bounds, values, records)
     if address is None or answer.failure is not None:
         return answer
     digest = write_there(address, number, values, answer.pieces, answer.failed)
     return answer if digest is None else Answer([], answer.failed, None, digest)
+
+
+class _Cancelled(BaseException):
+    """The batch of a chunk was stopped. No Exception, or it would be taken for a case that fails."""
+
+
+def _ask_of_task() -> Ask | None:
+    """What raises as soon as the task of this thread is cancelled, which Dask by itself does to no function that runs; None elsewhere."""
+    import distributed
+
+    try:
+        worker = distributed.get_worker()
+        key, tasks = worker.get_current_task(), worker.state.tasks
+    except (AttributeError, KeyError, ValueError):  # another Dask, or no task
+        return None
+
+    def ask() -> None:
+        task = tasks.get(key)
+        if task is None or task.state == "cancelled":
+            raise _Cancelled
+
+    return ask
 
 
 def _computed(lanes: Lanes, bounds: tuple[int, int], values: list[Any], records: bool) -> Answer:

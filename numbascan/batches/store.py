@@ -76,13 +76,14 @@ class Store:
         self.id = uuid.uuid4().hex
         self.chunks: Chunks
         self.writer: ChunkWriter | None = None  # once the arrays are there
+        self.kept = 0  # cases of this batch, or part, that are stored
         self._done: Any = None  # an array
         self._errors: Any = None  # an array, or None where no batch recorded what fails
         self._address: tuple[Address | None] | None = None
         self._pending: list[tuple[int, Sequence[Any], Pieces, Failed]] = []
         self._started = time.time()
         self._coordinates = {name: k for name, k in cases.coordinates().items() if _is_name(name) and name not in OURS}
-        tops = {name.split("/")[0] for name in self.names}
+        tops = set(map(_top, self.names))
         if clash := sorted(tops & set(cases.dims)):
             raise ValueError(f"ns.batch: a result and an axis of cases are both called {clash[0]!r}; give the result another key")
         self._coordinates = {
@@ -170,8 +171,9 @@ class Store:
     def _begin(self, begun: dict[str, Any], chunks: Chunks) -> None:
         """Makes what all batches have, in place of what is there."""
         self.chunks, self.group = chunks, self.place.group("a")
-        for name in members(self.group):
-            del self.group[name]
+        before = self.group.attrs.get(META)
+        for name in () if before is None else {*members(self.group), *OURS, *self._coordinates, *map(_top, before["results"])}:
+            del self.group[name]  # by name: what was half removed has no metadata, and is no member
         versions = {name: _version(name) for name in ("numbascan", "numpy", "numba", "zarr")}
         meta = {
             **begun,
@@ -185,7 +187,7 @@ class Store:
             "begun": _now(),
             "seconds": 0.0,
         }
-        self.group.attrs.put({META: meta})  # first: whatever happens from here on, it is known whose store this is
+        self.group.attrs[META] = meta  # first: whatever happens from here on, it is known whose store this is
         if self.cases.is_grid:
             for name, leaf in ((name, self.cases.leaves[k]) for name, k in self._coordinates.items()):
                 array = self._array(name, tuple(leaf.values.shape), leaf.values.dtype, (name,), leaf.values.shape)
@@ -195,7 +197,7 @@ class Store:
         self._done = self.group.create_array("chunks/done", dtype="uint64", fill_value=0, compressors=_checksum(), **self._by_chunk())
 
     def _array_of_errors(self) -> Any:
-        return self.group.create_array("chunks/errors", dtype=str, fill_value="", **self._by_chunk())
+        return self.group.create_array("chunks/errors", dtype=str, fill_value="", overwrite=True, **self._by_chunk())
 
     def _by_chunk(self) -> dict[str, Any]:
         return {"shape": (len(self.chunks),), "chunks": (1,), "dimension_names": ("chunk",)}
@@ -208,7 +210,9 @@ class Store:
         if writer is None:
             return list(numbers)
         done = entries(self._done)
-        return [number for number in numbers if not done[number] or writer.digest(number) != int(done[number])]
+        left = [number for number in numbers if not done[number] or writer.digest(number) != int(done[number])]
+        self.kept = sum(map(self.chunks.count, numbers)) - sum(map(self.chunks.count, left))
+        return left
 
     def _by_case(self) -> list[str]:
         """Coordinates that are written with the results: of a batch that is no grid."""
@@ -219,8 +223,7 @@ class Store:
         self.ready()
         self._pending.append((number, values, pieces, failed))
         self._flush()
-        first, stop = self.chunks.cases(number)
-        return stop - first
+        return self.chunks.count(number)
 
     def address(self) -> Address | None:
         """What workers write chunks into; None until the arrays are there, and where they cannot."""
@@ -230,13 +233,15 @@ class Store:
 
     def took(self, number: int, digest: int) -> bool:
         """Whether a chunk that somebody else has written is there."""
-        return self.writer is not None and self.writer.says_done(number, digest)
+        is_there = self.writer is not None and self.writer.says_done(number, digest)
+        self.kept += self.chunks.count(number) if is_there else 0
+        return is_there
 
     def _flush(self) -> None:
         """Writes chunks, if the shapes of results are known: until one case has succeeded they wait."""
         while self._pending and self.writer is not None:
             self.writer.write(*self._pending[0])
-            self._pending.pop(0)
+            self.kept += self.chunks.count(self._pending.pop(0)[0])
 
     def ready(self) -> None:
         """Makes the arrays of results where they are not there yet, once their shapes are known."""
@@ -312,19 +317,26 @@ class Store:
         with self._alone():
             group = group_there(self.place, self.id, "r+", use_consolidated=None)
             meta = group.attrs[META]
-            group.attrs.put({META: {**meta, "seconds": meta["seconds"] + time.time() - self._started, "ended": _now()}})
+            group.attrs[META] = {**meta, "seconds": meta["seconds"] + time.time() - self._started, "ended": _now()}
             failed = self.failed()
             if self._errors is not None and failed != _read_errors(self.group):
                 self._write_errors(failed)
                 self._consolidate()
+
+    def is_there(self) -> bool:
+        """Whether it is still in its place."""
+        try:
+            group_there(self.place, self.id)
+        except Exception:  # whatever a place raises that cannot be reached
+            return False
+        return True
 
     def failed(self) -> Failed:
         """What failed in the chunks that are done: numbers of cases and messages."""
         return failed_in(self.group)
 
     def _write_errors(self, failed: Failed) -> None:
-        if "errors" in self.group:
-            del self.group["errors"]
+        self.group.create_group("errors", overwrite=True)  # also what was half removed
         case, message = np.array([case for case, _ in failed], "int64"), [message for _, message in failed]
         shape = {"shape": case.shape, "chunks": (max(1, len(failed)),), "dimension_names": ("error",)}
         cases = self.group.create_array("errors/case", dtype="int64", **shape)
@@ -369,6 +381,11 @@ def _checksum() -> tuple[Any, ...]:
     from zarr.codecs import Crc32cCodec
 
     return (Crc32cCodec(),)
+
+
+def _top(name: str) -> str:
+    """The group or array that holds what has this name."""
+    return name.split("/")[0]
 
 
 def _is_name(name: str) -> bool:

@@ -398,6 +398,13 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Static) else value
 
 
+def mode_given_to(f: Any) -> Mode | None:
+    """The mode of a jitted function, also behind arguments that `functools.partial` has set; None where it was given none."""
+    while isinstance(f, functools.partial):
+        f = f.func
+    return f.given_mode if isinstance(f, Jitted) else None
+
+
 def marked(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call of `f`, those that are static for it as parts of the structure."""
     return f.marked(args, kwargs) if isinstance(f, StaticJitted) else (args, kwargs)

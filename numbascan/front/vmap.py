@@ -10,6 +10,7 @@ import numpy as np
 
 from .derivatives.of_functions import Transformed, transform
 from .scan.scan import scan
+from .tracing import parameter_names
 from .transforms import Jitted, marked
 from .tree import Keys, Static, Structure, flatten, flattened, unflatten
 from .variable import Variable, as_variable
@@ -23,7 +24,7 @@ class _Vmap(Transformed):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = marked(self.__wrapped__, args, kwargs)
         leaves, structure = flattened((args, kwargs))
-        axes = [*_axes_of(self.options["in_axes"], args), *nested_axes(0, kwargs)]
+        axes = [*_axes_of(self.options["in_axes"], args, parameter_names(self.__wrapped__, len(args))), *nested_axes(0, kwargs, self.what)]
         returned, results = over_lanes(self.__wrapped__, leaves, structure, axes, self.__name__)
         return unflatten(returned, [np.moveaxis(result, 0, self.options["out_axes"]) for result in results])
 
@@ -66,27 +67,36 @@ def _lane_count(mapped: Sequence[Variable]) -> Any:
     return reduce(np.maximum, lengths)
 
 
-def _axes_of(in_axes: Any, args: tuple[Any, ...]) -> Iterator[int | None]:
+def _axes_of(in_axes: Any, args: tuple[Any, ...], names: Sequence[str]) -> Iterator[int | None]:
     """The axis of lanes of each leaf of the arguments. An entry of `in_axes` counts for all that is nested in its argument."""
     entries = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
     if len(entries) != len(args):
         raise ValueError(f"ns.vmap: in_axes has {len(entries)} entries for {len(args)} arguments; give one for each")
-    for entry, argument in zip(entries, args, strict=True):
-        yield from nested_axes(entry, argument)
+    for entry, argument, name in zip(entries, args, names, strict=True):
+        yield from nested_axes(entry, argument, f"ns.vmap: {name}")
 
 
-def nested_axes(entry: Any, argument: Any, what: str = "ns.vmap") -> Iterator[int | None]:
-    """The axis of lanes of each leaf of one argument."""
+def nested_axes(entry: Any, argument: Any, where: str) -> Iterator[int | None]:
+    """The axis of lanes of each leaf of one argument. `where`: whose function it is, and the argument's name."""
     if isinstance(argument, dict):
+        if isinstance(entry, dict) and entry.keys() != argument.keys():
+            raise ValueError(f"{where} has the keys {listed(argument)}, but in_axes {listed(entry)}; give the same")
         for key in Keys(argument):
-            yield from nested_axes(entry[key] if isinstance(entry, dict) else entry, argument[key], what)
+            yield from nested_axes(entry[key] if isinstance(entry, dict) else entry, argument[key], f"{where}_{key}")
     elif isinstance(argument, (tuple, list)):
+        if isinstance(entry, (tuple, list)) and len(entry) != len(argument):
+            raise ValueError(f"{where} has {len(argument)} parts, but in_axes {len(entry)} for it; give one for each")
         for k, part in enumerate(argument):
-            yield from nested_axes(entry[k] if isinstance(entry, (tuple, list)) else entry, part, what)
+            yield from nested_axes(entry[k] if isinstance(entry, (tuple, list)) else entry, part, f"{where}_{k}")
     elif argument is not None and not isinstance(argument, Static):
         if entry is not None and (isinstance(entry, bool) or not isinstance(entry, int)):
-            raise TypeError(f"{what}: in_axes holds {entry!r}; give an axis (an int) or None")
+            raise TypeError(f"{where}: in_axes holds {entry!r}; give an axis (an int) or None")
         yield entry
+
+
+def listed(names: Any) -> str:
+    """Names as messages tell them."""
+    return ", ".join(map(repr, names))
 
 
 def _lanes_first(variable: Any, axis: int) -> Variable:

@@ -16,7 +16,7 @@ from ..ir.ports import LoopSpec
 from ..ops.card import PLACE, Card, evaluate
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, graph_of, py_call
 from ..ops.lowering import Elementwise
-from ..progress import seldom, told, who_is_told
+from ..progress import seldom, told, who_is_asked, who_is_told
 
 Watch = Callable[[Node, Any], None]
 
@@ -105,7 +105,7 @@ class Loop:
 
     def run(self) -> Any:
         steps = 0
-        show = seldom(who_is_told())
+        show = seldom(who_is_told(), who_is_asked())
         outer, PLACE.step = PLACE.step, f"the step of scan {self.spec.name!r}"
         try:
             with told(None):  # loops inside say nothing

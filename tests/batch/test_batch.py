@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import weakref
@@ -249,6 +250,18 @@ def test_a_case_that_is_not_finite_is_named_with_its_step() -> None:
     assert "step 1: y (" in errors[0][1]
 
 
+def test_a_jitted_function_keeps_its_mode_where_arguments_are_set_before() -> None:
+    @ns.jit(mode=ns.Mode(check_finite=True))
+    def logarithm(x: Any, k: Any) -> Any:
+        return ns.scan(lambda s: np.log(s) * k, outputs_info=x, n_steps=3, return_updates=False)
+
+    of_one = functools.partial(functools.partial(logarithm), k=2.0)
+    with pytest.raises(ns.BatchError, match=r"case 0 failed: .*step \d"):
+        quiet(of_one, (-np.ones(2),))
+    with pytest.raises(FloatingPointError, match="lane 0"):
+        ns.vmap(of_one)(-np.ones(2))
+
+
 def test_static_arguments_constants_and_nests_of_one_name() -> None:
     times = ns.jit(lambda x, k: {"r": x * k, "c": 3, "n": None}, static_argnums=1)
     got = quiet(times, (X, 3), in_axes=(0, None), chunk=7)
@@ -301,6 +314,24 @@ def test_results_of_different_lengths_are_an_error_of_the_first_that_differs() -
 def test_what_does_not_fit_is_refused_with_its_name(inputs: Any, options: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         quiet(lambda x, y: x + y, inputs, **options)
+
+
+@pytest.mark.parametrize(
+    "axes, words",
+    [
+        ((0, {"p": 0}), "y has the keys 'p', 'q', but in_axes 'p'; give the same"),
+        ((0, {"p": 0, "q": 0, "r": 0}), "y has the keys 'p', 'q', but in_axes 'p', 'q', 'r'"),
+        ((0, {"p": 0, "q": [0]}), "y_q has 2 parts, but in_axes 1 for it"),
+        ((0, {"p": 0, "q": [0, None, 0]}), "y_q has 2 parts, but in_axes 3 for it"),
+    ],
+)
+def test_axes_that_do_not_fit_a_nest_are_refused_with_the_name_of_the_argument(axes: Any, words: str) -> None:
+    f = lambda x, y: x + y["p"] * y["q"][0] + y["q"][1]  # noqa: E731
+    nest = X, {"p": X, "q": [X, X]}
+    with pytest.raises(ValueError, match=f"ns.batch: {words}"):
+        quiet(f, nest, in_axes=axes)
+    with pytest.raises(ValueError, match=f"ns.vmap: {words}"):
+        ns.vmap(f, in_axes=axes)(*nest)
 
 
 def test_a_grid_of_nothing_and_of_single_values_is_refused() -> None:

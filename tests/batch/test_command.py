@@ -30,6 +30,9 @@ def line(x, slope=2.0, label="up"):
 def inverse(x):
     return np.linalg.inv(x * np.ones((1, 1)))
 
+def product(x, factor, *, power):
+    return x * factor**power
+
 def slow(x):
     return ns.scan(lambda y: np.sin(y) + x, outputs_info=x, n_steps=300_000, keep_last=1, return_updates=False)
 
@@ -58,6 +61,13 @@ def test_a_grid_of_a_scan_function_with_its_keywords(folder: Path, capsys: pytes
     end = rate * (rate + gain) + gain
     assert out == f"result        float64 (5, 2, 2)  min {end.min():.6g}  mean {end.mean():.6g}  max {end.max():.6g}\n"
     assert "10 of 10 cases" in err
+
+
+def test_arguments_without_a_default_may_be_set(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("model.py:product", "--grid", "x=1,2", "--set", "factor=3", "--set", "power=2") == 0
+    assert "min 9  mean 13.5  max 18" in capsys.readouterr().out
+    assert run("model.py:product", "--grid", "x=1,2", "--set", "factor=3") == 2
+    assert "product(x, *, factor=3, power) does not take these inputs: missing a required" in capsys.readouterr().err
 
 
 def test_a_store_is_filled_part_by_part_and_its_status_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

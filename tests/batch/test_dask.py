@@ -237,6 +237,31 @@ def test_a_batch_waits_for_workers_and_says_so(monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_array_equal(got, X * 2)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("mode", ["numba", "python"])
+def test_workers_leave_the_chunks_of_a_batch_that_was_stopped(mode: str) -> None:
+    def nested(x: Any, n: Any) -> Any:
+        inner = lambda y: ns.scan(lambda z: np.cos(z), outputs_info=y, n_steps=n, keep_last=1, return_updates=False)  # noqa: E731
+        return ns.scan(inner, outputs_info=x, n_steps=3, keep_last=1, return_updates=False)
+
+    def stop(done: int, count: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    steps = np.array([1, *[10**12] * 5])
+    results: list[Any] = []
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            run((X[:6], steps), nested, chunk=1, mode=mode, scheduler=client, progress=stop)
+        behind = threading.Thread(target=lambda: results.append(run((X, 1), nested, in_axes=(0, None), scheduler=client)), daemon=True)
+        behind.start()
+        behind.join(30)
+    np.testing.assert_allclose(results[0], np.cos(np.cos(np.cos(X))))
+
+
 def test_a_function_is_traced_again_where_another_thread_has_drawn_meanwhile() -> None:
     draws = [3]
 

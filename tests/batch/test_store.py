@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -224,6 +225,34 @@ def test_what_is_left_of_a_store_that_was_half_removed_is_not_taken_for_results(
     np.testing.assert_array_equal(got[:], X + 2)
 
 
+def test_no_metadata_of_a_store_are_needed_to_take_it_up_or_to_replace_it(tmp_path: Path) -> None:
+    a = np.random.default_rng(1).normal(size=(8, 2, 2))
+    a[[3, 7]] = 0
+    solve = {"inputs": {"a": a, "b": X[:8]}, "chunk": 4, "on_error": "record", "progress": False}
+    f = lambda a, b: {"x": {"y": np.linalg.solve(a, b * np.ones(2))}}  # noqa: E731
+    expected, failed = ns.batch(f, **solve)
+    ns.batch(f, **solve, store=tmp_path / "whole")
+    files = [path.relative_to(tmp_path / "whole") for path in (tmp_path / "whole").glob("*/**/zarr.json")]
+    assert len(files) == 9
+    for k, lost in enumerate([*([file] for file in files), *([other for other in files if other != file] for file in files)]):
+        for resume in (True, False):
+            store = Path(shutil.copytree(tmp_path / "whole", tmp_path / f"{k} {resume}"))
+            for file in lost:  # as where a batch was killed while it made or removed this
+                (store / file).unlink()
+            results, errors = ns.batch(f, **solve, store=store, resume=resume)
+            assert (errors, zarr.open_group(store, mode="r")["errors/case"][:].tolist()) == (failed, [3, 7])
+            np.testing.assert_array_equal(results["x"]["y"][:], expected["x"]["y"])
+
+
+def test_attributes_of_the_group_that_others_have_set_stay(tmp_path: Path) -> None:
+    run(zarr.open_group(tmp_path / "a.zarr", mode="w", attributes={"title": "growth"}))
+    zarr.open_group(tmp_path / "a.zarr", mode="r+").attrs["author"] = "me"
+    for options in ({}, {"resume": False}):
+        run(tmp_path / "a.zarr", **options)
+        attributes = zarr.open_group(tmp_path / "a.zarr", mode="r").attrs
+        assert (attributes["title"], attributes["author"], set(attributes)) == ("growth", "me", {"title", "author", "numbascan"})
+
+
 def test_results_have_names_that_arrays_may_have(tmp_path: Path) -> None:
     for name in ("a/b", "a\\b", "a\0b", "..", "", "__a", "errors", "chunks", "zarr.json", "case"):
         with pytest.raises(ValueError, match=r"give (it|the result) another key"):
@@ -280,6 +309,17 @@ with Lock(Path(sys.argv[1]), "store"):
     print("held", flush=True)
     time.sleep(60)
 """
+
+
+def test_a_part_that_starts_while_the_last_one_ends_waits_for_it(tmp_path: Path) -> None:
+    other = Lock(tmp_path / "lock", "s").__enter__()
+    threading.Timer(0.2, other.__exit__).start()
+    with Lock(tmp_path / "lock", "s", shared=True), Lock(tmp_path / "lock", "s", shared=True):
+        started = time.monotonic()
+        with pytest.raises(ns.BatchError, match="in use by process"):
+            Lock(tmp_path / "lock", "s").__enter__()
+        assert time.monotonic() - started < 0.1  # whoever wants it alone is refused at once
+    assert not (tmp_path / "lock").exists()
 
 
 def test_a_store_that_goes_or_fills_up_stops_the_batch_and_what_was_done_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -454,6 +494,37 @@ def test_stopped_by_a_signal_it_keeps_what_is_done_and_says_how_to_go_on(tmp_pat
     assert "of 300 cases, which a.zarr keeps; the same call goes on from there" in text
     assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
     np.testing.assert_array_equal(model_results(tmp_path / "a.zarr"), model_results(None))
+
+
+def test_what_stops_a_batch_says_no_more_than_the_store_keeps(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def stop(at: int, first: Any) -> Any:
+        def told(done: int, count: int) -> None:
+            seen.append(done)
+            if done == at:
+                first()
+                raise RuntimeError("enough")
+
+        return told
+
+    def notes(store: Path, **options: Any) -> list[str]:
+        with pytest.raises(RuntimeError, match="enough") as caught:
+            run(store, **options)
+        return [note.removeprefix(f"ns.batch: the store {store} ") for note in caught.value.__notes__]
+
+    def walk(x: Any, n: Any) -> Any:  # whoever starts at 0 has a length that nobody knows before
+        return ns.scan(lambda y: y * np.linalg.inv(x * np.ones((1, 1)))[0, 0], outputs_info=x, n_steps=n, return_updates=False)
+
+    (kept,) = notes(tmp_path / "a.zarr", progress=stop(16, lambda: None))
+    assert "stopped after 16 of 50 cases, which" in kept
+    assert seen == [0, 8, 16]
+    failing = {"f": walk, "inputs": {"x": X * (X < 0), "n": 3}, "in_axes": {"x": 0, "n": None}, "on_error": "record"}
+    (kept,) = notes(tmp_path / "b.zarr", progress=stop(16, lambda: None), **failing)
+    assert "stopped after 0 of 50 cases, which" in kept
+    (kept,) = notes(tmp_path / "c.zarr", progress=stop(16, lambda: shutil.rmtree(tmp_path / "c.zarr")))
+    assert "was not closed: ns.batch: the store" in f"the store {kept}"
+    assert "keeps" not in kept
 
 
 @pytest.mark.parametrize("count", [3, pytest.param(16, marks=pytest.mark.long)])

@@ -216,3 +216,13 @@ def test_no_step_no_error():
 def test_fastmath_does_not_take_the_checks_away():
     with pytest.raises(FloatingPointError, match="step 1"):
         ns.scan(lambda s: (s - 1.0, np.log(s)), outputs_info=[1.0, None], n_steps=3, mode=checked("numba", fastmath=True))
+
+
+def test_one_step_as_a_literal_keeps_the_mode_of_its_scan():
+    def logarithm(mode):
+        return lambda a: ns.scan(lambda s: np.log(s), outputs_info=a, n_steps=1, mode=mode, return_updates=False)
+
+    for wrapper, where in ((ns.jit, "step 0"), (ns.vmap, "step 0, lane 1")):
+        compiled, plain = both(lambda mode, wrapper=wrapper: wrapper(logarithm(mode)), np.array([1.0, -1.0]))
+        assert compiled == plain
+        assert f"{where}: s (" in compiled

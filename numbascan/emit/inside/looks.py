@@ -9,7 +9,7 @@ however long they take: how many there are to be is corrected each time. To read
     watch of a call:  stopped, time of its next look in Python        site of a loop:  steps between two readings, time of the last one
 
 Threads that Python does not know (those of lanes, or of Numba) never wait for its lock: they see that their call was stopped. Python's
-other threads look once, and again only where they show progress: no handler is ever called in them.
+other threads look once, and again only where they show progress or ask whether to go on: no handler is ever called in them.
 Not handled: Windows, where a loop ends first.
 """
 
@@ -21,7 +21,7 @@ import time
 from functools import cache
 from typing import Any
 
-from ...progress import BETWEEN_LOOKS, who_is_told
+from ...progress import BETWEEN_LOOKS, who_is_asked, who_is_told
 
 VISIT, JOIN = "numbascan_visit", "numbascan_join"
 PERIOD = 50_000  # ns between two readings of the clock
@@ -38,16 +38,18 @@ def is_stopped() -> bool:
 
 
 def cause() -> BaseException:
-    """What has stopped a loop of this thread: what a handler of signals raised, or who is told of its progress."""
+    """What has stopped a loop of this thread: what a handler of signals raised, or who is told or asked."""
     return _causes.pop(threading.get_ident(), None) or KeyboardInterrupt()
 
 
 def _look(done: int, passes: int) -> int:
     """Tells how far a loop is, where anybody wants to know (`passes` is 0 in loops inside others); the ns until its next look."""
-    show = who_is_told()
+    show, ask = who_is_told(), who_is_asked()
+    if ask is not None:
+        ask()
     if show is not None and passes:
         show(done, passes)
-    return BETWEEN if show is not None or threading.get_ident() == threading.main_thread().ident else NEVER
+    return BETWEEN if show is not None or ask is not None or threading.get_ident() == threading.main_thread().ident else NEVER
 
 
 def _note(error: BaseException) -> None:

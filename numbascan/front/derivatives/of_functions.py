@@ -14,7 +14,7 @@ from ...ir.node import Node, constant
 from ...ops.algebra import is_float, zeros_like
 from ..methods import bound_to, is_function
 from ..runner import Seen
-from ..transforms import Jitted, StaticJitted, jit, marked
+from ..transforms import Jitted, StaticJitted, jit, marked, mode_given_to
 from ..tree import unflatten
 from ..variable import Variable
 from .function_call import Call, call_on_inputs, cost_of
@@ -62,7 +62,7 @@ def transform(cls: type[Transformed], f: Any, **options: Any) -> Jitted:
     """What `cls` makes of `f`, as a function of arrays; run in the mode of `f` if that is jitted."""
     if not is_function(f):
         raise TypeError(f"{cls.what} takes a function, not {f!r} ({type(f).__name__})")
-    transformed: Jitted = jit(cls(f, **options), mode=f.given_mode if isinstance(f, Jitted) else None)
+    transformed: Jitted = jit(cls(f, **options), mode=mode_given_to(f))
     if isinstance(f, StaticJitted) and cls is not _Jvp:
         return StaticJitted(transformed.__wrapped__, transformed.given_mode, None, False, f.statics)
     return transformed

@@ -131,7 +131,7 @@ def symbolic(fn: Callable[..., Any], arguments: Arguments, steps: int | Variable
         raise lost_updates(maker.carries, options.name)
     outside = [*maker.captured, *(variable.node for variable in tracer.given)]
     refuse_leaked(outside, f"scan {options.name!r}")
-    one = type(steps) is int and steps == 1
+    one = type(steps) is int and steps == 1 and options.mode is None  # a loop tells its mode to what is around it
     results = maker.one_step() if one else maker.loop(maker.n_steps(steps))
     outputs = nested_outputs(results, options)
     return (outputs, OrderedUpdates(results.updates)) if options.return_updates else outputs
