@@ -495,7 +495,7 @@ def _indices(nest: Sequence[For], number: str) -> Iterator[str]:
 
 def _rank(view: Alias, rank: int) -> int:
     """The rank of a view of an array."""
-    if view.text.text.startswith(".reshape"):
+    if view.is_in_shape:
         return len(view.args)
     return rank - sum(":" not in part for part in view.text.text.partition("]")[0].split(","))
 

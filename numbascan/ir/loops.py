@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, reduce
 from typing import Union
 
 from .names import Names
@@ -334,6 +334,17 @@ class Alias(Stmt):
     array: str
     text: Template
     args: tuple[Index, ...]
+
+    @property
+    def is_in_shape(self) -> bool:
+        """Is it the whole array in another shape, that of `args`?"""
+        return self.text == in_shape(len(self.args))
+
+
+@cache
+def in_shape(rank: int) -> Template:
+    """What an alias in another shape has for its text."""
+    return Template(f".reshape(({', '.join(f'{{{axis}}}' for axis in range(rank))}{',' * (rank == 1)}))")
 
 
 @dataclass(slots=True)

@@ -41,6 +41,14 @@ def heated(u: Any) -> Any:
     return u + 0.1 * (np.roll(u, 1) - 2 * u + np.roll(u, -1))
 
 
+def in_pairs(u: Any) -> Any:
+    return scan(lambda u: u * 0.5 + u.reshape(-1, 2).sum(axis=1).max(), outputs_info=u, n_steps=3)
+
+
+def transposed(a: Any, r: Any) -> Any:
+    return a.reshape(-1).reshape(a.shape[1], a.shape[0]) @ a / r
+
+
 def collatz(x: Any) -> Any:
     following = np.where(x % 2 == 0, x // 2, 3 * x + 1)
     return following, ns.until(np.equal(following, 1))
@@ -81,6 +89,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "gradients of wide lanes": (
         ns.vmap(ns.grad(lambda u: (scan(lambda u: np.tanh(heated(u)), outputs_info=u, n_steps=5) ** 2).sum())),
         (np.stack([U, -U, 2 * U] * 13),),
+    ),
+    "wide lanes in another shape": (ns.vmap(in_pairs), (np.stack([U, -U, 2 * U] * 13),)),
+    "gradients of wide lanes in another shape": (ns.vmap(ns.grad(lambda u: (in_pairs(u) ** 2).sum())), (np.stack([U, -U, 2 * U] * 13),)),
+    "gradients of wide lanes whose products are in another shape": (
+        ns.vmap(ns.grad(lambda r, a: (scan(transposed, outputs_info=a, non_sequences=r, n_steps=2) ** 2).sum())),
+        (R[:33], RNG.normal(size=(33, 17, 17))),
     ),
     "a matrix": (lambda u, a: scan(lambda u, a: np.tanh(a @ u), outputs_info=u, non_sequences=a, n_steps=5), (U, MATRIX)),
     "power iteration": (

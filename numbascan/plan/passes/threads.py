@@ -43,6 +43,7 @@ from ...ir.loops import (
     add,
     expressions,
     floor_div,
+    in_shape,
     index_expr,
     is_reduction,
     least,
@@ -243,9 +244,9 @@ class _Sharing:
         wide = {name for name in (*self.views, *taken) if self._root(name) in taken}
         lane = sub(Name("int64", loop.name), start)
         stop = least(add(start, n_together), loop.stop)
-        part = replace(shared, start=start, stop=stop, body=[*inner, *_of_lane(loop.body, wide, lane)])
+        part = replace(shared, start=start, stop=stop, body=[*inner, *_of_lane(loop.body, wide, lane, n_together)])
         n_chunks = floor_div(sub(add(passes, n_together), 1), n_together)
-        memory = [replace(stmt, shape=(*stmt.shape, n_together)) if isinstance(stmt, Alloc) else replace(stmt) for stmt in large]
+        memory = [_of_lanes(stmt, n_together) for stmt in large]
         return [Let(together, index_expr(AT_ONCE, passes, size)), *memory, For(chunk, 0, n_chunks, [part], kind="chunks")]
 
     def _on_stack(self, own: Sequence[Alloc | Alias]) -> set[str]:
@@ -276,7 +277,7 @@ def _behind(view: Alias, place: Place) -> Place | None:
     return None
 
 
-def _of_lane(stmts: Sequence[Stmt], wide: set[str], lane: Index) -> list[Stmt]:
+def _of_lane(stmts: Sequence[Stmt], wide: set[str], lane: Index, n_lanes: Index) -> list[Stmt]:
     """Statements that read and write the elements of `lane`, where arrays have one more axis."""
 
     def element(expr: Index) -> Index:
@@ -293,13 +294,23 @@ def _of_lane(stmts: Sequence[Stmt], wide: set[str], lane: Index) -> list[Stmt]:
         if isinstance(stmt, For):
             return [replace(stmt, start=element(stmt.start), stop=element(stmt.stop), body=rebuilt(stmt.body, changed))]
         if isinstance(stmt, Alias):
-            return [replace(stmt, args=tuple(map(element, stmt.args)))]
+            view = replace(stmt, args=tuple(map(element, stmt.args)))
+            return [_of_lanes(view, n_lanes) if stmt.name in wide else view]
         if isinstance(stmt, Fail):
             return [replace(stmt, numbers=tuple(map(element, stmt.numbers)))]
         other = with_values(stmt, element)
         return [replace(other, index=(*other.index, lane)) if isinstance(other, Store) and other.array in wide else other]
 
     return rebuilt(stmts, changed)
+
+
+def _of_lanes(stmt: Alloc | Alias, n_lanes: Index) -> Alloc | Alias:
+    """An array, or a view of one, with the lanes as its last axis."""
+    if isinstance(stmt, Alloc):
+        return replace(stmt, shape=(*stmt.shape, n_lanes))
+    if not stmt.is_in_shape:
+        return replace(stmt)
+    return replace(stmt, text=in_shape(len(stmt.args) + 1), args=(*stmt.args, n_lanes))
 
 
 def _count(shape: Place) -> Index:
