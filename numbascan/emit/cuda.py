@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from ..ir.loops import (
     ACCUMULATE,
     IN_ORDER,
+    PRODUCT,
     Alias,
     Alloc,
     Apply,
@@ -36,11 +37,13 @@ from ..ir.loops import (
     Note,
     Return,
     Stmt,
+    Template,
     add,
     compare,
     expressions,
     floor_div,
     greatest,
+    mapped,
     may_end,
     mod,
     mul,
@@ -49,6 +52,7 @@ from ..ir.loops import (
     rebuilt,
     sub,
     walk,
+    with_expressions,
 )
 from ..ir.mentions import memory_of, mentioned, mentions_in
 from ..ir.names import WORD
@@ -70,6 +74,8 @@ CASTS = {
     "bool_",
 }
 OF_HOST = ("BLOCK", "alone", "array", "as_number", "at_once", "cuda", "host", "in_one_grid", "kernel", "number", "on_grid", "parts")
+ROUNDED = {PRODUCT.text: "rounded_product"}
+"""What kernels call for operations that are rounded by themselves, by their texts."""
 OF_CARDS = frozenset(name for names in HELPERS.values() for name in names)
 RESERVED = (*OF_HOST, "first", "last", "error", "seen", "grid", "place")
 """What the text uses besides names of helpers."""
@@ -106,6 +112,7 @@ class _Module:
     """The text in the making."""
 
     def __init__(self, function: Function, fastmath: bool) -> None:
+        function = replace(function, body=with_expressions(function.body, _rounded))
         self.function, self.options = function, "fastmath=True" * fastmath
         self.messages = named_messages(function)
         self.names = function.names.copy()
@@ -571,6 +578,18 @@ def _leaves(stmt: Stmt) -> bool:
 def _is_scalar_work(stmt: Stmt) -> bool:
     """May a kernel run a statement as well as the host?"""
     return not _leaves(stmt) and not any(isinstance(one, Alloc | Alias) for one in walk([stmt]))
+
+
+def _rounded(expr: Index) -> Index:
+    """An expression with calls of what rounds operations by themselves."""
+
+    def call(part: Expr) -> Index | None:
+        if not isinstance(part, Apply) or not part.template.rounds or not part.dtype.startswith("float"):
+            return None
+        name = f"{ROUNDED[part.template.text]}{'_single' * (part.dtype == 'float32')}"
+        return Apply(part.dtype, Template(f"math.{name}({{0}}, {{1}})"), tuple(map(_rounded, part.args)))
+
+    return mapped(expr, call)
 
 
 def _on_device(text: str) -> str:

@@ -157,7 +157,16 @@ def test_draws_are_the_bits_of_the_cpu() -> None:
         s = nt.random.RandomStream(7)
 
         def step(x: Any) -> Any:
-            return [x, s.normal(), s.uniform(), s.gamma(2.5), s.poisson(3.7), s.binomial(30, 0.4), s.integers(1000), s.normal(size=40)]
+            return [
+                x,
+                s.normal(1.5, x),
+                s.uniform(),
+                s.gamma(2.5),
+                s.poisson(3.7),
+                s.binomial(30, 0.4),
+                s.integers(1000),
+                s.normal(size=40),
+            ]
 
         def lane(x: Any) -> Any:
             return ns.scan(step, outputs_info=[x, *[None] * 7], n_steps=3, return_updates=False)
@@ -255,7 +264,16 @@ def test_float32_programs_compute_no_doubles(kernels: list[Any]) -> None:
 
 def test_products_in_draws_are_not_joined_to_sums(kernels: list[Any]) -> None:
     s = nt.random.RandomStream(7)
-    ns.jit(lambda: [s.normal(size=70), s.gamma(2.5, size=70), s.poisson(50.0, size=70), s.binomial(90, 0.4, size=70)], mode="cuda")()
+    mean, cov = np.array([1.0, 2.0, 3.0]), np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 3.0]])
+
+    def numbers(a: Any, b: Any) -> list[Any]:
+        plain = [s.normal(size=70), s.gamma(2.5, size=70), s.poisson(50.0, size=70), s.binomial(90, 0.4, size=70)]
+        moved = [s.normal(1.5, 0.3, size=70), s.uniform(2, 5, size=70), s.normal(a, b), s.uniform(a, a + b), s.triangular(a, a, a + b)]
+        single = [s.normal(1.5, 0.3, size=70, dtype="float32"), s.uniform(2, 5, size=70, dtype="float32")]
+        return [*plain, *moved, *single, s.vonmises(a, b), s.multivariate_normal(mean, cov, size=7), s.negative_binomial(3.0, 0.2, size=70)]
+
+    ns.jit(numbers, mode="cuda")(R, R / 3)
+    ns.jit(lambda a, b: s.normal(a, b), mode="cuda")(R.astype("float32"), R.astype("float32"))
     assert not any("fma" in cuda_package.assembly(one.function, one.types) for one in kernels)
 
 

@@ -100,6 +100,14 @@ def _wrapping_mul(a: Any, b: Any) -> Any:
     return np.int64(np.uint64(a) * np.uint64(b))
 
 
+def _rounded_product(x: Any, y: Any) -> Any:
+    return cuda.libdevice.dmul_rn(x, y)
+
+
+def _rounded_product_single(x: Any, y: Any) -> Any:
+    return cuda.libdevice.fmul_rn(x, y)
+
+
 _WRITTEN: dict[str, Callable[..., Any]] = {
     "trunc": _trunc,
     "rint": _rint,
@@ -120,9 +128,12 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     "wrapping_sub": _wrapping_sub,
     "wrapping_mul": _wrapping_mul,
     "fma": _fma,
+    "rounded_product": _rounded_product,
+    "rounded_product_single": _rounded_product_single,
 }
 _OF_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh"}
 _OF_NUMPY |= {"atanh": "arctanh", "pow": "power", "max_or_nan": "maximum", "min_or_nan": "minimum", "add_any_order": "add"}
+_OF_NUMPY |= {"rounded_product": "multiply", "rounded_product_single": "multiply"}
 
 
 class Functions:
@@ -240,10 +251,8 @@ def _draw_primitives() -> dict[str, Any]:
     def double_of(bits: Any) -> Any:
         return libdevice.longlong_as_double(np.int64(bits))
 
-    def product(x: Any, y: Any) -> Any:
-        return libdevice.dmul_rn(x, y)
-
-    return {function.__name__: _on_device(function) for function in (product, multiply_wide, select, bits_of, double_of)}
+    primitives = {function.__name__: _on_device(function) for function in (multiply_wide, select, bits_of, double_of)}
+    return {**primitives, "rounded_product": _on_device(_rounded_product)}
 
 
 def _on_device(function: Callable[..., Any]) -> Any:
@@ -258,12 +267,12 @@ def _without_fma(function: Callable[..., Any]) -> CodeType:
 
 
 class _RoundedProducts(ast.NodeTransformer):
-    """x * y becomes product(x, y)."""
+    """x * y becomes rounded_product(x, y)."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
         is_product = isinstance(node.op, ast.Mult)
-        return ast.Call(ast.Name("product", ast.Load()), [node.left, node.right], []) if is_product else node
+        return ast.Call(ast.Name("rounded_product", ast.Load()), [node.left, node.right], []) if is_product else node
 
 
 host = Functions(is_for_gpu=False)

@@ -27,7 +27,6 @@ from ...ir.loops import (
     Alloc,
     Apply,
     Call,
-    Expr,
     Fail,
     For,
     Function,
@@ -54,7 +53,7 @@ from ...ir.loops import (
     slope_and_rest,
     sub,
     walk,
-    with_values,
+    with_expressions,
 )
 from ...ir.mentions import loads_in, mentions_in
 from ..target import Target
@@ -286,22 +285,12 @@ def _of_lane(stmts: Sequence[Stmt], wide: set[str], lane: Index, n_lanes: Index)
             return replace(expr, index=(*index, lane) if expr.array in wide else index)
         return replace(expr, args=tuple(map(element, expr.args))) if isinstance(expr, Apply) else expr
 
-    def changed(stmt: Stmt) -> list[Stmt]:
-        if isinstance(stmt, If):
-            condition = element(stmt.condition)
-            assert isinstance(condition, Expr)
-            return [If(condition, rebuilt(stmt.then, changed), rebuilt(stmt.otherwise, changed))]
-        if isinstance(stmt, For):
-            return [replace(stmt, start=element(stmt.start), stop=element(stmt.stop), body=rebuilt(stmt.body, changed))]
-        if isinstance(stmt, Alias):
-            view = replace(stmt, args=tuple(map(element, stmt.args)))
-            return [_of_lanes(view, n_lanes) if stmt.name in wide else view]
-        if isinstance(stmt, Fail):
-            return [replace(stmt, numbers=tuple(map(element, stmt.numbers)))]
-        other = with_values(stmt, element)
-        return [replace(other, index=(*other.index, lane)) if isinstance(other, Store) and other.array in wide else other]
+    def changed(stmt: Stmt) -> list[Stmt] | None:
+        if isinstance(stmt, Store) and stmt.array in wide:
+            return [replace(stmt, index=(*stmt.index, lane))]
+        return [_of_lanes(stmt, n_lanes)] if isinstance(stmt, Alias) and stmt.name in wide else None
 
-    return rebuilt(stmts, changed)
+    return rebuilt(with_expressions(stmts, element), changed)
 
 
 def _of_lanes(stmt: Alloc | Alias, n_lanes: Index) -> Alloc | Alias:
