@@ -49,6 +49,10 @@ def transposed(a: Any, r: Any) -> Any:
     return a.reshape(-1).reshape(a.shape[1], a.shape[0]) @ a / r
 
 
+def solved(a: Any, b: Any) -> Any:
+    return scan(lambda b, a: np.linalg.solve(a, b) + np.sin(b), outputs_info=b, non_sequences=a, n_steps=3)
+
+
 def collatz(x: Any) -> Any:
     following = np.where(x % 2 == 0, x // 2, 3 * x + 1)
     return following, ns.until(np.equal(following, 1))
@@ -120,6 +124,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "small systems": (
         ns.vmap(lambda a, b: np.linalg.solve(a + 4.0 * np.eye(5), b)),
         (RNG.normal(size=(33, 5, 5)), RNG.normal(size=(33, 5))),
+    ),
+    "a system of the same matrix at every step": (solved, (RNG.normal(size=(6, 6)) + 6 * np.eye(6), U[:6])),
+    "gradients of such systems, the matrix shared by lanes": (
+        ns.vmap(ns.grad(lambda a, b: (solved(a, b) ** 2).sum(), argnums=(0, 1)), in_axes=(None, 0)),
+        (RNG.normal(size=(8, 8)) + 8 * np.eye(8), RNG.normal(size=(33, 8))),
     ),
     "sums": (lambda a: [(a * a).sum(), a.max(), a.argmax(), (a > 0).sum(), a.mean(axis=0), a.sum(axis=1)], (MATRIX,)),
     "single precision": (ns.vmap(path), (Y.astype("float32"), R.astype("float32"))),
