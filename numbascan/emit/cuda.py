@@ -101,6 +101,7 @@ class _Kernel:
     stmts: list[Stmt]
     loop: For | None
     parts: dict[str, str]  # of sums of loops that are shared out in one grid, the arrays for the parts of blocks
+    scratch: dict[str, str]  # of the dtypes of these sums, the arrays in which a block adds up: one sum after the other, memory is short
     is_grid: bool
     reads: list[str]
     types: list[tuple[str, int]]  # dtype and rank of each argument
@@ -278,7 +279,8 @@ class _Module:
         types += [("int64", 1), ("float64", 1)] * bool(fails)
         there = {one: self.names.fresh(f"{one}_there") for one in results}
         parts_of = {one: self.names.fresh(f"{one}_parts") for one in sums}
-        self.kernels.append(_Kernel(name, stmts, loop, parts_of, is_grid, reads, types, there, fails))
+        scratch = {dtype: self.names.fresh(f"{dtype}_of_block") for dtype in dict.fromkeys(self.dtypes[one] for one in sums)}
+        self.kernels.append(_Kernel(name, stmts, loop, parts_of, scratch, is_grid, reads, types, there, fails))
         self.lines += [f"{pad}{array} = number({_numpy(self.dtypes[one])})" for one, array in there.items()]
         self.lines += [f"{pad}{array} = parts({_numpy(self.dtypes[one])})" for one, array in parts_of.items()]
         arrays = [*reads, *there.values(), *parts_of.values()]
@@ -352,9 +354,7 @@ class _Module:
         if kernel.is_grid:
             stmts = self._in_one_grid(stmts) or []
             yielded.append("    grid = cuda.cg.this_grid()")
-            yielded += [
-                f"    {array}_of_block = cuda.shared.array(BLOCK, {_numpy(self.dtypes[one])})" for one, array in kernel.parts.items()
-            ]
+            yielded += [f"    {array} = cuda.shared.array(BLOCK, {_numpy(dtype)})" for dtype, array in kernel.scratch.items()]
         yielded += self._lines(stmts, kernel, "0", "    ")
         writes = [f"{array}[0] = {name}" for name, array in kernel.results.items()]
         if writes and kernel.is_grid:
@@ -387,7 +387,7 @@ class _Module:
         yield f"{pad}{bound} = {_on_device(expression(last))}"
         yield from self._strided(replace(loop, body=renamed), kernel, expression(first), bound, "", pad)
         for name, value in sums.items():
-            scratch = f"{kernel.parts[name]}_of_block"
+            scratch = kernel.scratch[self.dtypes[name]]  # of which each thread has read its last element of others before the last barrier
 
             def joined(a: str, b: str, value: Apply = value) -> str:
                 return _on_device(expression(Apply(value.dtype, value.template, (Name(value.dtype, a), Name(value.dtype, b)))))

@@ -131,6 +131,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (RNG.normal(size=(8, 8)) + 8 * np.eye(8), RNG.normal(size=(33, 8))),
     ),
     "sums": (lambda a: [(a * a).sum(), a.max(), a.argmax(), (a > 0).sum(), a.mean(axis=0), a.sum(axis=1)], (MATRIX,)),
+    "more sums than shared memory has room for": (lambda u: np.stack([(u * (k + 1.0)).sum() for k in range(49)]), (U,)),
     "single precision": (ns.vmap(path), (Y.astype("float32"), R.astype("float32"))),
     "no steps": (lambda y: path(y, 25.0, 0), (Y[0],)),
     "no lanes": (ns.vmap(path), (Y[:0], R[:0])),
