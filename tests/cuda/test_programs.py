@@ -237,6 +237,13 @@ def test_the_first_number_that_is_not_finite_is_told() -> None:
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_host_computes_what_no_gpu_can(dtype: str, same: Same) -> None:
+    x, y = np.dtype(dtype).type([2.5, 0.3])
+    same(lambda x, y, u: (nt.psi(x) + nt.gammainc(x, y) + nt.polygamma(1, y)) * u, x, y, U.astype(dtype), rtol=1e-5)
+    same(lambda z, u: np.maximum(z, 1.0j).real * u, 2.0 + 3.0j, U)
+
+
 def test_lengths_that_do_not_fit_are_told_before_a_launch() -> None:
     with pytest.raises(ValueError, match="39 rows"):
         ns.jit(ns.vmap(path), mode="cuda")(Y, R[:39])

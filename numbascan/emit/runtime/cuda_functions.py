@@ -1,12 +1,13 @@
 """The functions of numbers that CUDA kernels call, by the names that they have in the code of cards. Importing this imports Numba.
 
-On a GPU they are those of CUDA's libdevice, and the functions beside cards compiled as they stand there. In Numba's simulator Python runs
-them on NumPy's scalars: the same code, with NumPy's functions for those of `math`, which raise where a GPU gives NaN or infinity.
+On a GPU they are those of CUDA's libdevice, and the functions beside cards compiled as they stand there. On the host, and in Numba's simulator,
+Python runs them on NumPy's scalars: the same code, with NumPy's functions for those of `math`, which raise where a GPU gives NaN or infinity.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import math
 import textwrap
@@ -152,6 +153,8 @@ class Functions:
             function = self._beside_card(helper.function)
         if function is None and helper is not None and helper.module == "random":
             function = self._draws[name]
+        if function is None and helper is not None and not self._is_for_gpu:
+            function = _of_cpu(helper.module, name)
         if function is None:
             raise AttributeError(f"{name} has no code for a GPU")
         setattr(self, name, function)
@@ -219,9 +222,16 @@ def _by_numpy() -> dict[str, Any]:
     names = {name: _OF_NUMPY.get(name, name) for name in (*OF_MATH, *_WRITTEN, "cbrt")}
     table = {name: getattr(np, of_numpy) for name, of_numpy in names.items() if hasattr(np, of_numpy)}
     of_scipy = {"erf": special.erf, "erfc": special.erfc, "gamma": special.gamma, "lgamma": special.gammaln}
+    table |= {"maximum": np.maximum, "minimum": np.minimum}
     wrapping = {"wrapping_add": np.add, "wrapping_sub": np.subtract, "wrapping_mul": np.multiply}
     typed = {name: _on_int64(function) for name, function in wrapping.items()}
     return {**table, **of_scipy, **typed, "fma": _fma_in_python}
+
+
+def _of_cpu(module: str, name: str) -> Callable[..., Any]:
+    """A function that no GPU has, as the CPU's code calls it: the host may."""
+    compiled = getattr(importlib.import_module(f".{module}", __package__), name)
+    return lambda *args: type(args[-1])(compiled(*args))
 
 
 def _fma_in_python(a: Any, b: Any, c: Any) -> Any:
