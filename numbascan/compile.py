@@ -40,7 +40,9 @@ from .plan.cpu import CPU
 from .plan.cuda import CUDA
 from .plan.plan import Plan, plan
 from .plan.storage.save_mem import split_row_reads
+from .plan.target import Target
 from .profile import Profile
+from .rewrite.factor_once import factor_once
 from .rewrite.pipeline import MOVING, rewritten
 from .types import SUPPORTED_DTYPES, TensorType
 
@@ -330,17 +332,23 @@ class Kernel:
 def lean_graph(graph: Graph, mode: Mode) -> Graph:
     """The graph as it is planned for a mode: rewritten."""
     without = (*mode.without, *MOVING) if mode.check_finite else mode.without
+    if not _target(mode).calls_routines:  # systems are written out whole, of factors there is no such form
+        without = (*without, factor_once.__name__)
     return split_row_reads(rewritten(_plain(graph), without))
 
 
 def planned(graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> tuple[Plan, str]:
     """The loops of a rewritten graph, and the text of a module with them."""
-    target = MACHINES.get(mode.target, CPU)
+    target = _target(mode)
     result = plan(graph, target, name, given, mode.check_finite, _reserved(mode), beginnings(name), mode.without)
     fastmath = FINITE_OR_NOT if mode.check_finite else "True"
     if mode.target == "cuda":
         return result, cuda.module_text(result.function, mode.fastmath)
     return result, cpu.module_text(result.function, fastmath * mode.fastmath, mode.threads)
+
+
+def _target(mode: Mode) -> Target:
+    return MACHINES.get(mode.target, CPU)
 
 
 def require_cuda(what: str = "mode='cuda'") -> None:

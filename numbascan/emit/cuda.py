@@ -37,11 +37,13 @@ from ..ir.loops import (
     Note,
     Return,
     Stmt,
+    Template,
     add,
     compare,
     expressions,
     floor_div,
     greatest,
+    mapped,
     may_end,
     mod,
     mul,
@@ -50,6 +52,7 @@ from ..ir.loops import (
     rebuilt,
     sub,
     walk,
+    with_expressions,
 )
 from ..ir.mentions import memory_of, mentioned, mentions_in
 from ..ir.names import WORD
@@ -71,6 +74,8 @@ CASTS = {
     "bool_",
 }
 OF_HOST = ("BLOCK", "alone", "array", "as_number", "at_once", "cuda", "host", "in_one_grid", "kernel", "number", "on_grid", "parts")
+ROUNDED = {PRODUCT.text: "rounded_product"}
+"""What kernels call for operations that are rounded by themselves, by their texts."""
 OF_CARDS = frozenset(name for names in HELPERS.values() for name in names)
 RESERVED = (*OF_HOST, "first", "last", "error", "seen", "grid", "place")
 """What the text uses besides names of helpers."""
@@ -96,6 +101,7 @@ class _Kernel:
     stmts: list[Stmt]
     loop: For | None
     parts: dict[str, str]  # of sums of loops that are shared out in one grid, the arrays for the parts of blocks
+    scratch: dict[str, str]  # of the dtypes of these sums, the arrays in which a block adds up: one sum after the other, memory is short
     is_grid: bool
     reads: list[str]
     types: list[tuple[str, int]]  # dtype and rank of each argument
@@ -107,6 +113,7 @@ class _Module:
     """The text in the making."""
 
     def __init__(self, function: Function, fastmath: bool) -> None:
+        function = replace(function, body=with_expressions(function.body, _rounded))
         self.function, self.options = function, "fastmath=True" * fastmath
         self.messages = named_messages(function)
         self.names = function.names.copy()
@@ -273,7 +280,8 @@ class _Module:
         types += [("int64", 1), ("float64", 1)] * bool(fails)
         there = {one: self.names.fresh(f"{one}_there") for one in results}
         parts_of = {one: self.names.fresh(f"{one}_parts") for one in sums}
-        self.kernels.append(_Kernel(name, stmts, loop, parts_of, is_grid, reads, types, there, fails))
+        scratch = {dtype: self.names.fresh(f"{dtype}_of_block") for dtype in dict.fromkeys(self.dtypes[one] for one in sums)}
+        self.kernels.append(_Kernel(name, stmts, loop, parts_of, scratch, is_grid, reads, types, there, fails))
         self.lines += [f"{pad}{array} = number({_numpy(self.dtypes[one])})" for one, array in there.items()]
         self.lines += [f"{pad}{array} = parts({_numpy(self.dtypes[one])})" for one, array in parts_of.items()]
         arrays = [*reads, *there.values(), *parts_of.values()]
@@ -339,9 +347,7 @@ class _Module:
         if kernel.is_grid:
             stmts = self._in_one_grid(stmts) or []
             yielded.append("    grid = cuda.cg.this_grid()")
-            yielded += [
-                f"    {array}_of_block = cuda.shared.array(BLOCK, {_numpy(self.dtypes[one])})" for one, array in kernel.parts.items()
-            ]
+            yielded += [f"    {array} = cuda.shared.array(BLOCK, {_numpy(dtype)})" for dtype, array in kernel.scratch.items()]
         yielded += self._lines(stmts, kernel, "0", "    ")
         writes = [f"{array}[0] = {name}" for name, array in kernel.results.items()]
         if writes and kernel.is_grid:
@@ -374,7 +380,7 @@ class _Module:
         yield from self._in_block(sums, part_of, kernel, pad)
         yield f"{pad}if cuda.threadIdx.x == 0:"
         for name in sums:
-            yield f"{pad}    {kernel.parts[name]}[cuda.blockIdx.x] = {kernel.parts[name]}_of_block[0]"
+            yield f"{pad}    {kernel.parts[name]}[cuda.blockIdx.x] = {part_of[name]}"
         yield f"{pad}grid.sync()"
         for name, value in sums.items():
             yield f"{pad}{part_of[name]} = {_identity(name, value)}"
@@ -386,23 +392,27 @@ class _Module:
         yield f"{pad}    {block} += BLOCK"
         yield from self._in_block(sums, part_of, kernel, pad)
         for name, value in sums.items():
-            yield f"{pad}{name} = {_joined(name, f'{kernel.parts[name]}_of_block[0]', value)}"
+            yield f"{pad}{name} = {_joined(name, part_of[name], value)}"
 
     def _in_block(self, sums: Mapping[str, Apply], part_of: Mapping[str, str], kernel: _Kernel, pad: str) -> Iterator[str]:
-        """What adds up the parts of a block's threads, in a tree; each sum is the first number of what the block shares for it."""
+        """What adds up the parts of a block's threads, in a tree, one sum after the other: every thread has them then as its parts."""
         width = self.names.fresh("width")
-        for name in sums:
-            yield f"{pad}{kernel.parts[name]}_of_block[cuda.threadIdx.x] = {part_of[name]}"
-        yield f"{pad}cuda.syncthreads()"
-        yield f"{pad}{width} = BLOCK // 2"
-        yield f"{pad}while {width} > 0:"
-        yield f"{pad}    if cuda.threadIdx.x < {width}:"
         for name, value in sums.items():
-            shared = f"{kernel.parts[name]}_of_block"
+            shared = kernel.scratch[self.dtypes[name]]
             both = _joined(f"{shared}[cuda.threadIdx.x]", f"{shared}[cuda.threadIdx.x + {width}]", value)
-            yield f"{pad}        {shared}[cuda.threadIdx.x] = {both}"
-        yield f"{pad}    cuda.syncthreads()"
-        yield f"{pad}    {width} //= 2"
+            lines = (
+                f"{shared}[cuda.threadIdx.x] = {part_of[name]}",
+                "cuda.syncthreads()",
+                f"{width} = BLOCK // 2",
+                f"while {width} > 0:",
+                f"    if cuda.threadIdx.x < {width}:",
+                f"        {shared}[cuda.threadIdx.x] = {both}",
+                "    cuda.syncthreads()",
+                f"    {width} //= 2",
+                f"{part_of[name]} = {shared}[0]",
+                "cuda.syncthreads()",  # all have read it before the next sum comes
+            )
+            yield from (f"{pad}{line}" for line in lines)
 
     def _lines(self, stmts: Iterable[Stmt], kernel: _Kernel, number: str, pad: str) -> Iterator[str]:
         """The lines of statements in a kernel; `number`: that of the pass."""
@@ -499,7 +509,7 @@ def _indices(nest: Sequence[For], number: str) -> Iterator[str]:
 
 def _rank(view: Alias, rank: int) -> int:
     """The rank of a view of an array."""
-    if view.text.text.startswith(".reshape"):
+    if view.is_in_shape:
         return len(view.args)
     return rank - sum(":" not in part for part in view.text.text.partition("]")[0].split(","))
 
@@ -575,6 +585,18 @@ def _leaves(stmt: Stmt) -> bool:
 def _is_scalar_work(stmt: Stmt) -> bool:
     """May a kernel run a statement as well as the host?"""
     return not _leaves(stmt) and not any(isinstance(one, Alloc | Alias) for one in walk([stmt]))
+
+
+def _rounded(expr: Index) -> Index:
+    """An expression with calls of what rounds operations by themselves."""
+
+    def call(part: Expr) -> Index | None:
+        if not isinstance(part, Apply) or not part.template.rounds or not part.dtype.startswith("float"):
+            return None
+        name = f"{ROUNDED[part.template.text]}{'_single' * (part.dtype == 'float32')}"
+        return Apply(part.dtype, Template(f"math.{name}({{0}}, {{1}})"), tuple(map(_rounded, part.args)))
+
+    return mapped(expr, call)
 
 
 def _on_device(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, reduce
 from typing import Union
 
 from .names import Names
@@ -69,6 +69,7 @@ class Template:
     `wraps`: of int64 it is modulo 2**64, as values are; index arithmetic, which never leaves the range, is spared what that costs.
     `cost`: one of PLAIN, DIVISION, FUNCTION, CALL.
     `ahead`: the routine that makes many of a draw at once; of a function of one operand, many of it and the draw that this operand is.
+    `rounds`: of floats it is rounded by itself on every machine: a GPU joins other products to sums.
     """
 
     text: str
@@ -77,6 +78,7 @@ class Template:
     wraps: bool = False
     cost: str = PLAIN
     ahead: str = ""
+    rounds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ ACCUMULATE = Template("add_any_order({0}, {1})")
 IN_ORDER = Template("{0} + {1}", PLUS, (PLUS, TIMES), wraps=True)
 DIFFERENCE = Template("{0} - {1}", PLUS, (PLUS, TIMES), wraps=True)
 PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY), wraps=True)
+ROUNDED_PRODUCT = replace(PRODUCT, rounds=True)
 BROADCAST_DIM = Template("{1} if {0} == 1 else {0}", CHOICE, (BIT_OR, OR))
 CHOICE_BETWEEN = Template("{1} if {0} else {2}", CHOICE, (OR, OR, CHOICE))
 LEAST, GREATEST = Template("min({0}, {1})"), Template("max({0}, {1})")
@@ -347,6 +350,17 @@ class Alias(Stmt):
     text: Template
     args: tuple[Index, ...]
 
+    @property
+    def is_in_shape(self) -> bool:
+        """Is it the whole array in another shape, that of `args`?"""
+        return self.text == in_shape(len(self.args))
+
+
+@cache
+def in_shape(rank: int) -> Template:
+    """What an alias in another shape has for its text."""
+    return Template(f".reshape(({', '.join(f'{{{axis}}}' for axis in range(rank))}{',' * (rank == 1)}))")
+
 
 @dataclass(slots=True)
 class For(Stmt):
@@ -482,6 +496,25 @@ def with_values(stmt: Stmt, change: Callable[[Index], Index]) -> Stmt:
         body = [with_values(inner, change) for inner in stmt.body]
         return replace(stmt, start=change(stmt.start), stop=change(stmt.stop), body=body, step=change(stmt.step))
     return stmt
+
+
+def with_expressions(stmts: Iterable[Stmt], change: Callable[[Index], Index]) -> list[Stmt]:
+    """Statements with all their expressions changed, and those of the statements inside them."""
+
+    def changed(stmt: Stmt) -> list[Stmt]:
+        if isinstance(stmt, If):
+            condition = change(stmt.condition)
+            assert isinstance(condition, Expr)
+            return [If(condition, rebuilt(stmt.then, changed), rebuilt(stmt.otherwise, changed))]
+        if isinstance(stmt, For):
+            return [replace(stmt, start=change(stmt.start), stop=change(stmt.stop), body=rebuilt(stmt.body, changed))]
+        if isinstance(stmt, Alias):
+            return [replace(stmt, args=tuple(map(change, stmt.args)))]
+        if isinstance(stmt, Fail):
+            return [replace(stmt, numbers=tuple(map(change, stmt.numbers)))]
+        return [with_values(stmt, change)]
+
+    return rebuilt(stmts, changed)
 
 
 def with_blocks(stmt: Stmt, change: Callable[[list[Stmt]], list[Stmt]]) -> Stmt:

@@ -1,6 +1,7 @@
 """Sums of products of two operands: the one card behind dot, matmul, inner, tensordot and einsum.
 
-`front/` gives every axis a label; labels in both operands but not in the result are summed over.
+`front/` gives every axis a label; labels in both operands but not in the result are summed over. `rounded`: a GPU rounds each product by
+itself, as draws have to be.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .runtime_attributes import must_equal
 Labels = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def _infer(a: TensorType, b: TensorType, labels: Labels) -> TensorType:
+def _infer(a: TensorType, b: TensorType, labels: Labels, rounded: bool = False) -> TensorType:
     extents = label_extents((a.shape, b.shape), labels[:2])
     alone = set(labels[0]).symmetric_difference(labels[1]) - set(labels[2])
     if alone:  # np.dot would be called for it as for a label of both
@@ -44,7 +45,7 @@ def label_extents(shapes: tuple[Shape, ...], labels: tuple[tuple[int, ...], ...]
     return extents
 
 
-def _evaluate(a: Any, b: Any, labels: Labels) -> Any:
+def _evaluate(a: Any, b: Any, labels: Labels, rounded: bool = False) -> Any:
     a_labels, b_labels, out = labels
     label_extents((a.shape, b.shape), (a_labels, b_labels))  # np.einsum would stretch an axis of length 1
     summed = [label for label in a_labels if label in b_labels]

@@ -15,7 +15,23 @@ from typing import Any
 import numpy as np
 from numpy import multiply as wrapping_mul
 
-from ..ir.loops import AND, ATOM, CALL, DIFFERENCE, DIVISION, FUNCTION, IN_ORDER, OR, PLAIN, POWER, PRODUCT, TIMES, UNARY, Template
+from ..ir.loops import (
+    AND,
+    ATOM,
+    CALL,
+    DIFFERENCE,
+    DIVISION,
+    FUNCTION,
+    IN_ORDER,
+    OR,
+    PLAIN,
+    POWER,
+    PRODUCT,
+    ROUNDED_PRODUCT,
+    TIMES,
+    UNARY,
+    Template,
+)
 from ..ir.node import Node, constant_value
 from ..types import TensorType, broadcast_shapes, dtype_name
 from .algebra import call as op
@@ -280,6 +296,19 @@ MUL = elementwise(
     hint="product",
     summary="x1 * x2",
     aliases="mul",
+    is_cheap=True,
+)
+ROUNDED_MUL = loop_card(
+    "rounded_multiply",
+    np.multiply,
+    ufunc_loop(np.multiply),
+    ROUNDED_PRODUCT,
+    partials=lambda out, x, y: (y, x),
+    kind=_MultiplyCard,
+    samples=points((-1.7, 2.1), (-1.7, 2.1)),
+    operands=OPERANDS[2],
+    hint="product",
+    summary="x1 * x2, rounded by itself on a GPU, too, as draws have to be",
     is_cheap=True,
 )
 DIV = elementwise(

@@ -7,7 +7,7 @@ They take as long as the routines (1 row: a third; inverses of 3 rows: 1.15 time
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import inf
 from typing import Any
@@ -23,6 +23,7 @@ ROWS = 3  # of 4 the routines run faster: an inverse in 49 ns, not 64
 SUB = Template("{0} - {1}", PLUS, (PLUS, TIMES))
 ADD = Template("{0} + {1}", PLUS, (PLUS, TIMES))
 MUL = Template("{0} * {1}", TIMES, (TIMES, UNARY))
+ROUNDED_MUL = replace(MUL, rounds=True)  # draws of normal vectors have such a factor, and the same bits everywhere
 DIV = Template("{0} / {1}", TIMES, (TIMES, UNARY), cost=DIVISION)
 
 
@@ -225,7 +226,7 @@ def _roots(code: ScalarCode, a: Matrix, attrs: dict[str, Any]) -> Roots:
     x: list[list[Expr]] = [[] for _ in a]
     for j in range(len(a)):
         for i in range(j, len(a)):
-            rest = reduce(lambda total, pair: _of(SUB, total, _of(MUL, *pair)), zip(x[i][:j], x[j][:j], strict=True), a[i][j])
+            rest = reduce(lambda total, pair: _of(SUB, total, _of(ROUNDED_MUL, *pair)), zip(x[i][:j], x[j][:j], strict=True), a[i][j])
             if i == j:
                 squares.append(code.let("square", rest))
             x[i].append(code.let(f"factor_{i}_{j}", _function(SQRT, squares[j]) if i == j else _of(DIV, rest, x[j][j])))

@@ -25,7 +25,7 @@ CUDA = replace(
     rotated_locals=32,
     few_lanes=32,  # a warp
     few_steps=0,  # lanes alone are worth threads
-    left_by_lane=32,  # each takes a kilobyte of what a block shares, of 48, to be added up
+    left_by_lane=32,  # each is one more tree of sums
     stack_row=2048,
     stack=8192,
 )

@@ -23,6 +23,7 @@ from .replace_loops import Change, changed_repeatedly, loop_results, placed
 from .step_dependence import about_size
 
 SUMS = ("add", "accumulate")
+PRODUCTS = ("multiply", "rounded_multiply")
 SMALL = 64  # elements up to which a sum stays in the loop: it lies in the cache, and the factors need not be stored
 MEMORY = 4  # the rows of the factors may take so many times the memory of the rows that there are
 
@@ -116,7 +117,7 @@ def _outer(node: Node) -> Outer | None:
     while (inner := _unscaled(scaled[-1])) is not None:
         scaled.append(inner[0])
     one = scaled.pop()
-    product = _checked(_contracted(one) if one.op.name == "contract" else _multiplied(one) if one.op.name == "multiply" else None)
+    product = _checked(_contracted(one) if one.op.name == "contract" else _multiplied(one) if one.op.name in PRODUCTS else None)
     for outer in reversed(scaled):
         if product is not None:
             inner = _unscaled(outer)
@@ -127,7 +128,7 @@ def _outer(node: Node) -> Outer | None:
 
 def _unscaled(node: Node) -> tuple[Node, Node] | None:
     """(x, number) where a value is a number times `x`."""
-    if node.op.name != "multiply":
+    if node.op.name not in PRODUCTS:
         return None
     pairs = ((x, y) for x, y in (node.inputs, node.inputs[::-1]) if not y.type.rank and x.type == node.type)
     return next(pairs, None)

@@ -41,6 +41,18 @@ def heated(u: Any) -> Any:
     return u + 0.1 * (np.roll(u, 1) - 2 * u + np.roll(u, -1))
 
 
+def in_pairs(u: Any) -> Any:
+    return scan(lambda u: u * 0.5 + u.reshape(-1, 2).sum(axis=1).max(), outputs_info=u, n_steps=3)
+
+
+def transposed(a: Any, r: Any) -> Any:
+    return a.reshape(-1).reshape(a.shape[1], a.shape[0]) @ a / r
+
+
+def solved(a: Any, b: Any) -> Any:
+    return scan(lambda b, a: np.linalg.solve(a, b) + np.sin(b), outputs_info=b, non_sequences=a, n_steps=3)
+
+
 def collatz(x: Any) -> Any:
     following = np.where(x % 2 == 0, x // 2, 3 * x + 1)
     return following, ns.until(np.equal(following, 1))
@@ -87,6 +99,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ns.vmap(ns.grad(lambda u: (scan(lambda u: np.tanh(heated(u)), outputs_info=u, n_steps=5) ** 2).sum())),
         (np.stack([U, -U, 2 * U] * 13),),
     ),
+    "wide lanes in another shape": (ns.vmap(in_pairs), (np.stack([U, -U, 2 * U] * 13),)),
+    "gradients of wide lanes in another shape": (ns.vmap(ns.grad(lambda u: (in_pairs(u) ** 2).sum())), (np.stack([U, -U, 2 * U] * 13),)),
+    "gradients of wide lanes whose products are in another shape": (
+        ns.vmap(ns.grad(lambda r, a: (scan(transposed, outputs_info=a, non_sequences=r, n_steps=2) ** 2).sum())),
+        (R[:33], RNG.normal(size=(33, 17, 17))),
+    ),
     "a matrix": (lambda u, a: scan(lambda u, a: np.tanh(a @ u), outputs_info=u, non_sequences=a, n_steps=5), (U, MATRIX)),
     "a matrix from the right": (lambda u, a: scan(lambda u, a: np.tanh(u @ a), outputs_info=u, non_sequences=a, n_steps=5), (U, MATRIX)),
     "gradient of a matrix": (
@@ -121,7 +139,13 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ns.vmap(lambda a, b: np.linalg.solve(a + 4.0 * np.eye(5), b)),
         (RNG.normal(size=(33, 5, 5)), RNG.normal(size=(33, 5))),
     ),
+    "a system of the same matrix at every step": (solved, (RNG.normal(size=(6, 6)) + 6 * np.eye(6), U[:6])),
+    "gradients of such systems, the matrix shared by lanes": (
+        ns.vmap(ns.grad(lambda a, b: (solved(a, b) ** 2).sum(), argnums=(0, 1)), in_axes=(None, 0)),
+        (RNG.normal(size=(8, 8)) + 8 * np.eye(8), RNG.normal(size=(33, 8))),
+    ),
     "sums": (lambda a: [(a * a).sum(), a.max(), a.argmax(), (a > 0).sum(), a.mean(axis=0), a.sum(axis=1)], (MATRIX,)),
+    "more sums than shared memory has room for": (lambda u: np.stack([(u * (k + 1.0)).sum() for k in range(49)]), (U,)),
     "single precision": (ns.vmap(path), (Y.astype("float32"), R.astype("float32"))),
     "no steps": (lambda y: path(y, 25.0, 0), (Y[0],)),
     "no lanes": (ns.vmap(path), (Y[:0], R[:0])),
@@ -157,7 +181,16 @@ def test_draws_are_the_bits_of_the_cpu() -> None:
         s = nt.random.RandomStream(7)
 
         def step(x: Any) -> Any:
-            return [x, s.normal(), s.uniform(), s.gamma(2.5), s.poisson(3.7), s.binomial(30, 0.4), s.integers(1000), s.normal(size=40)]
+            return [
+                x,
+                s.normal(1.5, x),
+                s.uniform(),
+                s.gamma(2.5),
+                s.poisson(3.7),
+                s.binomial(30, 0.4),
+                s.integers(1000),
+                s.normal(size=40),
+            ]
 
         def lane(x: Any) -> Any:
             return ns.scan(step, outputs_info=[x, *[None] * 7], n_steps=3, return_updates=False)
@@ -218,6 +251,13 @@ def test_the_first_number_that_is_not_finite_is_told() -> None:
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_host_computes_what_no_gpu_can(dtype: str, same: Same) -> None:
+    x, y = np.dtype(dtype).type([2.5, 0.3])
+    same(lambda x, y, u: (nt.psi(x) + nt.gammainc(x, y) + nt.polygamma(1, y)) * u, x, y, U.astype(dtype), rtol=1e-5)
+    same(lambda z, u: np.maximum(z, 1.0j).real * u, 2.0 + 3.0j, U)
+
+
 def test_lengths_that_do_not_fit_are_told_before_a_launch() -> None:
     with pytest.raises(ValueError, match="39 rows"):
         ns.jit(ns.vmap(path), mode="cuda")(Y, R[:39])
@@ -255,7 +295,16 @@ def test_float32_programs_compute_no_doubles(kernels: list[Any]) -> None:
 
 def test_products_in_draws_are_not_joined_to_sums(kernels: list[Any]) -> None:
     s = nt.random.RandomStream(7)
-    ns.jit(lambda: [s.normal(size=70), s.gamma(2.5, size=70), s.poisson(50.0, size=70), s.binomial(90, 0.4, size=70)], mode="cuda")()
+    mean, cov = np.array([1.0, 2.0, 3.0]), np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 3.0]])
+
+    def numbers(a: Any, b: Any) -> list[Any]:
+        plain = [s.normal(size=70), s.gamma(2.5, size=70), s.poisson(50.0, size=70), s.binomial(90, 0.4, size=70)]
+        moved = [s.normal(1.5, 0.3, size=70), s.uniform(2, 5, size=70), s.normal(a, b), s.uniform(a, a + b), s.triangular(a, a, a + b)]
+        single = [s.normal(1.5, 0.3, size=70, dtype="float32"), s.uniform(2, 5, size=70, dtype="float32")]
+        return [*plain, *moved, *single, s.vonmises(a, b), s.multivariate_normal(mean, cov, size=7), s.negative_binomial(3.0, 0.2, size=70)]
+
+    ns.jit(numbers, mode="cuda")(R, R / 3)
+    ns.jit(lambda a, b: s.normal(a, b), mode="cuda")(R.astype("float32"), R.astype("float32"))
     assert not any("fma" in cuda_package.assembly(one.function, one.types) for one in kernels)
 
 

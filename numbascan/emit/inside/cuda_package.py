@@ -98,8 +98,11 @@ def machine_code(function: Any, types: Types, capabilities: Sequence[tuple[int, 
     It goes the way of numba-cuda's own launches: code for the linker, then nvJitLink.
     """
     code = _compiled(function, types, capabilities[0], "ltoir")
-    libraries = _device_runtime() if "cg" in function.__code__.co_names else []  # in which barriers of a grid are
-    return [_linked(code, libraries, capability) for capability in capabilities]
+    names = function.__code__.co_names
+    libraries = _device_runtime() if "cg" in names else []  # in which barriers of a grid are
+    return [
+        _linked([code, *([_of_reshape(capability)] if "reshape" in names else [])], libraries, capability) for capability in capabilities
+    ]
 
 
 def assembly(function: Any, types: Types) -> str:
@@ -121,12 +124,21 @@ def _compiled(function: Any, types: Types, capability: tuple[int, int], output: 
         return code
 
 
-def _linked(code: bytes, libraries: Sequence[Path], capability: tuple[int, int]) -> Statistics:
+def _of_reshape(capability: tuple[int, int]) -> bytes:
+    """What numba-cuda links kernels with that see arrays in another shape."""
+    compiler: Any = importlib.import_module("numba.cuda.cudadrv.nvrtc")
+    source = Path(compiler.__file__).parents[1] / "reshape_funcs.cu"
+    found, _ = compiler.compile(source.read_bytes(), source.name, capability, ltoir=True)
+    return bytes(found.code)
+
+
+def _linked(codes: Sequence[bytes], libraries: Sequence[Path], capability: tuple[int, int]) -> Statistics:
     from cuda.bindings import nvjitlink as linker
 
     options = [f"-arch=sm_{capability[0]}{capability[1]}", "-lto", "-Xptxas=-v"]
     handle = linker.create(len(options), options)
-    linker.add_data(handle, linker.InputType.LTOIR, code, len(code), "kernel")
+    for code in codes:
+        linker.add_data(handle, linker.InputType.LTOIR, code, len(code), "kernel")
     for library in libraries:
         linker.add_file(handle, linker.InputType.LIBRARY, str(library))
     linker.complete(handle)

@@ -1,12 +1,13 @@
 """The functions of numbers that CUDA kernels call, by the names that they have in the code of cards. Importing this imports Numba.
 
-On a GPU they are those of CUDA's libdevice, and the functions beside cards compiled as they stand there. In Numba's simulator Python runs
-them on NumPy's scalars: the same code, with NumPy's functions for those of `math`, which raise where a GPU gives NaN or infinity.
+On a GPU they are those of CUDA's libdevice, and the functions beside cards compiled as they stand there. On the host, and in Numba's simulator,
+Python runs them on NumPy's scalars: the same code, with NumPy's functions for those of `math`, which raise where a GPU gives NaN or infinity.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import math
 import textwrap
@@ -100,6 +101,14 @@ def _wrapping_mul(a: Any, b: Any) -> Any:
     return np.int64(np.uint64(a) * np.uint64(b))
 
 
+def _rounded_product(x: Any, y: Any) -> Any:
+    return cuda.libdevice.dmul_rn(x, y)
+
+
+def _rounded_product_single(x: Any, y: Any) -> Any:
+    return cuda.libdevice.fmul_rn(x, y)
+
+
 _WRITTEN: dict[str, Callable[..., Any]] = {
     "trunc": _trunc,
     "rint": _rint,
@@ -120,9 +129,12 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     "wrapping_sub": _wrapping_sub,
     "wrapping_mul": _wrapping_mul,
     "fma": _fma,
+    "rounded_product": _rounded_product,
+    "rounded_product_single": _rounded_product_single,
 }
 _OF_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh"}
 _OF_NUMPY |= {"atanh": "arctanh", "pow": "power", "max_or_nan": "maximum", "min_or_nan": "minimum", "add_any_order": "add"}
+_OF_NUMPY |= {"rounded_product": "multiply", "rounded_product_single": "multiply"}
 
 
 class Functions:
@@ -141,6 +153,8 @@ class Functions:
             function = self._beside_card(helper.function)
         if function is None and helper is not None and helper.module == "random":
             function = self._draws[name]
+        if function is None and helper is not None and not self._is_for_gpu:
+            function = _of_cpu(helper.module, name)
         if function is None:
             raise AttributeError(f"{name} has no code for a GPU")
         setattr(self, name, function)
@@ -208,9 +222,16 @@ def _by_numpy() -> dict[str, Any]:
     names = {name: _OF_NUMPY.get(name, name) for name in (*OF_MATH, *_WRITTEN, "cbrt")}
     table = {name: getattr(np, of_numpy) for name, of_numpy in names.items() if hasattr(np, of_numpy)}
     of_scipy = {"erf": special.erf, "erfc": special.erfc, "gamma": special.gamma, "lgamma": special.gammaln}
+    table |= {"maximum": np.maximum, "minimum": np.minimum}
     wrapping = {"wrapping_add": np.add, "wrapping_sub": np.subtract, "wrapping_mul": np.multiply}
     typed = {name: _on_int64(function) for name, function in wrapping.items()}
     return {**table, **of_scipy, **typed, "fma": _fma_in_python}
+
+
+def _of_cpu(module: str, name: str) -> Callable[..., Any]:
+    """A function that no GPU has, as the CPU's code calls it: the host may."""
+    compiled = getattr(importlib.import_module(f".{module}", __package__), name)
+    return lambda *args: type(args[-1])(compiled(*args))
 
 
 def _fma_in_python(a: Any, b: Any, c: Any) -> Any:
@@ -240,10 +261,8 @@ def _draw_primitives() -> dict[str, Any]:
     def double_of(bits: Any) -> Any:
         return libdevice.longlong_as_double(np.int64(bits))
 
-    def product(x: Any, y: Any) -> Any:
-        return libdevice.dmul_rn(x, y)
-
-    return {function.__name__: _on_device(function) for function in (product, multiply_wide, select, bits_of, double_of)}
+    primitives = {function.__name__: _on_device(function) for function in (multiply_wide, select, bits_of, double_of)}
+    return {**primitives, "rounded_product": _on_device(_rounded_product)}
 
 
 def _on_device(function: Callable[..., Any]) -> Any:
@@ -258,12 +277,12 @@ def _without_fma(function: Callable[..., Any]) -> CodeType:
 
 
 class _RoundedProducts(ast.NodeTransformer):
-    """x * y becomes product(x, y)."""
+    """x * y becomes rounded_product(x, y)."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
         is_product = isinstance(node.op, ast.Mult)
-        return ast.Call(ast.Name("product", ast.Load()), [node.left, node.right], []) if is_product else node
+        return ast.Call(ast.Name("rounded_product", ast.Load()), [node.left, node.right], []) if is_product else node
 
 
 host = Functions(is_for_gpu=False)

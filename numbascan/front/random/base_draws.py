@@ -9,6 +9,7 @@ import numpy as np
 
 from ...ir.node import constant_value
 from ...ops.card import Card
+from ...ops.elementwise import ROUNDED_MUL
 from ...ops.random import (
     DRAW_PLACES,
     FEW,
@@ -133,6 +134,11 @@ def checked_scale(what: str, scale: Any, name: str = "scale") -> Any:
     if isinstance(known, (int, float, np.ndarray, np.generic)) and (np.asarray(known) < 0).any():
         raise ValueError(f"{what}: {name} is {known}{at_line()}; it must be at least 0")
     return scale
+
+
+def product(x: Any, y: Any) -> Variable:
+    """x * y with the same bits on every machine: a GPU joins other products to the sums that they stand in."""
+    return op(ROUNDED_MUL, x, y)
 
 
 def as_dtype(x: Variable, dtype: Any) -> Variable:

@@ -25,7 +25,7 @@ from ..numpy.shape import moveaxis, reshape, specify_shape
 from ..numpy.shape_arguments import count_of
 from ..scan.scan import scan
 from ..variable import Variable, as_variable, at_line, constant_value, op
-from .base_draws import BaseDraws, as_dtype, checked, shaped
+from .base_draws import BaseDraws, as_dtype, checked, product, shaped
 
 MOST = 2.0**53  # whole numbers up to here are doubles
 
@@ -126,7 +126,7 @@ class Counts(BaseDraws):
         rule = "such that at most 2**53 failures are likely"
         failures = checked("negative_binomial", "(1 - p) / p", failures, rule, lambda x: (n + 10.0 * sqrt(n)) * x <= MOST)
         shape, (n, failures) = shaped(size, (n, failures), "negative_binomial")
-        mean = self._by_element(RANDOM_GAMMA, shape, n) * failures
+        mean = product(self._by_element(RANDOM_GAMMA, shape, n), failures)
         return as_dtype(self._by_element(RANDOM_POISSON, shape, mean), _any_number("negative_binomial", dtype))
 
     nbinom = negative_binomial
@@ -163,7 +163,7 @@ class Counts(BaseDraws):
         sums: Any = op(DRAWN_BY, np.cumsum(weights / where(top > 0.0, top, 1.0), axis=-1))
         total = checked("categorical", "the sum of p", sums[..., -1], "above 0", lambda x: x > 0)
         shape, (total,) = shaped(size, (total,), "categorical")
-        u = self._uniforms(shape, "float64") * total
+        u = product(self._uniforms(shape, "float64"), total)
         last = _held("categorical", "the last position", as_variable(weights.shape[-1]) - 1, dtype)
         category: Any = np.searchsorted(sums, u, side="right") if weights.ndim == 1 else (sums <= u[..., None]).sum(axis=-1)
         return as_dtype(np.minimum(category, last), dtype)

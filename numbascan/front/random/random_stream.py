@@ -8,6 +8,7 @@ import numpy as np
 
 from ...ir.node import constant_value
 from ...ops.card import Card
+from ...ops.contract import CONTRACT
 from ...ops.random import (
     CAUCHY_OF,
     EXACT_EXP,
@@ -25,7 +26,7 @@ from ...ops.random import (
 from ..numpy.choices import where
 from ..numpy.math import sqrt
 from ..variable import Variable, as_variable, op
-from .base_draws import as_dtype, as_real, checked, checked_scale, float_dtype, shaped
+from .base_draws import as_dtype, as_real, checked, checked_scale, float_dtype, product, shaped
 from .counts import Counts
 
 __all__ = ["RandomStream"]
@@ -146,7 +147,8 @@ class RandomStream(Counts):
         kind = float_dtype(dtype, (left, mode, right), "triangular")
         u, width = self._uniforms(shape, "float64"), right - left
         below, above = (mode - left) / width, (right - mode) / width  # the shares of both sides
-        return as_dtype(where(u < below, left + width * sqrt(u * below), right - width * sqrt((1.0 - u) * above)), kind)
+        from_left, from_right = product(width, sqrt(product(u, below))), product(width, sqrt(product(1.0 - u, above)))
+        return as_dtype(where(u < below, left + from_left, right - from_right), kind)
 
     # by rejection -----------------------------------------------------------------------------------------------------
 
@@ -171,7 +173,7 @@ class RandomStream(Counts):
         """Sums of squares of `df` normal numbers: twice a gamma number of shape df / 2."""
         df = checked("chisquare", "df", df, "at least 0, and finite", _is_shape)
         lengths, (df,) = shaped(size, (df,), "chisquare")
-        return as_dtype(2.0 * self._by_element(RANDOM_GAMMA, lengths, df / 2.0), float_dtype(dtype, (df,), "chisquare"))
+        return as_dtype(product(2.0, self._by_element(RANDOM_GAMMA, lengths, df / 2.0)), float_dtype(dtype, (df,), "chisquare"))
 
     def t(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
         """Student's t: a normal number over the root of a chi-square one by its degrees of freedom. Differentiable in loc and scale."""
@@ -179,7 +181,7 @@ class RandomStream(Counts):
         lengths, (df, loc, scale) = shaped(size, (df, loc, checked_scale("t", scale)), "t")
         kind = float_dtype(dtype, (df, loc, scale), "t")
         half = self._by_element(RANDOM_GAMMA, lengths, df / 2.0)
-        return _moved(as_dtype(self._normals(lengths) * sqrt(df / 2.0 / half), kind), loc, scale, kind)
+        return _moved(as_dtype(product(self._normals(lengths), sqrt(df / 2.0 / half)), kind), loc, scale, kind)
 
     standard_t = t
 
@@ -200,7 +202,7 @@ class RandomStream(Counts):
         kind = float_dtype(dtype, (mu, kappa), "vonmises")
         angle = _moved(self._by_element(RANDOM_VONMISES, shape, kappa), mu, as_variable(1.0), "float64")
         turns = np.floor(angle / (2.0 * np.pi) + 0.5)
-        return as_dtype(angle if _is(mu, 0.0) else angle - 2.0 * np.pi * turns, kind)
+        return as_dtype(angle if _is(mu, 0.0) else angle - product(2.0 * np.pi, turns), kind)
 
     def wald(self, mean: Any = 1.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Variable:
         """Wald (inverse Gaussian) numbers of mean `mean` and variance mean**3 / scale: Michael, Schucany & Haas (1976)."""
@@ -228,7 +230,8 @@ class RandomStream(Counts):
         lower = np.linalg.cholesky(as_variable(cov))
         mean, shape = _rows(as_variable(mean), size, "multivariate_normal")
         kind = float_dtype(dtype, (mean, cov), "multivariate_normal")
-        return as_dtype(mean + self._normals(shape) @ np.swapaxes(lower, -1, -2), kind)
+        moved: Any = self._normals(shape) @ np.swapaxes(lower, -1, -2)
+        return as_dtype(mean + op(CONTRACT, *map(Variable, moved.node.inputs), **moved.node.params, rounded=True), kind)
 
 
 def _may_reach(low: Variable, high: Variable, dtype: str) -> bool:
@@ -269,7 +272,7 @@ def _rows(parameter: Variable, size: Any, what: str) -> tuple[Variable, tuple[An
 def _moved(base: Variable, loc: Variable, scale: Variable, dtype: str) -> Variable:
     """loc + scale * base, without what does nothing."""
     if not _is(scale, 1.0):
-        base = as_dtype(base * scale, dtype)
+        base = as_dtype(product(base, scale), dtype)
     return base if _is(loc, 0.0) else as_dtype(base + loc, dtype)
 
 

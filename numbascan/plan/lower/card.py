@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...ir.loops import Apply, Expr, Index, Literal, both, compare
+from ...ir.loops import Apply, Expr, Index, Literal, both, compare, in_shape
 from ...ir.node import Node
 from ...ops.card import Card, overflow_message, weak_bounds
 from ...ops.elementwise import IDENTITY
@@ -67,8 +67,7 @@ def _other_shape(scope: Scope, node: Node, dims: Indices) -> Value | None:
     if not isinstance(value, InMemory) and not all(_is_product(reader) for reader in scope.readers.get(node, ())):
         return None
     array = array_of(scope, value, node.type.dtype)
-    places = ", ".join(f"{{{k}}}" for k in range(len(dims)))
-    name = scope.builder.alias(f"{array}_flat", array, f".reshape(({places}{',' * (len(dims) == 1)}))", *dims)
+    name = scope.builder.alias(f"{array}_flat", array, in_shape(len(dims)).text, *dims)
     scope.builder.views.add(name)
     return InMemory(node.type, fixed_dims(scope.builder, node, dims), name)
 

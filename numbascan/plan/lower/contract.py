@@ -12,7 +12,7 @@ from functools import reduce
 from ...ir.loops import ACCUMULATE, CALL, Apply, Call, Expr, Index, Literal, Load, Name, Template, add
 from ...ir.node import Node
 from ...ops.card import Card
-from ...ops.elementwise import ADD, MUL
+from ...ops.elementwise import ADD, MUL, ROUNDED_MUL
 from ...ops.lowering import Elementwise
 from ..builder import Indices
 from ..casts import cast
@@ -75,7 +75,7 @@ class _Contraction:
         first, second = self.node.inputs
         x = self._element(first, tuple(where[label] for label in self.a))
         y = self._element(second, tuple(where[label] for label in self.b))
-        return self._applied(MUL, x, y)
+        return self._applied(ROUNDED_MUL if self.node.params.get("rounded") else MUL, x, y)
 
     def _element(self, operand: Node, index: Indices) -> Expr:
         """An element of an operand; of a small argument it is read once, before the loop: a read takes 2 ms to compile."""

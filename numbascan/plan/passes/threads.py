@@ -30,7 +30,6 @@ from ...ir.loops import (
     Alloc,
     Apply,
     Call,
-    Expr,
     Fail,
     For,
     Function,
@@ -47,6 +46,7 @@ from ...ir.loops import (
     are_other_remainders,
     expressions,
     floor_div,
+    in_shape,
     index_expr,
     is_reduction,
     least,
@@ -57,7 +57,7 @@ from ...ir.loops import (
     slope_and_rest,
     sub,
     walk,
-    with_values,
+    with_expressions,
 )
 from ...ir.mentions import loads_in, mentions_in
 from ..target import Target
@@ -264,9 +264,9 @@ class _Sharing:
         wide = {name for name in (*self.views, *taken) if self._root(name) in taken}
         lane = sub(Name("int64", loop.name), start)
         stop = least(add(start, n_together), loop.stop)
-        part = replace(shared, start=start, stop=stop, body=[*inner, *_of_lane(loop.body, wide, lane)])
+        part = replace(shared, start=start, stop=stop, body=[*inner, *_of_lane(loop.body, wide, lane, n_together)])
         n_chunks = floor_div(sub(add(passes, n_together), 1), n_together)
-        memory = [replace(stmt, shape=(*stmt.shape, n_together)) if isinstance(stmt, Alloc) else replace(stmt) for stmt in large]
+        memory = [_of_lanes(stmt, n_together) for stmt in large]
         at_once = at_once_in_groups(passes, size) if added else index_expr(AT_ONCE, passes, size)
         parts = [part, *added_in_groups(added, start, stop, self.names)]
         chunks = For(chunk, 0, n_chunks, [*parts], kind="chunks")
@@ -300,7 +300,7 @@ def _behind(view: Alias, place: Place) -> Place | None:
     return None
 
 
-def _of_lane(stmts: Sequence[Stmt], wide: set[str], lane: Index) -> list[Stmt]:
+def _of_lane(stmts: Sequence[Stmt], wide: set[str], lane: Index, n_lanes: Index) -> list[Stmt]:
     """Statements that read and write the elements of `lane`, where arrays have one more axis."""
 
     def element(expr: Index) -> Index:
@@ -309,21 +309,21 @@ def _of_lane(stmts: Sequence[Stmt], wide: set[str], lane: Index) -> list[Stmt]:
             return replace(expr, index=(*index, lane) if expr.array in wide else index)
         return replace(expr, args=tuple(map(element, expr.args))) if isinstance(expr, Apply) else expr
 
-    def changed(stmt: Stmt) -> list[Stmt]:
-        if isinstance(stmt, If):
-            condition = element(stmt.condition)
-            assert isinstance(condition, Expr)
-            return [If(condition, rebuilt(stmt.then, changed), rebuilt(stmt.otherwise, changed))]
-        if isinstance(stmt, For):
-            return [replace(stmt, start=element(stmt.start), stop=element(stmt.stop), body=rebuilt(stmt.body, changed))]
-        if isinstance(stmt, Alias):
-            return [replace(stmt, args=tuple(map(element, stmt.args)))]
-        if isinstance(stmt, Fail):
-            return [replace(stmt, numbers=tuple(map(element, stmt.numbers)))]
-        other = with_values(stmt, element)
-        return [replace(other, index=(*other.index, lane)) if isinstance(other, Store) and other.array in wide else other]
+    def changed(stmt: Stmt) -> list[Stmt] | None:
+        if isinstance(stmt, Store) and stmt.array in wide:
+            return [replace(stmt, index=(*stmt.index, lane))]
+        return [_of_lanes(stmt, n_lanes)] if isinstance(stmt, Alias) and stmt.name in wide else None
 
-    return rebuilt(stmts, changed)
+    return rebuilt(with_expressions(stmts, element), changed)
+
+
+def _of_lanes(stmt: Alloc | Alias, n_lanes: Index) -> Alloc | Alias:
+    """An array, or a view of one, with the lanes as its last axis."""
+    if isinstance(stmt, Alloc):
+        return replace(stmt, shape=(*stmt.shape, n_lanes))
+    if not stmt.is_in_shape:
+        return replace(stmt)
+    return replace(stmt, text=in_shape(len(stmt.args) + 1), args=(*stmt.args, n_lanes))
 
 
 def _count(shape: Place) -> Index:
