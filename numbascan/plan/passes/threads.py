@@ -30,6 +30,7 @@ from ...ir.loops import (
     Alloc,
     Apply,
     Call,
+    Expr,
     Fail,
     For,
     Function,
