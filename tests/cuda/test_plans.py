@@ -12,12 +12,15 @@ import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.emit.grid import in_all_threads
 from numbascan.ir.loops import (
+    ACCUMULATE,
+    IN_ORDER,
     ROWS,
     Alias,
     Alloc,
     Apply,
     Argument,
     Barrier,
+    Break,
     For,
     Function,
     If,
@@ -80,6 +83,24 @@ def test_passes_that_meet_are_not_shared_out() -> None:
     assert loop(For("j", 0, N, [Store("w", (I, J), load("x", J))])) == ["threads", "threads"]
     assert loop(For("j", 0, I, [Store("w", (I, J), load("x", J))])) == ["threads", "sequential"]
     assert loop(Alloc("row", (N,), "float64"), Store("row", (0,), load("x", I)), Store("a", (I,), load("row", 0))) == ["sequential"]
+
+
+def test_lanes_that_add_to_an_array_leave_what_they_add() -> None:
+    def added(place: Index = I, *before: Stmt, template: Template = ACCUMULATE, stop: Index = N) -> bool:
+        value = Apply("float64", template, (load("a", place), load("x", T)))
+        inner = For("i", 0, stop, [*before, Store("a", (place,), value)])
+        return "chunks" in kinds(For("t", 0, N, [Let("k_now", Load("int64", "k", (0,))), inner], kind="time"))
+
+    assert added()
+    assert added(add(I, 1))
+    assert not added(0)  # one element, many times in a lane
+    assert not added(add(I, T))  # other elements in every lane
+    assert not added(add(I, Name("int64", "k_now")))  # a place that only lanes know
+    assert not added(stop=T)  # lanes of other lengths
+    assert not added(stop=Name("int64", "k_now"))
+    assert not added(I, If(Name("bool", "ends"), [Break()]))
+    assert not added(template=IN_ORDER)  # a user's own order
+    assert not added(I, Store("b", (0,), load("a", I)))  # what lanes add is read
 
 
 def test_short_loops_stay_in_one_thread() -> None:

@@ -37,7 +37,9 @@ from ...ir.loops import (
     floor_div,
     index_expr,
     least,
+    may_end,
     mul,
+    names_in,
     rebuilt,
     sub,
 )
@@ -80,7 +82,9 @@ def added_by_lanes(loop: For, around: Surroundings, names: Names, target: Target
         return []
     in_order = {array for array in lanes.written - lanes.own.keys() if not lanes.has_axis_of_lanes(array)}
     found = [(store, nest) for store, nest in _nests(loop.body) if store.array in in_order]
-    if {store.array for store, _ in found} != in_order or not all(_is_sum(store) and _is_fixed(nest, lanes) for store, nest in found):
+    if {store.array for store, _ in found} != in_order:
+        return []
+    if not all(_is_sum(store) and _is_fixed(store, nest, lanes) for store, nest in found):
         return []
     return [
         Added(
@@ -177,7 +181,10 @@ def _is_sum(store: Store) -> bool:
     return is_own and isinstance(other, Expr) and all(load.array != store.array for load in loads_in(other))
 
 
-def _is_fixed(nest: Sequence[For], lanes: Lanes) -> bool:
-    """Do loops have the same passes in every lane?"""
+def _is_fixed(store: Store, nest: Sequence[For], lanes: Lanes) -> bool:
+    """Does every lane add to the same elements, in loops that no lane ends early?"""
+    counters = {one.name for one in nest}
+    names = {name for index in store.index for name, _ in names_in(index)} - counters
     bounds = [bound for one in nest for bound in (one.start, one.stop)]
-    return all(one.step == 1 for one in nest) and not any(lanes.changes(bound) for bound in bounds)
+    is_whole = all(one.step == 1 and not may_end(one.body) for one in nest)
+    return is_whole and names.isdisjoint(lanes.changing) and not any(map(lanes.changes, bounds))
