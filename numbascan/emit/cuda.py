@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from ..ir.loops import (
     ACCUMULATE,
+    DIFFERENCE,
     IN_ORDER,
     PRODUCT,
     Alias,
@@ -74,7 +75,7 @@ CASTS = {
     "bool_",
 }
 OF_HOST = ("BLOCK", "alone", "array", "as_number", "at_once", "cuda", "host", "in_one_grid", "kernel", "number", "on_grid", "parts")
-ROUNDED = {PRODUCT.text: "rounded_product"}
+ROUNDED = {PRODUCT.text: "rounded_product", IN_ORDER.text: "rounded_sum", DIFFERENCE.text: "rounded_difference"}
 """What kernels call for operations that are rounded by themselves, by their texts."""
 OF_CARDS = frozenset(name for names in HELPERS.values() for name in names)
 RESERVED = (*OF_HOST, "first", "last", "error", "seen", "grid", "place")

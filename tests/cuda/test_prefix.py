@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import accumulate
@@ -14,6 +15,7 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan.emit.inside import cuda_package
 from numbascan.emit.runtime import cuda as runtime
 
 Same = Callable[..., Any]
@@ -245,6 +247,16 @@ def test_small_numbers_agree(same: Same, agreed: Agreed) -> None:
     expected = np.multiply.accumulate(np.full(3000, 0.7))
     np.testing.assert_allclose(rows, expected, rtol=1e-12, atol=1e-320)
     assert all(agreed())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_what_roundings_take_off_are_not_joined_to_products(dtype: str, kernels: list[Any]) -> None:
+    decay, start = np.dtype(dtype).type([0.99, 0.0])
+    ns.jit(lambda b: scan(lambda b, x: decay * x + b, [b], start), mode="cuda")(np.tile(B, 10).astype(dtype))
+    for one in kernels[:2]:  # what chunks make of any state, and the states at their starts
+        text = cuda_package.assembly(one.function, one.types)
+        assert re.search(r"\badd\.rn\.f", text)
+        assert not re.search(r"\b(add|mul)\.f", text)  # without .rn, which are joined
 
 
 @pytest.mark.usefixtures("runs_kernels")

@@ -1,7 +1,8 @@
 """The functions of numbers that CUDA kernels call, by the names that they have in the code of cards. Importing this imports Numba.
 
-On a GPU they are those of CUDA's libdevice, and the functions beside cards compiled as they stand there. On the host, and in Numba's simulator,
-Python runs them on NumPy's scalars: the same code, with NumPy's functions for those of `math`, which raise where a GPU gives NaN or infinity.
+On a GPU they are those of CUDA's libdevice, and the functions beside cards compiled as they stand there. On the host, and in Numba's
+simulator, Python runs them on NumPy's scalars: the same code, with NumPy's functions for those of `math`, which raise where a GPU gives NaN
+or infinity.
 """
 
 from __future__ import annotations
@@ -109,6 +110,22 @@ def _rounded_product_single(x: Any, y: Any) -> Any:
     return cuda.libdevice.fmul_rn(x, y)
 
 
+def _rounded_sum(x: Any, y: Any) -> Any:
+    return cuda.libdevice.dadd_rn(x, y)
+
+
+def _rounded_sum_single(x: Any, y: Any) -> Any:
+    return cuda.libdevice.fadd_rn(x, y)
+
+
+def _rounded_difference(x: Any, y: Any) -> Any:
+    return cuda.libdevice.dadd_rn(x, -y)
+
+
+def _rounded_difference_single(x: Any, y: Any) -> Any:
+    return cuda.libdevice.fadd_rn(x, -y)
+
+
 _WRITTEN: dict[str, Callable[..., Any]] = {
     "trunc": _trunc,
     "rint": _rint,
@@ -130,11 +147,16 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     "wrapping_mul": _wrapping_mul,
     "fma": _fma,
     "rounded_product": _rounded_product,
+    "rounded_sum": _rounded_sum,
+    "rounded_difference": _rounded_difference,
     "rounded_product_single": _rounded_product_single,
+    "rounded_sum_single": _rounded_sum_single,
+    "rounded_difference_single": _rounded_difference_single,
 }
 _OF_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh"}
 _OF_NUMPY |= {"atanh": "arctanh", "pow": "power", "max_or_nan": "maximum", "min_or_nan": "minimum", "add_any_order": "add"}
-_OF_NUMPY |= {"rounded_product": "multiply", "rounded_product_single": "multiply"}
+_OF_NUMPY |= {"rounded_product": "multiply", "rounded_sum": "add", "rounded_difference": "subtract"}
+_OF_NUMPY |= {"rounded_product_single": "multiply", "rounded_sum_single": "add", "rounded_difference_single": "subtract"}
 
 
 class Functions:

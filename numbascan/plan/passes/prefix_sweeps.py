@@ -1,11 +1,12 @@
 """What a loop over time in chunks of steps is made of: sweeps over the chunks, and the check that they meet (see `prefix.py`).
 
-Every row is a step of the loop from the row before it; the state at the start of a chunk alone is computed in another way, with floats
-in about twice their precision (compensated sums and products: Ogita, Rump and Oishi, SIAM J. Sci. Comput. 26, 2005). It is compared with
-the end of the chunk before, once that has been reached, so nothing need be known of the numbers in advance: what a composition overflows
-or loses shows there, and so does a step that rounds its state on purpose. Integers and extremes must be equal. Floats may differ by what
-the roundings of the loop in the chunk can have changed: machine epsilon times the sum of its states, each as large as the factors behind
-it make it by the end. What such a difference becomes later must be at most 1024 times as large; a product alone keeps its relative size.
+Every row is a step of the loop from the row before it; the state at the start of a chunk alone is computed in another way, with floats in
+about twice their precision (compensated sums and products: Ogita, Rump and Oishi, SIAM J. Sci. Comput. 26, 2005; each operation is rounded
+by itself, where a GPU would join products to sums). It is compared with the end of the chunk before, once that has been reached, so
+nothing need be known of the numbers in advance: what a composition overflows or loses shows there, and so does a step that rounds its
+state on purpose. Integers and extremes must be equal. Floats may differ by what the roundings of the loop in the chunk can have changed:
+machine epsilon times the sum of its states, each as large as the factors behind it make it by the end. What such a difference becomes
+later must be at most 1024 times as large; a product alone keeps its relative size.
 
 Chunks depend on the number of steps alone, so results are the same bits at every run.
 """
@@ -23,6 +24,9 @@ from ...ir.loops import (
     IN_ORDER,
     MAX_OR_NAN,
     PRODUCT,
+    ROUNDED_DIFFERENCE,
+    ROUNDED_PRODUCT,
+    ROUNDED_SUM,
     UNARY,
     Alloc,
     Apply,
@@ -161,13 +165,13 @@ class Sweeps:
         moved = [*self._scaled(state, factor), *self._increased(state, offset)]
         if rest:
             lost, whole = (Name(self.dtype, self.names.fresh(hint)) for hint in ("lost", "whole"))
-            terms = [*(self._op(PRODUCT, part, x) for part in factor_rest), *offset_rest]
+            terms = [*(self._op(ROUNDED_PRODUCT, part, x) for part in factor_rest), *offset_rest]
             body += [
-                Let(lost.name, reduce(self._plus, terms)),
+                Let(lost.name, reduce(self._rounded_sum, terms)),
                 *moved,
-                Let(lost.name, self._plus(rest[0], lost), is_new=False),
-                Let(whole.name, self._plus(x, lost)),
-                Let(rest[0].name, self._minus(lost, self._minus(whole, x)), is_new=False),
+                Let(lost.name, self._rounded_sum(rest[0], lost), is_new=False),
+                Let(whole.name, self._rounded_sum(x, lost)),
+                Let(rest[0].name, self._rounded_difference(lost, self._rounded_difference(whole, x)), is_new=False),
                 Let(x.name, whole, is_new=False),
             ]
         else:
@@ -189,12 +193,12 @@ class Sweeps:
         if factor is None:
             return []
         if not rest:
-            return [Let(x.name, self._op(PRODUCT, factor, x), is_new=False)]
+            return [Let(x.name, self._op(ROUNDED_PRODUCT, factor, x), is_new=False)]
         (lost,), scaled = rest, Name(self.dtype, self.names.fresh("scaled"))
         rounding = self._op(_PRODUCT_AND_SUM, factor, x, self._op(NEGATIVE, scaled))
         return [
-            Let(scaled.name, self._op(PRODUCT, factor, x)),
-            Let(lost.name, self._plus(self._op(PRODUCT, factor, lost), rounding), is_new=False),
+            Let(scaled.name, self._op(ROUNDED_PRODUCT, factor, x)),
+            Let(lost.name, self._rounded_sum(self._op(ROUNDED_PRODUCT, factor, lost), rounding), is_new=False),
             Let(x.name, scaled, is_new=False),
         ]
 
@@ -207,14 +211,15 @@ class Sweeps:
             value = self._op(self.form.template, *((x, offset) if self.form.is_state_first else (offset, x)))
             return [Let(x.name, value, is_new=False)]
         if not rest:
-            return [Let(x.name, self._plus(x, offset), is_new=False)]
+            return [Let(x.name, self._rounded_sum(x, offset), is_new=False)]
         (lost,) = rest
         total, added = (Name(self.dtype, self.names.fresh(hint)) for hint in ("total", "added"))
-        rounding = self._plus(self._minus(x, self._minus(total, added)), self._minus(offset, added))
+        lost_of_x = self._rounded_difference(x, self._rounded_difference(total, added))
+        rounding = self._rounded_sum(lost_of_x, self._rounded_difference(offset, added))
         return [
-            Let(total.name, self._plus(x, offset)),
-            Let(added.name, self._minus(total, x)),
-            Let(lost.name, self._plus(lost, rounding), is_new=False),
+            Let(total.name, self._rounded_sum(x, offset)),
+            Let(added.name, self._rounded_difference(total, x)),
+            Let(lost.name, self._rounded_sum(lost, rounding), is_new=False),
             Let(x.name, total, is_new=False),
         ]
 
@@ -304,6 +309,12 @@ class Sweeps:
 
     def _minus(self, a: Index, b: Index) -> Apply:
         return self._op(DIFFERENCE, a, b)
+
+    def _rounded_sum(self, a: Index, b: Index) -> Apply:
+        return self._op(ROUNDED_SUM, a, b)
+
+    def _rounded_difference(self, a: Index, b: Index) -> Apply:
+        return self._op(ROUNDED_DIFFERENCE, a, b)
 
     def _size(self, value: Index) -> Apply:
         return self._op(_MAGNITUDE, value)
