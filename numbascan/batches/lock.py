@@ -19,6 +19,9 @@ PATIENCE = 1.0  # seconds that one who shares it waits: the last of the others t
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # what file systems say that have none
 
 
+_held: set[Lock] = set()  # by this process
+
+
 class Lock:
     """Held while the context lasts. `shared`: several may hold it, if all say so. `waits`: for whoever holds it; else BatchError.
 
@@ -37,6 +40,7 @@ class Lock:
                 fcntl.flock(file, (fcntl.LOCK_SH if self.shared else fcntl.LOCK_EX) | (0 if self.waits else fcntl.LOCK_NB))
                 if _is_at(file, self.path):  # whoever held it may have removed it meanwhile
                     self._file = file
+                    _held.add(self)
             except BlockingIOError:
                 if time.monotonic() < refusal:
                     time.sleep(0.01)
@@ -59,6 +63,7 @@ class Lock:
         if self._file < 0:
             return
         file, self._file = self._file, -1
+        _held.discard(self)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the last one that shares it
             if _is_at(file, self.path):
@@ -67,6 +72,18 @@ class Lock:
             pass
         finally:
             os.close(file)
+
+
+def _let_go() -> None:
+    """In a process that was forked while locks were held: they are its parent's, and shall not outlive that."""
+    for lock in _held:
+        os.close(lock._file)
+        lock._file = -1
+    _held.clear()
+
+
+if fcntl is not None:
+    os.register_at_fork(after_in_child=_let_go)
 
 
 def _is_at(file: int, path: Path) -> bool:

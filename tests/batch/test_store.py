@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import signal
 import subprocess
@@ -302,7 +303,7 @@ def test_a_store_that_is_in_use_says_by_whom_and_a_lock_does_not_outlive_its_pro
 
 
 HOLDS = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from numbascan.batches.lock import Lock
 with Lock(Path(sys.argv[1]), "store"):
@@ -320,6 +321,20 @@ def test_a_part_that_starts_while_the_last_one_ends_waits_for_it(tmp_path: Path)
             Lock(tmp_path / "lock", "s").__enter__()
         assert time.monotonic() - started < 0.1  # whoever wants it alone is refused at once
     assert not (tmp_path / "lock").exists()
+
+
+def test_a_process_that_was_forked_does_not_hold_the_locks_of_its_parent(tmp_path: Path) -> None:
+    script = HOLDS.replace("print(", "os.fork() or print(os.getpid(), ")
+    holder = subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "lock")], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    with holder, holder.stdout:
+        child = int(holder.stdout.readline().split()[0])
+        holder.kill()
+    try:
+        with Lock(tmp_path / "lock", "s"):
+            os.kill(child, 0)  # it is still there
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_a_store_that_goes_or_fills_up_stops_the_batch_and_what_was_done_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
