@@ -251,7 +251,8 @@ class _Plan:
             return
         ranges = [chunks.cases(number) for number in numbers]
         writing: Future[int] | None = None
-        with ThreadPoolExecutor(1, "numbascan-read") as reader, ThreadPoolExecutor(1, "numbascan-write") as writer:
+        reader = ThreadPoolExecutor(1, "numbascan-read")
+        with ThreadPoolExecutor(1, "numbascan-write") as writer:
             reading = reader.submit(self.cases.read, *ranges[0]) if ranges else None
             try:
                 for k, (number, (first, stop)) in enumerate(zip(numbers, ranges, strict=True)):
@@ -264,6 +265,7 @@ class _Plan:
                         progress.add(written)
                     writing = writer.submit(sink.write, number, values, pieces, failed)
             finally:
+                reader.shutdown(wait=False, cancel_futures=True)  # whoever stops a batch does not wait for what nobody needs
                 if writing is not None:
                     progress.add(writing.result())
 

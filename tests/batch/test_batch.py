@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
+import threading
+import time
 import weakref
 from typing import Any
 
@@ -15,6 +17,7 @@ import numbascan as ns
 import numbascan.tensor as nt
 from numbascan import compile as compiling
 from numbascan.batches.chunks import chunks_of
+from numbascan.batches.inputs import Cases
 
 X = np.random.default_rng(0).uniform(0.1, 1.0, size=60)
 
@@ -348,6 +351,26 @@ def test_memory_says_how_large_a_chunk_may_be() -> None:
     elsewhere = Elsewhere(np.ones((2000, 500)))  # 4,000 bytes a case, and a path of as many
     quiet(lambda x: ns.scan(lambda y: y * 0.5, outputs_info=x, n_steps=10, return_updates=False), (elsewhere,), memory="8MB")
     assert 30 <= elsewhere.rows <= 8_000_000 // 44_000
+
+
+def test_a_batch_that_is_stopped_does_not_wait_for_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, waits = Cases.read, threading.Event()
+
+    def slowly(self: Any, start: int, stop: int) -> Any:
+        if start >= 20:
+            waits.wait(20)
+        return read(self, start, stop)
+
+    def stop(done: int, count: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Cases, "read", slowly)
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        ns.batch(lambda x: x + 1, (X,), chunk=10, progress=stop)
+    assert time.monotonic() - started < 10
+    waits.set()
 
 
 def test_progress_is_told_to_a_function_and_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
