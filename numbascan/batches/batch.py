@@ -29,6 +29,8 @@ from .remote import Target, answers, client_of
 from .scans import by_name
 from .store import Store
 
+STOPPED = "ns.batch: stopped"  # how what is said of a batch begins that was under way, and has a store
+
 
 class Sink(Target, Protocol):
     """Where results go."""
@@ -95,6 +97,11 @@ def batch(
     plan = _plan(f, inputs, in_axes, chunk, memory, mode, progress, on_error, scheduler)
     with terminated():
         return plan.in_memory() if store is None else plan.in_store(store, resume, part)
+
+
+def was_stopped(error: BaseException) -> bool:
+    """Whether this error came up in the middle of a batch with a store, and not before it began."""
+    return any(note.startswith(STOPPED) for note in getattr(error, "__notes__", ()))
 
 
 def estimate(
@@ -327,13 +334,15 @@ class _Plan:
                 self._raise_recorded(store, set(numbers) - set(numbers_left))
             progress = Progress(self.progress, store.kept, count)
             try:
-                self.run(store.chunks, numbers_left, store, progress)
+                try:
+                    self.run(store.chunks, numbers_left, store, progress)
+                finally:
+                    progress.close()
+                with store.place.legible():
+                    store.finish(self.like(0))
             except BaseException as error:
-                progress.close()
                 self._stopped(error, store, progress)
                 raise
-            progress.close()
-            store.finish(self.like(0))
             results = unflatten(self.lanes.structure, store.results())
             return (results, store.failed()) if self.on_error == "record" else results
 
@@ -349,12 +358,12 @@ class _Plan:
         """Says what is kept, and closes the store if that can be."""
         name, texts = store.place.name, []
         try:
-            store.close()
+            with store.place.legible():
+                store.close()
         except Exception as second:  # what stopped the batch is told first
             texts.append(f"ns.batch: the store {name} was not closed: {second}")
-        if store.is_there():
-            kept = f"{store.kept:,} of {progress.count:,} cases"
-            texts.append(f"ns.batch: stopped after {kept}, which {name} keeps; the same call goes on from there")
+        kept = f"after {store.kept:,} of {progress.count:,} cases, which {name} keeps; the same call goes on from there"
+        texts.append(f"{STOPPED} {kept}" if store.is_there() else f"{STOPPED}; what {name} keeps cannot be told")
         for text in texts:
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 print(text, file=sys.stderr, flush=True)

@@ -18,7 +18,7 @@ from ..errors import BatchError, ScanError
 from ..front.scan.arguments import ARGUMENTS
 from ..front.scan.scan import ScanFunction
 from ..front.tree import flattened
-from .batch import batch, estimate
+from .batch import batch, estimate, was_stopped
 from .chunk_writer import entries
 from .chunks import Chunks
 from .inputs import Grid
@@ -26,7 +26,7 @@ from .place import META, Place, zarr
 from .scans import OPTIONS, one_case_of
 from .store import failed_in, is_whole, names_of
 
-DONE, FAILED, WRONG, RAISED, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, FAILED, WRONG, RAISED, STOPPED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
 class WrongUse(Exception):
@@ -53,9 +53,15 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, object_at: Callable[[str], Any]) -> int:
-    """Runs a batch; the exit code."""
+    """Runs a batch; the exit code. `object_at`: what a place in a file is; its errors are those of the caller."""
     try:
-        f = object_at(options.place)
+        return _run(options, object_at(options.place))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(options: argparse.Namespace, f: Any) -> int:
+    try:
         if not callable(f):
             raise WrongUse(f"{options.place} is {f!r}, which cannot be called; give the name of a function of one case")
         inputs, in_axes = _inputs(options)
@@ -69,17 +75,15 @@ def run(options: argparse.Namespace, object_at: Callable[[str], Any]) -> int:
         if options.scheduler:
             _send_by_value(Path(options.place.rpartition(":")[0]).stem)
         results = batch(f, inputs, resume=not options.no_resume, scheduler=options.scheduler, **keywords)
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BatchError as error:
         _tell(options.command, error)
         return WRONG if error.case is None else RAISED
     except (WrongUse, ScanError, TypeError, ValueError, OverflowError, ImportError, OSError) as error:
         _tell(options.command, error)
-        return WRONG
-    except Exception:  # of the function while it is traced, or of a file that is damaged: where it comes from says most
+        return STOPPED if was_stopped(error) else WRONG
+    except Exception as error:  # of the function while it is traced, or of a file that is damaged: where it comes from says most
         traceback.print_exc()
-        return WRONG
+        return STOPPED if was_stopped(error) else WRONG
     results, errors = results if options.on_error == "record" else (results, [])
     if options.store is None:
         _summarise(results)
@@ -158,8 +162,9 @@ def _read(file: str) -> Any:
         return (np.load(path, mmap_mode="r"),)
     if path.suffix == ".csv":
         cells = np.genfromtxt(path, delimiter=",", names=True, dtype=None, encoding="utf-8-sig", deletechars="", usemask=True)
-        table = np.atleast_1d(cells)
-        return {name: _column(f"--inputs {file}: {name}", table[name]) for name in table.dtype.names or ()}
+        table, own = np.atleast_1d(cells), _names_of_columns(path)
+        names = {own.get(name, name): name for name in table.dtype.names or ()}
+        return {name: _column(f"--inputs {file}: {name}", table[column]) for name, column in names.items()}
     if path.suffix == ".parquet":
         try:
             from pyarrow import parquet
@@ -171,6 +176,14 @@ def _read(file: str) -> Any:
         opened = zarr().open(path, mode="r")
         return dict(opened.arrays()) if hasattr(opened, "arrays") else (opened,)
     raise WrongUse(f"--inputs {file}: the kinds of files are .npz, .npy, .zarr, .csv and .parquet")
+
+
+def _names_of_columns(path: Path) -> dict[str, str]:
+    """What the columns of a .csv file are called by NumPy, which adds `_` to `file`, `print` and `return`, and by the file."""
+    with path.open(encoding="utf-8-sig") as lines:
+        header = next(line for line in lines if line.strip())
+    names = [cell.strip() for cell in header.lstrip("#").split(",")]
+    return {f"{name}_": name for name in names if f"{name}_" not in names}
 
 
 def _column(label: str, cells: Any) -> np.ndarray:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,6 +110,40 @@ def test_numbers_that_are_missing_in_a_table_are_nan(folder: Path) -> None:
     Path("in.csv").write_text("x,slope\n1,2\n2,\n,3\n", encoding="utf-8-sig")
     assert run("model.py:line", "--inputs", "in.csv", "--store", "out.zarr") == 0
     np.testing.assert_array_equal(zarr.open_group("out.zarr", mode="r")["y"][:], [2.0, np.nan, np.nan])
+
+
+def test_columns_may_have_names_that_numpy_keeps_for_itself(folder: Path) -> None:
+    Path("model.py").write_text("def f(file, file_, print): return file + 10 * file_ + 100 * print")
+    Path("in.csv").write_text("# file, print\n1,2\n")
+    Path("both.csv").write_text("file_,print\n1,2\n")
+    assert run("model.py:f", "--inputs", "in.csv", "--set", "file_=3", "--store", "a.zarr") == 0
+    assert run("model.py:f", "--inputs", "both.csv", "--set", "file=3", "--store", "b.zarr") == 0
+    assert [zarr.open_group(name, mode="r")["result"][:].tolist() for name in ("a.zarr", "b.zarr")] == [[231], [213]]
+
+
+@pytest.mark.parametrize("place, words", [("nothing.py:f", "there is no file 'nothing.py'"), ("model.py:nope", "model.py has no 'nope'")])
+def test_a_function_that_is_not_there_is_told_in_words(folder: Path, capsys: pytest.CaptureFixture[str], place: str, words: str) -> None:
+    assert run(place, "--grid", "x=1,2") == 2
+    assert capsys.readouterr().err.startswith(f"numbascan run: {words}")
+
+
+def test_a_disk_that_is_full_has_an_exit_code_of_its_own_and_the_same_command_goes_on(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = ("model.py:line", "--grid", "x=0:1:100", "--store", "out.zarr", "--chunk", "10")
+    put = zarr.storage.LocalStore.set
+
+    async def full(self: Any, key: str, value: Any) -> None:
+        if key == "y/c/5":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        await put(self, key, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(zarr.storage.LocalStore, "set", full)
+        assert run(*sweep) == 4
+    assert "stopped after 50 of 100 cases, which out.zarr keeps" in capsys.readouterr().err
+    assert run(*sweep) == 0
+    assert run(*sweep, "--set", "slope=3") == 2
 
 
 def test_cases_that_fail_say_so_by_the_exit_code(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
