@@ -306,6 +306,9 @@ class Store:
         self.lanes.trailing = self.lanes.shapes(none)
         self.ready()
         self._flush()
+        group = group_there(self.place, self.id)
+        if lost := [name for name in (*self.names, *self._by_case()) if name not in group]:
+            raise OSError(f"ns.batch: {lost[0]} has gone from the store {self.place.name} while the batch ran")
         self.close()
 
     def _first_failure(self) -> str:

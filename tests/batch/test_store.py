@@ -337,6 +337,14 @@ def test_a_process_that_was_forked_does_not_hold_the_locks_of_its_parent(tmp_pat
         os.kill(child, signal.SIGKILL)
 
 
+@pytest.mark.parametrize("name", ["path", "end/0", "x"])
+def test_an_array_that_goes_while_a_batch_runs_is_an_error(tmp_path: Path, name: str) -> None:
+    store = tmp_path / "a.zarr"
+    with pytest.raises(OSError, match=f"{name} has gone from the store"):
+        run(store, progress=lambda done, count: done == 16 and shutil.rmtree(store / name))
+    np.testing.assert_array_equal(run(store)["end"][0][:], run(tmp_path / "b.zarr")["end"][0][:])
+
+
 def test_a_store_that_goes_or_fills_up_stops_the_batch_and_what_was_done_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "a.zarr"
     with pytest.raises(OSError, match="has gone"):
