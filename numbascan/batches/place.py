@@ -70,7 +70,8 @@ class Place:
         except Exception as error:  # Zarr has several kinds of errors for what is no group
             raise ValueError(f"ns.batch: the store {self.name} cannot be opened as a group of Zarr ({error}); give another one") from error
         if group is None:
-            if self.folder is not None and self.folder.is_dir() and any(self.folder.iterdir()):
+            begun = "zarr.*.partial"  # what is left of a batch that was killed before anything was there
+            if self.folder is not None and self.folder.is_dir() and not all(path.match(begun) for path in self.folder.iterdir()):
                 raise ValueError(f"ns.batch: the folder {self.name} is not empty, and ns.batch did not make it; give another store")
             return None
         if META not in group.attrs and members(group):
@@ -82,8 +83,12 @@ class Place:
         """ValueError that names the store where metadata of what is in it are damaged."""
         try:
             yield
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, zarr().errors.MetadataValidationError) as error:
             raise ValueError(f"ns.batch: metadata in the store {self.name} are damaged ({error}); resume=False replaces it") from error
+
+    def names(self, group: Any) -> list[str]:
+        """The names of what is in the group that lies here, also of what has damaged metadata."""
+        return members(group) if self.folder is None else [path.parent.name for path in self.folder.glob("*/zarr.json")]
 
     def address(self) -> tuple[Any, str] | None:
         """What another process opens: a store and a path in it; None for what lies in this process, or takes one writer only."""

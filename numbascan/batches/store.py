@@ -31,7 +31,7 @@ from .chunk_writer import CONFIG, Address, ChunkWriter, Layout, entries, group_t
 from .chunks import Chunks, chunks_of
 from .inputs import Cases
 from .lanes import Failed, Lanes, Pieces
-from .place import META, Place, members, zarr
+from .place import META, Place, zarr
 
 OURS = ("chunks", "errors")  # groups beside the results
 
@@ -172,7 +172,7 @@ class Store:
         """Makes what all batches have, in place of what is there."""
         self.chunks, self.group = chunks, self.place.group("a")
         before = self.group.attrs.get(META)
-        for name in () if before is None else {*members(self.group), *OURS, *self._coordinates, *map(_top, before["results"])}:
+        for name in () if before is None else {*self.place.names(self.group), *OURS, *self._coordinates, *map(_top, before["results"])}:
             del self.group[name]  # by name: what was half removed has no metadata, and is no member
         versions = {name: _version(name) for name in ("numbascan", "numpy", "numba", "zarr")}
         meta = {

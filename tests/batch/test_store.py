@@ -245,6 +245,22 @@ def test_no_metadata_of_a_store_are_needed_to_take_it_up_or_to_replace_it(tmp_pa
             np.testing.assert_array_equal(results["x"]["y"][:], expected["x"]["y"])
 
 
+def test_a_folder_in_which_a_batch_was_killed_before_anything_was_there_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "a.zarr").mkdir()
+    (tmp_path / "a.zarr/zarr.0f.partial").write_text("{")
+    assert run(tmp_path / "a.zarr")["path"].shape == (50, 3)
+
+
+@pytest.mark.parametrize("name", ["path", "chunks/done", "chunks/errors", "x"])
+@pytest.mark.parametrize("text", ["", "{}", '{"zarr_format": 4, "node_type": "array"}'])
+def test_metadata_that_are_damaged_are_told_with_the_store(tmp_path: Path, name: str, text: str) -> None:
+    run(tmp_path / "a.zarr", on_error="record")
+    (tmp_path / "a.zarr" / name / "zarr.json").write_text(text)
+    with pytest.raises(ValueError, match=r"metadata in the store .*a.zarr are damaged .*resume=False replaces it"):
+        run(tmp_path / "a.zarr", on_error="record")
+    run(tmp_path / "a.zarr", on_error="record", resume=False)
+
+
 def test_attributes_of_the_group_that_others_have_set_stay(tmp_path: Path) -> None:
     run(zarr.open_group(tmp_path / "a.zarr", mode="w", attributes={"title": "growth"}))
     zarr.open_group(tmp_path / "a.zarr", mode="r+").attrs["author"] = "me"
