@@ -36,6 +36,16 @@ def functions(start: Any, length: Any) -> Any:
     return y[-1]
 
 
+def traces(start: Any, length: Any) -> Any:
+    """What the last step gives that no step reads."""
+
+    def step(y: Any) -> Any:
+        return [y - 0.2 * np.sin(y) / (1.0 + y * y), np.cos(y) * np.exp(-y)], ns.until(y < 1.2 - 0.02 * length)
+
+    y, trace = scan(step, outputs_info=[start, None], n_steps=STEPS)
+    return y[-1], trace[-1]
+
+
 def sequences(force: Any, length: Any) -> Any:
     """Numbers of the step, of each lane and of all; the state of two steps before."""
 
@@ -57,7 +67,7 @@ def choices(start: Any, length: Any) -> Any:
     return [rows[-1] for rows in scan(step, outputs_info=outputs_info, n_steps=STEPS)]
 
 
-PROGRAMS = {arithmetic: STARTS, functions: STARTS, sequences: FORCES, choices: STARTS}
+PROGRAMS = {arithmetic: STARTS, functions: STARTS, traces: STARTS, sequences: FORCES, choices: STARTS}
 LENGTHS = {
     "all at once": np.full(N, 7),
     "the first step": np.ones(N, int),

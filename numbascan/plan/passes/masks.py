@@ -149,7 +149,9 @@ def _ending(loop: For, around: Surroundings) -> _Ending | None:
         [stmt for stmt in behind if isinstance(stmt, Let | Store)],
         states,
     )
-    is_plain = len(set(names)) == len(used) and states <= set(names) and not any(stmt.is_new for stmt in last)
+    inner = {stmt.name for stmt in lets if stmt.is_new}  # no row takes them out of the loop
+    leaves = any(name in inner for stmt in behind for expr in expressions(stmt) for name, _ in names_in(expr))
+    is_plain = len(set(names)) == len(used) and states <= set(names) and not leaves and not any(stmt.is_new for stmt in last)
     are_apart = not lanes.own and not lanes.sums and lanes.are_independent(around)
     return found if is_plain and are_apart and _is_safe(found, lanes) else None
 
