@@ -333,16 +333,14 @@ class _Plan:
             if self.on_error == "raise":
                 self._raise_recorded(store, set(numbers) - set(numbers_left))
             progress = Progress(self.progress, store.kept, count)
-            try:
+            with self._told(store, progress):
                 try:
                     self.run(store.chunks, numbers_left, store, progress)
                 finally:
                     progress.close()
-                with store.place.legible():
-                    store.finish(self.like(0))
-            except BaseException as error:
-                self._stopped(error, store, progress)
-                raise
+            store.needs_shapes()
+            with self._told(store, progress), store.place.legible():
+                store.finish(self.like(0))
             results = unflatten(self.lanes.structure, store.results())
             return (results, store.failed()) if self.on_error == "record" else results
 
@@ -353,6 +351,15 @@ class _Plan:
                 raise BatchError(
                     f"ns.batch: case {case} failed before: {message}; on_error='record' goes on", case, self.cases.of_case(case)
                 )
+
+    @contextmanager
+    def _told(self, store: Store, progress: Progress) -> Iterator[None]:
+        """Inside, whatever stops the batch says what is kept."""
+        try:
+            yield
+        except BaseException as error:
+            self._stopped(error, store, progress)
+            raise
 
     def _stopped(self, error: BaseException, store: Store, progress: Progress) -> None:
         """Says what is kept, and closes the store if that can be."""

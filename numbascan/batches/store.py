@@ -294,8 +294,8 @@ class Store:
         """The arrays of results."""
         return [self.writer.arrays[name] for name in self.names] if self.writer is not None else []
 
-    def finish(self, none: Sequence[Any]) -> None:
-        """Writes what belongs to the whole. `none`: arguments of no cases."""
+    def needs_shapes(self) -> None:
+        """BatchError of a part that has no results from which the shapes of all could be known."""
         if self.lanes.trailing is None:
             self._find_arrays()  # another part may have made them
         if self.part is not None and self.lanes.trailing is None and self.lanes.declared() is None:
@@ -303,6 +303,9 @@ class Store:
                 f"ns.batch: no case of part {self.part} has results, and their shape is not known without any; "
                 "nothing of this part is kept. Run it again when another part has results" + self._first_failure()
             )
+
+    def finish(self, none: Sequence[Any]) -> None:
+        """Writes what belongs to the whole. `none`: arguments of no cases."""
         self.lanes.trailing = self.lanes.shapes(none)
         self.ready()
         self._flush()
