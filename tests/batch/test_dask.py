@@ -294,7 +294,7 @@ def test_what_is_no_scheduler_is_refused() -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("stored", [False, True])
 def test_three_workers_of_which_one_is_killed_every_five_seconds(tmp_path: Path, stored: bool) -> None:
-    slow = lambda x: ns.scan(lambda y: np.sin(y) + x, outputs_info=x, n_steps=500_000, return_updates=False)[-1]  # noqa: E731
+    slow = lambda x: ns.scan(lambda y: np.sin(y) + x, outputs_info=x, n_steps=3_000_000, return_updates=False)[-1]  # noqa: E731
     x, ends, killed = np.linspace(0.0, 1.0, 6_000), threading.Event(), list[int]()
     with (
         distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
