@@ -302,7 +302,7 @@ ROUNDED_MUL = loop_card(
     "rounded_multiply",
     np.multiply,
     ufunc_loop(np.multiply),
-    ROUNDED_PRODUCT,
+    by_kind(b=infix("and", AND), iufc=ROUNDED_PRODUCT),
     partials=lambda out, x, y: (y, x),
     kind=_MultiplyCard,
     samples=points((-1.7, 2.1), (-1.7, 2.1)),
