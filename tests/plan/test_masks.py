@@ -130,6 +130,20 @@ def test_bounds_that_only_the_run_knows(n_steps: int) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("chunk", [1, 7, 64, N])
+def test_chunks_of_a_batch_have_the_bits_of_the_whole(chunk: int) -> None:
+    arguments = STARTS, LENGTHS["one by one"]
+    found = ns.batch(functions, arguments, chunk=chunk, progress=False)
+    assert found.tobytes() == np.asarray(ns.vmap(functions)(*arguments)).tobytes()
+
+
+def test_gradients_of_lanes_that_end_by_themselves() -> None:
+    end = ns.jit(ns.vmap(lambda start: functions(start, 40.0)))
+    slopes, h = ns.vmap(ns.grad(lambda start: functions(start, 40.0)))(STARTS), 1e-6
+    np.testing.assert_allclose(slopes, (end(STARTS + h) - end(STARTS - h)) / (2 * h), rtol=1e-5, atol=1e-7)
+    assert MARK in end.source()
+
+
 def test_lanes_inside_a_loop_and_in_several_threads() -> None:
     def outer(starts: Any) -> Any:
         return scan(lambda y: 0.5 * ns.vmap(arithmetic)(y, y * 10)[0] + 0.5, outputs_info=starts, n_steps=4)[-1]
