@@ -23,6 +23,7 @@ from .products import conjugated
 from .reductions import argsort, max, sum
 from .shape import atleast_2d, broadcast_to, reshape, specify_shape, swapaxes
 from .shape_arguments import NOT_GIVEN, dim, shape_of
+from .systems import solve, solve_triangular
 
 
 class SVDResult(NamedTuple):
@@ -219,8 +220,6 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
 
     Raises LinAlgError where the matrix is singular, or a pivot names no row of it.
     """
-    from .linalg import solve_triangular
-
     if trans not in (0, 1, 2):
         raise ValueError(f"lu_solve: trans={trans!r}; give 0, 1 or 2{at_line()}")
     lu, pivots, right = (as_variable(one) for one in (*lu_and_piv, b))
@@ -379,8 +378,6 @@ def _kron(a: Variable, b: Variable) -> Variable:
 
 def _unknowns(system: Variable, q: Any, m: Any, n: Any) -> Variable:
     """The solution of a system whose unknowns are the elements of a matrix of m rows and n columns."""
-    from .linalg import solve
-
     right = as_variable(q)
     if right.ndim < 2:
         raise ValueError(f"the right-hand side {right!r} is no matrix{at_line()}")
