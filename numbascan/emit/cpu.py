@@ -32,7 +32,8 @@ def module_text(function: Function, fastmath: str = "", threads: int | None = No
     messages = named_messages(function)
     names = function.names.copy()
     function = replace(function, body=with_lanes(with_places(function.body, names)), names=names)
-    options = ['error_model="numpy"', "nogil=True", *([f"fastmath={fastmath}"] if fastmath else [])]
+    # an entry for callers in C, which nobody asks for, would take 8 % of the time to compile
+    options = ['error_model="numpy"', "nogil=True", "no_cfunc_wrapper=True", *([f"fastmath={fastmath}"] if fastmath else [])]
     outlined = outlined_loops(function, ", ".join(options))  # for one thread, too: the same machine code gives the same bits
     looks = Looks(function.names, bool(fastmath))
     functions = [line for loop in outlined for line in (*loop.function(messages, looks), "", "")]

@@ -7,7 +7,7 @@ ERROR_1 = "ERROR_1: scan 'heat': n_steps is {0}; it must be 0 or more"
 ERROR_2 = "ERROR_2: scan 'heat': the last row of u was asked for, but the loop ran 0 steps"
 
 
-@njit((types.int64, float64_1d, types.float64), cache=True, error_model="numpy", nogil=True)
+@njit((types.int64, float64_1d, types.float64), cache=True, error_model="numpy", nogil=True, no_cfunc_wrapper=True)
 def heat(n_steps, u, rate):
     if n_steps < 0:
         raise ValueError(ERROR_1, n_steps)

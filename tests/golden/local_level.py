@@ -6,7 +6,7 @@ from numbascan.emit.runtime.vecmath import log
 float64_1d = types.Array(types.float64, 1, "C", readonly=True)
 
 
-@njit((float64_1d, types.float64, types.float64, types.float64, types.float64), cache=True, error_model="numpy", nogil=True)
+@njit((float64_1d, types.float64, types.float64, types.float64, types.float64), cache=True, error_model="numpy", nogil=True, no_cfunc_wrapper=True)
 def local_level(flow, level, variance, noise, drift):
     n_steps = flow.shape[0]
     level_2 = level

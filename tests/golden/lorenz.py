@@ -6,7 +6,7 @@ float64_1d = types.Array(types.float64, 1, "C", readonly=True)
 ERROR_1 = "ERROR_1: scan 'lorenz': n_steps is {0}; it must be 0 or more"
 
 
-@njit((types.int64, float64_1d, types.float64, types.float64, types.float64, types.float64), cache=True, error_model="numpy", nogil=True)
+@njit((types.int64, float64_1d, types.float64, types.float64, types.float64, types.float64), cache=True, error_model="numpy", nogil=True, no_cfunc_wrapper=True)
 def lorenz(n_steps, y, dt, sigma, rho, beta):
     if n_steps < 0:
         raise ValueError(ERROR_1, n_steps)

@@ -14,7 +14,7 @@ ERROR_6 = "ERROR_6: scan 'network': the step changes the shape of output 0 (x_tm
 ERROR_7 = "ERROR_7: scan 'network': the step changes the shape of output 1 (y_tm1): dimension 0 is {0} on entry and {1} in its result; an initial value and the step's result must have one shape"
 
 
-@njit((float64_2d, float64_2d, float64_1d, float64_2d, float64_2d, float64_2d, float64_2d), cache=True, error_model="numpy", nogil=True)
+@njit((float64_2d, float64_2d, float64_1d, float64_2d, float64_2d, float64_2d, float64_2d), cache=True, error_model="numpy", nogil=True, no_cfunc_wrapper=True)
 def network(u_tm4, x_tm3, y_tm1, W, W_in, W_back, W_out):
     n_steps = max(wrapping_sub(u_tm4.shape[0], 4), 0)
     if n_steps < 0:

@@ -5,7 +5,7 @@ from numbascan.emit.runtime.intrinsics import interrupted_at
 ERROR_1 = "ERROR_1: scan 'powers_of_two': n_steps is {0}; it must be 0 or more"
 
 
-@njit((types.int64, types.float64, types.float64), cache=True, error_model="numpy", nogil=True)
+@njit((types.int64, types.float64, types.float64), cache=True, error_model="numpy", nogil=True, no_cfunc_wrapper=True)
 def powers_of_two(n_steps, power, limit):
     if n_steps < 0:
         raise ValueError(ERROR_1, n_steps)

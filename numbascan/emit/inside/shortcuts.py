@@ -204,7 +204,6 @@ LONG_FUNCTIONS = Shortcut(
 )
 # The type of `x + y` is found once for the types of x and y; Numba tries dozens of templates, each time.
 OPERATOR_TYPES = Shortcut("operator_types", "numba.core.types.functions:BaseFunction.get_call_type(self, context, args, kws)")
-# Functions get no second entry for callers in C: nobody asks for it.
 
 # running ---------------------------------------------------------------------------------------------------------------
 
