@@ -320,6 +320,19 @@ WRONG = {
         TypeError,
         r"x\['initial'\].*not a dict.*dict\(initial=\{'initial': …\}\)",
     ),
+    "a text in a step": (
+        in_map(lambda x: x + "a"),
+        TypeError,
+        rf"is 'a' \(.*{HERE}, in the step <lambda> of scan 'm'\); an array or a number",
+    ),
+    "a text as a condition": (in_map(lambda x: (x, ns.until("a"))), TypeError, rf"is 'a' \(.*{HERE}.*of scan 'm'\); an array or a number"),
+    "a dict in a step": (in_map(lambda x: x + {"a": 1.0}), TypeError, r"is a dict with the keys \['a'\] .*of scan 'm'\); an array or a"),
+    "a text as a result": (lambda: ns.jit(lambda x: (x, "a"))(X), TypeError, rf"is 'a' \(.*{HERE}\); an array or a number is needed"),
+    "keys that are one expression": (
+        in_map(lambda x: {np.tanh(x): 1, np.tanh(x): 2}),
+        ns.TracerBoolError,
+        r"write np\.where.*nt\.ifelse.*ns\.until.*keys of one dict that are the same expression",
+    ),
     "a call without arguments": (lambda: ns.scan(step)(), ValueError, r"scan 'step' .*give sequences=…, or n_steps"),
     "results of a decorator": (lambda: list(ns.scan(step)), TypeError, r"scan 'step' .*makes a function.*step\(sequences=…\)"),
 }
