@@ -199,12 +199,12 @@ def _joined(a: TensorType, b: TensorType) -> TensorType:
 
 
 class _PyCall:
-    """A Python function that is called with the real values; its result types are known from tracing it."""
+    """A Python function that is called with the real values. Its graph, from tracing it, says what types it gives and what derivatives."""
 
     name = "py_call"
 
     def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
-        return make(PY_CALL, inputs, node.types, node.attrs)
+        return py_call_node(node.attr("function"), inputs, graph_of(node))
 
     def __reduce__(self) -> str:
         return "PY_CALL"
@@ -213,9 +213,11 @@ class _PyCall:
 PY_CALL = _PyCall()
 
 
-def py_call_node(function: Callable[..., Any], operands: Sequence[Node], types: Sequence[TensorType]) -> Node:
-    """A call of `function` on the values of `operands`; it gives arrays (one, or a flat tuple) of the given types."""
-    return make(PY_CALL, operands, types, (("function", function),))
+def py_call_node(function: Any, operands: Sequence[Node], graph: Graph) -> Node:
+    """A call of `function` on the values of `operands`; it gives arrays (one, or a flat tuple), those that the graph gives."""
+    fitted = _on_types(graph, operands)
+    types = [output.type.strong() for output in fitted.outputs]
+    return make(PY_CALL, operands, types, (("graph", (fitted,)), ("function", function)))
 
 
 def py_call(node: Node, values: Sequence[Any]) -> tuple[Any, ...]:

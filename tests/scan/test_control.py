@@ -186,3 +186,31 @@ def test_a_branch_of_a_step_that_does_not_fit_is_not_looked_at_before_it_is_take
     assert slope == 1.5**4
     with pytest.raises(IndexError, match="7"):
         f(8.0, np.arange(3.0))
+
+
+def test_a_py_step_has_the_derivatives_of_its_code():
+    seen = []
+
+    @ns.py_step
+    def bend(x, y):
+        if not isinstance(x, ns.Variable):
+            seen.append(float(x))
+        return np.tanh(x) * y, x + 0.5 * y
+
+    def end(start, rows, mode):
+        def step(x, s):
+            product, total = bend(s * 1.5, s * x)  # operands that depend on each other's
+            return product + 0.25 * total
+
+        return ns.scan(step, rows, start, mode=mode, return_updates=False)[-1]
+
+    rows = np.array([0.5, -1.25, 2.0])
+    for derivative in (
+        lambda f: ns.grad(f, argnums=(0, 1))(0.75, rows),
+        lambda f: ns.jvp(f, (0.75, rows), (2.0, rows**2)),
+        lambda f: (ns.grad(ns.grad(f))(0.75, rows),),
+    ):
+        by_python, compiled = (derivative(lambda start, rows, mode=mode: end(start, rows, mode)) for mode in ("python", None))
+        for one, other in zip(by_python, compiled, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert len(seen) >= 3
