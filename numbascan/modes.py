@@ -76,8 +76,9 @@ class Mode:
     ) -> None:
         if target not in TARGETS:
             raise ValueError(f"mode {target!r} is not known; use None or one of {', '.join(map(repr, TARGETS))}")
-        for name, value in (("target", target), ("fastmath", fastmath), ("check_finite", check_finite)):
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "target", target)
+        for name, value in (("fastmath", fastmath), ("check_finite", check_finite)):
+            object.__setattr__(self, name, _checked_flag(name, value))
         object.__setattr__(self, "threads", _checked_threads(threads))
         object.__setattr__(self, "device", checked_device(device, "ns.Mode"))
         if self.device and target != "cuda":
@@ -93,6 +94,12 @@ def checked_device(device: object, label: str) -> int:
     if int(device) < 0:
         raise ValueError(f"{label}: device is {device!r}; {instead}")
     return int(device)
+
+
+def _checked_flag(name: str, value: object) -> bool:
+    if value not in (True, False):
+        raise TypeError(f"ns.Mode: {name} is {value!r}; give True or False")
+    return bool(value)
 
 
 def _checked_threads(threads: object) -> int | None:

@@ -106,8 +106,9 @@ def _choice(condition: Node, pairs: Sequence[tuple[Variable, Variable]], marks: 
 def py_step(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f` as part of a step that runs as Python in mode="python": breakpoints and prints in it see real values.
 
-    In every other mode it is traced like any other code. `f` takes and gives arrays, numbers, or nests of these; what it computes must
-    depend on its arguments alone.
+    In every other mode it is traced like any other code, and so it is in a graph whose scan was given no mode: the one that `ns.function`
+    is given comes later. Derivatives are those of the code as traced. `f` takes and gives arrays, numbers, or nests of these; what it
+    computes must depend on its arguments alone.
 
     Raises TypeError in mode="python" if `f` uses a traced value that is not among its arguments.
 
@@ -143,7 +144,7 @@ def _called(f: Callable[..., Any], structure: Any, operands: list[Node]) -> Any:
     if outside:
         names = ", ".join(node.name or str(node.type) for node in outside)
         raise TypeError(f"ns.py_step: {describe(f)} uses {names}, which is traced outside it; pass it as an argument")
-    node = py_call_node(_Call(f, structure, returned), operands, [result.type.strong() for result in results])
+    node = py_call_node(_Call(f, structure, returned), operands, close(operands, results))
     return unflatten(returned, map(Variable, outputs_of(node)))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..ir.node import INPUT, Node, make
 from ..types import TensorType, dtype_name
 from .conversion import fit
-from .variable import Variable, refuse_other_arrays
+from .variable import Variable, not_numbers, refuse_other_arrays
 
 _naming = threading.RLock()  # not a container's own lock, which may be held by a run as long as it takes
 
@@ -111,8 +111,11 @@ def shared(value: Any, name: str | None = None, borrow: bool = False) -> SharedV
     """
     if isinstance(value, Variable):
         raise TypeError(f"the value of a shared variable must be an array or a number, not the symbolic {value!r}")
-    refuse_other_arrays(value, f"the value of shared variable {name or ''}".rstrip())
+    label = f"the value of shared variable {name or ''}".rstrip()
+    refuse_other_arrays(value, label)
     array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"{label} is {not_numbers(value)}; pass an array or a number")
     dtype = dtype_name(array.dtype)
     container = Container(array.astype(dtype, order="C", copy=not borrow))
     type_ = TensorType(dtype, (None,) * array.ndim)

@@ -118,6 +118,8 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             "np.where(condition, a, b), nt.ifelse(condition, a, b) for a lazy choice, or return ns.until(condition) to end the loop "
             "(where NumPy asked: nt.arange(k) for np.arange(k), np.stack([x, y]) for np.array([x, y]))"
         )
+        if self.node.op.name == "equal" and self.node.inputs[0] is self.node.inputs[1]:
+            hint = f"{hint}; keys of one dict that are the same expression are compared by Python: make it once, and give it one value"
         return bool(self._known("Python control flow (if, while, and, or, not, bool())", hint, TracerBoolError))
 
     def __int__(self) -> int:
@@ -284,6 +286,8 @@ def as_node(value: Any) -> Node:
     if isinstance(value, (list, tuple)) or (type(value) is np.ndarray and value.dtype == object):
         return _nest(value)
     array = array_of(value, "an array in the computation")
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"what is computed with is {not_numbers(value)}{at_line()}; an array or a number is needed")
     return (CAPTURE.array(array) if CAPTURE.array is not None else None) or constant(array)
 
 
@@ -303,6 +307,15 @@ def refuse_other_arrays(value: Any, label: str) -> None:
         raise TypeError(f"{label} is a masked array, and its mask would be lost{at_line()}; pass value.filled(number)")
     if isinstance(value, np.matrix):
         raise TypeError(f"{label} is a np.matrix, whose * is a product of matrices{at_line()}; pass np.asarray(value), and write @ for *")
+
+
+def not_numbers(value: Any) -> str:
+    """How messages call what is no array of numbers."""
+    if isinstance(value, dict):
+        return f"a dict with the keys {list(value)}"
+    if isinstance(value, np.ndarray):
+        return f"an array of dtype {value.dtype}"
+    return repr(value) if value is None or isinstance(value, str) else f"of the class {type(value).__name__}"
 
 
 def array_of(value: Any, label: str) -> np.ndarray:

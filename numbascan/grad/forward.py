@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..ir.graph import toposort
+from ..ir.graph import substitute, toposort
 from ..ir.inner_graphs import bodies
 from ..ir.loop_node import SCAN
-from ..ir.node import ITEM, Node
+from ..ir.node import ITEM, Node, new_input
 from ..ops.algebra import is_float
 from ..ops.card import Card
-from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL
+from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, graph_of
 from ..ops.gradient_identities import DISCONNECTED
 from ..ops.random import REJECTED
 from .choice_rule import choice_tangents
@@ -69,5 +69,8 @@ def _pushed(node: Node, operands: Sequence[Node | None], are_read: Sequence[bool
     if node.op is CUSTOM_VJP:
         raise no_derivative(node, f"{node.attr('rule')!r} has a rule for reverse mode only, ns.grad, ns.vjp and ns.jacobian use that")
     if node.op is PY_CALL:
-        raise no_derivative(node, "a Python function is called for real there")
+        graph = graph_of(node)
+        inputs = [new_input(parent.type, parent.name) for parent in node.inputs]
+        values = tangents(substitute(graph.outputs, dict(zip(graph.inputs, inputs, strict=True))), inputs, operands)
+        return [None if value is None else substitute([value], dict(zip(inputs, node.inputs, strict=True)))[0] for value in values]
     return [None] * len(node.types)

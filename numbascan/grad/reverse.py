@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from ..ir.graph import toposort
+from ..ir.graph import substitute, toposort
 from ..ir.inner_graphs import all_nodes, bodies
 from ..ir.loop_node import SCAN, loop_spec
-from ..ir.node import ITEM, Node
+from ..ir.node import ITEM, Node, new_input
 from ..ir.ports import LoopSpec
 from ..ops.algebra import is_float
 from ..ops.card import Card
-from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, rule_of
+from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, graph_of, rule_of
 from ..ops.gradient_identities import DISCONNECTED, ZERO_GRAD
 from ..ops.random import REJECTED
 from .mit_mots import without_mit_mots
@@ -202,7 +202,21 @@ def _operand_cotangents(node: Node, above: Sequence[Cotangent | None], needed: C
     elif node.op is CUSTOM_VJP:
         values = rule_of(node)(node, plain, needed)
     elif node.op is PY_CALL:
-        raise no_derivative(node, "a Python function is called for real there")
+        values = _of_graph(node, plain, needed)
     else:
         return [None] * len(node.inputs)
     return [None if value is None else Cotangent(value, mask) for value in values]
+
+
+def _of_graph(node: Node, above: Sequence[Node | None], needed: Collection[int]) -> list[Node | None]:
+    """The cotangents of a node's operands by its graph, which is opened on inputs of its own: operands may depend on each other."""
+    graph = graph_of(node)
+    inputs = [new_input(parent.type, parent.name) for parent in node.inputs]
+    outputs = substitute(graph.outputs, dict(zip(graph.inputs, inputs, strict=True)))
+    pairs = [(output, value) for output, value in zip(outputs, above, strict=True) if value is not None]
+    values = cotangents([output for output, _ in pairs], [value for _, value in pairs], [inputs[k] for k in needed])
+    result: list[Node | None] = [None] * len(inputs)
+    for k, value in zip(needed, values, strict=True):
+        if value is not None:
+            (result[k],) = substitute([value], dict(zip(inputs, node.inputs, strict=True)))
+    return result

@@ -44,27 +44,34 @@ def short_initial(spec: LoopSpec, state: State) -> str:
     """Numbers: rows there are."""
     position = spec.states.index(state)
     return (
-        f"{title(spec.name)}: the initial value of {label(state.reads[0], 'output', position)} has {{0}} rows along its leading axis, "
+        f"{title(spec.name)}: the initial value of {_recurrent_label(spec, position)} has {{0}} rows along its leading axis, "
         f"but taps {list(state.taps)} need {state.depth}"
     )
 
 
 def changed_type(spec: LoopSpec, position: int, read: Node) -> str:
-    """No numbers: the types are known before the run. `read`: what the step reads of output or carry `position`."""
+    """No numbers: the types are known before the run. `read`: what the step reads of state or carry `position`."""
     write = recurrent(spec)[position][1]
-    return _changed(spec, position, read, "shape" if read.type.dtype == write.type.dtype else "dtype", read.type, write.type)
+    return _changed(spec, position, "shape" if read.type.dtype == write.type.dtype else "dtype", read.type, write.type)
 
 
 def changed_shape_type(spec: LoopSpec, position: int) -> str:
     """In place of numbers: the type on entry, that of the step's result. For a step without a loop, whose types come later."""
-    return _changed(spec, position, recurrent(spec)[position][0], "shape", "{0}", "{1}")
+    return _changed(spec, position, "shape", "{0}", "{1}")
 
 
-def _changed(spec: LoopSpec, position: int, read: Node, what: str, before: object, after: object) -> str:
+def _changed(spec: LoopSpec, position: int, what: str, before: object, after: object) -> str:
     return (
-        f"{title(spec.name)}: the step changes the {what} of {label(read, 'output', position)}, which enters it as {before} and leaves it "
+        f"{title(spec.name)}: the step changes the {what} of {_recurrent_label(spec, position)}, which enters it as {before} and leaves it "
         f"as {after}{_line(recurrent(spec)[position][1])}; an initial value and the step's result must have one dtype and one shape"
     )
+
+
+def _recurrent_label(spec: LoopSpec, position: int) -> str:
+    """How a message calls a state or a carry: by its name. Its place among the user's outputs is not known here."""
+    name = recurrent(spec)[position][0].name
+    kind = "state" if position < len(spec.states) else "shared variable"
+    return f"{kind} {verbatim(name) if name else position}"
 
 
 def recurrent(spec: LoopSpec) -> list[tuple[Node, Node]]:
@@ -86,9 +93,9 @@ def ragged_rows(scan: str, result: str, axis: int) -> str:
 
 def changed_shape(spec: LoopSpec, position: int, axis: int) -> str:
     """Numbers: dimension on entry, dimension of the step's result."""
-    read, write = recurrent(spec)[position]
+    write = recurrent(spec)[position][1]
     return (
-        f"{title(spec.name)}: the step changes the shape of {label(read, 'output', position)}: dimension {axis} is {{0}} on entry "
+        f"{title(spec.name)}: the step changes the shape of {_recurrent_label(spec, position)}: dimension {axis} is {{0}} on entry "
         f"and {{1}} in its result{_line(write)}; {ONE_SHAPE}"
     )
 

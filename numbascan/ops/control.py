@@ -9,9 +9,13 @@ import numpy as np
 
 from ..ir.graph import Graph, close, substitute, toposort
 from ..ir.loop_node import SCAN, loop_spec, scan_node
-from ..ir.node import ITEM, Node, make, new_input, outputs_of
+from ..ir.loops import Literal
+from ..ir.names import verbatim
+from ..ir.node import ITEM, Node, arg, constant, make, new_input, outputs_of
 from ..types import TensorType
+from .card import Card, apply, register
 from .gradient_identities import LINKS
+from .lowering import Indices, Operands, View
 
 
 class _IfElse:
@@ -38,7 +42,7 @@ def branches(node: Node) -> tuple[Graph, Graph]:
 
 def if_else(condition: Node, operands: Sequence[Node], then: Graph, otherwise: Graph) -> Node:
     """The node of a lazy choice. The branches must agree in dtype and rank; a dimension they disagree on becomes unknown."""
-    fitted = tuple(_on_types(branch, operands) for branch in (then, otherwise))
+    fitted = tuple(_fitted(branch, operands) for branch in (then, otherwise))
     types = tuple(_joined(a.type, b.type) for a, b in zip(fitted[0].outputs, fitted[1].outputs, strict=True))
     return make(IF_ELSE, (condition, *operands), types, (("branches", fitted),))
 
@@ -138,6 +142,49 @@ def inlined(outputs: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(done[node] for node in outputs)
 
 
+def _fitted(branch: Graph, operands: Sequence[Node]) -> Graph:
+    """The branch on the types of its operands. Where a length that these fix is an error in it, a branch that raises this error."""
+    try:
+        return _on_types(branch, operands)
+    except (IndexError, ValueError) as error:
+        inputs = tuple(arg(k, node.type, node.name) for k, node in enumerate(operands))
+        kind = "IndexError" if isinstance(error, IndexError) else "ValueError"
+        return Graph(inputs, tuple(_refused(output.type, inputs[0], kind, str(error)) for output in branch.outputs))
+
+
+def _refused(type_: TensorType, operand: Node, kind: str, message: str) -> Node:
+    """A value of this type (lengths that are not known are 0) that cannot be had. `operand`: so that it is no constant, which is folded."""
+    value = constant(np.zeros([dim or 0 for dim in type_.shape], type_.dtype))
+    refused = apply(REFUSED, value, operand, kind=kind, message=message)
+    refused.origin = None  # the message has the line
+    return refused
+
+
+def _refuse(value: Any, operand: Any, kind: str, message: str) -> Any:
+    if kind:
+        raise IndexError(message) if kind == "IndexError" else ValueError(message)
+    return value
+
+
+def _refused_dims(view: Operands) -> Indices:
+    view.check(Literal("bool", not view.attrs["kind"]), str(view.attrs["kind"]), verbatim(str(view.attrs["message"])))
+    return view.dims(0)
+
+
+REFUSED = register(
+    Card(
+        "refused",
+        _refuse,
+        lambda value, operand, kind, message: value.strong(),
+        View(_refused_dims, lambda view, index: index),
+        samples=lambda: [((np.array([0.5, 2.0]), np.bool_(True)), {"kind": "", "message": "a sample"})],
+        linear=(0,),
+        vjp=lambda node, cotangent: (cotangent, None),
+    )
+)
+"""What a branch gives whose lengths do not fit: an error of this kind; the value where there is none."""
+
+
 def _on_types(branch: Graph, operands: Sequence[Node]) -> Graph:
     if [node.type for node in branch.inputs] == [node.type for node in operands]:
         return branch
@@ -152,12 +199,12 @@ def _joined(a: TensorType, b: TensorType) -> TensorType:
 
 
 class _PyCall:
-    """A Python function that is called with the real values; its result types are known from tracing it."""
+    """A Python function that is called with the real values. Its graph, from tracing it, says what types it gives and what derivatives."""
 
     name = "py_call"
 
     def rebuild(self, node: Node, inputs: tuple[Node, ...]) -> Node:
-        return make(PY_CALL, inputs, node.types, node.attrs)
+        return py_call_node(node.attr("function"), inputs, graph_of(node))
 
     def __reduce__(self) -> str:
         return "PY_CALL"
@@ -166,9 +213,11 @@ class _PyCall:
 PY_CALL = _PyCall()
 
 
-def py_call_node(function: Callable[..., Any], operands: Sequence[Node], types: Sequence[TensorType]) -> Node:
-    """A call of `function` on the values of `operands`; it gives arrays (one, or a flat tuple) of the given types."""
-    return make(PY_CALL, operands, types, (("function", function),))
+def py_call_node(function: Any, operands: Sequence[Node], graph: Graph) -> Node:
+    """A call of `function` on the values of `operands`; it gives arrays (one, or a flat tuple), those that the graph gives."""
+    fitted = _on_types(graph, operands)
+    types = [output.type.strong() for output in fitted.outputs]
+    return make(PY_CALL, operands, types, (("graph", (fitted,)), ("function", function)))
 
 
 def py_call(node: Node, values: Sequence[Any]) -> tuple[Any, ...]:

@@ -41,10 +41,20 @@ def test_its_shape_may_change_but_not_its_rank_or_dtype():
     np.testing.assert_array_equal([1.0, 2.0, 3.0], w.get_value())
 
 
-@pytest.mark.parametrize("value", ["text", object(), np.array(["a"]), np.float16(1)])
-def test_a_value_that_is_no_number_is_refused(value):
-    with pytest.raises(TypeError, match="not supported"):
-        ns.shared(value)
+REFUSED = {
+    "a text": ("text", "the value of shared variable w is 'text'; pass an array or a number"),
+    "an object": (object(), "shared variable w is of the class object; pass"),
+    "a dict": ({"a": 1.0}, r"shared variable w is a dict with the keys \['a'\]; pass"),
+    "texts": (np.array(["a"]), "shared variable w is an array of dtype <U1; pass"),
+    "half precision": (np.float16(1), "not supported"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_value_that_is_no_number_is_refused(name):
+    value, words = REFUSED[name]
+    with pytest.raises(TypeError, match=words):
+        ns.shared(value, name="w")
 
 
 def test_a_node_leads_back_to_its_shared_variable():

@@ -10,8 +10,8 @@ ERROR_2 = "ERROR_2: scan 'network': sequence 0 (u_tm4) has {0} rows, but n_steps
 ERROR_3 = 'ERROR_3: matrix product: lengths {0} and {1} of the summed axes differ'
 ERROR_4 = "ERROR_4: matrix product: lengths {0} and {1} of the summed axes differ in the step of scan 'network'"
 ERROR_5 = "ERROR_5: add: operands do not broadcast: dimension 0 is {0} in one and {1} in another in the step of scan 'network'"
-ERROR_6 = "ERROR_6: scan 'network': the step changes the shape of output 0 (x_tm3): dimension 0 is {0} on entry and {1} in its result; an initial value and the step's result must have one shape"
-ERROR_7 = "ERROR_7: scan 'network': the step changes the shape of output 1 (y_tm1): dimension 0 is {0} on entry and {1} in its result; an initial value and the step's result must have one shape"
+ERROR_6 = "ERROR_6: scan 'network': the step changes the shape of state x_tm3: dimension 0 is {0} on entry and {1} in its result; an initial value and the step's result must have one shape"
+ERROR_7 = "ERROR_7: scan 'network': the step changes the shape of state y_tm1: dimension 0 is {0} on entry and {1} in its result; an initial value and the step's result must have one shape"
 
 
 @njit((float64_2d, float64_2d, float64_1d, float64_2d, float64_2d, float64_2d, float64_2d), cache=True, error_model="numpy", nogil=True, no_cfunc_wrapper=True)

@@ -307,3 +307,11 @@ def test_the_exact_arctangent():
 
     x = np.concatenate([np.linspace(-5, 5, 20_001), [1e-300, 1e300, np.inf, -np.inf]])
     np.testing.assert_allclose(exact_arctan(x), np.arctan(x), rtol=1e-15)
+
+
+def test_integers_tell_the_bound_that_was_seen():
+    s = nt.random.RandomStream(1)
+    with pytest.raises(ValueError, match=r"integers: high - 1 is 1 .*it must be at least low"):
+        s.integers(5, 2)
+    with pytest.raises(ValueError, match=r"integers: high is 4 .*it must be at least low"):
+        s.integers(5, 4, endpoint=True)

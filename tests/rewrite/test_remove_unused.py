@@ -134,5 +134,5 @@ def test_short_sequences_and_initial_values_that_nobody_reads_are_still_errors()
         f(np.ones((4, 2)), np.ones((3, 2)), np.ones(2))
     infos = [None, {"initial": y, "taps": [-2]}]
     f = ns.function([x, y], scanned(lambda x, h: (2 * x, h), x, infos)[0])
-    with pytest.raises(ValueError, match=r"the initial value of output 0 .* has 1 rows"):
+    with pytest.raises(ValueError, match=r"the initial value of state \S+ has 1 rows"):
         f(np.ones((4, 2)), np.ones((1, 2)))

@@ -129,3 +129,88 @@ def test_py_step_refuses_a_traced_value_from_outside():
 
     with pytest.raises(TypeError, match="uses k, which is traced outside it"):
         ns.scan(step, np.ones(3), non_sequences=2.0, mode="python")
+
+
+BEYOND = {
+    "an index": lambda x: x[10],
+    "a sum of unequal lengths": lambda x: (x + np.ones(4)).sum(),
+    "a product of unequal lengths": lambda x: x @ np.ones(4),
+    "another shape": lambda x: x.reshape((2, 2))[0, 1],
+    "a choice within it": lambda x: nt.ifelse(x[0] > 5, x[10], x[9]),
+}
+
+
+@pytest.mark.parametrize("mode", [None, "python", "debug", ns.Mode(check_finite=True)])
+@pytest.mark.parametrize("name", BEYOND)
+def test_lengths_that_do_not_fit_are_an_error_only_where_the_branch_is_taken(name, mode):
+    c, x = nt.bscalar("c"), nt.dvector("x")
+    f = ns.function([c, x], nt.ifelse(c, BEYOND[name](x), x[0]), mode=mode)
+    for length in (3, 5, 6, 20):  # compiled in, and left to the run
+        row = np.arange(2.0, 2.0 + length)
+        assert f(0, row) == 2
+        if length < 7:
+            with pytest.raises((IndexError, ValueError)):
+                f(1, row)
+
+
+@pytest.mark.parametrize("name", [*BEYOND, "rows of unequal lengths"])
+def test_a_value_of_both_branches_does_not_fit_one_of_them(name):
+    c, x, y = nt.bscalar("c"), nt.dvector("x"), nt.dvector("y")
+    z = np.tanh(x * y)
+    beyond = {**BEYOND, "rows of unequal lengths": lambda x: np.stack([x, np.ones(5)]).sum()}[name]
+    path, _ = ns.scan(lambda s: nt.ifelse(c, beyond(s) * s, 1.5 * s), outputs_info=z, n_steps=2)
+    f = ns.function([c, x, y], [nt.ifelse(c, beyond(z) * z.sum(), z.sum()), path[-1]])
+    for x_, y_ in ((np.arange(6.0), np.array([0.5])), (np.arange(3.0), np.arange(3.0))):
+        total, end = f(0, x_, y_)
+        np.testing.assert_allclose(total, np.tanh(x_ * y_).sum(), rtol=1e-14)
+        np.testing.assert_allclose(end, 2.25 * np.tanh(x_ * y_), rtol=1e-14)
+        with pytest.raises((IndexError, ValueError), match=r"test_control\.py, line \d+"):
+            f(1, x_, y_)
+
+
+def test_the_length_of_an_argument_may_choose():
+    x = nt.dvector("x")
+    second = nt.ifelse(x.shape[0] > 1, x[1], x[0])
+    f, slope = ns.function([x], second), ns.function([x], ns.grad(second, x))
+    assert [float(f(np.arange(3.0, 3.0 + n))) for n in (1, 2, 30)] == [3, 4, 4]
+    assert [slope(np.arange(3.0, 3.0 + n)).tolist() for n in (1, 2)] == [[1], [0, 1]]
+
+
+@pytest.mark.parametrize("mode", [None, "python"])
+def test_a_branch_of_a_step_that_does_not_fit_is_not_looked_at_before_it_is_taken(mode):
+    start, w = nt.dscalar("start"), nt.dvector("w")
+    path, _ = ns.scan(lambda s, w: nt.ifelse(s > 20, w[7] * s, 1.5 * s), outputs_info=start, non_sequences=w, n_steps=4, name="grow")
+    f = ns.function([start, w], [path, ns.grad(path[-1], start)], mode=mode)
+    got, slope = f(2.0, np.arange(3.0))
+    np.testing.assert_array_equal(got, [3, 4.5, 6.75, 10.125])
+    assert slope == 1.5**4
+    with pytest.raises(IndexError, match="7"):
+        f(8.0, np.arange(3.0))
+
+
+def test_a_py_step_has_the_derivatives_of_its_code():
+    seen = []
+
+    @ns.py_step
+    def bend(x, y):
+        if not isinstance(x, ns.Variable):
+            seen.append(float(x))
+        return np.tanh(x) * y, x + 0.5 * y
+
+    def end(start, rows, mode):
+        def step(x, s):
+            product, total = bend(s * 1.5, s * x)  # operands that depend on each other's
+            return product + 0.25 * total
+
+        return ns.scan(step, rows, start, mode=mode, return_updates=False)[-1]
+
+    rows = np.array([0.5, -1.25, 2.0])
+    for derivative in (
+        lambda f: ns.grad(f, argnums=(0, 1))(0.75, rows),
+        lambda f: ns.jvp(f, (0.75, rows), (2.0, rows**2)),
+        lambda f: (ns.grad(ns.grad(f))(0.75, rows),),
+    ):
+        by_python, compiled = (derivative(lambda start, rows, mode=mode: end(start, rows, mode)) for mode in ("python", None))
+        for one, other in zip(by_python, compiled, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert len(seen) >= 3

@@ -145,6 +145,8 @@ def test_a_scalar_is_no_sequence():
         ),
         ({"without": "one_step"}, TypeError, "without is 'one_step'; give a list"),
         ({"without": 3}, TypeError, "without is 3; give a list"),
+        ({"fastmath": "no"}, TypeError, "fastmath is 'no'; give True or False"),
+        ({"check_finite": 3}, TypeError, "check_finite is 3; give True or False"),
     ],
 )
 def test_a_mode_refuses_what_it_cannot_mean(keywords, error, words):
@@ -154,6 +156,8 @@ def test_a_mode_refuses_what_it_cannot_mean(keywords, error, words):
 
 def test_a_mode_takes_what_it_can():
     assert ns.Mode(threads=np.int64(2)).threads == 2
+    assert ns.Mode(fastmath=np.True_, check_finite=1) == ns.Mode(fastmath=True, check_finite=True)
+    np.testing.assert_array_equal(ns.map(np.negative, X, mode=ns.Mode(fastmath=np.True_))[0], -X)
     assert ns.Mode(without=REWRITES).without == tuple(dict.fromkeys(rewrite.__name__ for rewrite in PASSES))
     loop_passes = dict.fromkeys(loop_pass.__name__ for loop_pass in (*CPU.passes, *CUDA.passes))
     assert ns.Mode(without=LOOP_PASSES).without == tuple(loop_passes)
@@ -319,6 +323,19 @@ WRONG = {
         lambda: ns.scan(lambda s: {"initial": s["initial"]}, outputs_info={"initial": 1.0}, n_steps=2),
         TypeError,
         r"x\['initial'\].*not a dict.*dict\(initial=\{'initial': …\}\)",
+    ),
+    "a text in a step": (
+        in_map(lambda x: x + "a"),
+        TypeError,
+        rf"is 'a' \(.*{HERE}, in the step <lambda> of scan 'm'\); an array or a number",
+    ),
+    "a text as a condition": (in_map(lambda x: (x, ns.until("a"))), TypeError, rf"is 'a' \(.*{HERE}.*of scan 'm'\); an array or a number"),
+    "a dict in a step": (in_map(lambda x: x + {"a": 1.0}), TypeError, r"is a dict with the keys \['a'\] .*of scan 'm'\); an array or a"),
+    "a text as a result": (lambda: ns.jit(lambda x: (x, "a"))(X), TypeError, rf"is 'a' \(.*{HERE}\); an array or a number is needed"),
+    "keys that are one expression": (
+        in_map(lambda x: {np.tanh(x): 1, np.tanh(x): 2}),
+        ns.TracerBoolError,
+        r"write np\.where.*nt\.ifelse.*ns\.until.*keys of one dict that are the same expression",
     ),
     "a call without arguments": (lambda: ns.scan(step)(), ValueError, r"scan 'step' .*give sequences=…, or n_steps"),
     "results of a decorator": (lambda: list(ns.scan(step)), TypeError, r"scan 'step' .*makes a function.*step\(sequences=…\)"),

@@ -220,11 +220,29 @@ def test_a_single_step_checks_its_initial_rows() -> None:
     outputs = ns.scan(lambda a, b: a + b, outputs_info={"initial": start, "taps": [-3, -1]}, n_steps=1, return_updates=False)
     run = ns.function([start], outputs)
     assert run([2.0, 5.0, 7.0]).tolist() == [9.0]
-    with pytest.raises(ValueError, match=r"the initial value of output 0 .* has 2 rows"):
+    with pytest.raises(ValueError, match=r"the initial value of state \S+ has 2 rows"):
         run([2.0, 5.0])
 
 
-@pytest.mark.parametrize("key", ["inital", "initals", "tap"])
+@pytest.mark.parametrize("key", ["inital", "initals", "init", "tap"])
 def test_a_mistyped_key_is_named(key: str) -> None:
     with pytest.raises(ValueError, match=key):
         ns.scan(lambda y: y * 2.0, outputs_info={key: np.ones(3)}, n_steps=2)
+
+
+def test_a_state_behind_another_output_is_called_by_its_name() -> None:
+    rows, history = nt.dmatrix("rows"), nt.dvector("history")
+    grown, _ = ns.scan(lambda x, s: [2 * x, np.concatenate([s, x])], rows, [None, nt.zeros(rows.shape[1])], name="grow")
+    with pytest.raises(ns.ScanTypeError, match="'grow': the step changes the shape of state s: dimension 0 is 30 on entry and 60"):
+        ns.function([rows], grown)(np.ones((3, 30)))
+    sums, _ = ns.scan(lambda a, b: [2 * a, a + b], outputs_info=[None, {"initial": history, "taps": [-3, -1]}], n_steps=3, name="add")
+    with pytest.raises(ValueError, match="'add': the initial value of state a has 2 rows"):
+        ns.function([history], sums)([1.0, 2.0])
+
+
+def test_a_shared_variable_that_changes_its_shape_is_named() -> None:
+    total = ns.shared(np.array([1.5, 2.5]), name="total")
+    double = ns.scan(lambda x: (x, {total: np.concatenate([total, total])}), name="double")
+    with pytest.raises(ValueError, match="'double': the step changes the shape of shared variable total: dimension 0 is 2 on entry and 4"):
+        double(sequences=X)
+    np.testing.assert_array_equal(total.get_value(), [1.5, 2.5])

@@ -95,7 +95,7 @@ def test_one_step_in_a_step_is_checked_in_every_step_of_it():
         return s + ns.scan(lambda a: a[k:], None, s, n_steps=1)[0][0].sum()
 
     f = ns.function([V], ns.scan(step, np.array([0, 0, 1]), V)[0])
-    assert "changes the shape of output 0 (a)" in error(f, np.ones(LARGE))
+    assert "changes the shape of state a:" in error(f, np.ones(LARGE))
 
 
 def test_a_step_that_keeps_its_shape_for_sure_has_no_check():

@@ -146,8 +146,7 @@ class Counts(BaseDraws):
         kind = "uint64" if np.dtype(dtype) == np.uint64 else "int64"
         ends = np.iinfo(kind if np.dtype(dtype).kind not in "iu" else dtype)
         low, high = _bound("low", low, 0, kind, ends), _bound("high", high, 0 if endpoint else 1, kind, ends)
-        rule = f"{'at least' if endpoint else 'above'} low"
-        span = checked("integers", "high", high, rule, lambda last: last >= low) - low
+        span = checked("integers", "high" if endpoint else "high - 1", high, "at least low", lambda last: last >= low) - low
         shape, (low, span) = shaped(size, (low, span), "integers")
         return as_dtype(low + as_dtype(self._by_element(RANDOM_BELOW, shape, as_dtype(span, "uint64") + np.uint64(1)), kind), dtype)
 

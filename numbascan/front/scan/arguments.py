@@ -27,7 +27,7 @@ ARGUMENTS = ("sequences", "outputs_info", "non_sequences", "n_steps")
 
 Taps = tuple[int, ...]
 SeqKey = tuple[Structure, Taps]
-_PORT_KEYS = ("input", "initial", "taps")
+_PORT_KEYS = ("input", "initial", "init", "taps")  # and what they are mistaken for
 OutKey = tuple[Structure | None, Taps, bool]  # structure, taps, whether the initial value has a leading axis; None: not recurrent
 _LATEST: Taps = (-1,)
 _HERE: Taps = (0,)
