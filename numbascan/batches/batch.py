@@ -22,7 +22,7 @@ from ..modes import Mode, as_mode
 from .chunk_writer import missing
 from .chunks import Chunks, cases_in_a_chunk, chunks_of
 from .inputs import Cases, cases_of
-from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Piece, Pieces, seconds_of, traced_beside_threads, words_of
+from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Piece, Pieces, seconds_of, words_of
 from .place import Place
 from .progress import Progress
 from .remote import Target, answers, client_of
@@ -141,8 +141,7 @@ def _plan(
     if not callable(f):
         raise TypeError(f"ns.batch: f is {f!r}, which cannot be called; give a function of one case")
     cases = cases_of(f, inputs, in_axes)
-    make = Lanes if scheduler is None else traced_beside_threads
-    plan = _Plan(f, cases, make(f, cases, None if mode is None else as_mode(mode)), chunk, limit, progress, on_error)
+    plan = _Plan(f, cases, Lanes(f, cases, None if mode is None else as_mode(mode)), chunk, limit, progress, on_error)
     plan.scheduler = scheduler
     return plan
 

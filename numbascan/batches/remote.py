@@ -29,7 +29,7 @@ from .chunk_writer import Address, write_there
 from .chunks import Chunks
 from .devices import own_device
 from .inputs import Cases
-from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Pieces, traced_beside_threads
+from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Pieces
 
 MOST_PROGRAMS = 8  # that a worker keeps
 AHEAD = 2  # tasks for each thread of a worker: one runs, one waits
@@ -189,7 +189,7 @@ def _program(program: bytes) -> tuple[Cases, Lanes]:
             f, cases, mode, seen, digest, outside = pickle.loads(program)
             if mode.target == "cuda" and not mode.device:
                 mode = replace(mode, device=own_device())
-            lanes = traced_beside_threads(f, cases, mode)
+            lanes = Lanes(f, cases, mode)
             lanes.seen = dict(zip(lanes.seen, seen, strict=True))
             if (lanes.digest(), lanes.outside()) != (digest, outside):
                 raise BatchError("ns.batch: the function is another one on the worker; give workers the same packages and files")

@@ -18,10 +18,7 @@ import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.batches import remote
 from numbascan.batches.chunk_writer import ChunkWriter
-from numbascan.batches.inputs import cases_of
-from numbascan.batches.lanes import traced_beside_threads
 from numbascan.batches.place import Place
-from numbascan.front.tracing import GlobalDrawError
 
 distributed = pytest.importorskip("distributed")
 
@@ -260,21 +257,6 @@ def test_workers_leave_the_chunks_of_a_batch_that_was_stopped(mode: str) -> None
         behind.start()
         behind.join(30)
     np.testing.assert_allclose(results[0], np.cos(np.cos(np.cos(X))))
-
-
-def test_a_function_is_traced_again_where_another_thread_has_drawn_meanwhile() -> None:
-    draws = [3]
-
-    def f(x: Any) -> Any:
-        if draws[0]:
-            draws[0] -= 1
-            np.random.random()  # noqa: NPY002 - as a thread of Dask's would
-        return x + 1
-
-    cases = cases_of(f, (X,), 0)
-    with pytest.raises(GlobalDrawError):
-        traced_beside_threads(f, cases, ns.Mode(), attempts=2)
-    np.testing.assert_array_equal(traced_beside_threads(f, cases, ns.Mode(), attempts=2).run(0, [X])[0], X + 1)
 
 
 @pytest.mark.filterwarnings("ignore")
