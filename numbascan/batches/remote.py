@@ -75,7 +75,15 @@ def client_of(scheduler: Any) -> Iterator[Any]:
         return
     if not isinstance(scheduler, str):
         raise TypeError(f"ns.batch: scheduler is {scheduler!r}; give a dask.distributed.Client, or the address of a scheduler")
-    with distributed.Client(scheduler, set_as_default=False) as client, client.as_current():
+    try:
+        distributed.comm.resolve_address(scheduler)  # before a client waits for it
+    except (ValueError, OSError) as error:
+        raise ValueError(f"ns.batch: scheduler is {scheduler!r}, which is no address ({error}); write it as 'tcp://host:8786'") from error
+    try:
+        client = distributed.Client(scheduler, set_as_default=False)
+    except OSError as error:
+        raise OSError(f"ns.batch: no scheduler answers at {scheduler!r}: {error}") from error
+    with client, client.as_current():
         yield client
 
 

@@ -236,6 +236,7 @@ def test_a_dry_run_tells_cases_bytes_chunks_and_time(folder: Path, capsys: pytes
         (["model.py:line", "--inputs", "half.npz"], "BadZipFile"),
         (["model.py:line", "--grid", f"x={2**64 - 1},-1"], f"--grid x={2**64 - 1},-1: {2**64 - 1} would be rounded"),
         (["model.py:line", "--grid", "x=1,2", "--set", f"slope=[{2**53 + 1}, 0.5]"], f"{2**53 + 1} would be rounded"),
+        (["model.py:line", "--grid", "x=1,2", "--store", "out.zarr", "--scheduler", "there"], "scheduler is 'there', which is no address"),
         (["model.py:line", "--inputs", "flags.csv"], "--inputs flags.csv: slope has no value in row 2"),
     ],
 )

@@ -272,6 +272,24 @@ def test_what_is_no_scheduler_is_refused() -> None:
         run(scheduler=3)
 
 
+@pytest.mark.parametrize("address", ["nonsense", "tcp://here", "pigeon://127.0.0.1:8786"])
+def test_what_is_no_address_is_refused_before_anything_is_made(tmp_path: Path, address: str) -> None:
+    with pytest.raises(ValueError, match=f"ns.batch: scheduler is '{address}', which is no address .*; write it as 'tcp://host:8786'"):
+        run(scheduler=address, store=tmp_path / "a.zarr")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_scheduler_that_does_not_answer_is_named() -> None:
+    import dask
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "200ms"}),
+        pytest.raises(OSError, match=r"no scheduler answers at 'tcp://127\.0\.0\.1:9'"),
+    ):
+        run(scheduler="tcp://127.0.0.1:9")
+
+
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("stored", [False, True])
