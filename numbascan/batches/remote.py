@@ -1,7 +1,7 @@
 """Chunks as tasks of `dask.distributed`.
 
-A task is sent the function and its values. The worker traces the function, and finds or makes the code. It writes into the store where it
-reaches that; else results come back.
+A task has the values of its cases. The function, and what is the same for all cases, go to each worker once; it traces the function, and
+finds or makes the code. It writes into the store where it reaches that; else results come back.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def answers(
     """For each chunk, in the order in which they are done: its number, its inputs, and what came of it."""
     import distributed
 
-    program = pickled(f, cases, lanes)
+    content = pickled(f, cases, lanes)
+    key = hashlib.sha256(content).hexdigest()
+    program = client.submit(bytes, content, pure=False)  # sent once; a task, so that it is there again where its worker dies
     running: dict[Any, tuple[int, list[Any], int]] = {}
     waiting = iter(numbers)
     reaches = True  # workers have reached the store so far
@@ -101,7 +103,7 @@ def answers(
     def start(number: int, values: list[Any], attempt: int) -> None:
         first, stop = chunks.cases(number)
         address = target.address() if reaches else None
-        task = client.submit(_chunk, program, lanes.trailing, number, (first, stop), values, records, address, pure=False)
+        task = client.submit(_chunk, key, program, lanes.trailing, number, (first, stop), values, records, address, pure=False)
         running[task] = number, values, attempt
 
     def fill() -> None:
@@ -176,7 +178,7 @@ def pickled(f: Callable[..., Any], cases: Cases, lanes: Lanes) -> bytes:
 
     buffer = io.BytesIO()
     mode: Mode = lanes.mode
-    Pickler(buffer).dump((f, cases.without_values(), mode, list(lanes.seen.values()), lanes.digest(), lanes.outside()))
+    Pickler(buffer).dump((f, cases.without_rows(), mode, list(lanes.seen.values()), lanes.digest(), lanes.outside()))
     return buffer.getvalue()
 
 
@@ -189,9 +191,8 @@ _making = threading.Lock()
 _on_device = threading.Lock()  # held while a chunk runs on the GPU
 
 
-def _program(program: bytes) -> tuple[Cases, Lanes]:
-    """The cases and lanes of a program, made at its first chunk in this process."""
-    key = hashlib.sha256(program).hexdigest()
+def _program(key: str, program: bytes) -> tuple[Cases, Lanes]:
+    """The cases and lanes of a program, made at its first chunk in this process. `key`: its digest."""
     with _making:
         if key not in _programs:
             f, cases, mode, seen, digest, outside = pickle.loads(program)
@@ -208,10 +209,17 @@ def _program(program: bytes) -> tuple[Cases, Lanes]:
 
 
 def _chunk(
-    program: bytes, trailing: Any, number: int, bounds: tuple[int, int], sent: list[Any], records: bool, address: Address | None
+    key: str,
+    program: bytes,
+    trailing: Any,
+    number: int,
+    bounds: tuple[int, int],
+    sent: list[Any],
+    records: bool,
+    address: Address | None,
 ) -> Answer:
     """What comes of a chunk, on a worker."""
-    cases, lanes = _program(program)
+    cases, lanes = _program(key, program)
     lanes = copy.copy(lanes)  # for this chunk: other chunks and batches of the program have shapes of their own
     lanes.trailing = trailing
     values = cases.received(sent, *bounds)

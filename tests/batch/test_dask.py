@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import signal
 import sys
@@ -257,6 +258,23 @@ def test_workers_leave_the_chunks_of_a_batch_that_was_stopped(mode: str) -> None
         behind.start()
         behind.join(30)
     np.testing.assert_allclose(results[0], np.cos(np.cos(np.cos(X))))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_chunks_have_in_common_is_sent_once(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    submit = client.submit
+
+    def measured(f: Any, *arguments: Any, **options: Any) -> Any:
+        sizes.append(len(pickle.dumps([one for one in arguments if not isinstance(one, distributed.Future)])))
+        return submit(f, *arguments, **options)
+
+    monkeypatch.setattr(client, "submit", measured)
+    read, given = np.arange(200_000.0), np.arange(200_000.0) + 1
+    scaled = lambda x, table: (nt.as_tensor_variable(read) * x + table * x).sum()  # noqa: E731
+    got = run((X, given), scaled, in_axes=(0, None), scheduler=client)
+    np.testing.assert_array_equal(got, run((X, given), scaled, in_axes=(0, None)))
+    assert [size > 10_000 for size in sizes] == [True] + [False] * 9
 
 
 @pytest.mark.filterwarnings("ignore")
