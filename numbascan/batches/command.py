@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace, f: Any) -> int:
                 print(f"{label:14}{text}")
             return DONE
         if options.scheduler:
-            _send_by_value(Path(options.place.rpartition(":")[0]).stem)
+            _send_by_value(Path(options.place.rpartition(":")[0]).resolve().parent)
         results = batch(f, inputs, resume=not options.no_resume, scheduler=options.scheduler, **keywords)
     except BatchError as error:
         _tell(options.command, error)
@@ -97,13 +97,16 @@ def _run(options: argparse.Namespace, f: Any) -> int:
     return FAILED if errors else DONE
 
 
-def _send_by_value(module: str) -> None:
-    """What the file defines is sent to workers as it is: they may not find the file."""
+def _send_by_value(folder: Path) -> None:
+    """What the file, and modules beside it, define is sent to workers as it is: they may not find the files."""
     try:
         import cloudpickle
     except ImportError:  # as Dask then is: the batch says so
         return
-    cloudpickle.register_pickle_by_value(sys.modules[module])
+    for module in [*sys.modules.values()]:
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and Path(file).resolve().parent == folder:
+            cloudpickle.register_pickle_by_value(module)
 
 
 def status(options: argparse.Namespace) -> int:

@@ -20,6 +20,7 @@ import numbascan.tensor as nt
 from numbascan.batches import remote
 from numbascan.batches.chunk_writer import ChunkWriter
 from numbascan.batches.place import Place
+from numbascan.cli import main
 
 distributed = pytest.importorskip("distributed")
 
@@ -275,6 +276,20 @@ def test_what_chunks_have_in_common_is_sent_once(client: Any, monkeypatch: pytes
     got = run((X, given), scaled, in_axes=(0, None), scheduler=client)
     np.testing.assert_array_equal(got, run((X, given), scaled, in_axes=(0, None)))
     assert [size > 10_000 for size in sizes] == [True] + [False] * 9
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_command_sends_modules_beside_its_file_to_workers(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("beside_a_model.py").write_text("def scaled(x): return 3.0 * x")
+    Path("a_model.py").write_text("import beside_a_model\ndef f(x): return beside_a_model.scaled(x) + 1.0")
+    assert (
+        main(["run", "a_model.py:f", "--grid", "x=0:1:9", "--store", "a.zarr", "--chunk", "4", "--scheduler", client.scheduler.address])
+        == 0
+    )
+    np.testing.assert_array_equal(zarr.open_group("a.zarr", mode="r")["result"][:], 3.0 * np.linspace(0, 1, 9) + 1.0)
 
 
 @pytest.mark.filterwarnings("ignore")
