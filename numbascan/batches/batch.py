@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..modes import Mode, as_mode
 from .chunk_writer import missing
 from .chunks import Chunks, cases_in_a_chunk, chunks_of
 from .inputs import Cases, cases_of
-from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Piece, Pieces, seconds_of, traced_beside_threads, words_of
+from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Piece, Pieces, seconds_of, words_of
 from .place import Place
 from .progress import Progress
 from .remote import Target, answers, client_of
@@ -94,8 +94,8 @@ def batch(
     {'sum': array([10., 11., 12.])}
     """
     _check(chunk, part, on_error, progress, store)
-    plan = _plan(f, inputs, in_axes, chunk, memory, mode, progress, on_error, scheduler)
-    with terminated():
+    with terminated(), nullcontext() if scheduler is None else client_of(scheduler) as client:
+        plan = _plan(f, inputs, in_axes, chunk, memory, mode, progress, on_error, client)
         return plan.in_memory() if store is None else plan.in_store(store, resume, part)
 
 
@@ -131,9 +131,7 @@ def estimate(
     ]
 
 
-def _plan(
-    f: Any, inputs: Any, in_axes: Any, chunk: Any, memory: Any, mode: Any, progress: Any, on_error: str, scheduler: Any = None
-) -> _Plan:
+def _plan(f: Any, inputs: Any, in_axes: Any, chunk: Any, memory: Any, mode: Any, progress: Any, on_error: str, client: Any = None) -> _Plan:
     """The batch that these arguments mean."""
     limit = _bytes(memory)
     if isinstance(f, ScanFunction):
@@ -141,16 +139,15 @@ def _plan(
     if not callable(f):
         raise TypeError(f"ns.batch: f is {f!r}, which cannot be called; give a function of one case")
     cases = cases_of(f, inputs, in_axes)
-    make = Lanes if scheduler is None else traced_beside_threads
-    plan = _Plan(f, cases, make(f, cases, None if mode is None else as_mode(mode)), chunk, limit, progress, on_error)
-    plan.scheduler = scheduler
+    plan = _Plan(f, cases, Lanes(f, cases, None if mode is None else as_mode(mode)), chunk, limit, progress, on_error)
+    plan.client = client
     return plan
 
 
 def _check(chunk: Any, part: Any, on_error: Any, progress: Any, store: Any) -> None:
     if on_error not in ("raise", "record"):
         raise ValueError(f"ns.batch: on_error is {on_error!r}; it must be 'raise' or 'record'")
-    if chunk != "auto" and (isinstance(chunk, (bool, str, float)) or operator.index(chunk) < 1):
+    if chunk != "auto" and _number(chunk) < 1:
         raise ValueError(f"ns.batch: chunk is {chunk!r}; give a number of cases, or 'auto'")
     if not isinstance(progress, bool) and not callable(progress):
         raise TypeError(f"ns.batch: progress is {progress!r}; give True, False, or a function of (cases_done, cases)")
@@ -158,8 +155,16 @@ def _check(chunk: Any, part: Any, on_error: Any, progress: Any, store: Any) -> N
         return
     if store is None or chunk == "auto":
         raise ValueError("ns.batch: part= needs a store and a chunk that is an int, or the parts would not know which chunks are theirs")
-    if not isinstance(part, (tuple, list)) or len(part) != 2 or not 0 <= operator.index(part[0]) < operator.index(part[1]):
+    if not isinstance(part, (tuple, list)) or len(part) != 2 or not 0 <= _number(part[0]) < _number(part[1]):
         raise ValueError(f"ns.batch: part is {part!r}; give (i, n) with 0 <= i < n")
+
+
+def _number(value: Any) -> int:
+    """An int, as Python's or NumPy's; -1 for what is none."""
+    try:
+        return -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return -1
 
 
 def _bytes(memory: Any) -> int:
@@ -177,7 +182,7 @@ class _Plan:
     ) -> None:
         self.f, self.cases, self.lanes, self.chunk, self.limit = f, cases, lanes, chunk, limit
         self.progress, self.on_error = progress, on_error
-        self.scheduler: Any = None
+        self.client: Any = None  # of Dask, where chunks run on workers
 
     # how large a chunk is -------------------------------------------------------------------------------------------
 
@@ -253,7 +258,7 @@ class _Plan:
 
     def run(self, chunks: Chunks, numbers: Sequence[int], sink: Sink, progress: Progress) -> None:
         """Computes chunks: the next one is read, and the one before is written, while one runs."""
-        if self.scheduler is not None:
+        if self.client is not None:
             self._run_remotely(chunks, numbers, sink, progress)
             return
         ranges = [chunks.cases(number) for number in numbers]
@@ -281,16 +286,15 @@ class _Plan:
         self.lanes.trailing = self.lanes.trailing or self.lanes.declared()
         sink.ready()
         records = self.on_error == "record"
-        with client_of(self.scheduler) as client:
-            for number, values, answer in answers(client, self.f, self.cases, self.lanes, records, chunks, numbers, sink):
-                first, stop = chunks.cases(number)
-                if answer.failure is not None:
-                    raise self._error_of(answer.failure) from answer.failure.error
-                if answer.digest is not None:  # it is stored
-                    progress.add(stop - first)
-                    continue
-                pieces = [self._checked(piece, first, answer.failed) for piece in answer.pieces]
-                progress.add(sink.write(number, values, pieces, answer.failed))
+        for number, values, answer in answers(self.client, self.f, self.cases, self.lanes, records, chunks, numbers, sink):
+            first, stop = chunks.cases(number)
+            if answer.failure is not None:
+                raise self._error_of(answer.failure) from answer.failure.error
+            if answer.digest is not None:  # it is stored
+                progress.add(stop - first)
+                continue
+            pieces = [self._checked(piece, first, answer.failed) for piece in answer.pieces]
+            progress.add(sink.write(number, values, pieces, answer.failed))
 
     def _checked(self, piece: Piece, first: int, failed: Failed) -> Piece:
         """Results of a worker, which knows nothing of the shapes that others found."""

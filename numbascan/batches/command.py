@@ -6,6 +6,7 @@ import argparse
 import ast
 import functools
 import math
+import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,8 @@ from .scans import OPTIONS, one_case_of
 from .store import failed_in, is_whole, names_of
 
 DONE, FAILED, WRONG, RAISED, STOPPED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+EXACT = 2.0**53  # up to here float64 holds every integer
+INTEGER = re.compile(rb"\s*[+-]?\d+\s*")
 
 
 class WrongUse(Exception):
@@ -73,7 +76,7 @@ def _run(options: argparse.Namespace, f: Any) -> int:
                 print(f"{label:14}{text}")
             return DONE
         if options.scheduler:
-            _send_by_value(Path(options.place.rpartition(":")[0]).stem)
+            _send_by_value(Path(options.place.rpartition(":")[0]).resolve().parent)
         results = batch(f, inputs, resume=not options.no_resume, scheduler=options.scheduler, **keywords)
     except BatchError as error:
         _tell(options.command, error)
@@ -94,13 +97,16 @@ def _run(options: argparse.Namespace, f: Any) -> int:
     return FAILED if errors else DONE
 
 
-def _send_by_value(module: str) -> None:
-    """What the file defines is sent to workers as it is: they may not find the file."""
+def _send_by_value(folder: Path) -> None:
+    """What the file, and modules beside it, define is sent to workers as it is: they may not find the files."""
     try:
         import cloudpickle
     except ImportError:  # as Dask then is: the batch says so
         return
-    cloudpickle.register_pickle_by_value(sys.modules[module])
+    for module in [*sys.modules.values()]:
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and Path(file).resolve().parent == folder:
+            cloudpickle.register_pickle_by_value(module)
 
 
 def status(options: argparse.Namespace) -> int:
@@ -161,17 +167,16 @@ def _read(file: str) -> Any:
     if path.suffix == ".npy":
         return (np.load(path, mmap_mode="r"),)
     if path.suffix == ".csv":
-        cells = np.genfromtxt(path, delimiter=",", names=True, dtype=None, encoding="utf-8-sig", deletechars="", usemask=True)
-        table, own = np.atleast_1d(cells), _names_of_columns(path)
+        table, own = _rows_of(path), _names_of_columns(path)
         names = {own.get(name, name): name for name in table.dtype.names or ()}
-        return {name: _column(f"--inputs {file}: {name}", table[column]) for name, column in names.items()}
+        return {name: _column(f"--inputs {file}: {name}", path, table, column) for name, column in names.items()}
     if path.suffix == ".parquet":
         try:
             from pyarrow import parquet
         except ImportError as error:
             raise ImportError("--inputs of a .parquet file needs PyArrow; pip install pyarrow") from error
         columns = parquet.read_table(path)
-        return {name: columns[name].to_numpy() for name in columns.column_names}
+        return {name: _column_of_parquet(f"--inputs {file}: {name}", columns[name]) for name in columns.column_names}
     if path.suffix == ".zarr":
         opened = zarr().open(path, mode="r")
         return dict(opened.arrays()) if hasattr(opened, "arrays") else (opened,)
@@ -186,14 +191,47 @@ def _names_of_columns(path: Path) -> dict[str, str]:
     return {f"{name}_": name for name in names if f"{name}_" not in names}
 
 
-def _column(label: str, cells: Any) -> np.ndarray:
-    """A column of a .csv file. A number that is missing is NaN, as in a .parquet file."""
-    if not np.ma.is_masked(cells):
+def _rows_of(path: Path, dtype: Any = None) -> Any:
+    """The rows of a .csv file; with `object` as their texts."""
+    options: dict[str, Any] = {"delimiter": ",", "names": True, "deletechars": "", "usemask": True}
+    return np.atleast_1d(np.genfromtxt(path, dtype=dtype, encoding="utf-8-sig", **options))
+
+
+def _column(label: str, path: Path, table: Any, name: str) -> np.ndarray:
+    """A column of a .csv file. A number that is missing is NaN, as in a .parquet file; integers beyond int64 are uint64 or refused."""
+    cells = table[name]
+    is_there = ~np.ma.getmaskarray(cells)
+    if not is_there.all() and cells.dtype.kind not in "iufc":
+        raise WrongUse(f"{label} has no value in row {int(np.argmin(is_there)) + 1}")
+    if is_there.all() and cells.dtype.kind not in "fc":
         return np.ascontiguousarray(cells.data)
-    if cells.dtype.kind not in "iufc":
-        raise WrongUse(f"{label} has no value in row {int(np.argmax(cells.mask)) + 1}")
     numbers: np.ndarray = cells.astype(np.result_type(cells.dtype, np.float64)).filled(np.nan)
+    if (np.abs(numbers) >= EXACT).any():
+        texts = _rows_of(path, object)[name]
+        integers = {row: int(texts[row]) for row in np.flatnonzero(is_there).tolist() if INTEGER.fullmatch(texts[row])}
+        if len(integers) == len(numbers) and min(integers.values()) >= 0 and max(integers.values()) < 2**64:
+            return np.array(list(integers.values()), "uint64")
+        _check_exact(label, integers, numbers)
     return numbers
+
+
+def _column_of_parquet(label: str, column: Any) -> np.ndarray:
+    """A column of a .parquet file. A number that is missing is NaN."""
+    numbers: np.ndarray = column.to_numpy()
+    whole = column.drop_null().to_numpy()
+    if whole.dtype.kind in "iu" and numbers.dtype.kind == "f":
+        _check_exact(label, dict(zip(np.flatnonzero(~np.isnan(numbers)).tolist(), whole.tolist(), strict=True)), numbers)
+    return numbers
+
+
+def _check_exact(label: str, integers: Mapping[int, int], numbers: np.ndarray) -> None:
+    """WrongUse for an integer, given by its row, that is rounded among the `numbers` of its column."""
+    for row, integer in integers.items():
+        if complex(numbers[row]).real != integer:
+            raise WrongUse(
+                f"{label} has {integer} in row {row + 1}, which {numbers.dtype} would round; "
+                "a column of integers without gaps holds it, from -2**63 or from 0 to 2**64 - 1"
+            )
 
 
 def _bound(f: Any, inputs: Any, settings: Mapping[str, Any]) -> Callable[..., Any]:
@@ -240,7 +278,7 @@ def _values(text: str) -> np.ndarray:
         numbers = [_value(part) for part in text.split(",")]
         if not all(isinstance(number, (bool, int, float, complex)) for number in numbers):
             raise ValueError("give numbers, as rho=10,28")
-        return np.array(numbers)
+        return _array(numbers)
     try:
         first, last, count = text.split(":")
         return np.linspace(float(first), float(last), int(count))
@@ -254,7 +292,17 @@ def _value(text: str) -> Any:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
-    return np.array(value) if isinstance(value, (list, tuple)) else value
+    return _array(value) if isinstance(value, (list, tuple)) else value
+
+
+def _array(values: Any) -> np.ndarray:
+    """An array of numbers. ValueError for an integer that is rounded beside the others."""
+    array = np.array(values)
+    if array.dtype.kind in "fc":
+        for number, held in zip(np.array(values, object).ravel().tolist(), array.ravel().tolist(), strict=True):
+            if isinstance(number, int) and number != held:
+                raise ValueError(f"{number} would be rounded, since {array.dtype} is the type of all numbers together")
+    return array
 
 
 def _chunk(text: str) -> int | str:

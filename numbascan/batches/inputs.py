@@ -82,6 +82,11 @@ class Leaf:
         assert self.axis is not None
         return int(self.values.shape[self.axis])
 
+    @property
+    def is_in_rows(self) -> bool:
+        """Does it have a row for each case?"""
+        return self.axis is not None and not self.stride
+
     def read(self, start: int, stop: int) -> Any:
         """The values of some cases, along the first axis; of a value that is the same for all, that value."""
         if self.axis is None:
@@ -127,16 +132,16 @@ class Cases:
         return [leaf.read(start, stop) for leaf in self.leaves]
 
     def to_send(self, start: int, stop: int) -> list[Any]:
-        """What a worker that has `without_values()` needs besides."""
-        return [None if leaf.stride else leaf.read(start, stop) for leaf in self.leaves]
+        """What a worker that has `without_rows()` needs besides."""
+        return [leaf.read(start, stop) if leaf.is_in_rows else None for leaf in self.leaves]
 
     def received(self, sent: list[Any], start: int, stop: int) -> list[Any]:
         """The leaves for cases from `start` up to `stop`, of which `to_send` gave some."""
-        return [leaf.read(start, stop) if leaf.stride else value for leaf, value in zip(self.leaves, sent, strict=True)]
+        return [value if leaf.is_in_rows else leaf.read(start, stop) for leaf, value in zip(self.leaves, sent, strict=True)]
 
-    def without_values(self) -> Cases:
-        """The same without arrays, but for the axes of a grid."""
-        return replace(self, leaves=tuple(leaf if leaf.stride else replace(leaf, values=None) for leaf in self.leaves))
+    def without_rows(self) -> Cases:
+        """The same without arrays that have a row for each case: axes of a grid, and what is the same for all, stay."""
+        return replace(self, leaves=tuple(replace(leaf, values=None) if leaf.is_in_rows else leaf for leaf in self.leaves))
 
     def of_case(self, case: int) -> Any:
         """What one case was given: a tuple, or a dict where the inputs were given by name."""

@@ -7,7 +7,7 @@ import threading
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from time import perf_counter, sleep
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from ..front.captures.twins import reads_little
 from ..front.derivatives.of_functions import Transformed
 from ..front.draw_scopes import steps_from
 from ..front.specialisation import Types
-from ..front.tracing import GlobalDrawError
 from ..front.transforms import Compiled, Jitted, marked, mode_given_to
 from ..front.tree import LEAF, Keys, Structure, flatten, flattened, n_leaves, unflatten
 from ..front.variable import as_variable
@@ -210,16 +209,6 @@ class Lanes:
             array = np.ascontiguousarray(value)
             total.update(repr((array.dtype.str, array.shape)).encode() + array.tobytes())
         return total.hexdigest()
-
-
-def traced_beside_threads(f: Callable[..., Any], cases: Cases, mode: Mode | None, attempts: int = 20) -> Lanes:
-    """The lanes of a function, beside threads that draw from global generators, as Dask's do. A function that does so fails every time."""
-    for _ in range(attempts - 1):
-        try:
-            return Lanes(f, cases, mode)
-        except GlobalDrawError:
-            sleep(0.01)
-    return Lanes(f, cases, mode)
 
 
 def words_of(error: Exception) -> str:

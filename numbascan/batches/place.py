@@ -13,6 +13,7 @@ from typing import Any
 from .lock import Lock
 
 META = "numbascan"  # the attribute that says what the store is
+KINDS = {"id": str, "program": str, "inputs": str, "cases": int, "shape": list, "block": list, "results": list, "seconds": float}
 
 
 def zarr() -> Any:
@@ -76,6 +77,10 @@ class Place:
             return None
         if META not in group.attrs and members(group):
             raise ValueError(f"ns.batch: the store {self.name} was not made by ns.batch; give another one")
+        if META in group.attrs and not _is_ours(group.attrs[META]):
+            raise ValueError(
+                f"ns.batch: the attribute {META!r} of the store {self.name} is damaged, or not that of ns.batch; give another store"
+            )
         return group if META in group.attrs else None
 
     @contextmanager
@@ -109,6 +114,15 @@ class Place:
             return nullcontext()
         folder = self.folder.resolve()  # beside it: within, Zarr would take the file for a part of the store
         return Lock(folder.with_name(f".{folder.name}.{name}"), self.name, shared, waits)
+
+
+def _is_ours(meta: Any) -> bool:
+    """Does the attribute hold what a batch has written there?"""
+    if not isinstance(meta, dict) or not all(isinstance(meta.get(key), kind) for key, kind in KINDS.items()):
+        return False
+    shape, block, results = meta["shape"], meta["block"], meta["results"]
+    lengths = all(type(length) is int and length >= 0 for length in (*shape, *block))
+    return lengths and len(shape) == len(block) and 0 not in block and all(isinstance(name, str) for name in results)
 
 
 def members(group: Any) -> list[str]:

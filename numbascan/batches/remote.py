@@ -1,7 +1,7 @@
 """Chunks as tasks of `dask.distributed`.
 
-A task is sent the function and its values. The worker traces the function, and finds or makes the code. It writes into the store where it
-reaches that; else results come back.
+A task has the values of its cases. The function, and what is the same for all cases, go to each worker once; it traces the function, and
+finds or makes the code. It writes into the store where it reaches that; else results come back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .chunk_writer import Address, write_there
 from .chunks import Chunks
 from .devices import own_device
 from .inputs import Cases
-from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Pieces, traced_beside_threads
+from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Pieces
 
 MOST_PROGRAMS = 8  # that a worker keeps
 AHEAD = 2  # tasks for each thread of a worker: one runs, one waits
@@ -75,7 +75,15 @@ def client_of(scheduler: Any) -> Iterator[Any]:
         return
     if not isinstance(scheduler, str):
         raise TypeError(f"ns.batch: scheduler is {scheduler!r}; give a dask.distributed.Client, or the address of a scheduler")
-    with distributed.Client(scheduler, set_as_default=False) as client, client.as_current():
+    try:
+        distributed.comm.resolve_address(scheduler)  # before a client waits for it
+    except (ValueError, OSError) as error:
+        raise ValueError(f"ns.batch: scheduler is {scheduler!r}, which is no address ({error}); write it as 'tcp://host:8786'") from error
+    try:
+        client = distributed.Client(scheduler, set_as_default=False)
+    except OSError as error:
+        raise OSError(f"ns.batch: no scheduler answers at {scheduler!r}: {error}") from error
+    with client, client.as_current():
         yield client
 
 
@@ -85,7 +93,9 @@ def answers(
     """For each chunk, in the order in which they are done: its number, its inputs, and what came of it."""
     import distributed
 
-    program = pickled(f, cases, lanes)
+    content = pickled(f, cases, lanes)
+    key = hashlib.sha256(content).hexdigest()
+    program = client.submit(bytes, content, pure=False)  # sent once; a task, so that it is there again where its worker dies
     running: dict[Any, tuple[int, list[Any], int]] = {}
     waiting = iter(numbers)
     reaches = True  # workers have reached the store so far
@@ -93,7 +103,7 @@ def answers(
     def start(number: int, values: list[Any], attempt: int) -> None:
         first, stop = chunks.cases(number)
         address = target.address() if reaches else None
-        task = client.submit(_chunk, program, lanes.trailing, number, (first, stop), values, records, address, pure=False)
+        task = client.submit(_chunk, key, program, lanes.trailing, number, (first, stop), values, records, address, pure=False)
         running[task] = number, values, attempt
 
     def fill() -> None:
@@ -168,7 +178,7 @@ def pickled(f: Callable[..., Any], cases: Cases, lanes: Lanes) -> bytes:
 
     buffer = io.BytesIO()
     mode: Mode = lanes.mode
-    Pickler(buffer).dump((f, cases.without_values(), mode, list(lanes.seen.values()), lanes.digest(), lanes.outside()))
+    Pickler(buffer).dump((f, cases.without_rows(), mode, list(lanes.seen.values()), lanes.digest(), lanes.outside()))
     return buffer.getvalue()
 
 
@@ -181,15 +191,14 @@ _making = threading.Lock()
 _on_device = threading.Lock()  # held while a chunk runs on the GPU
 
 
-def _program(program: bytes) -> tuple[Cases, Lanes]:
-    """The cases and lanes of a program, made at its first chunk in this process."""
-    key = hashlib.sha256(program).hexdigest()
+def _program(key: str, program: bytes) -> tuple[Cases, Lanes]:
+    """The cases and lanes of a program, made at its first chunk in this process. `key`: its digest."""
     with _making:
         if key not in _programs:
             f, cases, mode, seen, digest, outside = pickle.loads(program)
             if mode.target == "cuda" and not mode.device:
                 mode = replace(mode, device=own_device())
-            lanes = traced_beside_threads(f, cases, mode)
+            lanes = Lanes(f, cases, mode)
             lanes.seen = dict(zip(lanes.seen, seen, strict=True))
             if (lanes.digest(), lanes.outside()) != (digest, outside):
                 raise BatchError("ns.batch: the function is another one on the worker; give workers the same packages and files")
@@ -200,10 +209,17 @@ def _program(program: bytes) -> tuple[Cases, Lanes]:
 
 
 def _chunk(
-    program: bytes, trailing: Any, number: int, bounds: tuple[int, int], sent: list[Any], records: bool, address: Address | None
+    key: str,
+    program: bytes,
+    trailing: Any,
+    number: int,
+    bounds: tuple[int, int],
+    sent: list[Any],
+    records: bool,
+    address: Address | None,
 ) -> Answer:
     """What comes of a chunk, on a worker."""
-    cases, lanes = _program(program)
+    cases, lanes = _program(key, program)
     lanes = copy.copy(lanes)  # for this chunk: other chunks and batches of the program have shapes of their own
     lanes.trailing = trailing
     values = cases.received(sent, *bounds)

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
+from time import sleep
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from .conversion import type_of
 from .tree import classes_in, flattened
 from .unsupported import given_to_library, holds_traced
 from .variable import CAPTURE, Variable
+
+PAUSES = (0.01, 0.02, 0.04, 0.08, 0.16)  # seconds, before a function is traced again because another thread may have drawn
+Made = TypeVar("Made")
 
 
 class GlobalDrawError(TypeError):
@@ -164,6 +168,20 @@ def trace(
     if guards is not None and not guards.hold() and not guards.changed_elsewhere():
         guards = Guards(fn, given)  # what the function itself changed (a list it appends to) is no reason to trace it again
     return TraceResult(value, mark, arrays, guards, numbers)
+
+
+def beside_threads(make: Callable[[], Made]) -> Made:
+    """What `make` gives, which traces a function. It is called again where another thread, as Dask's do, may have drawn meanwhile.
+
+    A function that draws itself does so each time. Not handled: threads that draw all the time.
+    """
+    is_alone = is_tracing() or threading.active_count() == 1  # the outermost trace sees all draws
+    for pause in () if is_alone else PAUSES:
+        try:
+            return make()
+        except GlobalDrawError:
+            sleep(pause)
+    return make()
 
 
 def refuse_leaked(nodes: Sequence[Node], where: str) -> None:

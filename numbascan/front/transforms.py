@@ -28,7 +28,7 @@ from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
 from .specialisation import Specialisations, Types, prepared, quick_key, sequence_axes, small_type, without
 from .statics import Statics, statics_of
-from .tracing import in_mode, name_in_module, parameter_names, refuse_leaked, trace
+from .tracing import beside_threads, in_mode, name_in_module, parameter_names, refuse_leaked, trace
 from .tree import Static, Structure, flatten, flattened, paths, unflatten
 from .variable import Variable, as_variable
 
@@ -297,6 +297,9 @@ class Jitted:
         return again, opened
 
     def _trace(self, structure: Structure, types: Sequence[TensorType], numbers: Numbers | None = None) -> Traced:
+        return beside_threads(lambda: self._trace_once(structure, types, numbers))
+
+    def _trace_once(self, structure: Structure, types: Sequence[TensorType], numbers: Numbers | None) -> Traced:
         names = self._names(structure)
         inputs = tuple(new_input(type_, name) for type_, name in zip(types, names, strict=True))
         args, kwargs = unflatten(structure, map(Variable, inputs))

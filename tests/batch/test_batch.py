@@ -309,9 +309,11 @@ def test_results_of_different_lengths_are_an_error_of_the_first_that_differs() -
         ((X, nt.dvector("v")), {}, TypeError, "y is the symbolic"),
         ((X, np.ma.array(X)), {}, TypeError, "y is a masked array"),
         ((X, X), {"chunk": 0}, ValueError, "chunk is 0"),
+        ((X, X), {"chunk": None}, ValueError, "chunk is None; give a number of cases"),
         ((X, X), {"memory": "much"}, ValueError, "memory is 'much'"),
         ((X, X), {"on_error": "ignore"}, ValueError, "on_error is 'ignore'"),
         ((X, X), {"part": (0, 2)}, ValueError, "part= needs a store and a chunk"),
+        ((X, X), {"part": (0.0, 2), "store": {}, "chunk": 3}, ValueError, r"part is \(0.0, 2\); give \(i, n\)"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_name(inputs: Any, options: Any, error: type[Exception], words: str) -> None:

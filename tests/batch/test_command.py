@@ -112,6 +112,53 @@ def test_numbers_that_are_missing_in_a_table_are_nan(folder: Path) -> None:
     np.testing.assert_array_equal(zarr.open_group("out.zarr", mode="r")["y"][:], [2.0, np.nan, np.nan])
 
 
+@pytest.mark.parametrize(
+    "cells, expected",
+    [
+        (["9223372036854775809", "1"], np.array([2**63 + 1, 1], "uint64")),
+        (["18446744073709551615", " 0 "], np.array([2**64 - 1, 0], "uint64")),
+        (["-9223372036854775808", "9007199254740993"], np.array([-(2**63), 2**53 + 1])),
+        (["1e300", "18446744073709551616"], np.array([1e300, 2.0**64])),
+        (["9007199254740992", ""], np.array([2.0**53, np.nan])),
+        (["inf", "-1"], np.array([np.inf, -1.0])),
+    ],
+)
+def test_integers_of_a_table_keep_their_digits(folder: Path, cells: list[str], expected: Any) -> None:
+    Path("in.csv").write_text("k,id\n" + "".join(f"{k},{cell}\n" for k, cell in enumerate(cells)))
+    Path("model.py").write_text("def f(k, id): return id")
+    assert run("model.py:f", "--inputs", "in.csv", "--store", "out.zarr") == 0
+    got = zarr.open_group("out.zarr", mode="r")["result"][:]
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1", "18446744073709551617"],
+        ["-1", "9223372036854775809"],
+        ["2.5", "9007199254740993"],
+        ["", "9007199254740993"],
+        ["1j", "-9007199254740993"],
+        ["0", "1" + 400 * "0"],
+    ],
+)
+def test_integers_of_a_table_that_would_be_rounded_are_refused(folder: Path, capsys: pytest.CaptureFixture[str], cells: list[str]) -> None:
+    Path("in.csv").write_text("k,x\n" + "".join(f"{k},{cell}\n" for k, cell in enumerate(cells)))
+    assert run("model.py:line", "--inputs", "in.csv") == 2
+    assert f"--inputs in.csv: x has {cells[1]} in row 2, which" in capsys.readouterr().err
+
+
+def test_integers_of_parquet_beside_gaps_that_would_be_rounded_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"x": pyarrow.array([None, 2**53 + 1, 1])}), "in.parquet")
+    assert run("model.py:line", "--inputs", "in.parquet") == 2
+    assert f"--inputs in.parquet: x has {2**53 + 1} in row 2, which float64 would round" in capsys.readouterr().err
+    parquet.write_table(pyarrow.table({"x": pyarrow.array([None, 2**53, 1])}), "in.parquet")
+    assert run("model.py:line", "--inputs", "in.parquet") == 0
+
+
 def test_columns_may_have_names_that_numpy_keeps_for_itself(folder: Path) -> None:
     Path("model.py").write_text("def f(file, file_, print): return file + 10 * file_ + 100 * print")
     Path("in.csv").write_text("# file, print\n1,2\n")
@@ -187,6 +234,9 @@ def test_a_dry_run_tells_cases_bytes_chunks_and_time(folder: Path, capsys: pytes
         (["model.py:wrong", "--grid", "x=1,2"], "in wrong"),
         (["model.py:line", "--inputs", "empty.npy"], "--inputs empty.npy: the file is empty"),
         (["model.py:line", "--inputs", "half.npz"], "BadZipFile"),
+        (["model.py:line", "--grid", f"x={2**64 - 1},-1"], f"--grid x={2**64 - 1},-1: {2**64 - 1} would be rounded"),
+        (["model.py:line", "--grid", "x=1,2", "--set", f"slope=[{2**53 + 1}, 0.5]"], f"{2**53 + 1} would be rounded"),
+        (["model.py:line", "--grid", "x=1,2", "--store", "out.zarr", "--scheduler", "there"], "scheduler is 'there', which is no address"),
         (["model.py:line", "--inputs", "flags.csv"], "--inputs flags.csv: slope has no value in row 2"),
     ],
 )

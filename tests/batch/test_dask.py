@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import signal
 import sys
@@ -18,10 +19,8 @@ import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.batches import remote
 from numbascan.batches.chunk_writer import ChunkWriter
-from numbascan.batches.inputs import cases_of
-from numbascan.batches.lanes import traced_beside_threads
 from numbascan.batches.place import Place
-from numbascan.front.tracing import GlobalDrawError
+from numbascan.cli import main
 
 distributed = pytest.importorskip("distributed")
 
@@ -262,19 +261,35 @@ def test_workers_leave_the_chunks_of_a_batch_that_was_stopped(mode: str) -> None
     np.testing.assert_allclose(results[0], np.cos(np.cos(np.cos(X))))
 
 
-def test_a_function_is_traced_again_where_another_thread_has_drawn_meanwhile() -> None:
-    draws = [3]
+@pytest.mark.filterwarnings("ignore")
+def test_what_chunks_have_in_common_is_sent_once(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    submit = client.submit
 
-    def f(x: Any) -> Any:
-        if draws[0]:
-            draws[0] -= 1
-            np.random.random()  # noqa: NPY002 - as a thread of Dask's would
-        return x + 1
+    def measured(f: Any, *arguments: Any, **options: Any) -> Any:
+        sizes.append(len(pickle.dumps([one for one in arguments if not isinstance(one, distributed.Future)])))
+        return submit(f, *arguments, **options)
 
-    cases = cases_of(f, (X,), 0)
-    with pytest.raises(GlobalDrawError):
-        traced_beside_threads(f, cases, ns.Mode(), attempts=2)
-    np.testing.assert_array_equal(traced_beside_threads(f, cases, ns.Mode(), attempts=2).run(0, [X])[0], X + 1)
+    monkeypatch.setattr(client, "submit", measured)
+    read, given = np.arange(200_000.0), np.arange(200_000.0) + 1
+    scaled = lambda x, table: (nt.as_tensor_variable(read) * x + table * x).sum()  # noqa: E731
+    got = run((X, given), scaled, in_axes=(0, None), scheduler=client)
+    np.testing.assert_array_equal(got, run((X, given), scaled, in_axes=(0, None)))
+    assert [size > 10_000 for size in sizes] == [True] + [False] * 9
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_command_sends_modules_beside_its_file_to_workers(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("beside_a_model.py").write_text("def scaled(x): return 3.0 * x")
+    Path("a_model.py").write_text("import beside_a_model\ndef f(x): return beside_a_model.scaled(x) + 1.0")
+    assert (
+        main(["run", "a_model.py:f", "--grid", "x=0:1:9", "--store", "a.zarr", "--chunk", "4", "--scheduler", client.scheduler.address])
+        == 0
+    )
+    np.testing.assert_array_equal(zarr.open_group("a.zarr", mode="r")["result"][:], 3.0 * np.linspace(0, 1, 9) + 1.0)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -288,6 +303,24 @@ def test_a_client_that_is_closed_is_refused() -> None:
 def test_what_is_no_scheduler_is_refused() -> None:
     with pytest.raises(TypeError, match=r"scheduler is 3; give a dask.distributed.Client"):
         run(scheduler=3)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "tcp://here", "pigeon://127.0.0.1:8786"])
+def test_what_is_no_address_is_refused_before_anything_is_made(tmp_path: Path, address: str) -> None:
+    with pytest.raises(ValueError, match=f"ns.batch: scheduler is '{address}', which is no address .*; write it as 'tcp://host:8786'"):
+        run(scheduler=address, store=tmp_path / "a.zarr")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_scheduler_that_does_not_answer_is_named() -> None:
+    import dask
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "200ms"}),
+        pytest.raises(OSError, match=r"no scheduler answers at 'tcp://127\.0\.0\.1:9'"),
+    ):
+        run(scheduler="tcp://127.0.0.1:9")
 
 
 @pytest.mark.long

@@ -22,6 +22,7 @@ from numbascan.batches import lanes as lanes_module
 from numbascan.batches.lanes import Lanes
 from numbascan.batches.lock import Lock
 from numbascan.batches.store import Store
+from numbascan.cli import main
 
 zarr = pytest.importorskip("zarr")
 xarray = pytest.importorskip("xarray")
@@ -259,6 +260,25 @@ def test_metadata_that_are_damaged_are_told_with_the_store(tmp_path: Path, name:
     with pytest.raises(ValueError, match=r"metadata in the store .*a.zarr are damaged .*resume=False replaces it"):
         run(tmp_path / "a.zarr", on_error="record")
     run(tmp_path / "a.zarr", on_error="record", resume=False)
+
+
+@pytest.mark.parametrize(
+    "how", [{}, 3, None, {"shape": [50], "block": [7]}, {"id": 1}, {"block": [0]}, {"block": [7, 7]}, {"results": [1]}]
+)
+def test_an_attribute_that_no_batch_has_written_is_told_with_the_store(
+    tmp_path: Path, how: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "a.zarr"
+    run(store)
+    group = zarr.open_group(store, mode="r+", use_consolidated=False)
+    group.attrs["numbascan"] = {**group.attrs["numbascan"], **how} if isinstance(how, dict) and len(how) == 1 else how
+    before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+    for options in ({}, {"resume": False}):
+        with pytest.raises(ValueError, match=r"the attribute 'numbascan' of the store .*a.zarr is damaged"):
+            run(store, **options)
+    assert main(["status", str(store)]) == 2
+    assert "is damaged" in capsys.readouterr().err
+    assert before == {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
 
 
 def test_attributes_of_the_group_that_others_have_set_stay(tmp_path: Path) -> None:

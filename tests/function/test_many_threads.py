@@ -372,3 +372,53 @@ def test_a_number_that_another_thread_changes_while_a_function_is_traced_is_seen
     thread.join()
     assert f(8.0) == 6.0
     assert f(8.0) == 6.0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: ns.jit(f)(np.ones(3)),
+        lambda f: ns.scan(f)(sequences=np.ones(3)),
+        lambda f: ns.batch(f, (np.ones(3),), progress=False),
+        lambda f: ns.jit(lambda x: ns.scan(f, sequences=x, return_updates=False))(np.ones(3)),
+    ],
+    ids=["jit", "scan", "batch", "nested"],
+)
+@pytest.mark.parametrize("draw", [random.random, lambda: np.random.random()])  # noqa: NPY002 - the global generator is what is meant
+def test_a_function_is_traced_again_where_another_thread_has_drawn_meanwhile(call: Callable[[Any], Any], draw: Callable[[], float]) -> None:
+    asked, drawn = threading.Event(), threading.Event()
+    drawn.set()
+    stream = nt.random.RandomStream(3)
+
+    def noisy(x: Any) -> Any:
+        asked.set()
+        drawn.wait(60)
+        return x + stream.normal()
+
+    def draw_late() -> None:
+        asked.wait(60)
+        draw()
+        drawn.set()
+
+    expected = call(noisy)
+    stream.seed(3)
+    for event in (asked, drawn):
+        event.clear()
+    thread = threading.Thread(target=draw_late)
+    thread.start()
+    got = call(lambda x: noisy(x))
+    thread.join()
+    assert same(got, expected)
+
+
+def test_a_function_that_draws_is_refused_beside_threads_too() -> None:
+    calls, ends = [], threading.Event()
+    thread = threading.Thread(target=ends.wait)
+    thread.start()
+    try:
+        with pytest.raises(TypeError, match="draws random numbers while it is traced"):
+            ns.jit(lambda x: calls.append(x) or x + random.random())(1.0)
+    finally:
+        ends.set()
+        thread.join()
+    assert 1 < len(calls) < 10

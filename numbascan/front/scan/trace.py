@@ -16,7 +16,7 @@ from ...types import TensorType
 from ..captures.numbers import Numbers
 from ..draw_scopes import Counter, DrawGuards, Stream, step_draws
 from ..numpy.shape import broadcast_to
-from ..tracing import TraceResult, describe, in_mode, in_step, trace
+from ..tracing import TraceResult, beside_threads, describe, in_mode, in_step, trace
 from ..tree import Structure, n_leaves, paths, unflatten
 from ..variable import Variable, as_variable, number_as
 from .arguments import Arguments, Options, Taps
@@ -85,21 +85,26 @@ class StepTracer:
         marks = []
         arrays: dict[Node, Any] = {}  # one input for an array in all traces: an initial value may have its shape from an earlier one
         for _ in range(ATTEMPTS):
-            arguments = self._fresh_arguments()
-            with in_mode(self.options.trace_mode()), in_step(self.fn, self.scan), step_draws() as draws:
-                traced = trace(self.fn, arguments, bind=bind, placeholders=self._placeholders(bind), arrays=arrays, before=before)
+            traced, counters = beside_threads(lambda: self._traced(bind, before, arrays))
             marks.append(traced.mark)
             returned = parse_returned(traced.value, self.outs, self.where)
-            if not self._numbers_changed(returned, draws.counters):
+            if not self._numbers_changed(returned, counters):
                 self._check_states(returned)
-                if draws.counters and traced.guards is not None:
+                if counters and traced.guards is not None:
                     traced = replace(traced, guards=DrawGuards(traced.guards))
                 non_seqs = tuple(variable.node for _, variables in self.nons for variable in variables)
-                return TracedStep(tuple(self.seqs), tuple(self.states), non_seqs, returned, traced, marks[0], draws.counters)
+                return TracedStep(tuple(self.seqs), tuple(self.states), non_seqs, returned, traced, marks[0], counters)
         raise TypeError(
             f"{self.where} gives an output another type at each trace, and its initial value is a number that follows; "
             "give an array of the dtype and shape of the result"
         )
+
+    def _traced(self, bind: bool, before: Numbers | None, arrays: dict[Node, Any]) -> tuple[TraceResult, dict[Stream, Counter]]:
+        """One trace of the step, and how often it draws."""
+        arguments = self._fresh_arguments()
+        with in_mode(self.options.trace_mode()), in_step(self.fn, self.scan), step_draws() as draws:
+            traced = trace(self.fn, arguments, bind=bind, placeholders=self._placeholders(bind), arrays=arrays, before=before)
+        return traced, draws.counters
 
     def _placeholders(self, bind: bool) -> Iterator[Node]:
         """Inputs that only this trace has: what the step reads, and with `bind` (a trace for an immediate call) all that it is given."""
