@@ -322,8 +322,8 @@ def _sum_of(here: Node, number: Node | int) -> Node:
 
 
 def _region(value: Node) -> tuple[Node, Node | int, Node | int] | None:
-    """(values, start, stop) of zeros with something added to the rows in between."""
-    if value.op.name != "inc_subtensor" or not is_zero(value.inputs[0]):
+    """(values, start, stop) of zeros with something added to the rows in between, or put in place of them."""
+    if value.op.name not in ("inc_subtensor", "set_subtensor") or not is_zero(value.inputs[0]):
         return None
     spec = filled(value.attr("spec"), iter(value.inputs[2:]))
     if len(spec) != 1 or not isinstance(spec[0], tuple):

@@ -75,10 +75,12 @@ def _spec(node: Node) -> Spec:
 def _are_apart(regions: Collection[Region], whole: Node) -> bool:
     """Does no element lie in two of the regions, for sure? Any two must differ on an axis, by where they begin and end there."""
     specs = [spec for spec, _ in regions]
-    if any(holes for _, holes in regions):  # an element may be named twice
+    if len(regions) == 1:
+        return ARRAY not in specs[0]  # which may name an element twice
+    if any(holes for _, holes in regions):
         return False
     if any("newaxis" in spec for spec in specs):  # then entries do not stand at the places of their axes
-        return len(specs) == 1
+        return False
     return all(any(_differ(*pair) for pair in zip(a, b, whole.type.shape, strict=False)) for a, b in combinations(specs, 2))
 
 

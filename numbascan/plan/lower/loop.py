@@ -8,6 +8,8 @@ after the loop     results cut to the steps that ran
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -18,17 +20,21 @@ from ...ir.loops import Expr, Index, Literal, Name, add, compare, least, mod, su
 from ...ir.names import verbatim
 from ...ir.node import Node, constant_value, outputs_of
 from ...ir.ports import LoopSpec, State, Trace
+from ...ops.algebra import is_zero
 from ...ops.checkpoint_schedule import BLOCK
 from ...ops.compare import MAXIMUM, MINIMUM
 from ...ops.dims import DIM
+from ...ops.index_entries import Region
+from ...ops.indexing import SET_SUBTENSOR
+from ...ops.lowering import Passes
 from ...ops.runtime_attributes import enough
 from ...ops.thinned import THINNED
 from ...types import TensorType
 from ..builder import Indices
 from ..casts import cast
 from ..storage.inplace import Updates, updated_in_place
-from ..storage.placement import is_rotated, is_small
-from ..storage.save_mem import MOST_ROWS, All, Every, Last, LastRows, LastStates, Lengths, Path, Request, Thinned, requests
+from ..storage.placement import Placement, is_rotated, is_small
+from ..storage.save_mem import MOST_ROWS, All, Every, FromEnd, Last, LastRows, LastStates, Lengths, Path, Request, Thinned, requests
 from ..storage.states import (
     FEW_ROWS,
     LocalState,
@@ -42,9 +48,10 @@ from ..storage.states import (
     window_rows,
     write_initial,
 )
+from ..storage.stores import store
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
 from ..storage.thinning import Thinning
-from .scope import Scope
+from .scope import NodeOperands, Scope
 from .step import LoopResult, Step
 
 
@@ -161,6 +168,9 @@ class _Loop:
         results = [LoopResult(k, port.write, next(names), self.requests[k]) for k, port in enumerate(ports)]
         for result in results[len(results) - len(carries) :]:
             result.requests = {self._output(result.position): Last()}
+        for result in results:
+            if FromEnd() in result.rows_read and not self._is_stored_from_end(result):
+                result.requests[self._output(result.position)] = All()
         states = [(port, result) for port, result in zip(ports, results, strict=True) if isinstance(port, State)]
         rows = {
             state.write
@@ -173,6 +183,12 @@ class _Loop:
         for result in results:
             self._add_sinks(result)
         return results
+
+    def _is_stored_from_end(self, result: LoopResult) -> bool:
+        """Are rows that are read from the last to the first stored so? Not those of states, which the next step reads, nor what anybody
+        else reads, nor those of lanes, which stay where other passes look for them."""
+        is_trace = len(self.spec.states) <= result.position < len(self.spec.states) + len(self.spec.traces)
+        return is_trace and self.spec.waits and set(result.rows_read) <= {FromEnd(), Lengths()}
 
     def _output(self, position: int) -> Node:
         return outputs_of(self.node)[position]
@@ -264,6 +280,8 @@ class _Loop:
             return self._tail(result, request.k)
         if isinstance(request, Every):
             return self._memory(result, "_kept", every_count(self.n_steps, request.start, request.k))
+        if isinstance(request, FromEnd) and not result.is_whole:
+            return self._rows_from_end(result)
         if isinstance(request, Path) and storage is not None and not isinstance(storage, PathState):
             self._check_room()
             rows = self._memory(result, "_path", add(self.room, storage.state.depth))
@@ -315,6 +333,49 @@ class _Loop:
             rows.array, rows.dims, rows.lead = around.array, around.dims[1:], around.lead
         return rows
 
+    def _rows_from_end(self, result: LoopResult) -> ResultRows:
+        """Memory for every row, the last one first: that of zeros among which the rows are put, where that alone is read."""
+        nodes = [node for node, request in result.requests.items() if isinstance(request, FromEnd)]
+        node = nodes[0] if len(nodes) == 1 else None
+        rows = self._memory(result, "", self.room)
+        rows.back = sub(self.n_steps, 1)
+        if node is not None and (zeros := self._zeros_around(node)) is not None:
+            rows.array, rows.dims, rows.lead, rows.back = zeros.array, zeros.dims[1:], zeros.lead, add(zeros.offset, rows.back)
+        elif (around := self._row_around(node, result, self.n_steps)) is not None:
+            rows.array, rows.dims, rows.lead = around.array, around.dims[1:], around.lead
+        return rows
+
+    def _zeros_around(self, rows: Node) -> InMemory | None:
+        """Memory of zeros, as `nt.set_subtensor(zeros[start:stop], rows)` asks for, where nothing else reads the rows; `offset`: start."""
+        readers = self.scope.readers[rows]
+        if len(readers) != 1 or not self._puts_among_zeros(readers[0], rows):
+            return None
+        (node,) = readers
+        for part in toposort([node.inputs[0], *node.inputs[2:]], stop=list(self.scope.env)):
+            self.scope.make(part)
+        row = self.scope.value(node.inputs[0]).dims[1:]
+        self.scope.env[rows] = Computed(rows.type, (self.n_steps, *row), _nothing_left)
+        view = NodeOperands(self.scope, node)
+        assert isinstance(SET_SUBTENSOR.lower, Passes)
+        dims = SET_SUBTENSOR.lower.dims(view)
+        (place,) = self.scope.destinations(node, dims)
+        region = Region(view, 2, "nt.set_subtensor").ranges()[0]
+        zero = cast(Literal("int64", 0), node.type.dtype)
+        self.builder.nest((region.before, *row), lambda index: self.builder.emit(store(place, index, zero)))
+        after = partial(region.place_after, n=dims[0])
+        self.builder.nest((region.after, *row), lambda index: self.builder.emit(store(place, (after(index[0]), *index[1:]), zero)))
+        self.scope.env[node] = place
+        return replace(place, offset=region.first)
+
+    def _puts_among_zeros(self, node: Node, rows: Node) -> bool:
+        """Is a value zeros but for such rows, does it lie in memory of one place, and is all else that it needs known before the loop?"""
+        if node.op is not SET_SUBTENSOR or node.inputs[1] is not rows or not is_zero(node.inputs[0]) or node.type.dtype != rows.type.dtype:
+            return False
+        spec, others = node.attr("spec"), [node.inputs[0], *node.inputs[2:]]
+        is_slice = isinstance(spec, tuple) and len(spec) == 1 and isinstance(spec[0], tuple) and spec[0][2] is None
+        is_placed = self.scope.placement(node) is Placement.MEMORY and len(self.scope.targets.get(node, ())) < 2
+        return is_slice and is_placed and node not in self.scope.last and self.node not in toposort(others)
+
     def _fixed(self, node: Node | int) -> Index:
         """A number that the loop does not depend on, computed before it."""
         if isinstance(node, int):
@@ -343,7 +404,7 @@ class _Loop:
             value = result.thinned[request].value(node.type) if isinstance(request, Thinned) else self._rows(result, request, shape)
             if node is self._output(result.position):
                 whole = value
-            else:
+            elif node not in self.scope.env:
                 self.scope.env[node] = value
         return whole
 
@@ -352,6 +413,11 @@ class _Loop:
             if request in result.sinks:
                 return result.sinks[request].all_rows(self.steps, shape)
             return self._path(result, shape, first=result.storage.state.depth if result.storage is not None else 0)
+        if isinstance(request, FromEnd):
+            if request in result.sinks:
+                return result.sinks[request].all_rows(self.steps, shape)
+            every = self._rows(result, All(), shape)
+            return Computed(shape, every.dims, lambda index: every.at((sub(sub(self.steps, 1), index[0]), *index[1:])))
         if isinstance(request, Path):
             return self._path(result, shape, first=0)
         if isinstance(request, Last):

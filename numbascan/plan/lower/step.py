@@ -154,7 +154,7 @@ class Step:
         targets: dict[Node, list[Destination]] = {}
         for result in self.results:
             for request, rows in result.sinks.items():
-                rows.where = self._where(result, request) if rows.first is None else sub(self.t, rows.first)
+                rows.where = self._where(result, request, rows)
             is_made = is_made_in_place(result.write)
             if is_small(result.write, self.outer.target) or not (is_made or result.write in updates.rows or result.write.op is IF_ELSE):
                 continue
@@ -184,8 +184,12 @@ class Step:
         position = [other for other in self.results if other.storage is not None].index(result)
         return lambda axis: messages.changed_shape(self.spec, position, axis)
 
-    def _where(self, result: LoopResult, request: Request) -> Index:
+    def _where(self, result: LoopResult, request: Request, rows: ResultRows) -> Index:
         """Which of the rows that a request keeps step t writes."""
+        if rows.first is not None:
+            return sub(self.t, rows.first)
+        if rows.back is not None:
+            return sub(rows.back, self.t)
         if isinstance(request, LastRows):
             return mod(self.t, request.k)
         if isinstance(request, Every):

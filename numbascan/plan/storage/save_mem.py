@@ -1,9 +1,9 @@
 """ScanSaveMem: which rows of each result any reader can see.
 
 A result of which only the end, or every k-th row, is read costs memory for those rows alone. What the readers may be:
-`out[-1]` (Last), `out[-k:]` (LastRows), `out[s::k]` (Every), the rows from the initial ones on, as gradients read them (Path), or the
-last of these (LastStates), states evenly apart, as many as there is room for (Thinned), no row, only how long they are (Lengths),
-anything else (All). What reads certain rows from the end on reads them of `out[-k:]`.
+`out[-1]` (Last), `out[-k:]` (LastRows), `out[s::k]` (Every), `out[::-1]` (FromEnd), the rows from the initial ones on, as gradients read
+them (Path), or the last of these (LastStates), states evenly apart, as many as there is room for (Thinned), no row, only how long they
+are (Lengths), anything else (All). What reads certain rows from the end on reads them of `out[-k:]`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ...ops.runtime_attributes import ARRAY, HOLE, filled, sized
 from ...ops.thinned import THINNED
 
 MOST_ROWS = 2**62  # more than any loop makes
+BACKWARDS = (None, None, -1)
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class Every:
 
 
 @dataclass(frozen=True)
+class FromEnd:
+    """Every row, the last one first."""
+
+
+@dataclass(frozen=True)
 class Path:
     """Every row of a state, and its initial rows before them."""
 
@@ -77,7 +83,7 @@ class Lengths:
     """No row, but how long the rows are: all must have one length."""
 
 
-Request = All | Last | LastRows | Every | Path | LastStates | Thinned | Lengths
+Request = All | Last | LastRows | Every | FromEnd | Path | LastStates | Thinned | Lengths
 
 
 def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[dict[Node, Request]]:
@@ -120,6 +126,8 @@ def row_request(reader: Node) -> Request:
     first = spec[0]
     if first == -1:
         return Last()
+    if first == BACKWARDS:
+        return FromEnd()
     start, _, step = first
     if step in (None, 1) and isinstance(start, int) and start < 0:
         return LastRows(min(-start, MOST_ROWS))
@@ -169,11 +177,13 @@ def _is_of_state(node: Node) -> bool:
 
 
 def is_row_read(node: Node) -> bool:
-    """Is the node `x[-1]`, `x[-k:]` or `x[s::k]`, and nothing more?"""
+    """Is the node `x[-1]`, `x[-k:]`, `x[s::k]` or, where the number of rows is known beforehand, `x[::-1]`, and nothing more?"""
     if node.op is not INDEX or len(node.inputs) != 1:
         return False
     spec = node.attr("spec")
-    return isinstance(spec, tuple) and len(spec) == 1 and _is_row_entry(spec[0])
+    if not isinstance(spec, tuple) or len(spec) != 1:
+        return False
+    return _is_row_entry(spec[0]) or (spec[0] == BACKWARDS and not may_end_early(node.inputs[0]))
 
 
 def is_loop_rows(node: Node) -> bool:

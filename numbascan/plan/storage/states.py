@@ -57,7 +57,8 @@ class Destination(Protocol):
 class ResultRows:
     """Memory for rows of one result. `count` rows; a step writes row `where`. `lead`: where they lie in an array of more axes.
 
-    `first`: the step from which on rows are written; None: from the beginning.
+    `first`: the step from which on rows are written; None: from the beginning. `back`: the row of step 0 where each row is written before
+    the row of the step before it; None: rows follow the steps.
     """
 
     builder: Builder
@@ -70,6 +71,7 @@ class ResultRows:
     dims: Indices = ()
     lead: Indices = ()
     first: Index | None = None
+    back: Index | None = None
     late: bool = False  # taken in the first step
     home: Block = field(init=False)  # around the loop
 
