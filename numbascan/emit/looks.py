@@ -12,7 +12,8 @@
     #                                       #            if interrupted_at(1, t0, n):
     #                                       #                raise InterruptedError
 
-The second is for loops of which LLVM makes vectors, and would not if a pass might be the last. Rows of steps that ran are whole then.
+The second is for loops of which LLVM makes vectors, and would not if a pass might be the last, and for passes of a few statements that wait
+for nothing but memory (`x[k] += w`): there a look takes up to a third of the time. Rows of steps that ran are whole then.
 How it is found out, `inside/looks.py` tells. Not handled: work within a step, but for loops over time or lanes.
 """
 
@@ -55,7 +56,8 @@ from ..ir.names import Names
 from .in_lanes import may_be_vectors
 
 LONG = 1 << 16  # statements from which a loop is worth a look: some 20 µs
-STRIP = 1 << 16  # passes of a loop of which LLVM makes vectors
+STRIP = 1 << 16  # passes of a loop that looks between strips
+BRIEF = 16  # statements of a pass up to which a look can be seen
 FEW, MANY = 8, 256  # steps before the clock is first read: of those that may take long, and of others
 
 
@@ -94,7 +96,7 @@ class Looks:
             return replace(loop, body=body)
         steps = 1 if self.count > counted else MANY if _statements(body) * MANY < LONG else FEW
         self.count += 1
-        if loop.step == 1 and _is_apart(loop) and may_be_vectors(loop, _sums(loop, self.fastmath)):
+        if loop.step == 1 and (_is_apart(loop) or _is_brief(loop)) and may_be_vectors(loop, _sums(loop, self.fastmath)):
             first, passed = (Name("int64", self.names.fresh(name, is_counter=True)) for name in (f"{loop.name}0", "s"))
             counter = Let(loop.name, add(greatest(first, 0), passed))  # LLVM sees that it is not negative, as indices from the end are
             strip = For(passed.name, 0, least(STRIP, sub(loop.stop, first)), [counter, *body])
@@ -145,6 +147,11 @@ def _is_apart(loop: For) -> bool:
     reads = {name for stmt in walk(loop.body) for expr in expressions(stmt) for name, is_element in names_in(expr) if is_element}
     own = all(any(name == loop.name for index in store.index for name, _ in names_in(index)) for store in stores)
     return own and reads.isdisjoint(store.array for store in stores)
+
+
+def _is_brief(loop: For) -> bool:
+    """Does each pass make a few statements, none of them a loop?"""
+    return not any(isinstance(stmt, For) for stmt in walk(loop.body)) and _statements(loop.body) <= BRIEF
 
 
 def _sums(loop: For, fastmath: bool) -> set[str]:

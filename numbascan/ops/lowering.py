@@ -143,6 +143,7 @@ class Fold:
     accumulator, to which elements are cast. `allow_empty=False` refuses to reduce zero elements.
     `cumulative`: every partial result is kept along the one axis, instead of the last.
     `is_place`: the result is where the first element is that equals what comes out, or is NaN: its flat index within the reduced axes.
+    `place_stays`, ">=" or "<=": the place does not move while the accumulator is so beside an element.
     """
 
     loop: Callable[[TensorType], str]
@@ -150,7 +151,11 @@ class Fold:
     step: Callable[[Expr, Expr], Expr]
     allow_empty: bool = True
     cumulative: bool = False
-    is_place: bool = False
+    place_stays: str = ""
+
+    @property
+    def is_place(self) -> bool:
+        return bool(self.place_stays)
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,7 @@ MAX = _extreme("max", np.max, lowest, MAXIMUM)
 MIN = _extreme("min", np.min, highest, MINIMUM)
 
 
-def _extreme_place(name: str, function: Callable[..., Any], first: Callable[[str], Any], better: Card) -> Card:
+def _extreme_place(name: str, function: Callable[..., Any], first: Callable[[str], Any], better: Card, stays: str) -> Card:
     """The first of the best elements, or the first NaN. Positions count in the reduced axes together."""
 
     def evaluate(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
@@ -237,7 +237,7 @@ def _extreme_place(name: str, function: Callable[..., Any], first: Callable[[str
         assert len(axis) == np.ndim(x)  # of one element, or of all
         return function(x, keepdims=keepdims)
 
-    lower = Fold(lambda x: x.dtype, _beginning(first), _better(better), allow_empty=False, is_place=True)
+    lower = Fold(lambda x: x.dtype, _beginning(first), _better(better), allow_empty=False, place_stays=stays)
     return _fold(name, evaluate, lambda dtype: "int64", lower, samples=_place_samples, no_gradient="a position is an integer")
 
 
@@ -245,8 +245,8 @@ def _place_samples() -> Samples:
     return [sample for sample in _samples() if len(sample[1]["axis"]) in (1, np.ndim(sample[0][0]))]
 
 
-ARGMAX = _extreme_place("argmax", np.argmax, lowest, MAXIMUM)
-ARGMIN = _extreme_place("argmin", np.argmin, highest, MINIMUM)
+ARGMAX = _extreme_place("argmax", np.argmax, lowest, MAXIMUM, ">=")
+ARGMIN = _extreme_place("argmin", np.argmin, highest, MINIMUM, "<=")
 
 
 # running results ----------------------------------------------------------------------------------------------------

@@ -82,8 +82,15 @@ def test_an_extreme_and_its_place_share_their_pass_and_columns_go_row_by_row():
     shared = ns.jit(lambda x: [np.max(x), np.argmax(x)]).lower(np.ones(100)).source()
     assert shared.count("max_or_nan(") == 1
     columns = ns.jit(lambda x: [np.max(x, axis=0), np.argmax(x, axis=0)]).lower(np.ones((30, 40))).source()
-    assert columns.count("max_or_nan(") == 1
-    assert "argmax_of[j] = after" in columns
+    assert columns.count("before == before and not before >= ") == 1
+    assert "argmax_of[j] = v if is_new else before" in columns
+
+
+def test_the_place_of_an_extreme_of_columns_takes_two_comparisons():
+    """An extreme that minds NaN, compared with the one before, took six operations of the SIMD unit: 1.6 times a loop by hand."""
+    columns = ns.jit(lambda x: np.argmin(x, axis=0)).lower(np.ones((30, 40))).source()
+    assert "min_or_nan" not in columns
+    assert columns.count("before == before and not before <= ") == 1
 
 
 def test_what_begins_like_an_extreme_is_not_taken_for_one():

@@ -64,6 +64,10 @@ def path(rate: Any, n_steps: Any) -> Any:
     return ns.scan(lambda y: np.sin(y) * rate, outputs_info=1.0, n_steps=n_steps, return_updates=False)
 
 
+def elements(x: Any, n_steps: Any) -> Any:
+    return ns.scan(lambda x: nt.inc_subtensor(x[1], x[0]), outputs_info=x, n_steps=n_steps, return_updates=False)[-1]
+
+
 paths = ns.vmap(path, in_axes=(0, None))
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
@@ -79,6 +83,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "nested": (ns.jit(nested), (0.5,)),
     "vectors of steps": (ns.jit(summed), ()),
     "vector": (ns.jit(vector), (np.ones(1000),)),
+    "elements": (ns.jit(elements), (np.ones(100),)),
 }
 
 

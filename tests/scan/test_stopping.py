@@ -9,15 +9,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import numbascan as ns
+import numbascan.tensor as nt
 
 LATEST = 10  # seconds; 0.4 where nothing else runs
 PROGRAM = Path(__file__).with_name("stopped_calls.py")
-LOOPS = ["one state", "lanes", "until in lanes", "one lane of many", "until", "gradient", "nested", "vectors of steps", "vector", "out"]
+LOOPS = ["one state", "lanes", "until in lanes", "one lane of many", "until", "gradient", "nested", "vectors of steps", "vector"]
+LOOPS += ["elements", "out"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="loops look for signals where there is a POSIX clock")
 
@@ -35,6 +38,34 @@ def test_a_signal_stops_a_loop_of_the_main_thread_soon_and_leaves_all_as_it_was(
     assert ended["handler that returns"] == ["nothing", 1]
     assert ended["main thread"][0] == "KeyboardInterrupt: "
     assert ended["other thread"]
+
+
+def looks_within(step: Any, *sequences: Any, **start: Any) -> bool:
+    """Is there a look at each step, and not between strips of them?"""
+    run = ns.scan(step, keep_last=1)
+    run(sequences, **start)
+    return "in range(0, n_steps, 65536)" not in run.source()
+
+
+def test_steps_that_wait_for_memory_alone_are_not_counted_one_by_one() -> None:
+    """`x[k] += w` takes a nanosecond or less, of which a look at each step took a sixth."""
+    k, w = np.array([3, 1, 3]), np.array([1.0, 2.0, 4.0])
+    x = np.zeros(100)
+    assert not looks_within(lambda k, w, x: nt.inc_subtensor(x[k], w), k, w, outputs_info=x)
+    assert not looks_within(lambda k, w, x: np.where(w > 1, nt.set_subtensor(x[k], w), x), k, w, outputs_info=x)
+    assert looks_within(lambda k, w, s: 0.5 * s + w * k, k, w, outputs_info=0.0)  # waits for its sum
+    assert looks_within(lambda k, w, x: (nt.inc_subtensor(x[k], w), ns.until(w > 9)), k, w, outputs_info=x)  # any step may be the last
+    assert looks_within(lambda k, w, x: nt.inc_subtensor(x[k : k + 90], w), k, w, outputs_info=x)  # a loop within
+
+
+def test_elements_are_right_across_strips() -> None:
+    k = np.random.default_rng(1).integers(-50, 50, 150_000)
+    run = ns.scan(lambda k, t, x: nt.set_subtensor(x[k], t - x[k // 2]), keep_last=1)
+    results = [ns.scan(run, mode=mode)([k, np.arange(len(k))], np.arange(50)) for mode in (None, "python")]
+    np.testing.assert_array_equal(*results)
+    k[140_000] = 50
+    with pytest.raises(IndexError, match="index 50 is out of bounds for axis 0 with size 50"):
+        run([k, np.arange(len(k))], np.arange(50))
 
 
 def test_ctrl_c_ends_a_program() -> None:

@@ -85,7 +85,7 @@ def _look(builder: ir.IRBuilder, watch: Any, first: Any, *place: Any) -> Any:
     fewer = builder.sub(builder.load(left), number(1))
     builder.store(fewer, left)
     around = builder.block
-    with builder.if_then(builder.icmp_signed("<=", fewer, number(0)), likely=False):
+    with builder.if_then(builder.icmp_signed("==", fewer, number(0)), likely=False):
         kind = ir.FunctionType(bit, [number.as_pointer(), number.as_pointer(), number, number])
         function = builder.module.globals.get(looks.VISIT) or ir.Function(builder.module, kind, looks.VISIT)
         function.attributes.add("inaccessiblemem_or_argmemonly")  # arrays and their shapes stay in registers

@@ -16,6 +16,8 @@ from .scope import Scope
 
 _IS_NEW = Template("{0} == {0} and {0} != {1}", AND, (BIT_OR, BIT_OR))
 """Has an extreme another value than before? Nothing comes behind a NaN."""
+_IS_BETTER = {sign: Template(f"{{0}} == {{0}} and not {{0}} {sign} {{1}}", AND, (BIT_OR, BIT_OR)) for sign in (">=", "<=")}
+"""Is an element better than the extreme of those before? A NaN is, and nothing comes behind one."""
 _IS_IT = Template("{0} == {1} or {0} != {0}", OR, (BIT_OR, BIT_OR))
 """Is an element the extreme? Where there is a NaN, that is the extreme, and equals nothing."""
 
@@ -102,9 +104,14 @@ def _row_by_row(scope: Scope, node: Node, kind: Fold, operand: Value, others: Se
             builder.emit(store(totals, here, cast(kind.step(totals.at(here), element), dtype)))
             return
         before = builder.let("before", totals.at(here), hoist=False)
-        after = builder.let("after", cast(kind.step(before, element), dtype), hoist=False)
         at_before = builder.let("at", place.at(here), hoist=False)
-        is_new = Apply("bool", _IS_NEW, (before, after))
+        if dtype.startswith("complex"):  # which have no signs of order
+            after = builder.let("after", cast(kind.step(before, element), dtype), hoist=False)
+            is_new: Expr = Apply("bool", _IS_NEW, (before, after))
+        else:  # two comparisons, of which all else is made: an extreme that minds NaN takes three operations more
+            element = builder.let(None, element, hoist=False)
+            is_new = builder.let("is_new", Apply("bool", _IS_BETTER[kind.place_stays], (before, element)), hoist=False)
+            after = Apply(dtype, CHOICE_BETWEEN, (is_new, element, before))
         builder.emit(store(totals, here, after))
         builder.emit(store(place, here, Apply("int64", CHOICE_BETWEEN, (is_new, _position(axes, index, operand.dims), at_before))))
 
