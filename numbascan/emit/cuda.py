@@ -60,7 +60,8 @@ from ..ir.names import WORD
 from .cpu import named_messages, without_location
 from .grid import SHARED, Unfit, in_all_threads, is_wide, nest_of
 from .names import HELPERS, has_gpu_code
-from .runtime.gpu_names import OF_GPU
+from .products import Place, product_of, products_in
+from .runtime.gpu_names import LARGE_PRODUCT, OF_GPU
 from .text import expression, statement
 
 _CALLED = re.compile(rf"(?<![\w.])({WORD})\(")
@@ -74,11 +75,12 @@ CASTS = {
     "complex128",
     "bool_",
 }
+OF_CUBLAS = ("by_cublas", "takes_cublas")
 OF_HOST = ("BLOCK", "alone", "array", "as_number", "at_once", "cuda", "host", "in_one_grid", "kernel", "number", "on_grid", "parts")
 ROUNDED = {PRODUCT.text: "rounded_product", IN_ORDER.text: "rounded_sum", DIFFERENCE.text: "rounded_difference"}
 """What kernels call for operations that are rounded by themselves, by their texts."""
 OF_CARDS = frozenset(name for names in HELPERS.values() for name in names)
-RESERVED = (*OF_HOST, "first", "last", "error", "seen", "grid", "place")
+RESERVED = (*OF_HOST, *OF_CUBLAS, "first", "last", "error", "seen", "grid", "place")
 """What the text uses besides names of helpers."""
 
 
@@ -160,13 +162,17 @@ class _Module:
         for k, stmt in enumerate(stmts):
             rest = [*stmts[k:], *after]
             is_block = isinstance(stmt, For | If) and self._is_around_kernels(stmt)
+            sizes = [] if is_block else self._sizes_of_products(stmt, known)
+            is_block |= bool(sizes)
             if not is_block and (not self._is_of_host(stmt) or (_reads(stmt) & _defined(pending) and _is_scalar_work(stmt))):
                 pending.append(stmt)
                 continue
             if is_block or _leaves(stmt) or _reads(stmt) & _defined(pending) or _makes(stmt) & mentioned(pending):
                 self._flush(pending, rest, known, pad)
                 pending = []
-            if isinstance(stmt, For | If) and is_block:
+            if isinstance(stmt, For | If) and sizes:
+                self._in_two_ways(stmt, sizes, known, rest[1:], pad)
+            elif isinstance(stmt, For | If) and is_block:
                 self._host_block(stmt, known, rest[1:], pad)
             else:
                 self._host_statement(stmt, known, pad)
@@ -235,6 +241,21 @@ class _Module:
         self._side(stmt.body, known | {stmt.name}, [stmt, *rest], pad)
         known |= _defined([stmt])
 
+    def _sizes_of_products(self, stmt: Stmt, known: set[str]) -> list[str]:
+        """How large the products inside a statement are that cuBLAS may compute, if the host takes the steps instead of one kernel."""
+        if not isinstance(stmt, For | If) or product_of(stmt) is not None:
+            return []
+        sizes = [product.size for product in products_in([stmt]) if product.is_sized(known)]
+        return list(dict.fromkeys(_on_host(expression(size)) for size in sizes if not isinstance(size, int) or size >= LARGE_PRODUCT))
+
+    def _in_two_ways(self, stmt: For | If, sizes: Sequence[str], known: set[str], rest: Sequence[Stmt], pad: str) -> None:
+        """Writes a loop or a choice with products inside: the host goes through it where one of them is large, else one kernel."""
+        largest = sizes[0] if len(sizes) == 1 else f"max({', '.join(sizes)})"
+        self.lines.append(f"{pad}if takes_cublas({largest}):")
+        self._host_block(stmt, {*known}, rest, pad + "    ")
+        self.lines.append(f"{pad}else:")
+        self._flush([stmt], rest, known, pad + "    ")
+
     def _side(self, stmts: Sequence[Stmt], known: set[str], rest: Sequence[Stmt], pad: str) -> None:
         """Writes the block inside a loop or a choice of the host."""
         before = len(self.lines)
@@ -290,6 +311,12 @@ class _Module:
         errors = f", ERRORS_OF_{name}" * bool(fails)
         if loop is not None:
             first, last = self._range(loop)
+            product = product_of(loop)
+            if product is not None and product.can_be_found(known):
+                lengths = ", ".join(f'"{letter}": {_on_host(expression(length))}' for letter, length in product.lengths.items())
+                places = ", ".join(map(_place, (product.left, product.right, product.result)))
+                self.lines.append(f'{pad}if not by_cublas("{product.labels}", {{{lengths}}}, {places}):')
+                pad += "    "
             self.lines.append(f"{pad}on_grid({name}, {_on_host(expression(first))}, {_on_host(expression(last))}, {operands}{errors})")
         elif is_grid:
             self.lines.append(f"{pad}in_one_grid({name}, {self._most_passes(stmts, known)}, {operands}{errors})")
@@ -515,6 +542,12 @@ def _rank(view: Alias, rank: int) -> int:
     return rank - sum(":" not in part for part in view.text.text.partition("]")[0].split(","))
 
 
+def _place(place: Place) -> str:
+    """The text of an operand of a product."""
+    start = ", ".join(_on_host(expression(one)) for one in place.start)
+    return f"({place.array}, ({start}{',' * (len(place.start) == 1)}))"
+
+
 def _read_in_passes(nest: Sequence[For]) -> set[str]:
     """The names that the passes of a nest read; bounds among them where indices are made of a count."""
     lengths = [bound for one in nest[1:] for bound in (one.start, one.stop)] + [nest[0].start] * (len(nest) > 1)
@@ -617,5 +650,7 @@ def _imports(body: str, kernels: str) -> list[str]:
     functions = sorted(set(_CALLED.findall(kernels)) & OF_CARDS)
     functions += ["gpu_math as math"] if re.search(r"(?<![\w.])math\.", kernels) else []
     lines = ["import numpy as np", ""]
+    products = [name for name in OF_CUBLAS if re.search(rf"(?<![\w.]){name}\b", body)]
+    lines += [f"from numbascan.emit.runtime.cublas import {', '.join(products)}"] if products else []
     lines += [f"from numbascan.emit.runtime.cuda import {', '.join(own)}"] if own else []
     return [*lines, f"from numbascan.emit.runtime.cuda_functions import {', '.join(functions)}"] if functions else lines
