@@ -44,7 +44,9 @@ def kernel(**options: Any) -> Callable[[Callable[..., None]], Any]:
     """The decorator of kernels."""
 
     def decorate(function: Callable[..., None]) -> Any:
-        return cuda.jit(function) if SIMULATED else cuda.jit(function, **options)
+        made = cuda.jit(function) if SIMULATED else cuda.jit(function, **options)
+        cuda_package.keep_machine_code(made)
+        return made
 
     return decorate
 
