@@ -58,10 +58,10 @@ from ..ir.loops import (
 from ..ir.mentions import memory_of, mentioned, mentions_in
 from ..ir.names import WORD
 from .cpu import named_messages, without_location
-from .grid import SHARED, Unfit, in_all_threads, is_wide, nest_of
+from .grid import SHARED, Unfit, in_all_threads, is_checked, is_wide, nest_of
 from .names import HELPERS, has_gpu_code
 from .products import Place, product_of, products_in
-from .runtime.gpu_names import LARGE_PRODUCT, OF_GPU
+from .runtime.gpu_names import LARGE_PRODUCT, MOST_NUMBERS, OF_GPU
 from .text import expression, statement
 
 _CALLED = re.compile(rf"(?<![\w.])({WORD})\(")
@@ -76,11 +76,12 @@ CASTS = {
     "bool_",
 }
 OF_CUBLAS = ("by_cublas", "takes_cublas")
-OF_HOST = ("BLOCK", "alone", "array", "as_number", "at_once", "cuda", "host", "in_one_grid", "kernel", "number", "on_grid", "parts")
+OF_HOST = ("BLOCK", "NONE", "alone", "array", "as_number", "at_once", "cuda", "host", "in_one_grid", "kernel", "number", "on_grid", "parts")
 ROUNDED = {PRODUCT.text: "rounded_product", IN_ORDER.text: "rounded_sum", DIFFERENCE.text: "rounded_difference"}
 """What kernels call for operations that are rounded by themselves, by their texts."""
 OF_CARDS = frozenset(name for names in HELPERS.values() for name in names)
-RESERVED = (*OF_HOST, *OF_CUBLAS, "first", "last", "error", "seen", "grid", "place")
+OF_CHECKS = ("error", "seen", "own", "turn", *(f"seen_{k}" for k in range(MOST_NUMBERS)))
+RESERVED = (*OF_HOST, *OF_CUBLAS, *OF_CHECKS, "first", "last", "grid", "place")
 """What the text uses besides names of helpers."""
 
 
@@ -376,6 +377,8 @@ class _Module:
             stmts = self._in_one_grid(stmts) or []
             yielded.append("    grid = cuda.cg.this_grid()")
             yielded += [f"    {array} = cuda.shared.array(BLOCK, {_numpy(dtype)})" for dtype, array in kernel.scratch.items()]
+            if any(map(is_checked, walk(stmts))):
+                yielded += ["    own = np.int64(NONE)", "    turn = 0", *(f"    seen_{k} = 0.0" for k in range(_most_numbers(kernel)))]
         yielded += self._lines(stmts, kernel, "0", "    ")
         writes = [f"{array}[0] = {name}" for name, array in kernel.results.items()]
         if writes and kernel.is_grid:
@@ -451,7 +454,8 @@ class _Module:
                 first, last = self._range(stmt)
                 bound = self.names.fresh("stop")
                 yield f"{pad}{bound} = {_on_device(expression(last))}"
-                yield from self._strided(stmt, kernel, _on_device(expression(first)), bound, "", pad)
+                yield from self._strided(stmt, kernel, _on_device(expression(first)), bound, "number" if is_checked(stmt) else "", pad)
+                yield from _looked_at(kernel, pad) if is_checked(stmt) else ()
             elif isinstance(stmt, Barrier):
                 yield f"{pad}grid.sync()"
             elif isinstance(stmt, For):
@@ -462,6 +466,13 @@ class _Module:
                 if stmt.otherwise:
                     yield f"{pad}else:"
                     yield from self._lines(stmt.otherwise, kernel, number, pad + "    ")
+            elif isinstance(stmt, Fail) and kernel.is_grid and number != "0":
+                for k, seen in enumerate(stmt.numbers):
+                    yield f"{pad}seen_{k} = np.float64({_on_device(expression(seen))})"
+                code = next(k for k, fail in enumerate(kernel.fails) if fail is stmt)
+                yield f"{pad}own = {len(kernel.fails)} * {number} + {code}"
+                yield f"{pad}cuda.atomic.min(error, turn, own)"
+                yield f"{pad}break"
             elif isinstance(stmt, Fail):
                 for k, seen in enumerate(stmt.numbers):
                     yield f"{pad}seen[{k}] = np.float64({_on_device(expression(seen))})"
@@ -493,6 +504,23 @@ class _Module:
         yield f"{pad}while {_on_device(expression(compare('<' if step > 0 else '>', Name('int64', loop.name), bound)))}:"
         yield from self._lines(loop.body, kernel, number, pad + "    ")
         yield f"{pad}    {loop.name} {'+' if step > 0 else '-'}= {abs(step)}"
+
+
+def _looked_at(kernel: _Kernel, pad: str) -> Iterator[str]:
+    """What stands behind a loop whose passes may fail: all threads end if one has failed, the first of them tells its numbers. Two places
+    take turns, so that none is written before all have looked there."""
+    yield f"{pad}grid.sync()"
+    yield f"{pad}if error[turn] != NONE:"
+    if _most_numbers(kernel):
+        yield f"{pad}    if error[turn] == own:"
+        yield from (f"{pad}        seen[{k}] = seen_{k}" for k in range(_most_numbers(kernel)))
+    yield f"{pad}    return"
+    yield f"{pad}turn = 1 - turn"
+
+
+def _most_numbers(kernel: _Kernel) -> int:
+    """How many numbers an error of a kernel tells at most."""
+    return max((len(fail.numbers) for fail in kernel.fails), default=0)
 
 
 def _sums(loop: For) -> dict[str, Apply]:

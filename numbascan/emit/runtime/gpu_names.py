@@ -44,3 +44,6 @@ OF_GPU = {*OF_MATH, *WRITTEN_FOR_GPU, *OTHER_NAMES, "cbrt"}
 
 LARGE_PRODUCT = 2**18
 """Multiplications in a product of matrices from which a call of cuBLAS is worth leaving the one kernel of a loop: an estimate."""
+
+MOST_NUMBERS = 8
+"""Numbers that an error tells at most."""
