@@ -230,11 +230,11 @@ class Jax:
 
 
 def rivals(name: str, args: tuple[Any, ...], size: int, n_steps: int, in_jax: Callable[[], Any]) -> dict[str, Rival]:
-    """What runs beside a workload: `in_jax` makes JAX's function of the arguments, `name` is that of the kernel by hand."""
+    """What runs beside a workload: `in_jax` makes JAX's function of the arguments, `name` is that of a kernel by hand."""
     found: dict[str, Rival] = {}
     if importlib.util.find_spec("jax"):
         found["JAX"] = lambda: by_jax(in_jax(), args)
-    if shutil.which("nvcc") and not SIMULATED:
+    if name and shutil.which("nvcc") and not SIMULATED:
         found["CUDA C++"] = lambda: by_hand(name, args, size, n_steps)
     return found
 
@@ -374,6 +374,20 @@ def recurrence(n: int, dtype: str) -> Workload:
     return Workload(rows, args, n, size, 0, tolerance, False, rivals=beside)
 
 
+def matrix(n: int, n_steps: int) -> Workload:
+    """A matrix times a vector in each step: below and above the size from which cuBLAS is called."""
+
+    def ours(u: Any, a: Any) -> Any:
+        return scan(lambda u, a: np.tanh(a @ u), outputs_info=u, non_sequences=a, n_steps=n_steps)[-1]
+
+    def in_jax() -> Any:
+        return lambda u, a: jax().lax.scan(lambda u, _: (jax().numpy.tanh(a @ u), None), u, None, length=n_steps)[0]
+
+    args = rng.normal(size=n), rng.normal(size=(n, n)) / np.sqrt(n) / 2
+    beside = rivals("", args, n, n_steps, in_jax)
+    return Workload(ours, args, n * n * n_steps, 8 * n * n * n_steps, 0, 1e-9, False, rivals=beside)
+
+
 def workloads(is_small: bool) -> dict[str, Callable[[], Workload]]:
     sizes = (3, 5, 9) if is_small else (8_192, 1_048_576, 8_388_608)
     lanes, n_steps = (9, 4) if is_small else (1_048_576, 1000)
@@ -392,6 +406,7 @@ def workloads(is_small: bool) -> dict[str, Callable[[], Workload]]:
         **{f"seir {dtype}": lambda dtype=dtype: epidemics(lanes, n_steps, dtype) for dtype in both},
         "options": lambda: options(lanes, n_steps),
         **{f"recurrence {dtype}": lambda dtype=dtype: recurrence(300 if is_small else 1_000_000_000, dtype) for dtype in both},
+        **{f"matrix {n}": lambda n=n: matrix(n, n_steps) for n in ((5, 17) if is_small else (128, 256, 500, 520, 1024, 4000))},
         "heat": lambda: heat(9 if is_small else 4096, n_steps // (1 if is_small else 10)),
     }
 
