@@ -133,7 +133,8 @@ def _factors(zero: Let, summing: For, store: Store) -> tuple[Load, Load] | None:
     if not isinstance(last, Let) or last.name != total or not isinstance(last.value, Apply) or len(last.value.args) != 2:
         return None
     before, product = last.value.args
-    if last.value.template not in (ACCUMULATE, IN_ORDER) or before != state or not isinstance(product, Apply):
+    of_card = IN_ORDER if value.dtype.startswith("complex") else ACCUMULATE
+    if last.value.template != of_card or before != state or not isinstance(product, Apply):
         return None
     factors = [_with_values(factor, values) for factor in product.args]
     if product.template != PRODUCT or product.dtype != value.dtype:

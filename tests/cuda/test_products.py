@@ -249,6 +249,14 @@ def test_a_product_that_would_read_what_it_writes_is_a_loop(library: Any) -> Non
 
 
 @pytest.mark.usefixtures("runs_kernels")
+@pytest.mark.parametrize(("lengths", "dtype"), [({"i": -1, "k": -9}, "float64"), ({"i": N, "k": N}, "float32")])
+def test_no_elements_and_several_dtypes_are_for_the_loop(lengths: dict[str, int], dtype: str, library: Any) -> None:
+    arrays = [cublas.cuda_package.cuda().to_device(array) for array in (A, U, U.astype(dtype))]
+    assert not cublas.by_cublas("ik,k->i", lengths, *((array, (0,) * array.ndim) for array in arrays))
+    assert not library.called
+
+
+@pytest.mark.usefixtures("runs_kernels")
 def test_small_products_stay_in_one_kernel(library: Any, monkeypatch: pytest.MonkeyPatch, same: Same) -> None:
     monkeypatch.setattr(cublas, "LARGE_PRODUCT", N * N + 1)
     same(PROGRAMS["rows of each step"][1], U, A, rtol=1e-10)

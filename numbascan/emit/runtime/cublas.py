@@ -50,13 +50,14 @@ def by_cublas(labels: str, lengths: Mapping[str, int], left: Operand, right: Ope
 
     labels: "bik,.kj->bij", what moves along each axis of the arrays: rows i, columns j, sums k, a batch b, or nothing. lengths: of these.
     """
-    if not takes_cublas(math.prod(lengths.values())):
+    dtypes = {np.dtype(array.dtype).name for array, _ in (left, right, result)}
+    if len(dtypes) > 1 or min(lengths.values()) < 1 or not takes_cublas(math.prod(lengths.values())):
         return False
     axes = labels.replace("->", ",").split(",")
     a, b, c = (_Factor.of(operand, letters, lengths) for operand, letters in zip((left, right, result), axes, strict=True))
     if a.meets(c) or b.meets(c):  # it would read what it has written
         return False
-    return _multiplied(a, b, c, {ONE: 1, **lengths}, np.dtype(result[0].dtype).name)
+    return _multiplied(a, b, c, {ONE: 1, **lengths}, *dtypes)
 
 
 @cache
