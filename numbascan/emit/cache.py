@@ -113,7 +113,8 @@ def load_kernels(text: str, name: str) -> Callable[..., Any]:
     """The function `name` of a generated module with CUDA kernels; they are compiled, or found on the disk, when they are launched."""
     from .inside import cuda_package, simulator
 
-    key = f"{text}\n{cuda_package.is_simulated()}"
+    cuda_package.cuda()
+    key = f"{text}\n{cuda_package.is_simulated()}\n{cuda_package.version()}"
     digest = hashlib.sha256(f"{_environment()}\n{key}".encode()).hexdigest()[:20]
     with _compiling:
         if digest not in _loaded:
@@ -122,6 +123,7 @@ def load_kernels(text: str, name: str) -> Callable[..., Any]:
             cache_bound.note_use(path)
             code = simulator.compiled(text, str(path)) if cuda_package.is_simulated() else None
             _loaded[digest] = _imported(path, name, code)
+            cache_bound.trim(path.parent, path)
         return _loaded[digest]
 
 

@@ -58,9 +58,10 @@ from ..ir.loops import (
 from ..ir.mentions import memory_of, mentioned, mentions_in
 from ..ir.names import WORD
 from .cpu import named_messages, without_location
-from .grid import SHARED, Unfit, in_all_threads, is_wide, nest_of
+from .grid import SHARED, Unfit, in_all_threads, is_checked, is_wide, nest_of
 from .names import HELPERS, has_gpu_code
-from .runtime.gpu_names import OF_GPU
+from .products import Place, product_of, products_in
+from .runtime.gpu_names import LARGE_PRODUCT, MOST_NUMBERS, OF_GPU
 from .text import expression, statement
 
 _CALLED = re.compile(rf"(?<![\w.])({WORD})\(")
@@ -74,11 +75,13 @@ CASTS = {
     "complex128",
     "bool_",
 }
-OF_HOST = ("BLOCK", "alone", "array", "as_number", "at_once", "cuda", "host", "in_one_grid", "kernel", "number", "on_grid", "parts")
+OF_CUBLAS = ("by_cublas", "takes_cublas")
+OF_HOST = ("BLOCK", "NONE", "alone", "array", "as_number", "at_once", "cuda", "host", "in_one_grid", "kernel", "number", "on_grid", "parts")
 ROUNDED = {PRODUCT.text: "rounded_product", IN_ORDER.text: "rounded_sum", DIFFERENCE.text: "rounded_difference"}
 """What kernels call for operations that are rounded by themselves, by their texts."""
 OF_CARDS = frozenset(name for names in HELPERS.values() for name in names)
-RESERVED = (*OF_HOST, "first", "last", "error", "seen", "grid", "place")
+OF_CHECKS = ("error", "seen", "own", "turn", *(f"seen_{k}" for k in range(MOST_NUMBERS)))
+RESERVED = (*OF_HOST, *OF_CUBLAS, *OF_CHECKS, "first", "last", "grid", "place")
 """What the text uses besides names of helpers."""
 
 
@@ -160,13 +163,17 @@ class _Module:
         for k, stmt in enumerate(stmts):
             rest = [*stmts[k:], *after]
             is_block = isinstance(stmt, For | If) and self._is_around_kernels(stmt)
+            sizes = [] if is_block else self._sizes_of_products(stmt, known)
+            is_block |= bool(sizes)
             if not is_block and (not self._is_of_host(stmt) or (_reads(stmt) & _defined(pending) and _is_scalar_work(stmt))):
                 pending.append(stmt)
                 continue
             if is_block or _leaves(stmt) or _reads(stmt) & _defined(pending) or _makes(stmt) & mentioned(pending):
                 self._flush(pending, rest, known, pad)
                 pending = []
-            if isinstance(stmt, For | If) and is_block:
+            if isinstance(stmt, For | If) and sizes:
+                self._in_two_ways(stmt, sizes, known, rest[1:], pad)
+            elif isinstance(stmt, For | If) and is_block:
                 self._host_block(stmt, known, rest[1:], pad)
             else:
                 self._host_statement(stmt, known, pad)
@@ -235,6 +242,21 @@ class _Module:
         self._side(stmt.body, known | {stmt.name}, [stmt, *rest], pad)
         known |= _defined([stmt])
 
+    def _sizes_of_products(self, stmt: Stmt, known: set[str]) -> list[str]:
+        """How large the products inside a statement are that cuBLAS may compute, if the host takes the steps instead of one kernel."""
+        if not isinstance(stmt, For | If) or product_of(stmt) is not None:
+            return []
+        sizes = [product.size for product in products_in([stmt]) if product.is_sized(known)]
+        return list(dict.fromkeys(_on_host(expression(size)) for size in sizes if not isinstance(size, int) or size >= LARGE_PRODUCT))
+
+    def _in_two_ways(self, stmt: For | If, sizes: Sequence[str], known: set[str], rest: Sequence[Stmt], pad: str) -> None:
+        """Writes a loop or a choice with products inside: the host goes through it where one of them is large, else one kernel."""
+        largest = sizes[0] if len(sizes) == 1 else f"max({', '.join(sizes)})"
+        self.lines.append(f"{pad}if takes_cublas({largest}):")
+        self._host_block(stmt, {*known}, rest, pad + "    ")
+        self.lines.append(f"{pad}else:")
+        self._flush([stmt], rest, known, pad + "    ")
+
     def _side(self, stmts: Sequence[Stmt], known: set[str], rest: Sequence[Stmt], pad: str) -> None:
         """Writes the block inside a loop or a choice of the host."""
         before = len(self.lines)
@@ -290,6 +312,12 @@ class _Module:
         errors = f", ERRORS_OF_{name}" * bool(fails)
         if loop is not None:
             first, last = self._range(loop)
+            product = product_of(loop)
+            if product is not None and product.can_be_found(known):
+                lengths = ", ".join(f'"{letter}": {_on_host(expression(length))}' for letter, length in product.lengths.items())
+                places = ", ".join(map(_place, (product.left, product.right, product.result)))
+                self.lines.append(f'{pad}if not by_cublas("{product.labels}", {{{lengths}}}, {places}):')
+                pad += "    "
             self.lines.append(f"{pad}on_grid({name}, {_on_host(expression(first))}, {_on_host(expression(last))}, {operands}{errors})")
         elif is_grid:
             self.lines.append(f"{pad}in_one_grid({name}, {self._most_passes(stmts, known)}, {operands}{errors})")
@@ -349,6 +377,8 @@ class _Module:
             stmts = self._in_one_grid(stmts) or []
             yielded.append("    grid = cuda.cg.this_grid()")
             yielded += [f"    {array} = cuda.shared.array(BLOCK, {_numpy(dtype)})" for dtype, array in kernel.scratch.items()]
+            if any(map(is_checked, walk(stmts))):
+                yielded += ["    own = np.int64(NONE)", "    turn = 0", *(f"    seen_{k} = 0.0" for k in range(_most_numbers(kernel)))]
         yielded += self._lines(stmts, kernel, "0", "    ")
         writes = [f"{array}[0] = {name}" for name, array in kernel.results.items()]
         if writes and kernel.is_grid:
@@ -424,7 +454,8 @@ class _Module:
                 first, last = self._range(stmt)
                 bound = self.names.fresh("stop")
                 yield f"{pad}{bound} = {_on_device(expression(last))}"
-                yield from self._strided(stmt, kernel, _on_device(expression(first)), bound, "", pad)
+                yield from self._strided(stmt, kernel, _on_device(expression(first)), bound, "number" if is_checked(stmt) else "", pad)
+                yield from _looked_at(kernel, pad) if is_checked(stmt) else ()
             elif isinstance(stmt, Barrier):
                 yield f"{pad}grid.sync()"
             elif isinstance(stmt, For):
@@ -435,6 +466,13 @@ class _Module:
                 if stmt.otherwise:
                     yield f"{pad}else:"
                     yield from self._lines(stmt.otherwise, kernel, number, pad + "    ")
+            elif isinstance(stmt, Fail) and kernel.is_grid and number != "0":
+                for k, seen in enumerate(stmt.numbers):
+                    yield f"{pad}seen_{k} = np.float64({_on_device(expression(seen))})"
+                code = next(k for k, fail in enumerate(kernel.fails) if fail is stmt)
+                yield f"{pad}own = {len(kernel.fails)} * {number} + {code}"
+                yield f"{pad}cuda.atomic.min(error, turn, own)"
+                yield f"{pad}break"
             elif isinstance(stmt, Fail):
                 for k, seen in enumerate(stmt.numbers):
                     yield f"{pad}seen[{k}] = np.float64({_on_device(expression(seen))})"
@@ -466,6 +504,23 @@ class _Module:
         yield f"{pad}while {_on_device(expression(compare('<' if step > 0 else '>', Name('int64', loop.name), bound)))}:"
         yield from self._lines(loop.body, kernel, number, pad + "    ")
         yield f"{pad}    {loop.name} {'+' if step > 0 else '-'}= {abs(step)}"
+
+
+def _looked_at(kernel: _Kernel, pad: str) -> Iterator[str]:
+    """What stands behind a loop whose passes may fail: all threads end if one has failed, the first of them tells its numbers. Two places
+    take turns, so that none is written before all have looked there."""
+    yield f"{pad}grid.sync()"
+    yield f"{pad}if error[turn] != NONE:"
+    if _most_numbers(kernel):
+        yield f"{pad}    if error[turn] == own:"
+        yield from (f"{pad}        seen[{k}] = seen_{k}" for k in range(_most_numbers(kernel)))
+    yield f"{pad}    return"
+    yield f"{pad}turn = 1 - turn"
+
+
+def _most_numbers(kernel: _Kernel) -> int:
+    """How many numbers an error of a kernel tells at most."""
+    return max((len(fail.numbers) for fail in kernel.fails), default=0)
 
 
 def _sums(loop: For) -> dict[str, Apply]:
@@ -513,6 +568,12 @@ def _rank(view: Alias, rank: int) -> int:
     if view.is_in_shape:
         return len(view.args)
     return rank - sum(":" not in part for part in view.text.text.partition("]")[0].split(","))
+
+
+def _place(place: Place) -> str:
+    """The text of an operand of a product."""
+    start = ", ".join(_on_host(expression(one)) for one in place.start)
+    return f"({place.array}, ({start}{',' * (len(place.start) == 1)}))"
 
 
 def _read_in_passes(nest: Sequence[For]) -> set[str]:
@@ -617,5 +678,7 @@ def _imports(body: str, kernels: str) -> list[str]:
     functions = sorted(set(_CALLED.findall(kernels)) & OF_CARDS)
     functions += ["gpu_math as math"] if re.search(r"(?<![\w.])math\.", kernels) else []
     lines = ["import numpy as np", ""]
+    products = [name for name in OF_CUBLAS if re.search(rf"(?<![\w.]){name}\b", body)]
+    lines += [f"from numbascan.emit.runtime.cublas import {', '.join(products)}"] if products else []
     lines += [f"from numbascan.emit.runtime.cuda import {', '.join(own)}"] if own else []
     return [*lines, f"from numbascan.emit.runtime.cuda_functions import {', '.join(functions)}"] if functions else lines

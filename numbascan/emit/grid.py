@@ -12,7 +12,9 @@ otherwise is written by the first thread. A barrier stands where a statement tou
 one, or writes memory that another thread has read since then. Loops give the same passes to the same threads, so where two loops meet an
 array at the place of the pass alone, each thread meets its own numbers again.
 
-Not handled: memory taken inside, routines, and errors in loops in threads, which would leave the other threads waiting.
+A thread whose pass fails leaves its loop, and says so; behind the loop all threads wait for one another, look, and end together.
+
+Not handled: memory taken inside, routines, and errors in loops within a pass.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
+from typing import TypeGuard
 
 from ..ir.loops import (
     Alias,
@@ -139,7 +142,7 @@ class _Placing:
                 result.append(Barrier())
                 since = _Since()
             result += [If(IS_FIRST, [stmt])] if isinstance(stmt, Store) or self._is_single(stmt) else [stmt]
-            since = _Since() if _is_sum(stmt) else since | touches  # a sum ends with a barrier
+            since = _Since() if _is_sum(stmt) or is_checked(stmt) else since | touches  # these end with a barrier
         return result, since
 
     def _around(self, stmt: For | If, since: _Since) -> tuple[list[Stmt], _Since]:
@@ -166,7 +169,7 @@ class _Placing:
 
     def _check(self, stmt: Stmt) -> None:
         inside = list(walk([stmt]))
-        if _is_shared(stmt) and any(isinstance(one, Fail) for one in inside):
+        if is_checked(stmt) and any(isinstance(one, For) and _fails(one) for one in walk(nest_of(stmt)[-1].body)):
             raise Unfit
         if any(isinstance(one, Call | Return) or (isinstance(one, Alloc) and not (_is_shared(stmt) and one.on_stack)) for one in inside):
             raise Unfit
@@ -229,6 +232,15 @@ class _Placing:
 
 def _is_shared(stmt: Stmt) -> bool:
     return isinstance(stmt, For) and stmt.kind in SHARED
+
+
+def is_checked(stmt: Stmt) -> TypeGuard[For]:
+    """Is it a loop in threads whose passes may fail?"""
+    return isinstance(stmt, For) and _is_shared(stmt) and _fails(stmt)
+
+
+def _fails(stmt: Stmt) -> bool:
+    return any(isinstance(one, Fail) for one in walk([stmt]))
 
 
 def _is_sum(stmt: Stmt) -> bool:

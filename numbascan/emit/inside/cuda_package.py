@@ -10,9 +10,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -41,6 +42,40 @@ def cuda() -> Any:
         if lacks_row_stack:
             del vars(np)["row_stack"]
     return module
+
+
+def version() -> str:
+    """That of numba-cuda, or of Numba where that compiles kernels."""
+    module: Any = sys.modules.get("numba_cuda") or importlib.import_module("numba")
+    return str(module.__version__)
+
+
+def keep_machine_code(kernel: Any) -> None:
+    """Lets a kernel look for its machine code beside the file that it stands in, and leave it there.
+
+    A kernel that sees an array in another shape is linked with code of a file, which numba-cuda does not store.
+    """
+    if is_simulated() or "reshape" in kernel.py_func.__code__.co_names:
+        return
+    with suppress(RuntimeError, OSError):  # a folder that may not be written
+        kernel.enable_caching()
+        kept = kernel._cache
+        # `load_overload` would first load all that Numba can compile, a third of a second
+        kept.load_overload, kept.save_overload = _or_nothing(kept._load_overload, kept.flush), _or_nothing(kept.save_overload, kept.flush)
+
+
+def _or_nothing(function: Callable[..., Any], flush: Callable[[], Any]) -> Callable[..., Any]:
+    """A function of a store that may be damaged, or have no room: it is emptied then, and code is compiled."""
+
+    def call(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except Exception:  # whatever comes of reading a part of a file
+            with suppress(Exception):
+                flush()
+            return None
+
+    return call
 
 
 def missing() -> str:

@@ -21,6 +21,7 @@ import numpy as np
 from ..inside import cuda_package
 from .cuda_functions import host as host
 from .device_array import DeviceArray, is_contiguous
+from .gpu_names import MOST_NUMBERS
 
 cuda = cuda_package.cuda()
 SIMULATED = cuda_package.is_simulated()
@@ -29,7 +30,6 @@ BLOCK = 4 if SIMULATED else 128  # threads
 MOST_BLOCKS = 1 if SIMULATED else 2**30
 PARTS = 8192  # blocks of a grid at most
 NONE = 2**63 - 1  # the number of an error that has not happened
-MOST_NUMBERS = 8  # that an error tells
 OF_DRIVER = {"CudaDriverError", "CUDAError"}  # errors of numba-cuda, and of cuda-core below it
 SLOW = 4  # times as long as single precision, from which double precision is worth a note
 SHARE = 0.5  # of the free memory of the device, for memory that a loop's passes have each for itself
@@ -44,7 +44,9 @@ def kernel(**options: Any) -> Callable[[Callable[..., None]], Any]:
     """The decorator of kernels."""
 
     def decorate(function: Callable[..., None]) -> Any:
-        return cuda.jit(function) if SIMULATED else cuda.jit(function, **options)
+        made = cuda.jit(function) if SIMULATED else cuda.jit(function, **options)
+        cuda_package.keep_machine_code(made)
+        return made
 
     return decorate
 
@@ -124,9 +126,9 @@ def _blocks_at_once(kernel: Any, passes: Any, args: Sequence[Any]) -> int:
 
 def _failure(kernel: Any, blocks: int, threads: int, args: Sequence[Any], n_errors: int) -> tuple[int, int | None, list[float]]:
     """Runs a kernel: the first pass that failed, its error, and the numbers that were seen."""
-    error, seen = cuda.to_device(np.array([NONE])), cuda.to_device(np.zeros(MOST_NUMBERS))
+    error, seen = cuda.to_device(np.array([NONE, NONE])), cuda.to_device(np.zeros(MOST_NUMBERS))
     _launch(kernel, blocks, threads, (*args, error, seen))
-    number = int(error.copy_to_host()[0])
+    number = int(error.copy_to_host().min())
     if number == NONE:
         return 0, None, []
     return number // n_errors, number % n_errors, list(seen.copy_to_host())

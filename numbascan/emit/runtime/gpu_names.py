@@ -41,3 +41,9 @@ OTHER_NAMES = {"arctan": "atan", "arctanh": "atanh", "abs": "fabs"}
 
 OF_GPU = {*OF_MATH, *WRITTEN_FOR_GPU, *OTHER_NAMES, "cbrt"}
 """What a kernel of a GPU may call as `math.f(x)`."""
+
+LARGE_PRODUCT = 2**18
+"""Multiplications in a product of matrices from which a call of cuBLAS is worth leaving the one kernel of a loop: an estimate."""
+
+MOST_NUMBERS = 8
+"""Numbers that an error tells at most."""

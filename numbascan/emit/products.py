@@ -1,0 +1,209 @@
+"""Products of matrices among loops in threads, which a library computes where they are large.
+
+    # before: threads over i, j:                     # as a call: by_cublas("ik,.kj->ij", {"i": n, "j": m, "k": p},
+    #             total = 0.0                        #                 (a, (0, 0)), (b, (t, 0, 0)), (c, (0, 0)))
+    #             for k in range(p):
+    #                 total += a[i, k] * b[t, k, j]
+    #             c[i, j] = total
+
+An axis has the letter of what moves along it: i of rows, j of columns, k of sums, b of a batch; a point where it stays.
+
+Not handled: what is read backwards, or converted on the way; operands whose last axis stays, which no library takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..ir.loops import (
+    ACCUMULATE,
+    IN_ORDER,
+    PRODUCT,
+    Apply,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Literal,
+    Load,
+    Name,
+    Note,
+    Stmt,
+    Store,
+    add,
+    mapped,
+    mul,
+    names_in,
+    slope_and_rest,
+    sub,
+)
+from .grid import nest_of
+
+FLOATS = ("float32", "float64", "complex64", "complex128")
+MOST_COUNTERS = 3  # of a batch of matrices
+
+
+@dataclass(frozen=True)
+class Place:
+    """An operand: its array, a letter or a point for each axis, and where its elements begin."""
+
+    array: str
+    axes: str
+    start: tuple[Index, ...]
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of two operands and its result, and the length of each letter."""
+
+    left: Place
+    right: Place
+    result: Place
+    lengths: Mapping[str, Index]
+
+    @property
+    def labels(self) -> str:
+        return f"{self.left.axes},{self.right.axes}->{self.result.axes}"
+
+    @property
+    def size(self) -> Index:
+        """How many numbers are multiplied."""
+        size: Index = 1
+        for length in self.lengths.values():
+            size = mul(size, length)
+        return size
+
+    def can_be_found(self, known: set[str]) -> bool:
+        """Does the host know where the operands are, and how long?"""
+        starts = [start for place in (self.left, self.right, self.result) for start in place.start]
+        arrays = {place.array for place in (self.left, self.right, self.result)}
+        return arrays <= known and all(_is_known(one, known) for one in (*starts, *self.lengths.values()))
+
+    def is_sized(self, known: set[str]) -> bool:
+        """Does the host know the lengths?"""
+        return all(_is_known(one, known) for one in self.lengths.values())
+
+
+def product_of(loop: Stmt) -> Product | None:
+    """The product of matrices, or of a matrix and a vector, that a loop in threads computes, one or a batch of them."""
+    if not isinstance(loop, For) or loop.kind != "threads" or len(nest := nest_of(loop)) > MOST_COUNTERS:
+        return None
+    body = [stmt for stmt in nest[-1].body if not isinstance(stmt, Note)]
+    if len(body) != 3:
+        return None
+    zero, summing, store = body
+    if not (isinstance(zero, Let) and isinstance(summing, For) and isinstance(store, Store)):
+        return None
+    factors = _factors(zero, summing, store)
+    if factors is None:
+        return None
+    loops = [*nest, summing]
+    letters = {one.name: chr(ord("A") + k) for k, one in enumerate(loops)}
+    lengths = {letters[one.name]: sub(one.stop, one.start) for one in loops}
+    starts = {one.name: one.start for one in loops}
+    places = [_place(one.array, one.index, letters, starts) for one in (*factors, store)]
+    left, right, result = places
+    if left is None or right is None or result is None or any(name in letters for one in lengths.values() for name, _ in names_in(one)):
+        return None
+    roles = _roles(*(place.axes.replace(".", "") for place in (left, right, result)))
+    if roles is None or len(roles) != len(loops):
+        return None
+    left, right, result = (replace(one, axes="".join(roles.get(axis, ".") for axis in one.axes)) for one in (left, right, result))
+    if not all(map(_is_along_rows, (left, right, result))):
+        return None
+    return Product(left, right, result, {roles[letter]: length for letter, length in lengths.items()})
+
+
+def _factors(zero: Let, summing: For, store: Store) -> tuple[Load, Load] | None:
+    """The factors of a sum of products, which begins with zero, and is stored."""
+    total, value = zero.name, zero.value
+    if not isinstance(value, Literal) or value.value != 0 or value.dtype not in FLOATS or not zero.is_new:
+        return None
+    state = Name(value.dtype, total)
+    if store.value != state or store.combine or summing.kind != "sequential" or summing.step != 1:
+        return None
+    *locals_, last = (stmt for stmt in summing.body if not isinstance(stmt, Note))
+    values: dict[str, Index] = {}
+    for stmt in locals_:
+        if not isinstance(stmt, Let) or not stmt.is_new:
+            return None
+        values[stmt.name] = _with_values(stmt.value, values)
+    if not isinstance(last, Let) or last.name != total or not isinstance(last.value, Apply) or len(last.value.args) != 2:
+        return None
+    before, product = last.value.args
+    of_card = IN_ORDER if value.dtype.startswith("complex") else ACCUMULATE
+    if last.value.template != of_card or before != state or not isinstance(product, Apply):
+        return None
+    factors = [_with_values(factor, values) for factor in product.args]
+    if product.template != PRODUCT or product.dtype != value.dtype:
+        return None
+    match factors:
+        case [Load() as left, Load() as right] if left.dtype == right.dtype == value.dtype:
+            return left, right
+    return None
+
+
+def _with_values(expr: Index, values: Mapping[str, Index]) -> Index:
+    """An expression with locals' values in their places."""
+
+    def value_of(part: Expr) -> Index | None:
+        return values.get(part.name) if isinstance(part, Name) else None
+
+    return mapped(expr, value_of)
+
+
+def _place(array: str, index: Sequence[Index], counters: Mapping[str, str], starts: Mapping[str, Index]) -> Place | None:
+    """Where an operand is; None where a counter moves along it otherwise than one by one, or along two axes."""
+    axes, begins = "", []
+    for one in index:
+        moving = [name for name, _ in names_in(one) if name in counters]
+        if not moving:
+            axes += "."
+            begins.append(one)
+            continue
+        move = slope_and_rest(one, Name("int64", moving[0])) if len(moving) == 1 else None
+        if move is None or move[0] != 1:
+            return None
+        axes += counters[moving[0]]
+        begins.append(add(move[1], starts[moving[0]]))
+    letters = axes.replace(".", "")
+    return Place(array, axes, tuple(begins)) if len(set(letters)) == len(letters) else None
+
+
+def _roles(left: str, right: str, result: str) -> dict[str, str] | None:
+    """What the counters of two operands and the result are: i of rows, j of columns, k of sums, b of a batch, whose matrices may all be the
+    same in one operand; None where these are no matrices, or a matrix and a vector, that belong together."""
+    both = [letter for letter in result if letter in left and letter in right]
+    rows = [letter for letter in result if letter in left and letter not in right]
+    columns = [letter for letter in result if letter in right and letter not in left]
+    summed = [letter for letter in left if letter in right and letter not in result]
+    batch = both + rows[:-1] + columns[:-1]
+    is_whole = set(left + right + result) == {*both, *rows, *columns, *summed}
+    if not is_whole or len(batch) > 1 or len(summed) != 1 or not rows + columns:
+        return None
+    return dict(
+        zip((*batch, *rows[-1:], *columns[-1:], *summed), "b" * len(batch) + "i" * bool(rows) + "j" * bool(columns) + "k", strict=True)
+    )
+
+
+def _is_along_rows(place: Place) -> bool:
+    """Do neighbours in a matrix lie side by side in memory? A vector may have gaps."""
+    return len(set(place.axes) - {*".b"}) < 2 or place.axes[-1] not in ".b"
+
+
+def _is_known(expr: Index, known: set[str]) -> bool:
+    return all(name in known and not is_element for name, is_element in names_in(expr))
+
+
+def products_in(stmts: Sequence[Stmt]) -> list[Product]:
+    """The products among statements, outside of what a single thread does."""
+    found: list[Product] = []
+    for stmt in stmts:
+        if isinstance(stmt, For):
+            product = product_of(stmt)
+            found += [product] if product is not None else [] if stmt.kind in ("threads", "sums") else products_in(stmt.body)
+        elif isinstance(stmt, If):
+            found += products_in([*stmt.then, *stmt.otherwise])
+    return found
