@@ -10,6 +10,7 @@ import numpy as np
 from ..ir.loops import compare
 from ..ir.node import Node, constant
 from ..types import TensorType
+from . import sort_small as small
 from .algebra import along_last, call, concatenate, dims_of, expand, incremented, indexed, on_axis, sub, taken, zeros_like
 from .card import Card, register
 from .lowering import Indices, Library, Operands
@@ -67,7 +68,7 @@ SORT = register(
         "sort",
         lambda x: np.sort(x, axis=-1, kind="stable"),
         lambda x: x.strong(),
-        Library(_routine("sort_into"), ((1,), (1,)), _dims_of(0)),
+        Library(_routine("sort_into"), ((1,), (1,)), _dims_of(0), scalar=small.SORT),
         samples=_samples,
         vjp=_sorted_back,
         jvp=lambda node, tangent: taken(tangent, _order(node.inputs[0])),
@@ -102,7 +103,7 @@ MIDDLES = register(
         "middles",
         _middle_values,
         lambda x: TensorType(x.dtype, (*x.shape[:-1], 2)),
-        Library(_routine("middles_into"), ((1,), (1,)), _middle_dims),
+        Library(_routine("middles_into"), ((1,), (1,)), _middle_dims, scalar=small.MIDDLES),
         samples=_samples,
         vjp=lambda node, cotangent: (incremented(zeros_like(node.inputs[0]), cotangent, _middle_places(node.inputs[0])),),
         jvp=lambda node, tangent: taken(tangent, _middle_places(node.inputs[0])),
@@ -114,7 +115,7 @@ ARGSORT = register(
         "argsort",
         lambda x: np.argsort(x, axis=-1, kind="stable"),
         lambda x: TensorType("int64", x.shape),
-        Library(_ordering, ((1,), (1,)), _dims_of(0)),
+        Library(_ordering, ((1,), (1,)), _dims_of(0), scalar=small.ORDER),
         samples=_samples,
         no_gradient="positions are integers",
     )
