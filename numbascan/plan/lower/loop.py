@@ -100,7 +100,9 @@ class _Loop:
 
     def _is_free(self, results: Sequence[LoopResult]) -> bool:
         """Does no step wait for another one? Then they may run in any order."""
-        return not self.spec.waits and all(isinstance(request, All | Every | Lengths) for result in results for request in result.rows_read)
+        return not self.spec.waits and all(
+            isinstance(request, All | Every | FromEnd | Lengths) for result in results for request in result.rows_read
+        )
 
     # before the loop ------------------------------------------------------------------------------------------------
 
