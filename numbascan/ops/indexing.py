@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.loops import Apply, Expr, Index, add, both, choice, compare, floor_div, mod, sub
-from ..ir.node import Node, constant
+from ..ir.node import ARG, INPUT, Node, constant, constant_value
 from ..types import TensorType, show_shape
 from .algebra import (
     broadcast_to,
@@ -378,3 +378,12 @@ def _assign(array: Any, index: Any, values: Any) -> None:
 
 SET_SUBTENSOR = register(_writing("set_subtensor", False, _assign))
 INC_SUBTENSOR = register(_writing("inc_subtensor", True, np.add.at))
+
+
+def is_replaced_at_run_time(node: Node) -> bool:
+    """Is a value an array that was given with parts of it replaced, one of them at a place that only the run knows?"""
+    places: list[Node] = []
+    while node.op in (SET_SUBTENSOR, INC_SUBTENSOR):
+        places += node.inputs[2:]
+        node = node.inputs[0]
+    return node.op in (ARG, INPUT) and any(not place.type.rank and constant_value(place) is None for place in places)
