@@ -209,7 +209,7 @@ class _Writer:
         self.dtype = view.out.dtype
 
     def passes(self) -> list[Pass]:
-        if self._is_box():
+        if self._is_box() and not self._is_short():
             return [one for one in self._around(0) if 0 not in one.counts]
         copy = Pass(self.view.dims(0), lambda index: index, self._base)
         return [copy, self.inside()]
@@ -220,6 +220,12 @@ class _Writer:
 
     def _is_box(self) -> bool:
         return ARRAY not in self.region.spec and all(not isinstance(entry, tuple) or entry[2] in (None, 1) for entry in self.region.entries)
+
+    def _is_short(self) -> bool:
+        """Is x copied whole sooner than the parts around a region whose place the run computes?"""
+        size = self.view.types[0].size
+        is_fixed = all(isinstance(bound, int) for one in self.region.ranges() for bound in (one.before, one.after))
+        return size is not None and size <= FEW and not is_fixed
 
     def element(self, index: Indices) -> Expr:
         """An element of the result, for a region without arrays and new axes: where it lies inside, and in place of which value."""

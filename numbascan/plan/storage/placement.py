@@ -146,8 +146,17 @@ def is_small(node: Node, target: Target) -> bool:
 
     Not an array of which steps replace a part at a place that they compute: each local would be chosen, where memory takes one store.
     """
+    return _is_short(node, target) and not is_short_in_memory(node, target)
+
+
+def is_short_in_memory(node: Node, target: Target) -> bool:
+    """Is an array of few elements one of which steps replace a part at a place that they compute?"""
+    return target.stores_parts and _is_short(node, target) and _is_replaced_at_run_time(node)
+
+
+def _is_short(node: Node, target: Target) -> bool:
     size = node.type.size
-    return size is not None and size <= target.locals_limit and not (target.stores_parts and _is_replaced_at_run_time(node))
+    return size is not None and size <= target.locals_limit
 
 
 def _is_replaced_at_run_time(node: Node) -> bool:
