@@ -216,8 +216,8 @@ class Library:
 
     `core` gives the rank of each operand, then of each result, that one call handles; leading axes are looped over, and must
     be equal in all operands. A result of core rank 0 is handed over as an array of shape (1,), an operand of core rank 0 as its value.
-    A routine with a `message` gives a bool: False raises LinAlgError with that text. `written_out`: the same in loops, for targets that
-    call no routines.
+    A routine with a `message` gives a bool: False raises LinAlgError with that text. `written_out`: the same in loops, where
+    `is_written_out` says so of whether the target calls routines, and of the operands' types.
     """
 
     routine: Callable[..., str]  # of the operand types: the routine's name
@@ -228,6 +228,7 @@ class Library:
     scalar: ScalarRoutine | None = None  # instead of the call, for matrices of few rows and short rows
     message: str = ""
     written_out: Generate | None = None
+    is_written_out: Callable[..., bool] = lambda calls_routines, *types: not calls_routines
 
 
 Lowering = Union[Elementwise, View, Generate, Passes, Fold, Contract, Library]  # noqa: UP007

@@ -1,5 +1,7 @@
 """Short rows are sorted by comparing neighbours, as scalar statements: no call, no branch, one row beside the other in the SIMD unit.
 
+Places in sorted ones are found by counting.
+
 Odd–even transposition: n rounds, each of which exchanges every second pair of neighbours that is in the wrong order. Equal numbers keep
 their order, which few sorting networks with fewer comparisons do. (Knuth, The Art of Computer Programming, volume 3, 5.3.4.)
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import inf, nan
 from typing import Any
 
@@ -133,6 +136,19 @@ def _order(code: ScalarCode, row: Matrix, attrs: dict[str, Any]) -> Sequence[Exp
 
 def _places(code: ScalarCode, order: Sequence[Expr]) -> Sequence[Elements]:
     return [{(k,): place for k, place in enumerate(order)}]
+
+
+def place_of(ordered: Sequence[Expr], x: Expr, is_right: bool) -> Expr:
+    """Where a number would stand in a sorted row: how many stand before it."""
+    before = _count([compare("<=" if is_right else "<", one, x) for one in ordered])
+    if not x.dtype.startswith("float"):
+        return before
+    of_nan = Literal("int64", len(ordered)) if is_right else _count([compare("==", one, one) for one in ordered])
+    return _chosen(compare("==", x, x), before, of_nan)
+
+
+def _count(conditions: Sequence[Expr]) -> Expr:
+    return reduce(lambda total, one: index_expr(INDEX_SUM, total, one), conditions[1:], index_expr(INDEX_SUM, 0, conditions[0]))
 
 
 SORT = ScalarRoutine(NUMBERS, NUMBERS, _sorted, results=_values, kinds="fiub")

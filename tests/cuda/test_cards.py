@@ -25,12 +25,12 @@ OF_SCIPY = "erfinv digamma polygamma betaln log_ndtr ndtri erfcx erfc_integral j
 OF_SCIPY += " gammainc_slope betainc_slope_a betainc_slope_b gammainc gammaincc betainc"
 OF_LAPACK = "solve_triangular solve_triangular_vector solve_factors solve_factor expm eigh eigvalsh qr svd svdvals pinv lu_factor"
 OF_LAPACK += " permutation_of_pivots eig eigvals"
-REFUSED = {*OF_SCIPY.split(), *OF_LAPACK.split(), "recurrence", "searchsorted"}
+REFUSED = {*OF_SCIPY.split(), *OF_LAPACK.split(), "recurrence"}
 """Cards whose samples have no CUDA code."""
-OF_SHORT_ROWS = {"sort", "argsort", "middles"}
+OF_SHORT_ROWS = {"sort", "argsort", "middles", "searchsorted"}
 """Cards that have code for rows of a fixed, small length alone."""
 REAL_ALONE = "isnan isinf isfinite log1p arctan arctanh rint less less_equal greater greater_equal maximum minimum fmax fmin max min"
-REAL_ALONE += " argmax argmin cummax cummin solve solve_vector inv det slogdet cholesky sort argsort middles"
+REAL_ALONE += " argmax argmin cummax cummin solve solve_vector inv det slogdet cholesky sort argsort middles searchsorted"
 """Cards whose code is for real numbers; small matrices and short rows of a fixed shape among them."""
 WITH_SAMPLES = [card for card in CARDS.values() if card.samples is not None]
 

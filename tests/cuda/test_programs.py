@@ -70,6 +70,10 @@ def ordered(y: Any, r: Any) -> Any:
     return (scan(lambda y: np.sort(np.sin(y * r))[::-1] + np.median(y) * y[np.argsort(y)], outputs_info=y, n_steps=5)[-1] ** 2).sum()
 
 
+def searched(us: Any, table: Any) -> Any:
+    return scan(lambda u, s: np.searchsorted(table, u + 0.1 * s, side="right"), sequences=us, outputs_info=np.int64(0))
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "one loop": (path, (Y[0], 25.0)),
     "its end": (lambda y, r: path(y, r)[-1], (Y[0], 25.0)),
@@ -80,6 +84,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "gradients of lanes": (ns.vmap(ns.grad(lambda y, r: (path(y, r)[-1] ** 2).mean(), argnums=(0, 1))), (Y, R)),
     "gradient of what lanes share": (ns.grad(lambda r, y: (ns.vmap(lambda y: path(y, r)[-1])(y) ** 2).mean()), (28.0, Y)),
     "second derivative": (ns.hessian(lambda y: (path(y, 25.0, 5)[-1] ** 2).sum()), (Y[0],)),
+    "a short table that is searched": (ns.vmap(searched, in_axes=(0, None)), (U.reshape(10, 5), np.array([-1.0, 0.0, 0.5, 0.7]))),
     "short rows that are sorted": (ns.vmap(ns.value_and_grad(ordered)), (U.reshape(10, 5), R[:10])),
     "taps": (filtered, (U, Y[0], 0.3)),
     "taps in lanes": (ns.vmap(filtered, in_axes=(None, 0, 0)), (U[:9], Y, R)),

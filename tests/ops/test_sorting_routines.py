@@ -126,18 +126,26 @@ def same_rows(found: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(expected[expected == 0]))
 
 
-@pytest.mark.parametrize("dtype", wide(["float64", "uint8", "float32", "int64", "bool"], first=2))
-@pytest.mark.parametrize("n", wide([2, 7, NUMBERS, NUMBERS + 1, 1, *range(3, 7), *range(8, NUMBERS)], first=4))
+FIRST = [(2, "float64"), (7, "float64"), (NUMBERS, "float64"), (NUMBERS + 1, "float64"), (5, "uint8"), (3, "bool")]
+OTHERS = [(n, dtype) for dtype in ("float64", "float32", "int64", "uint8", "bool") for n in range(1, NUMBERS + 2)]
+
+
+@pytest.mark.parametrize(("n", "dtype"), wide([*FIRST, *(case for case in OTHERS if case not in FIRST)], first=len(FIRST)))
 def test_short_rows(n: int, dtype: str) -> None:
     def f(x: np.ndarray) -> tuple[np.ndarray, ...]:
-        return np.sort(x), np.argsort(x, kind="stable"), np.median(x, axis=-1), np.sort(x[0])
+        ordered = np.sort(x[0])
+        places = [np.searchsorted(ordered, x[1], side=side) for side in ("left", "right")]
+        return np.sort(x), np.argsort(x, kind="stable"), np.median(x, axis=-1), ordered, *places, np.searchsorted(ordered, x[2, 0])
 
     x = short_rows(n, dtype)
     assert ("sorting." in ns.jit(f).lower(x).source()) == (n > NUMBERS)
-    ordered, order, middle, one = ns.jit(f)(x)
+    ordered, order, middle, one, left, right, place = ns.jit(f)(x)
     same_rows(ordered, np.sort(x, kind="stable"))
     same_rows(one, np.sort(x[0], kind="stable"))
     np.testing.assert_array_equal(order, np.argsort(x, kind="stable"))
+    np.testing.assert_array_equal(left, np.searchsorted(one, x[1]))
+    np.testing.assert_array_equal(right, np.searchsorted(one, x[1], side="right"))
+    assert place == np.searchsorted(one, x[2, 0])
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(middle, np.median(x, axis=-1))
 
