@@ -327,6 +327,22 @@ def read_again_by_hand(x, us, at, to):  # type: ignore[no-untyped-def]
     return x, s
 
 
+def learnt(q: Any, ks: Any, us: Any) -> Any:
+    """Values of four actions, that of one moved towards its reward: reinforcement learning."""
+    return last(lambda k, u, q: put(q, k, q[k] + 0.3 * (u - q[k])), q, None, [ks, us])
+
+
+@njit
+def learnt_by_hand(q, ks, us):  # type: ignore[no-untyped-def]
+    q = q.copy()
+    for t in range(us.shape[0]):
+        k = ks[t]
+        if not -q.shape[0] <= k < q.shape[0]:
+            raise IndexError
+        q[k] += 0.3 * (us[t] - q[k])
+    return q
+
+
 def slices(x: Any, us: Any) -> Any:
     return last(lambda u, x: put(x, slice(100, 110), x[100:110] * 0.5 + u), x, None, us)
 
@@ -733,6 +749,7 @@ PATTERNS: dict[str, Pattern] = {
     "an element, perhaps": (perhaps, perhaps_by_hand, (LONG, ADDED, FROM), 1.3),
     "an element, by ifelse": (chosen, chosen_by_hand, (LONG, ADDED, FROM), 1.3),
     "elements, by an inner loop": (inner_sets, inner_sets_by_hand, (LONG, ADDED, FROM % 90_000), 1.3),
+    "one of four elements": (learnt, learnt_by_hand, (LONG[:4].copy(), np.tile(FROM % 4, 10), np.tile(ADDED, 10)), 1.3),
     "an element, read again": (read_again, read_again_by_hand, (LONG, ADDED, FROM, TO), 1.3),
     "a slice of itself": (slices, slices_by_hand, (LONG, ADDED), 1.3),
     "rows of a matrix": (rows, rows_by_hand, (ROWS, ROW), 1.3),

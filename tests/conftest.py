@@ -38,6 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--compile-kernels", action="store_true", help="tests/cuda: kernels are compiled for sm_80 and sm_90, NumPy gives results"
     )
     parser.addoption("--check-plans", action="store_true", help="plans are held against the oracle after every pass; nothing else counts")
+    parser.addoption(
+        "--left-out",
+        type=Path,
+        help="with --check-plans: this file gets the tests of which Python has not run all kernels; with --poisoned: these tests alone run",
+    )
     parser.addoption("--long", action="store_true", help="tests that take a minute or more run, too")
     parser.addoption("--wide", action="store_true", help="tests run with all their parameters, not only the first ones (see wide.py)")
     parser.addoption("--update-golden", action="store_true", help="write the generated code that is seen now into tests/golden")
@@ -69,6 +74,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left_out = [word for word in ("wide", "long") if not config.getoption(f"--{word}")]
     beyond = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    if config.getoption("--poisoned") and config.getoption("--left-out"):
+        chosen = set(config.getoption("--left-out").read_text().splitlines())
+        beyond += [item for item in items if item.nodeid not in chosen]
     config.hook.pytest_deselected(items=beyond)
     items[:] = [item for item in items if item not in set(beyond)]
 
@@ -94,6 +102,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
             other = type(error).__name__
     if checks.faults:
         raise checks.faults[0]
+    if (checks.left_out or other) and item.config.getoption("--left-out"):  # after an error there may be kernels that did not run
+        with item.config.getoption("--left-out").open("a") as file:
+            file.write(f"{item.nodeid}\n")
     if other:
         pytest.skip(f"no plan is wrong, but {other}")
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.loops import Apply, Expr, Index, add, both, choice, compare, floor_div, mod, sub
-from ..ir.node import Node, constant
+from ..ir.node import ARG, INPUT, Node, constant, constant_value
 from ..types import TensorType, show_shape
 from .algebra import (
     broadcast_to,
@@ -209,7 +209,7 @@ class _Writer:
         self.dtype = view.out.dtype
 
     def passes(self) -> list[Pass]:
-        if self._is_box():
+        if self._is_box() and not self._is_short():
             return [one for one in self._around(0) if 0 not in one.counts]
         copy = Pass(self.view.dims(0), lambda index: index, self._base)
         return [copy, self.inside()]
@@ -220,6 +220,12 @@ class _Writer:
 
     def _is_box(self) -> bool:
         return ARRAY not in self.region.spec and all(not isinstance(entry, tuple) or entry[2] in (None, 1) for entry in self.region.entries)
+
+    def _is_short(self) -> bool:
+        """Is x copied whole sooner than the parts around a region whose place the run computes?"""
+        size = self.view.types[0].size
+        is_fixed = all(isinstance(bound, int) for one in self.region.ranges() for bound in (one.before, one.after))
+        return size is not None and size <= FEW and not is_fixed
 
     def element(self, index: Indices) -> Expr:
         """An element of the result, for a region without arrays and new axes: where it lies inside, and in place of which value."""
@@ -378,3 +384,12 @@ def _assign(array: Any, index: Any, values: Any) -> None:
 
 SET_SUBTENSOR = register(_writing("set_subtensor", False, _assign))
 INC_SUBTENSOR = register(_writing("inc_subtensor", True, np.add.at))
+
+
+def is_replaced_at_run_time(node: Node) -> bool:
+    """Is a value an array that was given with parts of it replaced, one of them at a place that only the run knows?"""
+    places: list[Node] = []
+    while node.op in (SET_SUBTENSOR, INC_SUBTENSOR):
+        places += node.inputs[2:]
+        node = node.inputs[0]
+    return node.op in (ARG, INPUT) and any(not place.type.rank and constant_value(place) is None for place in places)

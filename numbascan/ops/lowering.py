@@ -193,11 +193,12 @@ Elements = dict[tuple[int, ...], Expr]
 
 @dataclass(frozen=True)
 class ScalarRoutine:
-    """A routine on a real matrix of at most `rows` rows as scalar statements; of `most_rows` where there is no routine to call.
+    """A routine on a matrix of at most `rows` rows as scalar statements; of `most_rows` where there is no routine to call.
 
     `prepared(code, matrix, attrs)` is done once for all that reads the matrix. With what that gave, `refused` says whether it
     cannot be done, `columns` makes the columns of the solution of a system from those of the right-hand side, and `results` the elements
-    of each result of a function of the matrix alone.
+    of each result of a function of the matrix alone. The row of a routine on rows of numbers is handed over as a matrix of one column.
+    `kinds`: of the dtypes that it takes.
     """
 
     rows: int
@@ -206,6 +207,7 @@ class ScalarRoutine:
     refused: Callable[[Any], Expr] | None = None
     columns: Callable[[ScalarCode, Any, Sequence[Column]], Sequence[Column]] | None = None
     results: Callable[[ScalarCode, Any], Sequence[Elements]] | None = None
+    kinds: str = "f"
 
 
 @dataclass(frozen=True)
@@ -214,8 +216,8 @@ class Library:
 
     `core` gives the rank of each operand, then of each result, that one call handles; leading axes are looped over, and must
     be equal in all operands. A result of core rank 0 is handed over as an array of shape (1,), an operand of core rank 0 as its value.
-    A routine with a `message` gives a bool: False raises LinAlgError with that text. `written_out`: the same in loops, for targets that
-    call no routines.
+    A routine with a `message` gives a bool: False raises LinAlgError with that text. `written_out`: the same in loops, where
+    `is_written_out` says so of whether the target calls routines, and of the operands' types.
     """
 
     routine: Callable[..., str]  # of the operand types: the routine's name
@@ -223,9 +225,10 @@ class Library:
     dims: Callable[[Operands], tuple[Indices, ...]]  # one tuple per result
     statics: Callable[[dict[str, Any]], tuple[Any, ...]] = lambda attrs: ()
     dtypes: Callable[..., tuple[str, ...]] | None = None  # of the operands as handed over; default: as they are
-    scalar: ScalarRoutine | None = None  # instead of the call, for real matrices of few rows
+    scalar: ScalarRoutine | None = None  # instead of the call, for matrices of few rows and short rows
     message: str = ""
     written_out: Generate | None = None
+    is_written_out: Callable[..., bool] = lambda calls_routines, *types: not calls_routines
 
 
 Lowering = Union[Elementwise, View, Generate, Passes, Fold, Contract, Library]  # noqa: UP007

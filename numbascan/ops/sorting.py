@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import compare
+from ..ir.loops import Expr, compare
 from ..ir.node import Node, constant
 from ..types import TensorType
+from . import sort_small as small
 from .algebra import along_last, call, concatenate, dims_of, expand, incremented, indexed, on_axis, sub, taken, zeros_like
 from .card import Card, register
-from .lowering import Indices, Library, Operands
+from .lowering import Generate, Indices, Library, Operands
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.array([[3.5, -1.0, np.nan, 3.5, 0.25], [2.0, 7.5, 2.0, -4.0, 2.0]])
@@ -67,7 +68,7 @@ SORT = register(
         "sort",
         lambda x: np.sort(x, axis=-1, kind="stable"),
         lambda x: x.strong(),
-        Library(_routine("sort_into"), ((1,), (1,)), _dims_of(0)),
+        Library(_routine("sort_into"), ((1,), (1,)), _dims_of(0), scalar=small.SORT),
         samples=_samples,
         vjp=_sorted_back,
         jvp=lambda node, tangent: taken(tangent, _order(node.inputs[0])),
@@ -102,7 +103,7 @@ MIDDLES = register(
         "middles",
         _middle_values,
         lambda x: TensorType(x.dtype, (*x.shape[:-1], 2)),
-        Library(_routine("middles_into"), ((1,), (1,)), _middle_dims),
+        Library(_routine("middles_into"), ((1,), (1,)), _middle_dims, scalar=small.MIDDLES),
         samples=_samples,
         vjp=lambda node, cotangent: (incremented(zeros_like(node.inputs[0]), cotangent, _middle_places(node.inputs[0])),),
         jvp=lambda node, tangent: taken(tangent, _middle_places(node.inputs[0])),
@@ -114,18 +115,35 @@ ARGSORT = register(
         "argsort",
         lambda x: np.argsort(x, axis=-1, kind="stable"),
         lambda x: TensorType("int64", x.shape),
-        Library(_ordering, ((1,), (1,)), _dims_of(0)),
+        Library(_ordering, ((1,), (1,)), _dims_of(0), scalar=small.ORDER),
         samples=_samples,
         no_gradient="positions are integers",
     )
 )
+
+
+def _place(view: Operands, index: Indices) -> Expr:
+    ordered = [view.at(0, (k,)) for k in range(view.types[0].size or 0)]
+    return small.place_of(ordered, view.at(1, index), view.attrs["side"] == "right")
+
+
+def _is_short(calls_routines: bool, a: TensorType, v: TensorType) -> bool:
+    return a.size is not None and 0 < a.size <= small.NUMBERS and a.kind != "c"
+
 
 SEARCHSORTED = register(
     Card(
         "searchsorted",
         lambda a, v, side: np.searchsorted(a, v, side),
         lambda a, v, side: TensorType("int64", v.shape),
-        Library(_routine("search_into"), ((1, 1), (1,)), _dims_of(1), statics=lambda attrs: (attrs["side"] == "right",)),
+        Library(
+            _routine("search_into"),
+            ((1, 1), (1,)),
+            _dims_of(1),
+            statics=lambda attrs: (attrs["side"] == "right",),
+            written_out=Generate(lambda view: view.dims(1), _place),
+            is_written_out=_is_short,
+        ),
         samples=lambda: [
             ((np.sort(x), np.asarray(v, x.dtype)), {"side": side})
             for side in ("left", "right")

@@ -30,6 +30,7 @@ CPU = Target(
     buffer_cost=1.0,
     move_cost=3.0,
     locals_limit=8,
+    stores_parts=True,
     rotated_locals=16,
     adds_rows=True,
     blas_from=512,  # a call takes about 0.2 microseconds

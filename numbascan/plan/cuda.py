@@ -22,6 +22,7 @@ CUDA = replace(
     calls_routines=False,
     adds_rows=False,  # one sum for each thread, in a register
     locals_limit=16,
+    stores_parts=False,  # registers have no places
     rotated_locals=32,
     few_lanes=32,  # a warp
     few_steps=0,  # lanes alone are worth threads

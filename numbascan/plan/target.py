@@ -32,6 +32,7 @@ class Target:
     buffer_cost: float  # cycles for writing and reading one number of a block
     move_cost: float  # cycles for moving one number from the results of a tile of lanes to the row of its lane
     locals_limit: int  # elements of a fixed shape that are kept one local each; beyond, compile time and spills grow
+    stores_parts: bool  # a small array of which parts are replaced at places that the run computes lies in memory, not in locals
     rotated_locals: int  # elements over all lags of a state that are rotated through locals
     adds_rows: bool  # products that are written out add rows, which needs no other order of sums to fill the SIMD unit
     blas_from: int  # products from which a call of BLAS pays; unknown sizes count as large

@@ -4,7 +4,7 @@
 
 A sum into a part adds -0.0, which changes no number. A state can then be updated in its own row, at the cost of what is written.
 
-Not handled: arrays of few numbers, and parts on the way to the new array that something else reads.
+Not handled: arrays of few numbers, unless a place is computed, and parts on the way to the new array that something else reads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..ir.node import Node, constant
 from ..ops.algebra import cast, taken, where
 from ..ops.indexing import INC_SUBTENSOR, SET_SUBTENSOR
 from ..ops.runtime_attributes import filled
-from .replace_loops import is_long, placed, with_loops, with_step
+from .replace_loops import is_in_memory, placed, with_loops, with_step
 
 
 def choose_parts(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -37,7 +37,7 @@ def _changed(loop: Node) -> Sequence[Node] | None:
 
 def _parts(node: Node, readers: Mapping[Node, Sequence[Node]], writes: Sequence[Node]) -> list[Node]:
     """What lies between the array as it was and the one with parts replaced, where `node` chooses between them; else nothing."""
-    if node.op.name != "where" or node.inputs[0].type.rank or not is_long(node):
+    if node.op.name != "where" or node.inputs[0].type.rank or not any(map(is_in_memory, node.inputs[1:])):
         return []
     for new, old in (node.inputs[1:], node.inputs[:0:-1]):
         parts: list[Node] = []

@@ -4,7 +4,8 @@
 
 Nothing then reads the new state in the step that makes it, and it is updated in its own row, at the cost of what is written.
 
-Not handled: arrays of few numbers; slices and arrays of positions, on either side; places on more or fewer axes than were written.
+Not handled: arrays of few numbers, unless a place is computed; slices and arrays of positions, on either side; places on more or fewer
+axes than were written.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..ir.node import Node, constant
 from ..ops.algebra import add, call, cast, dims_of, taken, where
 from ..ops.indexing import INC_SUBTENSOR, INDEX, SET_SUBTENSOR
 from ..ops.runtime_attributes import filled
-from .replace_loops import is_long, placed, with_loops, with_step
+from .replace_loops import is_in_memory, placed, with_loops, with_step
 
 
 def read_parts(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -44,7 +45,7 @@ def _changed(loop: Node) -> Sequence[Node] | None:
 
 def _parts(write: Node) -> Iterator[Node]:
     """The arrays on the way to a new state that are the one before with a part replaced."""
-    while write.op in (SET_SUBTENSOR, INC_SUBTENSOR) and is_long(write):
+    while write.op in (SET_SUBTENSOR, INC_SUBTENSOR) and is_in_memory(write):
         yield write
         write = write.inputs[0]
 

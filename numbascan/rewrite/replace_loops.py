@@ -11,8 +11,9 @@ from ..ir.node import ITEM, Node, outputs_of
 from ..ir.ports import LoopSpec
 from ..ir.respecialise import settled
 from ..ops.card import PLACE
+from ..ops.indexing import is_replaced_at_run_time
 
-SMALL = 16  # elements up to which an array may live in locals
+SMALL = 8  # elements up to which an array may live in locals
 Change = tuple[dict[Node, Sequence[Node]], dict[Node, Node]]  # what stands for the results of a loop, and for nodes that read them
 
 
@@ -46,9 +47,9 @@ def with_step(loop: Node, change: Callable[[Node, Mapping[Node, Node]], Node | N
     return loop_results(loop, spec.with_inner(spec.inner_inputs(), tuple(done[write] for write in writes)))
 
 
-def is_long(array: Node) -> bool:
-    """Has an array more elements than may live in locals?"""
-    return array.type.size is None or array.type.size > SMALL
+def is_in_memory(array: Node) -> bool:
+    """Has an array more elements than may live in locals, or are parts of it replaced at places that only the run knows?"""
+    return array.type.size is None or array.type.size > SMALL or is_replaced_at_run_time(array)
 
 
 def with_loops(outputs: Sequence[Node], change: Callable[[Node], Sequence[Node] | None]) -> tuple[Node, ...]:

@@ -66,6 +66,14 @@ def filtered(x: Any, a: Any, b: Any) -> Any:
     return scan(second_order, x, [{"initial": a, "taps": [-3, -1]}, b, None])
 
 
+def ordered(y: Any, r: Any) -> Any:
+    return (scan(lambda y: np.sort(np.sin(y * r))[::-1] + np.median(y) * y[np.argsort(y)], outputs_info=y, n_steps=5)[-1] ** 2).sum()
+
+
+def searched(us: Any, table: Any) -> Any:
+    return scan(lambda u, s: np.searchsorted(table, u + 0.1 * s, side="right"), sequences=us, outputs_info=np.int64(0))
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "one loop": (path, (Y[0], 25.0)),
     "its end": (lambda y, r: path(y, r)[-1], (Y[0], 25.0)),
@@ -76,6 +84,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "gradients of lanes": (ns.vmap(ns.grad(lambda y, r: (path(y, r)[-1] ** 2).mean(), argnums=(0, 1))), (Y, R)),
     "gradient of what lanes share": (ns.grad(lambda r, y: (ns.vmap(lambda y: path(y, r)[-1])(y) ** 2).mean()), (28.0, Y)),
     "second derivative": (ns.hessian(lambda y: (path(y, 25.0, 5)[-1] ** 2).sum()), (Y[0],)),
+    "a short table that is searched": (ns.vmap(searched, in_axes=(0, None)), (U.reshape(10, 5), np.array([-1.0, 0.0, 0.5, 0.7]))),
+    "short rows that are sorted": (ns.vmap(ns.value_and_grad(ordered)), (U.reshape(10, 5), R[:10])),
     "taps": (filtered, (U, Y[0], 0.3)),
     "taps in lanes": (ns.vmap(filtered, in_axes=(None, 0, 0)), (U[:9], Y, R)),
     "gradient of taps": (ns.grad(lambda x, a, b: sum((o**2).sum() for o in filtered(x, a, b)), argnums=(0, 1, 2)), (U, Y[0], 0.3)),

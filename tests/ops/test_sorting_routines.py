@@ -18,6 +18,7 @@ from wide import wide
 import numbascan as ns
 from numbascan.emit.inside import numpy_sorts
 from numbascan.emit.runtime.routines import sorting
+from numbascan.ops.sort_small import NUMBERS
 
 rng = np.random.default_rng(3)
 LENGTHS = (1, 2, 3, 16, 17, 47, 48, 49, 50, 399, 400, 401, 3000)
@@ -63,10 +64,10 @@ def test_orders_of_rows(dtype: str) -> None:
 @needs("numpy_sorts")
 def test_kernels_that_sort_call_numpy_and_are_loaded_without_numba(tmp_path: Path) -> None:
     """A kernel from the disk finds NumPy's sort, wherever it lies in this process; another NumPy gets another kernel."""
-    program = "import sys, numpy as np, numbascan as ns; print(ns.jit(np.sort)(np.array([2.0, -1.0, 0.5])), 'numba' in sys.modules)"
+    program = "import sys, numpy as np, numbascan as ns; print(ns.jit(np.sort)(np.arange(20.0)[::-1])[:3], 'numba' in sys.modules)"
     environment = {**os.environ, "NUMBASCAN_CACHE_DIR": str(tmp_path)}
     runs = [subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True) for _ in range(2)]
-    assert [run.stdout for run in runs] == ["[-1.   0.5  2. ] True\n", "[-1.   0.5  2. ] False\n"], runs[1].stderr
+    assert [run.stdout for run in runs] == ["[0. 1. 2.] True\n", "[0. 1. 2.] False\n"], runs[1].stderr
     (machine_code,) = tmp_path.glob("*.code")
     assert b"numbascan_sort_float64" in machine_code.read_bytes()
 
@@ -106,3 +107,60 @@ def test_medians_of_lanes_and_their_gradients() -> None:
     assert np.isnan(ns.jit(np.median)(np.array([1.0, np.nan, 2.0])))
     with pytest.raises(IndexError, match=r"np\.median"):
         ns.jit(np.median)(np.empty(0))
+
+
+# short rows, as scalar statements ------------------------------------------------------------------------------------
+
+
+def short_rows(n: int, dtype: str) -> np.ndarray:
+    """Rows with ties, of floats with zeros of both signs, infinities and NaNs."""
+    values = rng.integers(0, 4, size=(60, n)).astype("float64")
+    if np.dtype(dtype).kind == "f":
+        values = np.where(rng.random(values.shape) < 0.4, rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-300], values.shape), values)
+    return values.astype(dtype)
+
+
+def same_rows(found: np.ndarray, expected: np.ndarray) -> None:
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(expected[expected == 0]))
+
+
+FIRST = [(2, "float64"), (7, "float64"), (NUMBERS, "float64"), (NUMBERS + 1, "float64"), (5, "uint8"), (3, "bool")]
+OTHERS = [(n, dtype) for dtype in ("float64", "float32", "int64", "uint8", "bool") for n in range(1, NUMBERS + 2)]
+
+
+@pytest.mark.parametrize(("n", "dtype"), wide([*FIRST, *(case for case in OTHERS if case not in FIRST)], first=len(FIRST)))
+def test_short_rows(n: int, dtype: str) -> None:
+    def f(x: np.ndarray) -> tuple[np.ndarray, ...]:
+        ordered = np.sort(x[0])
+        places = [np.searchsorted(ordered, x[1], side=side) for side in ("left", "right")]
+        return np.sort(x), np.argsort(x, kind="stable"), np.median(x, axis=-1), ordered, *places, np.searchsorted(ordered, x[2, 0])
+
+    x = short_rows(n, dtype)
+    assert ("sorting." in ns.jit(f).lower(x).source()) == (n > NUMBERS)
+    ordered, order, middle, one, left, right, place = ns.jit(f)(x)
+    same_rows(ordered, np.sort(x, kind="stable"))
+    same_rows(one, np.sort(x[0], kind="stable"))
+    np.testing.assert_array_equal(order, np.argsort(x, kind="stable"))
+    np.testing.assert_array_equal(left, np.searchsorted(one, x[1]))
+    np.testing.assert_array_equal(right, np.searchsorted(one, x[1], side="right"))
+    assert place == np.searchsorted(one, x[2, 0])
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(middle, np.median(x, axis=-1))
+
+
+@pytest.mark.parametrize("checkpoint", [None, 2])
+def test_short_rows_in_loops_lanes_and_gradients(checkpoint: int | None) -> None:
+    def end(x: np.ndarray) -> np.ndarray:
+        def step(u: np.ndarray, x: np.ndarray) -> np.ndarray:
+            return np.sort(x * u)[::-1] + 0.1 * x[np.argsort(u)] + np.median(x)
+
+        path = ns.scan(step, sequences=us, outputs_info=x, checkpoint=checkpoint, return_updates=False)
+        return (path[-1] * np.arange(1.0, 6.0)).sum()
+
+    us, lanes = rng.normal(size=(6, 5)), rng.normal(size=(70, 5))
+    by_numpy = ns.jit(ns.vmap(ns.value_and_grad(end)), mode="python")(lanes)
+    for one, other in zip(ns.jit(ns.vmap(ns.value_and_grad(end)))(lanes), by_numpy, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    np.testing.assert_allclose(ns.jit(ns.grad(end))(lanes[0]), by_numpy[1][0], rtol=1e-12)

@@ -175,3 +175,14 @@ def test_gradients_in_lanes_are_those_of_each(name: str) -> None:
 def test_second_derivatives_are_those_of_python() -> None:
     twice = ns.grad(lambda rows, first: (ns.grad(COSTS["some rows"])(rows, first) ** 2).sum())
     np.testing.assert_allclose(twice(ROWS, FIRST), ns.jit(twice, mode="python")(ROWS, FIRST), rtol=1e-8, atol=1e-11)
+
+
+def test_lanes_of_gradients_wait_for_no_other() -> None:
+    """The cotangents of lanes are read backwards, too: their loop is shared out to threads, and is a kernel of a GPU."""
+
+    def end(y: Any) -> Any:
+        return ns.scan(lambda y: y - 0.1 * y * y, outputs_info=y, n_steps=50, return_updates=False)[-1]
+
+    cost = ns.jit(ns.grad(lambda ys: (ns.vmap(end)(ys) ** 2).mean())).lower(np.ones((4096, 3)))
+    assert cost.source().count("in_threads(") == 2
+    assert cost.source("cuda").count("while t < last") >= 2

@@ -77,7 +77,7 @@ def test_the_choice_is_one_of_numbers() -> None:
         (lambda u, i, x: np.where(x > 0, put(x, i[0], u), x), 40),  # a choice for each element
         (lambda u, i, x: np.where(u > 0, put(x, i[0], u), 2 * x), 40),  # another array
         (lambda u, i, x: np.where(u > 0, put(2 * x, i[0], u), x), 40),
-        (lambda u, i, x: np.where(u > 0, put(x, i[0], u), x), 4),  # an array in locals
+        (lambda u, i, x: np.where(u > 0, put(x, 2, u), x), 4),  # an array in locals
     ],
 )
 def test_other_choices_stay(step: Any, n: int) -> None:

@@ -27,8 +27,9 @@ def lower(scope: Scope, node: Node) -> list[Value]:
     """The values of a card's node, one per result."""
     assert isinstance(node.op, Card)
     kind = node.op.lower
-    if isinstance(kind, Library) and kind.written_out is not None and not scope.target.calls_routines:
-        kind = kind.written_out
+    if isinstance(kind, Library) and kind.written_out is not None:
+        is_written_out = kind.is_written_out(scope.target.calls_routines, *(parent.type for parent in node.inputs))
+        kind = kind.written_out if is_written_out else kind
     if isinstance(kind, Library):
         return lower_library.lower(scope, node, kind)
     view = NodeOperands(scope, node)

@@ -12,7 +12,7 @@ from ..builder import Indices
 from ..casts import cast
 from ..storage.stores import copied
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value
-from . import small_matrices
+from . import scalar_routines
 from .routine_operands import array_of, in_memory
 from .scope import NodeOperands, Scope, location
 
@@ -21,7 +21,7 @@ def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
     """The values of a routine's results."""
     if kind.message:
         kind = replace(kind, message=kind.message + location(scope, node))
-    values = small_matrices.lower(scope, node, kind)
+    values = scalar_routines.lower(scope, node, kind)
     if values is not None:
         return values
     view = NodeOperands(scope, node)

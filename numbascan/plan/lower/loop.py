@@ -33,7 +33,7 @@ from ...types import TensorType
 from ..builder import Indices
 from ..casts import cast
 from ..storage.inplace import Updates, updated_in_place
-from ..storage.placement import Placement, is_rotated, is_small
+from ..storage.placement import Placement, is_rotated, is_short_in_memory, is_small
 from ..storage.save_mem import MOST_ROWS, All, Every, FromEnd, Last, LastRows, LastStates, Lengths, Path, Request, Thinned, requests
 from ..storage.states import (
     FEW_ROWS,
@@ -100,7 +100,9 @@ class _Loop:
 
     def _is_free(self, results: Sequence[LoopResult]) -> bool:
         """Does no step wait for another one? Then they may run in any order."""
-        return not self.spec.waits and all(isinstance(request, All | Every | Lengths) for result in results for request in result.rows_read)
+        return not self.spec.waits and all(
+            isinstance(request, All | Every | FromEnd | Lengths) for result in results for request in result.rows_read
+        )
 
     # before the loop ------------------------------------------------------------------------------------------------
 
@@ -221,6 +223,8 @@ class _Loop:
 
     def _is_path(self, result: LoopResult) -> bool:
         """Are all rows of a state kept, in memory of its own?"""
+        if is_short_in_memory(result.write, self.scope.target):
+            return False
         return Path() in result.rows_read or (All() in result.rows_read and self._out(result) is None)
 
     def _taken_over(self, initial: Node) -> str | None:

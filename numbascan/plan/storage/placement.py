@@ -15,7 +15,9 @@ from ...ir.loops import Expr, Name
 from ...ir.node import Node
 from ...ir.ports import State
 from ...ops.card import Card
+from ...ops.control import IF_ELSE, branches
 from ...ops.dims import DIM
+from ...ops.indexing import is_replaced_at_run_time
 from ...ops.lowering import Elementwise, Fold, Generate, Passes, View
 from ..target import Target
 
@@ -140,9 +142,26 @@ def _fits_locals(node: Node, target: Target) -> bool:
 
 
 def is_small(node: Node, target: Target) -> bool:
-    """May the value live in locals?"""
+    """May the value live in locals?
+
+    Not an array of which steps replace a part at a place that they compute: each local would be chosen, where memory takes one store.
+    """
+    return _is_short(node, target) and not is_short_in_memory(node, target)
+
+
+def is_short_in_memory(node: Node, target: Target) -> bool:
+    """Is an array of few elements one of which steps replace a part at a place that they compute?"""
+    return target.stores_parts and _is_short(node, target) and _is_replaced_at_run_time(node)
+
+
+def _is_short(node: Node, target: Target) -> bool:
     size = node.type.size
     return size is not None and size <= target.locals_limit
+
+
+def _is_replaced_at_run_time(node: Node) -> bool:
+    outputs = [graph.outputs[0] for graph in branches(node)] if node.op is IF_ELSE and len(node.types) == 1 else [node]
+    return any(map(is_replaced_at_run_time, outputs))
 
 
 def is_rotated(state: State, target: Target) -> bool:

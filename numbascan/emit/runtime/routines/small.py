@@ -18,6 +18,7 @@ SMALL = 8  # rows up to which plain loops win: 0.5 us against LAPACK's 0.9 at 8,
 inner = numba.njit(error_model="numpy", forceinline=True)  # joins the code around it: a known `n` unrolls its loops
 _in_place: Any = intrinsic  # untyped: the first argument of an intrinsic is Numba's
 helper = numba.njit(error_model="numpy")
+in_any_order = numba.njit(error_model="numpy", fastmath={"reassoc"})  # sums take several accumulators
 routine = numba.njit(error_model="numpy", cache="NUMBASCAN_SHORTCUTS" not in os.environ)  # of which the cache knows nothing
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...inside.lapack import potrf
-from .small import SMALL, column, copy_matrix, helper, inner, known_rows, routine
+from .small import SMALL, column, copy_matrix, helper, in_any_order, inner, known_rows, routine
 
+DOT = 1000  # numbers from which BLAS adds products as fast as a loop: a call takes as long as a loop over 400
 BLOCK = 32  # rows of a triangular system that are solved by loops; the rest is products of matrices
 
 
@@ -128,6 +129,15 @@ def _triangular_large(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: boo
     return True
 
 
+@in_any_order
+def _sum_of_products(a: Any, i: int, x: Any, first: int, last: int) -> Any:
+    """The elements from `first` to `last` of row i of a, times those of x. Indices that cannot be negative are not asked about."""
+    total = x.dtype.type(0)
+    for k in range(first, last):
+        total += a[i, k] * x[k]
+    return total
+
+
 @helper
 def _triangular_vector(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bool) -> bool:
     """Row by row of `a`: what is solved enters the next element as one product, or each solved element all that wait for it."""
@@ -137,17 +147,20 @@ def _triangular_vector(x: Any, a: Any, b: Any, lower: bool, trans: int, unit: bo
         x[i] = b[i]
     for step in range(n):
         i = step if forward else n - 1 - step
-        solved, row = (x[:i], a[i, :i]) if forward == (trans == 0) else (x[i + 1 :], a[i, i + 1 :])
+        first, last = (0, i) if forward == (trans == 0) else (i + 1, n)
         if trans == 0:
-            x[i] -= np.dot(row, solved)
+            if last - first < DOT:
+                x[i] -= _sum_of_products(a, np.uint64(i), x, np.uint64(first), np.uint64(last))
+            else:
+                x[i] -= np.dot(a[i, first:last], x[first:last])
         if not unit:
             pivot = _element(a, i, i, trans)
             if pivot == 0:
                 return False
             x[i] /= pivot
         if trans != 0:
-            for k in range(len(row)):
-                solved[k] -= (row[k].conjugate() if trans == 2 else row[k]) * x[i]
+            for k in range(first, last):
+                x[k] -= (a[i, k].conjugate() if trans == 2 else a[i, k]) * x[i]
     return True
 
 

@@ -1,8 +1,10 @@
-"""Routines on matrices of few rows as scalar statements: no call, no arrays, little to compile."""
+"""Routines on matrices of few rows, and on short rows, as scalar statements: no call, no arrays, little to compile."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from ...ir.loops import Expr, Fail, If, Name
 from ...ir.node import ITEM, Node
@@ -18,16 +20,17 @@ Put = Callable[[int, Indices, Expr], None]  # takes one element of result k, at 
 def lower(scope: Scope, node: Node, kind: Library) -> list[Value] | None:
     """The values of a routine's results; None where it has to be called."""
     routine = kind.scalar
-    if routine is None or kind.dtypes is None:
+    if routine is None:
         return None
     n = node.inputs[0].type.shape[-1]
     if n is None or not 1 <= n <= (routine.rows if scope.target.calls_routines else routine.most_rows):
         return None
-    dtype = kind.dtypes(*(parent.type for parent in node.inputs))[0]
-    return _SmallMatrices(scope, node, kind, routine, n, dtype).values() if dtype.startswith("float") else None
+    types = [parent.type for parent in node.inputs]
+    dtype = types[0].dtype if kind.dtypes is None else kind.dtypes(*types)[0]
+    return _OneNode(scope, node, kind, routine, n, dtype).values() if np.dtype(dtype).kind in routine.kinds else None
 
 
-class _SmallMatrices:
+class _OneNode:
     """One node, and the ways to hold its results."""
 
     def __init__(self, scope: Scope, node: Node, kind: Library, routine: ScalarRoutine, n: int, dtype: str) -> None:
@@ -103,7 +106,8 @@ class _SmallMatrices:
         key = (scope.builder.block, self.node.inputs[0], self.dtype, routine.prepared, self.kind.statics(self.view.attrs))
         code = None if index else scope.prepared.get(key)
         if not isinstance(code, _Locals):
-            rows = [[self.view.at(0, (*index, i, j), self.dtype) for j in range(self.n)] for i in range(self.n)]
+            columns = [(j,) for j in range(self.n)] if self.kind.core[0][0] == 2 else [()]
+            rows = [[self.view.at(0, (*index, i, *column), self.dtype) for column in columns] for i in range(self.n)]
             code = scope.prepared[key] = _Locals(scope.builder)
             code.prepared = routine.prepared(code, rows, self.view.attrs)
         if routine.refused is not None:

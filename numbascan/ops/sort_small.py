@@ -1,0 +1,156 @@
+"""Short rows are sorted by comparing neighbours, as scalar statements: no call, no branch, one row beside the other in the SIMD unit.
+
+Places in sorted ones are found by counting.
+
+Odd–even transposition: n rounds, each of which exchanges every second pair of neighbours that is in the wrong order. Equal numbers keep
+their order, which few sorting networks with fewer comparisons do. (Knuth, The Art of Computer Programming, volume 3, 5.3.4.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import inf, nan
+from typing import Any
+
+from ..ir.loops import (
+    BIT_AND,
+    BIT_OR,
+    BIT_XOR,
+    GREATEST,
+    INDEX_DIFFERENCE,
+    INDEX_PRODUCT,
+    INDEX_SUM,
+    LEAST,
+    TIMES,
+    UNARY,
+    Apply,
+    Expr,
+    Literal,
+    Template,
+    choice,
+    compare,
+    index_expr,
+)
+from .lowering import Elements, Matrix, ScalarCode, ScalarRoutine
+
+NUMBERS = 16  # up to so many a routine, which is a call, takes as long or longer, by up to 15 times
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row in ascending order, infinity in the place of its NaNs, and how many these are; None of numbers that are never NaN."""
+
+    ordered: Sequence[Expr]
+    n_nan: Expr | None
+
+
+_ALL = Template("{0} & {1}", BIT_AND, (BIT_AND, BIT_XOR))
+_ANY = Template("{0} | {1}", BIT_OR, (BIT_OR, BIT_AND))
+_REST = Template("{0} % {1}", TIMES, (TIMES, UNARY))
+
+
+def _pairs(n: int) -> Iterator[int]:
+    """The first places of the neighbours that are compared, in order."""
+    for k in range(n):
+        yield from range(k % 2, n - 1, 2)
+
+
+def _chosen(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    found = choice(condition, yes, no, yes.dtype)
+    assert isinstance(found, Expr)
+    return found
+
+
+def _exchanged(code: ScalarCode, a: Expr, b: Expr) -> list[Expr]:
+    """Two neighbours in order; equal ones stay as they are."""
+    lesser, greater = (_ALL, _ANY) if a.dtype == "bool" else (LEAST, GREATEST)
+    return [code.let("lesser", Apply(a.dtype, lesser, (a, b))), code.let("greater", Apply(a.dtype, greater, (b, a)))]
+
+
+def _are_nan(code: ScalarCode, numbers: Sequence[Expr]) -> list[Expr]:
+    return [code.let("is_nan", compare("!=", x, x)) for x in numbers]
+
+
+def _keys(code: ScalarCode, numbers: Sequence[Expr], are_nan: Sequence[Expr]) -> list[Expr]:
+    """Infinity for NaN."""
+    return [code.let("key", _chosen(is_nan, Literal(x.dtype, inf), x)) for is_nan, x in zip(are_nan, numbers, strict=True)]
+
+
+def _elements(code: ScalarCode, row: Matrix) -> tuple[list[Expr], bool]:
+    """The numbers of a row, each computed once, and whether they may be NaN."""
+    return [code.let("number", x) for (x,) in row], row[0][0].dtype.startswith("float")
+
+
+def _sorted(code: ScalarCode, row: Matrix, attrs: dict[str, Any]) -> Row:
+    numbers, may_be_nan = _elements(code, row)
+    n_nan: Expr | None = None
+    if may_be_nan:
+        are_nan = _are_nan(code, numbers)
+        n_nan = Literal("int64", 0)
+        for is_nan in are_nan:
+            n_nan = code.let("n_nan", index_expr(INDEX_SUM, n_nan, is_nan))
+        numbers = _keys(code, numbers, are_nan)
+    for k in _pairs(len(numbers)):
+        numbers[k : k + 2] = _exchanged(code, *numbers[k : k + 2])
+    return Row(numbers, n_nan)
+
+
+def _or_nan(x: Expr, n_nan: Expr | None, place: int, n: int) -> Expr:
+    """The number at a place of a sorted row: NaNs are the last ones."""
+    return x if n_nan is None else _chosen(compare(">", n_nan, n - 1 - place), Literal(x.dtype, nan), x)
+
+
+def _values(code: ScalarCode, row: Row) -> Sequence[Elements]:
+    n = len(row.ordered)
+    return [{(k,): _or_nan(x, row.n_nan, k, n) for k, x in enumerate(row.ordered)}]
+
+
+def _middles(code: ScalarCode, row: Row) -> Sequence[Elements]:
+    """The two in the middle; NaN if one of the row is."""
+    n = len(row.ordered)
+    return [{(k,): _or_nan(row.ordered[place], row.n_nan, n - 1, n) for k, place in enumerate(((n - 1) // 2, n // 2))}]
+
+
+def _order(code: ScalarCode, row: Matrix, attrs: dict[str, Any]) -> Sequence[Expr]:
+    """The places of the numbers in ascending order. Places of NaNs count `NUMBERS` more until then, as NaNs come after infinity."""
+    numbers, may_be_nan = _elements(code, row)
+    places: list[Expr] = [Literal("int64", k) for k in range(len(row))]
+    if may_be_nan:
+        are_nan = _are_nan(code, numbers)
+        numbers = _keys(code, numbers, are_nan)
+        far = [index_expr(INDEX_PRODUCT, is_nan, NUMBERS) for is_nan in are_nan]
+        places = [code.let("place", index_expr(INDEX_SUM, one, k)) for k, one in enumerate(far)]
+    for k in _pairs(len(numbers)):
+        (a, b), (i, j) = numbers[k : k + 2], places[k : k + 2]
+        is_less = compare("<", b, a)
+        if may_be_nan:
+            is_nan = Apply("bool", _ALL, (compare("==", b, a), compare("<", j, i)))
+            is_less = Apply("bool", _ANY, (is_less, is_nan))
+        move = code.let("move", index_expr(INDEX_PRODUCT, index_expr(INDEX_DIFFERENCE, j, i), is_less))
+        numbers[k : k + 2] = _exchanged(code, a, b)
+        places[k : k + 2] = [code.let("place", index_expr(INDEX_SUM, i, move)), code.let("place", index_expr(INDEX_DIFFERENCE, j, move))]
+    return [index_expr(_REST, place, NUMBERS) for place in places] if may_be_nan else places
+
+
+def _places(code: ScalarCode, order: Sequence[Expr]) -> Sequence[Elements]:
+    return [{(k,): place for k, place in enumerate(order)}]
+
+
+def place_of(ordered: Sequence[Expr], x: Expr, is_right: bool) -> Expr:
+    """Where a number would stand in a sorted row: how many stand before it."""
+    before = _count([compare("<=" if is_right else "<", one, x) for one in ordered])
+    if not x.dtype.startswith("float"):
+        return before
+    of_nan = Literal("int64", len(ordered)) if is_right else _count([compare("==", one, one) for one in ordered])
+    return _chosen(compare("==", x, x), before, of_nan)
+
+
+def _count(conditions: Sequence[Expr]) -> Expr:
+    return reduce(lambda total, one: index_expr(INDEX_SUM, total, one), conditions[1:], index_expr(INDEX_SUM, 0, conditions[0]))
+
+
+SORT = ScalarRoutine(NUMBERS, NUMBERS, _sorted, results=_values, kinds="fiub")
+MIDDLES = ScalarRoutine(NUMBERS, NUMBERS, _sorted, results=_middles, kinds="fiub")
+ORDER = ScalarRoutine(NUMBERS, NUMBERS, _order, results=_places, kinds="fiub")
