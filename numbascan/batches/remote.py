@@ -103,7 +103,8 @@ def answers(
     def start(number: int, values: list[Any], attempt: int) -> None:
         first, stop = chunks.cases(number)
         address = target.address() if reaches else None
-        task = client.submit(_chunk, key, program, lanes.trailing, number, (first, stop), values, records, address, pure=False)
+        arguments = key, program, lanes.trailing, number, (first, stop), values, records, address
+        task = client.submit(_chunk, *arguments, pure=False, priority=-number)  # of one priority, Dask takes them in any order
         running[task] = number, values, attempt
 
     def fill() -> None:

@@ -237,6 +237,25 @@ def test_a_batch_waits_for_workers_and_says_so(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_chunks_are_taken_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, computed = [], remote._computed
+
+    def noted(lanes: Any, bounds: tuple[int, int], *rest: Any) -> Any:
+        taken.append(bounds)
+        return computed(lanes, bounds, *rest)
+
+    monkeypatch.setattr(remote, "_computed", noted)
+    monkeypatch.setattr(remote, "AHEAD", 12)
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        run(scheduler=client, chunk=1)
+    assert len(taken) == len(X)
+    assert taken == sorted(taken)
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("mode", ["numba", "python"])
 def test_workers_leave_the_chunks_of_a_batch_that_was_stopped(mode: str) -> None:
     def nested(x: Any, n: Any) -> Any:
