@@ -276,6 +276,13 @@ def choice(condition: Expr, yes: Index, no: Index, dtype: str = "int64") -> Inde
     return Apply(dtype, CHOICE_BETWEEN, (condition, yes, no))
 
 
+def chosen(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    """The same of two expressions of one dtype."""
+    if isinstance(condition, Literal):
+        return yes if condition.value else no
+    return Apply(yes.dtype, CHOICE_BETWEEN, (condition, yes, no))
+
+
 def names_in(expr: Index) -> Iterator[tuple[str, bool]]:
     """Every local or array that an expression reads; True where it reads an array's elements."""
     for part in parts(expr):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Apply, Expr, Index, add, both, choice, compare, floor_div, mod, sub
+from ..ir.loops import Apply, Expr, Index, add, both, chosen, compare, floor_div, mod, sub
 from ..ir.node import ARG, INPUT, Node, constant, constant_value
 from ..types import TensorType, show_shape
 from .algebra import (
@@ -239,9 +239,7 @@ class _Writer:
             values += [] if result_axis is None else [place]
         base, value = self._base(index), self._value((*values, *index[len(self.region.entries) :]), self.view.at_if)
         new = Apply(self.dtype, _add_code(self.dtype), (base, value)) if self.adds else value
-        result = choice(both(*inside), new, base, self.dtype)
-        assert isinstance(result, Expr)
-        return result
+        return chosen(both(*inside), new, base)
 
     def _base(self, index: Indices) -> Expr:
         return self.view.at(0, index, self.dtype)

@@ -12,7 +12,7 @@ from functools import reduce
 from math import inf
 from typing import Any
 
-from ..ir.loops import DIVISION, PLUS, TIMES, UNARY, Apply, Expr, Literal, Name, Template, both, choice, compare, either
+from ..ir.loops import DIVISION, PLUS, TIMES, UNARY, Apply, Expr, Literal, Name, Template, both, chosen, compare, either
 from .elementary import EXP, LOG
 from .elementwise import ABS, SQRT
 from .lowering import Column, Elements, Elementwise, Matrix, ScalarCode, ScalarRoutine
@@ -42,12 +42,6 @@ def _size(x: Expr) -> Expr:
 
 def _number(value: float, like: Expr) -> Expr:
     return Literal(like.dtype, value)
-
-
-def _chosen(condition: Expr, yes: Expr, no: Expr) -> Expr:
-    found = choice(condition, yes, no, yes.dtype)
-    assert isinstance(found, Expr)
-    return found
 
 
 # elimination --------------------------------------------------------------------------------------------------------
@@ -171,11 +165,11 @@ def _sign(is_odd: Sequence[Expr], like: Expr) -> Expr:
     if not is_odd:
         return _number(1.0, like)
     odd = reduce(lambda a, b: compare("!=", a, b), is_odd)
-    return _chosen(odd, _number(-1.0, like), _number(1.0, like))
+    return chosen(odd, _number(-1.0, like), _number(1.0, like))
 
 
 def _unless_singular(factors: Factors, singular: float, value: Expr) -> Expr:
-    return _chosen(factors.is_singular, _number(singular, value), value)
+    return chosen(factors.is_singular, _number(singular, value), value)
 
 
 def _log_of_size(factors: Factors) -> Expr:
@@ -206,7 +200,7 @@ def _determinant(code: ScalarCode, factors: Factors) -> Sequence[Elements]:
         part = code.let("part", part)
         sign, log = _signed_log(factors)
         is_safe = both(compare(">", _size(part), _number(1e-30, part)), compare("<", _size(part), _number(1e30, part)))
-        part = _chosen(is_safe, _of(MUL, part, pivot), _of(MUL, sign, _function(EXP, log)))
+        part = chosen(is_safe, _of(MUL, part, pivot), _of(MUL, sign, _function(EXP, log)))
     return [{(): _unless_singular(factors, 0.0, part)}]
 
 

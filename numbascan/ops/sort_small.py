@@ -29,7 +29,7 @@ from ..ir.loops import (
     Expr,
     Literal,
     Template,
-    choice,
+    chosen,
     compare,
     index_expr,
 )
@@ -57,12 +57,6 @@ def _pairs(n: int) -> Iterator[int]:
         yield from range(k % 2, n - 1, 2)
 
 
-def _chosen(condition: Expr, yes: Expr, no: Expr) -> Expr:
-    found = choice(condition, yes, no, yes.dtype)
-    assert isinstance(found, Expr)
-    return found
-
-
 def _exchanged(code: ScalarCode, a: Expr, b: Expr) -> list[Expr]:
     """Two neighbours in order; equal ones stay as they are."""
     lesser, greater = (_ALL, _ANY) if a.dtype == "bool" else (LEAST, GREATEST)
@@ -75,7 +69,7 @@ def _are_nan(code: ScalarCode, numbers: Sequence[Expr]) -> list[Expr]:
 
 def _keys(code: ScalarCode, numbers: Sequence[Expr], are_nan: Sequence[Expr]) -> list[Expr]:
     """Infinity for NaN."""
-    return [code.let("key", _chosen(is_nan, Literal(x.dtype, inf), x)) for is_nan, x in zip(are_nan, numbers, strict=True)]
+    return [code.let("key", chosen(is_nan, Literal(x.dtype, inf), x)) for is_nan, x in zip(are_nan, numbers, strict=True)]
 
 
 def _elements(code: ScalarCode, row: Matrix) -> tuple[list[Expr], bool]:
@@ -88,9 +82,7 @@ def _sorted(code: ScalarCode, row: Matrix, attrs: dict[str, Any]) -> Row:
     n_nan: Expr | None = None
     if may_be_nan:
         are_nan = _are_nan(code, numbers)
-        n_nan = Literal("int64", 0)
-        for is_nan in are_nan:
-            n_nan = code.let("n_nan", index_expr(INDEX_SUM, n_nan, is_nan))
+        n_nan = code.let("n_nan", _count(are_nan))
         numbers = _keys(code, numbers, are_nan)
     for k in _pairs(len(numbers)):
         numbers[k : k + 2] = _exchanged(code, *numbers[k : k + 2])
@@ -99,7 +91,7 @@ def _sorted(code: ScalarCode, row: Matrix, attrs: dict[str, Any]) -> Row:
 
 def _or_nan(x: Expr, n_nan: Expr | None, place: int, n: int) -> Expr:
     """The number at a place of a sorted row: NaNs are the last ones."""
-    return x if n_nan is None else _chosen(compare(">", n_nan, n - 1 - place), Literal(x.dtype, nan), x)
+    return x if n_nan is None else chosen(compare(">", n_nan, n - 1 - place), Literal(x.dtype, nan), x)
 
 
 def _values(code: ScalarCode, row: Row) -> Sequence[Elements]:
@@ -138,17 +130,18 @@ def _places(code: ScalarCode, order: Sequence[Expr]) -> Sequence[Elements]:
     return [{(k,): place for k, place in enumerate(order)}]
 
 
+def _count(conditions: Sequence[Expr]) -> Expr:
+    """How many of the conditions hold."""
+    return reduce(lambda total, one: index_expr(INDEX_SUM, total, one), conditions[1:], index_expr(INDEX_SUM, 0, conditions[0]))
+
+
 def place_of(ordered: Sequence[Expr], x: Expr, is_right: bool) -> Expr:
     """Where a number would stand in a sorted row: how many stand before it."""
     before = _count([compare("<=" if is_right else "<", one, x) for one in ordered])
     if not x.dtype.startswith("float"):
         return before
     of_nan = Literal("int64", len(ordered)) if is_right else _count([compare("==", one, one) for one in ordered])
-    return _chosen(compare("==", x, x), before, of_nan)
-
-
-def _count(conditions: Sequence[Expr]) -> Expr:
-    return reduce(lambda total, one: index_expr(INDEX_SUM, total, one), conditions[1:], index_expr(INDEX_SUM, 0, conditions[0]))
+    return chosen(compare("==", x, x), before, of_nan)
 
 
 SORT = ScalarRoutine(NUMBERS, NUMBERS, _sorted, results=_values, kinds="fiub")

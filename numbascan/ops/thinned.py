@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Apply, Expr, Index, Literal, add, both, choice, compare, mul
+from ..ir.loops import Apply, Expr, Index, Literal, add, both, chosen, compare, mul
 from ..ir.node import Node, constant
 from ..types import TensorType
 from .algebra import broadcast_to, call, concatenate, counted, dims_of, expand, indexed, on_axis, taken, total, where
@@ -61,10 +61,8 @@ def _passes(view: Operands) -> Sequence[Pass]:
         place = mul(k, stride)
         first = view.at(0, (add(place, i), *row) if has_axis else row, dtype)
         later = view.at(1, (add(add(place, i), -depth), *row), dtype)
-        row_of_state = choice(compare("<", add(place, i), depth), first, later, dtype)
-        value = choice(compare("<", place, steps), row_of_state, Literal(dtype, 0), dtype)
-        assert isinstance(value, Expr)
-        return value
+        row_of_state = chosen(compare("<", add(place, i), depth), first, later)
+        return chosen(compare("<", place, steps), row_of_state, Literal(dtype, 0))
 
     return [Pass(_dims(view), lambda index: index, element)]
 

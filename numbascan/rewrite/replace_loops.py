@@ -13,7 +13,7 @@ from ..ir.respecialise import settled
 from ..ops.card import PLACE
 from ..ops.indexing import is_replaced_at_run_time
 
-SMALL = 8  # elements up to which an array may live in locals
+SMALL = 8  # elements up to which an array may live in locals on every target
 Change = tuple[dict[Node, Sequence[Node]], dict[Node, Node]]  # what stands for the results of a loop, and for nodes that read them
 
 
