@@ -75,6 +75,13 @@ def test_triangular_systems(dtype, trans, lower, unit):
         assert_writes([scipy.linalg.solve_triangular(a, b, trans, lower, unit)], triangles.triangular_vector_into, a, b, lower, trans, unit)
 
 
+@pytest.mark.parametrize("lower, unit", [(True, True), (False, False)])
+def test_triangular_systems_whose_rows_are_added_by_blas(lower, unit):
+    n = triangles.DOT + 30
+    a, b = RNG.normal(size=(n, n)) / n + np.eye(n), RNG.normal(size=n)
+    assert_writes([scipy.linalg.solve_triangular(a, b, 0, lower, unit)], triangles.triangular_vector_into, a, b, lower, 0, unit)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("lower", [True, False])
 def test_eigenvectors_have_the_signs_that_numpys_have(dtype, lower):

@@ -101,13 +101,36 @@ def test_values_and_gradients_are_those_of_python(name: str, n: int) -> None:
     args = arguments(n)
     for one, other in zip(_flat(ns.jit(both)(*args)), _flat(ns.jit(both, mode="python")(*args)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
-    if name != "until":
-        lanes = arguments(n, 5)
+    if name != "until":  # of which lanes have different lengths
+        lanes = arguments(n, 70)
         found = _flat(ns.jit(ns.vmap(both))(*lanes))
-        for k in range(5):
+        for k in (0, 63, 64, 69):  # the ends of tiles
             alone = _flat(ns.jit(both, mode="python")(*(value[k] for value in lanes)))
             for one, other in zip(found, alone, strict=True):
                 np.testing.assert_allclose(one[k], other, rtol=1e-11, atol=1e-12)
+
+
+def test_ends_of_lanes_that_stop_by_themselves() -> None:
+    lanes = arguments(4, 70)
+    found = ns.jit(ns.vmap(lambda *args: stopped(*args)[-1]))(*lanes)
+    for k in (0, 63, 64, 69):
+        expected = ns.jit(lambda *args: stopped(*args)[-1], mode="python")(*(value[k] for value in lanes))
+        np.testing.assert_allclose(found[k], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{"save_every": 3}, {"keep_last": 2}, {"keep_last": 5}, {"n_steps": 0}])
+def test_rows_that_are_kept(options: dict[str, int]) -> None:
+    q, ks, rewards, rate = arguments(4)
+    rows = [scan(learnt, mode=mode, **options)(q, ks, rewards, rate) for mode in (None, "python")]
+    assert rows[0].shape == rows[1].shape
+    np.testing.assert_allclose(rows[0], rows[1], rtol=1e-12)
+
+
+def test_a_number_that_is_not_finite_is_told_with_its_step() -> None:
+    q, ks, rewards, rate = arguments(4)
+    rewards[7] = np.inf
+    with pytest.raises(FloatingPointError, match=r"scan 'learnt', step 7: q .* is not finite"):
+        scan(learnt, mode=ns.Mode(check_finite=True))(q, ks, rewards, rate)
 
 
 def _flat(nest: Any) -> list[Any]:
