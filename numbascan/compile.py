@@ -34,7 +34,7 @@ from .ops.indexing import INDEX
 from .ops.lowering import Elementwise, View
 from .oracle.debug import debug_run
 from .oracle.finite import finite_run
-from .oracle.interpret import Loop, interpret
+from .oracle.interpret import LoopRun, interpret
 from .oracle.recomputed_steps import steps_run_again
 from .plan.cpu import CPU
 from .plan.cuda import CUDA
@@ -360,11 +360,11 @@ def require_cuda(what: str = "mode='cuda'") -> None:
         raise CudaUnavailableError(f"{what}: {reason}")
 
 
-def _by_numpy(graph: Graph, mode: Mode, arguments: Sequence[Any], loop: type[Loop] | None = None) -> list[Any]:
+def _by_numpy(graph: Graph, mode: Mode, arguments: Sequence[Any], loop: type[LoopRun] | None = None) -> list[Any]:
     return finite_run(_plain(graph), arguments) if mode.check_finite else interpret(graph, arguments, loop=loop)
 
 
-class _WithoutMemory(Loop):
+class _WithoutMemory(LoopRun):
     """A loop for whose rows there is no memory: its arguments are checked, and no step runs."""
 
     def step(self, t: int) -> bool:

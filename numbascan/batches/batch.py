@@ -22,17 +22,17 @@ from ..modes import Mode, as_mode
 from .chunk_writer import missing
 from .chunks import Chunks, cases_in_a_chunk, chunks_of
 from .inputs import Cases, cases_of
-from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Piece, Pieces, seconds_of, words_of
+from .lanes import OUR_OWN, CaseFailed, ChunkFunction, Failed, Piece, Pieces, seconds_of, words_of
 from .place import Place
 from .progress import Progress
-from .remote import Target, answers, client_of
+from .remote import Destination, answers, client_of
 from .scans import by_name
-from .store import Store
+from .store import BatchStore
 
 STOPPED = "ns.batch: stopped"  # how what is said of a batch begins that was under way, and has a store
 
 
-class Sink(Target, Protocol):
+class Sink(Destination, Protocol):
     """Where results go."""
 
     def ready(self) -> None:
@@ -139,7 +139,7 @@ def _plan(f: Any, inputs: Any, in_axes: Any, chunk: Any, memory: Any, mode: Any,
     if not callable(f):
         raise TypeError(f"ns.batch: f is {f!r}, which cannot be called; give a function of one case")
     cases = cases_of(f, inputs, in_axes)
-    plan = _Plan(f, cases, Lanes(f, cases, None if mode is None else as_mode(mode)), chunk, limit, progress, on_error)
+    plan = _Plan(f, cases, ChunkFunction(f, cases, None if mode is None else as_mode(mode)), chunk, limit, progress, on_error)
     plan.client = client
     return plan
 
@@ -178,7 +178,7 @@ class _Plan:
     """A batch whose arguments are read."""
 
     def __init__(
-        self, f: Callable[..., Any], cases: Cases, lanes: Lanes, chunk: int | str, limit: int, progress: Any, on_error: str
+        self, f: Callable[..., Any], cases: Cases, lanes: ChunkFunction, chunk: int | str, limit: int, progress: Any, on_error: str
     ) -> None:
         self.f, self.cases, self.lanes, self.chunk, self.limit = f, cases, lanes, chunk, limit
         self.progress, self.on_error = progress, on_error
@@ -327,7 +327,7 @@ class _Plan:
                 "ns.batch: resume=False with part= would remove what the other parts have done; remove the store before they start"
             )
         part = None if part is None else (operator.index(part[0]), operator.index(part[1]))
-        store = Store(Place(target), self.cases, self.lanes, part, self.on_error == "record")
+        store = BatchStore(Place(target), self.cases, self.lanes, part, self.on_error == "record")
         with store.locked():
             with store.place.legible():
                 store.open(resume, self.chunk if isinstance(self.chunk, str) else operator.index(self.chunk), self.size)
@@ -348,7 +348,7 @@ class _Plan:
             results = unflatten(self.lanes.structure, store.results())
             return (results, store.failed()) if self.on_error == "record" else results
 
-    def _raise_recorded(self, store: Store, numbers: set[int]) -> None:
+    def _raise_recorded(self, store: BatchStore, numbers: set[int]) -> None:
         """BatchError for a case that failed when the store was told to record that."""
         for case, message in store.failed() if numbers else ():
             if any(first <= case < stop for first, stop in map(store.chunks.cases, numbers)):
@@ -357,7 +357,7 @@ class _Plan:
                 )
 
     @contextmanager
-    def _told(self, store: Store, progress: Progress) -> Iterator[None]:
+    def _told(self, store: BatchStore, progress: Progress) -> Iterator[None]:
         """Inside, whatever stops the batch says what is kept."""
         try:
             yield
@@ -365,7 +365,7 @@ class _Plan:
             self._stopped(error, store, progress)
             raise
 
-    def _stopped(self, error: BaseException, store: Store, progress: Progress) -> None:
+    def _stopped(self, error: BaseException, store: BatchStore, progress: Progress) -> None:
         """Says what is kept, and closes the store if that can be."""
         name, texts = store.place.name, []
         try:
@@ -385,7 +385,7 @@ class _Plan:
 class _Arrays:
     """Results in memory."""
 
-    def __init__(self, cases: Cases, lanes: Lanes, chunks: Chunks) -> None:
+    def __init__(self, cases: Cases, lanes: ChunkFunction, chunks: Chunks) -> None:
         self.cases, self.lanes, self.chunks = cases, lanes, chunks
         self.failed: Failed = []
         self._arrays: list[np.ndarray] | None = None

@@ -67,7 +67,7 @@ def grid(**axes: Any) -> Grid:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class InputLeaf:
     """One array of the inputs. `axis`: that of its cases, None for a value that is the same for all; `stride`, `length`: in a grid."""
 
     label: str
@@ -115,7 +115,7 @@ class Cases:
     """
 
     structure: Structure
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[InputLeaf, ...]
     named: dict[str, int]
     dims: dict[str, int]
     is_grid: bool
@@ -170,7 +170,7 @@ class Cases:
         return total.hexdigest()
 
 
-def _blocks(leaf: Leaf) -> Iterator[Any]:
+def _blocks(leaf: InputLeaf) -> Iterator[Any]:
     if leaf.axis is None or leaf.stride:
         yield prepared(np.asarray(leaf.values), leaf.label)
         return
@@ -180,7 +180,7 @@ def _blocks(leaf: Leaf) -> Iterator[Any]:
         yield leaf.read(start, min(start + rows, leaf.length))
 
 
-def _other_dims(leaf: Leaf) -> tuple[int, ...]:
+def _other_dims(leaf: InputLeaf) -> tuple[int, ...]:
     assert leaf.axis is not None
     shape = tuple(leaf.values.shape)
     return shape[: leaf.axis] + shape[leaf.axis + 1 :]
@@ -250,7 +250,7 @@ def _grid_cases(inputs: Grid, structure: Structure, parts: list[tuple[str, Any, 
     leaves = []
     for label, value, axis in parts:
         one = _leaf(f"ns.batch: {label}", value, axis)
-        leaves.append(one if axis is None else Leaf(one.label, np.asarray(value), 0, one.type, max(strides[label], 1)))
+        leaves.append(one if axis is None else InputLeaf(one.label, np.asarray(value), 0, one.type, max(strides[label], 1)))
     return Cases(structure, tuple(leaves), named, dims, True)
 
 
@@ -302,17 +302,17 @@ def _values_of(value: Any, label: str) -> Any:
     return np.asarray(prepared(value, label))
 
 
-def _leaf(label: str, value: Any, axis: int | None) -> Leaf:
+def _leaf(label: str, value: Any, axis: int | None) -> InputLeaf:
     values = _values_of(value, label)
     if axis is None:
         value = prepared(values if isinstance(values, (bool, int, float, complex, np.generic)) else np.asanyarray(values), label)
-        return Leaf(label, value, None, small_type(value))
+        return InputLeaf(label, value, None, small_type(value))
     rank = len(getattr(values, "shape", ()))
     if not rank:
         raise ValueError(f"{label} is {value!r}, which has no axis of cases; give an array, or None in in_axes if it is the same for all")
     if not -rank <= axis < rank:
         raise ValueError(f"{label} has shape {tuple(values.shape)}, but in_axes has {axis} for it, which is no axis of that")
-    leaf = Leaf(label, values, axis % rank, TensorType("float64"))
+    leaf = InputLeaf(label, values, axis % rank, TensorType("float64"))
     none = leaf.read(0, 0)
     type_ = small_type(none)
-    return Leaf(label, values, axis % rank, type_.with_shape((None, *type_.shape[1:])))
+    return InputLeaf(label, values, axis % rank, type_.with_shape((None, *type_.shape[1:])))

@@ -91,7 +91,7 @@ def _compiled(f: Callable[..., Any], axes: tuple[int | None, ...], structure: St
     return compiled
 
 
-class Lanes:
+class ChunkFunction:
     """The compiled function of a chunk. Results are lists of arrays, in the places of `structure`."""
 
     def __init__(self, f: Callable[..., Any], cases: Cases, mode: Mode | None) -> None:

@@ -29,7 +29,7 @@ from .chunk_writer import Address, write_there
 from .chunks import Chunks
 from .devices import own_device
 from .inputs import Cases
-from .lanes import OUR_OWN, CaseFailed, Failed, Lanes, Pieces
+from .lanes import OUR_OWN, CaseFailed, ChunkFunction, Failed, Pieces
 
 MOST_PROGRAMS = 8  # that a worker keeps
 AHEAD = 2  # tasks for each thread of a worker: one runs, one waits
@@ -48,7 +48,7 @@ class Answer:
     digest: int | None = None
 
 
-class Target(Protocol):
+class Destination(Protocol):
     """Where results go."""
 
     def address(self) -> Address | None:
@@ -88,7 +88,14 @@ def client_of(scheduler: Any) -> Iterator[Any]:
 
 
 def answers(
-    client: Any, f: Callable[..., Any], cases: Cases, lanes: Lanes, records: bool, chunks: Chunks, numbers: Sequence[int], target: Target
+    client: Any,
+    f: Callable[..., Any],
+    cases: Cases,
+    lanes: ChunkFunction,
+    records: bool,
+    chunks: Chunks,
+    numbers: Sequence[int],
+    target: Destination,
 ) -> Iterator[tuple[int, list[Any], Answer]]:
     """For each chunk, in the order in which they are done: its number, its inputs, and what came of it."""
     import distributed
@@ -161,7 +168,7 @@ def _finished(client: Any, tasks: list[Any]) -> Any:
 # what is sent, and done there ---------------------------------------------------------------------------------------
 
 
-def pickled(f: Callable[..., Any], cases: Cases, lanes: Lanes) -> bytes:
+def pickled(f: Callable[..., Any], cases: Cases, lanes: ChunkFunction) -> bytes:
     """What a worker needs to make the code, and to see that it is the same."""
     import cloudpickle
 
@@ -187,19 +194,19 @@ def _code_of(file: str, make: Callable[..., CodeType], parts: tuple[Any, ...]) -
     return make(*parts).replace(co_filename=file)
 
 
-_programs: OrderedDict[str, tuple[Cases, Lanes]] = OrderedDict()
+_programs: OrderedDict[str, tuple[Cases, ChunkFunction]] = OrderedDict()
 _making = threading.Lock()
 _on_device = threading.Lock()  # held while a chunk runs on the GPU
 
 
-def _program(key: str, program: bytes) -> tuple[Cases, Lanes]:
+def _program(key: str, program: bytes) -> tuple[Cases, ChunkFunction]:
     """The cases and lanes of a program, made at its first chunk in this process. `key`: its digest."""
     with _making:
         if key not in _programs:
             f, cases, mode, seen, digest, outside = pickle.loads(program)
             if mode.target == "cuda" and not mode.device:
                 mode = replace(mode, device=own_device())
-            lanes = Lanes(f, cases, mode)
+            lanes = ChunkFunction(f, cases, mode)
             lanes.seen = dict(zip(lanes.seen, seen, strict=True))
             if (lanes.digest(), lanes.outside()) != (digest, outside):
                 raise BatchError("ns.batch: the function is another one on the worker; give workers the same packages and files")
@@ -254,7 +261,7 @@ def _ask_of_task() -> Ask | None:
     return ask
 
 
-def _computed(lanes: Lanes, bounds: tuple[int, int], values: list[Any], records: bool) -> Answer:
+def _computed(lanes: ChunkFunction, bounds: tuple[int, int], values: list[Any], records: bool) -> Answer:
     first, stop = bounds
     failed: Failed = []
     if records:

@@ -30,7 +30,7 @@ from ..front.tree import LEAF, Structure
 from .chunk_writer import CONFIG, Address, ChunkWriter, Layout, entries, group_there, missing
 from .chunks import Chunks, chunks_of
 from .inputs import Cases
-from .lanes import Failed, Lanes, Pieces
+from .lanes import ChunkFunction, Failed, Pieces
 from .place import META, Place, zarr
 
 OURS = ("chunks", "errors")  # groups beside the results
@@ -66,10 +66,10 @@ def _paths(structure: Structure) -> Iterator[tuple[str, ...]]:
         yield from ((str(label), *path) for path in _paths(child))
 
 
-class Store:
+class BatchStore:
     """The store of one batch. `open` says whether it fits; then it takes chunks."""
 
-    def __init__(self, place: Place, cases: Cases, lanes: Lanes, part: tuple[int, int] | None, records: bool) -> None:
+    def __init__(self, place: Place, cases: Cases, lanes: ChunkFunction, part: tuple[int, int] | None, records: bool) -> None:
         self.place, self.cases, self.lanes, self.part, self.records = place, cases, lanes, part, records
         self.names = names_of(lanes.structure)
         self.group: Any = None

@@ -60,7 +60,7 @@ from ..ir.names import WORD
 from .cpu import named_messages, without_location
 from .grid import SHARED, Unfit, in_all_threads, is_checked, is_wide, nest_of
 from .names import HELPERS, has_gpu_code
-from .products import Place, product_of, products_in
+from .products import OperandPlace, product_of, products_in
 from .runtime.gpu_names import LARGE_PRODUCT, MOST_NUMBERS, OF_GPU
 from .text import expression, statement
 
@@ -570,7 +570,7 @@ def _rank(view: Alias, rank: int) -> int:
     return rank - sum(":" not in part for part in view.text.text.partition("]")[0].split(","))
 
 
-def _place(place: Place) -> str:
+def _place(place: OperandPlace) -> str:
     """The text of an operand of a product."""
     start = ", ".join(_on_host(expression(one)) for one in place.start)
     return f"({place.array}, ({start}{',' * (len(place.start) == 1)}))"

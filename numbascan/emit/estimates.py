@@ -208,7 +208,7 @@ class _Names:
 
 
 @dataclass(frozen=True)
-class Loop:
+class LoopEstimate:
     """An outermost loop: its line in the source, how often its body runs, and the operations of all passes together.
 
     copied: by array, the numbers that loops inside only copy from another row or array, all passes together. Rows that are kept of each
@@ -230,13 +230,13 @@ class Work:
     """
 
     operations: int
-    loops: tuple[Loop, ...]
+    loops: tuple[LoopEstimate, ...]
 
 
 def work_of(function: Function, values: Sequence[Any]) -> Work:
     """The work of a call of `function` with `values` (arrays, numbers)."""
     counter = _Counter({argument.name: value for argument, value in zip(function.arguments, values, strict=False)})
-    loops: list[Loop] = []
+    loops: list[LoopEstimate] = []
     total = 0
     for stmt in function.body:
         with np.errstate(all="ignore"):  # rows that are not there yet are taken for zeros
@@ -245,7 +245,7 @@ def work_of(function: Function, values: Sequence[Any]) -> Work:
         copied, counter.copied = counter.copied, {}
         if isinstance(stmt, For) and (operations or copied):
             (line, *_) = statements([For(stmt.name, stmt.start, stmt.stop, [], stmt.step)], {}, 0)
-            loops.append(Loop(line.removesuffix(":"), counter.passes(stmt), operations, copied))
+            loops.append(LoopEstimate(line.removesuffix(":"), counter.passes(stmt), operations, copied))
     return Work(total, tuple(loops))
 
 

@@ -46,7 +46,7 @@ MOST_COUNTERS = 3  # of a batch of matrices
 
 
 @dataclass(frozen=True)
-class Place:
+class OperandPlace:
     """An operand: its array, a letter or a point for each axis, and where its elements begin."""
 
     array: str
@@ -58,9 +58,9 @@ class Place:
 class Product:
     """A product of two operands and its result, and the length of each letter."""
 
-    left: Place
-    right: Place
-    result: Place
+    left: OperandPlace
+    right: OperandPlace
+    result: OperandPlace
     lengths: Mapping[str, Index]
 
     @property
@@ -154,7 +154,7 @@ def _with_values(expr: Index, values: Mapping[str, Index]) -> Index:
     return mapped(expr, value_of)
 
 
-def _place(array: str, index: Sequence[Index], counters: Mapping[str, str], starts: Mapping[str, Index]) -> Place | None:
+def _place(array: str, index: Sequence[Index], counters: Mapping[str, str], starts: Mapping[str, Index]) -> OperandPlace | None:
     """Where an operand is; None where a counter moves along it otherwise than one by one, or along two axes."""
     axes, begins = "", []
     for one in index:
@@ -169,7 +169,7 @@ def _place(array: str, index: Sequence[Index], counters: Mapping[str, str], star
         axes += counters[moving[0]]
         begins.append(add(move[1], starts[moving[0]]))
     letters = axes.replace(".", "")
-    return Place(array, axes, tuple(begins)) if len(set(letters)) == len(letters) else None
+    return OperandPlace(array, axes, tuple(begins)) if len(set(letters)) == len(letters) else None
 
 
 def _roles(left: str, right: str, result: str) -> dict[str, str] | None:
@@ -188,7 +188,7 @@ def _roles(left: str, right: str, result: str) -> dict[str, str] | None:
     )
 
 
-def _is_along_rows(place: Place) -> bool:
+def _is_along_rows(place: OperandPlace) -> bool:
     """Do neighbours in a matrix lie side by side in memory? A vector may have gaps."""
     return len(set(place.axes) - {*".b"}) < 2 or place.axes[-1] not in ".b"
 

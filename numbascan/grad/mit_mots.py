@@ -94,7 +94,7 @@ def plain_graphs(outputs: Sequence[Node]) -> tuple[Node, ...]:
 
 
 @dataclass
-class _Parts:
+class _BufferParts:
     """A buffer at first: its rows at the steps (None: zeros), what row 0 has besides, the rows behind (None: zeros), their number."""
 
     rows: Node | None
@@ -130,7 +130,7 @@ class _Plain:
         self.loop = scan_node(settled(new.with_inner(new.inner_inputs(), tuple(later.get(node, node) for node in new.inner_outputs()))))
         self.results = outputs_of(self.loop)
 
-    def _read(self, port: MitMot, parts: _Parts) -> Node:
+    def _read(self, port: MitMot, parts: _BufferParts) -> Node:
         """What the first read of a buffer becomes; notes the new ports."""
         assert port.in_taps == (0, *port.out_taps), port
         assert min(port.out_taps, default=1) > 0, port
@@ -225,18 +225,18 @@ def _addend(write: Node, read: Node) -> Node:
     return b if a is read else a
 
 
-def _parts(port: MitMot, n_steps: Node) -> _Parts:
+def _parts(port: MitMot, n_steps: Node) -> _BufferParts:
     outer = port.outer
     depth = sub(dims_of(outer)[0], n_steps)
     first = None
     if outer.op.name == "inc_subtensor" and outer.attr("spec") == (0,) and outer.inputs[1].type.rank == outer.type.rank - 1:
         outer, first = outer.inputs
     if is_zero(outer):
-        return _Parts(None, first, None, _depth_of(outer, n_steps) or depth)
+        return _BufferParts(None, first, None, _depth_of(outer, n_steps) or depth)
     if outer.op.name == "concatenate" and len(outer.inputs) == 2 and is_zero(outer.inputs[1]):
         dense, zeros = outer.inputs
-        return _Parts(None if is_zero(dense) else dense, first, None, dims_of(zeros)[0])
-    return _Parts(outer, first, rows(outer, n_steps), depth)
+        return _BufferParts(None if is_zero(dense) else dense, first, None, dims_of(zeros)[0])
+    return _BufferParts(outer, first, rows(outer, n_steps), depth)
 
 
 def _depth_of(zeros: Node, n_steps: Node) -> Node | None:

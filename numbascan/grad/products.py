@@ -19,7 +19,7 @@ SMALL = 64  # elements up to which a sum is kept in the loop: it fits the cache,
 
 
 @dataclass(frozen=True)
-class Product:
+class ProductTerm:
     """A term of a sum over steps: the product of two factors, by labels."""
 
     a: Node
@@ -42,15 +42,15 @@ def _flat(rows: Node, count: int) -> Node:
     return reshaped(rows, (-1, *(("dim", axis) for axis in range(1 + count, rows.type.rank)))) if count else rows
 
 
-def split_products(contribution: Node, fixed: Collection[Node]) -> tuple[list[Node], list[Product]]:
+def split_products(contribution: Node, fixed: Collection[Node]) -> tuple[list[Node], list[ProductTerm]]:
     """(other terms, products) whose sum is what a step contributes. `fixed`: the inputs of the step that do not change."""
     others: list[Node] = []
-    products: list[Product] = []
+    products: list[ProductTerm] = []
     for node in terms_of(contribution):
         if _is_outer(node) and all(has_one_shape(factor, fixed) for factor in node.inputs):
             labels = node.attr("labels")
             assert isinstance(labels, tuple)
-            products.append(Product(node.inputs[0], node.inputs[1], labels))
+            products.append(ProductTerm(node.inputs[0], node.inputs[1], labels))
         else:
             others.append(node)
     return others, products

@@ -48,7 +48,7 @@ from .checkpoint_sizes import shifted
 from .cotangent_rows import split_last
 from .mit_mots import buffered_cotangents
 from .product_order import in_cheap_order
-from .products import Product, factors_of, split_products
+from .products import ProductTerm, factors_of, split_products
 from .recurrence import Recurrence, with_untouched
 from .residuals import parts_of_rows, residuals
 from .reverse import drawn_writes, over_all_steps, reaching, refuse_drawn
@@ -283,7 +283,7 @@ class _Backward:
     def _sum_ports(self, step: dict[Node, Node]) -> None:
         """What a non-sequence gets is summed over the steps: in the loop, or of large products after it."""
         self.sum_of: dict[Node, int] = {}
-        self.products: dict[Node, list[tuple[Product, int, int]]] = {}
+        self.products: dict[Node, list[tuple[ProductTerm, int, int]]] = {}
         for port in self.spec.non_seqs:
             if port.read not in step:
                 continue

@@ -9,7 +9,7 @@ from .inner_graphs import bodies
 from .loop_node import SCAN, loop_spec
 from .node import CONSTANT, ITEM, Node
 from .ports import LoopSpec
-from .show import Names, input_kind, operation, read_by
+from .show import NodeNames, input_kind, operation, read_by
 
 
 def dot(graph: Graph) -> str:
@@ -38,7 +38,7 @@ class Ids:
     """Names for DOT: positions in the graph, behind those of the graphs around it."""
 
     def __init__(self, graph: Graph, prefix: str) -> None:
-        self.names = Names(graph)
+        self.names = NodeNames(graph)
         self._ids = {node: f"{prefix}{k}" for k, node in enumerate(self.names.order)}
 
     def __getitem__(self, node: Node) -> str:

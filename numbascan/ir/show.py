@@ -35,7 +35,7 @@ def show(graph: Graph) -> GraphText:
     input x: float64[?]
     return x, 2.0
     """
-    names = Names(graph)
+    names = NodeNames(graph)
     inputs = [f"{input_kind(node)} {names[node]}: {node.type}" for node in graph.inputs]
     inputs += [f"{input_kind(node)} {names[node]}: {node.type}" for node in names.strays]
     results = ", ".join(names[node] for node in graph.outputs)
@@ -50,7 +50,7 @@ def input_kind(node: Node) -> str:
     return "shared" if "container" in node.params else "input"
 
 
-class Names:
+class NodeNames:
     """A name for every node of a graph: the user's where there is one, else v0, v1, …; small constants by their value."""
 
     def __init__(self, graph: Graph) -> None:
@@ -83,7 +83,7 @@ def _number(node: Node) -> str:
     return text if node.type.weak or node.type.dtype in ("bool", "int64", "float64") else f"{node.type.dtype}({text})"
 
 
-def _lines(graph: Graph, names: Names) -> Iterator[str]:
+def _lines(graph: Graph, names: NodeNames) -> Iterator[str]:
     inputs = set(graph.inputs)
     for node in names.order:
         if node in inputs or node in names.strays or not _has_line(node):
@@ -97,7 +97,7 @@ def _has_line(node: Node) -> bool:
     return node.op is not CONSTANT or node.name is not None or (node.type.size or 0) > INLINE_LIMIT
 
 
-def operation(node: Node, names: Names) -> str:
+def operation(node: Node, names: NodeNames) -> str:
     """What a node does, in one line."""
     if node.op is CONSTANT:
         return f"constant({node.type})" if (node.type.size or 0) > INLINE_LIMIT else _number(node)
@@ -122,7 +122,7 @@ def attributes(node: Node) -> Iterator[str]:
         yield f"{key}={getattr(value, '__name__', None) or repr(value)}"
 
 
-def _inside(node: Node, names: Names) -> Iterator[str]:
+def _inside(node: Node, names: NodeNames) -> Iterator[str]:
     if node.op is SCAN:
         name, count = names[node], len(node.types)
         results = [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
@@ -130,7 +130,7 @@ def _inside(node: Node, names: Names) -> Iterator[str]:
         return
     graphs = bodies(node)
     for label, body in zip(("where it holds", "else") if len(graphs) == 2 else ("computes",), graphs, strict=False):
-        inner = Names(body)
+        inner = NodeNames(body)
         bound = ", ".join(f"{inner[a]} = {names[b]}" for a, b in zip(body.inputs, read_by(body, node), strict=True))
         yield f"{label}: {bound}" if bound else f"{label}:"
         yield from (INDENT + line for line in _lines(body, inner))
@@ -142,14 +142,14 @@ def read_by(body: Graph, node: Node) -> tuple[Node, ...]:
     return node.inputs[len(node.inputs) - len(body.inputs) :]
 
 
-def _loop(spec: LoopSpec, body: Graph, outer: Names, results: Sequence[str]) -> Iterator[str]:
-    inner = Names(body)
+def _loop(spec: LoopSpec, body: Graph, outer: NodeNames, results: Sequence[str]) -> Iterator[str]:
+    inner = NodeNames(body)
     yield from _reads(spec, inner, outer, results)
     yield from _lines(body, inner)
     yield from _writes(spec, inner, results)
 
 
-def _reads(spec: LoopSpec, inner: Names, outer: Names, results: Sequence[str]) -> Iterator[str]:
+def _reads(spec: LoopSpec, inner: NodeNames, outer: NodeNames, results: Sequence[str]) -> Iterator[str]:
     """One line per value that the step is given."""
     for seq in spec.seqs:
         for tap, read in zip(seq.taps, seq.reads, strict=True):
@@ -169,7 +169,7 @@ def _reads(spec: LoopSpec, inner: Names, outer: Names, results: Sequence[str]) -
         yield f"non_seq {inner[non_seq.read]}: {non_seq.read.type} = {outer[non_seq.outer]}"
 
 
-def _writes(spec: LoopSpec, inner: Names, results: Sequence[str]) -> Iterator[str]:
+def _writes(spec: LoopSpec, inner: NodeNames, results: Sequence[str]) -> Iterator[str]:
     """One line per value that the step gives."""
     result = iter(results)
     for mit_mot in spec.mit_mots:

@@ -144,7 +144,7 @@ def _run_step(start: Any, stop: Any, step: Expr, n: Index) -> Range:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ResultAxes:
     """`axes[k]`: the axis of the result that entry k makes (None for positions); arrays share `array_rank` axes from `array_start` on."""
 
     axes: tuple[int | None, ...]
@@ -153,7 +153,7 @@ class Layout:
     rank: int
 
 
-def layout(spec: Spec, array_rank: int) -> Layout:
+def layout(spec: Spec, array_rank: int) -> ResultAxes:
     """Where NumPy puts the axes: those of the arrays at the first array if they stand side by side, else at the front."""
     has_arrays = ARRAY in spec
     advanced = [k for k, entry in enumerate(spec) if has_arrays and (entry == ARRAY or is_position(entry))]
@@ -169,7 +169,7 @@ def layout(spec: Spec, array_rank: int) -> Layout:
             continue
         axes.append(count if count < array_start or not has_arrays else count + array_rank)
         count += 1
-    return Layout(tuple(axes), array_start, array_rank, count + array_rank)
+    return ResultAxes(tuple(axes), array_start, array_rank, count + array_rank)
 
 
 def array_types(spec: Spec, operand_types: Iterable[TensorType]) -> list[TensorType]:

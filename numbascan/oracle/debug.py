@@ -12,7 +12,7 @@ from ..ir.graph import Graph, close, toposort
 from ..ir.node import ARG, CONSTANT, INPUT, Node
 from ..ir.ports import LoopSpec
 from ..ops.card import Card
-from .interpret import Loop, Watch, interpret
+from .interpret import LoopRun, Watch, interpret
 
 Compiled = Callable[[Graph, str], Callable[[Sequence[Any]], list[Any]]]
 TOLERANCE = {"float32": 1e-4, "complex64": 1e-4}  # relative; what rounding may differ after one step
@@ -26,7 +26,7 @@ def debug_run(graph: Graph, arguments: Sequence[Any], compiled: Compiled, name: 
     step, the variable and the line of the user's code.
     """
 
-    class Compared(Loop):
+    class Compared(LoopRun):
         """A loop that compares as it runs."""
 
         def __init__(self, spec: LoopSpec, operands: Sequence[Any], watch: Watch | None = None) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir import messages
 from ..ir.graph import Graph
-from .interpret import Loop, interpret
+from .interpret import LoopRun, interpret
 
 
 def finite_run(graph: Graph, arguments: Sequence[Any]) -> list[Any]:
@@ -28,7 +28,7 @@ class _NotFiniteError(FloatingPointError):
         self.text, self.numbers = text, numbers
 
 
-class _Checked(Loop):
+class _Checked(LoopRun):
     """A loop that looks at what each step made."""
 
     def step(self, t: int) -> bool:

@@ -21,7 +21,7 @@ from ..progress import seldom, told, who_is_asked, who_is_told
 Watch = Callable[[Node, Any], None]
 
 
-def interpret(graph: Graph, arguments: Sequence[Any], watch: Watch | None = None, loop: type[Loop] | None = None) -> list[Any]:
+def interpret(graph: Graph, arguments: Sequence[Any], watch: Watch | None = None, loop: type[LoopRun] | None = None) -> list[Any]:
     """The values of the graph's outputs. `watch` is told every node and its value as it is computed; `loop` runs the Scans."""
     values: dict[Node, Any] = {}
     for node, value in zip(graph.inputs, arguments, strict=True):
@@ -29,13 +29,13 @@ def interpret(graph: Graph, arguments: Sequence[Any], watch: Watch | None = None
     with np.errstate(all="ignore"):
         for node in toposort(graph.outputs, stop=list(values)):
             if node not in values:
-                values[node] = _compute(node, values, watch, loop or Loop)
+                values[node] = _compute(node, values, watch, loop or LoopRun)
                 if watch is not None:
                     watch(node, values[node])
     return [values[node] for node in graph.outputs]
 
 
-def _compute(node: Node, values: Mapping[Node, Any], watch: Watch | None, loop: type[Loop]) -> Any:
+def _compute(node: Node, values: Mapping[Node, Any], watch: Watch | None, loop: type[LoopRun]) -> Any:
     if node.op is CONSTANT:
         return constant_value(node)
     if node.op in (INPUT, ARG):
@@ -73,7 +73,7 @@ def _evaluated(card: Card, node: Node, operands: list[Any]) -> tuple[Any, ...]:
         PLACE.origin, PLACE.step = origin, step
 
 
-class Loop:
+class LoopRun:
     """One run of a Scan on concrete values."""
 
     def __init__(self, spec: LoopSpec, operands: Sequence[Any], watch: Watch | None = None) -> None:

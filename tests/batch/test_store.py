@@ -18,10 +18,9 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.batches import lanes as lanes_module
-from numbascan.batches.lanes import Lanes
+from numbascan.batches.lanes import ChunkFunction
 from numbascan.batches.lock import Lock
-from numbascan.batches.store import Store
+from numbascan.batches.store import BatchStore
 from numbascan.cli import main
 
 zarr = pytest.importorskip("zarr")
@@ -45,8 +44,8 @@ def run(store: Any, **options: Any) -> Any:
 def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The first cases of the chunks that are computed."""
     firsts: list[int] = []
-    run_lanes = lanes_module.Lanes.run
-    monkeypatch.setattr(lanes_module.Lanes, "run", lambda self, first, values: firsts.append(first) or run_lanes(self, first, values))
+    run = ChunkFunction.run
+    monkeypatch.setattr(ChunkFunction, "run", lambda self, first, values: firsts.append(first) or run(self, first, values))
     return firsts
 
 
@@ -531,12 +530,12 @@ def test_what_was_consolidated_before_hides_no_results_of_a_batch_that_is_killed
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Lanes, "run", failing(MemoryError()))  # before there are arrays of results
+        patch.setattr(ChunkFunction, "run", failing(MemoryError()))  # before there are arrays of results
         with pytest.raises(MemoryError):
             ns.batch(path, (X,), store=tmp_path / "a.zarr", chunk=6, progress=False, on_error="record")
     assert "result" not in xarray.open_zarr(tmp_path / "a.zarr", consolidated=True)
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "close", lambda store: None)  # as if it were killed
+        patch.setattr(BatchStore, "close", lambda store: None)  # as if it were killed
         with pytest.raises(KeyboardInterrupt):
             ns.batch(path, (X,), store=tmp_path / "a.zarr", chunk=6, progress=stop)
     assert "result" in xarray.open_zarr(tmp_path / "a.zarr", consolidated=True)

@@ -15,7 +15,7 @@ import pytest
 import numbascan as ns
 from numbascan.batches import devices, remote
 from numbascan.batches.inputs import cases_of
-from numbascan.batches.lanes import Lanes
+from numbascan.batches.lanes import ChunkFunction
 from numbascan.emit.runtime import cuda
 
 HOLD = (
@@ -67,7 +67,7 @@ def test_a_worker_runs_chunks_on_the_device_it_has(monkeypatch: pytest.MonkeyPat
     taken: list[int] = []
     monkeypatch.setattr(remote, "own_device", lambda: taken.append(0) or 0)
     cases = cases_of(f := lambda x: x * 2, (np.arange(5.0),), 0)
-    program = remote.pickled(f, cases, Lanes(f, cases, ns.Mode(target="cuda")))
+    program = remote.pickled(f, cases, ChunkFunction(f, cases, ns.Mode(target="cuda")))
     answer = remote._chunk("key", program, None, 0, (1, 4), cases.to_send(1, 4), False, None)
     np.testing.assert_array_equal(answer.pieces[0][2], [[2.0, 4.0, 6.0]])
     assert taken == [0]

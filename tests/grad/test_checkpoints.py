@@ -333,7 +333,7 @@ def test_the_number_of_steps_run_again_is_told_before_anything_runs(n, count, ex
 def run_steps(program, given, monkeypatch):
     """How often a program runs steps of each loop in mode="python", by the loop's name; and how often its backward loop is run."""
     steps, runs = Counter(), Counter()
-    step, run = interpret.Loop.step, interpret.Loop.run
+    step, run = interpret.LoopRun.step, interpret.LoopRun.run
 
     def counted(self, t):
         steps[self.spec.name] += 1
@@ -343,8 +343,8 @@ def run_steps(program, given, monkeypatch):
         runs[self.spec.name] += self.n_steps > 0
         return run(self)
 
-    monkeypatch.setattr(interpret.Loop, "step", counted)
-    monkeypatch.setattr(interpret.Loop, "run", counted_run)
+    monkeypatch.setattr(interpret.LoopRun, "step", counted)
+    monkeypatch.setattr(interpret.LoopRun, "run", counted_run)
     program(*given)
     monkeypatch.undo()
     return steps, runs

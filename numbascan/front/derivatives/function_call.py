@@ -19,7 +19,7 @@ from .of_variables import check_cost, check_wrt
 
 
 @dataclass
-class Call:
+class FunctionCall:
     """A function called on inputs of its own in place of the arguments that derivatives are taken with respect to.
 
     arguments: the nest of each such argument, and an input per leaf, None for one that stays as it is. back: inputs -> what was given.
@@ -32,7 +32,7 @@ class Call:
     leaves: list[Node]
     aux: tuple[Structure, list[Node]] = NONE, []
 
-    def with_aux(self, what: str) -> Call:
+    def with_aux(self, what: str) -> FunctionCall:
         """The call of a function that returns (value, aux), as that of the value alone."""
         if isinstance(self.returned, str) or self.returned[0] is dict or len(self.returned[2]) != 2:
             raise TypeError(f"{what}: has_aux=True is for a function that returns (value, aux), not {describe(self.returned)}")
@@ -73,7 +73,7 @@ class Call:
 
 def call_on_inputs(
     f: Callable[..., Any], places: Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any], what: str, mixed: bool = False
-) -> Call:
+) -> FunctionCall:
     """`mixed`: integers among the leaves stay as they are; else they are refused."""
     name = f"{what}({getattr(f, '__name__', 'function')})"
     for place in places:
@@ -99,7 +99,7 @@ def call_on_inputs(
         values[place] = unflatten(structure, [leaf if node is None else Variable(node) for leaf, node in zip(leaves, group, strict=True)])
     results, returned = flattened(f(*values, **kwargs))
     put_outside(back)
-    return Call([arguments[place % len(args)] for place in places], back, returned, [as_variable(leaf).node for leaf in results])
+    return FunctionCall([arguments[place % len(args)] for place in places], back, returned, [as_variable(leaf).node for leaf in results])
 
 
 def without_static(structure: Structure) -> Structure:
@@ -107,7 +107,7 @@ def without_static(structure: Structure) -> Structure:
     return NONE if not isinstance(structure, str) and isinstance(structure[0], Static) else structure
 
 
-def cost_of(call: Call, what: str) -> Node:
+def cost_of(call: FunctionCall, what: str) -> Node:
     """The one scalar that a function returned."""
     if call.returned != "*":
         raise TypeError(f"{what}: the function must return one scalar, not {describe(call.returned)}; ns.jacobian takes any nest of arrays")

@@ -17,7 +17,7 @@ from ..runner import Seen
 from ..transforms import Jitted, StaticJitted, jit, marked, mode_given_to
 from ..tree import unflatten
 from ..variable import Variable
-from .function_call import Call, call_on_inputs, cost_of
+from .function_call import FunctionCall, call_on_inputs, cost_of
 from .of_variables import (
     along,
     grad_of_variable,
@@ -71,7 +71,7 @@ def transform(cls: type[Transformed], f: Any, **options: Any) -> Jitted:
 class _Derivative(Transformed):
     """A derivative with respect to the arguments that the option `argnums` tells."""
 
-    def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+    def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> FunctionCall:
         argnums = self.options["argnums"]
         places = argnums if isinstance(argnums, tuple) else (argnums,)
         if isinstance(self.__wrapped__, StaticJitted):
@@ -85,7 +85,7 @@ class _Derivative(Transformed):
         """One result for one argument number, a tuple for a tuple of them."""
         return tuple(nests) if isinstance(self.options["argnums"], tuple) else nests[0]
 
-    def gradients(self, call: Call) -> list[Node]:
+    def gradients(self, call: FunctionCall) -> list[Node]:
         cost, policy = cost_of(call, self.what), self.options["disconnected_inputs"]
         return gradients([cost], [constant(1, cost.type.dtype)], call.wrt, self.what, (), policy, call.dependencies)
 

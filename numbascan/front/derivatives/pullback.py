@@ -15,7 +15,7 @@ from ..tracing import in_mode
 from ..transforms import Compiled, Jitted, Run
 from ..tree import Structure, alike, describe, flatten, flattened, n_leaves
 from ..variable import CAPTURE, Variable, as_variable
-from .function_call import Call, without_static
+from .function_call import FunctionCall, without_static
 from .of_variables import along, gradients
 
 _WHAT = "ns.vjp"
@@ -29,20 +29,20 @@ def leaves_like(value: Any, structure: Structure, message: str) -> list[Any]:
     return leaves
 
 
-def pulled(call: Call, cotangent: Any) -> tuple[Any, ...]:
+def pulled(call: FunctionCall, cotangent: Any) -> tuple[Any, ...]:
     """The cotangents of a call's arguments."""
     pairs = _leaves_given(cotangent, call)
     outputs = [node for node, _ in pairs]
     return tuple(call.nests(_gradients(call, outputs, [along(value, node, f"{_WHAT}: a cotangent") for node, value in pairs])))
 
 
-def _leaves_given(cotangent: Any, call: Call) -> list[tuple[Node, Any]]:
+def _leaves_given(cotangent: Any, call: FunctionCall) -> list[tuple[Node, Any]]:
     """The results that have derivatives, each with its cotangent."""
     values = leaves_like(cotangent, call.returned, f"{_WHAT}: the function returns {{0}}, the cotangent is {{1}}; give the same nest")
     return [(node, value) for node, value in zip(call.leaves, values, strict=True) if is_float(node.type)]
 
 
-def _gradients(call: Call, outputs: Sequence[Node], seeds: Sequence[Node]) -> list[Node]:
+def _gradients(call: FunctionCall, outputs: Sequence[Node], seeds: Sequence[Node]) -> list[Node]:
     return gradients(outputs, seeds, call.wrt, _WHAT, (), "ignore", call.dependencies)
 
 
@@ -101,7 +101,7 @@ class Pullback:
         return tuple(self.call.nests(substitute(self._pulled(cotangents), known)))
 
 
-def _call_of(run: Run) -> Call:
+def _call_of(run: Run) -> FunctionCall:
     """A call that has run, as a call on the inputs of its graph. Integers stay as they are."""
     traced = run.compiled.traced
     assert not isinstance(run.structure, str)  # of (args, kwargs)
@@ -110,4 +110,4 @@ def _call_of(run: Run) -> Call:
     for nest in nests:
         group = [next(nodes) for _ in range(n_leaves(nest))]
         arguments.append((without_static(nest), [node if is_float(node.type) else None for node in group]))
-    return Call(arguments, {}, traced.structure, list(traced.outputs))
+    return FunctionCall(arguments, {}, traced.structure, list(traced.outputs))

@@ -26,7 +26,7 @@ ATTEMPTS = 8  # traces until the types of numbers as initial values stand; two s
 
 
 @dataclass(slots=True)
-class Leaf:
+class OuterLeaf:
     """One array of a sequence or an initial value: the outer node, the type of a row, and what the step reads, by tap.
 
     `number`: the Python number that an initial value was given as; `outer` and `row` follow the step's result.
@@ -46,7 +46,7 @@ class Group:
     structure: Structure
     taps: Taps
     has_axis: bool
-    leaves: list[Leaf]
+    leaves: list[OuterLeaf]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class StepTracer:
                     f"{self.scan}: {label} ({variable.name or variable.type}) is a scalar, without a leading axis to run over; "
                     f"give an array, or pass it in non_sequences{a_list('sequences', [variable])}"
                 )
-            leaves.append(Leaf(variable.node, row_of(variable.type).strong(), label))
+            leaves.append(OuterLeaf(variable.node, row_of(variable.type).strong(), label))
         return Group(structure, taps, True, leaves)
 
     def _initial(self, k: int, structure: Structure, taps: Taps, has_axis: bool, variables: Iterator[Variable]) -> Group:
@@ -131,13 +131,13 @@ class StepTracer:
         for label in paths(structure, f"outputs_info[{k}]"):
             variable = next(variables)
             if not has_axis:
-                leaves.append(Leaf(variable.node, variable.type, label, variable if variable.type.weak else None))
+                leaves.append(OuterLeaf(variable.node, variable.type, label, variable if variable.type.weak else None))
                 continue
             depth = -min(taps)
             _check_initial_axis(variable, taps, f"{self.scan}: {label}")
             # of a longer one the first rows, as x[:depth], x[depth:] split x
             rows = variable if variable.type.shape[0] == depth else variable[:depth]
-            leaves.append(Leaf(rows.node, row_of(variable.type).strong(), label))
+            leaves.append(OuterLeaf(rows.node, row_of(variable.type).strong(), label))
         return Group(structure, taps, has_axis, leaves)
 
     def _groups(self) -> list[Group]:
@@ -180,7 +180,7 @@ class StepTracer:
 
     # results --------------------------------------------------------------------------------------------------------
 
-    def _recurrent(self, returned: Returned) -> Iterator[tuple[Group, Leaf, Node]]:
+    def _recurrent(self, returned: Returned) -> Iterator[tuple[Group, OuterLeaf, Node]]:
         """Each leaf of a state with what the step wrote for it."""
         for group, (_, writes) in zip(self.states, returned.outputs, strict=False):
             if group is not None:
@@ -196,7 +196,7 @@ class StepTracer:
             leaf.row, leaf.outer = row, outer
         return bool(changes)
 
-    def _number_as(self, leaf: Leaf, write: Node, draws: dict[Stream, Counter]) -> Node:
+    def _number_as(self, leaf: OuterLeaf, write: Node, draws: dict[Stream, Counter]) -> Node:
         """The number with dtype and shape of `write`, in the graph around the loop."""
         assert leaf.number is not None
         check_number(leaf.number, write, leaf.reads[0].name, f"{self.scan}: {leaf.label}")

@@ -13,7 +13,7 @@ from ...ir.node import Node
 from ...ops.card import Card
 from ...ops.control import IF_ELSE
 from ..builder import Builder
-from ..storage.arguments import Arguments
+from ..storage.arguments import KernelArguments
 from ..storage.save_mem import may_end_early
 from ..storage.stores import copied
 from ..storage.tensor_values import InMemory, Value
@@ -39,7 +39,7 @@ class FunctionBuilder:
     def __init__(self, graph: Graph, target: Target, is_given: Sequence[bool], check_finite: bool, names: Names) -> None:
         self.graph = graph
         self.builder = Builder(names)
-        self.arguments = Arguments(self.builder, graph, is_given)
+        self.arguments = KernelArguments(self.builder, graph, is_given)
         context = FunctionContext(self.builder, self.arguments, _lower, check_finite, target)
         self.scope = Scope(context, graph.outputs, self.arguments.inputs, out=self.arguments.out_of)
 

@@ -14,7 +14,7 @@ from ...ops.card import Card
 from ...types import TensorType
 from ..builder import Builder, Indices
 from ..casts import cast
-from ..storage.arguments import Arguments
+from ..storage.arguments import KernelArguments
 from ..storage.placement import Placement, is_small, placements
 from ..storage.save_mem import is_loop_rows
 from ..storage.states import Destination, NextRow, ResultRows
@@ -32,7 +32,7 @@ class FunctionContext:
     """What all scopes of one function share. `lower` makes the values of any node's results."""
 
     builder: Builder
-    arguments: Arguments
+    arguments: KernelArguments
     lower: Callable[[Scope, Node], list[Value]]
     check_finite: bool
     target: Target

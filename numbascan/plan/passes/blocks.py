@@ -65,7 +65,7 @@ def blocks(function: Function, target: Target) -> Function:
     def in_blocks(stmt: Stmt) -> list[Stmt] | None:
         if not isinstance(stmt, For) or not _is_plain(stmt, views, target):
             return None
-        parts = _Parts(stmt, target)
+        parts = _BodyParts(stmt, target)
         return [_Blocked(parts, names, memory).make() if parts.is_worth_it() else stmt]
 
     body = rebuilt(function.body, in_blocks)
@@ -87,7 +87,7 @@ def _is_plain(loop: For, views: set[str], target: Target) -> bool:
     return not (stored and (touched | stored) & views)
 
 
-class _Parts:
+class _BodyParts:
     """A loop's body taken apart: what goes into the pass before, what into the pass after, and what stays."""
 
     def __init__(self, loop: For, target: Target) -> None:
@@ -231,7 +231,7 @@ class _Parts:
 class _Blocked:
     """The loops over one block, and around them the loop over blocks."""
 
-    parts: _Parts
+    parts: _BodyParts
     names: Names
     memory: list[Stmt]
 

@@ -87,7 +87,7 @@ def masks(function: Function, target: Target) -> Function:
         few = target.tile if ending is None else _few(ending, target)
         if ending is None or 4 * few > target.tile:
             return None
-        tile = _Tile(ending, few, names, target.tile)
+        tile = _MaskedTile(ending, few, names, target.tile)
         rows.extend(tile.rows.values())
         return [tile.loop()]
 
@@ -188,7 +188,7 @@ def _few(ending: _Ending, target: Target) -> int:
 # what takes their place ---------------------------------------------------------------------------------------------
 
 
-class _Tile:
+class _MaskedTile:
     """The loop over tiles that takes the place of one over lanes. `rows`: for scalars that one pass over the lanes leaves to the next."""
 
     def __init__(self, ending: _Ending, few: int, names: Names, tile: int) -> None:

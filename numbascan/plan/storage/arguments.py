@@ -15,7 +15,7 @@ from ..builder import Builder, Indices
 from .tensor_values import InLocals, InMemory, Value
 
 
-class Arguments:
+class KernelArguments:
     """`inputs`: the values of the graph's inputs; `out`: for each result the caller's array, or None; `constants`: the captured arrays."""
 
     def __init__(self, builder: Builder, graph: Graph, is_given: Sequence[bool]) -> None:
