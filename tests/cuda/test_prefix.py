@@ -1,4 +1,4 @@
-"""Recurrences that are linear in a number, and extremes, go in chunks of steps; where chunks do not meet, all goes step by step."""
+"""Recurrences that are linear in a few numbers, and extremes, go in chunks of steps; where chunks do not meet, all goes step by step."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ RNG = np.random.default_rng(8)
 A, B = RNG.uniform(-1.0, 1.0, 300), RNG.normal(size=300)
 NEAR_ONE = np.exp(0.1 * RNG.normal(size=300))
 WHOLE = RNG.integers(-(2**62), 2**62, 300)
+ROTATION = np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
+RISEN = np.add.accumulate(np.r_[0.3, np.full(200, 0.1)])[-1]
 STEPWISE = ns.Mode(target="cuda", without=["prefix"])
 
 
@@ -45,6 +47,14 @@ def total(b: Any, x: Any) -> Any:
 
 def average(b: Any, weight: float) -> Any:
     return scan(lambda b, x: weight * x + (1 - weight) * b, [b], 0.0)
+
+
+def two_lags(b: Any) -> Any:
+    return scan(lambda b, y, x: 1.2 * x - 0.7 * y + b, [b], [{"initial": np.ones(2), "taps": [-2, -1]}])
+
+
+def rotated(m: Any, b: Any, x: Any) -> Any:
+    return scan(lambda b, x, m: m @ x + b, [b], x, [m])
 
 
 def in_chunks(function: Callable[..., Any], *args: Any) -> int:
@@ -124,7 +134,24 @@ PROGRAMS: dict[str, tuple[int, Callable[..., Any], tuple[Any, ...]]] = {
         lambda b: scan(lambda b, x, y: (0.9 * x + b, np.tanh(y) + b), [b], [0.1, 0.2]),
         (B,),
     ),
-    "two states that read each other": (0, lambda b: scan(lambda b, x, y: (0.9 * x + b, 0.5 * y - x), [b], [0.1, 0.2]), (B,)),
+    "two states that read each other": (1, lambda b: scan(lambda b, x, y: (0.9 * x + b, 0.5 * y - x), [b], [0.1, 0.2]), (B,)),
+    "a vector": (1, lambda b: scan(lambda b, y: np.array([0.9 * y[0] - y[1] + b, 0.2 * y[0]]), [b], np.array([0.1, 0.2])), (B,)),
+    "two lags": (1, two_lags, (B,)),
+    "its third lag": (1, lambda b: scan(lambda b, x: b - 0.5 * x, [b], [{"initial": np.ones(3), "taps": [-3]}]), (B,)),
+    "integers of two lags": (1, lambda b: scan(lambda b, y, x: 3 * x - y + b, [b], [{"initial": WHOLE[:2], "taps": [-2, -1]}]), (WHOLE,)),
+    "a matrix": (1, rotated, (ROTATION, np.stack([B, B[::-1]], axis=1), np.array([0.3, 0.4]))),
+    "a matrix of three rows": (1, rotated, (0.5 * RNG.normal(size=(3, 3)), RNG.normal(size=(300, 3)), np.ones(3))),
+    "gradient through a matrix": (
+        2,
+        ns.grad(lambda m, b, x: (rotated(m, b, x) ** 2).sum(), argnums=(0, 1, 2)),
+        (0.9 * ROTATION, np.stack([B, B[::-1]], axis=1), np.array([0.3, 0.4])),
+    ),
+    "gradient of two lags": (2, ns.grad(lambda b: (two_lags(b) ** 2).sum()), (B,)),
+    "a sum of sums": (1, lambda b: scan(lambda b, x, y: (x + b, y + (x + b)), [b], [0.1, 0.2]), (B,)),
+    "products of matrices": (2, lambda m: scan(lambda m, y: m @ y, [m], np.eye(2)), (0.3 * RNG.normal(size=(300, 2, 2)) + ROTATION,)),
+    "a state that stands twice": (1, lambda b: scan(lambda b, s: s - 0.1 * (s - b), [b], 0.5), (B,)),
+    "a state that is multiplied twice": (1, lambda b: scan(lambda b, s: 0.9 * (0.9 * s + b), [b], 0.5), (B,)),
+    "a state that forgets": (1, lambda b: scan(lambda b, x, y: (y + b, b), [b], [0.1, 0.2]), (B,)),
     "a sequence with taps": (
         1,
         lambda b: scan(lambda old, new, x: 0.5 * x + old * new, [{"input": b, "taps": [-2, 0]}], 0.5),
@@ -180,6 +207,46 @@ def test_chunks_start_from_what_is_right() -> None:
     assert max(errors) < 2.0**-52
 
 
+def matrices_of_a_kind(rng: np.random.Generator, kind: str, n: int, k: int) -> Any:
+    if kind == "rotation":
+        return np.broadcast_to(np.linalg.qr(rng.normal(size=(k, k)))[0] * rng.choice([0.98, 1.0, 1.01]), (n, k, k)).copy()
+    if kind == "lags":
+        lags = np.eye(k, k=-1)
+        lags[0] = -np.poly(rng.choice([0.99, -0.95, 0.5, 1.0], size=k))[1:]
+        return np.broadcast_to(lags, (n, k, k)).copy()
+    if kind == "sums of sums":
+        return np.tril(np.ones((n, k, k)))
+    if kind == "sizes of all kinds":
+        return 10.0 ** rng.uniform(-3, 3, size=(n, k, k)) * rng.choice([-1, 0, 1], size=(n, k, k))
+    return 0.5 * rng.normal(size=(n, k, k))
+
+
+@pytest.mark.usefixtures("runs_kernels")
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_rows_are_as_near_to_the_exact_ones_as_those_step_by_step(k: int) -> None:
+    """Errors of chunks are held against those of the loop so far, and 64 roundings."""
+
+    def path(a: Any, b: Any, x: Any) -> Any:
+        def step(a: Any, b: Any, x: Any) -> Any:
+            return np.array([sum((a[i, j] * x[j] for j in range(1, k)), a[i, 0] * x[0]) + b[i] for i in range(k)])
+
+        return scan(step, [a, b], x)
+
+    chunks, stepwise = ns.jit(path, mode="cuda"), ns.jit(path, mode=STEPWISE)
+    for kind in ("rotation", "lags", "sums of sums", "sizes of all kinds", "any"):
+        rng = np.random.default_rng([k, len(kind)])
+        a = matrices_of_a_kind(rng, kind, 200, k)
+        b, x = rng.normal(size=(200, k)) * 10.0 ** rng.integers(-8, 8, size=(200, 1)), rng.normal(size=k)
+        exact: list[list[Fraction]] = [[Fraction(one) for one in x]]
+        for matrix, added in zip(a, b, strict=True):
+            terms = [[Fraction(one) * state for one, state in zip(row, exact[-1], strict=True)] for row in matrix]
+            exact.append([sum(of_row, Fraction(one)) for of_row, one in zip(terms, added, strict=True)])
+        right = np.array(exact[1:], float)
+        errors = np.abs(stepwise(a, b, x) - right).max(axis=1)
+        limit = 2 * np.maximum.accumulate(errors) + 64 * 2.0**-52 * np.abs(right).max(axis=1)
+        assert (np.abs(chunks(a, b, x) - right) <= limit[:, None]).all(), kind
+
+
 @pytest.mark.parametrize("n_steps", [0, 1, 63, 64, 65, 128, 129])
 def test_lengths(n_steps: int, same: Same) -> None:
     same(affine, A[:n_steps], B[:n_steps], 0.3)
@@ -214,7 +281,23 @@ def test_the_last_state_of_a_shared_variable(runs_kernels: None) -> None:
 HARD: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "an unstable fixed point": (affine, (np.full(300, 2.0), np.full(300, -1.0), 1.0)),
     "one that is unstable over many chunks": (affine, (np.full(2000, 1.03125), np.full(2000, -0.03125), 1.0)),
-    "what chunks change grows later": (affine, (np.repeat([1.0, 1.1], [200, 400]), with_at(np.full(600, 0.1), {200: -20.0}), 0.3)),
+    "what chunks change grows later": (affine, (np.repeat([1.0, 2.0], [200, 400]), np.repeat([0.1, -RISEN], [200, 400]), 0.3)),
+    "what a matrix changes grows later": (
+        lambda a, b: scan(lambda a, b, x, y: (a * x - (a - 1) * y, y + b), [a, b], [0.3, 0.3]),
+        (np.repeat([0.0, 2.0], [201, 400]), np.repeat([0.1, 0.0], [200, 401])),
+    ),
+    "a matrix that is lost and found": (
+        lambda a, b: scan(lambda a, b, x, y: (a * y, b * x), [a, b], [1e300, 1e300]),
+        (with_at(np.ones(300), {3: 1e-200, 5: 1e-200, 7: 1e200}), with_at(np.ones(300), {3: 1e-200, 5: 1e-200, 7: 1e200})),
+    ),
+    "a matrix that overflows": (
+        lambda a: scan(lambda a, x, y: (a * x + y, a * y - x), [a], [1e-300, 1e-300]),
+        (with_at(np.ones(300), {3: 1e200, 4: 1e200}),),
+    ),
+    "a vector that is rounded": (
+        lambda b: scan(lambda b, x, y: (((0.5 * y + 2.0**20) - 2.0**20) + b, x), [b], [0.1, 0.2]),
+        (B,),
+    ),
     "factors that are lost together": (product, (with_at(np.ones(300), {3: 1e-200, 4: 1e-200}), 1e300)),
     "factors that grow back": (product, (with_at(np.ones(300), {3: 1e-200, 4: 1e-200, 10: 1e200}), 1e300)),
     "a factor of which bits are lost": (product, (with_at(np.ones(300), {3: 1.1e-160, 4: 1.3e-160}), 1e300)),
@@ -275,17 +358,15 @@ def gathered(b: Any, k: Any) -> Any:
 
 SEQUENTIAL: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "until": (lambda a, b, x: scan(lambda a, b, x: (a * x + b, ns.until(x > 2.5)), [a, b], x), (A, B, 0.3)),
+    "two states, one of which is squared": (lambda b: scan(lambda b, x, y: (0.5 * x + y, y * y * b), [b], [0.1, 0.2]), (B,)),
+    "a matrix of many numbers": (rotated, (0.3 * RNG.normal(size=(5, 5)), RNG.normal(size=(300, 5)), np.ones(5))),
     "a square": (lambda x: scan(lambda x: 3.7 * x * (1 - x), outputs_info=x, n_steps=3000), (0.3,)),
     "a choice": (one_of_two, (A, B)),
     "a cast of the state": (lambda b, x: scan(lambda b, x: x.astype("float32").astype("float64") + b, [b], x), (B, 0.3)),
     "indices that may be wrong": (gathered, (B, np.arange(300) % 7)),
-    "two lags": (lambda b: scan(lambda b, y, x: 0.3 * x + 0.2 * y + b, [b], [{"initial": np.ones(2), "taps": [-2, -1]}]), (B,)),
-    "two states": (lambda a, b, x: scan(lambda a, b, x, y: (a * x + b, 0.5 * y + x), [a, b], [x, x]), (A, B, 0.3)),
     "a state of truths": (lambda b: scan(lambda b, x: np.logical_or(x, b > 2), [b], np.bool_(False)), (B,)),
     "a complex state": (lambda b: scan(lambda b, x: 0.5j * x + b, [b], 0.5 + 0j), (B,)),
     "every third row": (lambda b: scan(lambda b, x: 0.5 * x + b, [b], 0.5)[::3], (B,)),
-    "a state that stands twice": (lambda b: scan(lambda b, s: s - 0.1 * (s - b), [b], 0.5), (B,)),
-    "a state that is multiplied twice": (lambda b: scan(lambda b, s: 0.9 * (0.9 * s + b), [b], 0.5), (B,)),
     "its last rows": (lambda a, b, x: affine(a, b, x)[-3:], (A, B, 0.3)),
     "few steps": (lambda x: scan(lambda x: 0.5 * x + 1, outputs_info=x, n_steps=200), (0.3,)),
 }

@@ -381,75 +381,102 @@ for t in range(n):
 v = 1.0
 chunk_steps = max(64, int(max(n, 0) ** 0.5))
 n_chunks = (max(n, 0) + chunk_steps - 1) // chunk_steps
-factors = np.empty(n_chunks)
-factors_rests = np.empty(n_chunks)
-offsets = np.empty(n_chunks)
-offsets_rests = np.empty(n_chunks)
-growths = np.empty(n_chunks)
-ends = np.empty(n_chunks)
-starts = np.empty(n_chunks + 1)
+factors = np.empty((n_chunks, 2))
+offsets = np.empty((n_chunks, 2))
+ends = np.empty((n_chunks, 1))
+growths = np.empty((n_chunks, 1))
+sizes = np.empty((n_chunks, 1))
+starts = np.empty((n_chunks + 1, 2))
 agrees = np.empty(n_chunks, np.bool_)
 for chunk in range(n_chunks):
-    offset = 0.0
-    offset_rest = 0.0
     factor = 1.0
     factor_rest = 0.0
+    offset = 0.0
+    offset_rest = 0.0
     growth = 1.0
     for t in range(chunk * chunk_steps, min(chunk * chunk_steps + chunk_steps, n)):
-        step_factor_2 = x[t]
-        step_offset_2 = y[t]
-        scaled_3 = step_factor_2 * offset
-        offset_rest = step_factor_2 * offset_rest + math.fma(step_factor_2, offset, -scaled_3)
-        offset = scaled_3
-        total_2 = offset + step_offset_2
-        added_2 = total_2 - offset
-        offset_rest += offset - (total_2 - added_2) + (step_offset_2 - added_2)
-        offset = total_2
-        scaled_2_v2 = step_factor_2 * factor
-        factor_rest = step_factor_2 * factor_rest + math.fma(step_factor_2, factor, -scaled_2_v2)
-        factor = scaled_2_v2
+        coefficient = x[t]
+        coefficient_2 = y[t]
+        before = factor
+        before_2 = factor_rest
+        scaled = coefficient * before
+        rest = math.fma(coefficient, before, -scaled) + coefficient * before_2
+        before_3 = offset
+        before_4 = offset_rest
+        scaled_2 = coefficient * before_3
+        rest_2 = math.fma(coefficient, before_3, -scaled_2) + coefficient * before_4
+        total = scaled_2 + coefficient_2
+        added = total - scaled_2
+        rest_3 = scaled_2 - (total - added) + (coefficient_2 - added) + rest_2
+        factor = scaled
+        factor_rest = rest
+        offset = total
+        offset_rest = rest_3
         growth = max_or_nan(abs(factor), growth)
-    offsets[chunk] = offset
-    offsets_rests[chunk] = offset_rest
-    factors[chunk] = factor
-    factors_rests[chunk] = factor_rest
-    growths[chunk] = growth
+    factors[chunk, 0] = factor
+    factors[chunk, 1] = factor_rest
+    offsets[chunk, 0] = offset
+    offsets[chunk, 1] = offset_rest
+    growths[chunk, 0] = growth
 start = v
 start_rest = 0.0
 for chunk in range(n_chunks):
-    starts[chunk] = start
-    lost = factors_rests[chunk] * start + offsets_rests[chunk]
-    scaled_4 = factors[chunk] * start
-    start_rest = factors[chunk] * start_rest + math.fma(factors[chunk], start, -scaled_4)
-    start = scaled_4
-    total_3 = start + offsets[chunk]
-    added_3 = total_3 - start
-    start_rest += start - (total_3 - added_3) + (offsets[chunk] - added_3)
-    start = total_3
-    lost = start_rest + lost
-    whole = start + lost
-    start_rest = lost - (whole - start)
+    starts[chunk, 0] = start
+    starts[chunk, 1] = start_rest
+    scaled_3 = factors[chunk, 0] * start
+    rest_4 = math.fma(factors[chunk, 0], start, -scaled_3) + factors[chunk, 0] * start_rest + start * factors[chunk, 1]
+    total_2 = scaled_3 + offsets[chunk, 0]
+    added_2 = total_2 - scaled_3
+    rest_5 = scaled_3 - (total_2 - added_2) + (offsets[chunk, 0] - added_2) + rest_4 + offsets[chunk, 1]
+    whole = total_2 + rest_5
     start = whole
-starts[n_chunks] = start
+    start_rest = rest_5 - (whole - total_2)
+starts[n_chunks, 0] = start
+starts[n_chunks, 1] = start_rest
 for chunk in range(n_chunks):
-    v_2 = starts[chunk]
-    error = abs(v_2)
+    is_close = True
+    v_2 = starts[chunk, 0]
+    lost = starts[chunk, 1]
+    size = 0.0
     for t in range(chunk * chunk_steps, min(chunk * chunk_steps + chunk_steps, n)):
+        coefficient_3 = x[t]
+        coefficient_4 = y[t]
+        before_5 = v_2
+        before_6 = lost
+        magnitude = abs(before_5)
+        scaled_4 = coefficient_3 * before_5
+        rest_6 = math.fma(coefficient_3, before_5, -scaled_4)
+        total_3 = scaled_4 + coefficient_4
+        added_3 = total_3 - scaled_4
+        rest_7 = scaled_4 - (total_3 - added_3) + (coefficient_4 - added_3) + rest_6
+        v_3 = coefficient_3 * before_6
+        v_4 = abs(coefficient_3) * magnitude
         v_2 = x[t] * v_2 + y[t]
         out[t] = v_2
-        error = abs(x[t]) * error + (abs(v_2) + 2.2250738585072014e-308)
-    ends[chunk] = v_2
-    start_2 = starts[chunk + 1]
+        rounding = total_3 - v_2 + rest_7
+        scale = abs(v_2) + 2.2250738585072014e-308 + v_4
+        size += scale
+        lost = rounding + v_3
+        is_close = is_close and (abs(rounding) <= 8.881784197001252e-16 * scale or rounding != rounding)
+    ends[chunk, 0] = v_2
+    sizes[chunk, 0] = size
+    start_2 = starts[chunk + 1, 0]
+    start_rest_2 = starts[chunk + 1, 1]
+    apart = v_2 - start_2 + (lost - start_rest_2)
     is_same = start_2 == v_2 or start_2 != start_2 and v_2 != v_2
-    agrees[chunk] = is_same or abs(start_2 - v_2) <= 8.881784197001252e-16 * error and error <= 1.7976931348623157e+308
+    is_near = abs(apart) <= 8.881784197001252e-16 * size and size <= 1.7976931348623157e+308
+    agrees[chunk] = is_close and (is_same or is_near)
 is_right = True
-reach = 1.0
+off = 0.0
 for chunk in range(n_chunks):
-    is_right = is_right and agrees[chunk] and reach * growths[chunk] <= 1024.0
-    reach = max_or_nan(abs(factors[chunk]) * reach, 1.0)
+    is_right = is_right and agrees[chunk]
+    before_7 = off
+    reach = growths[chunk, 0] * abs(before_7)
+    off = ends[chunk, 0] - starts[chunk + 1, 0] + factors[chunk, 0] * before_7
+    is_right = is_right and (reach <= 1024.0 * (8.881784197001252e-16 * sizes[chunk, 0]) or reach != reach)
 if is_right:
     if n_chunks > 0:
-        v = ends[n_chunks - 1]
+        v = ends[n_chunks - 1, 0]
 else:
     for t in range(n):
         v = x[t] * v + y[t]

@@ -1,4 +1,4 @@
-"""A recurrence in one number that is linear, or an extreme, goes in chunks of steps, each in a thread.
+"""A recurrence that is linear in a few numbers, or an extreme, goes in chunks of steps, each in a thread.
 
     # before: for t in range(n):            # after: threads over c:                    # what a chunk makes of any state
     #             x = a[t] * x + b[t]       #            for t in chunk c:
@@ -12,33 +12,29 @@
                                             #            agrees[c] = x is starts[c + 1], up to its rounding
                                             #        if not all(agrees): the loop as it stands, in one thread
 
-States that do not read each other have a loop each. Running sums, products and extremes of cards are such loops, too.
-Not handled: states that read each other; steps in which the state stands twice or is multiplied twice; loops that may end early, that can
-fail, that read what they write, or that stand inside others.
+States that read each other (two lags, the elements of a vector) are one recurrence: a factor is then a matrix. Those that do not have a
+loop each. Running sums, products and extremes of cards are such loops, too.
+Not handled: matrices of which more numbers must be computed than registers hold; loops that may end early, that can fail, that read what
+they write, or that stand inside others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
-
-import numpy as np
+from itertools import combinations
 
 from ...ir.loops import (
-    DIFFERENCE,
     GREATEST,
-    IN_ORDER,
     LEAST,
     MAX_OR_NAN,
     MIN_OR_NAN,
-    PRODUCT,
     Apply,
     Expr,
     For,
     Function,
     Index,
     Let,
-    Literal,
     Name,
     Note,
     Stmt,
@@ -51,10 +47,14 @@ from ...ir.loops import (
     walk,
 )
 from ...ir.mentions import loads_in, memory_of, mentions_in
+from ...ir.names import Names
 from ..target import Target
-from .prefix_sweeps import NEGATIVE, SHORTEST, Extreme, Linear, Sweeps, with_own_locals
+from .linear_step import LinearStep
+from .prefix_sweeps import SHORTEST, Extreme, ExtremeSweeps, LinearSweeps, RoundedSweeps, Sweeps, with_own_locals
 
 _EXTREMES = (GREATEST, LEAST, MAX_OR_NAN, MIN_OR_NAN)
+_MOST_ENTRIES = 16
+"""Numbers of a chunk's matrix: each takes three registers of 64 bits, of 127 that a thread has, and a state after a step two for each."""
 
 
 def prefix(function: Function, target: Target) -> Function:
@@ -90,12 +90,9 @@ class _Prefixes:
         return [stmt for part, one in zip(parts, chunks, strict=True) for stmt in ([part] if one is None else one)]
 
     def _sweeps(self, loop: For, passes: Index) -> list[Stmt] | None:
-        """What replaces a loop of one state."""
-        moved = _moved(loop)
-        if len(moved) != 1 or not isinstance(moved[0].value, Expr):
-            return None
-        form = _step(loop, moved[0])
-        return None if form is None else Sweeps(self.names, loop, moved[0], form, passes).stmts()
+        """What replaces a loop of states that read each other."""
+        sweeps = _form(self.names, loop, passes)
+        return None if sweeps is None else sweeps.stmts()
 
     def _is_plain(self, loop: For) -> bool:
         """Does a loop hold scalars and stores alone, of which each step has its own, states apart?"""
@@ -112,26 +109,30 @@ class _Prefixes:
         )
 
     def _by_state(self, loop: For) -> list[For]:
-        """A loop for each state, if no statement needs two. What needs none goes with the first, scalars with all that read them."""
+        """A loop for each group of states that read each other. What needs none goes with the first, scalars with all that read them."""
         states = [stmt.name for stmt in _moved(loop)]
-        needed: dict[str, set[str]] = {name: {name} for name in states}
-        of_state: dict[str, list[Stmt]] = {name: [] for name in states}
-        if len(states) < 2 or len(of_state) < len(states):
+        needed = {name: {name} for name in states}
+        group = {name: {name} for name in states}
+        needs_of: list[set[str]] = []
+        if len(group) < len(states):
             return [loop]
         for stmt in loop.body:
             read = {name for expr in expressions(stmt) for name, _ in names_in(expr)}
             read |= {stmt.name} if isinstance(stmt, Let) and not stmt.is_new else set()
             needs = set[str]().union(*(needed.get(name, set()) for name in read))
-            if len(needs) > 1:
-                return [loop]
             if isinstance(stmt, Let) and stmt.is_new:
                 needed[stmt.name] = needs
+            joined = set[str]().union(*(group[name] for name in needs))
+            group.update(dict.fromkeys(joined, joined))
+            needs_of.append(needs)
+        bodies: dict[str, list[Stmt]] = {min(one, key=states.index): [] for one in map(group.__getitem__, states)}
+        for stmt, needs in zip(loop.body, needs_of, strict=True):
             if isinstance(stmt, Let) and not needs:
-                for body in of_state.values():
+                for body in bodies.values():
                     body.append(stmt)
             else:
-                of_state[next(iter(needs), states[0])].append(stmt)
-        first, *others = (_without_unread(body) for body in of_state.values())
+                bodies[min(group[next(iter(needs))], key=states.index) if needs else states[0]].append(stmt)
+        first, *others = (_without_unread(body) for body in bodies.values())
         return [replace(loop, body=body) for body in (first, *(with_own_locals(body, self.names) for body in others))]
 
     def _stores_apart(self, loop: For, of_step: Set[str]) -> bool:
@@ -139,9 +140,18 @@ class _Prefixes:
         stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
         written = [self._root(stmt.array) for stmt in stores]
         read = {self._root(load.array) for stmt in loop.body for expr in expressions(stmt) for load in loads_in(expr)}
-        if len({*written}) < len(written) or read & {*written} or any(array in self.rings for array in written):
+        if read & {*written} or any(array in self.rings for array in written):
+            return False
+        if any(not self._are_apart(one, other) for one, other in combinations(stores, 2)):
             return False
         return all(not stmt.combine and self._moves(stmt.index, loop, of_step) for stmt in stores)
+
+    def _are_apart(self, one: Store, other: Store) -> bool:
+        """Do two stores never meet, whatever their steps: in two arrays, or along an axis at two places that are known?"""
+        if self._root(one.array) != self._root(other.array):
+            return True
+        along = zip(one.index, other.index, strict=True) if one.array == other.array else ()
+        return any(isinstance(i, int) and isinstance(j, int) and 0 <= i != j >= 0 for i, j in along)
 
     @staticmethod
     def _moves(index: Iterable[Index], loop: For, of_step: Set[str]) -> bool:
@@ -172,71 +182,27 @@ def _without_unread(body: Sequence[Stmt]) -> list[Stmt]:
     return kept[::-1]
 
 
-# What a step makes of the state ---------------------------------------------------------------------------------------
+# What a step makes of states ------------------------------------------------------------------------------------------
 
 
-def _step(loop: For, state: Let) -> Linear | Extreme | None:
-    """The next state by the state; None where it is neither form."""
-    forms: dict[str, Linear | None] = {state.name: Linear()}  # of locals that depend on the state; None: not linear
-    for stmt in loop.body:
-        if not isinstance(stmt, Let):
-            continue
-        if stmt is state:
-            return _extreme(stmt, forms) or (_form(stmt.value, forms) if _depends(stmt.value, forms) else None)
-        if _depends(stmt.value, forms):
-            forms[stmt.name] = _form(stmt.value, forms)
-    return None
+def _form(names: Names, loop: For, passes: Index) -> Sweeps | None:
+    """The sweeps of a loop; None where its states are neither linear nor an extreme."""
+    states = _moved(loop)
+    step = LinearStep(loop.body, [stmt.name for stmt in states])
+    extreme = _extreme(states[0], step) if len(states) == 1 else None
+    if extreme is not None:
+        return ExtremeSweeps(names, loop, states[0], extreme, passes)
+    if not step.is_linear():
+        return None
+    sweeps = (RoundedSweeps if step.dtype.startswith("float") else LinearSweeps)(names, loop, states, passes)
+    return sweeps if len(sweeps.shape.entries) <= _MOST_ENTRIES else None
 
 
-def _extreme(state: Let, forms: Mapping[str, Linear | None]) -> Extreme | None:
+def _extreme(state: Let, step: LinearStep) -> Extreme | None:
     value = state.value
     if not isinstance(value, Apply) or value.template not in _EXTREMES:
         return None
     others = [arg for arg in value.args if arg != Name(value.dtype, state.name)]
-    if len(others) != 1 or not isinstance(others[0], Expr) or others[0].dtype != value.dtype or _depends(others[0], forms):
+    if len(others) != 1 or not isinstance(others[0], Expr) or others[0].dtype != value.dtype or step.reads_states(others[0]):
         return None
     return Extreme(value.template, others[0], is_state_first=value.args[1] == others[0])
-
-
-def _depends(value: Index, forms: Mapping[str, Linear | None]) -> bool:
-    return any(name in forms for name, _ in names_in(value))
-
-
-def _form(value: Index, forms: Mapping[str, Linear | None]) -> Linear | None:
-    """A value that depends on the state, by the state; None where it is not linear, or where its coefficients are none that the loop
-    computes: a rounding of their own, the same in every step, would add up."""
-    if isinstance(value, Name):
-        return forms[value.name]
-    if not isinstance(value, Apply) or value.template not in (IN_ORDER, DIFFERENCE, PRODUCT) or np.dtype(value.dtype).kind not in "fiu":
-        return None
-    left, right = value.args
-    inner, other, is_left = (left, right, True) if _depends(left, forms) else (right, left, False)
-    if not isinstance(other, Expr) or _depends(other, forms) or {_expr(inner).dtype, other.dtype} != {value.dtype}:
-        return None
-    form = _form(inner, forms)
-    if form is None or value.template is not PRODUCT:
-        return None if form is None else _sum(form, other, value, is_left)
-    return Linear(form.offset, other, None) if form.factor is None else None
-
-
-def _sum(form: Linear, other: Expr, value: Apply, is_left: bool) -> Linear:
-    """A sum or a difference of a value that is linear, on the left or right, and another one."""
-
-    def negative(x: Expr) -> Expr:
-        if value.dtype.startswith("float"):
-            return Apply(value.dtype, NEGATIVE, (x,))
-        return Apply(value.dtype, DIFFERENCE, (Literal(value.dtype, 0), x))
-
-    is_difference = value.template is DIFFERENCE
-    offset = negative(other) if is_difference and is_left else other
-    if form.offset is not None:
-        offset = Apply(value.dtype, value.template, (form.offset, other) if is_left else (other, form.offset))
-    if not is_difference or is_left:
-        return replace(form, offset=offset)
-    one = Literal(value.dtype, 1.0 if value.dtype.startswith("float") else 1)
-    return Linear(form.inner, negative(form.factor or one), offset)
-
-
-def _expr(value: Index) -> Expr:
-    assert isinstance(value, Expr)
-    return value

@@ -1,12 +1,15 @@
 """What a loop over time in chunks of steps is made of: sweeps over the chunks, and the check that they meet (see `prefix.py`).
 
-Every row is a step of the loop from the row before it; the state at the start of a chunk alone is computed in another way, with floats in
-about twice their precision (compensated sums and products: Ogita, Rump and Oishi, SIAM J. Sci. Comput. 26, 2005; each operation is rounded
-by itself, where a GPU would join products to sums). It is compared with the end of the chunk before, once that has been reached, so
-nothing need be known of the numbers in advance: what a composition overflows or loses shows there, and so does a step that rounds its
-state on purpose. Integers and extremes must be equal. Floats may differ by what the roundings of the loop in the chunk can have changed:
-machine epsilon times the sum of its states, each as large as the factors behind it make it by the end. What such a difference becomes
-later must be at most 1024 times as large; a product alone keeps its relative size.
+Every row is a step of the loop from the row before it; the states at the start of a chunk alone are computed in another way, with floats
+in about twice their precision (`linear_step.Twice`). What comes of that is not predicted from the numbers but seen. Integers and extremes
+must be equal where chunks meet. With floats each sweep knows three things of its chunk:
+
+- how far the exact step is from what the loop makes of a state: no more than a few roundings, or the step rounds on purpose;
+- all these together, carried through the steps: what the loop's end lacks to be the exact one, which must be the next start;
+- the sum of the sizes of all terms, which says how much roundings of the chunk can change.
+
+The loop as it stands would be off from the chunks by what the ends lack, carried through the chunks behind: if that becomes more than 1024
+times what roundings can change there, the loop as it stands runs in one thread. So it does where anything overflows or is lost.
 
 Chunks depend on the number of steps alone, so results are the same bits at every run.
 """
@@ -16,18 +19,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import chain
 
 import numpy as np
 
 from ...ir.loops import (
-    DIFFERENCE,
     IN_ORDER,
     MAX_OR_NAN,
     PRODUCT,
     ROUNDED_DIFFERENCE,
-    ROUNDED_PRODUCT,
     ROUNDED_SUM,
-    UNARY,
     Alloc,
     Apply,
     Expr,
@@ -54,30 +55,18 @@ from ...ir.loops import (
     with_values,
 )
 from ...ir.names import Names
+from .linear_step import MAGNITUDE, Code, LinearStep, Magnitudes, Number, Plain, Shape, Twice, shape_of
 
 SHORTEST = 64
 """Steps of a chunk. Longer ones are as many as there are chunks: what one thread does alone is then as short as what each does."""
 
-NEGATIVE = Template("-{0}", UNARY, (UNARY,))
 _CHUNK = Template("max({1}, int({0} ** 0.5))")
-_MAGNITUDE = Template("abs({0})")
-_PRODUCT_AND_SUM = Template("math.fma({0}, {1}, {2})")
-"""Rounded once: less a product, what its rounding has taken off."""
 
 _ROUNDINGS = 4.0
-"""How often the roundings of the loop: 1 for a product and a sum in each step, half for the two starts; some steps have more operations."""
+"""How often a rounding of what a step adds up: 1 for a product and a sum, half for a start; some steps have more operations."""
 
 _GROWTH = 1024.0
-"""How often a difference at the start of a chunk, later. Roundings of the loop grow as much, but some make none: x = 2 * x - 1 from 1."""
-
-
-@dataclass(frozen=True)
-class Linear:
-    """factor * (state + inner) + offset, of the state before a step; None: 1 and 0."""
-
-    inner: Expr | None = None
-    factor: Expr | None = None
-    offset: Expr | None = None
+"""How often what roundings can change. Those of the loop grow as much, but some loops make none: x = 2 * x - 1 from 1."""
 
 
 @dataclass(frozen=True)
@@ -90,204 +79,96 @@ class Extreme:
 
 
 class Sweeps:
-    """The loops over chunks in the place of one loop."""
+    """The loops over chunks in the place of one loop, whose states must be equal where chunks meet."""
 
-    def __init__(self, names: Names, loop: For, state: Let, form: Linear | Extreme, passes: Index) -> None:
-        self.names, self.loop, self.state, self.form, self.passes = names, loop, state, form, passes
-        assert isinstance(state.value, Expr)
-        self.dtype = state.value.dtype
-        of_step = form if isinstance(form, Linear) else Linear(offset=form.other)
-        self.inner, self.factor, self.offset = of_step.inner, of_step.factor, of_step.offset
-        has_offset = self.inner is not None or self.offset is not None
-        self.is_rounded = isinstance(form, Linear) and self.dtype.startswith("float")
-        self.may_grow = self.is_rounded and self.factor is not None and has_offset
+    def __init__(self, names: Names, loop: For, states: Sequence[Let], passes: Index) -> None:
+        self.names, self.loop, self.passes = names, loop, passes
+        assert isinstance(states[0].value, Expr)
+        self.dtype = states[0].value.dtype
+        self.states = [Name(self.dtype, state.name) for state in states]
         self.length, self.n_chunks, self.chunk = (Name("int64", names.fresh(hint)) for hint in ("chunk_steps", "n_chunks", "chunk"))
-        self.starts, self.agrees = names.fresh("starts"), names.fresh("agrees")
-        self.growths, self.ends = names.fresh("growths"), names.fresh("ends")
-        rests = ("", "_rests") if self.is_rounded else ("",)
-        self.factors = [names.fresh(f"factors{rest}") for rest in rests] if self.factor is not None else []
-        self.offsets = [names.fresh(f"offsets{rest}") for rest in rests] if has_offset else []
+        self.starts, self.ends, self.agrees = (names.fresh(hint) for hint in ("starts", "ends", "agrees"))
+        self.offsets = names.fresh("offsets")
 
     def stmts(self) -> list[Stmt]:
         """All of them, in their order."""
-        arrays = [*self.factors, *self.offsets, *([self.growths] if self.may_grow else []), self.ends]
         return [
             Let(self.length.name, Apply("int64", _CHUNK, (self.passes, SHORTEST))),
             Let(self.n_chunks.name, floor_div(sub(add(self.passes, self.length), 1), self.length)),
-            *(Alloc(array, (self.n_chunks,), self.dtype) for array in arrays),
-            Alloc(self.starts, (add(self.n_chunks, 1),), self.dtype),
+            *(Alloc(array, (self.n_chunks, numbers), self.dtype) for array, numbers in self.arrays().items() if numbers),
+            Alloc(self.starts, (add(self.n_chunks, 1), self.n_starts()), self.dtype),
             Alloc(self.agrees, (self.n_chunks,), "bool"),
-            self._composed(),
-            *self._joined(),
-            self._swept(),
-            *self._checked(),
+            self.over_chunks(self.composed(), "threads"),
+            *self.joined(),
+            self.over_chunks(self.swept(), "threads"),
+            *self.checked(),
         ]
 
-    def _composed(self) -> For:
-        """What each chunk makes of any state; an extreme is taken of it and the first state, which changes nothing."""
-        before: list[Stmt] = []
-        after: list[Stmt] = []
-        body = self._needed(self.inner, self.factor, self.offset)
-        inner, a, b = (
-            self._named(value, hint, body)
-            for value, hint in ((self.inner, "step_inner"), (self.factor, "step_factor"), (self.offset, "step_offset"))
-        )
-        if self.offsets:
-            offset = self._sum("offset")
-            before += self._beginning(offset, self._number(0) if isinstance(self.form, Linear) else Name(self.dtype, self.state.name))
-            body += [*self._increased(offset, inner), *self._scaled(offset, a), *self._increased(offset, b)]
-            after += [Store(array, (self.chunk,), part) for array, part in zip(self.offsets, offset, strict=True)]
-        if self.factors:
-            factor, growth = self._sum("factor"), Name(self.dtype, self.names.fresh("growth"))
-            before += self._beginning(factor, self._number(1))
-            body += self._scaled(factor, a)
-            after += [Store(array, (self.chunk,), part) for array, part in zip(self.factors, factor, strict=True)]
-            if self.may_grow:
-                before.append(Let(growth.name, self._number(1)))
-                body.append(Let(growth.name, self._op(MAX_OR_NAN, self._size(factor[0]), growth), is_new=False))
-                after.append(Store(self.growths, (self.chunk,), growth))
-        return self._over_chunks([*before, self._steps(with_own_locals(body, self.names)), *after], kind="threads")
+    def arrays(self) -> dict[str, int]:
+        """How many numbers of each chunk each array has."""
+        return {self.offsets: len(self.states), self.ends: len(self.states)}
 
-    def _named(self, value: Expr | None, hint: str, body: list[Stmt]) -> Expr | None:
-        """A coefficient of a step; a local for it goes into `body` if it is read often."""
-        if value is None or not self.is_rounded or isinstance(value, Name | Literal):
-            return value
-        local = Name(self.dtype, self.names.fresh(hint))
-        body.append(Let(local.name, value))
-        return local
+    def n_starts(self) -> int:
+        """How many numbers a start has."""
+        return len(self.states)
 
-    def _joined(self) -> list[Stmt]:
-        """The state at the start of each chunk, one after the other, and behind the last."""
-        x, *rest = state = self._sum("start")
-        factor, *factor_rest = map(self._at, self.factors) if self.factors else (None,)
-        offset, *offset_rest = map(self._at, self.offsets) if self.offsets else (None,)
-        body: list[Stmt] = [Store(self.starts, (self.chunk,), x)]
-        moved = [*self._scaled(state, factor), *self._increased(state, offset)]
-        if rest:
-            lost, whole = (Name(self.dtype, self.names.fresh(hint)) for hint in ("lost", "whole"))
-            terms = [*(self._op(ROUNDED_PRODUCT, part, x) for part in factor_rest), *offset_rest]
-            body += [
-                Let(lost.name, reduce(self._rounded_sum, terms)),
-                *moved,
-                Let(lost.name, self._rounded_sum(rest[0], lost), is_new=False),
-                Let(whole.name, self._rounded_sum(x, lost)),
-                Let(rest[0].name, self._rounded_difference(lost, self._rounded_difference(whole, x)), is_new=False),
-                Let(x.name, whole, is_new=False),
-            ]
-        else:
-            body += moved
-        first = self._beginning(state, Name(self.dtype, self.state.name))
-        return [*first, self._over_chunks(body), Store(self.starts, (self.n_chunks,), x)]
+    def composed(self) -> list[Stmt]:
+        """What a chunk makes of any state."""
+        raise NotImplementedError
 
-    def _sum(self, hint: str) -> list[Name]:
-        """Locals for a number: of one that is rounded a second one, for what does not fit into the first."""
-        hints = [hint, f"{hint}_rest"] if self.is_rounded else [hint]
-        return [Name(self.dtype, self.names.fresh(one)) for one in hints]
+    def joined(self) -> list[Stmt]:
+        """The states at the start of each chunk, one after the other, and behind the last."""
+        raise NotImplementedError
 
-    def _beginning(self, sum_: Sequence[Name], value: Expr) -> list[Stmt]:
-        return [Let(part.name, self._number(0) if k else value) for k, part in enumerate(sum_)]
+    def swept(self) -> list[Stmt]:
+        """The loop as it stands in a chunk, and whether its states are the start of the next one."""
+        own = {state.name: self.fresh(state.name) for state in self.states}
+        before: list[Stmt] = [Let(own[state.name].name, self.at(self.starts, k)) for k, state in enumerate(self.states)]
+        steps = self.steps(with_own_locals(self.loop.body, self.names, {name: local.name for name, local in own.items()}))
+        ends = [own[state.name] for state in self.states]
+        return [*before, steps, *self.kept(self.ends, ends), *self._compared(ends)]
 
-    def _scaled(self, sum_: Sequence[Name], factor: Expr | None) -> list[Stmt]:
-        """Such a number times a factor."""
-        x, *rest = sum_
-        if factor is None:
-            return []
-        if not rest:
-            return [Let(x.name, self._op(ROUNDED_PRODUCT, factor, x), is_new=False)]
-        (lost,), scaled = rest, Name(self.dtype, self.names.fresh("scaled"))
-        rounding = self._op(_PRODUCT_AND_SUM, factor, x, self._op(NEGATIVE, scaled))
-        return [
-            Let(scaled.name, self._op(ROUNDED_PRODUCT, factor, x)),
-            Let(lost.name, self._rounded_sum(self._op(ROUNDED_PRODUCT, factor, lost), rounding), is_new=False),
-            Let(x.name, scaled, is_new=False),
-        ]
+    def _compared(self, ends: Sequence[Expr]) -> list[Stmt]:
+        starts = [self.fresh("start") for _ in ends]
+        read = [Let(start.name, self.next_start(k)) for k, start in enumerate(starts)]
+        return [*read, Store(self.agrees, (self.chunk,), both(*(self.are_same(*pair) for pair in zip(starts, ends, strict=True))))]
 
-    def _increased(self, sum_: Sequence[Name], offset: Expr | None) -> list[Stmt]:
-        """Such a number with an offset added, or the extreme of both."""
-        x, *rest = sum_
-        if offset is None:
-            return []
-        if isinstance(self.form, Extreme):
-            value = self._op(self.form.template, *((x, offset) if self.form.is_state_first else (offset, x)))
-            return [Let(x.name, value, is_new=False)]
-        if not rest:
-            return [Let(x.name, self._rounded_sum(x, offset), is_new=False)]
-        (lost,) = rest
-        total, added = (Name(self.dtype, self.names.fresh(hint)) for hint in ("total", "added"))
-        lost_of_x = self._rounded_difference(x, self._rounded_difference(total, added))
-        rounding = self._rounded_sum(lost_of_x, self._rounded_difference(offset, added))
-        return [
-            Let(total.name, self._rounded_sum(x, offset)),
-            Let(added.name, self._rounded_difference(total, x)),
-            Let(lost.name, self._rounded_sum(lost, rounding), is_new=False),
-            Let(x.name, total, is_new=False),
-        ]
+    def are_same(self, a: Expr, b: Expr) -> Expr:
+        """Are two numbers equal, or both NaN?"""
+        equal = compare("==", a, b)
+        return either(equal, both(compare("!=", a, a), compare("!=", b, b))) if self.dtype.startswith("float") else equal
 
-    def _swept(self) -> For:
-        """The loop as it stands, chunk by chunk, and whether its state agrees with the start of the next one."""
-        x, error = (Name(self.dtype, self.names.fresh(hint)) for hint in (self.state.name, "error"))
-        before: list[Stmt] = [Let(x.name, self._at(self.starts))]
-        body = list(self.loop.body)
-        if self.is_rounded:
-            before.append(Let(error.name, self._size(x)))
-            body.append(Let(error.name, self._error(error), is_new=False))
-        after = [Store(self.ends, (self.chunk,), x), *self._compared(x, error)]
-        steps = self._steps(with_own_locals(body, self.names, {self.state.name: x.name}))
-        return self._over_chunks([*before, steps, *after], kind="threads")
-
-    def _error(self, error: Expr) -> Expr:
-        """How far roundings may have taken the state, in units of machine epsilon, after a step."""
-        smallest = self._number(float(np.finfo(self.dtype).tiny))  # below it roundings do not shrink with the number
-        before = error if self.factor is None else self._op(PRODUCT, self._size(self.factor), error)
-        return self._plus(before, self._plus(self._size(Name(self.dtype, self.state.name)), smallest))
-
-    def _compared(self, end: Expr, error: Expr) -> list[Stmt]:
-        """Whether the end of a chunk is the computed start of the next one, up to roundings; NaN where NaN is."""
-        start, is_same = Name(self.dtype, self.names.fresh("start")), Name("bool", self.names.fresh("is_same"))
-        read = Let(start.name, Load(self.dtype, self.starts, (add(self.chunk, 1),)))
-        equal = compare("==", start, end)
-        if not self.dtype.startswith("float"):
-            return [read, Store(self.agrees, (self.chunk,), equal)]
-        same = Let(is_same.name, either(equal, both(compare("!=", start, start), compare("!=", end, end))))
-        if not self.is_rounded:
-            return [read, same, Store(self.agrees, (self.chunk,), is_same)]
-        limits = np.finfo(self.dtype)
-        bound = self._op(PRODUCT, self._number(_ROUNDINGS * float(limits.eps)), error)
-        is_close = compare("<=", self._size(self._minus(start, end)), bound)
-        is_finite = compare("<=", error, self._number(float(limits.max)))
-        return [read, same, Store(self.agrees, (self.chunk,), either(is_same, both(is_close, is_finite)))]
-
-    def _checked(self) -> list[Stmt]:
-        """The last state where all chunks agree; else the loop as it stands."""
-        is_right, reach = Name("bool", self.names.fresh("is_right")), Name(self.dtype, self.names.fresh("reach"))
+    def checked(self) -> list[Stmt]:
+        """The last states where all chunks agree; else the loop as it stands."""
+        is_right = Name("bool", self.names.fresh("is_right"))
         agrees = both(is_right, Load("bool", self.agrees, (self.chunk,)))
-        before, body = [Let(is_right.name, Literal("bool", True))], [Let(is_right.name, agrees, is_new=False)]
-        if self.may_grow:
-            grown = self._op(PRODUCT, reach, self._at(self.growths))
-            before.append(Let(reach.name, self._number(1)))
-            body[0] = replace(body[0], value=both(agrees, compare("<=", grown, self._number(_GROWTH))))
-            reached = self._op(PRODUCT, self._size(self._at(self.factors[0])), reach)
-            body.append(Let(reach.name, self._op(MAX_OR_NAN, reached, self._number(1)), is_new=False))
-        end = Let(self.state.name, Load(self.dtype, self.ends, (sub(self.n_chunks, 1),)), is_new=False)
+        before, body = self.reached(is_right)
+        last = sub(self.n_chunks, 1)
+        ends: list[Stmt] = [Let(state.name, Load(self.dtype, self.ends, (last, k)), is_new=False) for k, state in enumerate(self.states)]
         return [
+            Let(is_right.name, Literal("bool", True)),
             *before,
-            self._over_chunks(body),
-            If(is_right, [If(compare(">", self.n_chunks, 0), [end])], [self.loop]),
+            self.over_chunks([Let(is_right.name, agrees, is_new=False), *body]),
+            If(is_right, [If(compare(">", self.n_chunks, 0), ends)], [self.loop]),
         ]
+
+    def reached(self, is_right: Name) -> tuple[list[Stmt], list[Stmt]]:
+        """What the check of the chunks, one after the other, needs before and for each chunk."""
+        return [], []
 
     # parts of these ---------------------------------------------------------------------------------------------------
 
-    def _over_chunks(self, body: Sequence[Stmt], kind: str = "sequential") -> For:
+    def over_chunks(self, body: Sequence[Stmt], kind: str = "sequential") -> For:
         return For(self.chunk.name, 0, self.n_chunks, list(body), kind=kind)
 
-    def _steps(self, body: Sequence[Stmt]) -> For:
+    def steps(self, body: Sequence[Stmt]) -> For:
         """A loop over the steps of a chunk."""
         start = add(self.loop.start, mul(self.chunk, self.length))
         return replace(self.loop, start=start, stop=least(add(start, self.length), self.loop.stop), body=list(body), kind="sequential")
 
-    def _needed(self, *exprs: Index | None) -> list[Stmt]:
+    def needed(self, exprs: Iterable[Index]) -> list[Stmt]:
         """The locals of a step that expressions read."""
-        reads = {name for expr in exprs if expr is not None for name, _ in names_in(expr)}
+        reads = {name for expr in exprs for name, _ in names_in(expr)}
         kept: list[Stmt] = []
         for stmt in reversed(self.loop.body):
             if isinstance(stmt, Let) and stmt.is_new and stmt.name in reads:
@@ -295,34 +176,291 @@ class Sweeps:
                 kept.append(stmt)
         return kept[::-1]
 
-    def _at(self, array: str) -> Load:
-        return Load(self.dtype, array, (self.chunk,))
+    def fresh(self, hint: str) -> Name:
+        return Name(self.dtype, self.names.fresh(hint))
 
-    def _number(self, value: float) -> Literal:
-        return Literal(self.dtype, float(value) if self.dtype.startswith("float") else int(value))
+    def at(self, array: str, k: int) -> Load:
+        return Load(self.dtype, array, (self.chunk, k))
+
+    def next_start(self, k: int) -> Load:
+        return Load(self.dtype, self.starts, (add(self.chunk, 1), k))
+
+    def kept(self, array: str, values: Iterable[Expr]) -> list[Stmt]:
+        return [Store(array, (self.chunk, k), value) for k, value in enumerate(values)]
+
+
+class ExtremeSweeps(Sweeps):
+    """Of one state, the extreme of itself and another number."""
+
+    def __init__(self, names: Names, loop: For, state: Let, form: Extreme, passes: Index) -> None:
+        super().__init__(names, loop, [state], passes)
+        self.form = form
+
+    def composed(self) -> list[Stmt]:
+        """The extreme of a chunk and of the first state, which changes nothing."""
+        offset = self.fresh("offset")
+        body = [*self.needed([self.form.other]), Let(offset.name, self._of_both(offset, self.form.other), is_new=False)]
+        return [Let(offset.name, self.states[0]), self.steps(with_own_locals(body, self.names)), *self.kept(self.offsets, [offset])]
+
+    def joined(self) -> list[Stmt]:
+        start = self.fresh("start")
+        moved = Let(start.name, self._of_both(start, self.at(self.offsets, 0)), is_new=False)
+        loop = self.over_chunks([*self.kept(self.starts, [start]), moved])
+        return [Let(start.name, self.states[0]), loop, Store(self.starts, (self.n_chunks, 0), start)]
+
+    def _of_both(self, state: Expr, other: Expr) -> Expr:
+        return Apply(self.dtype, self.form.template, (state, other) if self.form.is_state_first else (other, state))
+
+
+class LinearSweeps(Sweeps):
+    """Of states that a step is linear in; of integers, modulo a power of 2."""
+
+    width = 1  # locals of a number
+
+    def __init__(self, names: Names, loop: For, states: Sequence[Let], passes: Index) -> None:
+        super().__init__(names, loop, states, passes)
+        self.step = LinearStep(loop.body, [state.name for state in states])
+        self.shape: Shape = shape_of(self.step)
+        self.factors = names.fresh("factors")
+
+    def arithmetic(self, code: Code, has_offsets: bool = False) -> Plain | Twice:
+        """That of what chunks make of states."""
+        return Plain(code, has_offsets)
+
+    def arrays(self) -> dict[str, int]:
+        numbers = {self.factors: self.shape.entries, self.offsets: self.shape.offsets}
+        return {**{array: len(places) * self.width for array, places in numbers.items()}, self.ends: len(self.states)}
+
+    def n_starts(self) -> int:
+        return len(self.states) * self.width
+
+    def composed(self) -> list[Stmt]:
+        code = Code(self.names, self.dtype)
+        named = self.coefficients(code)
+        factors = {place: self.number("factor") for place in self.shape.entries}
+        offsets = {row: self.number("offset") for row in self.shape.offsets}
+        moved: list[Stmt] = []
+        for column, rows in self.shape.columns.items():
+            before = self._before(code, {row: factors[row, column] for row in rows})
+            after = self.step.after(before, self.arithmetic(code), named)
+            moved += [stmt for row in rows for stmt in self._set(factors[row, column], after[row])]
+        after = self.step.after(self._before(code, offsets), self.arithmetic(code, has_offsets=True), named)
+        moved += [stmt for row, offset in offsets.items() for stmt in self._set(offset, after[row])]
+        first, then, last = self.watched(factors)
+        return [
+            *(stmt for (row, column), factor in factors.items() for stmt in self._set(factor, (code.number(row == column),), is_new=True)),
+            *(stmt for offset in offsets.values() for stmt in self._set(offset, None, is_new=True)),
+            *first,
+            self.steps(with_own_locals([*code.stmts, *moved, *then], self.names, made_by=self.loop.body)),
+            *self.kept(self.factors, chain.from_iterable(factors.values())),
+            *self.kept(self.offsets, chain.from_iterable(offsets.values())),
+            *last,
+        ]
+
+    def watched(self, factors: Mapping[tuple[int, int], Number]) -> tuple[list[Stmt], list[Stmt], list[Stmt]]:
+        """What else is to be known of the numbers of a chunk's matrix: before, in and after its steps."""
+        return [], [], []
+
+    def coefficients(self, code: Code) -> dict[Expr, Expr]:
+        """Locals for what steps multiply by and add."""
+        values = dict.fromkeys(self.step.coefficients())
+        code.stmts += self.needed(values)
+        return {value: value if isinstance(value, Name | Literal) else code.let("coefficient", value) for value in values}
+
+    def joined(self) -> list[Stmt]:
+        code = Code(self.names, self.dtype)
+        starts = [self.number("start") for _ in self.states]
+        code.stmts += self.kept(self.starts, chain.from_iterable(starts))
+        moved = self._applied(code, starts)
+        return [
+            *(stmt for start, state in zip(starts, self.states, strict=True) for stmt in self._set(start, (state,), is_new=True)),
+            self.over_chunks([*code.stmts, *(stmt for pair in zip(starts, moved, strict=True) for stmt in self._set(*pair))]),
+            *(Store(self.starts, (self.n_chunks, k), part) for k, part in enumerate(chain.from_iterable(starts))),
+        ]
+
+    def _applied(self, code: Code, states: Sequence[Number]) -> list[Number]:
+        """The states after a chunk, from those before it."""
+        arithmetic = self.arithmetic(code)
+        terms: list[list[Number]] = [[] if k in self.shape.columns else [state] for k, state in enumerate(states)]
+        for k, (row, column) in enumerate(self.shape.entries):
+            terms[row].append(arithmetic.product(self.parts(self.factors, k), states[column]))
+        for k, row in enumerate(self.shape.offsets):
+            terms[row].append(self.parts(self.offsets, k))
+        totals = [reduce(arithmetic.plus, of_row) for of_row in terms]
+        return [self.normal(code, arithmetic.held("total", total)) for total in totals]
+
+    def normal(self, code: Code, number: Number) -> Number:
+        """A number whose first part is the nearest to all of it."""
+        return number
+
+    # parts of these ---------------------------------------------------------------------------------------------------
+
+    def number(self, hint: str) -> tuple[Name, ...]:
+        """Locals for a number."""
+        return tuple(self.fresh(f"{hint}_rest" if part else hint) for part in range(self.width))
+
+    def parts(self, array: str, k: int) -> Number:
+        """The k-th number that an array has of a chunk."""
+        return tuple(self.at(array, k * self.width + part) for part in range(self.width))
+
+    def _before(self, code: Code, numbers: Mapping[int, Number]) -> dict[str, Number | None]:
+        """The numbers before a step by state: their locals get other values behind it."""
+        return {
+            state.name: tuple(code.let("before", part) for part in numbers[k]) if k in numbers else None
+            for k, state in enumerate(self.states)
+        }
+
+    def _set(self, locals_: Number, value: Number | None, is_new: bool = False) -> list[Stmt]:
+        """Gives a number a value; None is 0."""
+        zero = Literal(self.dtype, 0.0 if self.dtype.startswith("float") else 0)
+        parts = [*(value or ()), zero, zero][: len(locals_)]
+        return [Let(local.name, part, is_new) for local, part in zip(locals_, parts, strict=True) if isinstance(local, Name)]
+
+
+class RoundedSweeps(LinearSweeps):
+    """Of floats."""
+
+    width = 2
+
+    def __init__(self, names: Names, loop: For, states: Sequence[Let], passes: Index) -> None:
+        super().__init__(names, loop, states, passes)
+        self.growths, self.sizes = names.fresh("growths"), names.fresh("sizes")
+        self.code = Code(names, self.dtype)  # operations alone
+        limits = np.finfo(self.dtype)
+        self.eps, self.smallest, self.greatest = (self.code.number(float(x)) for x in (limits.eps, limits.tiny, limits.max))
+
+    def arithmetic(self, code: Code, has_offsets: bool = False) -> Plain | Twice:
+        return Twice(code, has_offsets)
+
+    def arrays(self) -> dict[str, int]:
+        return {**super().arrays(), self.growths: len(self.shape.entries), self.sizes: len(self.states)}
+
+    def watched(self, factors: Mapping[tuple[int, int], Number]) -> tuple[list[Stmt], list[Stmt], list[Stmt]]:
+        """How large they become."""
+        growths = {place: self.fresh("growth") for place in factors}
+        first: list[Stmt] = [Let(growth.name, self.code.number(row == column)) for (row, column), growth in growths.items()]
+        then: list[Stmt] = [
+            Let(growth.name, self._op(MAX_OR_NAN, self._size(factors[place][0]), growth), is_new=False) for place, growth in growths.items()
+        ]
+        return first, then, self.kept(self.growths, growths.values())
+
+    def normal(self, code: Code, number: Number) -> Number:
+        total, *rests = number
+        if not rests:
+            return number
+        whole = code.let("whole", self._op(ROUNDED_SUM, total, *rests))
+        return whole, self._op(ROUNDED_DIFFERENCE, *rests, self._op(ROUNDED_DIFFERENCE, whole, total))
+
+    def swept(self) -> list[Stmt]:
+        """The loop as it stands in a chunk; whether its steps round as they should, and end where the next chunk starts."""
+        ends = [self.fresh(state.name) for state in self.states]
+        lost, sizes = ([self.fresh(hint) for _ in self.states] for hint in ("lost", "size"))
+        is_right = Name("bool", self.names.fresh("is_close"))
+        before: list[Stmt] = [Let(is_right.name, Literal("bool", True))]
+        for k, parts in enumerate(zip(ends, lost, sizes, strict=True)):
+            values = (*self.parts(self.starts, k), self.code.number(0))
+            before += [Let(part.name, value) for part, value in zip(parts, values, strict=True)]
+        code = Code(self.names, self.dtype)
+        named = self.coefficients(code)
+        states = {state.name: code.let("before", state) for state in self.states}
+        of_lost = {state.name: (code.let("before", one),) for state, one in zip(self.states, lost, strict=True)}
+        of_sizes = {name: (code.let("magnitude", self._size(state)),) for name, state in states.items()}
+        exact = self.step.after({name: (state,) for name, state in states.items()}, Twice(code, has_offsets=True), named)
+        carried = self.step.after(of_lost, Plain(code), named)
+        scales = self.step.after(of_sizes, Magnitudes(code), named)
+        known = {stmt.name for stmt in code.stmts if isinstance(stmt, Let)}
+        body = [*code.stmts, *(stmt for stmt in self.loop.body if not isinstance(stmt, Let) or stmt.name not in known)]
+        for k, state in enumerate(self.states):
+            body += self._judged(state, exact[k], carried[k], scales[k], lost[k], sizes[k], is_right)
+        own = {state.name: end.name for state, end in zip(self.states, ends, strict=True)}
+        return [
+            *before,
+            self.steps(with_own_locals(body, self.names, own, made_by=self.loop.body)),
+            *self.kept(self.ends, ends),
+            *self.kept(self.sizes, sizes),
+            *self._met(ends, lost, sizes, is_right),
+        ]
+
+    def _judged(
+        self, state: Name, exact: Number | None, carried: Number | None, scale: Number | None, lost: Name, size: Name, is_right: Name
+    ) -> list[Stmt]:
+        """After a step of the loop: how far its state is from the exact one, and what that becomes."""
+        total, *rests = exact or (self.code.number(0),)
+        rounding = Name(self.dtype, self.names.fresh("rounding"))
+        difference = self._total(self._op(ROUNDED_DIFFERENCE, total, state), *rests)
+        terms = [self._size(state), self.smallest, *(scale or ())]  # below the smallest roundings do not shrink with the number
+        scale_of_step = Name(self.dtype, self.names.fresh("scale"))
+        limit = self._times(self.code.number(_ROUNDINGS * float(np.finfo(self.dtype).eps)), scale_of_step)
+        within = either(compare("<=", self._size(rounding), limit), compare("!=", rounding, rounding))
+        return [
+            Let(rounding.name, difference),
+            Let(scale_of_step.name, self._total(*terms)),
+            Let(size.name, self._plus(size, scale_of_step), is_new=False),
+            Let(lost.name, self._total(rounding, *(carried or ())), is_new=False),
+            Let(is_right.name, both(is_right, within), is_new=False),
+        ]
+
+    def _met(self, ends: Sequence[Name], lost: Sequence[Name], sizes: Sequence[Name], is_right: Name) -> list[Stmt]:
+        """Whether the exact ends of a chunk are the computed starts of the next one, up to roundings."""
+        stmts: list[Stmt] = []
+        agree: list[Expr] = [is_right]
+        for k, (end, rest, size) in enumerate(zip(ends, lost, sizes, strict=True)):
+            start, start_rest, apart = (self.fresh(hint) for hint in ("start", "start_rest", "apart"))
+            is_same, is_near = (Name("bool", self.names.fresh(hint)) for hint in ("is_same", "is_near"))
+            places = (self.next_start(k * self.width + part) for part in range(self.width))
+            stmts += [Let(local.name, place) for local, place in zip((start, start_rest), places, strict=True)]
+            between = self._plus(self._op(ROUNDED_DIFFERENCE, end, start), self._op(ROUNDED_DIFFERENCE, rest, start_rest))
+            within = both(compare("<=", self._size(apart), self._limit(size)), compare("<=", size, self.greatest))
+            stmts += [Let(apart.name, between), Let(is_same.name, self.are_same(start, end)), Let(is_near.name, within)]
+            agree.append(either(is_same, is_near))
+        return [*stmts, Store(self.agrees, (self.chunk,), both(*agree))]
+
+    def _limit(self, size: Expr) -> Expr:
+        """How much roundings of a chunk can change."""
+        return self._times(self.code.number(_ROUNDINGS * float(np.finfo(self.dtype).eps)), size)
+
+    def reached(self, is_right: Name) -> tuple[list[Stmt], list[Stmt]]:
+        """How far the loop as it stands would be from the chunks, at most, in each of them."""
+        off = [self.fresh("off") for _ in self.states]
+        code = Code(self.names, self.dtype)
+        before = [code.let("before", one) for one in off]
+        terms: list[list[Expr]] = [[] if k in self.shape.columns else [self._size(one)] for k, one in enumerate(before)]
+        moved: list[list[Expr]] = [[] if k in self.shape.columns else [one] for k, one in enumerate(before)]
+        for k, (row, column) in enumerate(self.shape.entries):
+            terms[row].append(self._times(self.at(self.growths, k), self._size(before[column])))
+            moved[row].append(self._times(self.at(self.factors, k * self.width), before[column]))
+        within: list[Stmt] = []
+        for k, (of_row, one) in enumerate(zip(terms, off, strict=True)):
+            limit = self._times(self.code.number(_GROWTH), self._limit(self.at(self.sizes, k)))
+            reach = code.let("reach", self._total(*of_row))
+            is_near = either(compare("<=", reach, limit), compare("!=", reach, reach))
+            within.append(Let(is_right.name, both(is_right, is_near), is_new=False))
+            missing = self._op(ROUNDED_DIFFERENCE, self.at(self.ends, k), self.next_start(k * self.width))
+            code.stmts.append(Let(one.name, self._total(missing, *moved[k]), is_new=False))
+        return [Let(one.name, self.code.number(0)) for one in off], [*code.stmts, *within]
 
     def _op(self, template: Template, *args: Index) -> Apply:
-        return Apply(self.dtype, template, args)
+        return self.code.op(template, *args)
 
-    def _plus(self, a: Index, b: Index) -> Apply:
+    def _plus(self, a: Expr, b: Expr) -> Expr:
         return self._op(IN_ORDER, a, b)
 
-    def _minus(self, a: Index, b: Index) -> Apply:
-        return self._op(DIFFERENCE, a, b)
+    def _total(self, *terms: Expr) -> Expr:
+        return reduce(self._plus, terms)
 
-    def _rounded_sum(self, a: Index, b: Index) -> Apply:
-        return self._op(ROUNDED_SUM, a, b)
+    def _times(self, a: Expr, b: Expr) -> Expr:
+        return self._op(PRODUCT, a, b)
 
-    def _rounded_difference(self, a: Index, b: Index) -> Apply:
-        return self._op(ROUNDED_DIFFERENCE, a, b)
-
-    def _size(self, value: Index) -> Apply:
-        return self._op(_MAGNITUDE, value)
+    def _size(self, value: Expr) -> Expr:
+        return self._op(MAGNITUDE, value)
 
 
-def with_own_locals(stmts: Iterable[Stmt], names: Names, others: Mapping[str, str] | None = None) -> list[Stmt]:
-    """Statements with locals of their own: those that they make, and `others`."""
-    own = {stmt.name: names.fresh(stmt.name) for stmt in stmts if isinstance(stmt, Let) and stmt.is_new} | dict(others or {})
+def with_own_locals(
+    stmts: Sequence[Stmt], names: Names, others: Mapping[str, str] | None = None, made_by: Sequence[Stmt] | None = None
+) -> list[Stmt]:
+    """Statements with locals of their own: those that they, or the statements `made_by`, make, and `others`."""
+    made = [stmt.name for stmt in (stmts if made_by is None else made_by) if isinstance(stmt, Let) and stmt.is_new]
+    own = {name: names.fresh(name) for name in made} | dict(others or {})
 
     def other(expr: Expr) -> Index | None:
         return Name(expr.dtype, own[expr.name]) if isinstance(expr, Name) and expr.name in own else None
