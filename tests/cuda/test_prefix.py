@@ -152,6 +152,7 @@ PROGRAMS: dict[str, tuple[int, Callable[..., Any], tuple[Any, ...]]] = {
     "a state that stands twice": (1, lambda b: scan(lambda b, s: s - 0.1 * (s - b), [b], 0.5), (B,)),
     "a state that is multiplied twice": (1, lambda b: scan(lambda b, s: 0.9 * (0.9 * s + b), [b], 0.5), (B,)),
     "a state that forgets": (1, lambda b: scan(lambda b, x, y: (y + b, b), [b], [0.1, 0.2]), (B,)),
+    "elements that do not read each other": (2, lambda b: scan(lambda b, x: 0.9 * x + b, [b], np.ones(2)), (np.stack([B, B[::-1]], 1),)),
     "a sequence with taps": (
         1,
         lambda b: scan(lambda old, new, x: 0.5 * x + old * new, [{"input": b, "taps": [-2, 0]}], 0.5),
@@ -266,6 +267,9 @@ def test_single_precision(same: Same, agreed: Agreed) -> None:
     rows = same(affine, A.astype("float32"), B.astype("float32"), np.float32(0.3), rtol=1e-5)
     assert np.asarray(rows).dtype == np.float32
     assert all(agreed())
+    matrix, added, start = (one.astype("float32") for one in (ROTATION, np.stack([B, B[::-1]], axis=1), np.ones(2)))
+    assert np.asarray(same(rotated, matrix, added, start, rtol=1e-4)).dtype == np.float32
+    assert all(agreed())
 
 
 def test_the_last_state_of_a_shared_variable(runs_kernels: None) -> None:
@@ -359,6 +363,10 @@ def gathered(b: Any, k: Any) -> Any:
 SEQUENTIAL: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "until": (lambda a, b, x: scan(lambda a, b, x: (a * x + b, ns.until(x > 2.5)), [a, b], x), (A, B, 0.3)),
     "two states, one of which is squared": (lambda b: scan(lambda b, x, y: (0.5 * x + y, y * y * b), [b], [0.1, 0.2]), (B,)),
+    "many sums that one result reads": (
+        lambda b: scan(lambda b, *x: (*(one + b * k for k, one in enumerate(x)), sum(x)), [b], [*(0.1 * np.arange(17)), None])[-1],
+        (B,),
+    ),
     "a matrix of many numbers": (rotated, (0.3 * RNG.normal(size=(5, 5)), RNG.normal(size=(300, 5)), np.ones(5))),
     "a square": (lambda x: scan(lambda x: 3.7 * x * (1 - x), outputs_info=x, n_steps=3000), (0.3,)),
     "a choice": (one_of_two, (A, B)),

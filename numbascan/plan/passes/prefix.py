@@ -53,8 +53,8 @@ from .linear_step import LinearStep
 from .prefix_sweeps import SHORTEST, Extreme, ExtremeSweeps, LinearSweeps, RoundedSweeps, Sweeps, with_own_locals
 
 _EXTREMES = (GREATEST, LEAST, MAX_OR_NAN, MIN_OR_NAN)
-_MOST_ENTRIES = 16
-"""Numbers of a chunk's matrix: each takes three registers of 64 bits, of 127 that a thread has, and a state after a step two for each."""
+_MOST_NUMBERS = 16
+"""States, and numbers of a chunk's matrix: each of these takes three registers of 64 bits, and a thread has 127."""
 
 
 def prefix(function: Function, target: Target) -> Function:
@@ -104,9 +104,10 @@ class _Prefixes:
             return False
         within = mentions_in([loop, *walk(body)])
         new = {stmt.name for stmt in body if isinstance(stmt, Let) and stmt.is_new}
-        return not any(self.mentions[name] > within[name] for name in new) and self._stores_apart(
-            loop, {*new, *(stmt.name for stmt in _moved(loop))}
-        )
+        moved = [stmt.name for stmt in _moved(loop)]
+        if not moved or len({*moved} - new) < len(moved):  # a local that the step gives two values
+            return False
+        return not any(self.mentions[name] > within[name] for name in new) and self._stores_apart(loop, {*new, *moved})
 
     def _by_state(self, loop: For) -> list[For]:
         """A loop for each group of states that read each other. What needs none goes with the first, scalars with all that read them."""
@@ -114,8 +115,6 @@ class _Prefixes:
         needed = {name: {name} for name in states}
         group = {name: {name} for name in states}
         needs_of: list[set[str]] = []
-        if len(group) < len(states):
-            return [loop]
         for stmt in loop.body:
             read = {name for expr in expressions(stmt) for name, _ in names_in(expr)}
             read |= {stmt.name} if isinstance(stmt, Let) and not stmt.is_new else set()
@@ -195,7 +194,7 @@ def _form(names: Names, loop: For, passes: Index) -> Sweeps | None:
     if not step.is_linear():
         return None
     sweeps = (RoundedSweeps if step.dtype.startswith("float") else LinearSweeps)(names, loop, states, passes)
-    return sweeps if len(sweeps.shape.entries) <= _MOST_ENTRIES else None
+    return sweeps if max(len(sweeps.shape.entries), len(states)) <= _MOST_NUMBERS else None
 
 
 def _extreme(state: Let, step: LinearStep) -> Extreme | None:
