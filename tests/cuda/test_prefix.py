@@ -328,6 +328,31 @@ def test_numbers_on_which_chunks_would_fail(name: str) -> None:
         np.testing.assert_array_equal(ns.jit(function, mode="cuda")(*args), expected)
 
 
+SIGNED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "a product": (product, (with_at(np.ones(300), {70: 0.0}), -1.0)),
+    "a product that becomes too small": (product, (np.full(3000, 0.4), -1.0)),
+    "a sum": (total, (np.full(300, -0.0), -0.0)),
+    "products and sums": (affine, (with_at(np.ones(300), {190: 0.0}), with_at(np.full(300, -0.0), {100: -7.0}), 5.0)),
+    "a minimum": (lambda b, x: scan(lambda b, x: np.minimum(x, b), [b], x), (with_at(np.ones(300), {70: -0.0}), 0.0)),
+}
+
+
+@pytest.mark.usefixtures("runs_kernels")
+@pytest.mark.parametrize("name", SIGNED)
+def test_zeros_keep_their_sign(name: str) -> None:
+    function, args = SIGNED[name]
+    assert in_chunks(function, *args) == 1
+    found, expected = (ns.jit(function, mode=mode)(*args) for mode in ("cuda", STEPWISE))
+    assert (expected == 0).any()
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+def test_products_keep_the_sign_of_zero_in_chunks(agreed: Agreed) -> None:
+    function, args = SIGNED["a product"]
+    ns.jit(function, mode="cuda")(*args)
+    assert all(agreed())
+
+
 def test_small_numbers_agree(same: Same, agreed: Agreed) -> None:
     """Where roundings no longer shrink with the number, chunks may differ by as much: decays do not go step by step."""
     rows = ns.jit(product, mode="cuda")(np.full(3000, 0.7), 1.0)

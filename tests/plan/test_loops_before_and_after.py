@@ -428,7 +428,7 @@ for chunk in range(n_chunks):
     total_2 = scaled_3 + offsets[chunk, 0]
     added_2 = total_2 - scaled_3
     rest_5 = scaled_3 - (total_2 - added_2) + (offsets[chunk, 0] - added_2) + rest_4 + offsets[chunk, 1]
-    whole = total_2 + rest_5
+    whole = total_2 if rest_5 == 0.0 else total_2 + rest_5
     start = whole
     start_rest = rest_5 - (whole - total_2)
 starts[n_chunks, 0] = start
@@ -463,8 +463,8 @@ for chunk in range(n_chunks):
     start_2 = starts[chunk + 1, 0]
     start_rest_2 = starts[chunk + 1, 1]
     apart = v_2 - start_2 + (lost - start_rest_2)
-    is_same = start_2 == v_2 or start_2 != start_2 and v_2 != v_2
-    is_near = abs(apart) <= 8.881784197001252e-16 * size and size <= 1.7976931348623157e+308
+    is_same = start_2 == v_2 and math.copysign(1.0, start_2) == math.copysign(1.0, v_2) or start_2 != start_2 and v_2 != v_2
+    is_near = start_2 != v_2 and (abs(apart) <= 8.881784197001252e-16 * size and size <= 1.7976931348623157e+308)
     agrees[chunk] = is_close and (is_same or is_near)
 is_right = True
 off = 0.0

@@ -2,7 +2,8 @@
 
 Every row is a step of the loop from the row before it; the states at the start of a chunk alone are computed in another way, with floats
 in about twice their precision (`linear_step.Twice`). What comes of that is not predicted from the numbers but seen. Integers and extremes
-must be equal where chunks meet. With floats each sweep knows three things of its chunk:
+must be equal where chunks meet, and zeros have one sign, since what is divided by them has it. With floats each sweep knows three things
+of its chunk:
 
 - how far the exact step is from what the loop makes of a state: no more than a few roundings, or the step rounds on purpose;
 - all these together, carried through the steps: what the loop's end lacks to be the exact one, which must be the next start;
@@ -44,6 +45,7 @@ from ...ir.loops import (
     Template,
     add,
     both,
+    chosen,
     compare,
     either,
     floor_div,
@@ -61,6 +63,7 @@ SHORTEST = 64
 """Steps of a chunk. Longer ones are as many as there are chunks: what one thread does alone is then as short as what each does."""
 
 _CHUNK = Template("max({1}, int({0} ** 0.5))")
+_SIGN = Template("math.copysign(1.0, {0})")
 
 _ROUNDINGS = 4.0
 """How often a rounding of what a step adds up: 1 for a product and a sum, half for a start; some steps have more operations."""
@@ -134,9 +137,12 @@ class Sweeps:
         return [*read, Store(self.agrees, (self.chunk,), both(*(self.are_same(*pair) for pair in zip(starts, ends, strict=True))))]
 
     def are_same(self, a: Expr, b: Expr) -> Expr:
-        """Are two numbers equal, or both NaN?"""
+        """Are two numbers equal, zeros of one sign, or both NaN?"""
         equal = compare("==", a, b)
-        return either(equal, both(compare("!=", a, a), compare("!=", b, b))) if self.dtype.startswith("float") else equal
+        if not self.dtype.startswith("float"):
+            return equal
+        signs = compare("==", *(Apply("float64", _SIGN, (one,)) for one in (a, b)))
+        return either(both(equal, signs), both(compare("!=", a, a), compare("!=", b, b)))
 
     def checked(self) -> list[Stmt]:
         """The last states where all chunks agree; else the loop as it stands."""
@@ -348,7 +354,8 @@ class RoundedSweeps(LinearSweeps):
         total, *rests = number
         if not rests:
             return number
-        whole = code.let("whole", self._op(ROUNDED_SUM, total, *rests))
+        is_whole = compare("==", rests[0], code.number(0))
+        whole = code.let("whole", chosen(is_whole, total, self._op(ROUNDED_SUM, total, *rests)))  # -0.0 + 0.0 is 0.0
         return whole, self._op(ROUNDED_DIFFERENCE, *rests, self._op(ROUNDED_DIFFERENCE, whole, total))
 
     def swept(self) -> list[Stmt]:
@@ -410,7 +417,8 @@ class RoundedSweeps(LinearSweeps):
             places = (self.next_start(k * self.width + part) for part in range(self.width))
             stmts += [Let(local.name, place) for local, place in zip((start, start_rest), places, strict=True)]
             between = self._plus(self._op(ROUNDED_DIFFERENCE, end, start), self._op(ROUNDED_DIFFERENCE, rest, start_rest))
-            within = both(compare("<=", self._size(apart), self._limit(size)), compare("<=", size, self.greatest))
+            sizes_hold = both(compare("<=", self._size(apart), self._limit(size)), compare("<=", size, self.greatest))
+            within = both(compare("!=", start, end), sizes_hold)
             stmts += [Let(apart.name, between), Let(is_same.name, self.are_same(start, end)), Let(is_near.name, within)]
             agree.append(either(is_same, is_near))
         return [*stmts, Store(self.agrees, (self.chunk,), both(*agree))]
