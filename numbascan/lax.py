@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from keyword import iskeyword
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -22,22 +23,22 @@ from .front.control import ifelse
 from .front.derivatives.of_functions import Transformed
 from .front.numpy.creation import arange, zeros
 from .front.numpy.shape_arguments import axis_of, dim, shape_of, sizes_of
-from .front.scan.arguments import step_name
+from .front.scan.arguments import Arguments, Options, step_name
 from .front.scan.returns import until
 from .front.scan.scan import scan as _ns_scan
+from .front.scan.trace import StepTracer
 from .front.tracing import describe, parameter_names
 from .front.transforms import Jitted, jit, mode_given_to
 from .front.tree import NONE, Structure, flattened, paths, unflatten
 from .front.tree import describe as _shown
 from .front.variable import Variable, as_variable, number_as
-from .ir.graph import substitute
-from .ir.node import Node, constant_value, new_input
+from .ir.node import constant_value
 from .ops.of_shape import of_shape
-from .types import TensorType
+from .types import TensorType, show_shape
 
-_MOST_STEPS = 2**62  # of a loop that its condition alone ends: nearer to 2**63 the sums of steps and slots in a gradient would wrap
-_KEPT = Checkpoint("64MB", "online")  # states that a loop of unknown length keeps for its gradient; beyond that it computes some again
-_RANGE = {"b": "b", "i": "iufc", "u": "iufc", "f": "fc", "c": "c"}  # the kinds of dtypes that a Python number of a kind may take
+_MOST_STEPS = 2**63 - 1  # of a loop that its condition alone ends
+_KEPT = Checkpoint("64MB")  # states that a loop of unknown length keeps for its gradient; beyond that it computes some again
+_RANGE = {"i": "iufc", "f": "fc", "c": "c"}  # the kinds of dtypes that a Python number of a kind may take
 
 
 # loops ----------------------------------------------------------------------------------------------------------------
@@ -128,8 +129,8 @@ def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, 
         reverse: from the last element to the first.
         axis: along which; negative ones count from the end of the first array.
 
-    The order is that of a loop, so the results of an `fn` that rounds may differ from JAX's in last bits, and one that is not associative is
-    computed as written.
+    The order is that of a loop: where `fn` rounds, last bits may differ from JAX's, and an `fn` that is not associative is computed as
+    written.
 
     Raises TypeError where `fn` changes structure, dtype or shape, ValueError for lengths that differ and for an axis that is not there.
 
@@ -296,16 +297,15 @@ def _run(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], o
 
 
 def _compiled(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], settings: dict[str, Any]) -> Jitted:
-    """The code of earlier calls with the same functions. Functions that nobody else holds are held: few where they hold large arrays."""
+    """The code of earlier calls with the same functions. It holds them, so only a few that may hold large arrays."""
     key = build, functions, tuple(settings.items())
-    if not all(isinstance(function, FunctionType | MethodType | np.ufunc) for function in functions):
-        return _jitted(*key)  # objects that are equal may be called differently
-    is_small = all(not isinstance(function, MethodType) and (_is_ufunc(function) or reads_little(function)) for function in functions)
-    return (_with_small if is_small else _with_large)(*key)
+    if not all(isinstance(function, _KNOWN_BY_IDENTITY) for function in functions):
+        return _jitted(*key)  # objects that are equal may do different things
+    return (_with_small if all(_is_small(function) for function in functions) else _with_large)(*key)
 
 
-def _is_ufunc(function: Any) -> bool:
-    return isinstance(function, np.ufunc)
+def _is_small(function: Any) -> bool:
+    return isinstance(function, np.ufunc) or (isinstance(function, FunctionType) and reads_little(function))
 
 
 def _jitted(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], settings: tuple[tuple[str, Any], ...]) -> Jitted:
@@ -314,6 +314,7 @@ def _jitted(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...]
     return compiled
 
 
+_KNOWN_BY_IDENTITY = (FunctionType, MethodType, Jitted, np.ufunc, partial)
 _with_small, _with_large = lru_cache(maxsize=128)(_jitted), lru_cache(maxsize=8)(_jitted)
 
 
@@ -337,8 +338,7 @@ class _Carry:
         _check_structure(self.structure, structure, f"{self.what}: {self.label}", f"{describe(f)} returns")
         after = [as_variable(leaf) for leaf in leaves]
         for label, was, now in zip(_labels(self.structure, self.label), before, after, strict=True):
-            is_number = was.type.weak and now.type.kind in _RANGE[was.type.kind]
-            if not _may_agree(was, now) or (was.dtype != now.dtype and not is_number):
+            if not _may_agree(was, now) or (was.dtype != now.dtype and not _follows(was, now)):
                 raise ScanTypeError(
                     f"{self.what}: {label} is {was.type.strong()}, but {describe(f)} returns {now.type.strong()}{_line(now)}; dtype and "
                     f"shape must stay the same: write {_remedy(was, now)}"
@@ -352,25 +352,31 @@ class _Carry:
         return self.nest([np.concatenate([first[np.newaxis], row[-1:]])[-1] for first, row in zip(self.first(rows), rows, strict=True)])
 
     def first(self, rows: Sequence[Variable]) -> list[Variable]:
-        """The initial leaves, Python numbers in the dtype that they took."""
+        """The initial leaves, Python numbers in the dtypes of `rows`."""
         return [number_as(x, row.type.dtype) if x.type.weak else x for x, row in zip(self.initial, rows, strict=True)]
 
+    def settle(self, step: Callable[..., Any]) -> None:
+        """Gives Python numbers the dtypes that they take in a loop of `step`."""
+        if any(x.type.weak for x in self.initial):
+            groups = StepTracer(step, Arguments(None, self.initial, None), self.initial, Options(name=step.__name__)).run().states
+            self.initial = self.first([Variable(leaf.outer) for group in groups if group is not None for leaf in group.leaves])
 
-def _looped(
-    step: Callable[..., Any], f: Callable[..., Any], names: Sequence[str], outputs_info: list[Any], n_steps: Any, **options: Any
-) -> list[Any]:
-    """The rows of all results of an `ns.scan` that calls `f` in its step; messages and names are those of `f`."""
-    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in _distinct(names)]
-    step.__wrapped__, step.__signature__ = f, inspect.Signature(parameters)  # type: ignore[attr-defined]  # a function takes any attribute
+
+def _named(step: Callable[..., Any], f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """A step that calls `f`, by the name of `f` and with such names of its arguments: messages and generated code show these."""
+    is_clear = len(set(names)) == len(names) and all(name.isidentifier() and not iskeyword(name) for name in names)
+    labels = names if is_clear else [f"arg{k}" for k in range(len(names))]
+    signature = inspect.Signature([inspect.Parameter(label, inspect.Parameter.POSITIONAL_ONLY) for label in labels])
+    vars(step).update(__wrapped__=f, __signature__=signature)
     step.__name__ = step_name(f)
-    options |= {"name": step_name(f), "return_list": True, "return_updates": False}
+    return step
+
+
+def _looped(step: Callable[..., Any], outputs_info: list[Any], n_steps: Any, **options: Any) -> list[Any]:
+    """The rows of all results."""
+    options |= {"name": step.__name__, "return_list": True, "return_updates": False}
     rows: list[Any] = _ns_scan(step, outputs_info=outputs_info, n_steps=as_variable(n_steps), **options)
     return rows
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, numbered where they are no names, or meet twice."""
-    return [name if name.isidentifier() and names.count(name) == 1 else f"arg{k}" for k, name in enumerate(names)]
 
 
 def _scanned(functions: Sequence[Callable[..., Any]], init: Any, xs: Any, length: Any, *, reverse: bool) -> tuple[Any, Any]:
@@ -408,8 +414,8 @@ def _over_rows(
         # a dict: a tuple of one might be taken for updates, a list of numbers for an array
         return [*carry.checked(after, before, f), {"y": tuple([as_variable(leaf) for leaf in kept])}]
 
-    labels = [*paths(structure, names[1]), *paths(carry.structure, names[0])]
-    *states, ys = _looped(step, f, labels, [*carry.initial, None], n_steps, sequences=sequences, go_backwards=reverse)
+    named = _named(step, f, [*paths(structure, names[1]), *paths(carry.structure, names[0])])
+    *states, ys = _looped(named, [*carry.initial, None], n_steps, sequences=sequences, go_backwards=reverse)
     return carry.last(states, n_steps), unflatten(returned[-1], [y[::-1] if reverse else y for y in ys["y"]])
 
 
@@ -432,12 +438,11 @@ def _while(functions: Sequence[Callable[..., Any]], init: Any, max_steps: Any) -
         after = carry.checked(body(carry.nest(before)), before, body)
         return [*after, until(np.logical_not(goes_on(after)))]
 
-    # Numbers take the dtype of the step's result, and so the first condition is asked once the loop is there.
-    count = new_input(TensorType("int64"), "n_steps")
-    rows = _looped(step, body, paths(carry.structure, *parameter_names(body, 1)), carry.initial, Variable(count), checkpoint=_KEPT)
+    named = _named(step, body, paths(carry.structure, *parameter_names(body, 1)))
+    carry.settle(named)  # before the first condition is asked
     most = _MOST_STEPS if max_steps is None else as_variable(max_steps).astype("int64")
-    n_steps = as_variable(np.where(goes_on(carry.first(rows)), most, 0))
-    return carry.last([Variable(node) for node in substitute([row.node for row in rows], {count: n_steps.node})], None)
+    n_steps = np.where(goes_on(carry.initial), most, 0)
+    return carry.last(_looped(named, carry.initial, n_steps, checkpoint=_KEPT), None)
 
 
 def _fori(functions: Sequence[Callable[..., Any]], lower: Any, upper: Any, init: Any) -> Any:
@@ -445,7 +450,7 @@ def _fori(functions: Sequence[Callable[..., Any]], lower: Any, upper: Any, init:
     carry = _Carry(init, "lax.fori_loop")
     start, stop = _bounds(lower, upper)
     wide = "uint64" if start.type.dtype == "uint64" else "int64"  # where narrower ones would wrap
-    n_steps = np.where(stop > start, stop.astype(wide) - start.astype(wide), 0).astype("int64")
+    n_steps: Any = np.where(stop > start, stop.astype(wide) - start.astype(wide), 0).astype("int64")
     known = constant_value(n_steps.node)
     indices = (arange(n_steps) + start.astype("int64")).astype(start.type.dtype)
 
@@ -453,7 +458,8 @@ def _fori(functions: Sequence[Callable[..., Any]], lower: Any, upper: Any, init:
         return carry.checked(body(i, carry.nest(before)), before, body)
 
     names = parameter_names(body, 2)
-    rows = _looped(step, body, [names[0], *paths(carry.structure, names[1])], carry.initial, n_steps, sequences=[indices])
+    named = _named(step, body, [names[0], *paths(carry.structure, names[1])])
+    rows = _looped(named, carry.initial, n_steps, sequences=[indices])
     return carry.last(rows, None if known is None else int(known))
 
 
@@ -465,7 +471,8 @@ def _bounds(lower: Any, upper: Any) -> tuple[Variable, Variable]:
             raise TypeError(f"lax.fori_loop: a bound is {bound.type.strong()}; give integer scalars, as bound.astype('int64')")
         if bound.dtype != other.dtype and not (bound.type.weak or other.type.weak):
             raise TypeError(
-                f"lax.fori_loop: lower is {bound.type}, upper {other.type}; the bounds must have one dtype: write upper.astype({bound.dtype.name!r})"
+                f"lax.fori_loop: lower is {bound.type}, upper {other.type}; the bounds must have one dtype: write "
+                f"upper.astype({bound.dtype.name!r})"
             )
     dtype = next((bound.type.dtype for bound in bounds if not bound.type.weak), "int64")
     start, stop = [number_as(bound, dtype) if bound.type.weak else bound for bound in bounds]
@@ -480,23 +487,24 @@ def _combined(functions: Sequence[Callable[..., Any]], elems: Any, *, reverse: b
     arrays = [as_variable(leaf) for leaf in leaves]
     along = axis_of(axis, arrays[0].ndim, "lax.associative_scan")
     arrays = _of_one_length(arrays, list(_labels(structure, "elems")), along, None, "lax.associative_scan")
-    rows = [np.moveaxis(x, along, 0) for x in arrays]
-    rows = [row[::-1] for row in rows] if reverse else rows
+    forward: list[Any] = [np.moveaxis(x, along, 0) for x in arrays]  # type: ignore[type-var]  # a Variable takes NumPy's functions
+    rows = [row[::-1] for row in forward] if reverse else forward
     carry = _Carry(unflatten(structure, [_first_row(row) for row in rows]), "lax.associative_scan", "elems")
 
     def step(*parts: Variable) -> list[Variable]:
-        one, other = ([np.expand_dims(part, along) for part in half] for half in (parts[len(rows) :], parts[: len(rows)]))
-        after = carry.checked(fn(carry.nest(one), carry.nest(other)), one, fn)
-        return [np.take(x, 0, axis=along) for x in after]
+        whole: list[Any] = [np.expand_dims(part, along) for part in parts]
+        other, one = whole[: len(rows)], whole[len(rows) :]
+        return [x[(slice(None),) * along + (0,)] for x in carry.checked(fn(carry.nest(one), carry.nest(other)), one, fn)]
 
-    labels = [label for name in parameter_names(fn, 2)[::-1] for label in paths(structure, name)]
+    names = parameter_names(fn, 2)
+    named = _named(step, fn, [label for name in (names[1], names[0]) for label in paths(structure, name)])
     n_steps = np.maximum(dim(rows[0], 0) - 1, 0)
-    found = _looped(step, fn, labels, carry.initial, n_steps, sequences=[row[1:] for row in rows])
-    whole = [np.concatenate([row[:1], later]) for row, later in zip(rows, found, strict=True)]
-    return carry.nest([np.moveaxis(x[::-1] if reverse else x, 0, along) for x in whole])
+    later = _looped(named, carry.initial, n_steps, sequences=[row[1:] for row in rows])
+    results: list[Any] = [np.concatenate([row[:1], rest]) for row, rest in zip(rows, later, strict=True)]
+    return unflatten(structure, [np.moveaxis(x[::-1] if reverse else x, 0, along) for x in results])
 
 
-def _first_row(rows: Variable) -> Variable:
+def _first_row(rows: Any) -> Any:
     """The first row; zeros where there is none, which no step reads then."""
     if isinstance(dim(rows, 0), int) and dim(rows, 0) > 0:
         return rows[0]
@@ -512,68 +520,54 @@ def _of_one_length(arrays: Sequence[Variable], labels: Sequence[str], axis: int,
     for x, label in zip(arrays, labels, strict=True):
         if not x.ndim > axis:
             raise ValueError(f"{what}: {label} is {x.type.strong()}, without axis {axis} to run over; give an array that has it")
-    whole = length if length is not None or not arrays else dim(arrays[0], axis)
-    (size,) = sizes_of(whole, "length") if arrays else (None,)
-    return [
-        Variable(
-            of_shape(x.node, [*sizes_of(shape_of(x)[:axis], label), size, *sizes_of(shape_of(x)[axis + 1 :], label)], f"{what}: {label}")
-        )
-        for x, label in zip(arrays, labels, strict=True)
-    ]
+    shapes = [shape_of(x) for x in arrays]
+    common = shapes[0][axis] if length is None else length
+    wanted = [sizes_of((*shape[:axis], common, *shape[axis + 1 :]), "length") for shape in shapes]
+    parts = zip(arrays, wanted, labels, strict=True)
+    return [Variable(of_shape(x.node, sizes, f"{what}: {label}")) for x, sizes, label in parts]
 
 
 # the choices ----------------------------------------------------------------------------------------------------------
 
 
 class _Branches:
-    """Functions of the same operands, of which one is called. Their results are held against those of the first that was traced."""
+    """Functions of the same operands, of which one is called. Their results are held against those that were traced before."""
 
     def __init__(self, what: str, functions: Sequence[Callable[..., Any]], operands: tuple[Any, ...]) -> None:
         self.what, self.functions, self.operands = what, functions, operands
-        self.before: tuple[Callable[..., Any], Structure, list[Variable]] | None = None
+        self.first: Callable[..., Any] | None = None
+        self.structure: Structure = NONE
+        self.known: list[Variable] = []
 
     def results(self, k: int) -> list[Variable]:
-        """The leaves of what branch k returns."""
+        """The leaves of what branch k returns. ScanTypeError unless structure, dtypes and shapes are those of the first one."""
         f = self.functions[k]
         leaves, structure = flattened(f(*self.operands))
         values = [as_variable(leaf) for leaf in leaves]
-        if self.before is None:
-            self.before = f, structure, values
-        self._check(f, structure, values, *self.before)
+        if self.first is None:
+            self.first, self.structure, self.known = f, structure, values
+            return values
+        _check_structure(self.structure, structure, f"{self.what}: the result of {describe(self.first)}", f"{describe(f)} returns")
+        for label, a, b in zip(_labels(structure, "result"), self.known, values, strict=True):
+            is_one = a.dtype == b.dtype or (a.type.weak != b.type.weak and (_follows(a, b) or _follows(b, a)))
+            if not is_one or not _may_agree(a, b):
+                raise ScanTypeError(
+                    f"{self.what}: {label} is {a.type.strong()} from {describe(self.first)}, but {b.type.strong()} from "
+                    f"{describe(f)}{_line(b)}; dtype and shape must be the same: write {_remedy(a, b)}"
+                )
+        self.known = [b if a.type.weak else a for a, b in zip(self.known, values, strict=True)]
         return values
 
-    def _check(
-        self,
-        f: Callable[..., Any],
-        structure: Structure,
-        values: list[Variable],
-        first: Callable[..., Any],
-        known: Structure,
-        ours: list[Variable],
-    ) -> None:
-        _check_structure(known, structure, f"{self.what}: the result of {describe(first)}", f"{describe(f)} returns")
-        for label, a, b in zip(_labels(known, "result"), ours, values, strict=True):
-            fits = a.dtype == b.dtype or _follows(a, b) or _follows(b, a)
-            if not fits or not _may_agree(a, b):
-                raise ScanTypeError(
-                    f"{self.what}: {label} is {a.type.strong()} from {describe(first)}, but {b.type.strong()} from {describe(f)}{_line(b)}; "
-                    f"dtype and shape must be the same: write {_remedy(a, b)}"
-                )
-
     def nest(self, leaves: Sequence[Variable]) -> Any:
-        assert self.before is not None  # a branch was traced
-        return unflatten(self.before[1], leaves)
-
-
-def _follows(number: Variable, other: Variable) -> bool:
-    return number.type.weak and other.type.kind in _RANGE[number.type.kind]
+        return unflatten(self.structure, leaves)
 
 
 def _cond(functions: Sequence[Callable[..., Any]], pred: Any, *operands: Any) -> Any:
     which = as_variable(pred)
     if which.ndim:
         raise TypeError(
-            f"lax.cond: pred is {which.type}; a scalar is needed: write pred.all() or pred.any(), or lax.select for a choice at each element"
+            f"lax.cond: pred is {which.type}; a scalar is needed: write pred.all() or pred.any(), or lax.select(pred, …) for a choice at "
+            "each element"
         )
     branches = _Branches("lax.cond", functions, operands)
     return branches.nest(ifelse(which, lambda: branches.results(0), lambda: branches.results(1)))
@@ -612,11 +606,8 @@ def _count(value: Any, where: str) -> Any:
     """A number of steps, or None. ValueError for anything else."""
     if value is None:
         return value
-    if isinstance(value, Variable):
-        is_count = not value.ndim and value.type.kind in "iu"
-    else:
-        is_count = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
-    if not is_count:
+    seen = _operand(value)
+    if seen.ndim or seen.dtype.kind not in "iu" or (not isinstance(seen, Variable) and seen < 0):
         raise ValueError(f"{where} is {value!r}; give an int of 0 or more, or an integer scalar variable")
     return value
 
@@ -636,7 +627,12 @@ def _type(x: Any) -> TensorType:
 def _may_agree(a: Any, b: Any) -> bool:
     """Have two values one shape, as far as it is known?"""
     one, other = _type(a).shape, _type(b).shape
-    return len(one) == len(other) and all(x == y or x is None or y is None for x, y in zip(one, other, strict=True))
+    return len(one) == len(other) and all(x is None or y is None or x == y for x, y in zip(one, other, strict=True))
+
+
+def _follows(number: Variable, other: Variable) -> bool:
+    """Is one a Python number that keeps its meaning in the dtype of the other?"""
+    return number.type.weak and other.type.kind in _RANGE[number.type.kind]
 
 
 def _children(structure: Structure, label: str) -> Iterator[tuple[str, Structure]]:
@@ -644,13 +640,7 @@ def _children(structure: Structure, label: str) -> Iterator[tuple[str, Structure
     assert not isinstance(structure, str)
     cls, keys, children = structure
     fields = getattr(cls, "_fields", None)
-    names = (
-        [f"[{key!r}]" for key in keys]
-        if keys
-        else [f".{field}" for field in fields]
-        if fields
-        else [f"[{k}]" for k in range(len(children))]
-    )
+    names = [f".{field}" for field in fields] if fields else [f"[{key!r}]" for key in keys or range(len(children))]
     return zip([label + name for name in names], children, strict=True)
 
 
@@ -681,17 +671,17 @@ def _line(value: Variable) -> str:
 
 
 def _remedy(was: Variable, now: Variable) -> str:
-    if was.dtype == now.dtype or not _may_agree(was, now):
-        return f"a result of shape {was.type.strong()}"
+    if not _may_agree(was, now):
+        return f"a result of shape {show_shape(was.type.shape)}"
     return f"result.astype({was.type.dtype!r}), or .astype({now.type.dtype!r}) where it comes from"
 
 
 __all__ = [
     "associative_scan",
     "cond",
+    "cumlogsumexp",
     "cummax",
     "cummin",
-    "cumlogsumexp",
     "cumprod",
     "cumsum",
     "fori_loop",
