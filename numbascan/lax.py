@@ -18,7 +18,7 @@ import numpy as np
 
 from .checkpoint import Checkpoint
 from .errors import ScanTypeError
-from .front.captures.twins import reads_little
+from .front.captures.twins import one_of_all, reads_little
 from .front.control import ifelse
 from .front.derivatives.of_functions import Transformed
 from .front.numpy.creation import arange, zeros
@@ -298,6 +298,7 @@ def _run(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], o
 
 def _compiled(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], settings: dict[str, Any]) -> Jitted:
     """The code of earlier calls with the same functions. It holds them, so only a few that may hold large arrays."""
+    functions = tuple([one_of_all(function) for function in functions])
     key = build, functions, tuple(settings.items())
     if not all(isinstance(function, _KNOWN_BY_IDENTITY) for function in functions):
         return _jitted(*key)  # objects that are equal may do different things

@@ -207,6 +207,52 @@ def test_a_function_is_traced_at_its_first_call_alone() -> None:
         assert counter.calls == first
 
 
+def test_a_function_that_is_made_anew_is_traced_twice_at_most() -> None:
+    counter = Counter()
+
+    def grown(start: float, rates: Any, shift: list[float]) -> Any:
+        def shifted(s: Any) -> Any:
+            return s + shift[0]
+
+        def body(i: Any, s: Any) -> Any:
+            counter.calls += 1
+            return shifted(s) * rates.sum()
+
+        return lax.fori_loop(0, 2, body, start)
+
+    assert [float(grown(1.0, np.ones(2), [1.0])) for _ in range(2)] == [10.0, 10.0]
+    first = counter.calls
+    assert [float(grown(x, np.ones(2), [1.0])) for x in (1.0, 2.0, 3.0)] == [10.0, 14.0, 18.0]
+    assert counter.calls == first
+    rates = np.ones(2)
+    for rates[0], shift in ((1.0, 0.0), (2.0, 0.0), (1.0, 5.0), (1.0, 0.0)):
+        total = rates.sum()
+        assert grown(1.0, rates, [shift]) == ((1 + shift) * total + shift) * total
+
+
+def test_variables_that_functions_share_may_change_while_threads_call_them() -> None:
+    wrong: list[float] = []
+
+    def run(seed: int) -> None:
+        for rate in np.random.default_rng(seed).integers(1, 4, 40).tolist():
+
+            def body(i: Any, s: Any) -> Any:
+                return s * rate  # noqa: B023 - the function is called before the variable has the next value, and after
+
+            if lax.fori_loop(0, 2, body, 1.0) != rate**2:
+                wrong.append(rate)
+            rate = rate + 1
+            if lax.fori_loop(0, 2, body, 1.0) != rate**2:
+                wrong.append(rate)
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
 def test_what_a_function_reads_is_seen_anew() -> None:
     counter = Counter()
     assert lax.scan(counter.step, 1.0, np.zeros(3))[0] == 8
