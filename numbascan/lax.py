@@ -323,7 +323,7 @@ _with_small, _with_large = lru_cache(maxsize=128)(_jitted), lru_cache(maxsize=8)
 
 
 class _Carry:
-    """What goes from step to step: a nest taken apart. `what`: whose it is, in messages."""
+    """What goes from step to step: a nest taken apart. `what`, `label`: whose it is, and what it is called, in messages."""
 
     def __init__(self, init: Any, what: str, label: str = "carry") -> None:
         leaves, self.structure = flattened(init)
@@ -350,7 +350,8 @@ class _Carry:
         """The nest after the last step; the initial one where there was none."""
         if isinstance(n_steps, int) and n_steps > 0:
             return self.nest([row[-1] for row in rows])
-        return self.nest([np.concatenate([first[np.newaxis], row[-1:]])[-1] for first, row in zip(self.first(rows), rows, strict=True)])
+        pairs = zip(self.first(rows), rows, strict=True)
+        return self.nest([np.concatenate([first[np.newaxis], row[-1:]])[-1] for first, row in pairs])
 
     def first(self, rows: Sequence[Variable]) -> list[Variable]:
         """The initial leaves, Python numbers in the dtypes of `rows`."""
@@ -359,8 +360,9 @@ class _Carry:
     def settle(self, step: Callable[..., Any]) -> None:
         """Gives Python numbers the dtypes that they take in a loop of `step`."""
         if any(x.type.weak for x in self.initial):
-            groups = StepTracer(step, Arguments(None, self.initial, None), self.initial, Options(name=step.__name__)).run().states
-            self.initial = self.first([Variable(leaf.outer) for group in groups if group is not None for leaf in group.leaves])
+            tracer = StepTracer(step, Arguments(None, self.initial, None), self.initial, Options(name=step.__name__, in_graph=True))
+            groups = [group for group in tracer.run().states if group is not None]
+            self.initial = self.first([Variable(leaf.outer) for group in groups for leaf in group.leaves])
 
 
 def _named(step: Callable[..., Any], f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
@@ -580,13 +582,14 @@ def _switched(functions: Sequence[Callable[..., Any]], index: Any, *operands: An
         raise TypeError(f"lax.switch: index is {place.type.strong()}; give an integer scalar, as index.astype('int64')")
     branches = _Branches("lax.switch", functions, operands)
 
-    def chosen(k: int) -> list[Variable]:
-        if k == len(functions) - 1:
-            return branches.results(k)
-        leaves: list[Variable] = ifelse(place <= k, lambda: branches.results(k), lambda: chosen(k + 1))
+    def chosen(first: int, last: int) -> list[Variable]:
+        if first == last:
+            return branches.results(first)
+        middle = (first + last) // 2  # halves: a choice in a choice is a graph in a graph
+        leaves: list[Variable] = ifelse(place <= middle, lambda: chosen(first, middle), lambda: chosen(middle + 1, last))
         return leaves
 
-    return branches.nest(chosen(0))
+    return branches.nest(chosen(0, len(functions) - 1))
 
 
 _NAMES: dict[Callable[..., Any], str] = {
@@ -633,7 +636,7 @@ def _may_agree(a: Any, b: Any) -> bool:
 
 def _follows(number: Variable, other: Variable) -> bool:
     """Is one a Python number that keeps its meaning in the dtype of the other?"""
-    return number.type.weak and other.type.kind in _RANGE[number.type.kind]
+    return number.type.weak and other.type.kind in _RANGE.get(number.type.kind, "")
 
 
 def _children(structure: Structure, label: str) -> Iterator[tuple[str, Structure]]:

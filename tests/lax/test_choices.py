@@ -55,6 +55,11 @@ def test_an_index_is_clamped(dtype: Any) -> None:
     assert [float(run(dtype(k))) for k in indices] == [[3.0, 30.0, -3.0][min(max(k, 0), 2)] for k in indices]
 
 
+def test_there_may_be_many_branches() -> None:
+    run = ns.jit(lambda k, x: lax.switch(k, [lambda x, m=m: x + m for m in range(37)], x), mode="python")
+    assert [float(run(k, 0.5)) for k in range(-1, 38)] == [min(max(k, 0), 36) + 0.5 for k in range(-1, 38)]
+
+
 def test_one_branch_is_no_choice() -> None:
     assert in_python(lambda k: lax.switch(k, BRANCHES[1:2], 3.0), -5) == 30
 
