@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from . import tensor
+from . import lax, tensor
 from .batches.batch import batch
 from .batches.inputs import grid
 from .checkpoint import Checkpoint
@@ -76,6 +76,7 @@ __all__ = [
     "jacobian",
     "jit",
     "jvp",
+    "lax",
     "map",
     "py_step",
     "reduce",

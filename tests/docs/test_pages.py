@@ -27,12 +27,17 @@ def test_every_function_in_the_table_says_what_it_gives():
     assert [row for row in load("ops_table").rows() if not row[3]] == []
 
 
-@pytest.mark.parametrize("name", [name for name in ns.__all__ if name != "tensor"])
+@pytest.mark.parametrize(
+    "name", [*(name for name in ns.__all__ if name not in ("lax", "tensor")), *(f"numbascan.lax.{name}" for name in ns.lax.__all__)]
+)
 def test_public_names_are_in_the_reference(name):
     pages = (DOCS / "api.md").read_text(encoding="utf-8") + (DOCS / "errors.md").read_text(encoding="utf-8")
     assert f":: {name}\n" in pages
 
 
-@pytest.mark.parametrize("name", [name for name in ns.__all__ if inspect.isroutine(getattr(ns, name))])
-def test_public_functions_have_an_example(name):
-    assert ">>> " in inspect.getdoc(getattr(ns, name))
+@pytest.mark.parametrize(
+    "function",
+    [*(one for name in ns.__all__ if inspect.isroutine(one := getattr(ns, name))), *(getattr(ns.lax, name) for name in ns.lax.__all__)],
+)
+def test_public_functions_have_an_example(function):
+    assert ">>> " in inspect.getdoc(function)

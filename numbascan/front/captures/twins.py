@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import types
+import weakref
 from collections.abc import Callable
 from numbers import Number
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .guards import same
-from .namespaces import content
+from .namespaces import ABSENT, content
 
 MOST_CODES, MOST_TWINS = 64, 4
 LARGEST = 1 << 20  # bytes of an array that is held for a call that may come
@@ -65,6 +66,60 @@ def remember(twin: Twin) -> None:
     """Holds a function for calls that come."""
     code = twin.fn.__code__
     _twins[code] = (*_twins.get(code, ())[1 - MOST_TWINS :], twin)
+
+
+_frozen: dict[types.CodeType, tuple[Twin, ...]] = {}  # of functions that nobody else reaches, the latest last
+_met: weakref.WeakSet[types.FunctionType] = weakref.WeakSet()
+
+
+def one_of_all(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """One function for all that are the same code and read the same. Whoever keeps what was traced of it holds it.
+
+    Of code that was met before it is a frozen one, so that what was traced holds as long as a function is like it.
+    """
+    if not isinstance(fn, types.FunctionType) or fn in _met:
+        return fn
+    known = _frozen.get(fn.__code__)
+    twin = next((twin for twin in reversed(known or ()) if twin.is_like(fn)), None)
+    if twin is None and known is not None and reads_little(fn):
+        twin = Twin(_owned(fn, {}))
+        if twin.is_like(fn):  # not where it has attributes, or reads what is like nothing else
+            _frozen[fn.__code__] = (*known[1 - MOST_TWINS :], twin)
+            return twin.fn
+    elif twin is not None:
+        return twin.fn
+    if known is None:
+        if len(_frozen) >= MOST_CODES:
+            _frozen.clear()
+        _frozen[fn.__code__] = ()
+    _met.add(fn)
+    return fn
+
+
+def _owned(value: Any, known: dict[int, Any]) -> Any:
+    """A copy that nobody else changes of a function, a container or an array, and of those in it. `known`: by the id of the original."""
+    kind = type(value)
+    if kind not in _COPIED or id(value) in known:
+        return known.get(id(value), value)
+    if kind is np.ndarray:
+        return known.setdefault(id(value), value.copy())
+    if kind is tuple:
+        return known.setdefault(id(value), tuple([_owned(part, known) for part in value]))
+    if kind is list:
+        parts = known[id(value)] = []
+        parts += [_owned(part, known) for part in value]
+        return parts
+    if kind is dict:
+        items = known[id(value)] = {}
+        items |= {key: _owned(part, known) for key, part in value.copy().items()}
+        return items
+    cells = tuple([types.CellType() for _ in value.__closure__ or ()])
+    fn = known[id(value)] = types.FunctionType(value.__code__, value.__globals__, value.__name__, None, cells or None)
+    fn.__defaults__, fn.__kwdefaults__ = _owned(value.__defaults__, known), _owned(value.__kwdefaults__, known)
+    for cell, original in zip(cells, value.__closure__ or (), strict=True):
+        if (part := content(original)) is not ABSENT:
+            cell.cell_contents = _owned(part, known)
+    return fn
 
 
 def reads_little(fn: types.FunctionType) -> bool:
