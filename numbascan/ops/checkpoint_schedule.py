@@ -65,13 +65,14 @@ def fewest_slots(steps: int, memory: int, state: int, row: int) -> int:
     4
     """
     slots = 1
-    while slots * state <= memory:
+    while slots <= memory // state:
         longest = (memory - slots * state) // row + 2
-        if slots * longest >= steps:
+        fewest = (steps - 1) // longest + 1  # more states leave shorter blocks: none between has slots * longest >= steps
+        if slots >= fewest:
             return slots
         if slots > longest * row // state + 2:  # beyond its greatest value the product falls
             return 0
-        slots += 1
+        slots = fewest
     return 0
 
 
@@ -81,8 +82,8 @@ def thinned_stride(steps: int, slots: int) -> int:
     >>> [thinned_stride(8, 8), thinned_stride(9, 8), thinned_stride(100, 3)]
     [1, 2, 64]
     """
-    stride = 1
-    while slots * stride < steps:
+    apart, stride = (steps - 1) // slots + 1, 1  # the product of slots and stride may be beyond 2**63
+    while stride < apart and stride < 2**62:
         stride *= 2
     return stride
 
@@ -140,5 +141,5 @@ def _number(evaluate: Callable[..., int], samples: list[tuple[int, ...]]) -> Car
 
 
 BINOMIAL_SPLIT = _number(binomial_split, [(10, 3), (2, 1), (1, 4)])
-FEWEST_SLOTS = _number(fewest_slots, [(100, 240, 8, 8), (100, 24, 8, 8), (7, 8, 8, 80), (1, 8, 8, 8)])
-THINNED_STRIDE = _number(thinned_stride, [(100, 3), (8, 8), (0, 1)])
+FEWEST_SLOTS = _number(fewest_slots, [(100, 240, 8, 8), (2**63 - 1, 10**11, 8, 8), (100, 24, 8, 8), (7, 8, 8, 80), (1, 8, 8, 8)])
+THINNED_STRIDE = _number(thinned_stride, [(100, 3), (8, 8), (0, 1), (2**63 - 1, 4_000_000)])
