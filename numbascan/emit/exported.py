@@ -9,6 +9,7 @@ Left out are threads, looks for signals, and what is there for the SIMD unit's s
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
@@ -72,6 +73,7 @@ def module_text(function: Function, constants: Sequence[Any], interface: Interfa
     called = set(CALLED.findall(kernel))
     for name in sorted(called.intersection({"dot", *(name for names in HELPERS.values() for name in names)})):
         _taken(sources.helper, name, function.name)
+    _refuse_unknown(function, called - sources.names)
     checks = Sources()
     for name in CHECKS if _has_nests(interface) else CHECKS[:-1]:
         checks.take(CALLS, name)
@@ -154,6 +156,15 @@ def _taken(take: Callable[[str], str], name: str, label: str) -> str:
         raise NotImplementedError(
             f"{label} cannot be written as a module of its own: it computes {operation}, and {error}; compute that outside of {label}"
         ) from None
+
+
+def _refuse_unknown(function: Function, names: set[str]) -> None:
+    """NotImplementedError where a kernel calls what is neither Python's nor written into the module."""
+    unknown = sorted(names - set(dir(builtins)))
+    if unknown:
+        raise NotImplementedError(
+            f"{function.name} cannot be written as a module of its own: it calls {unknown[0]}; call that outside of it"
+        )
 
 
 def _refuse_names(function: Function, called: set[str], taken: set[str], records: Mapping[str, Any]) -> None:

@@ -161,7 +161,7 @@ def results(tmp_path_factory):
         calls[name] = text.splitlines()[0][3:].partition("(")[0], model.arguments
         wanted[name] = model.again()
     (folder / "arguments").write_bytes(pickle.dumps(calls))
-    done = subprocess.run([sys.executable, "-I", "-c", ALONE, str(folder)], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-I", "-W", "error", "-c", ALONE, str(folder)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     given = pickle.loads((folder / "results").read_bytes())
     return {name: (given[name], wanted[name]) for name in MODELS}
