@@ -11,7 +11,7 @@ import importlib.util
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from ..ops import draw_methods, rejection
@@ -34,6 +34,20 @@ class Module:
     text: str
     defined: dict[str, ast.stmt]
     imported: dict[str, tuple[str, str]]  # module, and the name there; "" for the module itself
+
+    @cached_property
+    def lines(self) -> list[int]:
+        """Where each line begins."""
+        return [0, *(match.end() for match in re.finditer("\n", self.text))]
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """Where the text of a node begins and ends."""
+        ends = (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
+        start, end = (self.lines[line - 1] + len(self._line(line).encode()[:column].decode()) for line, column in ends)
+        return start, end
+
+    def _line(self, line: int) -> str:
+        return self.text[self.lines[line - 1] :].partition("\n")[0]
 
 
 class Sources:
@@ -206,34 +220,24 @@ def _dot(node: ast.Call) -> str:
 
 
 def _text(module: Module, statement: ast.stmt) -> str:
-    """The statement as it stands, without annotations."""
-    lines = module.text.split("\n")
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
-
-    def place(line: int, column: int) -> int:
-        return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
-
-    cuts: list[tuple[int, int, str]] = []
-    for annotation in _annotations(statement):
-        start, end = place(annotation.lineno, annotation.col_offset), place(annotation.end_lineno or 0, annotation.end_col_offset or 0)
-        mark = max(module.text.rindex(":", 0, start), module.text.rfind("->", 0, start))
-        cuts.append((len(module.text[:mark].rstrip()), end, ""))
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Call) and _is_dot(node):
-            cuts.append(
-                (place(node.func.lineno, node.func.col_offset), place(node.func.end_lineno or 0, node.func.end_col_offset or 0), _dot(node))
-            )
-    decorators = getattr(statement, "decorator_list", [])
-    line = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
-    start, end = place(line, 0), place(statement.end_lineno or 0, statement.end_col_offset or 0)
+    """The statement as it stands, with its decorators and without annotations."""
+    line = min(node.lineno for node in (statement, *getattr(statement, "decorator_list", [])))
+    start, (_, end) = module.lines[line - 1], module.span(statement)
     text = module.text[start:end]
-    if module.name == PORTABLE:  # whose own dot_into calls NumPy's
-        cuts = [cut for cut in cuts if not cut[2]]
-    for first, last, instead in sorted(cuts, reverse=True):
+    for first, last, instead in sorted(_changes(module, statement), reverse=True):
         text = text[: first - start] + instead + text[last - start :]
     return STACK_MEMORY.sub(r"np.empty((n, n), \1.dtype)", text)
+
+
+def _changes(module: Module, statement: ast.stmt) -> Iterator[tuple[int, int, str]]:
+    """From where to where the text of a statement is another one, and which."""
+    for annotation in _annotations(statement):
+        start, end = module.span(annotation)
+        mark = max(module.text.rfind(":", 0, start), module.text.rfind("->", 0, start))
+        yield len(module.text[:mark].rstrip()), end, ""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and _is_dot(node) and module.name != PORTABLE:  # whose own dot is NumPy's
+            yield *module.span(node.func), _dot(node)
 
 
 def _sampler(name: str, sampler: rejection.Sampler) -> tuple[str, Iterable[str]]:
