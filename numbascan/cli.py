@@ -124,7 +124,7 @@ def _export(options: argparse.Namespace) -> None:
         if isinstance(found, Scan) and not found.is_compiled:
             _lower(found)
         if not hasattr(found, "export"):
-            raise TypeError(f"{found!r} ({type(found).__name__}) is not compiled by numbascan")
+            raise TypeError(f"{found!r} ({type(found).__name__}) is not compiled by numbascan, as by ns.function, ns.jit or ns.scan")
         text = found.export(options.output).read_text(encoding="utf-8")
     except (TypeError, ValueError, AttributeError, RuntimeError, OSError) as error:
         raise CommandError(f"{options.place}: {error}") from error
