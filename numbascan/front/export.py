@@ -120,9 +120,10 @@ def _umask() -> int:
 
 def njit_of(what: Exportable) -> Any:
     """The function for code that Numba compiles."""
+    text = what.text()
     if jit_is_off():
         raise NotImplementedError(f"{what.name}.njit: Numba is told to compile nothing (NUMBA_DISABLE_JIT); call {what.name} itself")
-    return getattr(load_module(what.text(), what.name), f"{what.name}_njit")
+    return getattr(load_module(text, what.name), f"{what.name}_njit")
 
 
 # structures as text -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -153,8 +153,12 @@ with open(sys.argv[1] + "/results", "wb") as file:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """By model, what the module gives alone, and what the original gave at its next call."""
-    folder, wanted, calls = tmp_path_factory.mktemp("alone"), {}, {}
+    """What gives, by model, what the module gives alone, and what the original gave at its next call."""
+    return cache(lambda: run_alone(tmp_path_factory.mktemp("alone")))
+
+
+def run_alone(folder):
+    wanted, calls = {}, {}
     for name, model in MODELS.items():
         model.again()
         text = model.exported.export(folder / f"module_{name}.py").read_text(encoding="utf-8")
@@ -169,13 +173,13 @@ def results(tmp_path_factory):
 
 @pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.exact])
 def test_a_module_gives_the_bits_of_the_original(results, name):
-    given, wanted = results[name]
+    given, wanted = results()[name]
     _assert_alike(given, wanted, np.testing.assert_array_equal)
 
 
 @pytest.mark.parametrize("name", [name for name, model in MODELS.items() if not model.exact])
 def test_products_and_systems_without_blas_give_the_numbers_of_the_original(results, name):
-    given, wanted = results[name]
+    given, wanted = results()[name]
     _assert_alike(given, wanted, lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12))
 
 

@@ -15,13 +15,14 @@ def path(y, factor):
     return y * factor, ns.until(y > 100.0)
 
 
-@pytest.fixture(scope="module")
-def steps():
+def compiled_path():
     path.lower(outputs_info=1.0, non_sequences=2.0, n_steps=3)
     return path.njit
 
 
-def test_a_loop_runs_within_compiled_code(steps):
+def test_a_loop_runs_within_compiled_code():
+    steps = compiled_path()
+
     @numba.njit
     def lengths(factors):
         return np.array([len(steps(1.0, factor, 50)) for factor in factors])
@@ -30,13 +31,16 @@ def test_a_loop_runs_within_compiled_code(steps):
     assert [len(path(outputs_info=1.0, non_sequences=factor, n_steps=50)) for factor in factors] == lengths(factors).tolist()
 
 
-def test_it_is_a_function_of_numba(steps):
+def test_it_is_a_function_of_numba():
+    steps = compiled_path()
     path(outputs_info=1.0, non_sequences=np.float64(2.0), n_steps=3)  # another kind than that which was asked for
     assert isinstance(steps, type(numba.njit(lambda: None)))
     assert steps is path.njit
 
 
-def test_errors_of_the_run_are_raised_in_compiled_code(steps):
+def test_errors_of_the_run_are_raised_in_compiled_code():
+    steps = compiled_path()
+
     @numba.njit
     def rows(n_steps):
         return steps(1.0, 2.0, n_steps)
@@ -45,7 +49,9 @@ def test_errors_of_the_run_are_raised_in_compiled_code(steps):
         rows(-1)
 
 
-def test_other_types_are_refused_while_numba_compiles(steps):
+def test_other_types_are_refused_while_numba_compiles():
+    steps = compiled_path()
+
     @numba.njit
     def rows(n_steps):
         return steps(1.0, 2.0, n_steps)
