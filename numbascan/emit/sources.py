@@ -19,6 +19,7 @@ from ..ops.elementwise import HELPERS
 
 PORTABLE, OPS = f"{__package__}.runtime.portable", draw_methods.__name__.rpartition(".")[0]
 PUBLIC = ("fractions", "math", "numba", "numpy", "scipy")  # modules that a text may import; SciPy where it does without, too
+PORTABLE_SPECIAL = ("polygamma", "_power_sum")  # of runtime/special.py, the rest of which is SciPy's
 STACK_MEMORY = re.compile(r"numba\.carray\(stack_memory\((\w+)\), \(SMALL, SMALL\)\)")
 
 
@@ -142,6 +143,8 @@ def _defining(module: str, name: str) -> tuple[str, str]:
             return draw_methods.__name__, name
         if name in _RANDOM:
             return rejection.__name__, name
+        if name in PORTABLE_SPECIAL:
+            return f"{__package__}.runtime.special", name
         if name in HELPERS and (HELPERS[name].module == "special" or not module):
             raise NotPortable(f"{name} is machine code of SciPy")
         if module.startswith(f"{__package__}.inside"):

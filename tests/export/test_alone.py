@@ -90,6 +90,9 @@ def captures(x):
     return x[:5] * outside * factor, [x, None]
 
 
+gamma_slopes = ns.jit(lambda x: (nt.digamma(x), nt.polygamma(1, x)), name="gamma_slopes")
+places = np.array([1e-3, 0.7, 1.4616, 3.0, 40.0, -0.5, -7.3] * 3)
+
 v, n = nt.dvector("v"), nt.iscalar("n")
 shares = ns.function([v, n], [v * held, n], name="shares")
 
@@ -125,6 +128,7 @@ MODELS = {
     "slope": model(slope, ({"W": weights, "U": more_weights}, xs), exact=False),
     "lanes": model(lanes, (np.arange(1, 100),)),
     "systems": model(systems, system, exact=False),
+    "gamma_slopes": model(gamma_slopes, (places,), exact=False),
     "walk": model(walk, (0.0, 100), outputs_info=0.0, n_steps=100),
     "sizes": model(sizes, (0.0, 9), outputs_info=0.0, n_steps=9),
     "captures": model(captures, (xs[0],)),
@@ -178,7 +182,7 @@ def test_a_module_gives_the_bits_of_the_original(results, name):
 
 
 @pytest.mark.parametrize("name", [name for name, model in MODELS.items() if not model.exact])
-def test_products_and_systems_without_blas_give_the_numbers_of_the_original(results, name):
+def test_what_goes_by_other_ways_gives_the_numbers_of_the_original(results, name):
     given, wanted = results()[name]
     _assert_alike(given, wanted, lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12))
 

@@ -20,7 +20,7 @@ def counting(y):
 
 REFUSED = {
     "updates": (counting.lower(outputs_info=0.0, n_steps=2), "counting updates count, and a module has no shared variables"),
-    "scipy": (ns.jit(lambda x: nt.digamma(x), name="psi").lower(1.0), "psi .* computes digamma, and digamma is machine code of SciPy"),
+    "scipy": (ns.jit(lambda x: nt.erfcx(x), name="tail").lower(1.0), "tail .* computes erfcx, and erfcx is machine code of SciPy"),
     "lapack": (ns.jit(np.linalg.eigvalsh, name="values").lower(square), "values .* computes eigvalsh, and it calls LAPACK's routine heevd"),
     "cuda": (ns.function([], nt.constant(1.0), mode="cuda", name="on_gpu"), "on_gpu is compiled for a GPU"),
     "large": (ns.jit(lambda x: large @ x, name="product").lower(np.ones(200)), "product reads 40,000 numbers .*; make them arguments"),

@@ -230,6 +230,37 @@ def hypot(x: Any, y: Any) -> Any:
     return math.hypot(x, y)
 
 
+# what SciPy has for numbascan's own code ------------------------------------------------------------------------------------
+
+_BY_SQUARES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+"""Bernoulli numbers B_2k / 2k."""
+
+
+@helper
+def digamma(x: Any) -> Any:
+    """The logarithmic derivative of the gamma function, to 2e-15 (of its size where that is above 1): by its asymptotic series from 10 on.
+
+    DLMF 5.5.2, 5.5.4 and 5.11.2. At poles as SciPy's: infinite at zeros, NaN at negative whole numbers.
+    """
+    y, value = np.float64(x), 0.0
+    if y == 0:
+        return type(x)(-math.copysign(np.inf, y))
+    if y < 0:
+        part = y - np.rint(y)
+        if part == 0:
+            return type(x)(np.nan)
+        value, y = -math.pi / math.tan(math.pi * part), 1.0 - y
+    while y < 10.0:
+        value -= 1.0 / y
+        y += 1.0
+    z, power = 1.0 / (y * y), 1.0
+    series = 0.0
+    for k in range(len(_BY_SQUARES)):
+        power *= z
+        series += _BY_SQUARES[k] * power
+    return type(x)(value + (math.log(y) - 0.5 / y - series))
+
+
 # words of random numbers ------------------------------------------------------------------------------------------------
 
 
