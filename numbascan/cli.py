@@ -49,6 +49,10 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--source", choices=("cpu", "cuda"), help="the generated code")
     what.add_argument("--memory", action="store_true", help="bytes stored for results and work space")
     shown.set_defaults(run=_show)
+    exported = commands.add_parser("export", help="a compiled object of a file as a Python module that needs NumPy and Numba alone")
+    exported.add_argument("place", metavar="FILE.py:NAME", help="the file, which is run, and the name of the object in it")
+    exported.add_argument("-o", "--output", required=True, metavar="MODULE.py", help="the module to write; one that is there is replaced")
+    exported.set_defaults(run=_export)
     commands.add_parser("info", help="versions, CPU features, vector math, GPU, cache").set_defaults(run=_info)
     cache = commands.add_parser("cache", help="the generated code kept on disk")
     cache.add_argument("action", choices=("list", "clear"))
@@ -73,7 +77,7 @@ def _demo(options: argparse.Namespace) -> int:
     return int(tour() or 0)
 
 
-# show -----------------------------------------------------------------------------------------------------------------
+# show and export ------------------------------------------------------------------------------------------------------
 
 
 def _show(options: argparse.Namespace) -> None:
@@ -110,6 +114,22 @@ def _lower(found: ScanFunction) -> None:
     except (TypeError, ValueError) as error:
         hint = f"give the arguments to its decorator, @ns.scan(outputs_info=…, n_steps=…), or write {found.name}.lower(…) below it"
         raise ValueError(f"the file does not say for which arguments: {hint} ({error})") from error
+
+
+def _export(options: argparse.Namespace) -> None:
+    from .front.scan.scan import ScanFunction as Scan
+
+    found = _object_at(options.place)
+    try:
+        if isinstance(found, Scan) and not found.is_compiled:
+            _lower(found)
+        if not hasattr(found, "export"):
+            raise TypeError(f"{found!r} ({type(found).__name__}) is not compiled by numbascan, as by ns.function, ns.jit or ns.scan")
+        text = found.export(options.output).read_text(encoding="utf-8")
+    except (TypeError, ValueError, AttributeError, RuntimeError, OSError) as error:
+        raise CommandError(f"{options.place}: {error}") from error
+    heads = [line.removesuffix(":") for line in text.splitlines() if line.startswith("def ")]
+    print(f"{options.output}: {heads[-1]}")
 
 
 def _object_at(place: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .emit import cpu, cuda
+from .emit import exported as exporting
 from .emit.cache import jit_is_off, load, load_kernels
 from .emit.cpu import FINITE_OR_NOT, beginnings, error_texts
 from .emit.estimates import KernelMemory, Memory, lanes_of, memory_of, steps_of, work_of
@@ -345,6 +346,28 @@ def planned(graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> tup
     if mode.target == "cuda":
         return result, cuda.module_text(result.function, mode.fastmath)
     return result, cpu.module_text(result.function, fastmath * mode.fastmath, mode.threads)
+
+
+def exported(graph: Graph, mode: Mode, name: str, interface: exporting.Interface) -> str:
+    """A graph as the text of a module that stands alone; what its arguments are, `interface` tells."""
+    graph = specialised(graph, _known_axes(graph, interface.fixed))
+    taken = (*_reserved(mode), *exporting.OF_MODULE)
+    given = (False,) * len(graph.outputs)
+    result = plan(lean_graph(graph, mode), CPU, name, given, mode.check_finite, taken, beginnings(name), mode.without)
+    fastmath = FINITE_OR_NOT if mode.check_finite else "True"
+    return exporting.module_text(result.function, result.constants, interface, fastmath * mode.fastmath)
+
+
+def _known_axes(graph: Graph, values: Mapping[int, Any]) -> tuple[Axes, ...]:
+    """The dimensions of the inputs; those of known values fixed as a call fixes them: small ones, but not the lengths of sequences."""
+    lengths = length_axes(graph)
+
+    def axes(k: int, shape: Axes) -> Axes:
+        seen = zip(shape, np.shape(values[k]), strict=True)
+        small = [length == 1 or (length <= LARGEST_FIXED and (k, axis) not in lengths) for axis, length in enumerate(np.shape(values[k]))]
+        return tuple(length if is_small else dim for (dim, length), is_small in zip(seen, small, strict=True))
+
+    return tuple(axes(k, node.type.shape) if k in values else node.type.shape for k, node in enumerate(graph.inputs))
 
 
 def _target(mode: Mode) -> Target:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,13 @@ from . import cache_bound
 from .inside import object_code
 from .inside.shortcuts import ENTRY_POINT, numba_version, public_ways
 
+GENERATED = "numbascan_generated"  # the package of generated modules
 MADE_BETWEEN_COLLECTIONS = 1_000_000  # objects; about 100 MB
 
 _compiling = threading.RLock()
 
 _loaded: dict[str, Callable[..., Any]] = {}
+_modules: dict[str, ModuleType] = {}
 
 
 def cache_folder() -> Path:
@@ -82,6 +84,7 @@ def clear() -> int:
         for path in modules:
             cache_bound.remove(path)
         _loaded.clear()
+        _modules.clear()
     return len(modules)
 
 
@@ -107,6 +110,21 @@ def load(text: str, name: str) -> Callable[..., Any]:
                 _private_folder.cache_clear()
                 _loaded[digest] = _stored_or_made(text, name, cache_folder() / file)
         return _loaded[digest]
+
+
+def load_module(text: str, name: str) -> Any:
+    """A module that stands alone, from memory where the same text was loaded before; Numba compiles what is called, and caches it."""
+    digest = hashlib.sha256(f"{_environment()}\n{text}".encode()).hexdigest()[:20]
+    with _compiling:
+        if digest not in _modules:
+            object_code.import_numba()
+            path = cache_folder() / f"{name}_{digest}.py"
+            _write(path, text.encode())
+            cache_bound.note_use(path)
+            _imported(path, name)
+            _modules[digest] = sys.modules[f"{GENERATED}.{path.stem}"]
+            cache_bound.trim(path.parent, path)
+        return _modules[digest]
 
 
 def load_kernels(text: str, name: str) -> Callable[..., Any]:
@@ -169,7 +187,7 @@ def _made(path: Path, name: str) -> Callable[..., Any]:
 
 def _imported(path: Path, name: str, code: CodeType | None = None) -> Any:
     """The function `name` of the generated module `path`, as Numba's decorators left it. `code`: to run instead of its text."""
-    spec = importlib.util.spec_from_file_location(f"numbascan_generated.{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(f"{GENERATED}.{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -20,7 +20,7 @@ RESERVED = (*(name for names in HELPERS.values() for name in names), *ROUTINES, 
 FINITE_OR_NOT = '{"afn", "arcp", "contract", "nsz", "reassoc"}'
 """Numba's `fastmath` without the promise that nothing is NaN or infinite, on which the compiler takes checks for it away."""
 _LOCATION = re.compile(r" \([^()]*, line \d+\)")
-_CALLED = re.compile(rf"(?<![\w.])({WORD})\(")  # exp(x), not np.exp(x)
+CALLED = re.compile(rf"(?<![\w.])({WORD})\(")  # exp(x), not np.exp(x)
 _NUMBA_NAMES = {"bool": "boolean"}
 
 
@@ -113,7 +113,7 @@ def _imports(function: Function, body: str) -> list[str]:
     lines = ["import math", ""] if "math." in body else []
     lines += ["import numpy as np"] if "np." in body else []
     lines += ["from numba import njit, types"]
-    called = set(_CALLED.findall(body))
+    called = set(CALLED.findall(body))
     for module, names in HELPERS.items():
         used = sorted(called.intersection(names))
         if used:

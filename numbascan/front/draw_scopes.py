@@ -23,7 +23,7 @@ from ..ops.random import DRAW_NUMBERS, RANDOM_BITS
 from ..ops.runtime_attributes import sized
 from ..types import TensorType
 from .captures.guards import Guards
-from .shared import SharedVariable, shared, shared_of
+from .shared import STATES, SharedVariable, shared, shared_of
 from .tracing import current_mark, is_traced_in, is_tracing
 from .variable import METHODS, Variable, as_variable, at_line, op
 
@@ -67,7 +67,9 @@ class Stream:
 
     def _state(self, stream: int) -> SharedVariable:
         label = f"{self.name}_state{stream}" if stream else f"{self.name}_state"
-        return shared(np.array([self._seed, stream, 0], dtype=np.uint64), label)
+        state = shared(np.array([self._seed, stream, 0], dtype=np.uint64), label)
+        STATES.add(state.node)
+        return state
 
     def new_state(self) -> SharedVariable:
         """The state of one more place in a graph that draws. It counts as a stream of its own, so that no two places share a draw."""

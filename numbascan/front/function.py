@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
+import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
@@ -22,10 +24,11 @@ from ..ops.gradient_identities import behind
 from ..ops.of_shape import of_shape
 from ..types import TensorType
 from .conversion import fit
+from .export import Exportable, export, njit_of
 from .graph_mode import mode_of
 from .runner import Runner, assembled
 from .shared import SharedVariable, shared_of
-from .tree import Structure, flatten, flattened
+from .tree import LEAF, Structure, flatten, flattened
 from .variable import Variable, as_variable, number_as
 
 Pairs = Mapping[Variable, Any] | Iterable[tuple[Variable, Any]] | None
@@ -198,6 +201,38 @@ class Function:
         """Itself, compiled for arguments like these. Nothing runs."""
         self._runner.prepare(self._values(args, kwargs))
         return self
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """Writes a Python module that needs NumPy and Numba alone; its function has the name and the inputs of this one, in their order.
+
+        Shared variables are written in with their values of now. Beside the function for Python stands `name_njit`, as `.njit` gives it.
+
+        Returns the path. Raises NotImplementedError, before anything is written, for updates of shared variables and for operations that
+        need SciPy, LAPACK or a GPU; the guide's page on exporting lists them.
+        """
+        return export(self._exportable(), path)
+
+    @property
+    def njit(self) -> Any:
+        """The function for code that Numba compiles: it takes arrays and numbers of the inputs' dtypes, and gives a result or a tuple.
+
+        Shared variables have their values of now. Raises as `export`.
+
+        >>> import numba, numpy as np, numbascan as ns, numbascan.tensor as nt
+        >>> x, y = nt.dvectors("x y")
+        >>> product = ns.function([x, y], x * y).njit
+        >>> @numba.njit
+        ... def total(x):
+        ...     return product(x, x).sum()
+        >>> total(np.array([1.0, 2.0, 3.0]))
+        14.0
+        """
+        return njit_of(self._exportable())
+
+    def _exportable(self) -> Exportable:
+        labels = [label or f"argument_{k}" for k, label in enumerate(self.recipe.labels)]
+        arguments = [(label, LEAF) for label in labels]
+        return Exportable(self._runner, arguments, range(len(labels)), (), self.recipe.structure, False)
 
     @property
     def profile(self) -> Any:

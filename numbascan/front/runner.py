@@ -30,6 +30,7 @@ class Runner:
     """Runs a graph whose inputs are the arguments, then `shared`, and whose outputs are the results, then the new values of `targets`.
 
     New values are stored together, and only after a run without errors. Results are arrays that nobody else holds.
+    outputs: of each output of the graph the dtype, and whether its array must be copied.
     """
 
     def __init__(
@@ -43,13 +44,14 @@ class Runner:
         profile: bool = False,
     ) -> None:
         self.program = Program(graph, mode, name, specialise, profile)
+        self.shared, self.targets = tuple(shared), tuple(targets)
         self._shared = [variable.container for variable in shared]
         self._targets = [variable.container for variable in targets]
         self._locks = sorted({id(c): c for c in (*self._shared, *self._targets)}.values(), key=id)
         copied = _aliases(graph) if mode.target == "numba" else [True] * len(graph.outputs)  # NumPy's results may be views
-        self._outputs = [(np.dtype(node.type.dtype), copy) for node, copy in zip(graph.outputs, copied, strict=True)]
+        self.outputs = [(np.dtype(node.type.dtype), copy) for node, copy in zip(graph.outputs, copied, strict=True)]
         self._n_results = len(graph.outputs) - len(self._targets)
-        self._is_plain = not any(copied for _, copied in self._outputs) and all(node.type.rank for node in graph.outputs)
+        self._is_plain = not any(copied for _, copied in self.outputs) and all(node.type.rank for node in graph.outputs)
 
     def run(self, values: Sequence[Any], out: list[np.ndarray] | None = None, key: Any = None) -> list[np.ndarray]:
         """The results for one value per argument, checked before; `out` has an array for each to be written into.
@@ -76,6 +78,11 @@ class Runner:
         """The results for values of shared variables that were seen before. Nothing is stored."""
         return self._run([*values, *(seen.get(container, container.value) for container in self._shared)], None)[: self._n_results]
 
+    def shared_values(self) -> list[np.ndarray]:
+        """Copies of the values of shared variables, of one moment."""
+        with _Held(self._locks):
+            return [container.value.copy() for container in self._shared]
+
     def prepare(self, values: list[Any]) -> None:
         """Compiles for arguments like these, without running."""
         self.program.lower(values + [container.value for container in self._shared])
@@ -86,7 +93,7 @@ class Runner:
         results = self.program.run(values, None, key)
         if self._is_plain:
             return results
-        pairs = zip(results, self._outputs, strict=True)
+        pairs = zip(results, self.outputs, strict=True)
         return [self._taken(k, value, dtype, copied) for k, (value, (dtype, copied)) in enumerate(pairs)]
 
     def _taken(self, k: int, value: Any, dtype: np.dtype[Any], copied: bool) -> Any:
@@ -105,7 +112,7 @@ class Runner:
         written = [
             array if array.ndim == 0 or len(value) == len(array) else array[: len(value)] for value, array in zip(raw, out, strict=False)
         ]
-        new = zip(raw[len(out) :], self._outputs[len(out) :], strict=True)
+        new = zip(raw[len(out) :], self.outputs[len(out) :], strict=True)
         return [*written, *(np.array(value, dtype) for value, (dtype, _) in new)]
 
 

@@ -15,6 +15,9 @@ from ..types import TensorType, dtype_name
 from .conversion import fit
 from .variable import Variable, not_numbers, refuse_other_arrays
 
+STATES: weakref.WeakSet[Node] = weakref.WeakSet()
+"""Shared variables that are states of random streams."""
+
 _naming = threading.RLock()  # not a container's own lock, which may be held by a run as long as it takes
 
 

@@ -68,8 +68,9 @@ class Specialisations(Generic[C]):
 
     def __init__(self) -> None:
         self.latest: C | None = None  # for those who look at it; calls go by keys alone
+        self.lowered: C | None = None  # what was asked for ahead of a call, for those who export it
         self._quick: dict[Hashable, C] = {}
-        self._by_types: dict[Hashable, C] = {}
+        self._by_types: dict[tuple[Hashable, Types], C] = {}
         self._lengths: dict[Hashable, FixedLengths] = {}
         self._open: dict[Hashable, set[Axis]] = {}
         self._fixed: Counter[str] = Counter()  # how often code was made anew for another value of a number from outside, by its name
@@ -111,6 +112,21 @@ class Specialisations(Generic[C]):
                 self._by_types[structure, types] = code
             self._quick[key] = self.latest = code
         return code
+
+    def to_export(self, label: str) -> tuple[Any, C]:
+        """Structure and code of the kind that `lower` was given last, or of the only one. ValueError where there is no such kind."""
+        code = self.latest if self.lowered is None else self.lowered
+        if code is None:
+            raise ValueError(f"{label} has not been compiled yet; call it, or {label}.lower(...), with arguments first")
+        if self.lowered is None and len(self) > 1:
+            raise ValueError(
+                f"{label} is compiled for {len(self)} kinds of arguments, and one is exported; write {label}.lower(...) with arguments of "
+                "that kind first"
+            )
+        structures = [structure for (structure, _), known in self._by_types.items() if known is code]
+        if not structures or not code.is_current():
+            raise ValueError(f"what {label} reads from outside has changed since it was compiled; call it, or {label}.lower(...), again")
+        return structures[0], code
 
     def note_fixed(self, guards: Guards | None, label: str) -> None:
         """Says, at the third time, that code is compiled again because a number from outside that is fixed in it has another value."""

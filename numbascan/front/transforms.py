@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -22,6 +24,7 @@ from ..types import TensorType
 from .captures.guards import Guards
 from .captures.numbers import Numbers
 from .draw_scopes import DrawGuards, call_draws
+from .export import Exportable, export, njit_of
 from .graph_mode import mode_of
 from .methods import PerInstance, as_attribute, bound_to, is_function, method_behind
 from .runner import Runner, Seen, as_captured, assembled
@@ -250,11 +253,14 @@ class Jitted:
 
     def _names(self, structure: Structure) -> list[str]:
         """A name for each leaf of the arguments: the parameter's, then keys and positions."""
+        return [path for root, child in self._parameters(structure) for path in paths(child, root)]
+
+    def _parameters(self, structure: Structure) -> list[tuple[str, Structure]]:
+        """Name and structure of each argument."""
         assert not isinstance(structure, str)  # of (args, kwargs)
         positional, keyword = structure[2]
         roots = parameter_names(self.__wrapped__, len(positional[2]))
-        children = [*zip(roots, positional[2], strict=True), *zip(keyword[1], keyword[2], strict=True)]
-        return [path for root, child in children for path in paths(child, root)]
+        return [*zip(roots, positional[2], strict=True), *zip(keyword[1], keyword[2], strict=True)]
 
     def _build(self, structure: Structure, types: Types, may_open: bool, before: Compiled | None) -> tuple[Compiled | None, Types]:
         """The code for arguments of these types, and the types; None where the function uses variables without a value."""
@@ -324,6 +330,7 @@ class Jitted:
         if compiled is None:
             raise TypeError(f"{self.name} uses variables without a value, so there is nothing to compile; use ns.function")
         compiled.prepare(values)
+        self._kinds.lowered = compiled
         return self
 
     def _of_latest(self) -> Compiled:
@@ -343,6 +350,38 @@ class Jitted:
     def memory(self) -> Any:
         """Bytes stored for results and work space, for the latest kind of argument."""
         return self._of_latest().runner.program.memory()
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """Writes a Python module that needs NumPy and Numba alone, with this function for one kind of argument.
+
+        The kind is that given to `lower` last, or the only one seen. What the function reads from outside, and the states of the streams
+        that it draws from, are written in as they are now. Beside the function for Python stands `name_njit`, as `.njit` gives it.
+
+        Returns the path. Raises ValueError where there is no kind, or one of several; NotImplementedError, before anything is written, for
+        static arguments and for operations that need SciPy, LAPACK or a GPU.
+        """
+        return export(self._exportable(), path)
+
+    @property
+    def njit(self) -> Any:
+        """The function for code that Numba compiles, for one kind of argument as `export` takes it.
+
+        It takes the arrays and numbers of all arguments, nests leaf by leaf, and gives a result or a tuple of results. Raises as `export`.
+
+        >>> import numba, numbascan as ns, numpy as np
+        >>> slope = ns.grad(lambda x: np.sum(x**3)).lower(np.ones(20)).njit
+        >>> @numba.njit
+        ... def descent(x):
+        ...     return x - 0.1 * slope(x)
+        >>> descent(np.ones(20))[:2]
+        array([0.7, 0.7])
+        """
+        return njit_of(self._exportable())
+
+    def _exportable(self) -> Exportable:
+        structure, compiled = self._kinds.to_export(self.name)
+        order = range(len(compiled.traced.inputs))
+        return Exportable(compiled.runner, self._parameters(structure), order, compiled.arrays, compiled.traced.structure, True)
 
     @property
     def profile(self) -> Any:

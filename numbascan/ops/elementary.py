@@ -16,6 +16,7 @@ from .algebra import add, conj, div, mul, neg, square, sub, where
 from .algebra import call as op
 from .card import Card, register
 from .complex_functions import (
+    LN2,
     complex_arccos,
     complex_arccosh,
     complex_arcsin,
@@ -63,7 +64,7 @@ def _one_minus_square(x: Node) -> Node:
     return mul(sub(1, x), add(1, x))
 
 
-LN2, LN10 = math.log(2.0), math.log(10.0)
+LN10 = math.log(10.0)
 
 EXP = _function(np.exp, lambda out, x: out, libm("exp"), compiled(complex_exp), summary="e**x")
 EXPM1 = _function(np.expm1, lambda out, x: add(out, 1), libm("expm1"), compiled(complex_expm1), summary="e**x - 1, exact near 0")

@@ -19,6 +19,7 @@ from ..types import TensorType
 from .algebra import add, div, mul, neg, square, sub, where
 from .algebra import call as op
 from .card import Card
+from .complex_functions import LN2
 from .elementwise import OPERANDS, Code, Loop, Partials, Samples, call, compiled, helper, libm, loop_card, points, undefined
 
 
@@ -259,7 +260,7 @@ EXPREL_DERIVATIVE = loop_card(
 
 # products with logarithms, and logarithms of what is near 1 ---------------------------------------------------------
 
-LN2, ROOT_HALF, ROOT_2_PI = math.log(2.0), math.sqrt(0.5), math.sqrt(2 * math.pi)
+ROOT_HALF, ROOT_2_PI = math.sqrt(0.5), math.sqrt(2 * math.pi)
 
 
 def xlogy(x: Any, y: Any) -> Any:

@@ -67,6 +67,28 @@ def test_show_prints_generated_code(file, capsys, name):
     assert "def " in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name, head", [("norm", "norm(v)"), ("decay", "decay(y, rate, n_steps)")])
+def test_export_writes_a_module(file, tmp_path, capsys, name, head):
+    module = tmp_path / "exported.py"
+    assert main(["export", f"{file}:{name}", "-o", str(module)]) == 0
+    assert capsys.readouterr().out == f"{module}: def {head}\n"
+    assert f"\ndef {head}:\n" in module.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("uncalled", "uncalled has not been compiled yet"),
+        ("x", "is not compiled by numbascan"),
+        ("nothing", "has no 'nothing'"),
+    ],
+)
+def test_export_tells_why_it_wrote_nothing(file, tmp_path, capsys, name, words):
+    module = tmp_path / "exported.py"
+    assert main(["export", f"{file}:{name}", "-o", str(module)]) == 1
+    assert (words in capsys.readouterr().err, module.exists()) == (True, False)
+
+
 def test_show_prints_memory(file, capsys):
     assert main(["show", f"{file}:norm", "--memory"]) == 0
     assert capsys.readouterr().out.strip()

@@ -18,10 +18,11 @@ from ...progress import Show, shown
 from ...types import TensorType, show_shape
 from ..captures.numbers import Numbers
 from ..captures.twins import Twin
+from ..export import Exportable
 from ..runner import Runner, as_captured, assembled
 from ..shared import SharedVariable, shared_of
 from ..specialisation import Specialisations, Types
-from ..tree import Structure, alike, describe, flatten, n_leaves, paths, unflatten
+from ..tree import LEAF, Structure, alike, describe, flatten, n_leaves, paths, unflatten
 from ..variable import Variable
 from .arguments import Arguments, Options
 from .loop import LoopMaker, Results
@@ -119,6 +120,14 @@ class CompiledScan:
             arrays = self.checked_out(out)
             results = self.runner.run([*values, *self.arrays], arrays)
         return self._assembled(results)
+
+    def to_export(self) -> Exportable:
+        """What a module of its own takes: what the step reads, by its names, then the number of steps."""
+        n_inputs = len(self.graph.inputs) - len(self.arrays) - len(self.shared)
+        first = 1 if self._spans is None else 0
+        order = [*range(first, n_inputs), *range(first)]
+        parameters = [(self.graph.inputs[k].name or f"argument_{k}", LEAF) for k in order]
+        return Exportable(self.runner, parameters, order, self.arrays, self.structure, True)
 
     def _n_steps(self, values: list[Any]) -> int:
         """How many steps there are at most."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import types
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NoReturn
 
 from ...ir.node import Node
 from ...ops.card import at_line
 from ...progress import Show, checked_progress
+from ..export import Exportable, export, njit_of
 from ..methods import PerInstance, as_attribute, bound_to, is_function
 from ..shared import SharedVariable
 from ..tracing import name_in_module, refuse_leaked
@@ -290,6 +293,7 @@ class ScanFunction:
         if compiled.symbolic:
             raise missing_values(compiled, chosen.name)
         compiled.prepare(arguments.values(steps))
+        self._compiled.lowered = compiled
         return self
 
     @property
@@ -315,6 +319,52 @@ class ScanFunction:
     def memory(self) -> Any:
         """Bytes stored for results and work space, for the latest kind of argument."""
         return self._latest().runner.program.memory()
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """Writes a Python module that needs NumPy and Numba alone, with this loop for one kind of argument.
+
+        Its function takes what the step takes, by the names of the step's parameters: the sequence for its rows, the initial value for
+        earlier results, nests leaf by leaf; the number of steps comes last, if it was given. The kind is that given to `lower` last, or the
+        only one seen. What the step reads from outside, and the states of the streams that it draws from, are written in as they are now.
+        Beside the function for Python stands `name_njit`, as `.njit` gives it.
+
+        Returns the path. Raises ValueError where there is no kind, or one of several; NotImplementedError, before anything is written, for
+        updates of shared variables and for operations that need SciPy, LAPACK or a GPU.
+
+        >>> import numbascan as ns, numpy as np, tempfile
+        >>> @ns.scan
+        ... def decay(y, rate):
+        ...     return y * rate
+        >>> decay = decay.lower(outputs_info=np.array([8.0, 2.0]), non_sequences=0.5, n_steps=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     text = decay.export(f"{folder}/model.py").read_text()
+        >>> [line for line in text.splitlines() if line.startswith("def decay(")]
+        ['def decay(y, rate, n_steps):']
+        """
+        return export(self._exportable(), path)
+
+    @property
+    def njit(self) -> Any:
+        """The function for code that Numba compiles, for one kind of argument as `export` takes it; it raises what `export` raises.
+
+        It takes arrays and numbers of the step's dtypes, in the order of `export`, and gives a result or a tuple of results.
+
+        >>> import numba, numbascan as ns, numpy as np
+        >>> @ns.scan
+        ... def decay(y, rate):
+        ...     return y * rate
+        >>> steps = decay.lower(outputs_info=1.0, non_sequences=0.5, n_steps=2).njit
+        >>> @numba.njit
+        ... def last(rate):
+        ...     return steps(8.0, rate, 3)[-1]
+        >>> last(0.5)
+        1.0
+        """
+        return njit_of(self._exportable())
+
+    def _exportable(self) -> Exportable:
+        _, compiled = self._compiled.to_export(self.name)
+        return compiled.to_export()
 
     @property
     def profile(self) -> Any:

@@ -1,0 +1,183 @@
+"""Compiled objects as modules that stand alone, and as functions that other code compiled by Numba calls.
+
+Both are one text (`emit/exported.py`): the module is written where the user says, or kept beside the generated code and its function
+`name_njit` taken. What the function reads from outside is written in as it is now: arrays, numbers, shared variables, states of streams.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..compile import exported
+from ..emit.cache import jit_is_off, load_module
+from ..emit.exported import Interface, Parameter
+from ..ir.graph import Graph
+from ..ir.names import identifier
+from .runner import Runner
+from .shared import STATES
+from .tree import LEAF, NONE, Static, Structure, n_leaves
+
+OF_KINDS = "; for other lengths export what {name}.lower(…) gives for them"
+DECLARED = ", as it was declared"
+
+
+@dataclass(frozen=True)
+class Exportable:
+    """A graph that runs, and how it is called.
+
+    parameters: name and structure of each argument, in the order of the call. order: which inputs of the graph their leaves are.
+    arrays: the values of the inputs behind them. returned: the structure of the results. is_kind: it is compiled for one kind of
+    arguments, so that those of other dtypes are refused.
+    """
+
+    runner: Runner
+    parameters: Sequence[tuple[str, Structure]]
+    order: Sequence[int]
+    arrays: Sequence[Any]
+    returned: Structure
+    is_kind: bool
+
+    @property
+    def name(self) -> str:
+        """What the exported function is called."""
+        return self.runner.program.name
+
+    def text(self) -> str:
+        """The module. NotImplementedError for what cannot be written into one."""
+        program = self.runner.program
+        if program.mode.target == "cuda":
+            raise NotImplementedError(f"{self.name} is compiled for a GPU, and a module runs on the CPU; make it without mode='cuda'")
+        updated = [state for state in self.runner.targets if state.node not in STATES]
+        if updated:
+            names = ", ".join(state.name or repr(state) for state in updated)
+            raise NotImplementedError(
+                f"{self.name} updates {names}, and a module has no shared variables; make a function that takes the value as an "
+                "argument, and returns the new one"
+            )
+        n_results = len(program.graph.outputs) - len(self.runner.targets)
+        graph = Graph(program.graph.inputs, program.graph.outputs[:n_results])
+        return exported(graph, program.mode, self.name, self._interface(graph))
+
+    def _interface(self, graph: Graph) -> Interface:
+        values = [*self.arrays, *self.runner.shared_values()]
+        behind = len(graph.inputs) - len(values)
+        order, parameters = iter(self.order), []
+        for name, structure in self.parameters:
+            inputs = tuple(next(order) for _ in range(n_leaves(structure)))
+            parameters.append(Parameter(identifier(name, "argument"), _form(structure, self.name, name), inputs))
+        records: dict[str, Sequence[str]] = {}
+        _note_records(self.returned, records)
+        return Interface(
+            parameters=parameters,
+            inputs=[(node.name or f"argument_{k}", node.type) for k, node in enumerate(graph.inputs)],
+            fixed={behind + k: value for k, value in enumerate(values)},
+            results=[(node.type, copied) for node, (_, copied) in zip(graph.outputs, self.runner.outputs, strict=False)],
+            returned=lambda names: _returned(self.returned, iter(names), self.name),
+            records=records,
+            casting="equiv" if self.is_kind else "safe",
+            hint=OF_KINDS.format(name=self.name) if self.is_kind else DECLARED,
+            notes=list(self._notes()),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        if self.arrays or self.runner.shared:
+            yield "What it read from outside is written in as it was when this was exported."
+        if self.runner.targets:
+            yield "Its draws are those of the next call when this was exported, the same at every call."
+
+
+def export(what: Exportable, path: str | os.PathLike[str]) -> Path:
+    """Writes the module; a file that is there is replaced once the new text is whole."""
+    target, text = Path(path), what.text()
+    if target.suffix != ".py":
+        raise ValueError(f"{what.name}.export: {str(target)!r} is no name of a Python module; write {str(target.with_suffix('.py'))!r}")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{what.name}.export: there is no folder {str(target.parent)!r}")
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return target
+
+
+def _umask() -> int:
+    """What a new file's rights lack: only to set it tells what it was."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def njit_of(what: Exportable) -> Any:
+    """The function for code that Numba compiles."""
+    text = what.text()
+    if jit_is_off():
+        raise NotImplementedError(f"{what.name}.njit: Numba is told to compile nothing (NUMBA_DISABLE_JIT); call {what.name} itself")
+    return getattr(load_module(text, what.name), f"{what.name}_njit")
+
+
+# structures as text -----------------------------------------------------------------------------------------------------
+
+
+def _form(structure: Structure, label: str, name: str) -> str:
+    """The form of an argument: `...` for an array, nests of it as Python writes them, named tuples as tuples."""
+    if structure in (LEAF, NONE):
+        return "..." if structure == LEAF else "None"
+    assert not isinstance(structure, str)
+    cls, keys, children = structure
+    if isinstance(cls, Static):
+        raise NotImplementedError(f"{label} has the static argument {name}, which no array gives; export a function that sets it by itself")
+    forms = [_form(child, label, name) for child in children]
+    return _nest(list if cls is list else dict if cls is dict else tuple, keys, forms, label)
+
+
+def _returned(structure: Structure, names: Iterator[str], label: str) -> str:
+    """The text that makes the nest of results."""
+    if structure in (LEAF, NONE):
+        return next(names) if structure == LEAF else "None"
+    assert not isinstance(structure, str)
+    cls, keys, children = structure
+    parts = [_returned(child, names, label) for child in children]
+    if cls is dict:
+        by_key = dict(zip(keys, parts, strict=True))
+        return _nest(dict, keys.written, [by_key[key] for key in keys.written], label)
+    return f"{cls.__name__}({', '.join(parts)})" if hasattr(cls, "_fields") else _nest(cls, None, parts, label)
+
+
+def _nest(cls: type, keys: Any, parts: Sequence[str], label: str) -> str:
+    if cls is dict:
+        for key in keys:
+            if not _is_written_as_it_is(key):
+                raise NotImplementedError(f"{label} has {key!r} as a key, which no module can write; use text or numbers")
+        return "{" + ", ".join(f"{key!r}: {part}" for key, part in zip(keys, parts, strict=True)) + "}"
+    if cls is list:
+        return f"[{', '.join(parts)}]"
+    return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
+
+
+def _is_written_as_it_is(key: Any) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(key)) == key)
+    except (ValueError, SyntaxError):
+        return False
+
+
+def _note_records(structure: Structure, records: dict[str, Sequence[str]]) -> None:
+    """The fields of the named tuples in a structure, by class."""
+    if isinstance(structure, str):
+        return
+    cls, _, children = structure
+    if hasattr(cls, "_fields") and records.setdefault(cls.__name__, cls._fields) != cls._fields:
+        raise NotImplementedError(f"two named tuples are called {cls.__name__}; rename one of them")
+    for child in children:
+        _note_records(child, records)

@@ -1,0 +1,102 @@
+"""The text of modules, and what their functions take and refuse."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+import numbascan.tensor as nt
+
+
+def loaded(exported, folder):
+    """The module, imported."""
+    path = exported.export(folder / "exported_model.py")
+    spec = importlib.util.spec_from_file_location("exported_model", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_kernel_is_the_generated_code(tmp_path):
+    @ns.scan
+    def falling(y, rate):
+        return y * rate
+
+    falling.lower(outputs_info=1.0, non_sequences=0.5, n_steps=3)
+    text = falling.export(tmp_path / "model.py").read_text()
+    kernel = text[text.index("def falling_kernel") : text.index("# arguments")]
+    assert "    for t in range(n_steps):\n        y_2 *= rate\n        y_rows[t] = y_2\n" in kernel
+    assert "numbascan.emit" not in text
+    assert "Any" not in text
+
+
+def test_arguments_go_by_position_and_by_name(tmp_path):
+    x, y = nt.dscalars("x y")
+    module = loaded(ns.function([x, y], x - y, name="difference"), tmp_path)
+    assert [float(module.difference(3, 1.5)), float(module.difference(y=1.0, x=2))] == [1.5, 1.0]
+
+
+@pytest.fixture(scope="module")
+def scaled(tmp_path_factory):
+    function = ns.jit(lambda x, k: x * k, name="scaled").lower(np.ones(3), 2)
+    return loaded(function, tmp_path_factory.mktemp("scaled")).scaled
+
+
+@pytest.mark.parametrize(
+    "x, k, error, words",
+    [
+        (np.ones(4), 2, ValueError, "scaled: x has length 4 along axis 0, where 3 is compiled in"),
+        (np.ones(3, "float32"), 2, TypeError, r"scaled: x has dtype float32, where float64 is needed; write value.astype\('float64'\)"),
+        (np.ones((3, 1)), 2, TypeError, r"scaled: x has 2 dimensions \(shape \(3, 1\)\), where 1 are needed"),
+        (np.ones(3), 2.5, TypeError, "scaled: k has dtype float64, where int64 is needed"),
+        (np.ones(3), 2**70, TypeError, "scaled: k has dtype object"),
+        ("abc", 2, TypeError, "scaled: x has dtype"),
+    ],
+)
+def test_what_does_not_fit_is_refused(scaled, x, k, error, words):
+    with pytest.raises(error, match=words):
+        scaled(x, k)
+
+
+def test_lists_and_other_layouts_are_taken(scaled):
+    assert [3.0, 6.0, 9.0] == scaled([1, 2, 3], 3).tolist() == scaled(np.array([9.0, 6.0, 3.0])[::-1] / 3, 3.0).tolist()
+
+
+def test_errors_of_the_run_tell_what_was_seen(tmp_path):
+    module = loaded(ns.jit(lambda x, i: x[i], name="picked").lower(np.ones(20), 3), tmp_path)
+    with pytest.raises(IndexError, match="index 25 is out of bounds for axis 0 with size 20"):
+        module.picked(np.ones(20), 25)
+    assert float(module.picked(np.arange(20.0), -3)) == 17.0
+
+
+def test_nests_come_and_go_in_their_structure(tmp_path):
+    Point = namedtuple("Point", "x y")
+    moved = ns.jit(lambda p, by=None: {"to": Point(p["at"][0] + p["by"], p["at"].y), "none": by}, name="moved")
+    module = loaded(moved.lower({"by": 1.0, "at": Point(2.0, np.ones(2))}, None), tmp_path)
+    result = module.moved({"at": (2.0, [1, 1]), "by": 1.0}, None)
+    assert (list(result), float(result["to"].x), result["to"].y.tolist()) == (["to", "none"], 3.0, [1.0, 1.0])
+    with pytest.raises(TypeError, match="moved: p must be a dict with the keys 'at', 'by'"):
+        module.moved({"at": (2.0, [1, 1])}, None)
+    with pytest.raises(TypeError, match=r"moved: p\['at'\] must be a tuple or list of 2"):
+        module.moved({"at": 2.0, "by": 1.0}, None)
+
+
+def test_results_are_arrays_of_their_own(tmp_path):
+    v = nt.dvector("v")
+    module, given = loaded(ns.function([v], v, name="same"), tmp_path), np.ones(3)
+    assert not np.shares_memory(module.same(given), given)
+
+
+def test_a_shared_array_of_one_number_broadcasts(tmp_path):
+    v = nt.dvector("v")
+    module = loaded(ns.function([v], v + ns.shared(np.array([2.0])), name="raised"), tmp_path)
+    assert module.raised([1.0, 2.0]).tolist() == [3.0, 4.0]
+
+
+def test_an_argument_may_be_called_as_what_the_module_uses(tmp_path):
+    named = ns.jit(lambda log, error, max, first: np.exp(log) + error * max - first, name="named").lower(0.0, 2.0, 3.0, 4.0)
+    assert float(loaded(named, tmp_path).named(log=0.0, error=2.0, max=3.0, first=4.0)) == 3.0
