@@ -94,6 +94,13 @@ def test_the_two_in_the_middle(dtype: str) -> None:
         np.testing.assert_array_equal(found, ends)
 
 
+@pytest.mark.parametrize("n", [1, 3, 17])  # 17: of a length that only the run knows
+def test_the_one_in_the_middle_may_be_as_large_as_numbers_are(n: int) -> None:
+    x = np.full((2, n), np.finfo("float64").max)
+    np.testing.assert_array_equal(ns.jit(lambda x: np.median(x, axis=1))(x), x[:, 0])
+    assert ns.jit(ns.grad(np.median))(x[0]).sum() == 1
+
+
 def test_medians_of_lanes_and_their_gradients() -> None:
     x = np.round(rng.normal(size=(5, 450)), 1)  # with ties
     for axis in (None, 0, 1, (0, 1)):

@@ -136,8 +136,13 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
     others = [k for k in range(x.ndim) if k not in axes]
     sizes = shape_of(x)
     rows = reshape(np.transpose(x, (*others, *axes)), (*(sizes[k] for k in others), -1))
-    middles = op(MIDDLES, rows)
-    middle = (cast(middles[..., 0], _averaged_dtype(x, None)) + middles[..., 1]) / 2
+    middles, n = op(MIDDLES, rows), dim(rows, rows.ndim - 1)
+    lower = cast(middles[..., 0], _averaged_dtype(x, None))
+    middle = (lower + middles[..., 1]) / 2
+    if not isinstance(n, int):
+        middle = where(n % 2 == 1, lower, middle)
+    elif n % 2 == 1:  # the sum of a number and itself may be infinite
+        middle = lower
     return expand_dims(middle, tuple(sorted(axes))) if keepdims is not NOT_GIVEN and keepdims and axes else middle
 
 
