@@ -36,6 +36,7 @@ from .front.shared import SharedVariable, shared
 from .front.show import draw, show
 from .front.transforms import jit
 from .front.variable import Variable
+from .front.vectorize import vectorize
 from .front.vmap import vmap
 from .modes import Mode
 
@@ -87,6 +88,7 @@ __all__ = [
     "tensor",
     "until",
     "value_and_grad",
+    "vectorize",
     "verify_grad",
     "vjp",
     "vmap",

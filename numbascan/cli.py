@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--graph", action="store_true", help="the graph as text (the default)")
     what.add_argument("--source", choices=("cpu", "cuda"), help="the generated code")
     what.add_argument("--memory", action="store_true", help="bytes stored for results and work space")
+    what.add_argument("--html", action="store_true", help="all of these as one page")
     shown.set_defaults(run=_show)
     exported = commands.add_parser("export", help="a compiled object of a file as a Python module that needs NumPy and Numba alone")
     exported.add_argument("place", metavar="FILE.py:NAME", help="the file, which is run, and the name of the object in it")
@@ -90,6 +91,7 @@ def _show(options: argparse.Namespace) -> None:
 
 def _shown(found: Any, options: argparse.Namespace) -> str:
     from .front.function import function
+    from .front.page import page
     from .front.scan.scan import ScanFunction as Scan
     from .front.show import show
     from .front.variable import Variable
@@ -97,14 +99,17 @@ def _shown(found: Any, options: argparse.Namespace) -> str:
 
     if isinstance(found, Scan) and not found.is_compiled:
         _lower(found)
-    if not (options.source or options.memory):
+    if not (options.source or options.memory or options.html):
         return show(found)
+    compiled = found
     if isinstance(found, Variable):
         inputs = [Variable(node) for node in free_inputs([found.node]) if "container" not in node.params]
-        found = function(inputs, found, name=found.name or "variable")
-    if not hasattr(found, "source"):
+        compiled = function(inputs, found, name=found.name or "variable")
+    if not hasattr(compiled, "source"):
         raise TypeError(f"{found!r} ({type(found).__name__}) is neither a variable nor compiled by numbascan")
-    return str(found.source(options.source) if options.source else found.memory())
+    if options.html:
+        return page(options.place, found, compiled)
+    return str(compiled.source(options.source) if options.source else compiled.memory())
 
 
 def _lower(found: ScanFunction) -> None:

@@ -1,7 +1,9 @@
 """The command `numbascan`."""
 
+import html
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import pytest
 
@@ -92,6 +94,29 @@ def test_export_tells_why_it_wrote_nothing(file, tmp_path, capsys, name, words):
 def test_show_prints_memory(file, capsys):
     assert main(["show", f"{file}:norm", "--memory"]) == 0
     assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("name, words", [("y", "tanh(x)"), ("norm", "return"), ("decay", "scan &#x27;decay&#x27;")])
+@pytest.mark.parametrize("program", [None, sys.executable])
+def test_show_writes_a_page(file, capsys, monkeypatch, name, words, program):
+    """Without Graphviz there is no picture; nothing else is missing."""
+    monkeypatch.setattr("shutil.which", lambda _: program and picture_by(file.parent))
+    assert main(["show", f"{file}:{name}", "--html"]) == 0
+    page = ElementTree.fromstring(capsys.readouterr().out.partition("\n")[2].replace('<meta charset="utf-8">', ""))
+    headings = [heading.text for heading in page.iter("h2")]
+    assert headings == ["Graph", *(["Picture"] if program else []), "Generated code", *(["Memory"] if name != "y" else [])]
+    assert html.unescape(words) in next(page.iter("pre")).text
+    assert "def " in list(page.iter("pre"))[1].text
+
+
+def picture_by(folder):
+    """A program that writes a picture as Graphviz does, from whatever it is given."""
+    program = folder / "dot"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\nopen(sys.argv[sys.argv.index('-o') + 1], 'w').write('<?xml version=\"1.0\"?>\\n<svg></svg>')\n"
+    )
+    program.chmod(0o755)
+    return str(program)
 
 
 @pytest.mark.parametrize(

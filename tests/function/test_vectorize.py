@@ -1,0 +1,162 @@
+"""`ns.vectorize` gives what `np.vectorize` with the same signature gives, lane by lane."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+import numbascan.tensor as nt
+
+RNG = np.random.default_rng(6)
+
+
+def decay(x: Any, rate: Any) -> Any:
+    return ns.scan(lambda x, y: rate * y + x, x, 0.0, return_updates=False)
+
+
+def by_hand(x: Any, rate: Any) -> Any:
+    rows, y = [], 0.0
+    for one in x:
+        y = rate * y + one
+        rows.append(y)
+    return np.array(rows)
+
+
+SMOOTH = ns.vectorize(decay, signature="(t),()->(t)")
+EXPECTED = np.vectorize(by_hand, signature="(t),()->(t)")
+SHAPES = [((3,), ()), ((2, 3), ()), ((3,), (4,)), ((2, 3), (2,)), ((2, 1, 3), (4,)), ((2, 4, 3), (4,)), ((40, 3), (1,)), ((1, 3), (40,))]
+
+
+@pytest.mark.parametrize("x_shape, rate_shape", SHAPES)
+def test_leading_axes_broadcast(x_shape: tuple[int, ...], rate_shape: tuple[int, ...]) -> None:
+    x, rate = RNG.normal(size=x_shape), RNG.uniform(size=rate_shape)
+    expected = EXPECTED(x, rate)
+    for function in (SMOOTH, ns.jit(lambda x, rate: SMOOTH(x, rate))):
+        np.testing.assert_allclose(function(x, rate), expected, rtol=1e-14)
+
+
+def test_lengths_of_one_after_others() -> None:
+    """An axis of length 1 broadcasts also where code for any length is there."""
+    for n in (2, 3, 5, 1, 7):
+        x, rate = RNG.normal(size=(n, 3)), RNG.uniform(size=4 if n == 1 else n)
+        np.testing.assert_allclose(SMOOTH(x, rate), EXPECTED(x, rate), rtol=1e-14)
+
+
+def test_no_lanes_and_no_steps() -> None:
+    assert SMOOTH(np.ones((0, 3)), np.ones(0)).shape == (0, 3)
+    assert SMOOTH(np.ones((2, 0, 3)), 0.5).shape == (2, 0, 3)
+    assert SMOOTH(np.ones((5, 0)), 0.5).shape == (5, 0)
+
+
+def test_several_results_and_a_decorator() -> None:
+    @ns.vectorize(signature="(n),(n)->(),(n)")
+    def both(x: Any, y: Any) -> Any:
+        return x @ y, x + y
+
+    x, y = RNG.normal(size=(4, 3)), RNG.normal(size=3)
+    product, total = both(x, y)
+    np.testing.assert_allclose(product, x @ y)
+    np.testing.assert_array_equal(total, x + y)
+
+
+def test_scalars_without_a_signature() -> None:
+    x, y = RNG.normal(size=(2, 3)), np.arange(3)
+    np.testing.assert_allclose(ns.vectorize(lambda x, y: x * y + 1)(x, y), x * y + 1)
+
+
+def test_a_new_dimension_of_the_result_and_a_fixed_one() -> None:
+    pairs = ns.vectorize(lambda x: np.stack([x[:2], x[1:]]), signature="(3)->(pair, 2)")
+    x = RNG.normal(size=(5, 3))
+    np.testing.assert_array_equal(pairs(x), np.stack([x[:, :2], x[:, 1:]], axis=1))
+
+
+def test_derivatives_and_lanes_of_lanes() -> None:
+    x, rate = RNG.normal(size=(5, 3)), RNG.uniform(size=5)
+    found = ns.grad(lambda x, rate: (SMOOTH(x, rate) ** 2).sum(), argnums=(0, 1))(x, rate)
+    expected = ns.vmap(ns.grad(lambda x, rate: (decay(x, rate) ** 2).sum(), argnums=(0, 1)))(x, rate)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    np.testing.assert_allclose(ns.vmap(SMOOTH)(x[:, None], rate[:, None]), EXPECTED(x, rate)[:, None], rtol=1e-14)
+
+
+def test_variables() -> None:
+    x, rate = nt.dmatrix("x"), nt.dvector("rate")
+    run = ns.function([x, rate], SMOOTH(x, rate))
+    a, b = RNG.normal(size=(4, 3)), RNG.uniform(size=4)
+    np.testing.assert_allclose(run(a, b), EXPECTED(a, b), rtol=1e-14)
+    both = ns.vectorize(lambda x, y: x * y, signature="(n),(n)->(n)")
+    y = nt.dvector("y")
+    with pytest.raises(ValueError, match=r"y has shape \(2,\).*it must have \(3,\)"):
+        ns.function([x, y], both(x, y))(a, np.ones(2))
+
+
+@pytest.mark.parametrize("mode", [None, "python"])
+def test_the_mode_of_the_function(mode: str | None) -> None:
+    smooth = ns.vectorize(ns.jit(decay, mode=mode), signature="(t),()->(t)")
+    x, rate = RNG.normal(size=(2, 3)), RNG.uniform(size=2)
+    np.testing.assert_allclose(smooth(x, rate), EXPECTED(x, rate), rtol=1e-14)
+
+
+def test_dask_and_xarray_take_it() -> None:
+    da, xr = pytest.importorskip("dask.array"), pytest.importorskip("xarray")
+    x, rate = RNG.normal(size=(10, 6)), RNG.uniform(size=10)
+    blocks = da.apply_gufunc(SMOOTH, "(t),()->(t)", da.from_array(x, (3, 6)), da.from_array(rate, 3), output_dtypes=float)
+    np.testing.assert_allclose(blocks.compute(), EXPECTED(x, rate), rtol=1e-14)
+    labelled = xr.apply_ufunc(
+        *(SMOOTH, xr.DataArray(x, dims=("case", "time")), xr.DataArray(rate, dims="case")),
+        input_core_dims=[["time"], []],
+        output_core_dims=[["time"]],
+    )
+    assert labelled.dims == ("case", "time")
+    np.testing.assert_allclose(labelled, EXPECTED(x, rate), rtol=1e-14)
+
+
+def test_pickled_and_in_threads() -> None:
+    copy = pickle.loads(pickle.dumps(SMOOTH))
+    x, rate = RNG.normal(size=(3, 3)), RNG.uniform(size=3)
+    with ThreadPoolExecutor(4) as pool:
+        for rows in pool.map(lambda _: copy(x, rate), range(8)):
+            np.testing.assert_allclose(rows, EXPECTED(x, rate), rtol=1e-14)
+
+
+def test_source() -> None:
+    assert "def vmap_vectorize_decay" in SMOOTH.lower(np.ones((70, 3)), np.ones(70)).source()
+
+
+REFUSED = [
+    (lambda: ns.vectorize(decay, signature="t->"), ValueError, r"signature is 't->'; write the core dimensions"),
+    (lambda: ns.vectorize(3), TypeError, "takes a function, not 3"),
+    (lambda: SMOOTH(np.ones(3)), TypeError, "takes 2 arguments, but 1 were given"),
+    (lambda: SMOOTH(1.0, 2.0), ValueError, r"x has 0 axes, but the core dimensions \(t\)"),
+    (lambda: SMOOTH(np.ones((2, 3)), np.ones(3)), ValueError, r"leading axes \(2,\) and \(3,\) do not broadcast"),
+    (lambda: ns.vectorize(lambda x, y: x, "(t),(t)->(t)")(np.ones(3), np.ones(4)), ValueError, "t is 4 in y, but 3 in x"),
+    (lambda: ns.vectorize(lambda x: x, "(3)->(3)")(np.ones((2, 4))), ValueError, "3 is 4 in x, but 3 in the signature"),
+    (
+        lambda: ns.vectorize(lambda x: x, "(t)->()")(np.ones(3)),
+        ValueError,
+        r"0 is float64\[3\]; the signature has the dimensions \(\)",
+    ),
+    (lambda: ns.vectorize(lambda x: (x, x), "(t)->(t)")(np.ones(3)), TypeError, "returns 2 results; the signature has 1"),
+    (lambda: ns.vectorize(lambda x: x[:2], "(t)->(t)")(np.ones(3)), ValueError, r"result 0 has shape \(2,\)"),
+]
+
+
+@pytest.mark.parametrize("call, error, message", REFUSED)
+def test_what_is_refused(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_methods_are_refused() -> None:
+    class Model:
+        @ns.vectorize(signature="(t)->(t)")
+        def step(self, x: Any) -> Any:
+            return x
+
+    with pytest.raises(TypeError, match=r"write ns.vectorize\(x.step, …\) for an object x"):
+        Model().step(np.ones(3))
