@@ -371,6 +371,15 @@ def test_sums_of_what_roundings_take_off_are_not_joined_to_products(dtype: str, 
         assert not re.search(r"\b(add|mul)\.f", text)  # without .rn, which are joined
 
 
+def test_the_largest_matrix_fits_into_registers(same: Same, kernels: list[Any], request: pytest.FixtureRequest) -> None:
+    args = 0.4 * RNG.normal(size=(4, 4)), RNG.normal(size=(300, 4)), np.ones(4)
+    assert in_chunks(rotated, *args) == 1
+    same(rotated, *args, rtol=1e-11)
+    spilt = [one.spilt for kernel in kernels for one in kernel.statistics]
+    assert bool(spilt) == request.config.getoption("--compile-kernels")
+    assert not any(spilt)
+
+
 @pytest.mark.usefixtures("runs_kernels")
 def test_two_runs_give_the_same_bits() -> None:
     run = ns.jit(affine, mode="cuda")
