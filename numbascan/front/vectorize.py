@@ -104,6 +104,21 @@ class Vectorized:
         signature = self._checked(len(args))
         if any(isinstance(leaf, Variable) for leaf in flattened(args)[0]):
             return self._traced(signature, [as_variable(one) for one in args])
+        shape, axes, lanes = self._in_lanes(signature, args)
+        returned = self._over(signature, axes)(*lanes)
+        results = returned if len(signature.results) > 1 else (returned,)
+        has_lanes = any(axis is not None for axis in axes)
+        whole = tuple(one.reshape(*shape, *one.shape[1:]) if has_lanes else one for one in results)
+        return whole if len(signature.results) > 1 else whole[0]
+
+    def lower(self, *args: Any) -> Jitted:
+        """Compiles for such arguments without running; what is compiled tells its `.source()`, `.graph` and `.memory()`."""
+        signature = self._checked(len(args))
+        _, axes, lanes = self._in_lanes(signature, args)
+        return self._over(signature, axes).lower(*lanes)
+
+    def _in_lanes(self, signature: Signature, args: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int | None, ...], list[Any]]:
+        """The leading axes of the results; the axis of lanes of each argument, None where it has none; the arguments with one such axis."""
         arrays = [np.asarray(one) for one in args]
         ranks = self._leading(signature, arrays)
         self._check_lengths(signature, [one.shape for one in arrays])
@@ -112,15 +127,11 @@ class Vectorized:
             shape = np.broadcast_shapes(*leading)
         except ValueError:
             raise ValueError(f"{self!r}: the leading axes {' and '.join(map(str, leading))} do not broadcast") from None
-        axes = tuple(0 if rank else None for rank in ranks)
         lanes = [
             np.broadcast_to(one, (*shape, *one.shape[rank:])).reshape(math.prod(shape), *one.shape[rank:]) if rank else one
             for one, rank in zip(arrays, ranks, strict=True)
         ]
-        returned = self._over(signature, axes)(*lanes)
-        results = returned if len(signature.results) > 1 else (returned,)
-        whole = tuple(one.reshape(*shape, *one.shape[1:]) if any(ranks) else one for one in results)
-        return whole if len(signature.results) > 1 else whole[0]
+        return shape, tuple(0 if rank else None for rank in ranks), lanes
 
     def _checked(self, n: int) -> Signature:
         """The signature. TypeError for another number of arguments."""
@@ -137,8 +148,8 @@ class Vectorized:
                 raise ValueError(f"{self!r}: {name} has {one.ndim} axes, but the core dimensions ({', '.join(core)}); give it more axes")
         return [one.ndim - len(core) for one, core in zip(arrays, signature.arguments, strict=True)]
 
-    def _check_lengths(self, signature: Signature, shapes: Sequence[tuple[Any, ...]]) -> dict[str, tuple[Any, str]]:
-        """The length of each core dimension, and whose it is. ValueError where two that are known differ."""
+    def _check_lengths(self, signature: Signature, shapes: Sequence[tuple[Any, ...]]) -> None:
+        """ValueError where two lengths of one core dimension are known and differ."""
         known: dict[str, tuple[Any, str]] = {}
         names = parameter_names(self.__wrapped__, len(shapes))
         for shape, core, name in zip(shapes, signature.arguments, names, strict=True):
@@ -146,7 +157,6 @@ class Vectorized:
                 wanted, whose = known.setdefault(label, (int(label), "the signature") if label.isdigit() else (length, name))
                 if isinstance(wanted, int) and isinstance(length, int) and wanted != length:
                     raise ValueError(f"{self!r}: {label} is {length} in {name}, but {wanted} in {whose}; give one length")
-        return known
 
     def _over(self, signature: Signature, axes: tuple[int | None, ...]) -> Jitted:
         """The compiled function for arguments with and without lanes."""
@@ -156,17 +166,6 @@ class Vectorized:
             over = vmap(core, in_axes=axes) if any(axis is not None for axis in axes) else core
             known = self._lanes.setdefault(axes, jit(over, mode=mode))
         return known
-
-    def lower(self, *args: Any) -> Jitted:
-        """Compiles for such arguments without running; what is compiled tells its `.source()`, `.graph` and `.memory()`."""
-        signature = self._checked(len(args))
-        arrays = [np.asarray(one) for one in args]
-        ranks = self._leading(signature, arrays)
-        lanes = [
-            one.reshape(math.prod(one.shape[:rank]), *one.shape[rank:]) if rank else one for one, rank in zip(arrays, ranks, strict=True)
-        ]
-        compiled: Jitted = self._over(signature, tuple(0 if rank else None for rank in ranks)).lower(*lanes)
-        return compiled
 
     def _traced(self, signature: Signature, args: Sequence[Variable]) -> Any:
         """On variables: a loop over lanes for each leading axis, the outermost first."""

@@ -125,7 +125,27 @@ def test_pickled_and_in_threads() -> None:
 
 
 def test_source() -> None:
-    assert "def vmap_vectorize_decay" in SMOOTH.lower(np.ones((70, 3)), np.ones(70)).source()
+    assert "def vmap_vectorize_decay" in SMOOTH.lower(np.ones((7, 1, 3)), np.ones(10)).source()
+
+
+def test_what_is_read_from_outside_is_seen_anew() -> None:
+    table, gain = np.array([1.0, 2.0, 4.0]), ns.shared(2.0, "gain")
+    scaled = ns.vectorize(lambda x: gain * x * table, signature="(n)->(n)")
+    x = RNG.normal(size=(2, 3))
+    np.testing.assert_allclose(scaled(x), 2.0 * x * table)
+    table[1] = 7.0
+    gain.set_value(3.0)
+    np.testing.assert_allclose(scaled(x), 3.0 * x * table)
+
+
+def test_draws_are_those_of_lanes() -> None:
+    stream = nt.random.RandomStream(3)
+    x = np.zeros((2, 3, 4))
+    noisy = ns.vectorize(lambda x: x + stream.normal(size=4), signature="(n)->(n)")
+    first, second = noisy(x), noisy(x)
+    assert len({*first.ravel(), *second.ravel()}) == 48
+    stream.seed(3)
+    np.testing.assert_array_equal(ns.vmap(lambda x: x + stream.normal(size=4))(x.reshape(6, 4)), first.reshape(6, 4))
 
 
 REFUSED = [

@@ -17,6 +17,7 @@ Chunks depend on the number of steps alone, so results are the same bits at ever
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -81,7 +82,7 @@ class Extreme:
     is_state_first: bool
 
 
-class Sweeps:
+class Sweeps(ABC):
     """The loops over chunks in the place of one loop, whose states must be equal where chunks meet."""
 
     def __init__(self, names: Names, loop: For, states: Sequence[Let], passes: Index) -> None:
@@ -115,13 +116,13 @@ class Sweeps:
         """How many numbers a start has."""
         return len(self.states)
 
+    @abstractmethod
     def composed(self) -> list[Stmt]:
         """What a chunk makes of any state."""
-        raise NotImplementedError
 
+    @abstractmethod
     def joined(self) -> list[Stmt]:
         """The states at the start of each chunk, one after the other, and behind the last."""
-        raise NotImplementedError
 
     def swept(self) -> list[Stmt]:
         """The loop as it stands in a chunk, and whether its states are the start of the next one."""
@@ -333,7 +334,8 @@ class RoundedSweeps(LinearSweeps):
         self.growths, self.sizes = names.fresh("growths"), names.fresh("sizes")
         self.code = Code(names, self.dtype)  # operations alone
         limits = np.finfo(self.dtype)
-        self.eps, self.smallest, self.greatest = (self.code.number(float(x)) for x in (limits.eps, limits.tiny, limits.max))
+        self.smallest, self.greatest = (self.code.number(float(x)) for x in (limits.tiny, limits.max))
+        self.rounding = self.code.number(_ROUNDINGS * float(limits.eps))
 
     def arithmetic(self, code: Code, has_offsets: bool = False) -> Plain | Twice:
         return Twice(code, has_offsets)
@@ -397,8 +399,7 @@ class RoundedSweeps(LinearSweeps):
         difference = self._total(self._op(ROUNDED_DIFFERENCE, total, state), *rests)
         terms = [self._size(state), self.smallest, *(scale or ())]  # below the smallest roundings do not shrink with the number
         scale_of_step = Name(self.dtype, self.names.fresh("scale"))
-        limit = self._times(self.code.number(_ROUNDINGS * float(np.finfo(self.dtype).eps)), scale_of_step)
-        within = either(compare("<=", self._size(rounding), limit), compare("!=", rounding, rounding))
+        within = either(compare("<=", self._size(rounding), self._limit(scale_of_step)), compare("!=", rounding, rounding))
         return [
             Let(rounding.name, difference),
             Let(scale_of_step.name, self._total(*terms)),
@@ -424,8 +425,8 @@ class RoundedSweeps(LinearSweeps):
         return [*stmts, Store(self.agrees, (self.chunk,), both(*agree))]
 
     def _limit(self, size: Expr) -> Expr:
-        """How much roundings of a chunk can change."""
-        return self._times(self.code.number(_ROUNDINGS * float(np.finfo(self.dtype).eps)), size)
+        """How much roundings can change in terms of such a size."""
+        return self._times(self.rounding, size)
 
     def reached(self, is_right: Name) -> tuple[list[Stmt], list[Stmt]]:
         """How far the loop as it stands would be from the chunks, at most, in each of them."""
