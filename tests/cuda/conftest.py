@@ -41,7 +41,7 @@ class Compiled:
     types: list[tuple[str, int]]
 
 
-_known: dict[Any, list[Any]] = {}
+_known: dict[Any, tuple[list[Any], list[Any]]] = {}
 
 
 def _statistics(function: Any, types: list[tuple[str, int]]) -> list[Any]:
@@ -49,11 +49,11 @@ def _statistics(function: Any, types: list[tuple[str, int]]) -> list[Any]:
     from numbascan.emit.inside import cuda_package
 
     code = function.__code__
-    read = tuple(id(function.__globals__.get(name)) for name in code.co_names)
-    key = (code.co_code, repr(code.co_consts), code.co_names, code.co_varnames, read, *types)
+    read = [function.__globals__.get(name) for name in code.co_names]  # kept: what has gone leaves its id to others
+    key = (code.co_code, repr(code.co_consts), code.co_names, code.co_varnames, *map(id, read), *types)
     if key not in _known:
-        _known[key] = cuda_package.machine_code(function, types, CAPABILITIES)
-    return _known[key]
+        _known[key] = cuda_package.machine_code(function, types, CAPABILITIES), read
+    return _known[key][0]
 
 
 @pytest.fixture(autouse=True)
