@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numba
 import numpy as np
 import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan import lax
 
 
 @ns.scan
@@ -97,3 +100,20 @@ def test_several_results_are_a_tuple():
 
     value, a, of_b = descent(np.ones(3), 2.0)
     np.testing.assert_allclose([value, *a, of_b], [6.0, 0.6, 0.6, 0.6, 3.0])
+
+
+def test_threads_that_ask_at_once_get_one_function():
+    """Of a loop of unknown length, which ends at the square root."""
+    root = ns.jit(lambda x: lax.while_loop(lambda s: abs(s * s - x) > 1e-12, lambda s: 0.5 * (s + x / s), x)).lower(2.0)
+    with ThreadPoolExecutor(4) as pool:
+        functions = list(pool.map(lambda _: root.njit, range(8)))
+    assert len(set(map(id, functions))) == 1
+    assert functions[0](2.0) == root(2.0)
+
+
+def test_a_gradient_with_checkpoints():
+    def end(x):
+        return ns.scan(lambda s: 1.1 * np.sin(s), outputs_info=x, n_steps=50, checkpoint=7, return_updates=False)[-1]
+
+    slope = ns.jit(ns.grad(end)).lower(0.5)
+    np.testing.assert_allclose(slope.njit(0.5), slope(0.5), rtol=1e-13)
