@@ -50,7 +50,7 @@ from .loops import (
 from .mentions import mentioned
 
 SIDE_BY_SIDE = ("simd", "tile", "lanes")
-DEEPEST = 16  # substitutions in search of a bound
+DEEPEST, MOST_TRIES = 16, 40  # substitutions in search of a bound: one after the other, and in all
 
 
 def check_loops(function: Function) -> None:
@@ -69,6 +69,7 @@ class _Check:
     counters: dict[str, For] = field(default_factory=dict)  # of the loops around, inner ones last
     depth: int = 0  # of conditions
     equal: list[set[Index]] = field(default_factory=list)  # what was checked to be equal in the blocks around
+    tries: int = 0  # of substitutions, for the bound that is looked for
 
     def __post_init__(self) -> None:
         every = list(walk(self.function.body))
@@ -150,10 +151,14 @@ class _Check:
 
     def _index(self, what: str, index: Index, dim: Index) -> None:
         is_fixed = isinstance(dim, int)
-        fewest, most, past = (self._bound(one, way, is_fixed) for one, way in ((index, False), (index, True), (sub(index, dim), True)))
+        fewest, past = self._bound_of(index, False, is_fixed), self._bound_of(sub(index, dim), True, is_fixed)
         if (past is not None and past >= 0) or (fewest is not None and fewest < 0):
-            end = most if is_fixed or past is None else f"{past + 1} past the last"
+            end = past if past is None else past + dim if isinstance(dim, int) else f"{past + 1} past the last"
             self.faults.append(f"{what} goes from {fewest} to {end}; its length is {dim if is_fixed else 'known to the run'}")
+
+    def _bound_of(self, expr: Index, is_upper: bool, may_guess: bool) -> int | None:
+        self.tries = MOST_TRIES
+        return self._bound(expr, is_upper, may_guess)
 
     def _bound(self, expr: Index, is_upper: bool, may_guess: bool, depth: int = 0) -> int | None:
         """The greatest number that an expression may be, or the least; None where that is not known.
@@ -163,7 +168,8 @@ class _Check:
         terms, number = linear(expr)
         if not terms:
             return number
-        if depth == DEEPEST:
+        self.tries -= 1
+        if depth == DEEPEST or self.tries < 0:
             return None
         for term, others in self._bounds(terms, is_upper):
             rest, factor = sub(expr, mul(term, terms[term])), terms[term]

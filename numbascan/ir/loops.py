@@ -80,6 +80,10 @@ class Template:
     ahead: str = ""
     rounds: bool = False
 
+    def writes(self, k: int) -> int:
+        """How often what takes place k stands in the text."""
+        return self.text.count(f"{{{k}}}")
+
 
 @dataclass(frozen=True, slots=True)
 class Apply(Expr):
@@ -228,6 +232,17 @@ def greatest(a: Index, b: Index) -> Index:
     return a if a == b else index_expr(GREATEST, a, b)
 
 
+def broadcast_dim(a: Expr, b: Expr) -> Expr:
+    """What two lengths broadcast to, without asking again for one that is in there."""
+    stack: list[Index] = [a]
+    while stack:
+        one = stack.pop()
+        if one == b:
+            return a
+        stack += one.args if isinstance(one, Apply) and one.template is BROADCAST_DIM else ()
+    return Apply("int64", BROADCAST_DIM, (a, b))
+
+
 def compare(sign: str, a: Index, b: Index) -> Expr:
     """`a sign b` as a condition."""
     if isinstance(a, int) and isinstance(b, int):
@@ -290,6 +305,18 @@ def names_in(expr: Index) -> Iterator[tuple[str, bool]]:
             yield part.name, False
         elif isinstance(part, Length | Load):
             yield part.array, isinstance(part, Load)
+
+
+def written_parts(expr: Index) -> Iterator[Index]:
+    """An expression and all that it is made of, each as often as it stands in the text."""
+    yield expr
+    if isinstance(expr, Load):
+        for part in expr.index:
+            yield from written_parts(part)
+    elif isinstance(expr, Apply):
+        for k, part in enumerate(expr.args):
+            for _ in range(expr.template.writes(k)):
+                yield from written_parts(part)
 
 
 def parts(expr: Index) -> Iterator[Index]:

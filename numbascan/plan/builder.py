@@ -49,7 +49,7 @@ from ..ir.loops import (
     expressions,
     names_in,
     negated,
-    parts,
+    written_parts,
 )
 from ..ir.names import Names
 
@@ -211,7 +211,7 @@ class Builder:
     @staticmethod
     def _is_long(number: Index) -> bool:
         """Would expressions of expressions, each written out in the next one, grow without end?"""
-        return next(islice(parts(number), LONGEST, None), None) is not None
+        return next(islice(written_parts(number), LONGEST, None), None) is not None
 
     def _is_lasting(self, *exprs: Index) -> bool:
         """Does what is known of `exprs` hold as long as the block does in which all that they read is defined?"""
@@ -438,7 +438,9 @@ class Builder:
         known = (self.block.lookup((key, guard)) for guard in (None, *self.guards))
         local = next((local for local in known if local is not None), None)
         if local is None:
-            local = self.block.memo[key, self.guards[-1] if self.guards else None] = self.let(hint, element())
+            expr = element()
+            local = expr if isinstance(expr, Length) else self.let(hint, expr)  # equal lengths are seen to be equal
+            self.block.memo[key, self.guards[-1] if self.guards else None] = local
         return local
 
     @contextmanager

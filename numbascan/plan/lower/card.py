@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...ir.loops import Apply, Expr, Index, Literal, both, compare, in_shape
+from ...ir.loops import BROADCAST_DIM, Apply, Expr, Index, Literal, both, broadcast_dim, compare, in_shape
 from ...ir.node import Node
 from ...ops.card import Card, overflow_message, weak_bounds
 from ...ops.elementwise import IDENTITY
@@ -85,8 +85,14 @@ def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:
     view = NodeOperands(scope, node)
     _check_weak_integers(scope, node, loop)
 
+    def operand(k: int, index: Indices, dtype: str) -> Expr:
+        one = view.at(k, index, dtype)
+        return view.short(one) if template.writes(k) > 1 else one
+
     def element(index: Indices) -> Expr:
-        operands = tuple(view.at(k, operand_index(view, k, index), dtype) for k, dtype in zip(range(len(node.inputs)), loop, strict=False))
+        operands = tuple(operand(k, operand_index(view, k, index), dtype) for k, dtype in zip(range(len(node.inputs)), loop, strict=False))
+        if template is BROADCAST_DIM:
+            return broadcast_dim(*operands)
         computed = operands[0] if template is IDENTITY else Apply(result_dtype, template, operands)
         return cast(computed, node.type.dtype)
 
