@@ -166,7 +166,9 @@ def test_functions_of_shapes_give_what_numpy_gives(case):
     assert_as_numpy(*CASES[case])
 
 
-@pytest.mark.parametrize("name", ["dim", "transpose", "squeeze", "broadcast_to", "reshape", "roll", "pad", "frame", "concatenate", "arange"])
+@pytest.mark.parametrize(
+    "name", ["dim", "transpose", "squeeze", "broadcast_to", "reshape", "roll", "pad", "frame", "concatenate", "arange"]
+)
 def test_the_loops_of_a_card_compute_what_its_oracle_computes(name):
     assert_lowered_as_evaluated(CARDS[name])
 
