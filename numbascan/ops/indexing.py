@@ -237,9 +237,9 @@ class _Writer:
             if entry != FULL:
                 inside += [compare(">=", place, 0), compare("<", place, one.length), compare("==", mod(ahead, one.step), 0)]
             values += [] if result_axis is None else [place]
-        where, place, base = both(*inside), (*values, *index[len(self.region.entries) :]), self._base(index)
+        of_value, base = (*values, *index[len(self.region.entries) :]), self._base(index)
         elsewhere = _nothing(self.dtype) if self.adds else base
-        value = self.view.chosen(where, lambda: self._value(place), lambda: elsewhere)
+        value = self.view.chosen(both(*inside), lambda: self._value(of_value), lambda: elsewhere)
         return Apply(self.dtype, _add_code(self.dtype), (base, value)) if self.adds else value
 
     def _base(self, index: Indices) -> Expr:

@@ -46,7 +46,6 @@ from ..ir.loops import (
     chosen,
     compare,
     either,
-    expressions,
     names_in,
     negated,
     written_parts,
@@ -76,9 +75,8 @@ def _is_bounded_leaf(number: Index) -> bool:
 
 def _is_under(stmt: Stmt, guard: Expr) -> bool:
     """Does a statement do nothing unless the guard holds?"""
-    (expr,) = expressions(stmt)[:1] or (guard,)
-    is_asked = isinstance(stmt, Let | If) and isinstance(expr, Apply) and expr.template.level in (AND, CHOICE)
-    return is_asked and expr.args[0] == guard
+    expr = stmt.value if isinstance(stmt, Let) else stmt.condition if isinstance(stmt, If) and not stmt.otherwise else None
+    return isinstance(expr, Apply) and expr.template.level in (AND, CHOICE) and expr.args[0] == guard
 
 
 class Block:
@@ -202,7 +200,7 @@ class Builder:
         known = next((block.lengths[value] for block in self.block.outwards() if value in block.lengths), None)
         return known or self._length(hint, value)
 
-    def _length(self, hint: str, number: Expr) -> Name:
+    def _length(self, hint: str | None, number: Expr) -> Name:
         """A local for a long expression; equal ones are one local, so that they are seen to be equal."""
         block = self._hoisted(number)
         block.lengths[number] = self._held(hint, number, block)
