@@ -264,6 +264,8 @@ def negated(condition: Expr) -> Expr:
 
 def both(*conditions: Expr) -> Expr:
     """All of the conditions."""
+    if Literal("bool", False) in conditions:
+        return Literal("bool", False)
     kept = [c for c in conditions if c != Literal("bool", True)]
     if not kept:
         return Literal("bool", True)

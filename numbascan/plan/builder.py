@@ -188,7 +188,8 @@ class Builder:
         """A number that stays what it is now: itself, or a local where it is long, reads elements or a local that may get other values."""
         if isinstance(number, int) or self._is_lasting(number):
             return self.short(hint, number)
-        return self.let(hint, number)
+        value = self._where_asked(number)
+        return self._held(hint, value, self._hoisted(value))
 
     def short(self, hint: str | None, expr: Index) -> Index:
         """What is written several times: itself, or a local where it is long. Otherwise texts would grow as 2**k."""
