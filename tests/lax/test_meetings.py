@@ -106,6 +106,39 @@ def test_lanes_end_by_themselves() -> None:
     np.testing.assert_allclose(slopes, factors**steps, rtol=1e-13)
 
 
+def powers(c: Any) -> Any:
+    """c, c**2, … as a row of three, up to the first sum beyond 100."""
+    return lax.while_loop(lambda x: x.sum() < 100.0, lambda x: x * c, np.ones(3))
+
+
+def nested(c: Any) -> Any:
+    return lax.while_loop(lambda x: x.sum() < 100.0, lambda x: lax.while_loop(lambda y: y[0] < 9 * x[0], lambda y: y * c, x), np.ones(3))
+
+
+def until_alone(c: Any) -> Any:
+    return ns.scan(
+        lambda x: (x * c, ns.until(x.sum() > 90)), None, np.ones(3), n_steps=2**63 - 1, keep_last=1, checkpoint=3, return_updates=False
+    )
+
+
+def of_known_lanes(loop: Callable[..., Any]) -> Callable[..., Any]:
+    """In two axes of lanes, whose numbers stand in the code."""
+    return lambda bases: ns.vmap(ns.vmap(loop))(np.array([[1.5, 2.0, 3.0], [1.25, 4.0, 1.5]])) + bases[0]
+
+
+def slopes_of(loop: Callable[..., Any]) -> Callable[..., Any]:
+    return ns.vmap(ns.grad(lambda c: loop(c).sum()))
+
+
+@pytest.mark.parametrize(
+    ("lanes", "loop"),
+    [(ns.vmap, powers), (of_known_lanes, powers), (of_known_lanes, nested), (of_known_lanes, until_alone), (slopes_of, until_alone)],
+)
+def test_lanes_of_loops_without_a_bound_run_as_in_python(lanes: Callable[..., Any], loop: Callable[..., Any]) -> None:
+    bases = np.array([1.5, 2.0, 3.0, 1.25])
+    np.testing.assert_allclose(ns.jit(lanes(loop))(bases), in_python(lanes(loop), bases), rtol=1e-12)
+
+
 def test_lanes_have_bounds_of_their_own() -> None:
     run = ns.vmap(lambda n, x: lax.fori_loop(0, n, lambda i, s: s * x, 1.0))
     found = in_python(run, np.array([-1, 0, 1, 2, 3]), np.arange(5.0))
