@@ -40,8 +40,12 @@ class Operands(Protocol):
         """The element of operand k at `index`, cast to `dtype` if given."""
         ...
 
-    def at_if(self, k: int, index: Indices, dtype: str | None = None) -> Expr:
-        """The same for one side of a choice: elsewhere there may be no such element, so it is read where it stands."""
+    def chosen(self, condition: Expr, yes: Callable[[], Expr], no: Callable[[], Expr]) -> Expr:
+        """`yes()` where the condition holds, else `no()`. Elements are read for a side, and checked, only where that is taken."""
+        ...
+
+    def short(self, number: Expr) -> Expr:
+        """A number that is written several times: itself, or a local where it is long."""
         ...
 
     def scalar(self, k: int) -> Index:

@@ -314,16 +314,15 @@ PAD = register(
 
 
 def _framed_element(view: Operands, index: Indices) -> Expr:
-    axis, n, value = view.attrs["axis"], view.dims(0)[view.attrs["axis"]], view.at(1)
+    axis, n, value = view.attrs["axis"], view.dims(0)[view.attrs["axis"]], view.short(view.at(1))
     i = sub(index[axis], view.attrs["before"])
-    is_outside = [compare("<", i, 0)] * bool(view.attrs["before"]) + [compare(">=", i, n)] * bool(view.attrs["after"])
-    if Literal("bool", True) in is_outside:
-        return value
-    element: Index = view.at_if(0, (*index[:axis], i, *index[axis + 1 :]))
-    for condition in reversed(is_outside):
-        element = choice(condition, value, element, view.out.dtype)
-    assert isinstance(element, Expr)
-    return element
+    is_before = compare("<", i, 0) if view.attrs["before"] else Literal("bool", False)
+    is_behind = compare(">=", i, n) if view.attrs["after"] else Literal("bool", False)
+
+    def inside() -> Expr:
+        return view.at(0, (*index[:axis], i, *index[axis + 1 :]))
+
+    return view.chosen(is_before, lambda: value, lambda: view.chosen(is_behind, lambda: value, inside))
 
 
 def _unframed(node: Node, cotangent: Node) -> tuple[Node, Node]:

@@ -13,9 +13,12 @@ from itertools import islice
 
 import numpy as np
 
+from ..ir.check import IllegalGraphError
 from ..ir.graph import folded
 from ..ir.loops import (
+    AND,
     BROADCAST_DIM,
+    CHOICE,
     COMPARE_WITH,
     DIFFERENCE,
     GREATEST,
@@ -39,7 +42,11 @@ from ..ir.loops import (
     Name,
     Stmt,
     Template,
+    both,
+    chosen,
     compare,
+    either,
+    expressions,
     names_in,
     negated,
     parts,
@@ -65,6 +72,13 @@ def _is_bounded_leaf(number: Index) -> bool:
     if isinstance(number, Literal | int):
         return abs(number.value if isinstance(number, Literal) else number) <= ROWS
     return isinstance(number, Length)
+
+
+def _is_under(stmt: Stmt, guard: Expr) -> bool:
+    """Does a statement do nothing unless the guard holds?"""
+    (expr,) = expressions(stmt)[:1] or (guard,)
+    is_asked = isinstance(stmt, Let | If) and isinstance(expr, Apply) and expr.template.level in (AND, CHOICE)
+    return is_asked and expr.args[0] == guard
 
 
 class Block:
@@ -107,7 +121,7 @@ class Builder:
         self.sides: dict[Index, Indices] = {}  # of a dimension that a choice between branches tells, what each branch makes it
         self.fixed: dict[str, Index] = {}  # locals that get one value, and what it is
         self.moving: set[str] = set()  # those that may still get others
-        self.is_conditional = False  # is what is made one side of a choice, read where it stands?
+        self.guards: list[Expr] = []  # what is made is asked for only where the last of them holds, which implies the others
         self.scan = ""  # the name of the innermost loop whose step is made
 
     # names ----------------------------------------------------------------------------------------------------------
@@ -149,7 +163,13 @@ class Builder:
     # statements -----------------------------------------------------------------------------------------------------
 
     def emit(self, stmt: Stmt) -> None:
-        self.block.stmts.append(stmt)
+        self._put(self.block, stmt)
+
+    def _put(self, block: Block, stmt: Stmt) -> None:
+        """Every statement comes here. What is made for one side of a choice does nothing where the other side is taken."""
+        if self.guards and not _is_under(stmt, self.guards[-1]):
+            raise IllegalGraphError(f"{type(stmt).__name__} would run where its element is not asked for")
+        block.stmts.append(stmt)
 
     def let(self, hint: str | None, value: Index, dtype: str = "int64", hoist: bool = True) -> Expr:
         """A local that holds `value`, in the outermost block that can hold it."""
@@ -157,23 +177,30 @@ class Builder:
             return value
         if isinstance(value, int):
             return Literal(dtype, value)
+        value = self._where_asked(value)
         return self._held(hint, value, self._hoisted(value) if hoist else self.block)
 
     def _held(self, hint: str | None, value: Expr, block: Block) -> Name:
         name = self.fresh(hint, "v", block)
         self.fixed[name] = value
-        block.stmts.append(Let(name, value))
+        self._put(block, Let(name, value))
         return Name(value.dtype, name)
 
     def settled(self, hint: str, number: Index) -> Index:
         """A number that stays what it is now: itself, or a local where it is long, reads elements or a local that may get other values."""
-        if isinstance(number, int) or (self._is_lasting(number) and not self._is_long(number)):
-            return number
-        if not self._is_lasting(number):
-            return self._held(hint, number, self._hoisted(number))
-        return next((block.lengths[number] for block in self.block.outwards() if number in block.lengths), None) or self._length(
-            hint, number
-        )
+        if isinstance(number, int) or self._is_lasting(number):
+            return self.short(hint, number)
+        return self.let(hint, number)
+
+    def short(self, hint: str | None, expr: Index) -> Index:
+        """What is written several times: itself, or a local where it is long. Otherwise texts would grow as 2**k."""
+        if isinstance(expr, int) or not self._is_long(expr):
+            return expr
+        value = self._where_asked(expr)
+        if not self._is_lasting(value):
+            return self._held(hint, value, self._hoisted(value))
+        known = next((block.lengths[value] for block in self.block.outwards() if value in block.lengths), None)
+        return known or self._length(hint, value)
 
     def _length(self, hint: str, number: Expr) -> Name:
         """A local for a long expression; equal ones are one local, so that they are seen to be equal."""
@@ -183,7 +210,7 @@ class Builder:
 
     @staticmethod
     def _is_long(number: Index) -> bool:
-        """Would lengths of lengths, each written out in the next one, grow without end?"""
+        """Would expressions of expressions, each written out in the next one, grow without end?"""
         return next(islice(parts(number), LONGEST, None), None) is not None
 
     def _is_lasting(self, *exprs: Index) -> bool:
@@ -264,7 +291,7 @@ class Builder:
         block = self.home[name] = self._alloc_block(shape, dtype)
         self.written[name] = self.block
         self.shapes[name] = shape
-        block.stmts.append(Alloc(name, shape, dtype))
+        self._put(block, Alloc(name, shape, dtype))
 
     def is_known(self, *exprs: Index) -> bool:
         """Is all that `exprs` read defined in the current block or around it?"""
@@ -276,19 +303,21 @@ class Builder:
         block = self._hoisted(*args, Name("array", array))
         name = self.fresh(hint, "row", block)
         self.written[name] = self.written.get(array, self.home.get(array, self.root))  # a view has its elements where the array has
-        block.stmts.append(Alias(name, array, Template(text), args))
+        self._put(block, Alias(name, array, Template(text), args))
         return name
 
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
-        """Fails at run time unless `condition` holds; made as early as its operands are known, and once."""
-        block = self._hoisted(condition, *numbers)
+        """Fails at run time unless `condition` holds, where it is asked for; made as early as its operands are known, and once."""
+        guard = self.guards[-1:]
+        block = self._hoisted(*guard, condition, *numbers)
         if condition == Literal("bool", True) or self._is_count_check(condition):
             return
-        if any(condition in outer.checked for outer in block.outwards()):
+        holds = either(*map(negated, guard), condition)
+        if any(not {condition, holds}.isdisjoint(outer.checked) for outer in block.outwards()):
             return
-        if self._is_lasting(condition):
-            block.checked.add(condition)
-        block.stmts.append(If(negated(condition), [Fail(error, message, numbers)]))
+        if self._is_lasting(holds):
+            block.checked.add(holds)
+        self._put(block, If(both(*guard, negated(condition)), [Fail(error, message, numbers)]))
 
     def _is_count_check(self, condition: Expr) -> bool:
         """Does a condition ask whether something is 0 or more that is made of lengths alone?"""
@@ -301,6 +330,8 @@ class Builder:
         a, b = self.representative(a), self.representative(b)
         if a == b:
             return
+        if self.guards:
+            raise IllegalGraphError("dimensions would count as equal where they are not compared")
         self.check(compare("==", a, b), error, message, a, b)
         block = self._hoisted(a, b)
         if isinstance(a, int) or (not isinstance(b, int) and self.home_of(a).depth < self.home_of(b).depth):
@@ -337,7 +368,7 @@ class Builder:
             body, self.block = self.block, outer
             self.names.free(name)  # the next loop may count with the same letter
         if body.stmts:
-            outer.stmts.append(For(name, 0, stop, body.stmts, kind=kind))
+            self.emit(For(name, 0, stop, body.stmts, kind=kind))
 
     def nest(self, dims: Sequence[Index], body: Callable[[Indices], None], letters: str = "ijklmnpq") -> None:
         """Calls `body` inside a loop nest over `dims`, with the loops' indices."""
@@ -349,12 +380,12 @@ class Builder:
 
     @contextmanager
     def at(self, block: Block) -> Iterator[None]:
-        """What is made inside belongs to the end of what is known of a block around the current one."""
-        outer, self.block = self.block, block
+        """What is made inside belongs to the end of what is known of a block around the current one, whatever is chosen in this one."""
+        outer, self.block, guards, self.guards = self.block, block, self.guards, []
         try:
             yield
         finally:
-            self.block = outer
+            self.block, self.guards = outer, guards
 
     @contextmanager
     def step_of(self, scan: str) -> Iterator[None]:
@@ -365,14 +396,50 @@ class Builder:
         finally:
             self.scan = outer
 
+    def chosen(self, condition: Expr, yes: Callable[[], Expr], no: Callable[[], Expr]) -> Expr:
+        """`yes()` where the condition holds, else `no()`: what is read, computed and checked for a side is so only where that is taken."""
+        if isinstance(condition, Literal):
+            return yes() if condition.value else no()
+        condition = self._condition(condition)
+        with self._under(condition):
+            first = yes()
+        with self._under(negated(condition)):
+            second = no()
+        return chosen(condition, first, second)
+
     @contextmanager
-    def conditional(self) -> Iterator[None]:
-        """What is made inside is one side of a choice."""
-        before, self.is_conditional = self.is_conditional, True
+    def _under(self, condition: Expr) -> Iterator[None]:
+        """What is made inside is asked for only where the condition holds, and all those around it."""
+        guards = self.guards
+        guard = both(*guards[-1:], condition)
+        self.guards = []  # it asks by itself whether those around it hold
+        guard = self._condition(guard)
+        self.guards = [*guards, guard]
         try:
             yield
         finally:
-            self.is_conditional = before
+            self.guards = guards
+
+    def _condition(self, condition: Expr) -> Expr:
+        """A condition that is written several times."""
+        short = self.short("is_asked", condition)
+        assert isinstance(short, Expr)
+        return short
+
+    def _where_asked(self, value: Expr) -> Expr:
+        """A value as a local holds it: computed where it is asked for, else 0."""
+        if not self.guards:
+            return value
+        guard = self.guards[-1]
+        return both(guard, value) if value.dtype == "bool" else chosen(guard, value, Literal(value.dtype, 0))
+
+    def remembered(self, key: Hashable, hint: str | None, element: Callable[[], Expr]) -> Expr:
+        """A local that holds an element, made once for the block and for what is asked there."""
+        known = (self.block.lookup((key, guard)) for guard in (None, *self.guards))
+        local = next((local for local in known if local is not None), None)
+        if local is None:
+            local = self.block.memo[key, self.guards[-1] if self.guards else None] = self.let(hint, element())
+        return local
 
     @contextmanager
     def branch(self) -> Iterator[list[Stmt]]:

@@ -139,28 +139,24 @@ def _computed(scope: Scope, node: Node, dims: Indices, element: Callable[[Indice
     if node in scope.targets:
         return scope.filled(node, dims, element)
     if placement is Placement.INLINE:
-        return Computed(node.type, dims, _remembered(scope, node, element))
+        return Computed(node.type, dims, _read_in_place(scope, node, element))
     if placement is Placement.LOCALS:
         return in_locals(scope.builder, node, {index: element(index) for index in indices_of(node.type.shape)})
     return scope.filled(node, dims, element)
 
 
-def _remembered(scope: Scope, node: Node, element: Callable[[Indices], Expr]) -> Callable[[Indices], Expr]:
-    """`element`, kept in a local of the loop that reads it when the graph reads the node more than once."""
-    if scope.reads(node) < 2:
-        return element
+def _read_in_place(scope: Scope, node: Node, element: Callable[[Indices], Expr]) -> Callable[[Indices], Expr]:
+    """`element`, kept in a local of the loop that reads it when the graph reads the node more than once. It may name its index often."""
     builder = scope.builder
 
-    def remembered(index: Indices) -> Expr:
-        key = (scope, node, index)  # a step within a step may hold the same node, of other values
-        local = builder.block.lookup(key)
-        if local is None and builder.is_conditional:
+    def at(index: Indices) -> Expr:
+        index = tuple(builder.short("place", i) for i in index)
+        if scope.reads(node) < 2:
             return element(index)
-        if local is None:
-            local = builder.block.memo[key] = builder.let(label_of(node), element(index))
-        return local
+        # a step within a step may hold the same node, of other values
+        return builder.remembered((scope, node, index), label_of(node), lambda: element(index))
 
-    return remembered
+    return at
 
 
 def _passes(scope: Scope, node: Node, kind: Passes) -> Value:
@@ -168,7 +164,7 @@ def _passes(scope: Scope, node: Node, kind: Passes) -> Value:
     dims = fixed_dims(scope.builder, node, kind.dims(view))
     by_row = kind.by_row
     if by_row is not None and scope.placement(node) is Placement.INLINE:
-        return Computed(node.type, dims, lambda index: by_row.element(view, index))
+        return Computed(node.type, dims, _read_in_place(scope, node, lambda index: by_row.element(view, index)))
     passes = kind.passes(view)
     if scope.placement(node) is Placement.LOCALS and node not in scope.targets:
         elements = _written_in_locals(passes)

@@ -190,9 +190,13 @@ class NodeOperands:
         element = self.scope.value(self.node.inputs[k]).at(tuple(index))
         return element if dtype is None else cast(element, dtype)
 
-    def at_if(self, k: int, index: Indices, dtype: str | None = None) -> Expr:
-        with self.scope.builder.conditional():
-            return self.at(k, index, dtype)
+    def chosen(self, condition: Expr, yes: Callable[[], Expr], no: Callable[[], Expr]) -> Expr:
+        return self.scope.builder.chosen(condition, yes, no)
+
+    def short(self, number: Expr) -> Expr:
+        local = self.scope.builder.short("place", number)
+        assert isinstance(local, Expr)
+        return local
 
     def scalar(self, k: int) -> Index:
         element = self.at(k)
