@@ -61,6 +61,21 @@ def test_the_gradient_of_a_loop_without_steps_is_that_of_its_start() -> None:
     np.testing.assert_array_equal(in_python(ns.grad(loss), x, np.zeros((0, 2))), 2 * x)
 
 
+def test_the_end_of_a_loop_without_steps_depends_on_its_start_alone() -> None:
+    def ends(x: Any, n: Any) -> list[Any]:
+        scanned = lax.scan(lambda c, _: ((0.0, 0.0), ()), (x, 0.0), (), length=n)[0]
+        return [
+            scanned[0] + scanned[1],
+            lax.fori_loop(0, n, lambda i, c: 0.0, x),
+            lax.while_loop(lambda c: n > 0, lambda c: 0.0, x, max_steps=n),
+        ]
+
+    for k in range(3):
+        assert ns.grad(lambda x, k=k: ends(x, 0)[k])(3.0) == 1
+        assert in_python(ns.grad(lambda x, n, k=k: ends(x, n)[k]), 3.0, 0) == 1
+        assert in_python(ns.grad(lambda x, n, k=k: ends(x, n)[k]), 3.0, 2) == 0
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 def test_scans_have_gradients_in_both_directions(reverse: bool) -> None:
     def loss(w: Any, xs: Any) -> Any:
