@@ -9,6 +9,7 @@ from .checkpoint import Checkpoint
 from .errors import (
     ArgumentNumberError,
     BatchError,
+    CompilationError,
     CudaUnavailableError,
     DebugError,
     DisconnectedInputError,
@@ -44,6 +45,7 @@ __all__ = [
     "ArgumentNumberError",
     "BatchError",
     "Checkpoint",
+    "CompilationError",
     "CudaUnavailableError",
     "DebugError",
     "DisconnectedInputError",

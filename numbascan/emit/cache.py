@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import CompilationError
 from . import cache_bound
 from .inside import object_code
 from .inside.shortcuts import ENTRY_POINT, numba_version, public_ways
@@ -161,10 +162,29 @@ def _stored_or_made(text: str, name: str, path: Path) -> Callable[..., Any]:
         return _made(path, name)
     except Exception as error:  # a shortcut that does not fit this Numba; a real fault comes again
         _make_anew(path, text)
-        with public_ways():
-            function = _made(path, name)
+        try:
+            with public_ways():
+                function = _made(path, name)
+        except (OSError, MemoryError, ImportError):
+            raise
+        except Exception as fault:
+            raise not_compiled(name, fault, f"the code is in {path}") from fault
         warnings.warn(f"numbascan compiles without its shortcuts: they fail under Numba {numba_version()}: {error!r}", RuntimeWarning, 2)
         return function
+
+
+def not_compiled(name: str, fault: Exception, where: str) -> CompilationError:
+    """What is said of code that Numba refuses. `where` tells what to look at."""
+    reason = next(iter(str(fault).strip().splitlines()), "")
+    return CompilationError(
+        f"{name}: Numba {numba_version()} does not compile what numbascan made of it ({type(fault).__name__}: {reason}); the fault is "
+        f"numbascan's: mode='python' runs the same function by NumPy, and {where}, for a report"
+    )
+
+
+def is_of_numba(error: Exception) -> bool:
+    """Is an error one of Numba's own classes?"""
+    return any(kind.__module__.partition(".")[0] in ("numba", "numba_cuda", "llvmlite") for kind in type(error).__mro__)
 
 
 def _make_anew(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, takewhile
 
 import numpy as np
 
@@ -43,9 +43,11 @@ from ..ir.loops import (
     Stmt,
     Template,
     both,
+    choice,
     chosen,
     compare,
     either,
+    in_shape,
     names_in,
     negated,
     written_parts,
@@ -79,11 +81,22 @@ def _is_under(stmt: Stmt, guard: Expr) -> bool:
     return isinstance(expr, Apply) and expr.template.level in (AND, CHOICE) and expr.args[0] == guard
 
 
-class Block:
-    """Statements in the making. `is_branch`: runs only sometimes, so nothing that can fail leaves it."""
+def _value_if(condition: Expr, value: Expr) -> Expr:
+    """The value where the condition holds, else 0."""
+    return both(condition, value) if value.dtype == "bool" else chosen(condition, value, Literal(value.dtype, 0))
 
-    def __init__(self, parent: Block | None, is_branch: bool = False) -> None:
-        self.parent, self.is_branch = parent, is_branch
+
+class Block:
+    """Statements in the making. `is_branch`: runs only sometimes, so nothing that can fail leaves it.
+
+    `steps`: of the body of a loop over steps that may have none, how many it has; None of other blocks. What can fail leaves it only as
+    something that is asked for where there is a step. `is_guarded`: a check has left it so, and what the check is for must not be read
+    outside of the loop unless there is a step.
+    """
+
+    def __init__(self, parent: Block | None, is_branch: bool = False, steps: Index | None = None) -> None:
+        self.parent, self.is_branch, self.steps = parent, is_branch, steps
+        self.is_guarded = False
         self.stmts: list[Stmt] = []
         self.memo: dict[Hashable, Expr] = {}  # elements that locals of the block hold
         self.lengths: dict[Expr, Name] = {}  # long ones, and their locals
@@ -97,6 +110,11 @@ class Block:
         while block is not None:
             yield block
             block = block.parent
+
+    @property
+    def has_step(self) -> Expr | None:
+        """Whether the loop has a step, where that is not known."""
+        return None if self.steps is None else compare(">", self.steps, 0)
 
     def lookup(self, key: Hashable) -> Expr | None:
         """An element that this block or one around it already holds in a local."""
@@ -175,8 +193,16 @@ class Builder:
             return value
         if isinstance(value, int):
             return Literal(dtype, value)
-        value = self._where_asked(value)
-        return self._held(hint, value, self._hoisted(value) if hoist else self.block)
+        return self._leaving(hint, value) if hoist else self._held(hint, self._where_asked(value), self.block)
+
+    def _leaving(self, hint: str | None, value: Expr) -> Name:
+        """A local for a value, in the outermost block that can hold it. An element that may not be there is read where there is a step."""
+        asked = self._where_asked(value)
+        block, steps = self._guarded_home(asked)
+        is_read = any(is_element for _, is_element in names_in(value))
+        if not (steps and is_read and any(one.is_guarded for one in self._left(block))):
+            return self._held(hint, asked, self._hoisted(asked))
+        return self._held(hint, self._where_asked(_value_if(both(*steps), value)), block)
 
     def _held(self, hint: str | None, value: Expr, block: Block) -> Name:
         name = self.fresh(hint, "v", block)
@@ -195,9 +221,9 @@ class Builder:
         """What is written several times: itself, or a local where it is long. Otherwise texts would grow as 2**k."""
         if isinstance(expr, int) or not self._is_long(expr):
             return expr
+        if not self._is_lasting(expr):
+            return self._leaving(hint, expr)
         value = self._where_asked(expr)
-        if not self._is_lasting(value):
-            return self._held(hint, value, self._hoisted(value))
         known = next((block.lengths[value] for block in self.block.outwards() if value in block.lengths), None)
         return known or self._length(hint, value)
 
@@ -238,6 +264,28 @@ class Builder:
             block = block.parent
         return block
 
+    def _guarded_home(self, *exprs: Index) -> tuple[Block, list[Expr]]:
+        """The outermost block for what can fail, and the conditions under which it is to be asked there: that the loops which it leaves
+        have a step. It reads them, too, so that it stays where they are known."""
+        home, block, steps = self.home_of(*exprs), self.block, list[Expr]()
+        while block is not home and block.parent is not None and not block.is_branch:
+            if block.has_step is not None:
+                steps.append(block.has_step)
+                home = max(home, self.home_of(block.has_step), key=lambda one: one.depth)
+            block = block.parent
+        return block, steps
+
+    def _left(self, outer: Block) -> Iterator[Block]:
+        """The blocks from the current one to one around it, without that one."""
+        return takewhile(lambda block: block is not outer, self.block.outwards())
+
+    def _holding(self, *exprs: Index) -> Block:
+        """The outermost block in which a fact of `exprs` holds that is found here: a loop without steps finds none."""
+        home, block = self.home_of(*exprs), self.block
+        while block is not home and block.parent is not None and not block.is_branch and block.steps is None:
+            block = block.parent
+        return block
+
     def _alloc_block(self, shape: Indices, dtype: str) -> Block:
         """Where an array is taken: outside of the loops that do not change its shape. One that is not small stays in its branch."""
         home, block = self.home_of(*shape), self.block
@@ -275,22 +323,35 @@ class Builder:
         def holds(part: Index, answers: list[bool]) -> bool:
             if isinstance(part, Apply):
                 return bool(answers) and quantifiers[part.template](answers)
-            return any(answers) if isinstance(part, Name) else is_leaf(part)
+            return any(answers) or is_leaf(part)
 
         return folded(number, behind, holds)
 
     def alloc(self, hint: str | None, shape: Indices, dtype: str) -> str:
-        """An array, taken before the loops that do not change its shape; in a branch that may not be taken only a small one."""
+        """An array, taken before the loops that do not change its shape; in a branch that may not be taken only a small one. Of a length
+        that may be negative, or too much, nothing is taken for loops without steps."""
         name = self.fresh(hint, "row")
         self.alloc_as(name, shape, dtype)
         return name
 
     def alloc_as(self, name: str, shape: Indices, dtype: str) -> None:
         """The same under a name that is taken already."""
-        block = self.home[name] = self._alloc_block(shape, dtype)
+        safe = [self._is_taken_safely(dim) for dim in shape]
+        block, steps = (self._alloc_block(shape, dtype), []) if all(safe) else self._guarded_home(*shape)
+        self.home[name] = block
         self.written[name] = self.block
         self.shapes[name] = shape
-        self._put(block, Alloc(name, shape, dtype))
+        taken = [dim if is_safe or not steps else choice(both(*steps), dim, 0) for dim, is_safe in zip(shape, safe, strict=True)]
+        self._put(block, Alloc(name, tuple(taken), dtype))
+
+    def _is_taken_safely(self, dim: Index) -> bool:
+        """Is a dimension neither negative nor too much, whether or not the loops around have a step? Rows of their steps are in order."""
+        counts = {block.steps for block in self.block.outwards()}
+
+        def holds(quantifiers: Mapping[Template, Quantifier], is_leaf: Callable[[Index], bool]) -> bool:
+            return self._holds(dim, quantifiers, lambda number: number in counts or is_leaf(number))
+
+        return isinstance(dim, int) or (holds(_NOT_NEGATIVE_IF, _is_count) and holds(_BOUNDED_IF, _is_bounded_leaf))
 
     def is_known(self, *exprs: Index) -> bool:
         """Is all that `exprs` read defined in the current block or around it?"""
@@ -299,24 +360,33 @@ class Builder:
 
     def alias(self, hint: str | None, array: str, text: str, *args: Index) -> str:
         """A view of an array; `text` behind the array's name makes it, with {0}, {1}, … for `args`."""
-        block = self._hoisted(*args, Name("array", array))
+        is_checked = Template(text) == in_shape(len(args))  # by NumPy, too: that the shape fits
+        block = (self._holding if is_checked else self._hoisted)(*args, Name("array", array))
         name = self.fresh(hint, "row", block)
         self.written[name] = self.written.get(array, self.home.get(array, self.root))  # a view has its elements where the array has
         self._put(block, Alias(name, array, Template(text), args))
         return name
 
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
-        """Fails at run time unless `condition` holds, where it is asked for; made as early as its operands are known, and once."""
+        """Fails at run time unless `condition` holds, where it is asked for; made as early as its operands are known, and once. Before a
+        loop that may have no step it is made if there is one."""
         guard = self.guards[-1:]
-        block = self._hoisted(*guard, condition, *numbers)
+        block, steps = self._guarded_home(*guard, condition, *numbers)
         if condition == Literal("bool", True) or self._is_count_check(condition):
             return
+        for one in self._left(block):
+            one.is_guarded = True
         holds = either(*map(negated, guard), condition)
-        if any(not {condition, holds}.isdisjoint(outer.checked) for outer in block.outwards()):
+        holds_before = either(*map(negated, steps), holds)
+        if any(not {condition, holds}.isdisjoint(outer.checked) for outer in self.block.outwards()):
             return
+        is_made = Literal("bool", False) in steps or any(holds_before in outer.checked for outer in block.outwards())
         if self._is_lasting(holds):
-            block.checked.add(holds)
-        self._put(block, If(both(*guard, negated(condition)), [Fail(error, message, numbers)]))
+            self._holding(*guard, condition, *numbers).checked.add(holds)
+        if self._is_lasting(holds_before):
+            block.checked.add(holds_before)
+        if not is_made:
+            self._put(block, If(both(*guard, both(*steps, negated(condition))), [Fail(error, message, numbers)]))
 
     def _is_count_check(self, condition: Expr) -> bool:
         """Does a condition ask whether something is 0 or more that is made of lengths alone?"""
@@ -332,7 +402,7 @@ class Builder:
         if self.guards:
             raise IllegalGraphError("dimensions would count as equal where they are not compared")
         self.check(compare("==", a, b), error, message, a, b)
-        block = self._hoisted(a, b)
+        block = self._holding(a, b)
         if isinstance(a, int) or (not isinstance(b, int) and self.home_of(a).depth < self.home_of(b).depth):
             a, b = b, a  # what is known in more places stands for both
         if not isinstance(a, int) and self._is_lasting(a, b):
@@ -358,7 +428,8 @@ class Builder:
             yield 0
             return
         outer = self.block
-        self.block = Block(outer)
+        may_be_none = kind in ("time", "lanes") and not (isinstance(stop, int) and stop > 0)
+        self.block = Block(outer, steps=stop if may_be_none else None)
         name = self.fresh(hint, is_counter=True)
         self.names.counters.add(name)
         try:
@@ -429,8 +500,7 @@ class Builder:
         """A value as a local holds it: computed where it is asked for, else 0."""
         if not self.guards:
             return value
-        guard = self.guards[-1]
-        return both(guard, value) if value.dtype == "bool" else chosen(guard, value, Literal(value.dtype, 0))
+        return _value_if(self.guards[-1], value)
 
     def remembered(self, key: Hashable, hint: str | None, element: Callable[[], Expr]) -> Expr:
         """A local that holds an element, made once for the block and for what is asked there."""
