@@ -3,6 +3,8 @@
 Products, sums, factors, arrays, and functions that take many instructions leave. What fails for some values, such as the inverse of a
 singular matrix, is computed for a unit matrix where the loop has no step.
 
+Arithmetic: each operation on the same operands as in the step.
+
 Not handled: loops and choices in a step; arithmetic on numbers, which `plan/` puts where it belongs; arithmetic that only broadcasts
 vectors to a matrix, since reading the matrix would cost more than making it.
 """
