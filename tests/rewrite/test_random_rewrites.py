@@ -118,9 +118,7 @@ def test_no_rewrite_of_a_gradient_does(seeds):
 @pytest.mark.parametrize("seed", wide(range(20), first=1))
 def test_dtypes_and_orders_are_kept_compiled(seed):
     f = ExactSteps(seed)
-    wanted = f(*f.arguments)
-    for without in ((), NAMES):
-        assert_equal(ns.jit(f, mode=ns.Mode(without=without))(*f.arguments), wanted, f"seed {seed}")
+    assert_equal(ns.jit(f)(*f.arguments), f(*f.arguments), f"seed {seed}")
 
 
 def test_every_rewrite_says_what_it_adds_up_and_multiplies():
