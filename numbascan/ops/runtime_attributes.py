@@ -142,7 +142,7 @@ def must_equal(view: Operands, a: Index, b: Index, message: str, error: str = "V
 
 
 def fits(view: Operands, k: int, dims: Indices, message: str, error: str = "ValueError") -> None:
-    """Checks that operand k broadcasts to `dims`. In the message {0} stands for one of these, {1} for the other one, {axis} for the axis."""
+    """Checks that operand k broadcasts to `dims`; in the message {0} stands for one of these, {1} for its own, {axis} for the axis."""
     shape = view.types[k].shape
     for axis, (known, dim, extent) in enumerate(zip(shape, view.dims(k), dims[len(dims) - len(shape) :], strict=True)):
         if known != 1:
