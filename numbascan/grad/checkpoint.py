@@ -215,7 +215,7 @@ class Checkpointed:
         wrt = [*fresh, *fed, *fixed]
         sources = [node for node, is_wanted in zip(wrt, self._are_wanted(), strict=True) if is_wanted]
         found = self.reverse(outputs, [Cotangent(seed, None, self.hide) for seed in seeds], sources)
-        values = {source: one and one.value for source, one in zip(sources, found, strict=True)}
+        values = {source: one.value for source, one in zip(sources, found, strict=True) if one is not None}
         back = dict(zip([*fresh, *whole, *fixed], [*start, *(seq.outer for seq in self.spec.seqs), *self._non_seqs()], strict=True))
         cotangents = [values.get(node) for node in wrt]
         return [None if value is None else substitute([value], back)[0] for value in cotangents]

@@ -5,7 +5,8 @@ gives 0 for x <= 0, not 0 * inf. The mask goes along with elementwise work of on
 and with views that move every element to a place of its own; it is applied before anything else. From there on the zeros hide: `hides`
 says that a cotangent of 0 is 0 whatever slope it meets, up to where the derivative is asked for.
 
-Not handled: operands of a product of matrices that are NaN where zeros hide that come through more than such views.
+Not handled: operands of a product of matrices that a step or a function is given, not computed, and that are NaN where zeros hide: to look
+at a matrix of weights at every step would cost as much as to multiply it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any  # noqa: TID251 - a card's attributes are of any type
 
-from ..ir.node import Node, constant_value
+from ..ir.node import ARG, CONSTANT, INPUT, Node, constant_value
 from ..ops.algebra import broadcast_to, call, cast, dims_of, expand, same_dims, sum_to, transpose, where
 from ..ops.card import Card
 from ..ops.contract import labels_of
@@ -44,6 +45,8 @@ class Cotangent:
         return Cotangent(self.realised(), None, self.hides or self.mask is not None)
 
 
+GIVEN = (ARG, INPUT, CONSTANT)
+
 Reverse = Callable[[Sequence[Node], Sequence[Cotangent], Sequence[Node]], "list[Cotangent | None]"]
 """What a rule of a node with graphs inside is given: of outputs, their cotangents and some nodes, the cotangents of these."""
 
@@ -65,11 +68,17 @@ def gated(node: Node, cotangent: Cotangent | None) -> Node:
     mask = None if cotangent is None else cotangent.mask
     if isinstance(node.op.lower, Fold) and not node.op.linear and cotangent is not None and (cotangent.hides or mask is not None):
         return _without_lines(node, cotangent.realised())
-    if mask is None or not mask.type.rank or not isinstance(node.op.lower, Contract):
+    if cotangent is None or not isinstance(node.op.lower, Contract) or not node.type.rank:
         return node
     *labels, out = labels_of(node)
-    whole = _whole(mask, node)
-    return node.op.rebuild(node, tuple(_shown(operand, whole, own, out) for operand, own in zip(node.inputs, labels, strict=True)))
+    if mask is not None and mask.type.rank:
+        shown = [_shown(x, _whole(mask, node), own, out) for x, own in zip(node.inputs, labels, strict=True)]
+    elif cotangent.hides:
+        counts = call("not_equal", cotangent.realised(), 0)
+        shown = [x if x.op in GIVEN else _shown(x, counts, own, out, is_value=True) for x, own in zip(node.inputs, labels, strict=True)]
+    else:
+        return node
+    return node.op.rebuild(node, tuple(shown))
 
 
 def _whole(mask: Node, node: Node) -> Node:
@@ -77,15 +86,19 @@ def _whole(mask: Node, node: Node) -> Node:
     return broadcast_to(mask, dims_of(node))
 
 
-def _shown(operand: Node, mask: Node, own: tuple[int, ...], out: tuple[int, ...]) -> Node:
-    """An operand of a product, 0 where the mask of the result hides all that an element goes into. own, out: labels, one per axis."""
+def _shown(operand: Node, mask: Node, own: tuple[int, ...], out: tuple[int, ...], is_value: bool = False) -> Node:
+    """An operand of a product, 0 where the mask of the result hides all that an element goes into. own, out: labels, one per axis.
+
+    is_value: the mask says where cotangents are not 0, which they may be by chance: what is finite stays.
+    """
     shared = [label for label in out if label in own]
     if not shared:
         return operand
     others = tuple(axis for axis, label in enumerate(out) if label not in own)
     is_shown = call("any", mask, axis=others, keepdims=False) if others else mask
     is_shown = transpose(is_shown, [shared.index(label) for label in own if label in shared])
-    return where(expand(is_shown, [axis for axis, label in enumerate(own) if label not in shared]), operand, 0)
+    is_shown = expand(is_shown, [axis for axis, label in enumerate(own) if label not in shared])
+    return where(call("logical_or", is_shown, call("isfinite", operand)) if is_value else is_shown, operand, 0)
 
 
 def _without_lines(node: Node, cotangent: Node) -> Node:

@@ -42,9 +42,15 @@ SLOPES: list[Callable[[Any], Any]] = [
 """Without a finite slope, or a value, at some of 0, -1, infinity and NaN."""
 
 
+def twice(ndim: int) -> Any:
+    """Ones that repeat along a new axis 1."""
+    return np.ones((2, *(1 for _ in range(ndim - 1))))
+
+
 def run(x: Any, shown: Any, checkpoint: Any = None) -> Pair:
     """A state that adds up rows, a bad one of which spoils all later ones."""
-    rows = ns.scan(lambda row, s: 0.5 * s * np.sqrt(row) + row, x, np.ones(x.shape[1:]), checkpoint=checkpoint, return_updates=False)
+    start = np.ones_like(x[0])
+    rows = ns.scan(lambda row, s: 0.5 * s * np.sqrt(row) + row, x, start, checkpoint=checkpoint, return_updates=False)
     return rows, np.cumsum(np.where(shown, 0, 1), axis=0) == 0
 
 
@@ -54,11 +60,11 @@ def within(x: Any, shown: Any) -> Pair:
     def step(row: Any, is_shown: Any, s: Any) -> Any:
         return 0.5 * np.where(is_shown, np.sqrt(row), 0.0) + np.where(s > 0.3, s**1.5, 0.2)
 
-    return ns.scan(step, [x, shown], 0.5 * np.ones(x.shape[1:]), return_updates=False), np.ones_like(shown)
+    return ns.scan(step, [x, shown], 0.5 * np.ones_like(x[0]), return_updates=False), np.ones_like(shown)
 
 
 MOVES: dict[str, Callable[[Any, Any], Pair]] = {
-    "new axis": lambda x, shown: (x[:, None] * np.ones(2)[:, None], shown[:, None] & np.array([True, True])[:, None]),
+    "new axis": lambda x, shown: (x[:, None] * twice(x.ndim), shown[:, None] & (twice(x.ndim) > 0)),
     "reshape": lambda x, shown: (np.reshape(x, (-1, 1)), np.reshape(shown, (-1, 1))),
     "ravel": lambda x, shown: (np.ravel(x)[:, None], np.ravel(shown)[:, None]),
     "transpose": lambda x, shown: (x.T, shown.T),
