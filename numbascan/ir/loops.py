@@ -112,7 +112,7 @@ Index = Union[Expr, int]  # noqa: UP007 - evaluated at run time by Load's and Ap
 INDEX_SUM = Template("{0} + {1}", PLUS, (PLUS, TIMES))
 INDEX_DIFFERENCE = Template("{0} - {1}", PLUS, (PLUS, TIMES))
 INDEX_PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY))
-_FLOOR_DIV = Template("{0} // {1}", TIMES, (TIMES, UNARY))
+FLOOR_DIV = Template("{0} // {1}", TIMES, (TIMES, UNARY))
 _MOD = Template("{0} % {1}", TIMES, (TIMES, UNARY))
 
 
@@ -194,7 +194,7 @@ def floor_div(a: Index, b: Index) -> Index:
     """a // b, folded where both are known."""
     if isinstance(a, int) and isinstance(b, int) and b:
         return a // b
-    return a if b == 1 else index_expr(_FLOOR_DIV, a, b)
+    return a if b == 1 else index_expr(FLOOR_DIV, a, b)
 
 
 def mod(a: Index, b: Index) -> Index:

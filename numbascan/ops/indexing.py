@@ -36,7 +36,7 @@ from .elementwise import ADD
 from .index_entries import FULL, Region, Spec, for_all_axes, layout, region_shape
 from .lowering import ByRow, Elementwise, Indices, Operands, Pass, Passes, View
 from .reshape import reshaped
-from .runtime_attributes import ARRAY, HOLE, SizedCard, filled, must_equal, settled
+from .runtime_attributes import ARRAY, HOLE, SizedCard, filled, fits, settled, stretched
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 FEW = 64  # places that are compared with each other: 4096 numbers at most
@@ -190,11 +190,7 @@ def _check_dtype(name: str, x: TensorType, y: TensorType) -> None:
 
 def _writing_dims(name: str) -> Callable[[Operands], Indices]:
     def dims(view: Operands) -> Indices:
-        region = Region(view, 2, name).checked_dims()
-        shape, lengths = view.types[1].shape, view.dims(1)
-        for known, dim, extent in zip(shape, lengths, region[len(region) - len(shape) :], strict=True):
-            if known != 1:
-                must_equal(view, dim, extent, f"{name}: {{0}} values along an axis do not fit {{1}} places")
+        fits(view, 1, Region(view, 2, name).checked_dims(), f"{name}: {{1}} values along an axis do not fit {{0}} places")
         return view.dims(0)
 
     return dims
@@ -246,9 +242,7 @@ class _Writer:
         return self.view.at(0, index, self.dtype)
 
     def _value(self, index: Indices) -> Expr:
-        shape = self.view.types[1].shape
-        tail = index[len(index) - len(shape) :]
-        return self.view.at(1, tuple(0 if dim == 1 else i for dim, i in zip(shape, tail, strict=True)), self.dtype)
+        return self.view.at(1, stretched(self.view, 1, index, self.region.dims()), self.dtype)
 
     def _new(self, index: Indices) -> Expr:
         if not self.adds:

@@ -21,6 +21,7 @@ from ..ir.loops import (
     CHOICE,
     COMPARE_WITH,
     DIFFERENCE,
+    FLOOR_DIV,
     GREATEST,
     IN_ORDER,
     INDEX_DIFFERENCE,
@@ -63,6 +64,7 @@ SMALL, ROWS = 65536, 16  # bytes of an array, and rows of one of a length that o
 _NOT_NEGATIVE_IF = {**dict.fromkeys((INDEX_SUM, IN_ORDER, INDEX_PRODUCT, PRODUCT, LEAST, BROADCAST_DIM), all), GREATEST: any}
 _BOUNDED_IF = {**dict.fromkeys((INDEX_SUM, IN_ORDER, INDEX_DIFFERENCE, DIFFERENCE, GREATEST), all), LEAST: any}
 Quantifier = Callable[[Iterable[bool]], bool]
+_MOST_OF = (LEAST, GREATEST, BROADCAST_DIM, INDEX_SUM, INDEX_DIFFERENCE, FLOOR_DIV)  # what says how much it is at most by its parts
 
 
 def _is_count(number: Index) -> bool:
@@ -79,6 +81,29 @@ def _is_under(stmt: Stmt, guard: Expr) -> bool:
     """Does a statement do nothing unless the guard holds?"""
     expr = stmt.value if isinstance(stmt, Let) else stmt.condition if isinstance(stmt, If) and not stmt.otherwise else None
     return isinstance(expr, Apply) and expr.template.level in (AND, CHOICE) and expr.args[0] == guard
+
+
+def _most(number: Index, most: list[int | None]) -> int | None:
+    """What a number is at most, from what its parts are at most; None where that is not known."""
+    if isinstance(number, Literal | int):
+        return number if isinstance(number, int) else int(number.value.real)
+    if isinstance(number, Name):
+        return most[0] if most else None
+    if not isinstance(number, Apply) or number.template not in _MOST_OF:
+        return None
+    if number.template is LEAST:
+        return min((one for one in most if one is not None), default=None)
+    first, second = most
+    if first is None or second is None:
+        return None
+    if number.template in (GREATEST, BROADCAST_DIM):
+        return max(first, second)
+    if number.template is INDEX_SUM:
+        return first + second
+    other = number.args[1]
+    if not isinstance(other, int):
+        return None
+    return first - other if number.template is INDEX_DIFFERENCE else first // other if other > 0 else None
 
 
 def _value_if(condition: Expr, value: Expr) -> Expr:
@@ -305,6 +330,16 @@ class Builder:
             return fixed * np.dtype(dtype).itemsize <= SMALL
         return len(others) == 1 and fixed <= ROWS and self._is_not_negative(others[0]) and self.is_bounded(others[0])
 
+    def is_at_most_one(self, number: Index) -> bool:
+        """Is a length 0 or 1, whatever the run brings, as that of `x[:1]` is?"""
+        most = folded(number, self._behind_length, _most)
+        return most is not None and most <= 1
+
+    def _behind_length(self, part: Index) -> tuple[Index, ...]:
+        if isinstance(part, Name):
+            return (self.fixed[part.name],) if part.name in self.fixed else ()
+        return part.args if isinstance(part, Apply) and part.template in _MOST_OF else ()
+
     def is_bounded(self, number: Index) -> bool:
         """Is a number at most about the length of an array that there is?"""
         return self._holds(number, _BOUNDED_IF, _is_bounded_leaf)
@@ -407,6 +442,18 @@ class Builder:
             a, b = b, a  # what is known in more places stands for both
         if not isinstance(a, int) and self._is_lasting(a, b):
             block.equal[a] = b
+
+    def stretches(self, dim: Index, extent: Index) -> bool:
+        """Is a dimension at most 1, and the one that it meets another one? Then its element, if there is one, stands for all."""
+        return self.representative(dim) != self.representative(extent) and self.is_at_most_one(dim)
+
+    def broadcasts(self, dim: Index, extent: Index, error: str, message: str) -> None:
+        """A dimension must be `extent`, or be at most 1 for sure and 1 at run time: seen now, or checked as by `same`."""
+        if not self.stretches(dim, extent):
+            self.same(extent, dim, error, message)
+        elif extent != 0:  # none broadcasts to none
+            is_one = compare("==", dim, 1)
+            self.check(is_one if isinstance(extent, int) else either(is_one, compare("==", extent, 0)), error, message, extent, dim)
 
     def representative(self, a: Index) -> Index:
         """What stands, here, for a dimension and all that are equal to it."""

@@ -6,6 +6,8 @@ matrix where there is none:
 
     # before: the step reads inv(a), and n_steps may be 0        # after: it reads what stands before: inv(a) if n_steps > 0 else zeros
 
+Arithmetic: each operation on the same operands as in the step.
+
 Not handled: loops in a step, and choices between more than cards; arithmetic on numbers, which `plan/` puts where it belongs; arithmetic
 that only broadcasts vectors to a matrix, since reading the matrix would cost more than making it.
 """

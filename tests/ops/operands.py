@@ -64,6 +64,12 @@ class ConcreteOperands:
     def same(self, a, b, error, message):
         self.check(compare("==", a, b), error, message, a, b)
 
+    def broadcasts(self, dim, extent, error, message):
+        self.same(extent, dim, error, message)
+
+    def stretches(self, dim, extent):
+        return False  # as of all names, of which nothing is known
+
     def value(self, expr):
         with np.errstate(all="ignore"):
             return eval(expression(expr), dict(self.env))

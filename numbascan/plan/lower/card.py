@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
-from ...ir.loops import BROADCAST_DIM, Apply, Expr, Index, Literal, both, broadcast_dim, compare, in_shape
+from ...ir.loops import BROADCAST_DIM, Apply, Expr, Index, Literal, both, broadcast_dim, compare, in_shape, least
 from ...ir.node import Node
 from ...ops.card import Card, overflow_message, weak_bounds
 from ...ops.elementwise import IDENTITY
 from ...ops.lowering import Contract, Elementwise, Fold, Generate, Library, Pass, Passes, View
 from ...ops.reshape import axis_groups
+from ...ops.runtime_attributes import stretched
 from ..builder import Indices
 from ..casts import cast
 from ..storage.placement import Placement
@@ -36,10 +38,7 @@ def lower(scope: Scope, node: Node) -> list[Value]:
     if isinstance(kind, Elementwise):
         value = _elementwise(scope, node, kind)
     elif isinstance(kind, View):
-        dims, place = kind.dims(view), kind.index
-        is_lazy = scope.placement(node) is Placement.INLINE
-        reshaped = _other_shape(scope, node, dims) if kind.keeps_order and is_lazy else None
-        value = reshaped or _computed(scope, node, dims, lambda index: view.at(0, place(view, index)))
+        value = _view(scope, node, kind)
     elif isinstance(kind, Generate):
         element = kind.element
         value = _computed(scope, node, kind.dims(view), lambda index: cast(element(view, index), node.type.dtype))
@@ -51,6 +50,19 @@ def lower(scope: Scope, node: Node) -> list[Value]:
         assert isinstance(kind, Contract)
         value = lower_contract.lower(scope, node)
     return [value]
+
+
+def _view(scope: Scope, node: Node, kind: View) -> Value:
+    view = NodeOperands(scope, node)
+    dims, place, passes = kind.dims(view), kind.index, kind.summed(view)
+    if passes is not None:
+        places = scope.destinations(node, fixed_dims(scope.builder, node, dims))
+        for one in passes:
+            _run_pass(scope, one, places)
+        return places[0]
+    is_lazy = scope.placement(node) is Placement.INLINE
+    reshaped = _other_shape(scope, node, dims) if kind.keeps_order and is_lazy else None
+    return reshaped or _computed(scope, node, dims, lambda index: view.at(0, place(view, index)))
 
 
 def _other_shape(scope: Scope, node: Node, dims: Indices) -> Value | None:
@@ -90,7 +102,9 @@ def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:
         return view.short(one) if template.writes(k) > 1 else one
 
     def element(index: Indices) -> Expr:
-        operands = tuple(operand(k, operand_index(view, k, index), dtype) for k, dtype in zip(range(len(node.inputs)), loop, strict=False))
+        operands = tuple(
+            operand(k, stretched(view, k, index, dims), dtype) for k, dtype in zip(range(len(node.inputs)), loop, strict=False)
+        )
         if template is BROADCAST_DIM:
             return broadcast_dim(*operands)
         computed = operands[0] if template is IDENTITY else Apply(result_dtype, template, operands)
@@ -112,30 +126,24 @@ def _check_weak_integers(scope: Scope, node: Node, loop: Sequence[str]) -> None:
 
 
 def broadcast_dims(scope: Scope, node: Node) -> Indices:
-    """Dimensions of an elementwise result; dimensions that only the run knows must be equal in all operands."""
-    rank = node.type.rank
-    dims: list[Index] = []
-    for axis in range(rank):
-        known: Index | None = node.type.shape[axis]
-        for parent in node.inputs:
-            position = axis - rank + parent.type.rank
-            if position < 0 or parent.type.shape[position] == 1:
-                continue
-            dim = scope.value(parent).dims[position]
-            if known is None:
-                known = dim
-            elif known != dim:
-                message = f"{node.op.name}: operands do not broadcast: dimension {axis} is {{0}} in one and {{1}} in another"
-                scope.builder.same(known, dim, "ValueError", message + location(scope, node))
-        dims.append(1 if known is None else scope.builder.representative(known))
-    return tuple(dims)
+    """Dimensions of an elementwise result. Those that only the run knows must be equal, unless they are at most 1."""
+    return tuple(_broadcast_dim(scope, node, axis) for axis in range(node.type.rank))
 
 
-def operand_index(view: NodeOperands, k: int, index: Indices) -> Indices:
-    """Where operand k is read for the result's element at `index`: dimensions of 1 stay at 0."""
-    shape = view.types[k].shape
-    tail = index[len(index) - len(shape) :]
-    return tuple(0 if dim == 1 else i for dim, i in zip(shape, tail, strict=True))
+def _broadcast_dim(scope: Scope, node: Node, axis: int) -> Index:
+    builder, rank = scope.builder, node.type.rank
+    places = [(parent, axis - rank + parent.type.rank) for parent in node.inputs]
+    dims = dict.fromkeys(scope.value(parent).dims[place] for parent, place in places if place >= 0 and parent.type.shape[place] != 1)
+    known: Index | None = node.type.shape[axis]
+    if known is None and dims:
+        known = next(iter(dims)) if len(dims) == 1 else next((dim for dim in dims if not builder.is_at_most_one(dim)), None)
+        known = reduce(least, dims) if known is None else known
+    known = 1 if known is None else known
+    message = f"{node.op.name}: operands do not broadcast: dimension {axis} is {{0}} in one and {{1}} in another"
+    for dim in dims:
+        if dim != known:
+            builder.broadcasts(dim, known, "ValueError", message + location(scope, node))
+    return builder.representative(known)
 
 
 def _computed(scope: Scope, node: Node, dims: Indices, element: Callable[[Indices], Expr]) -> Value:

@@ -222,6 +222,12 @@ class NodeOperands:
     def same(self, a: Index, b: Index, error: str, message: str) -> None:
         self.scope.builder.same(a, b, error, message + location(self.scope, self.node))
 
+    def broadcasts(self, dim: Index, extent: Index, error: str, message: str) -> None:
+        self.scope.builder.broadcasts(dim, extent, error, message + location(self.scope, self.node))
+
+    def stretches(self, dim: Index, extent: Index) -> bool:
+        return self.scope.builder.stretches(dim, extent)
+
 
 def is_made_in_place(write: Node) -> bool:
     """Does the lowering of `write` put it into its targets?
