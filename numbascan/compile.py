@@ -107,6 +107,8 @@ class Program:
         """Runs; `out` gives an array to write each result into (None entries: a new one).
 
         `key`: what decides the kind of the arguments, where the caller knows it; arguments of a kind seen before go straight to the kernel.
+        So it must hold all that kernels trust. What it is silent of must be as every kernel takes it: native, C-contiguous, aligned, of the
+        dtype and shape that its input declares.
         """
         if out is None:
             key = key_of(arguments) if key is None else key

@@ -47,6 +47,7 @@ class Parameter:
 class Interface:
     """How an exported function is called, and what it gives.
 
+    n_by_name: how many of the last parameters Python takes by name alone; compiled code takes all by position.
     inputs: names and types of the kernel's inputs. fixed: the values of those that no argument gives, by place.
     results: of each the type, and whether its memory may be that of an argument. returned: the text of a nest of so many names.
     records: the fields of named tuples in it, by class. casting: which dtypes of arrays an argument may have, as for np.can_cast.
@@ -54,6 +55,7 @@ class Interface:
     """
 
     parameters: Sequence[Parameter]
+    n_by_name: int
     inputs: Sequence[tuple[str, TensorType]]
     fixed: Mapping[int, Any]
     results: Sequence[tuple[TensorType, bool]]
@@ -214,6 +216,11 @@ class _Text:
                 f"{MOST_NUMBERS:,} at most; make them arguments"
             )
 
+    def _signature(self) -> str:
+        """The parameters of the function for Python."""
+        by_position = len(self.parameters) - self.interface.n_by_name
+        return ", ".join([*self.parameters[:by_position], *["*"] * (self.interface.n_by_name > 0), *self.parameters[by_position:]])
+
     def imports(self, kernel: str) -> Iterator[tuple[str, str, str]]:
         """What the text itself imports besides NumPy and Numba."""
         if "math." in kernel:
@@ -223,7 +230,7 @@ class _Text:
 
     def description(self) -> Iterator[str]:
         """The module's docstring."""
-        yield f'"""{self.name}({", ".join(self.parameters)}), as numbascan compiled it. It needs NumPy and Numba alone.'
+        yield f'"""{self.name}({self._signature()}), as numbascan compiled it. It needs NumPy and Numba alone.'
         yield ""
         given = ", ".join(self.inputs[k] for k in self.given)
         yield f"{self.name} is for Python, {self.name}_njit({given}) for functions that Numba compiles."
@@ -284,7 +291,7 @@ class _Text:
 
     def for_python(self) -> Iterator[str]:
         """The function that takes what NumPy can make arguments of, and gives arrays in their structure."""
-        yield f"def {self.name}({', '.join(self.parameters)}):"
+        yield f"def {self.name}({self._signature()}):"
         yield f'    """{self.name} for Python, called as the original.'
         yield ""
         for k in self.given:

@@ -83,7 +83,7 @@ def _like(number: Variable, other: Variable) -> Variable:
 
 
 def _example(number: Variable) -> Any:
-    return {"i": 0, "u": 0, "f": 0.0, "c": 0j}[number.type.kind]
+    return {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}[number.type.kind]
 
 
 def _common(condition: Node, then: Sequence[Node], otherwise: Sequence[Node]) -> list[Node]:

@@ -33,7 +33,7 @@ class Exportable:
 
     parameters: name and structure of each argument, in the order of the call. order: which inputs of the graph their leaves are.
     arrays: the values of the inputs behind them. returned: the structure of the results. is_kind: it is compiled for one kind of
-    arguments, so that those of other dtypes are refused.
+    arguments, so that those of other dtypes are refused. n_by_name: how many of the last parameters go by name alone.
     """
 
     runner: Runner
@@ -42,6 +42,7 @@ class Exportable:
     arrays: Sequence[Any]
     returned: Structure
     is_kind: bool
+    n_by_name: int = 0
 
     @property
     def name(self) -> str:
@@ -75,6 +76,7 @@ class Exportable:
         _note_records(self.returned, records)
         return Interface(
             parameters=parameters,
+            n_by_name=self.n_by_name,
             inputs=[(node.name or f"argument_{k}", node.type) for k, node in enumerate(graph.inputs)],
             fixed={behind + k: value for k, value in enumerate(values)},
             results=[(node.type, copied) for node, (_, copied) in zip(graph.outputs, self.runner.outputs, strict=False)],

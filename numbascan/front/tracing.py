@@ -323,6 +323,31 @@ def parameter_names(fn: Callable[..., Any], count: int) -> list[str]:
     return [*names[:count], *(f"arg{k}" for k in range(len(names), count))]
 
 
+def keywords_in_order(fn: Callable[..., Any], n_positional: int, keywords: Sequence[str], label: str) -> tuple[list[str], list[str]]:
+    """The keywords of a call that may as well go by position, as they stand in the signature, and those that go by name alone.
+
+    NotImplementedError where a parameter before one of them was left out: by position it would get the value of another. So it is of a name
+    that a positional parameter has too.
+    """
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):  # a builtin
+        return [], list(keywords)
+    places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)][n_positional:]
+    given = [one.name for one in places if one.name in keywords and one.kind is not one.POSITIONAL_ONLY]
+    first = [one.name for one in places[: len(given)]]
+    if given != first:
+        left_out = next(name for name in first if name not in given)
+        raise NotImplementedError(
+            f"{label} was compiled for {given[-1]} without {left_out}, which stands before it, so that its arguments have no places; give "
+            f"{left_out} too, or set it by functools.partial(…, {left_out}=…)"
+        )
+    if twice := [one.name for one in parameters if one.kind is one.POSITIONAL_ONLY and one.name in keywords]:
+        raise NotImplementedError(f"{label} has two arguments called {twice[0]}, by position and by name; rename one of them")
+    alone = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.name in keywords]
+    return given, [*alone, *(name for name in keywords if name not in (*given, *alone))]
+
+
 def name_in_module(value: Any) -> str | None:
     """The name under which pickle finds what decorators made of a function; None where something else bears that name, or nothing."""
     holder: Any = sys.modules.get(value.__module__)

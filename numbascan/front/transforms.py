@@ -31,8 +31,8 @@ from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
 from .specialisation import Specialisations, Types, prepared, quick_key, sequence_axes, small_type, without
 from .statics import Statics, statics_of
-from .tracing import beside_threads, in_mode, name_in_module, parameter_names, refuse_leaked, trace
-from .tree import Static, Structure, flatten, flattened, paths, unflatten
+from .tracing import beside_threads, in_mode, keywords_in_order, name_in_module, parameter_names, refuse_leaked, trace
+from .tree import Static, Structure, flatten, flattened, n_leaves, paths, unflatten
 from .variable import Variable, as_variable
 
 
@@ -380,8 +380,15 @@ class Jitted:
 
     def _exportable(self) -> Exportable:
         structure, compiled = self._kinds.to_export(self.name)
-        order = range(len(compiled.traced.inputs))
-        return Exportable(compiled.runner, self._parameters(structure), order, compiled.arrays, compiled.traced.structure, True)
+        assert not isinstance(structure, str)  # of (args, kwargs)
+        positional, keyword = structure[2]
+        n_positional, leaf = len(positional[2]), iter(range(len(compiled.traced.inputs)))
+        arguments = [(name, child, [next(leaf) for _ in range(n_leaves(child))]) for name, child in self._parameters(structure)]
+        named = dict(zip(keyword[1], arguments[n_positional:], strict=True))
+        in_place, by_name = keywords_in_order(self.__wrapped__, n_positional, keyword[1].written, self.name)
+        called = [*arguments[:n_positional], *(named[name] for name in (*in_place, *by_name))]
+        parameters, order = [(name, child) for name, child, _ in called], [k for _, _, leaves in called for k in leaves]
+        return Exportable(compiled.runner, parameters, order, compiled.arrays, compiled.traced.structure, True, len(by_name))
 
     @property
     def profile(self) -> Any:

@@ -93,7 +93,8 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             raise TypeError(f"np.{ufunc.__name__}(out=…, where=…) cannot write into a traced value{at_line()}; use the result, or np.where")
         ours = _counterpart(ufunc)
         dtype, casting = kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
-        return ours(*(inputs if dtype is None else _operands_for(ufunc, inputs, dtype, casting)), **kwargs)
+        result = ours(*(inputs if dtype is None else _operands_for(ufunc, inputs, dtype, casting)), **kwargs)
+        return tuple(map(_as_element, result)) if isinstance(result, tuple) else _as_element(result)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         ours = _counterpart(func)
@@ -145,13 +146,13 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return int(self._known("an index, a size or range()", hint))
 
     def __abs__(self) -> Any:
-        return self._as_own_kind(np.absolute(self))
+        return self._as_own_kind(np.absolute(_as_python_int(self) if self.type.weak else self))
 
     def __pos__(self) -> Any:
-        return self._as_own_kind(np.positive(self))
+        return self._as_own_kind(np.positive(_as_python_int(self) if self.type.weak else self))
 
     def __round__(self, ndigits: int | None = None) -> Any:
-        rounded = METHODS["round"](self, ndigits or 0)
+        rounded = METHODS["round"](_as_python_int(self) if self.type.weak else self, ndigits or 0)
         # as Python does with one number
         return self._as_own_kind(rounded if ndigits is not None or self.ndim else rounded.astype("int64"))
 
@@ -203,6 +204,62 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         METHODS["__setitem__"](self, index, value)
 
 
+def _as_element(result: Any) -> Any:
+    """What a function of NumPy gives: elements of arrays, also where it was given Python's numbers."""
+    return METHODS["astype"](result, result.dtype) if isinstance(result, Variable) and result.type.weak else result
+
+
+def _is_python_number(value: Any) -> bool:
+    """Is it one of Python's numbers, or what a traced function has in its place?"""
+    if isinstance(value, Variable):
+        return value.type.weak
+    return isinstance(value, (int, float, complex)) and not isinstance(value, np.generic)
+
+
+def _as_python_int(value: Any) -> Any:
+    """Of True and False 1 and 0; other numbers as they are."""
+    if isinstance(value, Variable) and value.type.kind == "b":
+        return op(card_named("python_number"), METHODS["astype"](value, "int64"))
+    return int(value) if isinstance(value, bool) else value
+
+
+def _with_python_numbers(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
+    """The operator `name`, which computes with Python numbers alone as Python does: True + True is 2, and gives way as 2 does.
+
+    NumPy's functions of the same meaning are not Python's: np.add(True, True) is np.True_.
+    """
+    of_arrays = getattr(Variable, name)
+
+    def of_numbers(*values: Any) -> Any:
+        return _counterpart(ufunc)(*(map(_as_python_int, values) if ufunc in _ARITHMETIC else values))
+
+    def unary(self: Variable) -> Any:
+        return of_numbers(self) if self.type.weak else of_arrays(self)
+
+    def binary(self: Variable, other: Any) -> Any:
+        if not (self.type.weak and _is_python_number(other)):
+            return of_arrays(self, other)
+        return of_numbers(other, self) if name in _REFLECTED else of_numbers(self, other)
+
+    return unary if ufunc.nin == 1 else binary
+
+
+_NAMES: dict[np.ufunc, str] = dict(
+    [
+        *((np.add, "add"), (np.subtract, "sub"), (np.multiply, "mul"), (np.true_divide, "truediv"), (np.floor_divide, "floordiv")),
+        *((np.remainder, "mod"), (np.divmod, "divmod"), (np.power, "pow"), (np.left_shift, "lshift"), (np.right_shift, "rshift")),
+        *((np.negative, "neg"), (np.invert, "invert")),
+    ]
+)
+_ARITHMETIC = frozenset(_NAMES)  # of truth values integers; of two truth values the others give truth values
+_NAMES |= {np.bitwise_and: "and", np.bitwise_or: "or", np.bitwise_xor: "xor"}
+_REFLECTED = frozenset(f"__r{_name}__" for _ufunc, _name in _NAMES.items() if _ufunc.nin == 2)
+_NAMES |= {np.less: "lt", np.less_equal: "le", np.equal: "eq", np.not_equal: "ne", np.greater: "gt", np.greater_equal: "ge"}
+for _ufunc, _name in _NAMES.items():
+    for _method in {f"__{_name}__", *(_REFLECTED & {f"__r{_name}__"})}:
+        setattr(Variable, _method, _with_python_numbers(_method, _ufunc))
+
+
 def _rebinding(name: str) -> Callable[[Any, Any], Any]:
     """`x += y` as `x = x + y`: a traced value is never written into."""
     binary = getattr(Variable, f"__{name}__")
@@ -213,7 +270,7 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
     setattr(Variable, f"__i{_name}__", _rebinding(_name))
 
 
-_PYTHON = {"i": int, "u": int, "f": float, "c": complex}  # of the numbers without a dtype of their own
+_PYTHON: dict[str, Any] = {"b": np.dtype("bool"), "i": int, "u": int, "f": float, "c": complex}  # numbers without a dtype of their own
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -279,8 +336,10 @@ def as_node(value: Any) -> Node:
     if isinstance(value, Variable):
         return value.node
     refuse_other_arrays(value, "an array in the computation")
-    if isinstance(value, (bool, np.generic)):
+    if isinstance(value, np.generic):
         return constant(value)
+    if isinstance(value, bool):
+        return constant(value, "bool", weak=True)
     if isinstance(value, numbers.Number):
         return _number(value)
     if isinstance(value, (list, tuple)) or (type(value) is np.ndarray and value.dtype == object):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import inspect
+import random
 from collections import namedtuple
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan import compile as compiling
 
 
 def loaded(exported, folder):
@@ -38,6 +42,75 @@ def test_arguments_go_by_position_and_by_name(tmp_path):
     x, y = nt.dscalars("x y")
     module = loaded(ns.function([x, y], x - y, name="difference"), tmp_path)
     assert [float(module.difference(3, 1.5)), float(module.difference(y=1.0, x=2))] == [1.5, 1.0]
+
+
+def test_arguments_that_were_given_by_name_have_the_places_of_the_signature(tmp_path):
+    def share(b, a, *, d, c, **more):
+        return (b - a) * d / c + 100 * more["z"] - more["e"]
+
+    numbers = {"e": 6.0, "z": 7.0, "c": 4.0, "d": 3.0, "a": 5.0, "b": 1.0}
+    module = loaded(ns.jit(share).lower(**numbers), tmp_path)
+    expected = share(**numbers)
+    assert module.share(1.0, 5.0, c=4.0, d=3.0, z=7.0, e=6.0) == module.share(**numbers) == expected
+    assert module.share_njit(1.0, 5.0, 3.0, 4.0, 6.0, 7.0) == expected
+    with pytest.raises(TypeError, match="positional argument"):
+        module.share(1.0, 5.0, 3.0, 4.0, 6.0, 7.0)
+
+
+def random_parameters(chance, names):
+    """Positional ones, those of both kinds, keywords, and defaults, as Python writes them; the names that are left out go into **more."""
+    k, m, n = sorted(chance.choices(range(len(names) + 1), k=3))
+    first_default = chance.choice([k, m, len(names)])
+    texts = [f"{name}=None" if first_default <= place < m else name for place, name in enumerate(names)]
+    alone = ["*", *texts[m:n]] if n > m else []
+    return ", ".join([*texts[:k], *["/"] * (k > 0), *texts[k:m], *alone, *["**more"] * (n < len(names))])
+
+
+def signature_of(parameters):
+    scope = {}
+    exec(f"def call({parameters}): pass", scope)
+    return inspect.signature(scope["call"])
+
+
+def bound(signature, args, named):
+    """Which name gets which value; None where Python refuses the call."""
+    try:
+        arguments = dict(signature.bind(*args, **named).arguments)
+    except TypeError:
+        return None
+    return arguments | arguments.pop("more", {})
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_module_puts_every_argument_where_the_original_does(seed, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiling, "jit_is_off", lambda: True)  # it is asked what the module takes, not what it computes
+    chance = random.Random(seed)
+    names = chance.sample("abcdeg", 5)
+    parameters = random_parameters(chance, names)
+    original, scope = signature_of(parameters), {}
+    exec(f"def f({parameters}): return 0.0", scope)
+    calls = [(range(chance.randint(0, 4)), dict.fromkeys(chance.sample(names, chance.randint(0, 5)), 9.0)) for _ in range(400)]
+    calls = [(list(map(float, places)), named) for places, named in calls]
+    calls = [call for call in calls if bound(original, *call)]
+    args, named = calls[0]
+    text, refused = "", ""
+    try:
+        text = ns.jit(scope["f"]).lower(*args, **named).export(tmp_path / "model.py").read_text()
+    except NotImplementedError as error:
+        refused = str(error)
+    assert text or "which stands before it" in refused or "has two arguments called" in refused
+    if refused:
+        return
+    (exported,) = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == "f")
+    taken = signature_of(ast.unparse(exported.args))
+    assert bound(taken, args, named) == bound(original, args, named)
+    assert all(bound(taken, *call) in (None, bound(original, *call)) for call in calls)
+
+
+def test_an_argument_behind_one_that_was_left_out_has_no_place():
+    late = ns.jit(lambda b, d=2.0, c=5.0: b - c * d, name="late").lower(1.0, c=2.0)
+    with pytest.raises(NotImplementedError, match="late was compiled for c without d, which stands before it"):
+        _ = late.njit
 
 
 @pytest.fixture(scope="module")

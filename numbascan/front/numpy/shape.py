@@ -64,7 +64,7 @@ def isrealobj(x: Any) -> bool:
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """The dtype that NumPy's promotion gives; Python numbers give way."""
-    weak = {"i": 0, "f": 0.0, "c": 0j}
+    weak = {"b": False, "i": 0, "f": 0.0, "c": 0j}
     operands = [(weak[x.type.kind] if x.type.weak else x.dtype) if isinstance(x, Variable) else x for x in arrays_and_dtypes]
     return np.result_type(*operands)
 
