@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from types import FrameType
+from itertools import takewhile
+from types import FrameType, FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -150,9 +151,20 @@ def _name_of_call(frame: FrameType) -> tuple[str, str] | None:
     names = sys.modules.get(module)
     owner = frame.f_locals.get("self")
     if owner is None:
-        return (module, function) if callable(getattr(names, function, None)) else None
+        return (module, function) if callable(getattr(names, function, None)) else _decorated(frame)
     name = next((name for name, value in vars(names).items() if value is owner), type(owner).__name__)  # scipy.stats.norm, or a class
     return module, name if function.startswith("__") else f"{name}.{function}"
+
+
+def _decorated(frame: FrameType) -> tuple[str, str] | None:
+    """Public module and name of the function that a decorator's wrapper, which runs in `frame`, stands for."""
+    for value in list(frame.f_locals.values()):
+        module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+        if isinstance(value, FunctionType) and name is not None and str(module).startswith("scipy."):
+            public = ".".join(takewhile(lambda part: not part.startswith("_"), str(module).split(".")))
+            if callable(getattr(sys.modules.get(public), name, None)):
+                return public, name
+    return None
 
 
 def _instead(module: str, name: str) -> str:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import numbers
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import TracerBoolError, TracerError
 from ..ir.node import CONSTANT, Node, constant, constant_value
 from ..ops.card import Card, apply, at_line, card_named
 from ..ops.lowering import Elementwise
 from ..types import TensorType, dtype_name
-from .unsupported import SPARSE, refuse, refuse_in_libraries, refuse_in_numba
+from .protocols import Protocols, missing, refuse_in_polynomials
+from .unsupported import SPARSE, refuse, refuse_in_numba
 
 GREATEST_FLOAT = int(np.finfo(np.float64).max)
 
@@ -40,7 +40,7 @@ def implements(*functions: Any, method: str | None = None) -> Callable[[Callable
     return note
 
 
-class Variable(np.lib.mixins.NDArrayOperatorsMixin):
+class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
     """A value that is known by dtype and rank, and computed later. NumPy's functions and operators take it.
 
     >>> import numbascan.tensor as nt, numpy as np
@@ -87,6 +87,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     # NumPy's protocols ----------------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        refuse_in_polynomials(self)
         if method != "__call__":
             return _ufunc_method(ufunc, method, inputs, kwargs)
         if kwargs.get("out") is not None or "where" in kwargs:
@@ -99,50 +100,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         ours = _counterpart(func)
         return ours(*args, **kwargs)
 
-    # what needs a concrete value ------------------------------------------------------------------------------------
-
-    @property
-    def _seen(self) -> str:
-        """How messages call the value."""
-        return f"{self.name or 'this value'} ({self.type})"
-
-    def _known(self, use: str, instead: str, error: Callable[[str], TracerError] = TracerError) -> Any:
-        value = constant_value(self.node)
-        if value is None:
-            refuse_in_libraries()
-            raise error(f"{use} needs a concrete value, but {self._seen} is traced{at_line()}; write {instead}")
-        return value
-
-    def __bool__(self) -> bool:
-        hint = (
-            "np.where(condition, a, b), nt.ifelse(condition, a, b) for a lazy choice, or return ns.until(condition) to end the loop "
-            "(where NumPy asked: nt.arange(k) for np.arange(k), np.stack([x, y]) for np.array([x, y]))"
-        )
-        if self.node.op.name == "equal" and self.node.inputs[0] is self.node.inputs[1]:
-            hint = f"{hint}; keys of one dict that are the same expression are compared by Python: make it once, and give it one value"
-        return bool(self._known("Python control flow (if, while, and, or, not, bool())", hint, TracerBoolError))
-
-    def __int__(self) -> int:
-        return int(self._known("int(), or an index of a NumPy array,", "x.astype('int64'), or nt.take(array, k) for np.take(array, k)"))
-
-    def __float__(self) -> float:
-        return float(
-            self._known("float(), or a function of the math module,", "the NumPy function (np.sin for math.sin), or np.stack for an array")
-        )
-
-    def __complex__(self) -> complex:
-        return complex(self._known("complex()", "x.astype('complex128')"))
-
-    def item(self, *index: Any) -> Any:
-        """The number of a known value, as Python's; TracerError for a traced one."""
-        return self._known("x.item()", "x itself, or x.reshape(()) of an array of one element: a 0-d value, known to the run").item(*index)
-
-    def __format__(self, spec: str) -> str:
-        return format(self._known(f"the format {spec!r}", "the value to a result, and format that") if spec else str(self), spec)
-
-    def __index__(self) -> int:
-        hint = "nt.take(array, k) for array[k], nt.zeros(k) for np.zeros(k), nt.arange(k) for np.arange(k), ns.scan for range(k)"
-        return int(self._known("an index, a size or range()", hint))
+    # Python's numbers ----------------------------------------------------------------------------------------------
 
     def __abs__(self) -> Any:
         return self._as_own_kind(np.absolute(self))
@@ -159,33 +117,6 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         """What Python computes from one of its numbers is such a number again; NumPy's functions give arrays' elements."""
         return op(card_named("python_number"), result) if self.type.weak else result
 
-    def __len__(self) -> int:
-        if not self.ndim:
-            raise TypeError(f"len() of a 0-d value: {self._seen} has no axis{at_line()}; give it one, as np.stack([x]), or leave len() out")
-        length = self.type.shape[0]
-        if length is None:
-            refuse_in_libraries()
-            raise TracerError(f"len() needs a fixed length, but that of {self._seen} is traced{at_line()}; write x.shape[0]")
-        return length
-
-    def __iter__(self) -> Iterator[Any]:
-        if not self.ndim:
-            raise TypeError(
-                f"a Python loop over a 0-d value, or unpacking it: {self._seen} is one number{at_line()}; use it as such, or give an "
-                "array with one more axis"
-            )
-        if self.type.shape[0] is None:
-            refuse_in_libraries()
-            raise TracerError(
-                f"a Python loop over {self.name or 'a value'} ({self.type}), or unpacking it, needs a fixed length, but that is traced"
-                f"{at_line()}; write array code for all elements at once, ns.scan(step, sequences=x) for one after the other, or give the "
-                "array a fixed shape, as nt.tensor('float64', shape=(3,))"
-            )
-        return (self[k] for k in range(len(self)))
-
-    def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any()._known("`value in x`", "(x == value).any()"))
-
     def __getattr__(self, name: str) -> Any:
         if name in PROPERTIES:
             return PROPERTIES[name](self)
@@ -193,7 +124,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         if ours is None:
             if name == "_numba_type_":
                 refuse_in_numba()
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise missing(self, name)
         return lambda *args, **kwargs: ours(self, *args, **kwargs)
 
     def __getitem__(self, index: Any) -> Variable:

@@ -83,7 +83,7 @@ def _nest(values: Sequence[Any]) -> Variable:
     """A nest of lists, numbers and variables as one array, as `np.array` gives: one dtype for all that is in it."""
     leaves = list(_leaves(values))
     if not any(isinstance(leaf, Variable | np.ndarray) for leaf in leaves):
-        return Variable(constant(np.asarray(values)))
+        return Variable(constant(np.asarray([value.tolist() if isinstance(value, np.ndarray) else value for value in values])))
     return _nested(values, common_dtype([as_variable(leaf) for leaf in leaves]))
 
 

@@ -236,9 +236,18 @@ def _edge(x: Variable, value: Any, axis: int) -> Variable:
 
 
 @implements(np.ediff1d)
-def ediff1d(ary: Any) -> Variable:
-    """The differences of neighbours among all elements in C order."""
-    return diff(ravel(ary))
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Variable:
+    """The differences of neighbours among all elements in C order, between the elements of `to_begin` and `to_end`.
+
+    Raises TypeError where the dtype of these is not that of `ary`, or a lesser one.
+    """
+    x = ravel(ary)
+    ends = [None if values is None else ravel(values) for values in (to_begin, to_end)]
+    for name, values in zip(("to_begin", "to_end"), ends, strict=True):
+        if values is not None and not np.can_cast(values.dtype, x.dtype, "same_kind"):
+            raise TypeError(f"np.ediff1d: {name} is {values!r}, which {x.dtype} does not hold{at_line()}; write ary.astype(…)")
+    parts = [values for values in (ends[0], diff(x), ends[1]) if values is not None]
+    return concatenate([values.astype(x.dtype) for values in parts]) if len(parts) > 1 else parts[0]
 
 
 @implements(np.trapezoid)
