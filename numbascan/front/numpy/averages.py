@@ -15,7 +15,7 @@ from .decompositions import svdvals
 from .joining import concatenate
 from .math import cast
 from .reductions import max, min, sum
-from .shape import atleast_2d, expand_dims, moveaxis, reshape, result_type, squeeze
+from .shape import atleast_2d, broadcast_to, expand_dims, moveaxis, reshape, result_type, squeeze
 from .shape_arguments import NOT_GIVEN, axes_of, axis_of, count_of, dim, refuse, shape_of
 
 
@@ -124,7 +124,9 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
 
 @implements(np.median)
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Variable:
-    """The middle element over axes, or the mean of the two in the middle; NaN where one is NaN.
+    """The middle element over axes, or the mean of the two in the middle; NaN where one is NaN, and of nothing.
+
+    Raises IndexError where only the run knows that there is nothing.
 
     >>> import numbascan.tensor as nt
     >>> nt.median(nt.dmatrix("x"), axis=0).ndim
@@ -135,6 +137,9 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
     axes = axes_of(axis, x.ndim, "np.median")
     others = [k for k in range(x.ndim) if k not in axes]
     sizes = shape_of(x)
+    if 0 in x.type.shape:
+        lengths = [(1 if k in axes else sizes[k]) for k in range(x.ndim) if k in others or (keepdims is not NOT_GIVEN and keepdims)]
+        return broadcast_to(cast(as_variable(np.nan), _averaged_dtype(x, None)), lengths)
     rows = reshape(np.transpose(x, (*others, *axes)), (*(sizes[k] for k in others), -1))
     middles, n = op(MIDDLES, rows), dim(rows, rows.ndim - 1)
     lower = cast(middles[..., 0], _averaged_dtype(x, None))
@@ -245,6 +250,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> V
     if ord is None or (isinstance(ord, str) and ord in ("fro", "f") and len(axes) == 2) or (ord == 2 and len(axes) == 1):
         squares = (values * np.conj(values)).real if values.type.kind == "c" else values * values
         return np.sqrt(sum(squares, axis=axes, keepdims=keepdims))
+    if 0 in [values.type.shape[k] for k in axes] and ord in ((np.inf,) if len(axes) == 1 else (1, 2, np.inf)):
+        return sum(abs(values), axis=axes, keepdims=keepdims)  # the greatest of no lengths is 0
     if len(axes) == 2 and ord in ("nuc", 2, -2):
         singular = svdvals(moveaxis(values, axes, (-2, -1)))
         chosen = {"nuc": sum, 2: max, -2: min}[ord](singular, axis=-1)

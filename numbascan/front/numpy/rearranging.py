@@ -56,9 +56,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Variable:
     x = as_variable(a)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), shape_of(x)) if x.ndim != 1 else roll(x, shift, 0)
-    axes = axes_of(axis, x.ndim, "np.roll")
+    axes = tuple(axis_of(one, x.ndim, "np.roll") for one in (axis if isinstance(axis, list | tuple) else (axis,)))  # one may stand twice
     shifts = list(shift) if isinstance(shift, list | tuple) else [shift] * len(axes)
     axes = axes * len(shifts) if len(axes) == 1 else axes
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     if len(shifts) != len(axes):
         raise ValueError(f"np.roll: {len(shifts)} shifts do not go with {len(axes)} axes{at_line()}")
     for one, place in zip(shifts, axes, strict=True):
