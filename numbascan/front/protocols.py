@@ -47,10 +47,28 @@ _NAMED = ("nan_to_num", "reciprocal")
 _AS_INDEX = {"b": "; np.where(mask, value, array) for array[mask]", "i": "; nt.take(array, k) for array[k]"}
 """What to write for an index of a NumPy array, by the kind of a traced value."""
 
-_INSTEAD = dict.fromkeys(
-    ("__array_interface__", "__array_struct__", "__dlpack__", "__dlpack_device__", "__cuda_array_interface__", "data", "ctypes", "flags"),
-    "a traced value has no memory before it is computed; return it, and hand on the result",
-)
+_NO_MEMORY = "a traced value has no memory before it is computed; return it, and hand on the result"
+_NOT_WRITTEN = "it works in place, and a traced value is never written into; write "
+_INSTEAD = {
+    **dict.fromkeys(("__array_interface__", "__array_struct__", "__dlpack__", "__dlpack_device__", "__cuda_array_interface__"), _NO_MEMORY),
+    **dict.fromkeys(("base", "ctypes", "data", "device", "flags", "strides", "to_device", "getfield"), _NO_MEMORY),
+    **dict.fromkeys(("dump", "dumps", "tobytes", "tofile"), _NO_MEMORY),
+    "argpartition": "write np.argsort(x)",
+    "byteswap": "only its values count here; leave it out",
+    "compress": "write np.where(mask, x, other), since how long a result is must not depend on values; x[mask] of a known mask",
+    "fill": f"{_NOT_WRITTEN}y = np.full_like(y, value)",
+    "itemset": f"{_NOT_WRITTEN}y = nt.set_subtensor(y[index], value)",
+    "itemsize": "write x.dtype.itemsize",
+    "nbytes": "write x.size * x.dtype.itemsize",
+    "partition": f"{_NOT_WRITTEN}y = np.sort(y)",
+    "put": f"{_NOT_WRITTEN}y = nt.set_subtensor(y[index], values)",
+    "resize": f"{_NOT_WRITTEN}y = np.reshape(y, shape), or np.concatenate for more elements",
+    "setfield": f"{_NOT_WRITTEN}y = nt.set_subtensor(y[index], value)",
+    "setflags": f"{_NOT_WRITTEN}nothing: it is read-only in any case",
+    "sort": f"{_NOT_WRITTEN}y = np.sort(y)",
+    "tolist": "write x itself, or list(x) where its length is fixed",
+}
+"""What to write for what ndarrays have and traced values have not."""
 
 
 class Protocols:

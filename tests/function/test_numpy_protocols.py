@@ -318,3 +318,37 @@ def test_several_polynomials_at_a_traced_array_are_refused() -> None:
         with pytest.raises(ns.TracerError, match=rf"of several polynomials.*{HERE}"):
             ns.jit(lambda x, value=value: value(x, c), mode="python")(x)
         np.testing.assert_array_equal(ns.jit(lambda x, value=value: value(x, c[0]), mode="python")(x), value(x, c[0]))
+
+
+# methods --------------------------------------------------------------------------------------------------------------
+
+IN_PLACE: dict[str, tuple[Any, ...]] = {
+    "sort": (),
+    "fill": (0.0,),
+    "put": ([0], 1.0),
+    "partition": (1,),
+    "resize": ((2, 1),),
+    "setflags": (False,),
+    "setfield": (1.0, "float64"),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+@pytest.mark.parametrize("n", [2, 20], ids=["fixed", "open"])
+def test_methods_that_work_in_place_are_refused(name: str, n: int) -> None:
+    def f(x: Any) -> Any:
+        y = x * 2
+        getattr(y, name)(*IN_PLACE[name])
+        return y
+
+    with pytest.raises(AttributeError, match=rf"{name}.*{HERE}.*in place.*write "):
+        ns.jit(f, mode="python")(np.arange(float(n)))
+
+
+def test_what_an_ndarray_has_a_traced_value_has_or_says_what_to_write() -> None:
+    x = nt.dmatrix("x")
+    missing = [name for name in dir(np.ndarray) if not name.startswith("_") and not hasattr(x, name)]
+    assert {"sort", "tolist", "tobytes"} <= set(missing)
+    for name in missing:
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}' \({HERE.replace('test_', '.*test_')}"):
+            getattr(x, name)

@@ -163,7 +163,7 @@ def _sorted(card: Card, a: Any, axis: int | None, refused: dict[str, Any], name:
     return swapaxes(op(card, swapaxes(x, place, -1)), place, -1)
 
 
-@implements(np.sort, method="sort")
+@implements(np.sort)
 def sort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None) -> Variable:
     """The elements in ascending order along an axis, NaN last; with axis None all, along one. Always a new array.
 
