@@ -75,7 +75,25 @@ INSTEAD = {
 """What does the same, or nearly: likeness of names would lead astray. By name, as NumPy and SciPy spell it.
 What numbascan.tensor has under that name needs no entry."""
 
-_NO_ADVICE = "no supported function is near to it; write it in arithmetic, or compute it outside and hand it over as an argument"
+NO_ADVICE = "no supported function is near to it; write it in arithmetic, or compute it outside and hand it over as an argument"
+INSTEAD_OF_METHODS = {
+    "logaddexp.reduce": "write nt.logsumexp(x, axis=0)",
+    "hypot.reduce": "write np.sqrt(np.sum(x**2, axis=0)), or np.linalg.norm(x, axis=0)",
+    "subtract.reduce": "write x[0] - np.sum(x[1:], axis=0)",
+    "divide.reduce": "write x[0] / np.prod(x[1:], axis=0)",
+    "logical_xor.reduce": "write np.sum(x != 0, axis=0) % 2 == 1",
+    "fmax.reduce": "write np.max(np.where(np.isnan(x), -np.inf, x), axis=0)",
+    "fmin.reduce": "write np.min(np.where(np.isnan(x), np.inf, x), axis=0)",
+    "matmul.reduce": "write np.linalg.multi_dot for a list of matrices, or ns.scan",
+    "add.at": "write x = x[index].inc(y), which gives the new array",
+    "subtract.at": "write x = x[index].inc(-y), which gives the new array",
+    "at": f"write {_WRITTEN}",
+    "reduce": "write a loop, as ns.reduce; np.add, multiply, maximum, minimum, logical_and and logical_or have it",
+    "accumulate": "write a loop, as ns.scan; np.add, multiply, maximum and minimum have it",
+    "outer": "write the function of x[:, None] and y",
+    "reduceat": "write the reduction of slices, as np.stack([np.sum(x[:2]), np.sum(x[2:])])",
+}
+"""What to write for methods of ufuncs, by both names or by that of the method."""
 SPARSE = "write A.toarray() @ x for A @ x; or with A = A.tocoo() nt.inc_subtensor(nt.zeros(A.shape[0])[A.row], A.data * x[A.col])"
 """What to write instead of a sparse matrix."""
 
@@ -180,7 +198,7 @@ def _instead(module: str, name: str) -> str:
         return f"write {INSTEAD[name]}"
     if module == "scipy.stats":
         return "write its formula; the functions of scipy.special that docs/ops.md lists take traced values"
-    return _NO_ADVICE
+    return NO_ADVICE
 
 
 def _of_ours(module: str, name: str) -> str | None:

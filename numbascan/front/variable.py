@@ -6,10 +6,13 @@ function of ours stands behind which of NumPy's.
 
 from __future__ import annotations
 
+import inspect
 import numbers
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,7 @@ from ..ops.card import Card, apply, at_line, card_named
 from ..ops.lowering import Elementwise
 from ..types import TensorType, dtype_name
 from .protocols import Protocols, missing, refuse_in_polynomials
-from .unsupported import SPARSE, refuse, refuse_in_numba
+from .unsupported import INSTEAD_OF_METHODS, NO_ADVICE, SPARSE, refuse, refuse_in_numba
 
 GREATEST_FLOAT = int(np.finfo(np.float64).max)
 
@@ -98,7 +101,7 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         ours = _counterpart(func)
-        return ours(*args, **kwargs)
+        return _called(ours, func, args, kwargs)
 
     # Python's numbers ----------------------------------------------------------------------------------------------
 
@@ -125,7 +128,7 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
             if name == "_numba_type_":
                 refuse_in_numba()
             raise missing(self, name)
-        return lambda *args, **kwargs: ours(self, *args, **kwargs)
+        return lambda *args, **kwargs: _called(ours, getattr(np.ndarray, name, name), (self, *args), kwargs)
 
     def __getitem__(self, index: Any) -> Variable:
         return METHODS["__getitem__"](self, index)
@@ -150,9 +153,8 @@ _PYTHON = {"i": int, "u": int, "f": float, "c": complex}  # of the numbers witho
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     ours = DISPATCH.get((ufunc, method))
     if ours is None:
-        raise TypeError(
-            f"np.{ufunc.__name__}.{method} is not supported on traced values{at_line()}; supported: np.add.reduce and its like, or np.sum"
-        )
+        instead = INSTEAD_OF_METHODS.get(f"{ufunc.__name__}.{method}", INSTEAD_OF_METHODS.get(method, NO_ADVICE))
+        raise TypeError(f"np.{ufunc.__name__}.{method} is not supported on traced values{at_line()}; {instead}")
     kwargs = {key: value for key, value in kwargs.items() if value is not None or key == "axis"}  # axis=None means all of them
     return ours(*inputs, **kwargs)
 
@@ -178,6 +180,38 @@ def number_as(number: Variable, dtype: Any) -> Variable:
     is_checked = number.type.weak and number.type.kind in "iu" and np.dtype(dtype).kind in "iu" and number.dtype != dtype
     cast: Variable = number + np.zeros((), dtype) if is_checked else METHODS["astype"](number, dtype)
     return cast
+
+
+@cache
+def _parameters(ours: Callable[..., Any]) -> tuple[frozenset[str] | None, float]:
+    """The names that a function of ours takes, None for any, and how many arguments by their place."""
+    parameters = inspect.signature(ours).parameters.values()
+    kinds = [one.kind for one in parameters]
+    most = sum(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in kinds)
+    return (
+        None if inspect.Parameter.VAR_KEYWORD in kinds else frozenset(one.name for one in parameters),
+        inf if inspect.Parameter.VAR_POSITIONAL in kinds else most,
+    )
+
+
+def _called(ours: Callable[..., Any], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What `ours` gives. TypeError by its name for a parameter that NumPy's `func` has and `ours` has not."""
+    names, most = _parameters(ours)
+    unknown = {} if names is None else {name: value for name, value in kwargs.items() if name not in names}
+    if not unknown and len(args) <= most:
+        return ours(*args, **kwargs)
+    label = f"np.{func.__name__}" if callable(func) else f"x.{func}"
+    try:
+        theirs = list(inspect.signature(func).parameters)
+    except (TypeError, ValueError):
+        theirs = []
+    unknown.update((name, args[k]) for k, name in enumerate(theirs) if most <= k < len(args))
+    for name, value in unknown.items():
+        if value is not None and value is not np._NoValue:
+            raise TypeError(f"{label}({name}=…) is not supported on traced values{at_line()}; leave {name} out")
+    if len(args) > most and not theirs:
+        raise TypeError(f"{label}: {len(args)} arguments were given{at_line()}, and {int(most)} are supported on traced values")
+    return ours(*args[: int(min(most, len(args)))], **{name: value for name, value in kwargs.items() if name not in unknown})
 
 
 def _counterpart(func: Any) -> Callable[..., Any]:
@@ -246,6 +280,8 @@ def not_numbers(value: Any) -> str:
         return f"a dict with the keys {list(value)}"
     if isinstance(value, np.ndarray):
         return f"an array of dtype {value.dtype}"
+    if isinstance(value, Iterator):
+        return f"a {type(value).__name__}, for which write a list, as [… for …] or list(…)"
     return repr(value) if value is None or isinstance(value, str) else f"of the class {type(value).__name__}"
 
 
@@ -267,6 +303,8 @@ def _number(value: Any) -> Node:
         if not -(2**63) <= value < 2**64:
             raise _out_of_bounds("", value, "int64")
         dtype = "int64" if -(2**63) <= value < 2**63 else "uint64"
+    elif not isinstance(value, numbers.Complex):
+        raise TypeError(f"what is computed with is {value!r}, with which NumPy does not compute either{at_line()}; write float(…)")
     else:
         dtype = "float64" if isinstance(value, numbers.Real) else "complex128"
     return constant(value, dtype, weak=True)

@@ -209,7 +209,7 @@ def test_a_nest_of_numbers_and_variables_has_one_dtype():
     nest = nt.as_tensor([[1.0, x], [x * 2, 3]])
     (found,) = interpret(Graph((x.node,), (nest.node,)), [np.float32(0.5)])
     np.testing.assert_array_equal(found, np.array([[1.0, np.float32(0.5)], [np.float32(1), 3]]), strict=True)
-    assert (np.array([x, x]) + x).type == TensorType("float32", (2,))
+    assert (np.stack([x, x]) + x).type == TensorType("float32", (2,))
     assert nt.as_tensor([[1, 2], [3, 4]]).type == TensorType("int64", (2, 2))
 
 

@@ -42,7 +42,8 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     refuse("np.mean", out=out, where=where)
     x = as_variable(a)
     wide = _averaged_dtype(x, dtype)
-    result = sum(cast(x, wide), axis=axis, keepdims=keepdims) / _count(x, axis, wide)
+    total = sum(cast(x, wide), axis=axis, dtype=dtype, keepdims=keepdims)  # in the dtype that is asked for, as NumPy: uint8 wraps
+    result = total / _count(x, axis, wide if np.dtype(wide).kind in "fc" else "float64")
     return result if dtype is None else cast(result, dtype)
 
 
@@ -76,9 +77,12 @@ def var(
     center = METHODS["mean"](x, axis, keepdims=True) if mean is NOT_GIVEN else mean
     apart = x - center
     squares = (apart * np.conj(apart)).real if x.type.kind == "c" else apart * apart
+    if correction is not NOT_GIVEN and ddof != 0:
+        raise ValueError(f"np.var and np.std: ddof and correction are one thing{at_line()}; give one of them")
     off = ddof if correction is NOT_GIVEN else correction
     count = _count(x, axis, wide) - off
-    return sum(squares, axis=axis, keepdims=keepdims) / (np.maximum(count, 0) if isinstance(count, Variable) else builtins.max(count, 0))
+    result = sum(squares, axis=axis, keepdims=keepdims) / (np.maximum(count, 0) if isinstance(count, Variable) else builtins.max(count, 0))
+    return cast(result, wide) if x.type.kind == "c" and as_variable(a).type.kind != "c" else result  # as NumPy, of real numbers
 
 
 @implements(np.std, method="std")
@@ -118,6 +122,8 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
     x = as_variable(a)
     if x.type.kind not in "fc":
         return mean(x, axis, dtype, out, keepdims)
+    if dtype is not None and np.dtype(dtype).kind not in "fc":
+        raise TypeError(f"np.nanmean: dtype is {np.dtype(dtype)}{at_line()}; give that of a floating-point number")
     total = nansum(x, axis, dtype, out, keepdims)
     return total / cast(sum(~np.isnan(x), axis=axis, keepdims=keepdims), np.zeros(0, total.dtype).real.dtype)
 
@@ -182,6 +188,8 @@ def cov(
     if ddof is not None and ddof != int(ddof):
         raise ValueError(f"np.cov: ddof is {ddof!r}{at_line()}; give an int")
     wide = result_type(*operands, np.float64) if dtype is None else dtype
+    if np.dtype(wide).kind not in "fc":
+        raise TypeError(f"np.cov and np.corrcoef: dtype is {np.dtype(wide)}{at_line()}; give that of a floating-point number")
     rows = [cast(atleast_2d(x), wide) for x in operands]
     if not rowvar:  # as NumPy: a first vector is a row, and a second one that has one row is left alone
         rows[0] = rows[0] if operands[0].ndim == 1 else rows[0].T

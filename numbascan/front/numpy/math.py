@@ -229,6 +229,14 @@ def angle(z: Any, deg: bool = False) -> Variable:
 
 
 PROPERTIES.update(real=real, imag=imag)
+
+
+@implements(method="conjugate")
+def _conjugate_method(x: Variable) -> Variable:
+    """The complex conjugate; real numbers and truth values as they are, of which np.conj makes int8."""
+    return FUNCTIONS["conjugate"](x) if x.type.kind == "c" else x
+
+
 METHODS["conj"] = METHODS["conjugate"]
 
 

@@ -225,7 +225,12 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NOT_GIVEN, append: A
     edges = [value if value is NOT_GIVEN else _edge(x, value, place) for value in (prepend, append)]
     parts = [value for value in (edges[0], x, edges[1]) if value is not NOT_GIVEN]
     x = concatenate(parts, place) if len(parts) > 1 else x
-    for _ in range(fixed_int(n, "np.diff: n")):
+    times = fixed_int(n, "np.diff: n")
+    if times < 0:
+        raise ValueError(f"np.diff: n is {times}{at_line()}; give how often, 0 or more")
+    if not times:
+        return as_variable(a)
+    for _ in range(times):
         later, earlier = part(x, place, 1, None), part(x, place, None, -1)
         x = later != earlier if x.type.kind == "b" else later - earlier
     return x
