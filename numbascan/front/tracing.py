@@ -30,6 +30,7 @@ from ..types import TensorType
 from .captures.guards import Guards, random_state
 from .captures.numbers import Numbers
 from .conversion import type_of
+from .protocols import of_object_array
 from .tree import classes_in, flattened
 from .unsupported import given_to_library, holds_traced
 from .variable import CAPTURE, Variable
@@ -209,7 +210,7 @@ def _explained(error: Exception) -> TracerError | None:
         local = calls[0].f_locals
         if holds_traced([*local.values(), getattr(local.get("self"), "__dict__", None)], (Variable,)):
             return TracerError(given_to_library(calls, line))
-    if isinstance(error, IndexError) and str(error).startswith("only integers, slices"):
+    if isinstance(error, IndexError) and str(error).startswith(("only integers, slices", "arrays used as indices")):
         return TracerError(
             f"a NumPy array was indexed with what is no index for it{line}; of a traced integer, write nt.take(array, k) or "
             "nt.as_tensor_variable(array)[k], or pass the array in non_sequences; of a traced mask, np.where(mask, value, array)"
@@ -222,7 +223,8 @@ def _explained(error: Exception) -> TracerError | None:
             "nt.set_subtensor(nt.as_tensor_variable(array)[k], x) for a new array, x.astype('float64') for np.float64(x), and "
             "nt.random.RandomStream for NumPy's random numbers"
         )
-    return None
+    explanation = of_object_array(error, frames[users[-1] :], line) if users else None
+    return None if explanation is None else TracerError(explanation)
 
 
 @contextmanager

@@ -6,20 +6,23 @@ function of ours stands behind which of NumPy's.
 
 from __future__ import annotations
 
+import inspect
 import numbers
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from ..errors import TracerBoolError, TracerError
 from ..ir.node import CONSTANT, Node, constant, constant_value
 from ..ops.card import Card, apply, at_line, card_named
 from ..ops.lowering import Elementwise
 from ..types import TensorType, dtype_name
-from .unsupported import SPARSE, refuse, refuse_in_libraries, refuse_in_numba
+from .protocols import Protocols, missing, refuse_in_polynomials
+from .unsupported import INSTEAD_OF_METHODS, NO_ADVICE, SPARSE, refuse, refuse_in_numba
 
 GREATEST_FLOAT = int(np.finfo(np.float64).max)
 
@@ -40,7 +43,7 @@ def implements(*functions: Any, method: str | None = None) -> Callable[[Callable
     return note
 
 
-class Variable(np.lib.mixins.NDArrayOperatorsMixin):
+class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
     """A value that is known by dtype and rank, and computed later. NumPy's functions and operators take it.
 
     >>> import numbascan.tensor as nt, numpy as np
@@ -87,6 +90,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     # NumPy's protocols ----------------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        refuse_in_polynomials(self)
         if method != "__call__":
             return _ufunc_method(ufunc, method, inputs, kwargs)
         if kwargs.get("out") is not None or "where" in kwargs:
@@ -98,52 +102,9 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         ours = _counterpart(func)
-        return ours(*args, **kwargs)
+        return _called(ours, func, args, kwargs)
 
-    # what needs a concrete value ------------------------------------------------------------------------------------
-
-    @property
-    def _seen(self) -> str:
-        """How messages call the value."""
-        return f"{self.name or 'this value'} ({self.type})"
-
-    def _known(self, use: str, instead: str, error: Callable[[str], TracerError] = TracerError) -> Any:
-        value = constant_value(self.node)
-        if value is None:
-            refuse_in_libraries()
-            raise error(f"{use} needs a concrete value, but {self._seen} is traced{at_line()}; write {instead}")
-        return value
-
-    def __bool__(self) -> bool:
-        hint = (
-            "np.where(condition, a, b), nt.ifelse(condition, a, b) for a lazy choice, or return ns.until(condition) to end the loop "
-            "(where NumPy asked: nt.arange(k) for np.arange(k), np.stack([x, y]) for np.array([x, y]))"
-        )
-        if self.node.op.name == "equal" and self.node.inputs[0] is self.node.inputs[1]:
-            hint = f"{hint}; keys of one dict that are the same expression are compared by Python: make it once, and give it one value"
-        return bool(self._known("Python control flow (if, while, and, or, not, bool())", hint, TracerBoolError))
-
-    def __int__(self) -> int:
-        return int(self._known("int(), or an index of a NumPy array,", "x.astype('int64'), or nt.take(array, k) for np.take(array, k)"))
-
-    def __float__(self) -> float:
-        return float(
-            self._known("float(), or a function of the math module,", "the NumPy function (np.sin for math.sin), or np.stack for an array")
-        )
-
-    def __complex__(self) -> complex:
-        return complex(self._known("complex()", "x.astype('complex128')"))
-
-    def item(self, *index: Any) -> Any:
-        """The number of a known value, as Python's; TracerError for a traced one."""
-        return self._known("x.item()", "x itself, or x.reshape(()) of an array of one element: a 0-d value, known to the run").item(*index)
-
-    def __format__(self, spec: str) -> str:
-        return format(self._known(f"the format {spec!r}", "the value to a result, and format that") if spec else str(self), spec)
-
-    def __index__(self) -> int:
-        hint = "nt.take(array, k) for array[k], nt.zeros(k) for np.zeros(k), nt.arange(k) for np.arange(k), ns.scan for range(k)"
-        return int(self._known("an index, a size or range()", hint))
+    # Python's numbers ----------------------------------------------------------------------------------------------
 
     def __abs__(self) -> Any:
         return self._as_own_kind(np.absolute(_as_python_int(self) if self.type.weak else self))
@@ -160,33 +121,6 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         """What Python computes from one of its numbers is such a number again; NumPy's functions give arrays' elements."""
         return op(card_named("python_number"), result) if self.type.weak else result
 
-    def __len__(self) -> int:
-        if not self.ndim:
-            raise TypeError(f"len() of a 0-d value: {self._seen} has no axis{at_line()}; give it one, as np.stack([x]), or leave len() out")
-        length = self.type.shape[0]
-        if length is None:
-            refuse_in_libraries()
-            raise TracerError(f"len() needs a fixed length, but that of {self._seen} is traced{at_line()}; write x.shape[0]")
-        return length
-
-    def __iter__(self) -> Iterator[Any]:
-        if not self.ndim:
-            raise TypeError(
-                f"a Python loop over a 0-d value, or unpacking it: {self._seen} is one number{at_line()}; use it as such, or give an "
-                "array with one more axis"
-            )
-        if self.type.shape[0] is None:
-            refuse_in_libraries()
-            raise TracerError(
-                f"a Python loop over {self.name or 'a value'} ({self.type}), or unpacking it, needs a fixed length, but that is traced"
-                f"{at_line()}; write array code for all elements at once, ns.scan(step, sequences=x) for one after the other, or give the "
-                "array a fixed shape, as nt.tensor('float64', shape=(3,))"
-            )
-        return (self[k] for k in range(len(self)))
-
-    def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any()._known("`value in x`", "(x == value).any()"))
-
     def __getattr__(self, name: str) -> Any:
         if name in PROPERTIES:
             return PROPERTIES[name](self)
@@ -194,8 +128,8 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         if ours is None:
             if name == "_numba_type_":
                 refuse_in_numba()
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return lambda *args, **kwargs: ours(self, *args, **kwargs)
+            raise missing(self, name)
+        return lambda *args, **kwargs: _called(ours, getattr(np.ndarray, name, name), (self, *args), kwargs)
 
     def __getitem__(self, index: Any) -> Variable:
         return METHODS["__getitem__"](self, index)
@@ -276,9 +210,8 @@ _PYTHON: dict[str, Any] = {"b": np.dtype("bool"), "i": int, "u": int, "f": float
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     ours = DISPATCH.get((ufunc, method))
     if ours is None:
-        raise TypeError(
-            f"np.{ufunc.__name__}.{method} is not supported on traced values{at_line()}; supported: np.add.reduce and its like, or np.sum"
-        )
+        instead = INSTEAD_OF_METHODS.get(f"{ufunc.__name__}.{method}", INSTEAD_OF_METHODS.get(method, NO_ADVICE))
+        raise TypeError(f"np.{ufunc.__name__}.{method} is not supported on traced values{at_line()}; {instead}")
     kwargs = {key: value for key, value in kwargs.items() if value is not None or key == "axis"}  # axis=None means all of them
     return ours(*inputs, **kwargs)
 
@@ -304,6 +237,38 @@ def number_as(number: Variable, dtype: Any) -> Variable:
     is_checked = number.type.weak and number.type.kind in "iu" and np.dtype(dtype).kind in "iu" and number.dtype != dtype
     cast: Variable = number + np.zeros((), dtype) if is_checked else METHODS["astype"](number, dtype)
     return cast
+
+
+@cache
+def _parameters(ours: Callable[..., Any]) -> tuple[frozenset[str] | None, float]:
+    """The names that a function of ours takes, None for any, and how many arguments by their place."""
+    parameters = inspect.signature(ours).parameters.values()
+    kinds = [one.kind for one in parameters]
+    most = sum(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in kinds)
+    return (
+        None if inspect.Parameter.VAR_KEYWORD in kinds else frozenset(one.name for one in parameters),
+        inf if inspect.Parameter.VAR_POSITIONAL in kinds else most,
+    )
+
+
+def _called(ours: Callable[..., Any], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What `ours` gives. TypeError by its name for a parameter that NumPy's `func` has and `ours` has not."""
+    names, most = _parameters(ours)
+    unknown = {} if names is None else {name: value for name, value in kwargs.items() if name not in names}
+    if not unknown and len(args) <= most:
+        return ours(*args, **kwargs)
+    label = f"np.{func.__name__}" if callable(func) else f"x.{func}"
+    try:
+        theirs = list(inspect.signature(func).parameters)
+    except (TypeError, ValueError):
+        theirs = []
+    unknown.update((name, args[k]) for k, name in enumerate(theirs) if most <= k < len(args))
+    for name, value in unknown.items():
+        if value is not None and value is not np._NoValue:
+            raise TypeError(f"{label}({name}=…) is not supported on traced values{at_line()}; leave {name} out")
+    if len(args) > most and not theirs:
+        raise TypeError(f"{label}: {len(args)} arguments were given{at_line()}, and {int(most)} are supported on traced values")
+    return ours(*args[: int(min(most, len(args)))], **{name: value for name, value in kwargs.items() if name not in unknown})
 
 
 def _counterpart(func: Any) -> Callable[..., Any]:
@@ -374,6 +339,8 @@ def not_numbers(value: Any) -> str:
         return f"a dict with the keys {list(value)}"
     if isinstance(value, np.ndarray):
         return f"an array of dtype {value.dtype}"
+    if isinstance(value, Iterator):
+        return f"a {type(value).__name__}, for which write a list, as [… for …] or list(…)"
     return repr(value) if value is None or isinstance(value, str) else f"of the class {type(value).__name__}"
 
 
@@ -395,6 +362,8 @@ def _number(value: Any) -> Node:
         if not -(2**63) <= value < 2**64:
             raise _out_of_bounds("", value, "int64")
         dtype = "int64" if -(2**63) <= value < 2**63 else "uint64"
+    elif not isinstance(value, numbers.Complex):
+        raise TypeError(f"what is computed with is {value!r}, with which NumPy does not compute either{at_line()}; write float(…)")
     else:
         dtype = "float64" if isinstance(value, numbers.Real) else "complex128"
     return constant(value, dtype, weak=True)

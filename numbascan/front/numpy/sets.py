@@ -54,6 +54,8 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     >>> nt.isin(nt.lvector("k"), [1, 2, 5])
     <any: bool[?]>
     """
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"np.isin: kind is {kind!r}{at_line()}; use 'sort', 'table' or None")
     x, others = as_variable(element), ravel(as_variable(test_elements))
     n = dim(others, 0)
     if isinstance(n, int) and n <= 16:

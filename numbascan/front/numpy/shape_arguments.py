@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,4 +110,6 @@ def as_arrays(values: Any) -> list[Variable]:
     """A sequence of arrays, or the rows of one, as variables."""
     if isinstance(values, Variable):
         return [values[k] for k in range(len(values))]
+    if isinstance(values, Iterator):
+        raise TypeError(f"a {type(values).__name__} was given where a list of arrays is needed{at_line()}; write [… for …], or list(…)")
     return [as_variable(value) for value in values]
