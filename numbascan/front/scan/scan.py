@@ -54,7 +54,8 @@ def scan(
 
     The step gets, in this order: for each sequence the rows at its taps; for each recurrent output its rows at its taps; the
     non-sequences as they are. It returns an output, a list or tuple of outputs, a dict of updates, `ns.until(condition)`, or
-    `(outputs, updates)`, `(outputs, until)`, `(updates, until)`, `(outputs, updates, until)`.
+    `(outputs, updates)`, `(outputs, until)`, `(updates, until)`, `(outputs, updates, until)`; several outputs stand in a list, or flat
+    before updates and until.
 
     Arguments:
         fn: the step, ordinary NumPy code. It is called with Variables when it is traced, not once for each step.
