@@ -347,7 +347,10 @@ def _with_givens(nodes: Sequence[Node], inputs: Sequence[Node], givens: Mapping[
 
 
 def _check_used(inputs: Sequence[Node], outputs: Sequence[Node], givens: Mapping[Node, Node], on_unused: str | None, label: str) -> None:
-    """UnusedInputError for an input that plays no part in the graph as the user made it: how far it can be simplified is another matter."""
+    """UnusedInputError for an input that plays no part in the graph as the user made it: how far it can be simplified is another matter.
+
+    One of which a length was read counts as used: a fixed length is a number, and no graph tells where that went.
+    """
     if on_unused not in (None, "raise", "warn", "ignore"):
         raise ValueError(f"{label}: on_unused_input is {on_unused!r}; it must be 'raise' (or None), 'warn' or 'ignore'")
     if on_unused == "ignore":
@@ -355,7 +358,7 @@ def _check_used(inputs: Sequence[Node], outputs: Sequence[Node], givens: Mapping
     seen = behind(outputs, stop=(*inputs, *givens))
     used = (seen - givens.keys()) | {node for node in behind(value for node, value in givens.items() if node in seen) if not node.inputs}
     for position, node in enumerate(inputs):
-        if node in used:
+        if node in used or node.is_measured:
             continue
         unused = f"{label}: input {position} ({node.name or node}) plays no part in the outputs or updates"
         text = f"{unused}; leave it out, or set on_unused_input='ignore'"

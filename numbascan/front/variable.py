@@ -166,6 +166,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         if length is None:
             refuse_in_libraries()
             raise TracerError(f"len() needs a fixed length, but that of {self._seen} is traced{at_line()}; write x.shape[0]")
+        self.node.is_measured = True
         return length
 
     def __iter__(self) -> Iterator[Any]:
