@@ -14,10 +14,11 @@ from ...ir.node import Node, constant
 from ...ops.algebra import is_float, zeros_like
 from ..methods import bound_to, is_function
 from ..runner import Seen
+from ..scan.updates import WHERE_OUTPUTS_ARE
 from ..transforms import Jitted, StaticJitted, jit, marked, mode_given_to
-from ..tree import unflatten
+from ..tree import flattened, unflatten
 from ..variable import Variable
-from .function_call import FunctionCall, call_on_inputs, cost_of
+from .function_call import FunctionCall, call_on_inputs, cost_of, has_updates
 from .of_variables import (
     along,
     grad_of_variable,
@@ -131,6 +132,9 @@ class _Hessian(_Derivative):
 
 
 def _derivative(cls: type[_Derivative], f: Any, argnums: Any, disconnected_inputs: str, **options: Any) -> Jitted:
+    if not callable(f):
+        instead = f"; {WHERE_OUTPUTS_ARE}" if has_updates(flattened(f)[1]) else ""
+        raise TypeError(f"{cls.what} takes a function, not {f!r} ({type(f).__name__}){instead}")
     try:
         places = tuple(map(operator.index, argnums)) if isinstance(argnums, (tuple, list)) else operator.index(argnums)
     except TypeError:

@@ -21,7 +21,7 @@ from ..captures.numbers import Numbers
 from ..captures.twins import Twin
 from ..export import Exportable
 from ..runner import Runner, as_captured, assembled
-from ..shared import SharedVariable, shared_of
+from ..shared import shared_of
 from ..specialisation import Specialisations, Types
 from ..tree import LEAF, Structure, alike, describe, flatten, n_leaves, paths, unflatten
 from ..variable import Variable
@@ -30,10 +30,6 @@ from .loop import LoopMaker, Results
 from .trace import StepTracer
 
 _STEPS = TensorType("int64")
-
-
-class OrderedUpdates(dict[SharedVariable, Variable]):
-    """From shared variables to their values after the last step, in the order in which the step gave them."""
 
 
 def nested_outputs(results: Results, options: Options) -> Any:

@@ -20,10 +20,11 @@ from ..shared import SharedVariable
 from ..tracing import name_in_module, refuse_leaked
 from ..variable import Variable, as_variable
 from .arguments import ARGUMENTS, KEYWORDS, Arguments, Options, make_options, read_n_steps, step_name
-from .compiled import CompiledScan, CompiledScans, OrderedUpdates, QuickTable, missing_values, nested_outputs, quick_call
+from .compiled import CompiledScan, CompiledScans, QuickTable, missing_values, nested_outputs, quick_call
 from .immediate import Given, Keywords, run_known, run_now
 from .loop import LoopMaker
 from .trace import StepTracer
+from .updates import OrderedUpdates
 
 
 def scan(
