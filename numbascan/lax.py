@@ -34,6 +34,7 @@ from .front.tree import describe as _shown
 from .front.variable import Variable, as_variable, number_as
 from .ir.node import constant_value
 from .ops.of_shape import of_shape
+from .tracebacks import entries
 from .types import TensorType, show_shape
 
 _MOST_STEPS = 2**63 - 1  # of a loop that its condition alone ends
@@ -695,3 +696,5 @@ __all__ = [
     "switch",
     "while_loop",
 ]
+
+entries(globals(), __all__)

@@ -6,6 +6,7 @@ function of ours stands behind which of NumPy's.
 
 from __future__ import annotations
 
+import functools
 import numbers
 import threading
 import weakref
@@ -18,6 +19,7 @@ from ..errors import TracerBoolError, TracerError
 from ..ir.node import CONSTANT, Node, constant, constant_value
 from ..ops.card import Card, apply, at_line, card_named
 from ..ops.lowering import Elementwise
+from ..tracebacks import entry, with_entries
 from ..types import TensorType, dtype_name
 from .unsupported import SPARSE, refuse, refuse_in_libraries, refuse_in_numba
 
@@ -28,18 +30,26 @@ METHODS: dict[str, Callable[..., Any]] = {}  # names of functions that are metho
 PROPERTIES: dict[str, Callable[[Any], Any]] = {}  # names that are read without a call: x.real
 
 
+PROTOCOLS = (
+    *("__abs__", "__array_function__", "__array_ufunc__", "__bool__", "__complex__", "__contains__", "__float__", "__format__"),
+    *("__getattr__", "__getitem__", "__index__", "__init__", "__int__", "__iter__", "__len__", "__pos__", "__round__", "__setitem__"),
+)
+
+
 def implements(*functions: Any, method: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: this function of ours answers when NumPy's `functions` are called on a Variable."""
 
     def note(ours: Callable[..., Any]) -> Callable[..., Any]:
-        DISPATCH.update(dict.fromkeys(functions, ours))
+        public = entry(ours)
+        DISPATCH.update(dict.fromkeys(functions, public))
         if method is not None:
-            METHODS[method] = ours
-        return ours
+            METHODS[method] = public
+        return public
 
     return note
 
 
+@with_entries(PROTOCOLS)
 class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     """A value that is known by dtype and rank, and computed later. NumPy's functions and operators take it.
 
@@ -195,7 +205,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             if name == "_numba_type_":
                 refuse_in_numba()
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return lambda *args, **kwargs: ours(self, *args, **kwargs)
+        return functools.partial(ours, self)
 
     def __getitem__(self, index: Any) -> Variable:
         return METHODS["__getitem__"](self, index)
@@ -209,6 +219,10 @@ def _rebinding(name: str) -> Callable[[Any, Any], Any]:
     binary = getattr(Variable, f"__{name}__")
     return lambda self, other: binary(self, other)
 
+
+for _name, _operator in vars(np.lib.mixins.NDArrayOperatorsMixin).items():
+    if callable(_operator) and _name not in vars(Variable):
+        setattr(Variable, _name, entry(_operator))
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
     setattr(Variable, f"__i{_name}__", _rebinding(_name))

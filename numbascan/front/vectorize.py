@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.of_shape import of_shape
+from ..tracebacks import entry, with_entries
 from .derivatives.of_functions import Transformed
 from .methods import is_function
 from .numpy.shape_arguments import dim, sizes_of
@@ -47,6 +48,7 @@ class Signature:
         return Signature(text, arguments, results)
 
 
+@entry
 def vectorize(f: Callable[..., Any] | None = None, signature: str | None = None) -> Any:
     """A generalised ufunc: `f` over all leading axes of its arguments, which broadcast.
 
@@ -75,6 +77,7 @@ def vectorize(f: Callable[..., Any] | None = None, signature: str | None = None)
     return Vectorized(f, signature)
 
 
+@with_entries(("__call__",))
 class Vectorized:
     """What `ns.vectorize` makes. `__wrapped__` is the function of core arrays, `signature` the text."""
 

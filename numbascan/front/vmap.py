@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..tracebacks import entry
 from .derivatives.of_functions import Transformed, transform
 from .scan.scan import scan
 from .tracing import parameter_names
@@ -72,8 +73,8 @@ def _axes_of(in_axes: Any, args: tuple[Any, ...], names: Sequence[str]) -> Itera
     entries = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
     if len(entries) != len(args):
         raise ValueError(f"ns.vmap: in_axes has {len(entries)} entries for {len(args)} arguments; give one for each")
-    for entry, argument, name in zip(entries, args, names, strict=True):
-        yield from nested_axes(entry, argument, f"ns.vmap: {name}")
+    for axes, argument, name in zip(entries, args, names, strict=True):
+        yield from nested_axes(axes, argument, f"ns.vmap: {name}")
 
 
 def nested_axes(entry: Any, argument: Any, where: str) -> Iterator[int | None]:
@@ -106,6 +107,7 @@ def _lanes_first(variable: Any, axis: int) -> Variable:
     return moved
 
 
+@entry
 def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Jitted:
     """`f` for many lanes: a function that takes arrays with an axis of lanes and gives such arrays.
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ops.contract import CONTRACT
+from ...tracebacks import entries
 from ...types import show_shape
 from ..variable import Variable, as_variable, at_line, implements, op
 from . import reductions
@@ -329,3 +330,5 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 
 __all__ = ["batched_dot", "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "polyval", "tensordot", "vdot", "vecdot", "vecmat"]
+
+entries(globals(), __all__)

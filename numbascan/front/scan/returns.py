@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import ScanTypeError
 from ...ir.node import Node, constant_value
+from ...tracebacks import with_entries
 from ...types import TensorType, show_shape
 from ..conversion import is_number_list
 from ..shared import SharedVariable
@@ -27,6 +28,7 @@ WHAT_TO_RETURN = (
 )
 
 
+@with_entries()
 class until:
     """Ends the loop after the step in which `condition` holds. The last thing that a step returns.
 
