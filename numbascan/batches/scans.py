@@ -106,7 +106,8 @@ def _arguments_of(f: ScanFunction, given: Mapping[str, Any], named: Mapping[str,
         return lists
     if kind[3] and "outputs_info" in lists:  # one output, without a list around it
         (lists["outputs_info"],) = lists["outputs_info"]
-    seen = Arguments(*(lists.get(group, whole[group]) for group in ARGUMENTS[:3]), f.name).key
+    sequences, outputs_info, non_sequences = (lists.get(group, whole[group]) for group in ARGUMENTS[:3])
+    seen = Arguments(sequences, outputs_info, non_sequences, f.name).key
     if _places(f, *seen[:3]) != places:
         raise TypeError(
             f"ns.batch: {f.name} is given other sequences, outputs or taps than {f.name}.lower(…) was, so the names {', '.join(named)} "
@@ -143,6 +144,6 @@ def _items(f: ScanFunction, places: Sequence[Place], others: Sequence[Any], name
     if missing:
         raise TypeError(f"ns.batch: {f.name} needs {', '.join(missing)} as well; give them by name, with None in in_axes for one value")
     return [
-        place.item(named[place.name]) if place.name in named else None if place.name is None else others[k]
+        None if place.name is None else place.item(named[place.name]) if place.name in named else others[k]
         for k, place in enumerate(places)
     ]

@@ -133,7 +133,7 @@ class _Hessian(_Derivative):
 
 
 def _derivative(cls: type[_Derivative], f: Any, argnums: Any, disconnected_inputs: str, **options: Any) -> Jitted:
-    if not callable(f):
+    if not is_function(f):
         instead = f"; {WHERE_OUTPUTS_ARE}" if has_updates(flattened(f)[1]) else ""
         raise TypeError(f"{cls.what} takes a function, not {f!r} ({type(f).__name__}){instead}")
     try:

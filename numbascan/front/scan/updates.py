@@ -20,8 +20,8 @@ class OrderedUpdates(np.lib.mixins.NDArrayOperatorsMixin, dict[SharedVariable, V
     `ns.scan(…)[-1]` is this, and not the last row: whatever takes it for an array is a TypeError that says so.
     """
 
-    __eq__, __ne__, __or__, __ror__, __ior__ = dict.__eq__, dict.__ne__, dict.__or__, dict.__ror__, dict.__ior__  # type: ignore[assignment]
-    __hash__ = None  # type: ignore[assignment]
+    __eq__, __ne__, __or__, __ror__, __ior__ = dict.__eq__, dict.__ne__, dict.__or__, dict.__ror__, dict.__ior__
+    __hash__ = None
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(f"these are the updates of a scan, and no array; {WHERE_OUTPUTS_ARE}")
@@ -29,7 +29,7 @@ class OrderedUpdates(np.lib.mixins.NDArrayOperatorsMixin, dict[SharedVariable, V
     __array_ufunc__ = __array_function__ = __array__ = __float__ = __int__ = __complex__ = __index__ = _refuse
 
     def __getitem__(self, key: Any) -> Any:
-        return super().__getitem__(key) if isinstance(key, Variable) else self._refuse()
+        return super().__getitem__(key) if isinstance(key, SharedVariable) else self._refuse()
 
     def __getattr__(self, name: str) -> NoReturn:
         what = f", and no array with {name}; {WHERE_OUTPUTS_ARE}" if hasattr(np.ndarray, name) else f", which have no {name}"
