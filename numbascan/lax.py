@@ -29,7 +29,7 @@ from .front.scan.scan import scan as _ns_scan
 from .front.scan.trace import StepTracer
 from .front.tracing import describe, parameter_names
 from .front.transforms import Jitted, jit, mode_given_to
-from .front.tree import NONE, Structure, flattened, paths, unflatten
+from .front.tree import NONE, Structure, flattened, is_record, paths, unflatten
 from .front.tree import describe as _shown
 from .front.variable import Variable, as_variable, number_as
 from .ir.node import constant_value
@@ -644,7 +644,7 @@ def _children(structure: Structure, label: str) -> Iterator[tuple[str, Structure
     """The parts of a nest, each with the Python that reaches it."""
     assert not isinstance(structure, str)
     cls, keys, children = structure
-    fields = getattr(cls, "_fields", None)
+    fields = keys if is_record(cls) else getattr(cls, "_fields", None)
     names = [f".{field}" for field in fields] if fields else [f"[{key!r}]" for key in keys or range(len(children))]
     return zip([label + name for name in names], children, strict=True)
 

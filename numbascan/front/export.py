@@ -21,7 +21,7 @@ from ..ir.graph import Graph
 from ..ir.names import parameter_name
 from .runner import Runner
 from .shared import STATES
-from .tree import LEAF, NONE, Static, Structure, n_leaves
+from .tree import LEAF, NONE, Static, Structure, is_record, n_leaves
 
 OF_KINDS = "; for other lengths export what {name}.lower(…) gives for them"
 DECLARED = ", as it was declared"
@@ -137,6 +137,8 @@ def _form(structure: Structure, label: str, name: str) -> str:
     cls, keys, children = structure
     if isinstance(cls, Static):
         raise NotImplementedError(f"{label} has the static argument {name}, which no array gives; export a function that sets it by itself")
+    if is_record(cls):
+        raise NotImplementedError(f"{label} takes a {cls.__name__}, which no module knows; export a function of a dict of its fields")
     forms = [_form(child, label, name) for child in children]
     return _nest(list if cls is list else dict if cls is dict else tuple, keys, forms, label)
 
@@ -147,6 +149,8 @@ def _returned(structure: Structure, names: Iterator[str], label: str, called: Ma
         return next(names) if structure == LEAF else "None"
     assert not isinstance(structure, str)
     cls, keys, children = structure
+    if is_record(cls):
+        raise NotImplementedError(f"{label} returns a {cls.__name__}, which no module knows; return a dict of its fields")
     parts = [_returned(child, names, label, called) for child in children]
     if cls is dict:
         by_key = dict(zip(keys, parts, strict=True))

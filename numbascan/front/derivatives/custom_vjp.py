@@ -27,7 +27,7 @@ from ...ops.of_shape import of_shape
 from ...tracebacks import entry, with_entries
 from ..draw_scopes import no_draws
 from ..tracing import close_over, describe, name_in_module, parameter_names, trace
-from ..tree import LEAF, NONE, Structure, alike, flatten, flattened, n_leaves, paths, unflatten
+from ..tree import LEAF, NONE, Structure, alike, fields_of, flatten, flattened, is_record, n_leaves, paths, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, Variable, as_variable
 
@@ -254,6 +254,8 @@ class _Rule:
             return
         assert not isinstance(structure, str)
         cls, keys, children = structure
+        if is_record(cls) and isinstance(value, cls):
+            value = tuple(fields_of(value).values())
         is_nest = isinstance(value, dict) if cls is dict else isinstance(value, (tuple, list))
         if not is_nest or (set(value) != set(keys) if cls is dict else len(value) != len(children)):
             expected = describe_structure(structure)

@@ -36,7 +36,7 @@ class FunctionCall:
 
     def with_aux(self, what: str) -> FunctionCall:
         """The call of a function that returns (value, aux), as that of the value alone."""
-        if isinstance(self.returned, str) or self.returned[0] is dict or len(self.returned[2]) != 2:
+        if isinstance(self.returned, str) or self.returned[1] is not None or len(self.returned[2]) != 2:
             raise TypeError(f"{what}: has_aux=True is for a function that returns (value, aux), not {describe(self.returned)}")
         value, aux = self.returned[2]
         count = n_leaves(value)
