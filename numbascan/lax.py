@@ -29,11 +29,12 @@ from .front.scan.scan import scan as _ns_scan
 from .front.scan.trace import StepTracer
 from .front.tracing import describe, parameter_names
 from .front.transforms import Jitted, jit, mode_given_to
-from .front.tree import NONE, Structure, flattened, paths, unflatten
+from .front.tree import NONE, Structure, flattened, is_record, paths, unflatten
 from .front.tree import describe as _shown
 from .front.variable import Variable, as_variable, number_as
 from .ir.node import constant_value
 from .ops.of_shape import of_shape
+from .tracebacks import entries
 from .types import TensorType, show_shape
 
 _MOST_STEPS = 2**63 - 1  # of a loop that its condition alone ends
@@ -457,8 +458,8 @@ def _of_nothing(cond: Callable[..., Any], carry: _Carry, max_steps: Any) -> Any:
     holds = constant_value(as_variable(cond(nest)).node)
     if max_steps is None and (holds is None or holds):
         raise ValueError(
-            f"lax.while_loop: init is {_shown(carry.structure)}, without an array that a step could change: the loop would not end where cond "
-            f"{describe(cond)} holds; give an array, or max_steps=1"
+            f"lax.while_loop: init is {_shown(carry.structure)}, without an array that a step could change: the loop would not end where "
+            f"cond {describe(cond)} holds; give an array, or max_steps=1"
         )
     return nest
 
@@ -658,7 +659,7 @@ def _children(structure: Structure, label: str) -> Iterator[tuple[str, Structure
     """The parts of a nest, each with the Python that reaches it."""
     assert not isinstance(structure, str)
     cls, keys, children = structure
-    fields = getattr(cls, "_fields", None)
+    fields = keys if is_record(cls) else getattr(cls, "_fields", None)
     names = [f".{field}" for field in fields] if fields else [f"[{key!r}]" for key in keys or range(len(children))]
     return zip([label + name for name in names], children, strict=True)
 
@@ -710,3 +711,5 @@ __all__ = [
     "switch",
     "while_loop",
 ]
+
+entries(globals(), __all__)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
+from .tracebacks import with_entries
+
 TARGETS = ("numba", "python", "debug", "cuda")
 OF_PYTENSOR = {"FAST_RUN": "numba", "FAST_COMPILE": "python"}
 """PyTensor's names of modes: results soon at each call, or soon at the first."""
@@ -44,6 +46,7 @@ LOOP_PASSES = (
 """More names that it takes: those of plan/cpu.py and plan/cuda.py."""
 
 
+@with_entries()
 @dataclass(frozen=True, slots=True)
 class Mode:
     """How to run a graph.

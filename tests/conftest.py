@@ -9,6 +9,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
+from inspect import unwrap
 from pathlib import Path
 
 import kernel_arguments
@@ -66,8 +67,8 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"--without={','.join(without)}: the rewrites are {', '.join(names)}, the loop passes {', '.join(LOOP_PASSES)}"
         )
-    (*defaults, _, device) = Mode.__init__.__defaults__
-    Mode.__init__.__defaults__ = (*defaults, tuple(without), device)
+    (*defaults, _, device) = unwrap(Mode.__init__).__defaults__
+    unwrap(Mode.__init__).__defaults__ = (*defaults, tuple(without), device)
     kernel_arguments.hold()
 
 
@@ -114,8 +115,8 @@ def rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of what rewrites achieve: all of them are on, whatever `--without` says."""
     from numbascan.modes import Mode
 
-    (*defaults, _, device) = Mode.__init__.__defaults__
-    monkeypatch.setattr(Mode.__init__, "__defaults__", (*defaults, (), device))
+    (*defaults, _, device) = unwrap(Mode.__init__).__defaults__
+    monkeypatch.setattr(unwrap(Mode.__init__), "__defaults__", (*defaults, (), device))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

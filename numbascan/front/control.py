@@ -11,6 +11,7 @@ import numpy as np
 from ..ir.graph import close, toposort
 from ..ir.node import CONSTANT, ITEM, Node, constant_value, next_serial, outputs_of
 from ..ops.control import if_else_outputs, py_call_node
+from ..tracebacks import entry
 from ..types import show_shape
 from .numpy.shape import broadcast_to
 from .tracing import close_over, current_mark, current_mode, describe, is_tracing, trace
@@ -19,6 +20,7 @@ from .tree import describe as describe_structure
 from .variable import Variable, as_variable, at_line, number_as
 
 
+@entry
 def ifelse(cond: Any, a: Any, b: Any) -> Any:
     """`a` where the condition holds, else `b`; only the one that is needed is computed.
 
@@ -103,6 +105,7 @@ def _choice(condition: Node, pairs: Sequence[tuple[Variable, Variable]], marks: 
     return if_else_outputs(condition, operands, close(operands, then), close(operands, otherwise))
 
 
+@entry
 def py_step(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f` as part of a step that runs as Python in mode="python": breakpoints and prints in it see real values.
 

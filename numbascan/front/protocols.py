@@ -32,6 +32,7 @@ import numpy as np
 from ..errors import TracerBoolError, TracerError
 from ..ir.node import constant_value
 from ..ops.card import at_line, is_users
+from ..tracebacks import with_entries
 from .unsupported import holds_traced, refuse_in_libraries
 
 STACK = "np.stack([x, y, …]), which is one traced array, for np.array([x, y, …]) and for a list that NumPy is to make an array of"
@@ -71,6 +72,15 @@ _INSTEAD = {
 """What to write for what ndarrays have and traced values have not."""
 
 
+PROTOCOLS = (
+    *("__array__", "__array_function__", "__array_ufunc__", "__init__"),
+    *("__abs__", "__bool__", "__complex__", "__float__", "__format__", "__index__", "__int__", "__pos__", "__round__", "__trunc__"),
+    *("__contains__", "__getattr__", "__getitem__", "__iter__", "__len__", "__setitem__"),
+)
+"""Those of Python and NumPy that a Variable has: public calls."""
+
+
+@with_entries(PROTOCOLS)
 class Protocols:
     """The protocols of a Variable that ask for numbers, lengths or memory."""
 
@@ -177,6 +187,7 @@ class Protocols:
         if length is None:
             refuse_in_libraries()
             raise TracerError(f"len() needs a fixed length, but that of {self._seen} is traced{at_line()}; write x.shape[0]")
+        self.node.is_measured = True
         return length
 
     def __iter__(self: Any) -> Iterator[Any]:

@@ -20,6 +20,7 @@ from ..ir.digest import digest_of
 from ..ir.graph import Graph, close, free_inputs, substitute
 from ..ir.node import Node, constant, new_input
 from ..modes import Mode, as_mode
+from ..tracebacks import entry, shorten, with_entries
 from ..types import TensorType
 from .captures.guards import Guards
 from .captures.numbers import Numbers
@@ -36,6 +37,7 @@ from .tree import Static, Structure, flatten, flattened, n_leaves, paths, unflat
 from .variable import Variable, as_variable
 
 
+@entry
 def jit(
     f: Callable[..., Any] | None = None,
     *,
@@ -164,6 +166,7 @@ def _tables() -> Tables:
     return Specialisations(), {}
 
 
+@with_entries(but=("__call__",))
 class Jitted:
     """A function of arrays, compiled once per kind of argument. `__wrapped__` is the function itself."""
 
@@ -191,14 +194,22 @@ class Jitted:
         return method
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        key = None if kwargs else key_of(args)
-        if key is None and not kwargs:
-            args = laid_out(args)
-            key = key_of(args)
-        known = self._known.get(key)
-        if known is not None and known.is_current():
-            self._kinds.latest = known
-            return known.run(args, key)
+        try:
+            key = None if kwargs else key_of(args)
+            if key is None and not kwargs:
+                args = laid_out(args)
+                key = key_of(args)
+            known = self._known.get(key)
+            if known is not None and known.is_current():
+                self._kinds.latest = known
+                return known.run(args, key)
+            return self._called(args, kwargs, key)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
+        """The long way: arguments of a new kind, and those that must be converted."""
         leaves, structure = flattened((args, kwargs))
         if any(isinstance(leaf, Variable) for leaf in leaves):
             return self._inlined(args, kwargs)
@@ -403,6 +414,7 @@ class Jitted:
         return f"<jit {self.name}: {len(self._kinds)} kinds of arguments>"
 
 
+@with_entries(("__call__",))
 class StaticJitted(Jitted):
     """A function of arrays with static arguments. These are part of the arguments' structure, so that each value is a kind of its own."""
 

@@ -6,6 +6,7 @@ function of ours stands behind which of NumPy's.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import numbers
 import threading
@@ -20,8 +21,9 @@ import numpy as np
 from ..ir.node import CONSTANT, Node, constant, constant_value
 from ..ops.card import Card, apply, at_line, card_named
 from ..ops.lowering import Elementwise
+from ..tracebacks import entry, with_entries
 from ..types import TensorType, dtype_name
-from .protocols import Protocols, missing, refuse_in_polynomials
+from .protocols import PROTOCOLS, Protocols, missing, refuse_in_polynomials
 from .unsupported import INSTEAD_OF_METHODS, NO_ADVICE, SPARSE, refuse, refuse_in_numba
 
 GREATEST_FLOAT = int(np.finfo(np.float64).max)
@@ -35,14 +37,16 @@ def implements(*functions: Any, method: str | None = None) -> Callable[[Callable
     """Decorator: this function of ours answers when NumPy's `functions` are called on a Variable."""
 
     def note(ours: Callable[..., Any]) -> Callable[..., Any]:
-        DISPATCH.update(dict.fromkeys(functions, ours))
+        public = entry(ours)
+        DISPATCH.update(dict.fromkeys(functions, public))
         if method is not None:
-            METHODS[method] = ours
-        return ours
+            METHODS[method] = public
+        return public
 
     return note
 
 
+@with_entries(PROTOCOLS)
 class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
     """A value that is known by dtype and rank, and computed later. NumPy's functions and operators take it.
 
@@ -129,7 +133,7 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
             if name == "_numba_type_":
                 refuse_in_numba()
             raise missing(self, name)
-        return lambda *args, **kwargs: _called(ours, getattr(np.ndarray, name, name), (self, *args), kwargs)
+        return functools.partial(_method, ours, getattr(np.ndarray, name, name), self)
 
     def __getitem__(self, index: Any) -> Variable:
         return METHODS["__getitem__"](self, index)
@@ -190,8 +194,8 @@ _NAMES |= {np.bitwise_and: "and", np.bitwise_or: "or", np.bitwise_xor: "xor"}
 _REFLECTED = frozenset(f"__r{_name}__" for _ufunc, _name in _NAMES.items() if _ufunc.nin == 2)
 _NAMES |= {np.less: "lt", np.less_equal: "le", np.equal: "eq", np.not_equal: "ne", np.greater: "gt", np.greater_equal: "ge"}
 for _ufunc, _name in _NAMES.items():
-    for _method in {f"__{_name}__", *(_REFLECTED & {f"__r{_name}__"})}:
-        setattr(Variable, _method, _with_python_numbers(_method, _ufunc))
+    for _operator in {f"__{_name}__", *(_REFLECTED & {f"__r{_name}__"})}:
+        setattr(Variable, _operator, entry(_with_python_numbers(_operator, _ufunc)))
 
 
 def _rebinding(name: str) -> Callable[[Any, Any], Any]:
@@ -199,6 +203,10 @@ def _rebinding(name: str) -> Callable[[Any, Any], Any]:
     binary = getattr(Variable, f"__{name}__")
     return lambda self, other: binary(self, other)
 
+
+for _name, _function in vars(np.lib.mixins.NDArrayOperatorsMixin).items():
+    if callable(_function) and _name not in vars(Variable):
+        setattr(Variable, _name, entry(_function))
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
     setattr(Variable, f"__i{_name}__", _rebinding(_name))
@@ -249,6 +257,12 @@ def _parameters(ours: Callable[..., Any]) -> tuple[frozenset[str] | None, float]
         None if inspect.Parameter.VAR_KEYWORD in kinds else frozenset(one.name for one in parameters),
         inf if inspect.Parameter.VAR_POSITIONAL in kinds else most,
     )
+
+
+@entry
+def _method(ours: Callable[..., Any], func: Any, x: Variable, *args: Any, **kwargs: Any) -> Any:
+    """What a method of ours gives."""
+    return _called(ours, func, (x, *args), kwargs)
 
 
 def _called(ours: Callable[..., Any], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

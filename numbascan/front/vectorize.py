@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.of_shape import of_shape
+from ..tracebacks import entry, with_entries
 from ..types import show_shape
 from .derivatives.of_functions import Transformed
 from .methods import is_function
@@ -48,6 +49,7 @@ class Signature:
         return Signature(text, arguments, results)
 
 
+@entry
 def vectorize(f: Callable[..., Any] | None = None, signature: str | None = None) -> Any:
     """A generalised ufunc: `f` over all leading axes of its arguments, which broadcast.
 
@@ -128,6 +130,7 @@ class _Lanes:
         return result.reshape(*self.sizes, *self.of.lengths(result)[int(has_lanes) :])
 
 
+@with_entries(("__call__",))
 class Vectorized:
     """What `ns.vectorize` makes. `__wrapped__` is the function of core arrays, `signature` the text."""
 

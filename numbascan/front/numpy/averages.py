@@ -9,6 +9,7 @@ import numpy as np
 
 from ...ops.elementary import COMPLEX
 from ...ops.sorting import MIDDLES
+from ...tracebacks import entries
 from ..variable import METHODS, Variable, as_variable, at_line, implements, op
 from .choices import clip, where
 from .decompositions import svdvals
@@ -296,3 +297,5 @@ def _matrix_norm(x: Variable, ord: Any, axes: tuple[int, ...], keepdims: bool) -
 
 
 __all__ = ["average", "corrcoef", "cov", "mean", "median", "nanmean", "nansum", "norm", "std", "var"]
+
+entries(globals(), __all__)

@@ -10,6 +10,7 @@ import numpy as np
 from ...ir.node import constant, constant_value
 from ...ops.compare import COMPARISONS, WHERE
 from ...ops.elementary import CAST
+from ...tracebacks import entry
 from ..variable import Variable, as_variable, at_line, implements, is_large, number_as, op
 from .shape import result_type
 from .ufuncs import FUNCTIONS
@@ -173,6 +174,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: 
     return a if high is None else np.minimum(a, high)
 
 
+@entry
 def relu(x: Any, alpha: Any = 0) -> Variable:
     """x where x > 0, else alpha * x; NaN stays NaN.
 

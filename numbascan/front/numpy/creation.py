@@ -10,6 +10,7 @@ from ...ir.node import constant, constant_value
 from ...ops.dims import DIM
 from ...ops.runtime_attributes import sized
 from ...ops.shape import ARANGE
+from ...tracebacks import entries
 from ...types import dtype_name, numpy_dtype
 from ..variable import Variable, as_variable, at_line, check_weak, implements, number_as
 from .choices import where
@@ -439,3 +440,5 @@ __all__ = [
     ),
     "zeros_like",
 ]
+
+entries(globals(), __all__)

@@ -13,6 +13,7 @@ from ...ops.card import Card
 from ...ops.decomposition_rules import order_of
 from ...ops.dims import dim_node
 from ...ops.linalg import square_matrix
+from ...tracebacks import entries
 from ..variable import Variable, as_variable, at_line, implements, op
 from .choices import where
 from .creation import arange, eye, identity, tril, triu, zeros
@@ -389,3 +390,5 @@ def _unknowns(system: Variable, q: Any, m: Any, n: Any) -> Variable:
 
 __all__ = ["block_diag", "cond", "eig", "eigvals", "lstsq", "lu", "lu_factor", "lu_solve", "matrix_rank", "pinv"]
 __all__ += ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester", "svd", "svdvals"]
+
+entries(globals(), __all__)

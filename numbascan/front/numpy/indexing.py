@@ -13,6 +13,7 @@ from ...ops.indexing import GATHER, INC_SUBTENSOR, INDEX, SET_SUBTENSOR
 from ...ops.of_shape import of_shape
 from ...ops.runtime_attributes import SizedCard, filled, sized
 from ...ops.shape import SQUEEZE
+from ...tracebacks import entries
 from .. import unsupported
 from ..variable import Variable, as_variable, at_line, check_weak, implements, is_large, number_as, op
 from .choices import clip, where
@@ -347,3 +348,5 @@ def along_axis(x: Variable, places: Variable, axis: int) -> tuple[Any, ...]:
 
 
 __all__ = ["choose", "inc_subtensor", "set_subtensor", "subtensor", "take", "take_along_axis"]
+
+entries(globals(), __all__)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...ir.node import constant
 from ...ops.shape import CONCATENATE
+from ...tracebacks import entries
 from ...types import dtype_name
 from ..variable import Variable, as_variable, at_line, implements, op
 from .math import cast
@@ -298,3 +299,5 @@ __all__ = [
     "stacklists",
     *("vsplit", "vstack"),
 ]
+
+entries(globals(), __all__)

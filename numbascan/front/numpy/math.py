@@ -13,6 +13,7 @@ from ...ops.elementary import CAST, COMPLEX, IMAG, REAL, RINT
 from ...ops.elementwise import POW, RECIPROCAL, SQRT, SQUARE, ufunc_loop
 from ...ops.gradient_identities import DISCONNECTED
 from ...ops.special import POLYGAMMA
+from ...tracebacks import entries
 from ...types import dtype_name, numpy_dtype
 from ..variable import METHODS, PROPERTIES, Variable, as_variable, at_line, implements, is_large, op
 from .choices import where
@@ -332,6 +333,7 @@ def log_softmax(x: Any, axis: Any = None) -> Variable:
 
 
 pow = power
+entries(globals(), ("cast", "iround", "log_softmax", "logsumexp", "polygamma", "softmax", "trigamma"))
 FUNCTIONS.update(
     {
         function.__name__: function

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ops.contract import CONTRACT
+from ...tracebacks import entries
 from ...types import show_shape
 from ..variable import Variable, as_variable, at_line, implements, op
 from . import reductions
@@ -335,3 +336,5 @@ def _cross_of_linalg(x1: Any, x2: Any, /, *, axis: int = -1) -> Variable:
 
 
 __all__ = ["batched_dot", "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "polyval", "tensordot", "vdot", "vecdot", "vecmat"]
+
+entries(globals(), __all__)

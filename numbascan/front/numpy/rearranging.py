@@ -12,6 +12,7 @@ from ...ir.node import constant_value
 from ...ops.algebra import call
 from ...ops.runtime_attributes import sized
 from ...ops.shape import PADDED, ROLL
+from ...tracebacks import entries
 from ..variable import Variable, as_variable, at_line, implements, number_as
 from .joining import concatenate, part
 from .shape import broadcast_to, expand_dims, ravel, reshape, swapaxes
@@ -269,3 +270,5 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Variable:
 
 
 __all__ = ["diff", "ediff1d", "flip", "fliplr", "flipud", "pad", "repeat", "roll", "rot90", "tile", "trapezoid"]
+
+entries(globals(), __all__)

@@ -12,6 +12,7 @@ from ...ops import reduce
 from ...ops.card import Card
 from ...ops.elementary import COMPLEX
 from ...ops.sorting import ARGSORT, SEARCHSORTED, SORT
+from ...tracebacks import entries
 from ..variable import Variable, as_variable, at_line, implements, op
 from .choices import clip, where
 from .joining import common_dtype
@@ -263,3 +264,5 @@ __all__ = [
     *("all", "amax", "amin", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumprod", "cumsum", "interp", "max"),
     *("max_and_argmax", "min", "prod", "ptp", "searchsorted", "sort", "sum"),
 ]
+
+entries(globals(), __all__)

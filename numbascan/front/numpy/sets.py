@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...tracebacks import entries
 from ..variable import Variable, as_variable, at_line, implements, number_as
 from .choices import where
 from .creation import arange, zeros
@@ -127,3 +128,5 @@ def unique(
 
 
 __all__ = ["bincount", "isin", "unique"]
+
+entries(globals(), __all__)

@@ -77,7 +77,9 @@ def value_of(size: Size) -> Any:
 
 def dim(x: Variable, axis: int) -> Any:
     """The length of x along an axis: an int where it is fixed, else a traced integer."""
-    return value_of(dim_node(x.node, axis))
+    length = value_of(dim_node(x.node, axis))
+    x.node.is_measured |= isinstance(length, int)
+    return length
 
 
 def shape_of(x: Variable) -> tuple[Any, ...]:
