@@ -39,6 +39,7 @@ VALUES = (f"{PACKAGE}.ops.elementwise", f"{PACKAGE}.ir.loops")  # of these what 
 OTHERWISE = (f"{__package__}.cache_bound", __name__)  # what says for how long code is kept, and under which key
 SETTINGS = ".numba_config.yaml"  # which Numba reads in the folder where it is started
 STARTED = time.time()
+_ALONE = f"process {os.getpid()}, {os.urandom(16).hex()}"
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _NUMBERS = (bool, int, float, complex, str, bytes, NoneType, Fraction, np.generic, np.dtype)
 
@@ -92,7 +93,7 @@ class Reached:
         """
         now = time.time()
         is_changed = any(STARTED < _changed(name) <= now for name in self.modules)
-        return [*sorted(self._parts), *[f"process {os.getpid()} since {STARTED}"] * is_changed]
+        return [*sorted(self._parts), *[_ALONE] * is_changed]
 
     def module(self, name: str) -> None:
         """A whole file, and what it imports."""
@@ -197,13 +198,19 @@ def _file(module: str) -> tuple[str, tuple[Import, ...]]:
 
 
 def text_of(module: str) -> str:
-    """The file of a module of numbascan."""
-    return _file_of(module).read_text(encoding="utf-8")
+    """The file of a module of numbascan; where it cannot be read, a text that no other process has."""
+    try:
+        return _file_of(module).read_text(encoding="utf-8")
+    except OSError:
+        return _ALONE
 
 
 def _changed(module: str) -> float:
     """When a file was written last, or put into its place."""
-    status = _file_of(module).stat()
+    try:
+        status = _file_of(module).stat()
+    except OSError:  # gone
+        return time.time()
     return max(status.st_mtime, status.st_ctime)
 
 

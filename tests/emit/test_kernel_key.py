@@ -205,12 +205,27 @@ def test_code_of_a_file_that_has_changed_meanwhile_is_for_this_process_alone(tmp
     monkeypatch.setattr(kernel_key, "STARTED", 0.0)
     meanwhile = key(text)
     assert meanwhile != before
-    monkeypatch.setattr(kernel_key.os, "getpid", lambda: -1)
+    monkeypatch.setattr(kernel_key, "_ALONE", "another process")
     assert key(text) not in {before, meanwhile}
     monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(kernel_key, "_changed", lambda module: 1.0 * bool(list(tmp_path.glob("*.py"))))  # while Numba compiles
     assert cache.load(text, "twice")(4) == 8
     assert cache.entries() == []
+
+
+def test_where_no_file_can_be_read_no_other_process_has_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key()
+    monkeypatch.setattr(kernel_key, "_root", lambda: tmp_path)
+    kernel_key._file_of.cache_clear()
+    kernel_key._file.cache_clear()
+    kernel_key._is_module.cache_clear()
+    assert key() != before
+    here = key()
+    monkeypatch.setattr(kernel_key, "_ALONE", "another process")
+    kernel_key._file.cache_clear()
+    assert key() != here
+    kernel_key._file_of.cache_clear()
+    kernel_key._is_module.cache_clear()
 
 
 # functions beside cards ----------------------------------------------------------------------------------------------
