@@ -44,6 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--long", action="store_true", help="tests that take a minute or more run, too")
     parser.addoption("--wide", action="store_true", help="tests run with all their parameters, not only the first ones (see wide.py)")
+    parser.addoption("--card", action="append", default=[], help="tests/ops/test_one_card.py: the cards that it compiles")
     parser.addoption("--update-golden", action="store_true", help="write the generated code that is seen now into tests/golden")
     parser.addoption("--update-snapshots", action="store_true", help="write the generated text that is seen now into tests/snapshots")
 
