@@ -32,9 +32,7 @@ def test_the_page_of_rewrites_has_a_row_for_each_in_their_order():
 
 
 def test_the_table_of_what_is_near_a_change_is_up_to_date():
-    assert near.markdown() in (DOCS / "contributing.md").read_text(encoding="utf-8"), (
-        "put what near.markdown() gives in"
-    )
+    assert near.markdown() in (DOCS / "contributing.md").read_text(encoding="utf-8"), "put what near.markdown() gives in"
 
 
 def test_what_is_near_a_change_is_there():
