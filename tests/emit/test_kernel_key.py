@@ -40,8 +40,9 @@ from numbascan.emit.runtime.cuda_functions import gpu_math as math
 
 
 @pytest.fixture(autouse=True)
-def _afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Facts of this process are asked for anew, before and after."""
+def _afresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Facts of this process are asked for anew, before and after; in a folder of its own, where no key holds what a test replaces."""
+    monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path / "own"))
     facts = (kernel_key._machine, kernel_key._first_settings, kernel_key._file, kernel_key.scipy_version)
     for fact in facts:
         fact.cache_clear()
