@@ -6,6 +6,7 @@ values and variables they are part of the graph. All of them have reverse mode.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from .checkpoint import Checkpoint
 from .errors import ScanTypeError
 from .front.captures.twins import one_of_all, reads_little
 from .front.control import ifelse
+from .front.converted.source import converted
 from .front.derivatives.of_functions import Transformed
 from .front.numpy.creation import arange, zeros
 from .front.numpy.shape_arguments import axis_of, dim, shape_of, sizes_of
@@ -282,7 +284,7 @@ class _Program(Transformed):
         self.__signature__ = inspect.Signature([one for one in own if one.kind is not one.KEYWORD_ONLY])  # names of arguments in messages
 
     def __call__(self, *operands: Any) -> Any:
-        return self.build(self.options["functions"], *operands, **self.settings)
+        return self.build([*builtins.map(converted, self.options["functions"])], *operands, **self.settings)
 
 
 def _run(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], operands: tuple[Any, ...], **settings: Any) -> Any:
@@ -292,7 +294,7 @@ def _run(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], o
             raise TypeError(f"{_NAMES[build]}: {function!r} cannot be called; give a function")
     leaves, _ = flattened(operands)
     if any(isinstance(leaf, Variable) for leaf in leaves):
-        return build(functions, *operands, **settings)
+        return build([*builtins.map(converted, functions)], *operands, **settings)
     return _compiled(build, functions, settings)(*operands)
 
 

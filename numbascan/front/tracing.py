@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -30,6 +30,7 @@ from ..types import TensorType
 from .captures.guards import Guards, random_state
 from .captures.numbers import Numbers
 from .conversion import type_of
+from .converted.source import converted
 from .tree import classes_in, flattened
 from .unsupported import given_to_library, holds_traced
 from .variable import CAPTURE, Variable
@@ -56,6 +57,36 @@ class TraceResult:
     arrays: dict[Node, Any] = field(default_factory=dict)
     guards: Guards | None = None
     numbers: Numbers | None = None
+
+
+class Home:
+    """A function that is being traced: the arrays that it makes, and arguments of its own, it may write."""
+
+
+PART_OF = "part_of"
+"""The attribute of a step that is a part of a function: the home of that, whose arrays it writes."""
+ITS_OWN = Home()
+"""The home of arguments that belong to the function that gets them."""
+
+
+@contextmanager
+def at_home(home: Home | None) -> Iterator[None]:
+    """While a function is traced, or a part of one: variables that are made belong to it."""
+    outer, CAPTURE.home = CAPTURE.home, home
+    try:
+        yield
+    finally:
+        CAPTURE.home = outer
+
+
+def called(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What a user's function gives, in its converted form: called within another one, or on variables of a graph."""
+    with at_home(CAPTURE.home or Home()):
+        return converted(f)(*args, **kwargs)
+
+
+class NeedsTracedArrays(ValueError):
+    """What only the run knows goes into an array of NumPy's. If the traced function made it, that is traced again, with arrays of ours."""
 
 
 class _Context(threading.local):
@@ -145,10 +176,15 @@ def trace(
     arrays = {} if arrays is None else arrays
     own = list(placeholders)
     _ENDED.difference_update([*own, *arrays])  # a step may be traced again on the same inputs
+    home = getattr(fn, PART_OF, None) or Home()
+    for leaf in leaves:
+        if isinstance(leaf, Variable) and leaf.home is ITS_OWN:
+            leaf.home = home
+    run = converted(fn)
     _CONTEXT.marks.append(mark)
     try:
-        with _binding(guards, arrays, numbers), _naming(fn, mark):
-            value = fn(*arguments, **(keywords or {}))
+        with at_home(home), _binding(guards, arrays, numbers), _naming(run, mark):
+            value = _with_arrays(run, arguments, keywords or {})
     except Exception as error:
         explained = _explained(error)
         if explained is None:
@@ -168,6 +204,27 @@ def trace(
     if guards is not None and not guards.hold() and not guards.changed_elsewhere():
         guards = Guards(fn, given)  # what the function itself changed (a list it appends to) is no reason to trace it again
     return TraceResult(value, mark, arrays, guards, numbers)
+
+
+def _with_arrays(run: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """What a function gives, called again with arrays of ours in the place of NumPy's where a traced value goes into one."""
+    known = CAPTURE.makes_arrays
+    try:
+        if (code := code_of(run)) in _WRITERS:
+            CAPTURE.makes_arrays = True
+        try:
+            return run(*arguments, **keywords)
+        except NeedsTracedArrays:
+            if CAPTURE.makes_arrays:
+                raise
+            CAPTURE.makes_arrays = True
+            _WRITERS.add(code)
+            return run(*arguments, **keywords)
+    finally:
+        CAPTURE.makes_arrays = known
+
+
+_WRITERS: set[CodeType | None] = set()  # code that writes traced values into arrays that it makes
 
 
 def beside_threads(make: Callable[[], Made]) -> Made:

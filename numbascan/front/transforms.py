@@ -31,7 +31,7 @@ from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
 from .specialisation import Specialisations, Types, prepared, quick_key, sequence_axes, small_type, without
 from .statics import Statics, statics_of
-from .tracing import beside_threads, in_mode, name_in_module, parameter_names, refuse_leaked, trace
+from .tracing import ITS_OWN, beside_threads, called, in_mode, name_in_module, parameter_names, refuse_leaked, trace
 from .tree import Static, Structure, flatten, flattened, paths, unflatten
 from .variable import Variable, as_variable
 
@@ -88,6 +88,7 @@ class Traced:
     arrays: dict[Node, np.ndarray]
     shared: tuple[SharedVariable, ...]
     outputs: tuple[Node, ...]
+    written: dict[int, Node]  # what arguments hold afterwards, by the number of the leaf, where the function writes into them
     updates: dict[SharedVariable, Node]  # the states of the random streams that it draws from
     structure: Structure
     guards: Guards | None
@@ -100,7 +101,7 @@ class Compiled:
 
     def __init__(self, traced: Traced, mode: Mode, name: str, profile: bool) -> None:
         nodes = [*traced.inputs, *traced.arrays, *(variable.node for variable in traced.shared)]
-        self.graph = close(nodes, [*traced.outputs, *traced.updates.values()])
+        self.graph = close(nodes, [*traced.outputs, *traced.written.values(), *traced.updates.values()])
         self.runner = Runner(self.graph, mode, name, traced.shared, tuple(traced.updates), specialise=False, profile=profile)
         self.traced, self.arrays, self.guards = traced, as_captured(traced.arrays), traced.guards
         self._assembled = assembled(traced.structure)
@@ -109,6 +110,15 @@ class Compiled:
         """The results. `key`: what decides the kind of the values, where that is known."""
         results = self.runner.run([*values, *self.arrays] if self.arrays else values, None, key)
         return self._assembled(results)
+
+    def run_writing(self, values: Sequence[Any], given: Sequence[Any], name: str) -> Any:
+        """The results, after the arguments as they were given have got what the function writes into them."""
+        check_writable(self.traced, given, self.arrays, name)
+        results = self.runner.run([*values, *self.arrays])
+        n_results = len(self.traced.outputs)
+        for k, value in zip(self.traced.written, results[n_results:], strict=True):
+            given[k][...] = value
+        return self._assembled(results[:n_results])
 
     def recorded(self, structure: Structure, values: Sequence[Any]) -> tuple[Any, Run]:
         """The results, and what they come from."""
@@ -156,6 +166,22 @@ class Run:
     seen: Seen
 
 
+def check_writable(traced: Traced, given: Sequence[Any], captured: Sequence[Any], name: str) -> None:
+    """ValueError or TypeError where an argument that is written is no array of its own that can be written."""
+    for k in traced.written:
+        label = f"{name}: argument {traced.inputs[k].name}"
+        array = given[k]
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"{label} is written into, and is a {type(array).__name__}; pass a NumPy array, or copy it in the function first")
+        if not array.flags.writeable:
+            raise ValueError(f"{label}: assignment destination is read-only; copy it first")
+        if array.dtype != np.dtype(traced.inputs[k].type.dtype):
+            raise TypeError(f"{label} is written into, and has dtype {array.dtype}, which is not computed with; pass {traced.inputs[k].type.dtype}")
+        others = [other for j, other in enumerate(given) if j != k] + list(captured)
+        if any(isinstance(other, np.ndarray) and np.may_share_memory(array, other) for other in others):
+            raise ValueError(f"{label} is written into, and shares memory with another array that the function reads; pass a copy of one")
+
+
 Tables = tuple[Specialisations[Compiled], dict[Any, Compiled]]
 
 
@@ -175,6 +201,12 @@ class Jitted:
         self._methods: PerInstance[Tables] = PerInstance(_tables)
         self._use(_tables())
 
+    @property
+    def _home(self) -> Any:
+        """Whose the arguments are while they are traced: the function may write into them, what is made of a function may not."""
+        what = getattr(self.__wrapped__, "what", None)
+        return ITS_OWN if what is None else f"an argument of {what}({self.name})"
+
     def _use(self, tables: Tables) -> None:
         """Takes what is compiled from here, and puts it there."""
         self._kinds, self._known = tables
@@ -192,13 +224,14 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         key = None if kwargs else key_of(args)
+        given = args
         if key is None and not kwargs:
             args = laid_out(args)
             key = key_of(args)
         known = self._known.get(key)
         if known is not None and known.is_current():
             self._kinds.latest = known
-            return known.run(args, key)
+            return known.run_writing(args, given, self.name) if known.traced.written else known.run(args, key)
         leaves, structure = flattened((args, kwargs))
         if any(isinstance(leaf, Variable) for leaf in leaves):
             return self._inlined(args, kwargs)
@@ -207,11 +240,13 @@ class Jitted:
             return self._inlined(args, kwargs)
         if key is not None and all(map(operator.is_, args, values)):
             remember(self._known, key, compiled)
+        if compiled.traced.written:
+            return compiled.run_writing(values, flattened((given, kwargs))[0], self.name)
         return compiled.run(values, key)
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the function itself gives."""
-        return self.__wrapped__(*args, **kwargs)
+        return called(self.__wrapped__, args, kwargs)
 
     def recorded(self, *args: Any) -> tuple[Any, Run] | None:
         """What a call gives, and what it comes from; None where that has no value here."""
@@ -308,18 +343,22 @@ class Jitted:
     def _trace_once(self, structure: Structure, types: Sequence[TensorType], numbers: Numbers | None) -> Traced:
         names = self._names(structure)
         inputs = tuple(new_input(type_, name) for type_, name in zip(types, names, strict=True))
-        args, kwargs = unflatten(structure, map(Variable, inputs))
+        variables = [Variable(node) for node in inputs]
+        for variable in variables:
+            variable.home = self._home
+        args, kwargs = unflatten(structure, variables)
         with in_mode(self.mode), call_draws() as draws:
             result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs, before=numbers)
         leaves, returned = flattened(result.value)
         outputs = tuple(as_variable(leaf).node for leaf in leaves)
+        written = {k: variable.node for k, (variable, node) in enumerate(zip(variables, inputs, strict=True)) if variable.node is not node}
         updates = {state: value.node for state, value in draws.updates().items()}
-        free = free_inputs([*outputs, *updates.values()], bound=(*inputs, *result.arrays))
+        free = free_inputs([*outputs, *written.values(), *updates.values()], bound=(*inputs, *result.arrays))
         refuse_leaked(free, self.name)
         shared = [variable for variable in map(shared_of, free) if variable is not None]
         guards = DrawGuards(result.guards) if draws.next and result.guards is not None else result.guards
         is_symbolic = draws.is_part or len(shared) < len(free)
-        return Traced(inputs, result.arrays, tuple(shared), outputs, updates, returned, guards, result.numbers, is_symbolic)
+        return Traced(inputs, result.arrays, tuple(shared), outputs, written, updates, returned, guards, result.numbers, is_symbolic)
 
     # what was compiled ----------------------------------------------------------------------------------------------
 

@@ -40,6 +40,34 @@ def implements(*functions: Any, method: str | None = None) -> Callable[[Callable
     return note
 
 
+class View:
+    """Where a view lies: the array it is a view of, how to read it there, and how to make that array with other elements in the place.
+
+    seen: the value of the base that the view was read from. write: None for a view that NumPy lets nobody write.
+    """
+
+    __slots__ = ("base", "read", "seen", "write")
+
+    def __init__(self, base: Variable, read: Callable[[Any], Any], write: Callable[[Any, Any], Any] | None) -> None:
+        self.base, self.read, self.write, self.seen = base, read, write, base.node
+
+    def check(self) -> None:
+        """Nothing: it is known to be a view. Asked where it is written, and where its base was."""
+
+
+class UnsureView(View):
+    """What `reshape` gives of an array whose order in memory is not known: a view or a copy, which is the same until one is written."""
+
+    __slots__ = ()
+
+    def check(self) -> None:
+        """ValueError."""
+        raise ValueError(
+            f"an array and what reshape or ravel gave of it: one was written{at_line()}, and whether they share memory depends on the order "
+            "in which the array lies, which is not known; write x.reshape(…).copy(), or np.ascontiguousarray(x) before"
+        )
+
+
 class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     """A value that is known by dtype and rank, and computed later. NumPy's functions and operators take it.
 
@@ -49,14 +77,30 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     1
     """
 
-    __slots__ = ("__weakref__", "node")
+    __slots__ = ("__weakref__", "_node", "home", "is_c", "view")
     __array_priority__ = 1000
 
     def __init__(self, node: Node) -> None:
-        self.node = node
+        self.home: Any = CAPTURE.home  # the trace in which it may be written, or why it may not
+        self.is_c = node.type.rank < 2  # whether it lies in C order for sure
+        self.view: View | None = None
+        self._hold(node)
+
+    def _hold(self, node: Node) -> None:
+        self._node = node
         node.is_held = True
         if node.holder is None or node.holder() is None:
             node.holder = weakref.ref(self)
+
+    @property
+    def node(self) -> Node:
+        """The node of the value that it has now: what is written into an array, or into what it is a view of, makes another."""
+        view = self.view
+        if view is not None and view.seen is not (now := view.base.node):
+            view.check()
+            view.seen = now
+            self._hold(view.read(view.base).node)
+        return self._node
 
     @property
     def type(self) -> TensorType:
@@ -96,8 +140,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return ours(*(inputs if dtype is None else _operands_for(ufunc, inputs, dtype, casting)), **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        ours = _counterpart(func)
-        return ours(*args, **kwargs)
+        return METHODS["__own__"](func.__name__, _counterpart(func), *args, **kwargs)
 
     # what needs a concrete value ------------------------------------------------------------------------------------
 
@@ -188,13 +231,13 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getattr__(self, name: str) -> Any:
         if name in PROPERTIES:
-            return PROPERTIES[name](self)
+            return METHODS["__own__"](name, PROPERTIES[name], self)
         ours = METHODS.get(name)
         if ours is None:
             if name == "_numba_type_":
                 refuse_in_numba()
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return lambda *args, **kwargs: ours(self, *args, **kwargs)
+        return lambda *args, **kwargs: METHODS["__own__"](name, ours, self, *args, **kwargs)
 
     def __getitem__(self, index: Any) -> Variable:
         return METHODS["__getitem__"](self, index)
@@ -203,14 +246,14 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         METHODS["__setitem__"](self, index, value)
 
 
-def _rebinding(name: str) -> Callable[[Any, Any], Any]:
-    """`x += y` as `x = x + y`: a traced value is never written into."""
+def _in_place(name: str) -> Callable[[Any, Any], Any]:
+    """`x += y`: into an array of the function that is traced; for numbers and variables of a graph `x = x + y`."""
     binary = getattr(Variable, f"__{name}__")
-    return lambda self, other: binary(self, other)
+    return lambda self, other: METHODS["__in_place__"](self, binary, other)
 
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
-    setattr(Variable, f"__i{_name}__", _rebinding(_name))
+    setattr(Variable, f"__i{_name}__", _in_place(_name))
 
 
 _PYTHON = {"i": int, "u": int, "f": float, "c": complex}  # of the numbers without a dtype of their own
@@ -261,6 +304,8 @@ def _counterpart(func: Any) -> Callable[..., Any]:
 
 
 class _Capture(threading.local):
+    home: Any = None
+    makes_arrays: bool = False
     array: Callable[[Any], Node | None] | None = None
     number: Callable[[Any, Node], Node] | None = None
     is_rule: bool = False
@@ -269,7 +314,7 @@ class _Capture(threading.local):
 CAPTURE = _Capture()
 """Set while a function is traced whose arrays and numbers from outside are inputs.
 
-array: the node of such an array, None for others. number: a number and its constant to the input that stands for it, or to the constant.
+home: what marks the variables that are made now as this trace's own. makes_arrays: np.zeros and its like make variables. array: the node of such an array, None for others. number: a number and its constant to the input that stands for it, or to the constant.
 is_rule: what runs now runs again, for derivatives, and must meet the same inputs then.
 """
 

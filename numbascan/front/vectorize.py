@@ -15,7 +15,7 @@ from ..ops.of_shape import of_shape
 from .derivatives.of_functions import Transformed
 from .methods import is_function
 from .numpy.shape_arguments import dim, sizes_of
-from .tracing import parameter_names
+from .tracing import called, parameter_names
 from .transforms import Jitted, jit, mode_given_to
 from .tree import flattened
 from .variable import Variable, as_variable
@@ -199,7 +199,7 @@ class _OnCore(Transformed):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         signature, label = self.options["signature"], self.options["label"]
-        returned = self.__wrapped__(*args, **kwargs)
+        returned = called(self.__wrapped__, args, kwargs)
         results = tuple(returned) if isinstance(returned, tuple | list) else (returned,)
         if len(results) != len(signature.results):
             raise TypeError(

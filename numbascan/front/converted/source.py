@@ -1,0 +1,226 @@
+"""The converted form of a user's function: found by its code, made once, of the source that Python compiled."""
+
+from __future__ import annotations
+
+import __future__
+import ast
+import dis
+import inspect
+import linecache
+import sys
+import textwrap
+import threading
+import types
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, SimpleNamespace
+from typing import Any
+
+from .lowering import RUNTIME, Function, NotConvertible, lowered
+
+runtime = SimpleNamespace()
+"""What converted code calls; `front/plain` fills it in."""
+
+_made: dict[CodeType, CodeType | None] = {}  # the code of a function -> that of a function which makes the converted one
+_reasons: dict[CodeType, str] = {}
+_ours: set[CodeType] = set()  # code that has been converted already
+_LOCK = threading.RLock()
+_LIBRARIES = frozenset({*sys.stdlib_module_names, "numpy", "scipy", "numba", "llvmlite", "numbascan"} - {"__main__", "this"})
+MARK = "__numbascan_as_written__"
+
+
+def as_written(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f`, left as it is: Python itself decides in its `if` and `while`, and refuses traced values there.
+
+    >>> import numbascan as ns, numpy as np
+    >>> @ns.as_written
+    ... def double(x):
+    ...     return x + x
+    >>> ns.jit(double)(2.0)
+    array(4.)
+    """
+    vars(f)[MARK] = True
+    return f
+
+
+def converted(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f` in its converted form, with the same globals, cells and defaults; `f` itself where it stays as it is."""
+    if type(f) is FunctionType:
+        return _function(f)
+    if type(f) is types.MethodType:
+        function = converted(f.__func__)
+        return f if function is f.__func__ else types.MethodType(function, f.__self__)
+    return f
+
+
+def reason(f: Callable[..., Any]) -> str:
+    """Why a function stays as it is; "" where it does not."""
+    code = getattr(f, "__code__", None)
+    return _reasons.get(code, "") if code is not None else ""
+
+
+def _function(f: FunctionType) -> Callable[..., Any]:
+    code = f.__code__
+    if code in _ours or MARK in vars(f) or is_of_library(f):
+        return f
+    made = _made.get(code, code)
+    if made is code:
+        made = _make(f)
+    if made is None:
+        return f
+    cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
+    cells[RUNTIME] = types.CellType(runtime)
+    closure = tuple(cells.get(name) or types.CellType() for name in made.co_freevars)
+    new = FunctionType(made, f.__globals__, f.__name__, f.__defaults__, closure)
+    new.__kwdefaults__, new.__qualname__, new.__wrapped__ = f.__kwdefaults__, f.__qualname__, f
+    return new
+
+
+def is_of_library(f: FunctionType) -> bool:
+    """Whether a function belongs to Python, NumPy, SciPy, Numba or numbascan."""
+    return str(f.__globals__.get("__name__")).partition(".")[0] in _LIBRARIES
+
+
+def _make(f: FunctionType) -> CodeType | None:
+    """The converted code of a function, made now."""
+    code = f.__code__
+    with _LOCK:
+        if code not in _made:
+            try:
+                _made[code] = _compiled(f, lowered(_tree(code)))
+            except (NotConvertible, SyntaxError, OSError, RecursionError, ValueError) as error:
+                _made[code], _reasons[code] = None, str(error) or type(error).__name__
+        return _made[code]
+
+
+# the source -----------------------------------------------------------------------------------------------------------
+
+
+def _tree(code: CodeType) -> Function:
+    """The syntax tree of a function at its lines. NotConvertible where its source cannot be read, or is not what was compiled."""
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise NotConvertible("it is a generator, or asynchronous")
+    lines = linecache.getlines(code.co_filename)
+    if not 0 < code.co_firstlineno <= len(lines):
+        raise NotConvertible("its source cannot be read")
+    return _lambda(code, lines) if code.co_name == "<lambda>" else _definition(code, lines)
+
+
+def _definition(code: CodeType, lines: list[str]) -> ast.FunctionDef:
+    first = code.co_firstlineno - 1
+    block = inspect.getblock(lines[first:])
+    text = textwrap.dedent("".join(block))
+    indent = len(block[0]) - len(block[0].lstrip())
+    tree = ast.parse(text)
+    node = tree.body[0]
+    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+        raise NotConvertible("its source cannot be found at its lines")
+    for one in ast.walk(node):
+        if isinstance(one, (ast.expr, ast.stmt)):
+            one.col_offset += indent
+            one.end_col_offset = (one.end_col_offset or 0) + indent
+    ast.increment_lineno(node, first)
+    node.decorator_list = []
+    node.returns = None
+    for arg in ast.walk(node.args):
+        if isinstance(arg, ast.arg):
+            arg.annotation = None
+    return node
+
+
+def _lambda(code: CodeType, lines: list[str]) -> ast.Lambda:
+    """A lambda from the place of its body, which Python keeps for tracebacks, and the names that its code has."""
+    places = [place for place in code.co_positions() if None not in place]
+    last = [instruction.positions for instruction in _instructions(code) if instruction.opname.startswith("RETURN")]
+    place = next((one for one in reversed(last) if one is not None and one.lineno is not None and one.col_offset is not None), None)
+    if not places or place is None or place.lineno is None or place.end_lineno is None:
+        raise NotConvertible("its place in the source is not known")
+    rows = [line.encode() for line in lines[place.lineno - 1 : place.end_lineno]]
+    rows[-1] = rows[-1][: place.end_col_offset]
+    rows[0] = rows[0][place.col_offset :]
+    body = ast.parse("(" + b"".join(rows).decode() + "\n)", mode="eval").body
+    for one in ast.walk(body):
+        if isinstance(one, ast.expr):
+            shift = (place.col_offset or 0) - 1 if one.lineno == 1 else 0
+            one.col_offset += shift
+            one.end_col_offset = (one.end_col_offset or 0) + ((place.col_offset or 0) - 1 if one.end_lineno == 1 else 0)
+    ast.increment_lineno(body, place.lineno - 1)
+    node = ast.Lambda(_parameters(code), body)
+    return ast.copy_location(node, body)
+
+
+def _instructions(code: CodeType) -> Iterator[Any]:
+    return dis.get_instructions(code)
+
+
+def _parameters(code: CodeType) -> ast.arguments:
+    names = iter(code.co_varnames)
+    take = lambda count: [ast.arg(next(names)) for _ in range(count)]  # noqa: E731 - three uses in one line each
+    positional, others, keyword = take(code.co_posonlyargcount), take(code.co_argcount - code.co_posonlyargcount), take(code.co_kwonlyargcount)
+    rest = take(1)[0] if code.co_flags & inspect.CO_VARARGS else None
+    mapping = take(1)[0] if code.co_flags & inspect.CO_VARKEYWORDS else None
+    return ast.arguments(positional, others, rest, keyword, [None for _ in keyword], mapping, [])
+
+
+# machine code for Python ------------------------------------------------------------------------------------------------
+
+
+class _Mangled(ast.NodeTransformer):
+    """Private names of a class as Python has them there: `self.__x` is `self._Class__x`."""
+
+    def __init__(self, cls: str) -> None:
+        self.prefix = "_" + cls.lstrip("_")
+
+    def _name(self, name: str) -> str:
+        return self.prefix + name if name.startswith("__") and not name.endswith("__") else name
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        node.id = self._name(node.id)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        node.attr = self._name(node.attr)
+        return node
+
+
+def _compiled(f: FunctionType, tree: Function) -> CodeType:
+    """The code of the converted function; its cells are those of the function and one for what it calls."""
+    code = f.__code__
+    names = [*code.co_freevars, RUNTIME, *(["__class__"] if "__class__" not in code.co_freevars else [])]
+    owner = code.co_qualname.rpartition(".")[0].rpartition(".")[2]
+    if owner.isidentifier():
+        tree = _Mangled(owner).visit(tree)
+    tree.args.defaults = [ast.Constant(None) for _ in tree.args.defaults]
+    tree.args.kw_defaults = [None if one is None else ast.Constant(None) for one in tree.args.kw_defaults]
+    inner: ast.stmt = tree if isinstance(tree, ast.FunctionDef) else ast.Return(tree)
+    outer = ast.FunctionDef("_cells_", ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, []), [inner], [], None, None)
+    if hasattr(inner, "type_params") or sys.version_info >= (3, 12):
+        outer.type_params = []
+    module = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, tree)], []))
+    (cells,) = _codes(compile(module, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & _FUTURE))
+    (made,) = _codes(cells)
+    made = _named(made, code)
+    _ours.update(_all_codes(made))
+    return made
+
+
+_FUTURE = __future__.annotations.compiler_flag  # how annotations within the function are read
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    return [one for one in code.co_consts if isinstance(one, CodeType)]
+
+
+def _all_codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for one in _codes(code):
+        yield from _all_codes(one)
+
+
+def _named(code: CodeType, original: CodeType, prefix: str = "") -> CodeType:
+    """Code under the names that tracebacks show: branches and bodies have that of the function that they are part of."""
+    is_part = code.co_name.startswith(("_part_", "_pass_"))
+    name, qualname = (original.co_name, original.co_qualname) if is_part or not prefix else (code.co_name, f"{prefix}.<locals>.{code.co_name}")
+    inside = original if is_part or not prefix else code
+    consts = tuple(_named(one, inside, qualname) if isinstance(one, CodeType) else one for one in code.co_consts)
+    return code.replace(co_name=name, co_qualname=qualname, co_consts=consts)
