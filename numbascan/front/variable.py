@@ -10,7 +10,7 @@ import numbers
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -51,21 +51,62 @@ class View:
     def __init__(self, base: Variable, read: Callable[[Any], Any], write: Callable[[Any, Any], Any] | None) -> None:
         self.base, self.read, self.write, self.seen = base, read, write, base.node
 
+    def changed(self) -> Node | None:
+        """What the view holds now, where its base has changed since it was read."""
+        now = self.base.node
+        if now is self.seen:
+            return None
+        self.check()
+        self.seen = now
+        node: Node = self.read(self.base).node
+        return node
+
     def check(self) -> None:
         """Nothing: it is known to be a view. Asked where it is written, and where its base was."""
 
 
 class UnsureView(View):
-    """What `reshape` gives of an array whose order in memory is not known: a view or a copy, which is the same until one is written."""
+    """What may be a view of one array or of another, or a copy: which is the same until one of them is written. `why`: in words.
+
+    An array that nobody has any more is written by nobody, so others are held weakly, and their cells tell what was written before.
+    is_shared: another name of the same array was made at the same place.
+    """
+
+    __slots__ = ("is_shared", "others", "why")
+
+    def __init__(self, value: Variable, others: Sequence[Variable], why: str, is_shared: bool = False) -> None:
+        super().__init__(value, lambda base: base, None)
+        refs: list[Callable[[], Variable | None]] = [(lambda other=other: other) if other.view is not None else weakref.ref(other) for other in others]
+        self.others = [(ref, other.cell, other.node) for ref, other in zip(refs, others, strict=True)]
+        self.why, self.is_shared = why, is_shared
+
+    def changed(self) -> Node | None:
+        """None, or ValueError."""
+        for ref, cell, seen in self.others:
+            other = ref()
+            if (cell[0] if other is None else other.node) is not seen:
+                self.refuse()
+        return None
+
+    def check(self) -> None:
+        """ValueError where one of the others is still there."""
+        self.changed()
+        if self.is_shared or any(ref() is not None for ref, _, _ in self.others):
+            self.refuse()
+
+    def refuse(self) -> NoReturn:
+        """ValueError."""
+        raise ValueError(f"{self.why}, and one of them is written{at_line()}; copy it first, as x.copy()")
+
+
+class Moved(UnsureView):
+    """An array that a loop hands on from pass to pass under another name: nobody knows which one this name has now."""
 
     __slots__ = ()
 
-    def check(self) -> None:
+    def changed(self) -> Node | None:
         """ValueError."""
-        raise ValueError(
-            f"an array and what reshape or ravel gave of it: one was written{at_line()}, and whether they share memory depends on the order "
-            "in which the array lies, which is not known; write x.reshape(…).copy(), or np.ascontiguousarray(x) before"
-        )
+        self.refuse()
 
 
 class Variable(np.lib.mixins.NDArrayOperatorsMixin):
@@ -77,17 +118,19 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     1
     """
 
-    __slots__ = ("__weakref__", "_node", "home", "is_c", "view")
+    __slots__ = ("__weakref__", "born", "cell", "home", "is_c", "view")
     __array_priority__ = 1000
 
     def __init__(self, node: Node) -> None:
         self.home: Any = CAPTURE.home  # the trace in which it may be written, or why it may not
+        self.born = CAPTURE.frame  # the branch or pass in which it was made
         self.is_c = node.type.rank < 2  # whether it lies in C order for sure
         self.view: View | None = None
+        self.cell = [node]  # its value now, and what tells this array from all others, also when it is gone
         self._hold(node)
 
     def _hold(self, node: Node) -> None:
-        self._node = node
+        self.cell[0] = node
         node.is_held = True
         if node.holder is None or node.holder() is None:
             node.holder = weakref.ref(self)
@@ -95,12 +138,9 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     @property
     def node(self) -> Node:
         """The node of the value that it has now: what is written into an array, or into what it is a view of, makes another."""
-        view = self.view
-        if view is not None and view.seen is not (now := view.base.node):
-            view.check()
-            view.seen = now
-            self._hold(view.read(view.base).node)
-        return self._node
+        if self.view is not None and (node := self.view.changed()) is not None:
+            self._hold(node)
+        return self.cell[0]
 
     @property
     def type(self) -> TensorType:
@@ -306,6 +346,7 @@ def _counterpart(func: Any) -> Callable[..., Any]:
 class _Capture(threading.local):
     home: Any = None
     makes_arrays: bool = False
+    frame: Any = None
     array: Callable[[Any], Node | None] | None = None
     number: Callable[[Any, Node], Node] | None = None
     is_rule: bool = False
@@ -314,7 +355,7 @@ class _Capture(threading.local):
 CAPTURE = _Capture()
 """Set while a function is traced whose arrays and numbers from outside are inputs.
 
-home: what marks the variables that are made now as this trace's own. makes_arrays: np.zeros and its like make variables. array: the node of such an array, None for others. number: a number and its constant to the input that stands for it, or to the constant.
+home: what marks the variables that are made now as this trace's own. makes_arrays: np.zeros and its like make variables. frame: the branch or pass that is traced. array: the node of such an array, None for others. number: a number and its constant to the input that stands for it, or to the constant.
 is_rule: what runs now runs again, for derivatives, and must meet the same inputs then.
 """
 

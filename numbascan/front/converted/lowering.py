@@ -180,7 +180,7 @@ class _Lowering:
             last = [] if _leaves(body) else [_at(ast.Return(None), body[-1])]
             lines = [_assign("_returned", ast.Constant(False), node), _assign("_result", ast.Attribute(_load(RUNTIME), "unset", ast.Load()), node)]
             lines += self.block([*body[len(start) :], *last])
-            lines.append(_at(ast.Return(_load("_result")), body[-1]))
+            lines.append(_at(ast.Return(_call("handed", _load("_result"))), body[-1]))
         result = ast.FunctionDef(
             name=node.name,
             args=self.expressions.visit(node.args),
@@ -265,7 +265,7 @@ class _Lowering:
             value = self._value(node.value) if node.value is not None else ast.Constant(None)
             if returns:
                 return [_at(ast.Return(value), node)]
-            return [_assign("_result", value, node), _assign("_returned", ast.Constant(True), node)]
+            return [_assign("_result", _call("kept", value), node), _assign("_returned", ast.Constant(True), node)]
         loop = self.loops[-1]
         return [_assign(loop.broke if isinstance(node, ast.Break) else loop.skipped, ast.Constant(True), node)]
 
@@ -498,6 +498,8 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         function = node.func
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == RUNTIME:
+            return self.generic_visit(node)
         if isinstance(function, ast.Name) and function.id in _UNTOUCHED:
             if function.id == "super" and not node.args and not node.keywords and self.first is not None:
                 return _at(ast.Call(function, [_load("__class__"), _load(self.first)], []), node)

@@ -9,6 +9,7 @@ result NumPy copies never gives the object that it got, nor a view of it (`own`)
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -35,7 +36,10 @@ def written(x: Variable, index: Any, value: Any) -> None:
 def _check_may_write(x: Variable, what: str) -> None:
     base = x
     while base.view is not None:
-        base.view.check()
+        if isinstance(base.view, UnsureView):
+            base.view.check()  # nobody else has what it may be a view of
+            base.view = None
+            break
         if base.view.write is None:
             raise ValueError(f"assignment destination is read-only: {_name(x)} is a view that NumPy does not write{at_line()}; copy it first")
         base = base.view.base
@@ -57,12 +61,25 @@ def _set(x: Variable, value: Variable) -> None:
         assert view.write is not None
         _set(view.base, view.write(view.base, value))
         return
-    note((id(x), None), lambda: _place_of(x))
+    note((id(x.cell), None), lambda: _place_of(x))
     x._hold(value.node)
 
 
 def _place_of(x: Variable) -> Place:
-    return Place(x, _name(x), lambda: Variable(x.node), lambda value: x._hold(value.node), Variable(x.node))
+    """An array as a place that is written. It does not keep the array: one that is gone needs not be taken back."""
+    ref, cell = weakref.ref(x), x.cell
+
+    def write(value: Any) -> None:
+        array = ref()
+        if array is not None:
+            array._hold(value.node)
+
+    return Place(cell, _name(x), lambda: Variable(cell[0]), write, Variable(x.node), x.born)
+
+
+def value_itself(x: Variable) -> Variable:
+    """An array's value as one of its own."""
+    return Variable(x.node)
 
 
 def _as_dtype(value: Any, x: Variable) -> Any:
@@ -135,7 +152,7 @@ def _view(base: Any, read: Callable[[Any], Any], write: Callable[[Any, Any], Any
         return value
     value.home = base.home
     if name in ("reshape", "ravel") and not base.is_c:
-        value.view = UnsureView(base, read, write)
+        value.view = UnsureView(value_itself(value), [base], _ORDER)
     else:
         value.is_c = name in ("reshape", "ravel", "expand_dims", "squeeze", "atleast_1d", "atleast_2d", "atleast_3d") and base.is_c
         value.view = View(base, read, write)
@@ -164,6 +181,7 @@ def _keeps_order(index: Any) -> bool:
     return all(np.ndim(part) == 0 for part in parts) and slices in ([], [len(parts) - 1]) and all(parts[k].step in (None, 1) for k in slices)
 
 
+_ORDER = "reshape and ravel give a view or a copy, depending on the order in which an array lies, which is not known here"
 Inverse = Callable[..., Any]
 
 

@@ -2,11 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import CellType
 from typing import Any
 
+from ..variable import Variable
+
 Part = Callable[..., Any]  # a branch of a choice, or one pass of a loop
+
+
+class _Ours(threading.local):
+    """How often choices and loops that are being traced refer to an object, by its id."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[int] = Counter()
+
+
+_OURS = _Ours()
+
+
+@contextmanager
+def keeping(values: Mapping[str, Any]) -> Iterator[None]:
+    """While a choice or a loop keeps the values of variables in a dict."""
+    ids = [id(value) for value in values.values()]
+    _OURS.counts.update(ids)
+    try:
+        yield
+    finally:
+        _OURS.counts.subtract(ids)
+
+
+def soles(values: Mapping[str, Any]) -> set[int]:
+    """The ids of the cells of arrays that one variable alone holds, besides what choices and loops keep: no other name shows what is written.
+
+    Within `keeping(values)`. What relies on it: an array that is one of two may be written if nobody else can tell which it is.
+    """
+    arrays = [name for name in values if isinstance(values[name], Variable)]
+    return {id(values[name].cell) for name in arrays if sys.getrefcount(values[name]) - _OURS.counts[id(values[name])] == _OF_ONE_VARIABLE}
 
 
 class Absent:
@@ -74,3 +110,17 @@ def _content(cell: CellType | _Global) -> Any:
 def line_of(part: Part | None) -> str:
     """Where a branch or a body begins, for messages."""
     return "" if part is None else f" ({part.__code__.co_filename}, line {part.__code__.co_firstlineno})"
+
+
+def _references() -> int:
+    """What `soles` counts for an object that one variable holds."""
+    held = object()
+
+    def part() -> object:
+        return held
+
+    values = {"held": _content(part.__closure__[0])}  # type: ignore[index]
+    return sys.getrefcount(values["held"]) - 1
+
+
+_OF_ONE_VARIABLE = _references()

@@ -9,9 +9,9 @@ from typing import Any
 from ...ir.node import Node, next_serial
 from ..control import chosen_nodes
 from ..variable import Variable
-from .cells import Cells, Part, line_of
+from .cells import Cells, Part, keeping, line_of, soles
 from .frames import Frame, frame, note
-from .joining import Way, joined
+from .joining import Way, held, joined
 from .truth import COMPARISONS, truth
 
 
@@ -25,16 +25,25 @@ def choose(condition: Any, then: Part | None, other: Part | None, names: Sequenc
         return
     cells = Cells((then, other), names)
     before = cells.values()
+    with keeping(before):
+        sole = soles(before)
+        _both_ways(known, then, other, cells, before, sole)
+
+
+def _both_ways(condition: Variable, then: Part | None, other: Part | None, cells: Cells, before: dict[str, Any], sole: set[int]) -> None:
+    """Traces both branches, and binds what each variable is behind them."""
     sides = [_ran(side, cells, before) for side in (then, other)]
-    places = f" in one branch{line_of(then)}", f" in the other{line_of(other)}"
-    ways: list[Way] = [(name, sides[0].values[name], sides[1].values[name]) for name in names]
+    where = f" in one branch{line_of(then)}", f" in the other{line_of(other)}"
+    ways: list[Way] = [(name, sides[0].values[name], sides[1].values[name]) for name in before]
     written = {**sides[0].frame.places, **sides[1].frame.places}
-    ways += [(place.label, *(side.written.get(key, place.before) for side in sides)) for key, place in written.items()]
-    values = joined(ways, places, _chooser(known.node, [side.mark for side in sides]))
-    cells.fill(dict(zip(names, values, strict=False)))
-    for (key, place), value in zip(written.items(), values[len(names) :], strict=True):
+    ways += [(place.label, *(side.written.get(key, held(place.before)) for side in sides)) for key, place in written.items()]
+    chooser = _chooser(condition.node, [side.mark for side in sides])
+    values, settle = joined(ways, where, (sides[0].frame, sides[1].frame), chooser, sole)
+    cells.fill(dict(zip(before, values, strict=False)))
+    for (key, place), value in zip(written.items(), values[len(before) :], strict=True):
         note(key, lambda place=place: place)
         place.write(value)
+    settle()
 
 
 @dataclass(slots=True)
@@ -54,7 +63,7 @@ def _ran(side: Part | None, cells: Cells, before: dict[str, Any]) -> _Side:
         try:
             if side is not None:
                 side()
-            values = cells.values()
+            values = {name: held(value) for name, value in cells.values().items()}
         finally:
             written = noted.take_back()
             cells.fill(before)
@@ -74,14 +83,18 @@ def value_of(condition: Any, then: Callable[[], Any], other: Callable[[], Any]) 
 
 
 def _value(condition: Variable, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
-    marks, values = [], []
+    marks, values, frames = [], [], []
     for side in (then, other):
         marks.append(next_serial())
         with frame("a side of a choice that only the run decides") as noted:
-            values.append(side())
+            values.append(held(side()))
+        frames.append(noted)
         if noted.places:
             raise TypeError(f"a side of `a if c else b`, `and` or `or` writes {next(iter(noted.places.values())).label}; write it as an `if`")
-    return joined([("the value", values[0], values[1])], (" on one side", " on the other"), _chooser(condition.node, marks))[0]
+    way = "the value", values[0], values[1]
+    (result,), settle = joined([way], (" on one side", " on the other"), (frames[0], frames[1]), _chooser(condition.node, marks))
+    settle()
+    return result
 
 
 def both(value: Any, rest: Callable[[], Any]) -> Any:

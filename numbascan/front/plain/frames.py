@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..variable import CAPTURE
+
 
 @dataclass(eq=False, slots=True)
 class Frame:
@@ -24,6 +26,13 @@ class Frame:
     is_trial: bool = False
     places: dict[tuple[int, Any], Place] = field(default_factory=dict)
     undone: list[Callable[[], None]] = field(default_factory=list)
+    outer: Frame | None = None
+
+    def made(self, born: Frame | None) -> bool:
+        """Whether what was made in a branch or pass was made in this one, so that nobody outside knows it."""
+        while born is not None and born is not self:
+            born = born.outer
+        return born is self
 
     def take_back(self) -> dict[tuple[int, Any], Any]:
         """Everything as it was before; the values that the places had last."""
@@ -44,6 +53,7 @@ class Place:
     read: Callable[[], Any]
     write: Callable[[Any], None]
     before: Any
+    born: Frame | None = None  # of an array: where it was made
 
 
 class _Frames(threading.local):
@@ -57,12 +67,14 @@ FRAMES = _Frames()
 @contextmanager
 def frame(what: str, is_trial: bool = False) -> Iterator[Frame]:
     """While a branch or a pass is traced."""
-    new = Frame(what, is_trial)
+    new = Frame(what, is_trial, outer=CAPTURE.frame)
     FRAMES.stack.append(new)
+    CAPTURE.frame = new
     try:
         yield new
     finally:
         FRAMES.stack.pop()
+        CAPTURE.frame = new.outer
 
 
 def note(key: tuple[int, Any], place: Callable[[], Place]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import weakref
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any
@@ -13,8 +15,9 @@ from ...ops.card import card_named
 from ...types import TensorType, show_shape
 from ..tree import LEAF, Structure, alike, flattened, unflatten
 from ..tree import describe as describe_structure
-from ..variable import METHODS, Variable, as_variable, number_as, op
+from ..variable import METHODS, UnsureView, Variable, as_variable, number_as, op
 from .cells import ABSENT
+from .frames import Frame
 
 
 class Unset:
@@ -28,18 +31,72 @@ UNSET = Unset()
 RESULT = "_result"  # the variable that holds what a function returns
 
 
+class Held:
+    """An array in a nest, and the value that it had at one moment: what is written into it later does not show. It does not keep the array."""
+
+    __slots__ = ("born", "cell", "is_view", "ref", "root", "value")
+
+    def __init__(self, array: Variable) -> None:
+        self.ref, self.cell, self.born, self.is_view = weakref.ref(array), array.cell, array.born, array.view is not None
+        self.value = Variable(array.node)
+        while array.view is not None and not isinstance(array.view, UnsureView):
+            array = array.view.base
+        self.root = array.cell  # of the array that it is a view of, or of itself
+
+    @property
+    def array(self) -> Variable:
+        """The array itself; where it is gone, its value as one that nobody else knows."""
+        array = self.ref()
+        return self.value if array is None else array
+
+
+_ARRAYS = (np.ndarray, Variable, Held)
+
+
+def held(nest: Any) -> Any:
+    """A nest with the values that its arrays have now."""
+    if is_unbound(nest):
+        return nest
+    leaves, structure = flattened(nest)
+    if not any(isinstance(leaf, Variable) for leaf in leaves):
+        return nest
+    return unflatten(structure, [Held(leaf) if isinstance(leaf, Variable) and leaf.ndim else leaf for leaf in leaves])
+
+
+def released(nest: Any) -> Any:
+    """A nest with the arrays themselves."""
+    if is_unbound(nest):
+        return nest
+    leaves, structure = flattened(nest)
+    if not any(isinstance(leaf, Held) for leaf in leaves):
+        return nest
+    return unflatten(structure, [leaf.array if isinstance(leaf, Held) else leaf for leaf in leaves])
+
+
+def value_in(leaf: Any) -> Any:
+    """A leaf as it was."""
+    return leaf.value if isinstance(leaf, Held) else leaf
+
+
+def is_unbound(value: Any) -> bool:
+    """Whether a variable has no value yet."""
+    return value is ABSENT or value is UNSET
+
+
 def is_numeric(value: Any) -> bool:
     """Whether a leaf of a nest is an array or a number."""
-    return isinstance(value, (Variable, np.ndarray, np.generic, Number)) and not (type(value) is np.ndarray and value.dtype.kind in "USVmM")
+    return isinstance(value, (Variable, Held, np.ndarray, np.generic, Number)) and not (type(value) is np.ndarray and value.dtype.kind in "USVmM")
 
 
 def is_same(one: Any, other: Any) -> bool:
     """Whether two values are one, so that nothing has to be chosen."""
     if one is other:
         return True
+    if isinstance(one, Held) and isinstance(other, Held):
+        return one.cell is other.cell
     if isinstance(one, Variable) and isinstance(other, Variable):
         return one.node is other.node
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray) or isinstance(one, Variable) or isinstance(other, Variable):
+    if isinstance(one, _ARRAYS) or isinstance(other, _ARRAYS):
         return False
     if isinstance(one, (float, complex, np.inexact)):
         return type(one) is type(other) and repr(one) == repr(other)
@@ -54,7 +111,7 @@ def common(one: Any, other: Any, what: str, places: tuple[str, str]) -> tuple[Va
                 f"{what} is {_shown(one)}{places[0]} and {_shown(other)}{places[1]}, and only the run decides which; numbers and arrays "
                 "alone can be chosen there"
             )
-    a, b = as_variable(one), as_variable(other)
+    a, b = as_variable(value_in(one)), as_variable(value_in(other))
     if a.ndim != b.ndim or not all(x is None or y is None or x == y for x, y in zip(a.type.shape, b.type.shape, strict=True)):
         raise TypeError(
             f"{what} has shape {show_shape(a.type.shape)}{places[0]} and {show_shape(b.type.shape)}{places[1]}, and only the run decides "
@@ -102,31 +159,86 @@ Way = tuple[str, Any, Any]  # what a value is called, and the value on both ways
 Choose = Callable[[list[tuple[Variable, Variable]]], list[Variable]]
 
 
-def joined(ways: Sequence[Way], places: tuple[str, str], choose: Choose) -> list[Any]:
-    """One value for each place where two ways meet; ABSENT where one way leaves it unbound. `choose` makes one of each pair."""
-    pairs: list[tuple[Variable, Variable]] = []
+def joined(
+    ways: Sequence[Way], places: tuple[str, str], frames: tuple[Frame, Frame], choose: Choose, sole: Collection[int] = ()
+) -> tuple[list[Any], Callable[[], None]]:
+    """One value for each place where two ways meet; ABSENT where one way leaves it unbound. And what is to be done once all are written.
+
+    The values are `held`. frames: what both ways made. sole: ids of arrays that nobody knew but one of the variables. choose: makes one of each pair of variables. An array that is one of two is as good as
+    a new one where nobody else knows the two; else it may only be read, and as long as they stay as they are.
+    """
+    meetings: dict[tuple[int, int], _Meeting] = {}
     nests: list[tuple[Structure, list[Any]]] = []
     for label, one, other in ways:
         if is_same(one, other) or one is ABSENT or other is ABSENT:
-            nests.append((LEAF, [one if is_same(one, other) else ABSENT]))
+            nests.append((LEAF, [released(one) if is_same(one, other) else ABSENT]))
             continue
         what = "what the function returns" if label == RESULT else label
         structure, leaves = leaves_of(_filled(one, other), _filled(other, one), what, places)
         parts: list[Any] = []
         for mine, theirs in leaves:
-            parts.append(mine if is_same(mine, theirs) else _Place(len(pairs)))
-            if not is_same(mine, theirs):
-                pairs.append(common(mine, theirs, what, places))
+            if is_same(mine, theirs):
+                parts.append(released(mine))
+                continue
+            key = _identity(mine), _identity(theirs)
+            if key not in meetings:
+                meetings[key] = _Meeting(mine, theirs, common(mine, theirs, what, places), what, label == RESULT)
+            parts.append(meetings[key])
         nests.append((structure, parts))
-    chosen = choose(pairs) if pairs else []
-    return [unflatten(nest, [chosen[part.k] if isinstance(part, _Place) else part for part in parts]) for nest, parts in nests]
+    chosen = choose([meeting.pair for meeting in meetings.values()]) if meetings else []
+    for meeting, result in zip(meetings.values(), chosen, strict=True):
+        meeting.result = result
+
+    def settle() -> None:
+        for meeting in meetings.values():
+            meeting.settle(frames, sole, Counter(key for way in ways for key in _arrays_in(way)))
+
+    return [unflatten(nest, [part.result if isinstance(part, _Meeting) else part for part in parts]) for nest, parts in nests], settle
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A leaf that is the k-th of those that were chosen."""
+@dataclass(slots=True, eq=False)
+class _Meeting:
+    """Two leaves that differ, and what stands for them behind the place where the ways meet."""
 
-    k: int
+    one: Any
+    other: Any
+    pair: tuple[Variable, Variable]
+    what: str
+    is_returned: bool  # the way ends there, so that nobody writes it
+    result: Any = None
+
+    def settle(self, frames: tuple[Frame, Frame], sole: Collection[int], names: Counter[tuple[int, int]]) -> None:
+        """Makes the result one that may only be read, where the two arrays are known elsewhere."""
+        if not self.result.ndim or self.is_returned:
+            return
+        sides = list(zip((0, 1), (self.one, self.other), frames, strict=True))
+        known = [leaf for _, leaf, frame in sides if not _is_private(leaf, frame, sole)]
+        arrays = [leaf.array for leaf in known if isinstance(leaf, Held)]
+        why = f"{self.what} is one of two arrays, and only the run decides which"
+        is_shared = any(isinstance(leaf, Held) and names[k, id(leaf.root)] > 1 for k, leaf, _ in sides)
+        if arrays or is_shared:
+            self.result.view = UnsureView(self.result_itself(), arrays, why, is_shared)
+        elif known:
+            self.result.home = "one of two arrays, and only the run decides which"
+
+    def result_itself(self) -> Variable:
+        """The result as a value of its own."""
+        return Variable(self.result.node)
+
+
+def _arrays_in(way: Way) -> list[tuple[int, int]]:
+    """The arrays that a variable holds behind both ways: which way, and the id of the root's cell."""
+    sides = [[] if is_unbound(value) or way[0] == RESULT else flattened(value)[0] for value in way[1:]]
+    return [(k, id(leaf.root)) for k, leaves in enumerate(sides) for leaf in leaves if isinstance(leaf, Held)]
+
+
+def _is_private(leaf: Any, frame: Frame, sole: Collection[int]) -> bool:
+    """Whether nobody knew an array before but by the variable that is bound anew."""
+    return isinstance(leaf, Held) and not leaf.is_view and (frame.made(leaf.born) or id(leaf.cell) in sole)
+
+
+def _identity(leaf: Any) -> int:
+    return id(leaf.cell) if isinstance(leaf, Held) else id(leaf)
 
 
 def _filled(value: Any, other: Any) -> Any:
@@ -141,7 +253,7 @@ def zeros_like(value: Any) -> Any:
 
 
 def _zero(leaf: Any) -> Variable:
-    x = as_variable(leaf)
+    x = as_variable(value_in(leaf))
     return as_variable(_ZERO[x.type.kind]) if x.type.weak else METHODS["zeros_like"](x)
 
 

@@ -6,8 +6,11 @@ from the first such pass on, which is taken back; where that cannot be (a list t
 
 from __future__ import annotations
 
+import inspect
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -15,20 +18,21 @@ import numpy as np
 from ...checkpoint import Checkpoint
 from ...errors import TracerError
 from ...ir.graph import free_inputs
-from ...ir.node import constant_value, next_serial
+from ...ir.node import Node, constant_value, next_serial
+from ...types import TensorType, show_shape
 from ..numpy.creation import zeros
 from ..numpy.joining import concatenate
 from ..scan.arguments import Arguments, make_options
 from ..scan.returns import until
 from ..scan.scan import symbolic
 from ..tracing import PART_OF
-from ..tree import Structure, alike, flattened, paths, unflatten
+from ..tree import Structure, alike, flattened, n_leaves, paths, unflatten
 from ..tree import describe as describe_structure
-from ..variable import CAPTURE, Variable, as_variable, at_line
-from .cells import ABSENT, Cells, Part, line_of
-from .choices import choose
+from ..variable import CAPTURE, Moved, UnsureView, Variable, as_variable, at_line
+from .cells import ABSENT, Cells, Part, keeping, line_of, soles
+from .choices import choose, value_of
 from .frames import Frame, Place, frame, note
-from .joining import UNSET, as_type, is_numeric, is_same, promoted, zeros_like
+from .joining import Held, as_type, held, is_numeric, is_same, is_unbound, promoted, released, value_in
 from .rows import Rows, rows_of
 from .truth import either, negation, truth
 
@@ -138,7 +142,7 @@ class _Loop:
         last = noted.take_back()
         for key, place in noted.places.items():
             note(key, lambda place=place: place)
-            place.write(last[key])
+            place.write(released(last[key]))
 
     # as a scan --------------------------------------------------------------------------------------------------------
 
@@ -170,11 +174,18 @@ class _Again(Exception):
 
 @dataclass(slots=True)
 class _Carried:
-    """A value that goes from pass to pass: a variable or a place that the body writes. `initial`: its leaves before the loop."""
+    """A value that goes from pass to pass: a variable or a place that the body changes.
+
+    initial: its leaves before the loop. objects: the arrays that these leaves are, where they are some. is_read: whether a pass reads what the
+    one before has left. is_asked_for: whether it does so and makes nothing of it.
+    """
 
     label: str
     structure: Structure
     initial: list[Variable]
+    objects: list[Any]
+    is_read: bool = True
+    is_asked_for: bool = False
 
 
 class _Scan:
@@ -186,183 +197,232 @@ class _Scan:
         self.what = f"the loop{line_of(loop.body)}"
         self.carried: dict[Any, _Carried] = {}
         self.places: dict[tuple[int, Any], Place] = {}
-        self.kept: set[str] = set()  # variables that each pass leaves as they were, or sets before it reads them
-        self.fresh: dict[str, Structure] = {}  # variables that are not bound before: their structure behind a pass
+        self.left: dict[Any, None] = {}
+        self.sole: set[int] = set()
+        self.moved: list[Variable] = []
+        self.n_steps: int | None = None  # how many steps run, where that is known
         for name, value in self.start.items():
-            if value is not ABSENT and value is not UNSET:
-                leaves, structure = flattened(value)
-                if leaves and all(map(is_numeric, leaves)):
-                    self.carried[name] = _Carried(name, structure, [as_variable(leaf) for leaf in leaves])
+            if not is_unbound(value):
+                self._carry_numbers(name, value)
+
+    def _carry_numbers(self, name: str, value: Any) -> None:
+        """Takes a number, or a nest of numbers, as one that passes change. Arrays are carried once a pass puts another in their place."""
+        leaves, _ = flattened(value)
+        if leaves and all(is_numeric(leaf) and not np.ndim(leaf) for leaf in leaves):
+            self.carried[name] = _carried(name, value)
 
     def run(self, over: Any) -> None:
         """Binds the variables as they are behind the loop."""
-        for _ in range(ATTEMPTS):
-            try:
-                results = self._traced(over)
-            except _Again:
-                self.loop.cells.fill(self.start)
-                continue
-            self._bind(results)
-            return
+        with keeping(self.start):
+            self.sole = soles(self.start)
+            for _ in range(ATTEMPTS):
+                try:
+                    results = self._traced(over)
+                except _Again:
+                    self.loop.cells.fill(self.start)
+                    continue
+                except NameError as error:
+                    if not self._asks_for(error.name):
+                        raise
+                    continue
+                self._bind(results)
+                return
         raise TypeError(f"{self.what}: what its body changes has another type at each pass{at_line()}; give it one dtype and shape before")
+
+    def _asks_for(self, name: str | None) -> bool:
+        """Whether a pass reads a variable that seemed to be written first: it does nothing with it."""
+        one = self.carried.get(name)
+        if one is None or one.is_read:
+            return False
+        one.is_read = one.is_asked_for = True
+        return True
 
     # one trace --------------------------------------------------------------------------------------------------------
 
     def _traced(self, over: Any) -> list[Any]:
-        carried = list(self.carried.items())
         sequences = self.rows.leaves if self.rows is not None else []
-        initial = [leaf for _, one in carried for leaf in one.initial]
-        parts = [f"row_{k}" for k in range(len(sequences))] + [path for _, one in carried for path in paths(one.structure, one.label)]
+        states = [one for one in self.carried.values() if one.is_read]
+        names = [f"row_{k}" for k in range(len(sequences))] + [path for one in states for path in paths(one.structure, one.label)]
 
         def step(*values: Variable) -> Any:
             return self._step(values[: len(sequences)], values[len(sequences) :])
 
         step.__name__ = "loop"
-        vars(step).update({PART_OF: CAPTURE.home, "__wrapped__": self.loop.body})
-        step.__signature__ = _signature(parts)  # type: ignore[attr-defined]
+        vars(step).update({PART_OF: CAPTURE.home, "__wrapped__": self.loop.body, "__signature__": _signature(names)})
         options = make_options(step, {"return_list": True, "return_updates": False, "checkpoint": _KEPT if self.test is not None else None})
-        n_steps, self.n_steps = self._n_steps(over)
-        arguments = Arguments(sequences, [*initial, None, None], None, options.name)
+        n_steps = self._most_steps(over)
+        arguments = Arguments(sequences, [*(leaf for one in states for leaf in one.initial), None], None, options.name)
         return list(symbolic(step, arguments, n_steps, options.for_graph()))
 
-    def _n_steps(self, over: Any) -> tuple[Any, int | None]:
-        """The number of steps at most, and that number where it is known and all of them run."""
+    def _most_steps(self, over: Any) -> Variable:
+        """The number of steps at most: none where a flag is set before the loop, or its condition does not hold."""
         if self.rows is not None:
             length = self.rows.length
-            if over is False:
-                return (as_variable(np.int64(length)) if isinstance(length, int) else length), (length if isinstance(length, int) else None)
-            return as_variable(np.where(over, 0, length)).astype("int64"), None
-        assert self.test is not None
-        if over is not False:
-            go_on = self._guarded(over)
-        else:
-            go_on = truth(self.test())
-        return as_variable(np.where(go_on, _MOST_STEPS, 0)).astype("int64"), None
+            self.n_steps = length if isinstance(length, int) and over is False and not self.loop.exits else None
+            most = as_variable(np.int64(length) if isinstance(length, int) else length)
+            return most if over is False else as_variable(np.where(over, 0, most)).astype("int64")
+        return as_variable(np.where(self._goes_on(over), _MOST_STEPS, 0)).astype("int64")
 
-    def _guarded(self, over: Any) -> Any:
-        from .choices import value_of
-
-        return truth(value_of(over, lambda: False, lambda: truth(self.test())))  # type: ignore[misc]
+    def _goes_on(self, over: Any) -> Any:
+        """Whether there is one more pass."""
+        test = self.test
+        if test is None:
+            return negation(over)
+        return truth(test()) if over is False else truth(value_of(over, lambda: False, lambda: truth(test())))
 
     def _step(self, row: Sequence[Variable], states: Sequence[Variable]) -> Any:
         """One pass on placeholders: what it carries on, what it leaves behind, and whether it is the last."""
         loop, values = self.loop, iter(states)
-        given: dict[Any, list[Variable]] = {}
+        given: dict[Any, list[Node]] = {}
         with frame(f"the body of {self.what}") as noted:
             start = dict(self.start)
             for key, one in self.carried.items():
-                given[key] = [next(values) for _ in one.initial]
-                for leaf in given[key]:
-                    leaf.home = CAPTURE.home
+                given[key] = [next(values).node for _ in one.initial] if one.is_read else []
                 if key in self.places:
-                    self.places[key].write(unflatten(one.structure, given[key]))
                     note(key, lambda key=key: self.places[key])
+                    self.places[key].write(unflatten(one.structure, map(Variable, given[key])))
                 else:
-                    start[key] = unflatten(one.structure, given[key])
-            for name in self.fresh:
-                start[name] = ABSENT
+                    start[key] = unflatten(one.structure, map(Variable, given[key])) if one.is_read else ABSENT
             loop.cells.fill(start)
+            del start
             try:
                 loop.body(*([self.rows.one(row)] if self.rows is not None else []))
-                ends = loop.cells.values()
                 over = loop.is_over()
-                go_on = negation(over) if self.test is None else self._goes_on(over)
-                over_result = None if go_on is True else negation(go_on)
+                go_on = self._goes_on(over)
+                ends = {name: held(value) for name, value in loop.cells.values().items()}
             finally:
                 written = noted.take_back()
                 loop.cells.fill(self.start)
-        self._note_places(noted, written)
+        self._note_places(noted)
         ends.update(written)
-        return self._returned(given, ends, over_result)
+        return self._returned(noted, given, ends, None if go_on is True else negation(go_on))
 
-    def _goes_on(self, over: Any) -> Any:
-        assert self.test is not None
-        return truth(self.test()) if over is False else self._guarded(over)
-
-    def _note_places(self, noted: Frame, written: dict[tuple[int, Any], Any]) -> None:
+    def _note_places(self, noted: Frame) -> None:
         """_Again where the body writes an array, an element or an attribute that is not carried yet."""
-        new = {key: place for key, place in noted.places.items() if key not in self.places}
+        new = {key: place for key, place in noted.places.items() if key not in self.places and not noted.made(place.born)}
         for key, place in new.items():
-            leaves, structure = flattened(place.before)
-            if not all(map(is_numeric, leaves)):
-                raise TypeError(f"{self.what} writes {place.label}, which holds no numbers; only numbers and arrays can be carried along")
             self.places[key] = place
-            self.carried[key] = _Carried(place.label, structure, [as_variable(leaf) for leaf in leaves])
+            self.carried[key] = _carried(place.label, place.before)
         if new:
             raise _Again
 
-    def _returned(self, given: dict[Any, list[Variable]], ends: dict[Any, Any], over: Any) -> Any:
-        results: list[Variable] = []
-        again = False
-        for key, one in self.carried.items():
-            end = ends[key]
-            if end is ABSENT:
-                raise UnboundLocalError(f"{one.label} is deleted in {self.what}")
-            leaves, structure = flattened(end)
-            if not alike(structure, one.structure):
-                raise TypeError(
-                    f"{self.what}: {one.label} is {describe_structure(one.structure)} before it and {describe_structure(structure)} behind a "
-                    f"pass{at_line()}; give it one structure"
-                )
-            for k, (before, leaf) in enumerate(zip(list(one.initial), leaves, strict=True)):
-                if not is_numeric(leaf):
-                    raise TypeError(f"{self.what}: {one.label} is a number before it and {leaf!r} behind a pass{at_line()}; give it one kind")
-                again |= self._settled(one, k, before, as_variable(leaf))
-                results.append(as_variable(leaf))
-        if again:
+    # what a pass gives --------------------------------------------------------------------------------------------------
+
+    def _returned(self, noted: Frame, given: dict[Any, list[Node]], ends: dict[Any, Any], over: Any) -> Any:
+        self._carry_arrays(ends)
+        results = {key: self._leaves(one, ends[key]) for key, one in self.carried.items()}
+        if any([self._settled(one, results[key]) for key, one in self.carried.items()]):
             raise _Again
         self._check_rest(ends)
-        behind = {name: ends[name] for name in self.loop.names if name not in self.carried and self.start[name] in (ABSENT, UNSET)}
-        behind = {name: value for name, value in behind.items() if value is not ABSENT and value is not UNSET}
-        leaves, self.behind = flattened(behind)
-        others = [leaf for leaf in leaves if not is_numeric(leaf)]
-        self.constants = {k: leaf for k, leaf in enumerate(leaves) if not is_numeric(leaf)}
-        traced = tuple(as_variable(leaf) for leaf in leaves if is_numeric(leaf))
-        del others
-        reads = {leaf.node for values in given.values() for leaf in values}
-        self._check_reads(reads, given, results, traced, over)
-        outputs: list[Any] = [*results, {"behind": traced}, {"none": ()}]
+        self._check_arrays(noted, given, results)
+        behind = {name: ends[name] for name in self.loop.names if is_unbound(self.start[name]) and name not in self.carried}
+        leaves, self.behind = flattened({name: value for name, value in behind.items() if not is_unbound(value)})
+        self.constants = {k: leaf for k, leaf in enumerate(leaves) if not is_numeric(leaf) or self._is_outer(noted, leaf)}
+        last = [as_variable(value_in(leaf)) for k, leaf in enumerate(leaves) if k not in self.constants]
+        states = {key: [as_variable(value_in(leaf)) for leaf in results[key]] for key in results}
+        self._check_reads(given, states, last, over)
+        unread = [leaf for key, one in self.carried.items() if not one.is_read for leaf in states[key]]
+        outputs: list[Any] = [leaf for key, one in self.carried.items() if one.is_read for leaf in states[key]]
+        outputs.append({"last": (*unread, *last)})
         return outputs if over is None else [*outputs, until(over)]
 
-    def _settled(self, one: _Carried, k: int, before: Variable, after: Variable) -> bool:
-        """Whether a state has another type behind a pass than before it; then it is promoted."""
-        if before.ndim != after.ndim or not all(a is None or b is None or a == b for a, b in zip(before.type.shape, after.type.shape, strict=True)):
+    def _is_outer(self, noted: Frame, leaf: Any) -> bool:
+        """Whether a leaf is an array that was there before the loop: a name of it stays one."""
+        return isinstance(leaf, Held) and not noted.made(leaf.born) and not leaf.is_view
+
+    def _carry_arrays(self, ends: dict[Any, Any]) -> None:
+        """_Again where a pass puts another array in the place of one."""
+        again = False
+        for name in self.loop.names:
+            start, end = self.start[name], ends[name]
+            if name in self.carried or name in self.left or is_unbound(start) or end is ABSENT or is_same(held(start), end):
+                continue
+            if all(map(is_numeric, flattened(start)[0])):
+                if _is_unchanged_nest(start, end):
+                    continue
+                self.carried[name] = _carried(name, start)
+                again = True
+        if again:
+            raise _Again
+
+    def _leaves(self, one: _Carried, end: Any) -> list[Any]:
+        """The leaves of a value behind a pass. TypeError for one of another structure, or that is no number."""
+        if end is ABSENT:
+            raise UnboundLocalError(f"{self.what} leaves {one.label} unbound on some way{at_line()}; give it a value on every way")
+        leaves, structure = flattened(end)
+        if not alike(structure, one.structure):
             raise TypeError(
-                f"{self.what}: {one.label} has shape {_shape(before)} before it and {_shape(after)} behind a pass{at_line()}; give it one shape"
+                f"{self.what}: {one.label} is {describe_structure(one.structure)} before it and {describe_structure(structure)} behind a "
+                f"pass{at_line()}; give it one structure"
             )
-        if before.type.dtype == after.type.dtype and before.type.weak == after.type.weak:
-            return False
-        type_ = promoted(before.type, after.type)
-        if (type_.dtype, type_.weak) == (before.type.dtype, before.type.weak):
-            return False
-        one.initial[k] = as_type(before, type_)
-        return True
+        for leaf in leaves:
+            if not is_numeric(leaf):
+                raise TypeError(f"{self.what}: {one.label} is a number before it and {leaf!r} behind a pass{at_line()}; give it one kind")
+        return leaves
+
+    def _settled(self, one: _Carried, ends: Sequence[Any]) -> bool:
+        """Whether a state has another type behind a pass than before it; then it is promoted."""
+        is_new = False
+        for k, leaf in enumerate(ends):
+            before, after = one.initial[k], as_variable(value_in(leaf))
+            if not _has_shape_of(before, after):
+                raise TypeError(
+                    f"{self.what}: {one.label} has shape {show_shape(before.type.shape)} before it and {show_shape(after.type.shape)} behind a "
+                    f"pass{at_line()}; give it one shape"
+                )
+            type_ = promoted(before.type, after.type)
+            if (before.type.dtype, before.type.weak) not in ((after.type.dtype, after.type.weak), (type_.dtype, type_.weak)):
+                one.initial[k], is_new = as_type(before, type_), True
+        return is_new
 
     def _check_rest(self, ends: dict[Any, Any]) -> None:
         """TypeError for a variable that is no number, and that the body changes."""
         for name in self.loop.names:
-            start = self.start[name]
-            if name not in self.carried and start is not ABSENT and start is not UNSET and not _is_unchanged(start, ends[name]):
-                raise TypeError(
-                    f"{self.what} changes {name}, which holds a {type(start).__name__}{at_line()}; only numbers, arrays and nests of these can "
-                    "be carried from pass to pass"
-                )
-
-    def _check_reads(self, reads: set[Any], given: dict[Any, list[Variable]], results: list[Variable], traced: Sequence[Variable], over: Any) -> None:
-        """_Again for a variable that every pass leaves as it was: then it is no state, and keeps what is known of it."""
-        position, again = 0, False
-        for key, values in list(given.items()):
-            ends = results[position : position + len(values)]
-            position += len(values)
-            one = self.carried[key]
-            if all(end.node is value.node for end, value in zip(ends, values, strict=True)) and key not in self.places:
-                again = True
-            elif all(_is_constant(end, before) for end, before in zip(ends, one.initial, strict=True)) and key not in self.places:
-                again = True
-            else:
+            start, end = self.start[name], ends[name]
+            if name in self.carried or name in self.left or is_unbound(start) or is_same(held(start), end) or _is_unchanged_nest(start, end):
                 continue
-            del self.carried[key]
-            self.kept.add(key)
+            raise TypeError(
+                f"{self.what} changes {name}, which holds a {type(start).__name__}{at_line()}; only numbers, arrays and nests of these can "
+                "be carried from pass to pass"
+            )
+
+    def _check_arrays(self, noted: Frame, given: dict[Any, list[Node]], results: dict[Any, list[Any]]) -> None:
+        """ValueError where arrays that are handed from pass to pass are written, and one of them has another name, too."""
+        names = [key for key in self.carried if key not in self.places]
+        handed_on = {node for key in names for node in given[key]}
+        ends = [leaf for key in names for leaf in results[key] if isinstance(leaf, Held)]
+        is_written = any(isinstance(place.before, Variable) and place.before.node in handed_on for place in noted.places.values())
+        if not is_written and not any((id(leaf.cell), None) in self.places for leaf in ends):
+            return
+        starts = [leaf for key in names for leaf in self.carried[key].objects if isinstance(leaf, Variable) and leaf.ndim]
+        counts = Counter([id(leaf.cell) for leaf in (*ends, *starts)])
+        if max(counts.values()) > 1 or not all(noted.made(leaf.born) and not leaf.is_view for leaf in ends):
+            raise ValueError(
+                f"{self.what}: an array that goes from pass to pass under a name that is bound anew is written, and has another name, too"
+                f"{at_line()}; copy it where it gets the other name, as x.copy()"
+            )
+        self.moved = [array for array in starts if id(array.cell) not in self.sole]
+
+    def _check_reads(self, given: dict[Any, list[Node]], states: dict[Any, list[Variable]], last: Sequence[Variable], over: Any) -> None:
+        """_Again for a variable that every pass leaves as it was, which keeps what is known of it, and for one that no pass reads."""
+        again = False
+        for key in [key for key in given if key not in self.places]:
+            one = self.carried[key]
+            is_left = one.is_read and all(end.node is value for end, value in zip(states[key], given[key], strict=True))
+            is_constant = all(constant_value(end.node) is not None and end.node is before.node for end, before in zip(states[key], one.initial, strict=True))
+            if is_left or is_constant:
+                del self.carried[key]
+                self.left[key] = None
+                again = True
+        if again:
+            raise _Again
+        nodes = [leaf.node for leaves in states.values() for leaf in leaves] + [leaf.node for leaf in last]
+        nodes += [as_variable(over).node] if over is not None else []
+        read = set(free_inputs(nodes))
+        for key, leaves in given.items():
+            if key not in self.places and leaves and self.carried[key].is_read and not self.carried[key].is_asked_for and not any(node in read for node in leaves):
+                self.carried[key].is_read = False
+                again = True
         if again:
             raise _Again
 
@@ -370,78 +430,71 @@ class _Scan:
 
     def _bind(self, results: list[Any]) -> None:
         values = dict(self.start)
-        rows = iter(results)
+        rows, last = iter(results[:-1]), iter(results[-1]["last"])
+        found = {key: [next(rows) for _ in one.initial] for key, one in self.carried.items() if one.is_read}
+        found |= {key: [next(last) for _ in one.initial] for key, one in self.carried.items() if not one.is_read}
         for key, one in self.carried.items():
-            last = [_last(before, next(rows), self.n_steps) for before in one.initial]
-            value = unflatten(one.structure, last)
+            ends = [Variable(self._last(before, row).node) for before, row in zip(one.initial, found[key], strict=True)]
             if key in self.places:
-                place = self.places[key]
-                note(key, lambda place=place: place)
-                place.write(value)
+                note(key, lambda key=key: self.places[key])
+                self.places[key].write(unflatten(one.structure, ends))
             else:
-                values[key] = value
-        behind = iter(next(rows)["behind"])
-        names = [self.constants[k] if k in self.constants else _last_of(next(behind), self.n_steps) for k in range(_n_leaves(self.behind))]
+                values[key] = unflatten(one.structure, ends)
+        names = [released(self.constants[k]) if k in self.constants else Variable(self._left(next(last)).node) for k in range(n_leaves(self.behind))]
         values.update(unflatten(self.behind, names))
         self.loop.cells.fill(values)
+        for array in self.moved:
+            array.view = Moved(array_itself(array), [], f"{array.name or 'an array'} was handed from pass to pass by {self.what}")
+
+    def _last(self, before: Variable, rows: Variable) -> Variable:
+        """A state behind the last step; as it was before where there was none."""
+        if self.n_steps:
+            return _weak_as(rows[-1], before)
+        first = as_type(before, TensorType(rows.type.dtype, ()))
+        return _weak_as(concatenate([first[np.newaxis], rows[-1:]])[-1], before)
+
+    def _left(self, rows: Variable) -> Variable:
+        """What the last step left under a name that was not bound before; zeros where there was none."""
+        if self.n_steps:
+            return rows[-1]
+        return concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1]
 
 
-def _is_unchanged(start: Any, end: Any) -> bool:
-    return start is end or (end is not ABSENT and is_same(start, end))
+def _carried(label: str, value: Any) -> _Carried:
+    leaves, structure = flattened(value)
+    for leaf in leaves:
+        if not is_numeric(leaf):
+            raise TypeError(f"a loop writes {label}, which holds {leaf!r}{at_line()}; only numbers and arrays can be carried from pass to pass")
+    return _Carried(label, structure, [as_variable(value_in(leaf)) for leaf in leaves], [leaf.array if isinstance(leaf, Held) else leaf for leaf in leaves])
 
 
-def _is_constant(end: Variable, before: Variable) -> bool:
-    """Whether every pass leaves the known value that there was before."""
-    if constant_value(end.node) is None or constant_value(before.node) is None:
-        return False
-    return end.node is before.node
+def array_itself(array: Variable) -> Variable:
+    """An array's value as one of its own."""
+    return Variable(array.node)
 
 
-def _last(before: Variable, rows: Variable, n_steps: int | None) -> Variable:
-    """A state behind the last step; as it was before where there was none."""
-    if n_steps:
-        return _weak_as(rows[-1], before)
-    first = as_type(before, _strong(rows))
-    return _weak_as(concatenate([first[np.newaxis], rows[-1:]])[-1], before)
+def _is_unchanged_nest(start: Any, end: Any) -> bool:
+    """Whether a nest holds the same objects."""
+    mine, structure = flattened(start)
+    theirs, other = flattened(end)
+    return structure == other and all(is_same(held(one), leaf) for one, leaf in zip(mine, theirs, strict=True))
 
 
-def _strong(rows: Variable) -> Any:
-    from ...types import TensorType
-
-    return TensorType(rows.type.dtype, ())
+def _has_shape_of(one: Variable, other: Variable) -> bool:
+    return one.ndim == other.ndim and all(a is None or b is None or a == b for a, b in zip(one.type.shape, other.type.shape, strict=True))
 
 
 def _weak_as(value: Variable, before: Variable) -> Variable:
-    return as_type(value, before.type) if before.type.weak and not value.type.weak else value
+    return as_type(value, TensorType(value.type.dtype, (), weak=True)) if before.type.weak and not value.type.weak else value
 
 
-def _last_of(rows: Variable, n_steps: int | None) -> Variable:
-    """What the last step left behind; zeros where there was none."""
-    if n_steps:
-        return rows[-1]
-    return concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1]
+def _signature(names: Iterable[str]) -> inspect.Signature:
+    """Parameters for what a pass reads, by the names of the variables."""
+    used: dict[str, None] = {}
+    for k, name in enumerate(names):
+        is_clear = name.isidentifier() and not iskeyword(name) and not name.startswith("_") and name not in used
+        used[name if is_clear else f"value_{k}"] = None
+    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in used])
 
 
-def _shape(x: Variable) -> str:
-    from ...types import show_shape
-
-    return show_shape(x.type.shape)
-
-
-def _n_leaves(structure: Structure) -> int:
-    from ..tree import n_leaves
-
-    return n_leaves(structure)
-
-
-def _signature(names: Iterable[str]) -> Any:
-    import inspect
-
-    return inspect.Signature([inspect.Parameter(_clean(k, name), inspect.Parameter.POSITIONAL_ONLY) for k, name in enumerate(names)])
-
-
-def _clean(k: int, name: str) -> str:
-    return name if name.isidentifier() and not name.startswith("_") else f"value_{k}"
-
-
-__all__ = ["field", "for_each", "free_inputs", "repeat"]
+__all__ = ["Node", "UnsureView", "field", "for_each", "repeat"]

@@ -10,7 +10,7 @@ from . import functions
 from .calls import callee
 from .checks import check, raised
 from .choices import both, choose, compared, one_of, value_of
-from .joining import UNSET
+from .joining import UNSET, held, released
 from .loops import for_each, repeat
 from .rows import Rows, rows_of
 from .stores import item, set_attribute, set_item, update, update_attribute, update_item
@@ -41,7 +41,9 @@ vars(runtime).update(
     compared=compared,
     either=either,
     for_each=for_each,
+    handed=released,
     item=item,
+    kept=held,
     known=known,
     negation=negation,
     one_of=one_of,

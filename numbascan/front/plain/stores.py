@@ -12,6 +12,7 @@ from ..tracing import NeedsTracedArrays
 from ..variable import CAPTURE, Variable, as_variable, at_line
 from .arrays import changed, written
 from .frames import FRAMES, Place, note
+from .joining import held
 from .truth import is_traced
 
 IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
@@ -86,7 +87,7 @@ def _note_item(holder: Any, index: Any) -> None:
     def write(value: Any) -> None:
         holder[key] = value
 
-    note((id(holder), ("item", key)), lambda: Place(holder, f"an element [{key!r}] of a {type(holder).__name__}", lambda: holder[key], write, holder[key]))
+    note((id(holder), ("item", key)), lambda: Place(holder, f"an element [{key!r}] of a {type(holder).__name__}", lambda: held(holder[key]), write, holder[key]))
 
 
 def set_attribute(value: Any, holder: Any, name: str) -> None:
@@ -102,7 +103,7 @@ def _note_attribute(holder: Any, name: str) -> None:
             f"a {type(holder).__name__} gets the new attribute {name!r} in {FRAMES.stack[-1].what}{at_line()}; give it the attribute before"
         )
     label = f"the attribute {name!r} of a {type(holder).__name__}"
-    note((id(holder), name), lambda: Place(holder, label, lambda: getattr(holder, name), lambda value: setattr(holder, name, value), getattr(holder, name)))
+    note((id(holder), name), lambda: Place(holder, label, lambda: held(getattr(holder, name)), lambda value: setattr(holder, name, value), getattr(holder, name)))
 
 
 def update(old: Any, name: str, value: Callable[[], Any]) -> Any:
