@@ -7,6 +7,7 @@ values and variables they are part of the graph. All of them have reverse mode.
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,6 @@ from .checkpoint import Checkpoint
 from .errors import ScanTypeError
 from .front.captures.twins import one_of_all, reads_little
 from .front.control import ifelse
-from .front.converted.source import converted
 from .front.derivatives.of_functions import Transformed
 from .front.numpy.creation import arange, zeros
 from .front.numpy.shape_arguments import axis_of, dim, shape_of, sizes_of
@@ -29,7 +29,7 @@ from .front.scan.arguments import Arguments, Options, step_name
 from .front.scan.returns import until
 from .front.scan.scan import scan as _ns_scan
 from .front.scan.trace import StepTracer
-from .front.tracing import describe, parameter_names
+from .front.tracing import called, describe, parameter_names
 from .front.transforms import Jitted, jit, mode_given_to
 from .front.tree import NONE, Structure, flattened, paths, unflatten
 from .front.tree import describe as _shown
@@ -284,7 +284,7 @@ class _Program(Transformed):
         self.__signature__ = inspect.Signature([one for one in own if one.kind is not one.KEYWORD_ONLY])  # names of arguments in messages
 
     def __call__(self, *operands: Any) -> Any:
-        return self.build([*builtins.map(converted, self.options["functions"])], *operands, **self.settings)
+        return self.build([*builtins.map(_plain, self.options["functions"])], *operands, **self.settings)
 
 
 def _run(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], operands: tuple[Any, ...], **settings: Any) -> Any:
@@ -294,8 +294,13 @@ def _run(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], o
             raise TypeError(f"{_NAMES[build]}: {function!r} cannot be called; give a function")
     leaves, _ = flattened(operands)
     if any(isinstance(leaf, Variable) for leaf in leaves):
-        return build([*builtins.map(converted, functions)], *operands, **settings)
+        return build([*builtins.map(_plain, functions)], *operands, **settings)
     return _compiled(build, functions, settings)(*operands)
+
+
+def _plain(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f` as one that may be ordinary Python."""
+    return functools.wraps(f)(lambda *args: called(f, args, {})) if isinstance(f, FunctionType | MethodType) else f
 
 
 def _compiled(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], settings: dict[str, Any]) -> Jitted:

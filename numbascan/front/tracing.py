@@ -80,9 +80,8 @@ def at_home(home: Home | None) -> Iterator[None]:
 
 
 def called(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """What a user's function gives, in its converted form: called within another one, or on variables of a graph."""
-    with at_home(CAPTURE.home or Home()):
-        return converted(f)(*args, **kwargs)
+    """What a user's function gives, called within another one, or on variables of a graph."""
+    return _run(f, args, kwargs, CAPTURE.home or Home())
 
 
 class NeedsTracedArrays(ValueError):
@@ -180,11 +179,10 @@ def trace(
     for leaf in leaves:
         if isinstance(leaf, Variable) and leaf.home is ITS_OWN:
             leaf.home = home
-    run = converted(fn)
     _CONTEXT.marks.append(mark)
     try:
-        with at_home(home), _binding(guards, arrays, numbers), _naming(run, mark):
-            value = _with_arrays(run, arguments, keywords or {})
+        with _binding(guards, arrays, numbers), _naming(fn, mark):
+            value = _run(fn, arguments, keywords or {}, home)
     except Exception as error:
         explained = _explained(error)
         if explained is None:
@@ -206,25 +204,54 @@ def trace(
     return TraceResult(value, mark, arrays, guards, numbers)
 
 
-def _with_arrays(run: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """What a function gives, called again with arrays of ours in the place of NumPy's where a traced value goes into one."""
-    known = CAPTURE.makes_arrays
-    try:
-        if (code := code_of(run)) in _WRITERS:
-            CAPTURE.makes_arrays = True
+def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home) -> Any:
+    """What a function gives: as it is, and where that asks for a value that only the run knows, in its converted form.
+
+    The form is kept for the next trace. What a function drew in vain is taken back.
+    """
+    code = code_of(fn)
+    if getattr(fn, PART_OF, None) is not None:
+        with at_home(home):
+            return fn(*arguments, **keywords)
+    if code not in _CONVERTED:
+        taken_back = [keep() for keep in KEPT]
         try:
-            return run(*arguments, **keywords)
-        except NeedsTracedArrays:
-            if CAPTURE.makes_arrays:
+            with at_home(None):
+                return fn(*arguments, **keywords)
+        except Exception as error:
+            if not _may_be_plain(error) or converted(fn) is fn:
                 raise
-            CAPTURE.makes_arrays = True
-            _WRITERS.add(code)
-            return run(*arguments, **keywords)
+        _CONVERTED.add(code)
+        for take_back in taken_back:
+            take_back()
+    known = CAPTURE.makes_arrays
+    CAPTURE.makes_arrays = known or code in _WRITERS
+    taken_back = [keep() for keep in KEPT]
+    try:
+        with at_home(home):
+            return converted(fn)(*arguments, **keywords)
+    except NeedsTracedArrays:
+        if CAPTURE.makes_arrays:
+            raise
+        for take_back in taken_back:
+            take_back()
+        CAPTURE.makes_arrays = True
+        _WRITERS.add(code)
+        with at_home(home):
+            return converted(fn)(*arguments, **keywords)
     finally:
         CAPTURE.makes_arrays = known
 
 
+KEPT: list[Callable[[], Callable[[], None]]] = []
+"""What a trace changes besides the graph: functions that give what takes it back."""
+_CONVERTED: set[CodeType | None] = set()  # code that asks for values that only the run knows
 _WRITERS: set[CodeType | None] = set()  # code that writes traced values into arrays that it makes
+
+
+def _may_be_plain(error: Exception) -> bool:
+    """Whether an error is that of code that asks for a traced value: converted it may go on."""
+    return isinstance(error, TracerError) or isinstance(_explained(error), TracerError)
 
 
 def beside_threads(make: Callable[[], Made]) -> Made:

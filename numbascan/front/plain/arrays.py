@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import TracerError
 from ...types import show_shape
 from ..numpy import indexing
 from ..numpy.choices import where
+from ..tracing import is_tracing
 from ..variable import CAPTURE, METHODS, PROPERTIES, UnsureView, Variable, View, as_variable, at_line
 from .frames import Place, note
 
@@ -43,8 +45,9 @@ def _check_may_write(x: Variable, what: str) -> None:
         if base.view.write is None:
             raise ValueError(f"assignment destination is read-only: {_name(x)} is a view that NumPy does not write{at_line()}; copy it first")
         base = base.view.base
-    if base.home is None:
-        raise TypeError(f"{what} on {x!r}{at_line()}: a variable of a graph is never written into; write {indexing.WRITING}")
+    if base.home is None or (CAPTURE.home is None and is_tracing()):
+        error = TracerError if is_tracing() else TypeError  # the first makes the function that is traced a converted one
+        raise error(f"{what} on {x!r}{at_line()}: a variable of a graph is never written into; write {indexing.WRITING}")
     if isinstance(base.home, str):
         raise ValueError(f"{_name(base)} is written into{at_line()}, but it is {base.home}; copy it first, or make it a state")
     if base.home is not CAPTURE.home:
@@ -121,7 +124,7 @@ def _masked(x: Variable, mask: Variable, value: Any) -> Variable:
 
 def changed(x: Any, operator: Callable[[Any, Any], Any], value: Any, name: str = "x += y") -> Any:
     """`x += value` and its like: into an array; for a number, and in the symbolic interface, a new value."""
-    if x.home is None or not x.ndim:
+    if not x.ndim or (x.home is None and not is_tracing()):
         return operator(x, value)
     _check_may_write(x, name)
     result = as_variable(operator(x, value))

@@ -32,22 +32,30 @@ RESULT = "_result"  # the variable that holds what a function returns
 
 
 class Held:
-    """An array in a nest, and the value that it had at one moment: what is written into it later does not show. It does not keep the array."""
+    """An array in a nest, and the value that it had at one moment: what is written into it later does not show. It does not keep the array.
 
-    __slots__ = ("born", "cell", "is_view", "ref", "root", "value")
+    root: the cell of the array that it is a view of, or of itself. sources: what it may share memory with, weakly.
+    """
+
+    __slots__ = ("born", "cell", "is_view", "ref", "root", "sources", "value")
 
     def __init__(self, array: Variable) -> None:
         self.ref, self.cell, self.born, self.is_view = weakref.ref(array), array.cell, array.born, array.view is not None
         self.value = Variable(array.node)
         while array.view is not None and not isinstance(array.view, UnsureView):
             array = array.view.base
-        self.root = array.cell  # of the array that it is a view of, or of itself
+        self.root = array.cell
+        self.sources = [weakref.ref(array), *([ref for ref, _, _ in array.view.others] if isinstance(array.view, UnsureView) else [])]
 
     @property
     def array(self) -> Variable:
         """The array itself; where it is gone, its value as one that nobody else knows."""
         array = self.ref()
         return self.value if array is None else array
+
+    def others(self) -> list[Variable]:
+        """The arrays that are still there and may share memory with it."""
+        return [array for array in (source() for source in self.sources) if array is not None]
 
 
 _ARRAYS = (np.ndarray, Variable, Held)
@@ -213,7 +221,7 @@ class _Meeting:
             return
         sides = list(zip((0, 1), (self.one, self.other), frames, strict=True))
         known = [leaf for _, leaf, frame in sides if not _is_private(leaf, frame, sole)]
-        arrays = [leaf.array for leaf in known if isinstance(leaf, Held)]
+        arrays = [array for leaf in known if isinstance(leaf, Held) for array in leaf.others()]
         why = f"{self.what} is one of two arrays, and only the run decides which"
         is_shared = any(isinstance(leaf, Held) and names[k, id(leaf.root)] > 1 for k, leaf, _ in sides)
         if arrays or is_shared:

@@ -200,6 +200,7 @@ class _Scan:
         self.left: dict[Any, None] = {}
         self.sole: set[int] = set()
         self.moved: list[Variable] = []
+        self.shared: dict[Any, list[tuple[list[Variable], bool]]] = {}
         self.n_steps: int | None = None  # how many steps run, where that is known
         for name, value in self.start.items():
             if not is_unbound(value):
@@ -391,17 +392,25 @@ class _Scan:
         names = [key for key in self.carried if key not in self.places]
         handed_on = {node for key in names for node in given[key]}
         ends = [leaf for key in names for leaf in results[key] if isinstance(leaf, Held)]
+        roots = {id(leaf.root) for leaf in ends} | {id(array.cell) for leaf in ends for array in leaf.others()}
         is_written = any(isinstance(place.before, Variable) and place.before.node in handed_on for place in noted.places.values())
-        if not is_written and not any((id(leaf.cell), None) in self.places for leaf in ends):
-            return
         starts = [leaf for key in names for leaf in self.carried[key].objects if isinstance(leaf, Variable) and leaf.ndim]
-        counts = Counter([id(leaf.cell) for leaf in (*ends, *starts)])
-        if max(counts.values()) > 1 or not all(noted.made(leaf.born) and not leaf.is_view for leaf in ends):
+        counts = Counter([*(id(leaf.root) for leaf in ends), *(id(leaf.cell) for leaf in starts)])
+        is_known = bool(counts) and (max(counts.values()) > 1 or not all(noted.made(leaf.born) and not leaf.is_view for leaf in ends))
+        if is_known and (is_written or any((root, None) in self.places for root in roots)):
             raise ValueError(
                 f"{self.what}: an array that goes from pass to pass under a name that is bound anew is written, and has another name, too"
                 f"{at_line()}; copy it where it gets the other name, as x.copy()"
             )
-        self.moved = [array for array in starts if id(array.cell) not in self.sole]
+        self.moved = [array for array in starts if id(array.cell) not in self.sole] if is_written else []
+        self.shared = {key: [] for key in names}
+        for key in names:
+            for leaf, start in zip(results[key], self.carried[key].objects, strict=True):
+                is_new = isinstance(leaf, Held) and noted.made(leaf.born) and not leaf.is_view
+                others = [] if is_new or not isinstance(leaf, Held) else [one for one in leaf.others() if one.born is not noted]
+                others += [start] if isinstance(start, Variable) and id(start.cell) not in self.sole and not self.n_steps else []
+                is_twice = isinstance(leaf, Held) and counts[id(leaf.root)] > 1
+                self.shared[key].append((others, is_twice))
 
     def _check_reads(self, given: dict[Any, list[Node]], states: dict[Any, list[Variable]], last: Sequence[Variable], over: Any) -> None:
         """_Again for a variable that every pass leaves as it was, which keeps what is known of it, and for one that no pass reads."""
@@ -439,6 +448,9 @@ class _Scan:
                 note(key, lambda key=key: self.places[key])
                 self.places[key].write(unflatten(one.structure, ends))
             else:
+                for end, (others, is_twice) in zip(ends, self.shared[key], strict=True):
+                    if end.ndim and (others or is_twice):
+                        end.view = UnsureView(Variable(end.node), others, f"{one.label} is one of two arrays, as passes of a loop go", is_twice)
                 values[key] = unflatten(one.structure, ends)
         names = [released(self.constants[k]) if k in self.constants else Variable(self._left(next(last)).node) for k in range(n_leaves(self.behind))]
         values.update(unflatten(self.behind, names))
