@@ -16,7 +16,7 @@ numbers, boolean operators that hold a walrus.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 RUNTIME = "_ns_"  # the variable through which converted code reaches the functions that it calls
@@ -35,7 +35,7 @@ class NotConvertible(Exception):
 def lowered(function: Function) -> Function:
     """The function with its choices, loops and calls lowered, and those of the functions within it. NotConvertible for generators."""
     if isinstance(function, ast.Lambda):
-        return ast.Lambda(function.args, _Expressions().visit(function.body))
+        return ast.copy_location(ast.Lambda(function.args, _Expressions(None, _parameters(function.args)).visit(function.body)), function)
     if _is_generator(function):
         raise NotConvertible("it is a generator")
     return _Lowering(function).function()
@@ -166,7 +166,7 @@ class _Lowering:
         """The function itself."""
         node = self.node
         first = (node.args.posonlyargs + node.args.args)[:1]
-        self.expressions = _Expressions(first[0].arg if first else None, self)
+        self.expressions = _Expressions(first[0].arg if first else None, {*assigned(node.body), *_parameters(node.args)})
         for one in _own_nodes(node):
             if isinstance(one, ast.Global | ast.Nonlocal):
                 self.declared.update(dict.fromkeys(one.names, "global" if isinstance(one, ast.Global) else "nonlocal"))
@@ -461,10 +461,13 @@ class _Lowering:
 
 
 class _Expressions(ast.NodeTransformer):
-    """Lowers expressions. `first`: the name of the function's first parameter, which `super()` means."""
+    """Lowers expressions.
 
-    def __init__(self, first: str | None = None, lowering: _Lowering | None = None) -> None:
-        self.first, self.lowering = first, lowering
+    first: the name of the function's first parameter, which `super()` means. local: names of values that the function has made or was given.
+    """
+
+    def __init__(self, first: str | None = None, local: Collection[str] = ()) -> None:
+        self.first, self.local = first, set(local)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         if _has_walrus(node):
@@ -504,9 +507,24 @@ class _Expressions(ast.NodeTransformer):
             if function.id == "super" and not node.args and not node.keywords and self.first is not None:
                 return _at(ast.Call(function, [_load("__class__"), _load(self.first)], []), node)
             return self.generic_visit(node)
+        if isinstance(function, ast.Name):
+            reached: ast.expr = function
+        elif isinstance(function, ast.Attribute):
+            reached = _at(ast.Attribute(self.visit(function.value), function.attr, ast.Load()), function)
+        else:
+            reached = self.visit(function)
         args = [self.visit(one) for one in node.args]
         keywords = [ast.keyword(one.arg, self.visit(one.value)) for one in node.keywords]
-        return _at(ast.Call(_at(_call("callee", self.visit(function)), function), args, keywords), node)
+        return _at(ast.Call(_at(_call("callee", reached), function), args, keywords), node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if not isinstance(node.ctx, ast.Load) or node.id in self.local or node.id.startswith("_"):
+            return node
+        return _at(_call("outside", node), node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        return _at(_call("outside", node), node) if isinstance(node.ctx, ast.Load) else node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, ast.Constant):
@@ -518,7 +536,18 @@ class _Expressions(ast.NodeTransformer):
         return ast.comprehension(node.target, _call("rows", node.iter), [_call("plain", one) for one in node.ifs], node.is_async)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return _at(ast.Lambda(node.args, self.visit(node.body)), node)
+        outer, self.local = self.local, {*self.local, *_parameters(node.args)}
+        body = self.visit(node.body)
+        self.local = outer
+        return _at(ast.Lambda(node.args, body), node)
+
+    def _comprehension(self, node: ast.AST) -> ast.AST:
+        outer, self.local = self.local, {*self.local, *(one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))}
+        node = self.generic_visit(node)
+        self.local = outer
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
 
 class _Methods(ast.NodeTransformer):
@@ -546,6 +575,11 @@ def _deferred(value: ast.expr) -> ast.expr:
 
 
 # small pieces of syntax -----------------------------------------------------------------------------------------------
+
+
+def _parameters(args: ast.arguments) -> list[str]:
+    several = [one for one in (args.vararg, args.kwarg) if one is not None]
+    return [one.arg for one in (*args.posonlyargs, *args.args, *args.kwonlyargs, *several)]
 
 
 def _at(node: ast.AST, place: ast.AST) -> ast.AST:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import __future__
 import ast
-import dis
+import copy
 import inspect
 import linecache
 import sys
@@ -127,29 +127,64 @@ def _definition(code: CodeType, lines: list[str]) -> ast.FunctionDef:
     return node
 
 
+Place = tuple[tuple[int, int], tuple[int, int]]  # line and column, in bytes, of the beginning and the end
+
+
 def _lambda(code: CodeType, lines: list[str]) -> ast.Lambda:
-    """A lambda from the place of its body, which Python keeps for tracebacks, and the names that its code has."""
-    places = [place for place in code.co_positions() if None not in place]
-    last = [instruction.positions for instruction in _instructions(code) if instruction.opname.startswith("RETURN")]
-    place = next((one for one in reversed(last) if one is not None and one.lineno is not None and one.col_offset is not None), None)
-    if not places or place is None or place.lineno is None or place.end_lineno is None:
+    """A lambda: found among those of its file by the place of its body, which Python keeps for tracebacks."""
+    place = _place(code)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    for node in _lambdas(code.co_filename, lines):
+        body = node.body
+        holds = (body.lineno, body.col_offset) <= place[0] and place[1] <= (body.end_lineno or 0, body.end_col_offset or 0)
+        known = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        if holds and node.lineno <= code.co_firstlineno <= body.lineno and known == list(names) and not _has_inner(body, place, known):
+            return copy.deepcopy(node)
+    return ast.copy_location(ast.Lambda(_parameters(code), body := _text_at(place, lines)), body)
+
+
+def _place(code: CodeType) -> Place:
+    """Where the body of a lambda lies: from the first to the last of its instructions."""
+    places = [one for one in code.co_positions() if None not in one and (one[0], one[2]) != (one[1], one[3])]
+    if not places:
         raise NotConvertible("its place in the source is not known")
-    rows = [line.encode() for line in lines[place.lineno - 1 : place.end_lineno]]
-    rows[-1] = rows[-1][: place.end_col_offset]
-    rows[0] = rows[0][place.col_offset :]
-    body = ast.parse("(" + b"".join(rows).decode() + "\n)", mode="eval").body
-    for one in ast.walk(body):
+    return min((one[0], one[2]) for one in places), max((one[1], one[3]) for one in places)  # type: ignore[type-var,return-value]
+
+
+def _has_inner(body: ast.expr, place: Place, names: list[str]) -> bool:
+    """Whether a lambda within the body has the same parameters, and may be the one that is looked for."""
+    inner = [one for one in ast.walk(body) if isinstance(one, ast.Lambda)]
+    return any((one.body.lineno, one.body.col_offset) <= place[0] and place[1] <= (one.body.end_lineno or 0, one.body.end_col_offset or 0) for one in inner)
+
+
+_FILES: dict[str, tuple[list[str], list[ast.Lambda]]] = {}
+
+
+def _lambdas(name: str, lines: list[str]) -> list[ast.Lambda]:
+    """The lambdas of a file; none of one that is no Python, as pages with examples."""
+    known = _FILES.get(name)
+    if known is None or known[0] is not lines:
+        try:
+            found = [node for node in ast.walk(ast.parse("".join(lines))) if isinstance(node, ast.Lambda)]
+        except SyntaxError:
+            found = []
+        known = _FILES[name] = lines, found
+    return known[1]
+
+
+def _text_at(place: Place, lines: list[str]) -> ast.expr:
+    """The expression that stands at a place."""
+    (first, start), (last, end) = place
+    rows = [line.encode() for line in lines[first - 1 : last]]
+    rows[-1] = rows[-1][:end]
+    rows[0] = rows[0][start:]
+    tree = ast.parse("(" + b"".join(rows).decode() + "\n)", mode="eval")
+    for one in ast.walk(tree.body):
         if isinstance(one, ast.expr):
-            shift = (place.col_offset or 0) - 1 if one.lineno == 1 else 0
-            one.col_offset += shift
-            one.end_col_offset = (one.end_col_offset or 0) + ((place.col_offset or 0) - 1 if one.end_lineno == 1 else 0)
-    ast.increment_lineno(body, place.lineno - 1)
-    node = ast.Lambda(_parameters(code), body)
-    return ast.copy_location(node, body)
-
-
-def _instructions(code: CodeType) -> Iterator[Any]:
-    return dis.get_instructions(code)
+            one.col_offset += start - 1 if one.lineno == 1 else 0
+            one.end_col_offset = (one.end_col_offset or 0) + (start - 1 if one.end_lineno == 1 else 0)
+    ast.increment_lineno(tree.body, first - 1)
+    return tree.body
 
 
 def _parameters(code: CodeType) -> ast.arguments:

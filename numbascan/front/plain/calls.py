@@ -7,7 +7,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..converted.source import converted
+from ..variable import CAPTURE, Variable, as_variable
 from .frames import FRAMES
 
 REPLACED: dict[Any, Callable[..., Any]] = {}
@@ -22,6 +25,23 @@ MUTATING = {
 
 def callee(f: Any) -> Any:
     """What is called where the user's code calls `f`."""
+    if CAPTURE.makes_arrays:
+        return functools.partial(_made, f)
+    return _callee(f)
+
+
+def _made(f: Any, *args: Any, **kwargs: Any) -> Any:
+    """What a call gives, arrays of NumPy's as traced ones."""
+    return _traced(_callee(f)(*args, **kwargs))
+
+
+def _traced(value: Any) -> Any:
+    if type(value) is np.ndarray and value.ndim and value.dtype.kind in "biufc":
+        return Variable(as_variable(value).node)
+    return type(value)(map(_traced, value)) if type(value) in (tuple, list) and any(type(part) is np.ndarray for part in value) else value
+
+
+def _callee(f: Any) -> Any:
     kind = type(f)
     if kind is types.FunctionType or kind is types.MethodType:
         return converted(f)

@@ -13,7 +13,7 @@ from .choices import both, choose, compared, one_of, value_of
 from .joining import UNSET, held, released
 from .loops import for_each, repeat
 from .rows import Rows, rows_of
-from .stores import item, set_attribute, set_item, update, update_attribute, update_item
+from .stores import item, outside, set_attribute, set_item, update, update_attribute, update_item
 from .truth import either, negation, plain
 
 
@@ -47,6 +47,7 @@ vars(runtime).update(
     known=known,
     negation=negation,
     one_of=one_of,
+    outside=outside,
     plain=plain,
     raised=raised,
     repeat=repeat,

@@ -41,6 +41,15 @@ def holds_traced(value: Any) -> bool:
     return isinstance(value, Variable) or is_traced(value)
 
 
+def outside(value: Any) -> Any:
+    """A value that the function reads from outside, or of an object: where it makes traced arrays an array of NumPy's is one that it may not write."""
+    if not CAPTURE.makes_arrays or type(value) is not np.ndarray or value.dtype.kind not in "biufc" or not value.ndim:
+        return value
+    array = Variable(as_variable(value).node)
+    array.home = "an array that is read from outside"
+    return array
+
+
 def item(holder: Any, index: Any) -> Any:
     """`holder[index]`."""
     if not holds_traced(index) or isinstance(holder, Variable):
