@@ -63,17 +63,21 @@ def assigned(statements: Sequence[ast.AST]) -> Names:
     return tuple(name for name in names if not name.startswith(_ITEM))
 
 
-def _is_part(node: ast.AST) -> bool:
-    """Whether a function is a branch or a body that was lowered."""
-    return isinstance(node, ast.FunctionDef) and node.name.startswith((_PART, _PASS))
+class _Part(ast.FunctionDef):
+    """A branch or a body that was lowered. bound: the names that it binds."""
+
+    bound: Names
 
 
 def _bind(node: ast.AST, names: dict[str, None], in_comprehension: bool) -> None:
+    if isinstance(node, _Part):
+        names.update(dict.fromkeys(node.bound))
+        return
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del) and not in_comprehension:
         names[node.id] = None
     elif isinstance(node, ast.NamedExpr) and isinstance(node.target, ast.Name):
         names[node.target.id] = None
-    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not _is_part(node):
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         names[node.name] = None
     elif isinstance(node, (ast.Import, ast.ImportFrom)):
         names.update(dict.fromkeys((one.asname or one.name).split(".")[0] for one in node.names))
@@ -81,7 +85,7 @@ def _bind(node: ast.AST, names: dict[str, None], in_comprehension: bool) -> None
         names[node.name] = None
     elif isinstance(node, ast.MatchMapping) and node.rest:
         names[node.rest] = None
-    if isinstance(node, _SCOPES) and not _is_part(node):
+    if isinstance(node, _SCOPES):
         return
     for child in ast.iter_child_nodes(node):
         _bind(child, names, in_comprehension or isinstance(node, _COMPREHENSIONS))
@@ -203,7 +207,7 @@ class _Lowering:
         if names and self.n_parts:
             targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in dict.fromkeys(names)]
             lines.append(ast.If(ast.Constant(False), [ast.Assign(targets, ast.Constant(None))], []))
-        return [ast.fix_missing_locations(ast.copy_location(line, self.node)) for line in lines]
+        return [_at(line, self.node) for line in lines]
 
     # blocks -----------------------------------------------------------------------------------------------------------
 
@@ -308,7 +312,8 @@ class _Lowering:
         for kind_, cls in (("global", ast.Global), ("nonlocal", ast.Nonlocal)):
             names = [name for name in outer if (self.declared.get(name, "nonlocal") == kind_)]
             head += [_at(cls(names), at)] if names else []
-        node = ast.FunctionDef(f"{kind}{self.n_parts}_", _arguments(parameters), [*head, *lines], [], None, None)
+        node = _Part(f"{kind}{self.n_parts}_", _arguments(parameters), [*head, *lines], [], None, None)
+        node.bound = outer
         if hasattr(self.node, "type_params"):
             node.type_params = []
         return _at(node, at)
@@ -583,8 +588,8 @@ def _parameters(args: ast.arguments) -> list[str]:
 
 
 def _at(node: ast.AST, place: ast.AST) -> ast.AST:
-    """`node`, and what is new in it, at the place of the user's code that it stands for."""
-    return ast.fix_missing_locations(ast.copy_location(node, place))
+    """`node` at the place of the user's code that it stands for; what is new in it gets the same place at the end."""
+    return ast.copy_location(node, place)
 
 
 def _load(name: str) -> ast.Name:
