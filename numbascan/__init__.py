@@ -9,6 +9,7 @@ from .checkpoint import Checkpoint
 from .errors import (
     ArgumentNumberError,
     BatchError,
+    CompilationError,
     CudaUnavailableError,
     DebugError,
     DisconnectedInputError,
@@ -46,6 +47,7 @@ __all__ = [
     "ArgumentNumberError",
     "BatchError",
     "Checkpoint",
+    "CompilationError",
     "CudaUnavailableError",
     "DebugError",
     "DisconnectedInputError",

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
 
+from .tracebacks import with_entries
+
 SCHEDULES = ("binomial", "periodic", "online")
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
@@ -19,6 +21,7 @@ def number_of_bytes(text: str) -> int | None:
     return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
+@with_entries()
 @dataclass(frozen=True)
 class Checkpoint:
     """What a gradient of a loop may store, and how it goes about it.

@@ -13,7 +13,7 @@ import numpy as np
 
 from .emit import cpu, cuda
 from .emit import exported as exporting
-from .emit.cache import jit_is_off, load, load_kernels
+from .emit.cache import is_of_numba, jit_is_off, load, load_kernels, not_compiled
 from .emit.cpu import FINITE_OR_NOT, beginnings, error_texts
 from .emit.estimates import KernelMemory, Memory, lanes_of, memory_of, steps_of, work_of
 from .emit.inside.looks import cause
@@ -107,6 +107,8 @@ class Program:
         """Runs; `out` gives an array to write each result into (None entries: a new one).
 
         `key`: what decides the kind of the arguments, where the caller knows it; arguments of a kind seen before go straight to the kernel.
+        So it must hold all that kernels trust. What it is silent of must be as every kernel takes it: native, C-contiguous, aligned, of the
+        dtype and shape that its input declares.
         """
         if out is None:
             key = key_of(arguments) if key is None else key
@@ -426,6 +428,8 @@ def is_about_memory(error: Exception) -> bool:
 
 def readable(error: Exception, texts: Mapping[str, str]) -> Exception:
     """An error of a kernel as its user reads it: with the place in the code, and the numbers that were seen."""
+    if is_of_numba(error):  # which compiles kernels of a GPU when they are launched
+        return not_compiled("a kernel", error, ".source('cuda') shows the code")
     if not error.args or not isinstance(error.args[0], str):
         return error
     name, *_ = error.args[0].split(":", 1)

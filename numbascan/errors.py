@@ -50,6 +50,10 @@ class DebugError(ScanError, ArithmeticError):
     """`mode="debug"` found a value that differs from NumPy's, or the first NaN."""
 
 
+class CompilationError(ScanError, RuntimeError):
+    """The code that a function became does not compile: a fault of numbascan, which `mode="python"` does not meet."""
+
+
 class CudaUnavailableError(ScanError, RuntimeError):
     """`mode="cuda"` without a CUDA device or driver. The text ends with what `numbascan info` says about the GPU."""
 

@@ -31,11 +31,12 @@ from .front.scan.scan import scan as _ns_scan
 from .front.scan.trace import StepTracer
 from .front.tracing import called, describe, parameter_names
 from .front.transforms import Jitted, jit, mode_given_to
-from .front.tree import NONE, Structure, flattened, paths, unflatten
+from .front.tree import NONE, Structure, flattened, is_record, paths, unflatten
 from .front.tree import describe as _shown
 from .front.variable import Variable, as_variable, number_as
 from .ir.node import constant_value
 from .ops.of_shape import of_shape
+from .tracebacks import entries
 from .types import TensorType, show_shape
 
 _MOST_STEPS = 2**63 - 1  # of a loop that its condition alone ends
@@ -345,6 +346,9 @@ class _Carry:
         leaves, structure = flattened(new)
         _check_structure(self.structure, structure, f"{self.what}: {self.label}", f"{describe(f)} returns")
         after = [as_variable(leaf) for leaf in leaves]
+        if any(was.dtype != now.dtype and _follows(was, now) for was, now in zip(before, after, strict=True)):
+            # the step is traced again, with that number in the dtype of the result: others may be of their dtype then
+            after = [number_as(now, was.type.dtype) if _follows(now, was) else now for was, now in zip(before, after, strict=True)]
         for label, was, now in zip(_labels(self.structure, self.label), before, after, strict=True):
             if not _may_agree(was, now) or (was.dtype != now.dtype and not _follows(was, now)):
                 raise ScanTypeError(
@@ -433,7 +437,7 @@ def _while(functions: Sequence[Callable[..., Any]], init: Any, max_steps: Any) -
     body, cond = functions
     carry = _Carry(init, "lax.while_loop")
     if not carry.initial:
-        raise ValueError(f"lax.while_loop: init is {_shown(carry.structure)}, without an array that a step could change; give at least one")
+        return _of_nothing(cond, carry, max_steps)
 
     def goes_on(leaves: Sequence[Variable]) -> Variable:
         condition = as_variable(cond(carry.nest(leaves)))
@@ -453,6 +457,18 @@ def _while(functions: Sequence[Callable[..., Any]], init: Any, max_steps: Any) -
     most = _MOST_STEPS if max_steps is None else as_variable(max_steps).astype("int64")
     n_steps = np.where(goes_on(carry.initial), most, 0)
     return carry.last(_looped(named, carry.initial, n_steps, checkpoint=_KEPT), None)
+
+
+def _of_nothing(cond: Callable[..., Any], carry: _Carry, max_steps: Any) -> Any:
+    """A carry without arrays after a loop that ends: no step changes what the condition sees, so that it must not hold at first."""
+    nest = carry.nest([])
+    holds = constant_value(as_variable(cond(nest)).node)
+    if max_steps is None and (holds is None or holds):
+        raise ValueError(
+            f"lax.while_loop: init is {_shown(carry.structure)}, without an array that a step could change: the loop would not end where "
+            f"cond {describe(cond)} holds; give an array, or max_steps=1"
+        )
+    return nest
 
 
 def _fori(functions: Sequence[Callable[..., Any]], lower: Any, upper: Any, init: Any) -> Any:
@@ -650,7 +666,7 @@ def _children(structure: Structure, label: str) -> Iterator[tuple[str, Structure
     """The parts of a nest, each with the Python that reaches it."""
     assert not isinstance(structure, str)
     cls, keys, children = structure
-    fields = getattr(cls, "_fields", None)
+    fields = keys if is_record(cls) else getattr(cls, "_fields", None)
     names = [f".{field}" for field in fields] if fields else [f"[{key!r}]" for key in keys or range(len(children))]
     return zip([label + name for name in names], children, strict=True)
 
@@ -702,3 +718,5 @@ __all__ = [
     "switch",
     "while_loop",
 ]
+
+entries(globals(), __all__)

@@ -6,25 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
+from .tracebacks import with_entries
+
 TARGETS = ("numba", "python", "debug", "cuda")
 OF_PYTENSOR = {"FAST_RUN": "numba", "FAST_COMPILE": "python"}
 """PyTensor's names of modes: results soon at each call, or soon at the first."""
-REWRITES = (
-    "one_step",
-    "merge_scans",
-    "push_out_checks",
-    "merge_inouts",
-    "remove_unused",
-    "choose_parts",
-    "read_parts",
-    "factor_once",
-    "push_out_non_seq",
-    "push_out_seq",
-    "sum_in_loop",
-    "push_out_dot",
-    "push_out_output",
-)
-"""The names that `without` takes: those of rewrite/pipeline.py, which stands above this module."""
+REWRITES: dict[str, None] = {}
+"""The names of rewrites that `without` takes, in their order. rewrite/pipeline.py, which stands above this module, puts its own in."""
 LOOP_PASSES = (
     "fuse",
     "interchange",
@@ -44,6 +32,7 @@ LOOP_PASSES = (
 """More names that it takes: those of plan/cpu.py and plan/cuda.py."""
 
 
+@with_entries()
 @dataclass(frozen=True, slots=True)
 class Mode:
     """How to run a graph.
@@ -118,7 +107,7 @@ def _checked_rewrites(without: object) -> tuple[str, ...]:
         raise TypeError(f"ns.Mode: without is {without!r}; give a list of names of rewrites, as without=['sum_in_loop']")
     names = tuple(without)
     for name in names:
-        if not isinstance(name, str) or name not in REWRITES + LOOP_PASSES:
+        if not isinstance(name, str) or name not in (*REWRITES, *LOOP_PASSES):
             known = f"the rewrites are {', '.join(REWRITES)}, the loop passes {', '.join(LOOP_PASSES)}"
             raise ValueError(f"ns.Mode: without holds {name!r}, which is neither a rewrite nor a loop pass; {known}")
     return names

@@ -1,5 +1,5 @@
-"""What all tests share: compiled code in a folder of this run alone, the flag that writes golden files anew, and kernels that look at what
-they are given."""
+"""What all tests share: compiled code in a folder that is kept between runs, the flag that writes golden files anew, and kernels that look
+at what they are given."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ import gc
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
+from inspect import unwrap
 from pathlib import Path
 
+import kept_kernels
 import kernel_arguments
+import poison
 import pytest
 from hypothesis import settings
-from poison import fill_memory
 
 # The first run of a program compiles it: no deadline per example. All else as Hypothesis has it (on CI: the same examples every time).
 settings.register_profile("compiled", parent=settings(), deadline=None)
 settings.load_profile("compiled")
 
-RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
-CACHE = Path(tempfile.gettempdir()) / f"numbascan-tests-{RUN}"
-os.environ["NUMBASCAN_CACHE_DIR"] = str(CACHE)  # one folder for all workers of this run: what one compiled the others load
+kept_kernels.use()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,6 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="",
         help="rewrites and loop passes that every test leaves out where it does not choose itself: names, or all (rewrites)",
     )
+    parser.addoption("--fresh", action="store_true", help=f"compiled code of earlier runs goes ({kept_kernels.FOLDER})")
     parser.addoption(
         "--poisoned", action="store_true", help="generated code fills the memory that it takes with NaN, and checks every index"
     )
@@ -45,7 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--long", action="store_true", help="tests that take a minute or more run, too")
     parser.addoption("--wide", action="store_true", help="tests run with all their parameters, not only the first ones (see wide.py)")
+    parser.addoption("--card", action="append", default=[], help="tests/ops/test_one_card.py: the cards that it compiles")
     parser.addoption("--update-golden", action="store_true", help="write the generated code that is seen now into tests/golden")
+    parser.addoption("--update-snapshots", action="store_true", help="write the generated text that is seen now into tests/snapshots")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -55,8 +57,10 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["NUMBA_DISABLE_JIT"] = "1"  # Python runs generated code
     if config.getoption("--poisoned"):
         os.environ["NUMBA_BOUNDSCHECK"] = "1"
-        os.environ["NUMBA_CACHE_DIR"] = str(CACHE / "numba")  # helpers of generated code, compiled in the same way
-        fill_memory(pytest.MonkeyPatch())
+        poison.fill_memory(pytest.MonkeyPatch())
+        kept_kernels.hold_apart(poison.__file__)
+    if config.getoption("--fresh") and not hasattr(config, "workerinput"):  # before there are workers
+        shutil.rmtree(kept_kernels.FOLDER, ignore_errors=True)
     from numbascan.modes import LOOP_PASSES, Mode
     from numbascan.rewrite.pipeline import PASSES
 
@@ -66,9 +70,10 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"--without={','.join(without)}: the rewrites are {', '.join(names)}, the loop passes {', '.join(LOOP_PASSES)}"
         )
-    (*defaults, _, device) = Mode.__init__.__defaults__
-    Mode.__init__.__defaults__ = (*defaults, tuple(without), device)
+    (*defaults, _, device) = unwrap(Mode.__init__).__defaults__
+    unwrap(Mode.__init__).__defaults__ = (*defaults, tuple(without), device)
     kernel_arguments.hold()
+    kept_kernels.hold()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -114,10 +119,12 @@ def rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of what rewrites achieve: all of them are on, whatever `--without` says."""
     from numbascan.modes import Mode
 
-    (*defaults, _, device) = Mode.__init__.__defaults__
-    monkeypatch.setattr(Mode.__init__, "__defaults__", (*defaults, (), device))
+    (*defaults, _, device) = unwrap(Mode.__init__).__defaults__
+    monkeypatch.setattr(unwrap(Mode.__init__), "__defaults__", (*defaults, (), device))
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    if not hasattr(session.config, "workerinput"):  # the workers have ended
-        shutil.rmtree(CACHE, ignore_errors=True)
+@pytest.fixture(autouse=True)
+def _keys_of_their_own() -> Iterator[None]:
+    """What a test compiles while it has changed what compiles is found by no other one."""
+    yield
+    kept_kernels.changed.clear()

@@ -14,7 +14,7 @@ BYTE = 0xFF  # of eight: a NaN of every precision; -1 as a signed integer
 
 
 def fill_memory(patch: pytest.MonkeyPatch) -> None:
-    """Code compiled from now on fills its arrays, those on the stack too. Nothing that was compiled before may be loaded."""
+    """Code compiled from now on fills its arrays, those on the stack too. To be called with keys of its own: `kept_kernels.hold_apart`."""
     from numbascan.emit.inside import arrays
 
     patch.setattr(arrays, "new_array", _filling(arrays.new_array))

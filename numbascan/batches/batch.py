@@ -19,6 +19,7 @@ from ..errors import BatchError
 from ..front.scan.scan import ScanFunction
 from ..front.tree import unflatten
 from ..modes import Mode, as_mode
+from ..tracebacks import entry
 from .chunk_writer import missing
 from .chunks import Chunks, cases_in_a_chunk, chunks_of
 from .inputs import Cases, cases_of
@@ -44,6 +45,7 @@ class Sink(Destination, Protocol):
         ...
 
 
+@entry
 def batch(
     f: Callable[..., Any],
     inputs: Any,

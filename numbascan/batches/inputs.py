@@ -19,6 +19,7 @@ from ..front.transforms import marked
 from ..front.tree import Static, Structure, flatten, n_leaves, paths, unflatten
 from ..front.variable import Variable
 from ..front.vmap import listed, nested_axes
+from ..tracebacks import entry
 from ..types import TensorType
 
 BLOCK = 1 << 24  # bytes that are hashed at a time
@@ -48,6 +49,7 @@ class Grid:
         return f"<grid {' x '.join(f'{name}: {len(values)}' for name, values in self.axes.items())}>"
 
 
+@entry
 def grid(**axes: Any) -> Grid:
     """All combinations of values of some arguments, as inputs of `ns.batch`. They are made chunk by chunk, never all at once.
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..compile import MACHINES
-from ..errors import CudaUnavailableError
+from ..errors import CompilationError, CudaUnavailableError
 from ..front.captures.twins import reads_little
 from ..front.derivatives.of_functions import Transformed
 from ..front.draw_scopes import steps_from
@@ -32,7 +32,7 @@ FIRST = "numbascan_first_case"  # the argument that says the number of the first
 Failed = list[tuple[int, str]]
 Piece = tuple[int, int, list[np.ndarray] | None]  # from, to, results; None: the case failed
 Pieces = list[Piece]
-OUR_OWN = (MemoryError, ImportError, CudaUnavailableError)  # errors that say nothing about a case
+OUR_OWN = (MemoryError, ImportError, CompilationError, CudaUnavailableError)  # errors that say nothing about a case
 
 
 class _Lanes(Transformed):

@@ -6,6 +6,7 @@ import errno
 import os
 import platform
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from ..errors import BatchError
@@ -55,9 +56,18 @@ class Lock:
                 if self._file != file:
                     os.close(file)
         if self._file >= 0:
+            try:
+                self._say_who()
+            except BaseException:  # such as Ctrl-C: nobody would open what is held already
+                self.__exit__()
+                raise
+        return self
+
+    def _say_who(self) -> None:
+        """Writes into the file who holds it. It is held without that, too, as on a disk that is full."""
+        with suppress(OSError):
             os.truncate(self._file, 0)
             os.pwrite(self._file, f"process {os.getpid()} on {platform.node()}".encode(), 0)
-        return self
 
     def __exit__(self, *exc: object) -> None:
         if self._file < 0:

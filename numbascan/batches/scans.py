@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ..front.scan.arguments import ARGUMENTS
+from ..front.scan.arguments import ARGUMENTS, Arguments, Key, OutKey, SeqKey, Taps, items_of
 from ..front.scan.scan import ScanFunction, scan
+from ..front.tracing import parameter_names
 from .inputs import Grid
 
 OPTIONS = tuple(name for name in inspect.signature(scan).parameters if name not in ("fn", *ARGUMENTS))
 
 
+@dataclass(frozen=True)
+class Place:
+    """An item of one of a call's lists, by the step's parameter that it gives: that of its first tap. `name` is None for None there."""
+
+    group: str
+    name: str | None
+    taps: Taps
+    has_taps: bool = False
+
+    def item(self, value: Any) -> Any:
+        """What stands there for a value."""
+        return {"input" if self.group == "sequences" else "initial": value, "taps": list(self.taps)} if self.has_taps else value
+
+
 def by_name(f: ScanFunction, inputs: Any, in_axes: Any) -> tuple[Callable[..., Any], Any, Any]:
     """The function, inputs and axes of a batch of a ScanFunction.
 
-    Options such as `keep_last` are set once. Names of the step's parameters mean its non-sequences; all else are arguments of a call.
+    Options such as `keep_last` are set once. Names of the step's parameters mean what `one_case_of` says; all else are arguments of a call.
     """
     if not isinstance(inputs, (dict, Grid)):
         return one_case_of(f, {}, ARGUMENTS), inputs, in_axes
@@ -29,14 +46,21 @@ def by_name(f: ScanFunction, inputs: Any, in_axes: Any) -> tuple[Callable[..., A
     return one_case_of(f, options, [name for name in given if name not in options]), inputs, in_axes
 
 
-def one_case_of(f: ScanFunction, options: Mapping[str, Any], names: Any) -> Callable[..., Any]:
-    """A call of `f` as a function of arguments with these names; `options` are set for all calls."""
+def one_case_of(f: ScanFunction, options: Mapping[str, Any], names: Sequence[str]) -> Callable[..., Any]:
+    """A call of `f` as a function of arguments with these names; `options` are set for all calls.
+
+    Names of the step's parameters mean its non-sequences where `outputs_info` is given, by the decorator or among the names: then the call
+    says which parameters come before them. Where it is not, a state would be taken for a value that stays: so they mean what they mean
+    to `f.export`, by the kind of call that `f.lower` was given last. TypeError where there is none.
+    """
     own = [name for name in names if name not in ARGUMENTS]
+    is_said = "outputs_info" in names or f._arguments.get("outputs_info") is not None
+    kind = None if is_said or not own else _kind_of(f, own)
 
     def called(**values: Any) -> Any:
         arguments = {name: values[name] for name in values if name in ARGUMENTS}
         if own:
-            arguments["non_sequences"] = _non_sequences(f, arguments, {name: values[name] for name in own})
+            arguments |= _arguments_of(f, arguments, {name: values[name] for name in own}, kind)
         return f(**arguments, **options)
 
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None) for name in (*ARGUMENTS, *own)]
@@ -50,36 +74,76 @@ def one_case_of(f: ScanFunction, options: Mapping[str, Any], names: Any) -> Call
     return one_case
 
 
-def _non_sequences(f: ScanFunction, arguments: Mapping[str, Any], named: Mapping[str, Any]) -> list[Any]:
-    """The step's non-sequences in their order: those with names, the others as the call or the decorator gave them."""
-    whole = {**f._arguments, **arguments}
-    parameters = list(inspect.signature(f.__wrapped__).parameters)
-    n_reads = sum(map(_reads_of_sequence, _items(whole.get("sequences")))) + sum(map(_reads_of_output, _items(whole.get("outputs_info"))))
-    rest = parameters[n_reads:]
+def _kind_of(f: ScanFunction, own: Sequence[str]) -> Key:
+    """The arguments of the kind of call that would be exported."""
+    try:
+        (_, _, kind), _ = f._compiled.to_export(f.name)
+    except ValueError as error:
+        raise TypeError(
+            f"ns.batch: {', '.join(own)}: nothing says which parameters of {f.name} are states, and which stay the same. Give "
+            f"outputs_info= to the decorator or in the inputs (None where the step reads no earlier result): then these names are "
+            f"non-sequences. Or write {f.name}.lower(…) first, with arguments of one case: then they are what {f.name}.export calls so "
+            f"({error})"
+        ) from None
+    return kind
+
+
+def _arguments_of(f: ScanFunction, given: Mapping[str, Any], named: Mapping[str, Any], kind: Key | None) -> dict[str, Any]:
+    """The lists of a call in which values have names: those in their places, the others as the call or the decorator gave them."""
+    whole = dict(zip(ARGUMENTS, f._filled(*(given.get(name) for name in ARGUMENTS)), strict=True))
+    if kind is None:
+        before = _places(f, *Arguments(whole["sequences"], whole["outputs_info"], None, f.name).key[:2])
+        places = [place for place in before if place.group == "non_sequences"]
+    else:
+        places = _places(f, *kind[:3])
+    _check_known(f, named, places, kind is None)
+    lists: dict[str, Any] = {}
+    for group in ARGUMENTS[:3]:
+        of_group = [place for place in places if place.group == group]
+        if any(place.name in named for place in of_group):
+            lists[group] = _items(f, of_group, items_of(whole[group]), named)
+    if kind is None:
+        return lists
+    if kind[3] and "outputs_info" in lists:  # one output, without a list around it
+        (lists["outputs_info"],) = lists["outputs_info"]
+    sequences, outputs_info, non_sequences = (lists.get(group, whole[group]) for group in ARGUMENTS[:3])
+    seen = Arguments(sequences, outputs_info, non_sequences, f.name).key
+    if _places(f, *seen[:3]) != places:
+        raise TypeError(
+            f"ns.batch: {f.name} is given other sequences, outputs or taps than {f.name}.lower(…) was, so the names {', '.join(named)} "
+            "would be those of other arguments; give all by name, or none"
+        )
+    return lists
+
+
+def _places(f: ScanFunction, seqs: Sequence[SeqKey], outs: Sequence[OutKey] | None, nons: Sequence[Any] | None = None) -> list[Place]:
+    """Where the values of the step's parameters stand; non-sequences of unknown number are all that the others leave."""
+    ports = [("sequences", taps, taps != (0,)) for _, taps in seqs]
+    ports += [("outputs_info", taps, has_axis) for _, taps, has_axis in outs or ()]
+    n_reads = sum(len(taps) for _, taps, _ in ports)
+    n_rest = max(len(inspect.signature(f.__wrapped__).parameters) - n_reads, 0) if nons is None else len(nons)
+    ports += [("non_sequences", (0,), False)] * n_rest
+    names = parameter_names(f.__wrapped__, n_reads + n_rest)
+    firsts = itertools.accumulate((len(taps) for _, taps, _ in ports), initial=0)
+    return [Place(group, names[k] if taps else None, taps, has_taps) for k, (group, taps, has_taps) in zip(firsts, ports, strict=False)]
+
+
+def _check_known(f: ScanFunction, named: Mapping[str, Any], places: Sequence[Place], are_non_sequences: bool) -> None:
+    known = [place.name for place in places if place.name]
     for name in named:
-        if name not in rest:
+        if name not in known:
             raise TypeError(
-                f"ns.batch: {name} is no non-sequence of {f.name}, which has {', '.join(rest) or 'none'}; "
-                "give sequences= and outputs_info= for what else the step reads"
+                f"ns.batch: {name} is no {'non-sequence' if are_non_sequences else 'argument'} of {f.name}, which has "
+                f"{', '.join(known) or 'none'}" + "; give sequences= and outputs_info= for what else the step reads" * are_non_sequences
             )
-    others = dict(zip(rest, _items(whole.get("non_sequences")), strict=False))
-    missing = [name for name in rest if name not in named and name not in others]
+
+
+def _items(f: ScanFunction, places: Sequence[Place], others: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """A list of a call: values with names, and where there is none what stood there."""
+    missing = [place.name for k, place in enumerate(places) if place.name and place.name not in named and k >= len(others)]
     if missing:
         raise TypeError(f"ns.batch: {f.name} needs {', '.join(missing)} as well; give them by name, with None in in_axes for one value")
-    return [named.get(name, others.get(name)) for name in rest]
-
-
-def _items(value: Any) -> list[Any]:
-    return [] if value is None else list(value) if isinstance(value, (list, tuple)) and not hasattr(value, "_fields") else [value]
-
-
-def _reads_of_sequence(item: Any) -> int:
-    taps = item.get("taps", 0) if isinstance(item, dict) and "input" in item else 0
-    return len(taps) if isinstance(taps, (list, tuple)) else 1
-
-
-def _reads_of_output(item: Any) -> int:
-    if item is None or (isinstance(item, dict) and (not item or ("taps" in item and item["taps"] is None))):
-        return 0
-    taps = item.get("taps", -1) if isinstance(item, dict) and "initial" in item else -1
-    return len(taps) if isinstance(taps, (list, tuple)) else 1
+    return [
+        None if place.name is None else place.item(named[place.name]) if place.name in named else others[k]
+        for k, place in enumerate(places)
+    ]

@@ -1,7 +1,8 @@
 """Generated modules on disk: real files, their machine code beside them.
 
 The folder is private to the user (it holds code): made with mode 0700, its owner checked. A file is written under another name and
-moved into place, so that several processes may write at once; a damaged entry is made again.
+moved into place, so that several processes may write at once; a damaged entry is made again. Its name holds the key of the kernel
+(`kernel_key.py`), so that one folder may serve several checkouts and releases.
 
 Machine code is read without Numba where that is possible (`object_code.py`); else the module is imported as any other, and Numba, which
 has a cache of its own there, compiles it or finds it.
@@ -10,7 +11,6 @@ has a cache of its own there, compiles it or finds it.
 from __future__ import annotations
 
 import gc
-import hashlib
 import importlib.util
 import os
 import stat
@@ -25,11 +25,11 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-import numpy as np
-
+from ..errors import CompilationError
 from . import cache_bound
 from .inside import object_code
 from .inside.shortcuts import ENTRY_POINT, numba_version, public_ways
+from .kernel_key import kernel_key, key_of_modules, modules_of_routines
 
 GENERATED = "numbascan_generated"  # the package of generated modules
 MADE_BETWEEN_COLLECTIONS = 1_000_000  # objects; about 100 MB
@@ -37,6 +37,7 @@ MADE_BETWEEN_COLLECTIONS = 1_000_000  # objects; about 100 MB
 _compiling = threading.RLock()
 
 _loaded: dict[str, Callable[..., Any]] = {}
+_kept_routines: dict[str, Path] = {}  # where the machine code of a module's routines is kept
 _modules: dict[str, ModuleType] = {}
 
 
@@ -81,7 +82,7 @@ def clear() -> int:
     """Removes every generated module and its machine code; how many modules there were."""
     with _compiling:
         modules = entries()
-        for path in modules:
+        for path in {*modules, *cache_bound.entries(cache_folder())}:
             cache_bound.remove(path)
         _loaded.clear()
         _modules.clear()
@@ -100,7 +101,7 @@ def load(text: str, name: str) -> Callable[..., Any]:
 
     It takes its arguments as they were declared: other dtypes, ranks or layouts than those are not found out.
     """
-    digest = hashlib.sha256(f"{_environment()}\n{text}".encode()).hexdigest()[:20]
+    digest = kernel_key(text)
     with _compiling:
         if digest not in _loaded:
             file = f"{name}_{digest}.py"
@@ -109,12 +110,14 @@ def load(text: str, name: str) -> Callable[..., Any]:
             except OSError:  # the folder is gone, or may not be written any more: looked at again
                 _private_folder.cache_clear()
                 _loaded[digest] = _stored_or_made(text, name, cache_folder() / file)
+            if kernel_key(text) != digest:  # a file that it is made of has changed meanwhile
+                cache_bound.remove(cache_folder() / file)
         return _loaded[digest]
 
 
 def load_module(text: str, name: str) -> Any:
     """A module that stands alone, from memory where the same text was loaded before; Numba compiles what is called, and caches it."""
-    digest = hashlib.sha256(f"{_environment()}\n{text}".encode()).hexdigest()[:20]
+    digest = kernel_key(text)
     with _compiling:
         if digest not in _modules:
             object_code.import_numba()
@@ -132,8 +135,7 @@ def load_kernels(text: str, name: str) -> Callable[..., Any]:
     from .inside import cuda_package, simulator
 
     cuda_package.cuda()
-    key = f"{text}\n{cuda_package.is_simulated()}\n{cuda_package.version()}"
-    digest = hashlib.sha256(f"{_environment()}\n{key}".encode()).hexdigest()[:20]
+    digest = kernel_key(text, cuda_package.is_simulated(), cuda_package.version())
     with _compiling:
         if digest not in _loaded:
             path = cache_folder() / f"{name}_{digest}.py"
@@ -161,14 +163,35 @@ def _stored_or_made(text: str, name: str, path: Path) -> Callable[..., Any]:
         return _made(path, name)
     except Exception as error:  # a shortcut that does not fit this Numba; a real fault comes again
         _make_anew(path, text)
-        with public_ways():
-            function = _made(path, name)
+        try:
+            with public_ways():
+                function = _made(path, name)
+        except (OSError, MemoryError, ImportError):
+            raise
+        except Exception as fault:
+            raise not_compiled(name, fault, f"the code is in {path}") from fault
         warnings.warn(f"numbascan compiles without its shortcuts: they fail under Numba {numba_version()}: {error!r}", RuntimeWarning, 2)
         return function
 
 
+def not_compiled(name: str, fault: Exception, where: str) -> CompilationError:
+    """What is said of code that Numba refuses. `where` tells what to look at."""
+    reason = next(iter(str(fault).strip().splitlines()), "")
+    return CompilationError(
+        f"{name}: Numba {numba_version()} does not compile what numbascan made of it ({type(fault).__name__}: {reason}); the fault is "
+        f"numbascan's: mode='python' runs the same function by NumPy, and {where}, for a report"
+    )
+
+
+def is_of_numba(error: Exception) -> bool:
+    """Is an error one of Numba's own classes?"""
+    return any(kind.__module__.partition(".")[0] in ("numba", "numba_cuda", "llvmlite") for kind in type(error).__mro__)
+
+
 def _make_anew(path: Path, text: str) -> None:
     _remove_compiled(path)
+    for folder in _kept_routines.values():
+        cache_bound.remove(folder)
     _write(path, text.encode())
 
 
@@ -177,12 +200,33 @@ def _made(path: Path, name: str) -> Callable[..., Any]:
     object_code.import_numba()
     from .inside.compiling import short_ways
 
+    _keep_routines(path)
     with _few_collections(), _deep_recursion(), short_ways():
         function = _imported(path, name)
     entry = object_code.entry_of(function)
     if entry is not None:
         _write(object_code.file_of(path), object_code.packed(entry))
     return _entry_point(function)
+
+
+def _keep_routines(path: Path) -> None:
+    """Lets the routines that a module calls look for their machine code in the cache, and leave it there.
+
+    Numba takes it for current while the file of a routine is: what that calls, and how it is compiled, stands in the key of the folder.
+    """
+    called = modules_of_routines(path.read_text(encoding="utf-8"))
+    if not called:
+        return
+    from .inside.compiling import ROUTINES, keep_in
+
+    for module in called:
+        importlib.import_module(module)
+    for module in {routine.__module__ for routine in ROUTINES}:
+        folder = path.parent / cache_bound.ROUTINES / key_of_modules([module])
+        if _kept_routines.get(module) != folder:
+            _kept_routines[module] = folder
+            keep_in(folder, [routine for routine in ROUTINES if routine.__module__ == module])
+        cache_bound.note_use(folder)
 
 
 def _imported(path: Path, name: str, code: CodeType | None = None) -> Any:
@@ -245,20 +289,3 @@ def _remove_compiled(path: Path) -> None:
     for file in cache_bound.files_of(path):
         if file != path:
             file.unlink(missing_ok=True)
-
-
-@cache
-def _environment() -> str:
-    """Changes when what compiles does: Numba and its settings, NumPy, the processor, or a helper that generated code calls."""
-    import llvmlite
-    from llvmlite import binding
-
-    from .inside import vector_forms
-
-    here = Path(__file__).parent
-    files = [*sorted(here.rglob("*.py")), *sorted((here.parent / "ops").glob("*.py"))]  # functions beside cards are compiled from there
-    helpers = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-    settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(("NUMBA_", "NUMBASCAN_SHORTCUTS")))
-    compilers = [sys.version, np.__version__, llvmlite.__version__, numba_version()]
-    processor = [binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten(), *sorted(vector_forms.present())]
-    return "\n".join([helpers, *settings, *compilers, *processor])

@@ -10,8 +10,10 @@ Left out are threads, looks for signals, and what is there for the SIMD unit's s
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from symtable import SymbolTable, symtable
 from textwrap import wrap
 from typing import Any
 
@@ -27,11 +29,13 @@ from .text import literal, statements
 
 MOST_NUMBERS = 10_000  # of arrays that are written into a module
 CALLS = f"{__package__}.runtime.portable_calls"
+DECORATOR = "kept_by_numba"
 CHECKS = ("argument_of", "in_compiled_code", "readable", "leaves_of")
-OF_MODULE = (*RESERVED, *CHECKS, "namedtuple", "dot", "dot_into")
+OF_MODULE = (*RESERVED, DECORATOR, *CHECKS, "namedtuple", "dot", "dot_into")
 """What the text of a module uses besides Python's names."""
 OF_NUMBA = ("bool", "int64", "float64", "complex128")  # what its operators give
-_OPTIONS = 'error_model="numpy", nogil=True, cache=True'
+_CALLED_IN_NUMBERS = re.compile(r"\b(np(?=\.)|complex(?=\())")
+_OPTIONS = 'error_model="numpy", nogil=True'
 
 
 @dataclass(frozen=True)
@@ -47,17 +51,20 @@ class Parameter:
 class Interface:
     """How an exported function is called, and what it gives.
 
+    n_by_name: how many of the last parameters Python takes by name alone; compiled code takes all by position.
     inputs: names and types of the kernel's inputs. fixed: the values of those that no argument gives, by place.
-    results: of each the type, and whether its memory may be that of an argument. returned: the text of a nest of so many names.
+    results: of each the type, and whether its memory may be that of an argument. returned: the text of a nest of so many names, in which
+    records are called by other names.
     records: the fields of named tuples in it, by class. casting: which dtypes of arrays an argument may have, as for np.can_cast.
     hint: what to do for other lengths than those compiled in. notes: what else there is to say.
     """
 
     parameters: Sequence[Parameter]
+    n_by_name: int
     inputs: Sequence[tuple[str, TensorType]]
     fixed: Mapping[int, Any]
     results: Sequence[tuple[TensorType, bool]]
-    returned: Callable[[Sequence[str]], str]
+    returned: Callable[[Sequence[str], Mapping[str, str]], str]
     records: Mapping[str, Sequence[str]]
     casting: str
     hint: str
@@ -74,24 +81,28 @@ def module_text(function: Function, constants: Sequence[Any], interface: Interfa
     for name in sorted(called.intersection({"dot", *(name for names in HELPERS.values() for name in names)})):
         _taken(sources.helper, name, function.name)
     _refuse_unknown(function, called - sources.names)
-    checks = Sources()
+    decorator, checks = Sources(), Sources()
+    decorator.take(CALLS, DECORATOR)
     for name in CHECKS if _has_nests(interface) else CHECKS[:-1]:
         checks.take(CALLS, name)
-    taken = sources.names | checks.names
+    taken = sources.names | decorator.names | checks.names
     _refuse_names(function, called, taken, interface.records)
     text = _Text(function, constants, interface, taken)
     options = f"{_OPTIONS}, fastmath={fastmath}" if fastmath else _OPTIONS
     lines = [
         *text.description(),
         "",
-        *_imports({("numpy", "", "np"), ("numba", "njit", "njit"), *text.imports(kernel), *sources.imports, *checks.imports}),
+        *_imports({*text.imports(kernel), *sources.imports, *decorator.imports, *checks.imports}),
+        "",
+        f"__all__ = {text.names_exported()!r}",
         "",
         *(f"{name} = {_shown(without_location(message))!r}" for message, name in messages.items()),
         *text.arrays_from_outside(),
         *sources.text(),
+        *decorator.text(),
         "",
         "",
-        f"@njit({options})",
+        f"@{DECORATOR}({options})",
         f"def {function.name}_kernel({', '.join(argument.name for argument in function.arguments)}):",
         kernel,
         "",
@@ -106,7 +117,9 @@ def module_text(function: Function, constants: Sequence[Any], interface: Interfa
         *text.for_python(),
         "",
     ]
-    return "\n".join(lines)
+    whole = "\n".join(lines)
+    _refuse_used(function.name, whole)
+    return whole
 
 
 def _shown(message: str) -> str:
@@ -177,6 +190,18 @@ def _refuse_names(function: Function, called: set[str], taken: set[str], records
         raise NotImplementedError(f"{function.name} cannot be a module: it needs a function {clashes[0]} of its own; rename yours")
 
 
+def _refuse_used(name: str, text: str) -> None:
+    """NotImplementedError where functions of the module read that name as the one of something else, as Python's `tuple`."""
+    if name in _read_from_outside(symtable(text, name, "exec")):
+        raise NotImplementedError(f"{name} cannot be a module: it needs {name} for something else; rename yours")
+
+
+def _read_from_outside(table: SymbolTable) -> set[str]:
+    """The names that the functions in a text read from the module around them, or from Python."""
+    inner = set().union(*map(_read_from_outside, table.get_children()))
+    return inner | {symbol.get_name() for symbol in table.get_symbols() if table.get_type() == "function" and symbol.is_global()}
+
+
 # the text around the kernel -------------------------------------------------------------------------------------------
 
 
@@ -187,20 +212,25 @@ class _Text:
         self.name, self.interface = function.name, interface
         functions = self.name, f"{self.name}_kernel", f"{self.name}_njit"
         names, local = Names((*OF_MODULE, *taken, *functions), ("ERROR_",)), Names()
-        local.used = {"np", *CHECKS, *functions, *interface.records}  # an argument may be called as anything that only the kernel needs
+        called = "np", "complex", "Exception", "ValueError", *CHECKS, *functions[1:], *interface.records
         self.given = [k for parameter in interface.parameters for k in parameter.inputs]
+        self.parameters = _parameters(interface, local)
+        local.used |= {*called, *functions}  # for leaves of nests, which are named here
+        whole = {one.inputs[0]: name for one, name in zip(interface.parameters, self.parameters, strict=True) if one.form == "..."}
         labels = [name for name, _ in interface.inputs]
-        self.inputs = [local.fresh(label) if k in self.given else "" for k, label in enumerate(labels)]
-        self.parameters = [self.inputs[one.inputs[0]] if one.form == "..." else local.fresh(one.name) for one in interface.parameters]
+        self.inputs = [whole.get(k) or (local.fresh(label) if k in self.given else "") for k, label in enumerate(labels)]
         names.used |= local.used
+        self.called = {name: names.fresh(name) if name in self.parameters else name for name in called}
         self.inputs = [name or names.fresh(label) for name, label in zip(self.inputs, labels, strict=True)]
         self.takers = {k: names.fresh(f"take_{self.inputs[k]}") for k in self.given}
         n_results = len(interface.results)
         self.results = [names.fresh(f"result_{k}" if n_results > 1 else "result") for k in range(n_results)]
+        self.error = names.fresh("error")
         fixed = {self.inputs[k]: value for k, value in interface.fixed.items()}
         self.arrays = {name: value for name, value in fixed.items() if np.ndim(value)}
         self.arrays |= {names.fresh(f"TABLE_{k}"): value for k, value in enumerate(constants)}
-        self.numbers = {self.inputs[k]: _number(value, self._type(k).dtype) for k, value in interface.fixed.items() if not np.ndim(value)}
+        numbers = {self.inputs[k]: _number(value, self._type(k).dtype) for k, value in interface.fixed.items() if not np.ndim(value)}
+        self.numbers = {name: _CALLED_IN_NUMBERS.sub(lambda match: self.called[match[0]], text) for name, text in numbers.items()}
         self._refuse_large()
 
     def _type(self, k: int) -> TensorType:
@@ -214,8 +244,15 @@ class _Text:
                 f"{MOST_NUMBERS:,} at most; make them arguments"
             )
 
+    def _signature(self) -> str:
+        """The parameters of the function for Python."""
+        by_position = len(self.parameters) - self.interface.n_by_name
+        return ", ".join([*self.parameters[:by_position], *["*"] * (self.interface.n_by_name > 0), *self.parameters[by_position:]])
+
     def imports(self, kernel: str) -> Iterator[tuple[str, str, str]]:
-        """What the text itself imports besides NumPy and Numba."""
+        """What the text itself imports."""
+        yield "numpy", "", "np"
+        yield "numba", "njit", "njit"
         if "math." in kernel:
             yield "math", "", "math"
         if self.interface.records:
@@ -223,7 +260,7 @@ class _Text:
 
     def description(self) -> Iterator[str]:
         """The module's docstring."""
-        yield f'"""{self.name}({", ".join(self.parameters)}), as numbascan compiled it. It needs NumPy and Numba alone.'
+        yield f'"""{self.name}({self._signature()}), as numbascan compiled it. It needs NumPy and Numba alone.'
         yield ""
         given = ", ".join(self.inputs[k] for k in self.given)
         yield f"{self.name} is for Python, {self.name}_njit({given}) for functions that Numba compiles."
@@ -235,6 +272,10 @@ class _Text:
         """The lines that make them."""
         for name, array in self.arrays.items():
             yield from _array(name, array)
+
+    def names_exported(self) -> list[str]:
+        """What the module is there for: functions, and the classes of named tuples in their results."""
+        return [self.name, f"{self.name}_njit", *self.interface.records]
 
     def for_compiled_code(self) -> Iterator[str]:
         """The function that checks arguments of compiled code, and calls the kernel."""
@@ -250,7 +291,7 @@ class _Text:
 
     def _njit(self) -> Iterator[str]:
         given = [self.inputs[k] for k in self.given]
-        yield f"@njit({_OPTIONS})"
+        yield f"@{DECORATOR}({_OPTIONS})"
         yield f"def {self.name}_njit({', '.join(given)}):"
         yield f'    """{self.name} for functions that Numba compiles: {self._told()}."""'
         for k in self.given:
@@ -259,7 +300,7 @@ class _Text:
             yield from self._checks(k)
         values = [self.numbers.get(name, name) for name in self.inputs]
         values += [name for name in self.arrays if name not in self.inputs]
-        call = f"{self.name}_kernel({', '.join(values)})"
+        call = f"{self.called[f'{self.name}_kernel']}({', '.join(values)})"
         yield f"    {', '.join(self.results)} = {call}" if self.results else f"    {call}"
         if self.results:
             yield f"    return {', '.join(map(self._handed_out, range(len(self.results))))}"
@@ -274,17 +315,19 @@ class _Text:
                 length = f"{self.inputs[k]}.shape[{axis}]"
                 text = f"{self._label(k)} has length {{0}} along axis {axis}, where {dim} is compiled in{self.interface.hint}"
                 yield f"    if {length} != {dim}:"
-                yield f"        raise ValueError({text!r}, {length})"
+                yield f"        raise {self.called['ValueError']}({text!r}, {length})"
 
     def _handed_out(self, k: int) -> str:
         type_, is_copied = self.interface.results[k]
         if not type_.rank and type_.dtype not in OF_NUMBA:
-            return f"{_dtype(type_.dtype)}({self.results[k]})"
+            return f"{self._dtype(type_.dtype)}({self.results[k]})"
         return f"{self.results[k]}.copy()" if type_.rank and is_copied else self.results[k]
 
     def for_python(self) -> Iterator[str]:
         """The function that takes what NumPy can make arguments of, and gives arrays in their structure."""
-        yield f"def {self.name}({', '.join(self.parameters)}):"
+        others = [f"{other} = {name}  # {name} is an argument" for name, other in self.called.items() if other != name]
+        yield from (*others, "", "") if others else ()
+        yield f"def {self.name}({self._signature()}):"
         yield f'    """{self.name} for Python, called as the original.'
         yield ""
         for k in self.given:
@@ -294,25 +337,37 @@ class _Text:
             if parameter.form != "...":
                 leaves = "".join(f"{self.inputs[k]}, " for k in parameter.inputs)
                 assigned = f"{leaves.rstrip() if len(parameter.inputs) == 1 else leaves.rstrip(', ')} = " if leaves else ""
-                yield f"    {assigned}leaves_of({f'{self.name}: {name}'!r}, {name}, {parameter.form})"
+                yield f"    {assigned}{self.called['leaves_of']}({f'{self.name}: {name}'!r}, {name}, {parameter.form})"
         for k in self.given:
             type_ = self._type(k)
             what = f"{self._label(k)!r}, {self.inputs[k]}, {type_.dtype!r}, {type_.rank}, {self.interface.casting!r}"
-            yield f"    {self.inputs[k]} = argument_of({what})"
-        call = f"{self.name}_njit({', '.join(self.inputs[k] for k in self.given)})"
+            yield f"    {self.inputs[k]} = {self.called['argument_of']}({what})"
+        call = f"{self.called[f'{self.name}_njit']}({', '.join(self.inputs[k] for k in self.given)})"
         yield "    try:"
         yield f"        {', '.join(self.results)} = {call}" if self.results else f"        {call}"
-        yield "    except Exception as _error:"  # which no argument can be called
-        yield "        raise readable(_error) from None"
-        yield f"    return {self.interface.returned(list(map(self._in_python, range(len(self.results)))))}"
+        yield f"    except {self.called['Exception']} as {self.error}:"
+        yield f"        raise {self.called['readable']}({self.error}) from None"
+        yield f"    return {self.interface.returned(list(map(self._in_python, range(len(self.results)))), self.called)}"
 
     def _in_python(self, k: int) -> str:
         type_, _ = self.interface.results[k]
-        return self.results[k] if type_.rank else f"np.array({self.results[k]}, {_dtype(type_.dtype)})"
+        return self.results[k] if type_.rank else f"{self.called['np']}.array({self.results[k]}, {self._dtype(type_.dtype)})"
+
+    def _dtype(self, dtype: str) -> str:
+        return _dtype(dtype, self.called["np"])
 
 
-def _dtype(dtype: str) -> str:
-    return "np.bool_" if dtype == "bool" else f"np.{dtype}"
+def _parameters(interface: Interface, names: Names) -> list[str]:
+    """The parameters, called as the arguments of the original are: it is called by them."""
+    parameters: list[str] = []
+    names.used = {one.name for one in interface.parameters}
+    for one in interface.parameters:
+        parameters.append(one.name if one.name not in parameters else names.fresh(one.name))
+    return parameters
+
+
+def _dtype(dtype: str, np: str = "np") -> str:
+    return f"{np}.bool_" if dtype == "bool" else f"{np}.{dtype}"
 
 
 def _number(value: Any, dtype: str) -> str:

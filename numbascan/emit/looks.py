@@ -45,6 +45,7 @@ from ..ir.loops import (
     expressions,
     greatest,
     least,
+    may_end,
     mul,
     names_in,
     rebuilt,
@@ -58,6 +59,7 @@ from .in_lanes import may_be_vectors
 LONG = 1 << 16  # statements from which a loop is worth a look: some 20 µs
 STRIP = 1 << 16  # passes of a loop that looks between strips
 BRIEF = 16  # statements of a pass up to which a look can be seen
+COUNTED = 1 << 32  # steps of a lane: all steps of as many lanes as there are fit into an int64
 FEW, MANY = 8, 256  # steps before the clock is first read: of those that may take long, and of others
 
 
@@ -116,10 +118,13 @@ _NAMES = ("interrupted", "interrupted_at", "stopped", "stopped_at")
 
 
 def _inside(place: Place, loop: For, stmt: Stmt) -> Place:
-    """The place of a loop over time in one over lanes, where as many steps are done as in all lanes together."""
+    """The place of a loop over time in one over lanes, where as many steps are done as in all lanes together; of one of which nobody
+    knows how many it makes, the number of lanes that are done."""
     if not place or loop.kind == "time" or not isinstance(stmt, For):
         return ()
     start, passes = _at(place, Name("int64", loop.name))
+    if may_end(stmt.body) or (isinstance(stmt.stop, int) and stmt.stop > COUNTED):
+        return start, 0, passes
     return mul(start, stmt.stop), mul(place[1], loop.step), mul(passes, stmt.stop)
 
 

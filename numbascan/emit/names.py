@@ -6,7 +6,15 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..ir.loops import FUNCTION
-from ..ops import checkpoint_schedule, compare, elementary, incomplete, random, special  # noqa: F401 - cards bring the names of their helpers
+from ..ops import (  # noqa: F401 - cards bring the names of their helpers
+    checkpoint_schedule,
+    compare,
+    elementary,
+    hidden_product,
+    incomplete,
+    random,
+    special,
+)
 from ..ops.elementwise import HELPERS as OF_CARDS
 from ..ops.elementwise import in_lanes
 

@@ -24,13 +24,34 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
 
-from ..ir.loops import Alias, Alloc, Call, For, Function, Index, Let, Name, Stmt, Store, add, mul, names_in, outermost_times, sub, walk
+from ..ir.loops import (
+    Alias,
+    Alloc,
+    Call,
+    For,
+    Function,
+    Index,
+    Let,
+    Name,
+    Stmt,
+    Store,
+    add,
+    least,
+    may_end,
+    mul,
+    names_in,
+    outermost_times,
+    sub,
+    walk,
+)
 from ..ir.names import WORD
 from .estimates import DRAWN, operations_in
 from .looks import Looks
 from .text import expression, statements
 
 OFTEN = 16  # steps of an inner loop of which only the passes know how many there are
+SOME = 1024  # steps of a loop that may end early: the most that there may be tells nothing of how many there are
+ENOUGH = 1 << 32  # steps of a lane beyond which more make no difference, and whose product with the operations of a step fits into an int64
 _WORD = re.compile(rf"(?<![\w.]){WORD}")
 
 
@@ -65,10 +86,18 @@ class OutlinedLoop:
         """The operations in a pass: of all steps of its loops over time, and of what is drawn for them."""
         times = list(outermost_times(self.loop.body))
         inside = _defined_in(self.loop.body) | {stmt.name for stmt in walk(self.loop.body) if isinstance(stmt, For)}
-        steps = [sub(time.stop, time.start) for time in times]
+        steps = [_steps_that_count(time) for time in times]
         known = [count if inside.isdisjoint(name for name, _ in names_in(count)) else OFTEN for count in steps]
         drawn = DRAWN * sum(isinstance(stmt, Call) and stmt.routine.endswith("_ahead") for stmt in self.loop.body)
         return reduce(add, [mul(count, max(operations_in(time.body) + drawn, 1)) for time, count in zip(times, known, strict=True)])
+
+
+def _steps_that_count(time: For) -> Index:
+    """The steps of a loop over time, as far as they say how much there is to do."""
+    steps = sub(time.stop, time.start)
+    if may_end(time.body):
+        return least(steps, SOME)
+    return min(steps, ENOUGH) if isinstance(steps, int) else steps
 
 
 def outlined_loops(function: Function, options: str) -> list[OutlinedLoop]:

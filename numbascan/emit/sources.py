@@ -18,7 +18,7 @@ from ..ops import draw_methods, rejection
 from ..ops.elementwise import HELPERS
 
 PORTABLE, OPS = f"{__package__}.runtime.portable", draw_methods.__name__.rpartition(".")[0]
-PUBLIC = ("fractions", "math", "numba", "numpy", "scipy")  # modules that a text may import; SciPy where it does without, too
+PUBLIC = ("fractions", "math", "numba", "numpy", "scipy", "sys", "zlib")  # modules that a text may import; SciPy where it does without, too
 PORTABLE_SPECIAL = ("polygamma", "_power_sum")  # of runtime/special.py, the rest of which is SciPy's
 STACK_MEMORY = re.compile(r"numba\.carray\(stack_memory\((\w+)\), \(SMALL, SMALL\)\)")
 

@@ -48,7 +48,7 @@ def expression(expr: Index) -> str:
 def _text(expr: Index) -> tuple[str, int]:
     """Text, and how tightly it binds."""
     if isinstance(expr, int):
-        return str(expr), ATOM if expr >= 0 else UNARY
+        return _integer(expr, "int64"), ATOM if expr >= 0 else UNARY
     if isinstance(expr, Literal):
         return literal(expr)
     if isinstance(expr, Name):
@@ -101,10 +101,17 @@ def literal(expr: Literal) -> tuple[str, int]:
         if dtype == "float64":
             return text, UNARY if text.startswith("-") else ATOM
         return f"np.{dtype}({text})", ATOM
-    number_text = str(int(value.real))
+    number_text = _integer(int(value.real), dtype)
     if dtype == "int64" and int(value.real) > -(2**63):  # which Numba takes as unsigned
         return number_text, UNARY if number_text.startswith("-") else ATOM
     return f"np.{dtype}({number_text})", ATOM
+
+
+def _integer(value: int, dtype: str) -> str:
+    """A whole number. OverflowError for one of more than 64 bits, which Numba does not take: sizes and places are folded without end."""
+    if not -(2**63) <= value < (2**64 if dtype == "uint64" else 2**63):
+        raise OverflowError(f"a size, a place or a number of steps is {value:,}, beyond 64 bits; make the arrays or bounds smaller")
+    return str(value)
 
 
 def _real(value: float) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..ir.node import CONSTANT, make, new_input
 from ..ops.card import user_line
+from ..tracebacks import entries, with_entries
 from ..types import SUPPORTED_DTYPES, Shape, TensorType, dtype_name
 from .variable import METHODS, Variable, as_variable
 
@@ -77,6 +78,7 @@ def _variable(dtype: str, shape: Shape, name: str | None) -> Variable:
 
 
 @dataclass(frozen=True)
+@with_entries(("__call__",))
 class Constructor:
     """Makes variables of one rank; `dtype` None leaves the dtype to the caller."""
 
@@ -94,6 +96,7 @@ class Constructor:
 
 
 @dataclass(frozen=True)
+@with_entries(("__call__",))
 class Several:
     """The plural of a constructor: `nt.vectors("a b")`, `nt.vectors("a", "b")` or `nt.vectors(2)` give a list of variables."""
 
@@ -161,3 +164,5 @@ def constant(x: Any, name: str | None = None, dtype: Any = None) -> Variable:
 
 __all__ = [name for name, value in globals().items() if isinstance(value, (Constructor, Several))]
 __all__ += ["as_tensor", "as_tensor_variable", "constant", "tensor"]
+
+entries(globals(), __all__)

@@ -11,6 +11,7 @@ import numpy as np
 from ..ir.graph import close, toposort
 from ..ir.node import CONSTANT, ITEM, Node, constant_value, next_serial, outputs_of
 from ..ops.control import if_else_outputs, py_call_node
+from ..tracebacks import entry
 from ..types import show_shape
 from .numpy.shape import broadcast_to
 from .tracing import close_over, current_mark, current_mode, describe, is_tracing, trace
@@ -19,6 +20,7 @@ from .tree import describe as describe_structure
 from .variable import Variable, as_variable, at_line, number_as
 
 
+@entry
 def ifelse(cond: Any, a: Any, b: Any) -> Any:
     """`a` where the condition holds, else `b`; only the one that is needed is computed.
 
@@ -83,7 +85,7 @@ def _like(number: Variable, other: Variable) -> Variable:
 
 
 def _example(number: Variable) -> Any:
-    return {"i": 0, "u": 0, "f": 0.0, "c": 0j}[number.type.kind]
+    return {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}[number.type.kind]
 
 
 def _common(condition: Node, then: Sequence[Node], otherwise: Sequence[Node]) -> list[Node]:
@@ -104,6 +106,7 @@ def chosen_nodes(condition: Node, pairs: Sequence[tuple[Variable, Variable]], ma
     return if_else_outputs(condition, operands, close(operands, then), close(operands, otherwise))
 
 
+@entry
 def py_step(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f` as part of a step that runs as Python in mode="python": breakpoints and prints in it see real values.
 

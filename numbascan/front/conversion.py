@@ -71,13 +71,15 @@ def _checked_number(value: Any, label: str) -> Any:
 
 
 def type_of(value: Any) -> TensorType:
-    """The type of a value that `as_argument` gave. Python numbers are weak: they give way to the other operand's dtype."""
+    """The type of a value that `as_argument` gave. Python numbers, True and False too, are weak: they give way to the other's dtype."""
     if isinstance(value, Variable):
         return value.type
     if isinstance(value, (np.ndarray, DeviceArray)):
         return TensorType(value.dtype.name, value.shape)
-    if isinstance(value, (bool, np.generic)):
+    if isinstance(value, np.generic):
         return TensorType(dtype_name(np.asarray(value).dtype))
+    if isinstance(value, bool):
+        return TensorType("bool", (), weak=True)
     if isinstance(value, numbers.Integral):
         return TensorType("int64", (), weak=True)
     return TensorType("float64" if isinstance(value, numbers.Real) else "complex128", (), weak=True)

@@ -9,11 +9,13 @@ import numpy as np
 from ..compile import require_cuda
 from ..emit.runtime.device_array import DeviceArray
 from ..modes import checked_device
+from ..tracebacks import entry
 from .conversion import as_argument
 from .tree import flattened, paths, unflatten
 from .variable import Variable
 
 
+@entry
 def device_put(x: Any, device: int = 0) -> Any:
     """The arrays of `x` on a GPU, for functions of `mode="cuda"`: what has an argument there leaves its results there.
 

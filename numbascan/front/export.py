@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ from ..compile import exported
 from ..emit.cache import jit_is_off, load_module
 from ..emit.exported import Interface, Parameter
 from ..ir.graph import Graph
-from ..ir.names import identifier
+from ..ir.names import parameter_name
 from .runner import Runner
 from .shared import STATES
-from .tree import LEAF, NONE, Static, Structure, n_leaves
+from .tree import LEAF, NONE, Static, Structure, is_record, n_leaves
 
 OF_KINDS = "; for other lengths export what {name}.lower(…) gives for them"
 DECLARED = ", as it was declared"
@@ -33,7 +33,7 @@ class Exportable:
 
     parameters: name and structure of each argument, in the order of the call. order: which inputs of the graph their leaves are.
     arrays: the values of the inputs behind them. returned: the structure of the results. is_kind: it is compiled for one kind of
-    arguments, so that those of other dtypes are refused.
+    arguments, so that those of other dtypes are refused. n_by_name: how many of the last parameters go by name alone.
     """
 
     runner: Runner
@@ -42,6 +42,7 @@ class Exportable:
     arrays: Sequence[Any]
     returned: Structure
     is_kind: bool
+    n_by_name: int = 0
 
     @property
     def name(self) -> str:
@@ -70,15 +71,16 @@ class Exportable:
         order, parameters = iter(self.order), []
         for name, structure in self.parameters:
             inputs = tuple(next(order) for _ in range(n_leaves(structure)))
-            parameters.append(Parameter(identifier(name, "argument"), _form(structure, self.name, name), inputs))
+            parameters.append(Parameter(parameter_name(name), _form(structure, self.name, name), inputs))
         records: dict[str, Sequence[str]] = {}
         _note_records(self.returned, records)
         return Interface(
             parameters=parameters,
+            n_by_name=self.n_by_name,
             inputs=[(node.name or f"argument_{k}", node.type) for k, node in enumerate(graph.inputs)],
             fixed={behind + k: value for k, value in enumerate(values)},
             results=[(node.type, copied) for node, (_, copied) in zip(graph.outputs, self.runner.outputs, strict=False)],
-            returned=lambda names: _returned(self.returned, iter(names), self.name),
+            returned=lambda names, called: _returned(self.returned, iter(names), self.name, called),
             records=records,
             casting="equiv" if self.is_kind else "safe",
             hint=OF_KINDS.format(name=self.name) if self.is_kind else DECLARED,
@@ -137,21 +139,25 @@ def _form(structure: Structure, label: str, name: str) -> str:
     cls, keys, children = structure
     if isinstance(cls, Static):
         raise NotImplementedError(f"{label} has the static argument {name}, which no array gives; export a function that sets it by itself")
+    if is_record(cls):
+        raise NotImplementedError(f"{label} takes a {cls.__name__}, which no module knows; export a function of a dict of its fields")
     forms = [_form(child, label, name) for child in children]
     return _nest(list if cls is list else dict if cls is dict else tuple, keys, forms, label)
 
 
-def _returned(structure: Structure, names: Iterator[str], label: str) -> str:
-    """The text that makes the nest of results."""
+def _returned(structure: Structure, names: Iterator[str], label: str, called: Mapping[str, str]) -> str:
+    """The text that makes the nest of results; `called`: what classes are called there."""
     if structure in (LEAF, NONE):
         return next(names) if structure == LEAF else "None"
     assert not isinstance(structure, str)
     cls, keys, children = structure
-    parts = [_returned(child, names, label) for child in children]
+    if is_record(cls):
+        raise NotImplementedError(f"{label} returns a {cls.__name__}, which no module knows; return a dict of its fields")
+    parts = [_returned(child, names, label, called) for child in children]
     if cls is dict:
         by_key = dict(zip(keys, parts, strict=True))
         return _nest(dict, keys.written, [by_key[key] for key in keys.written], label)
-    return f"{cls.__name__}({', '.join(parts)})" if hasattr(cls, "_fields") else _nest(cls, None, parts, label)
+    return f"{called[cls.__name__]}({', '.join(parts)})" if hasattr(cls, "_fields") else _nest(cls, None, parts, label)
 
 
 def _nest(cls: type, keys: Any, parts: Sequence[str], label: str) -> str:

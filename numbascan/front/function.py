@@ -22,6 +22,7 @@ from ..ops.algebra import dims_of
 from ..ops.dims import known_type
 from ..ops.gradient_identities import behind
 from ..ops.of_shape import of_shape
+from ..tracebacks import entry, shorten, with_entries
 from ..types import TensorType
 from .conversion import fit
 from .export import Exportable, export, njit_of
@@ -34,6 +35,7 @@ from .variable import Variable, as_variable, number_as
 Pairs = Mapping[Variable, Any] | Iterable[tuple[Variable, Any]] | None
 
 
+@entry
 def function(
     inputs: Sequence[Variable],
     outputs: Any = None,
@@ -122,6 +124,7 @@ class Recipe:
     profile: bool
 
 
+@with_entries(but=("__call__",))
 class Function:
     """A compiled function. Call it with one array or number per input, by position or by name."""
 
@@ -135,18 +138,22 @@ class Function:
         self._specs = [(np.dtype(type_.dtype), type_.rank, all(dim is None for dim in type_.shape), type_) for type_ in types]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        key = None if kwargs else key_of(args)
-        if key is None and not kwargs:
-            args = laid_out(args)
-            key = key_of(args)
-        if key is not None and key in self._known:
-            results = self._runner.run(args, None, key)
-        else:
-            values = self._values(args, kwargs)
-            if key is not None and all(map(operator.is_, args, values)):
-                remember(self._known, key, None)
-            results = self._runner.run(values)
-        return self._assembled(results)
+        try:
+            key = None if kwargs else key_of(args)
+            if key is None and not kwargs:
+                args = laid_out(args)
+                key = key_of(args)
+            if key is not None and key in self._known:
+                results = self._runner.run(args, None, key)
+            else:
+                values = self._values(args, kwargs)
+                if key is not None and all(map(operator.is_, args, values)):
+                    remember(self._known, key, None)
+                results = self._runner.run(values)
+            return self._assembled(results)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments, checked and cast."""
@@ -347,7 +354,10 @@ def _with_givens(nodes: Sequence[Node], inputs: Sequence[Node], givens: Mapping[
 
 
 def _check_used(inputs: Sequence[Node], outputs: Sequence[Node], givens: Mapping[Node, Node], on_unused: str | None, label: str) -> None:
-    """UnusedInputError for an input that plays no part in the graph as the user made it: how far it can be simplified is another matter."""
+    """UnusedInputError for an input that plays no part in the graph as the user made it: how far it can be simplified is another matter.
+
+    One of which a length was read counts as used: a fixed length is a number, and no graph tells where that went.
+    """
     if on_unused not in (None, "raise", "warn", "ignore"):
         raise ValueError(f"{label}: on_unused_input is {on_unused!r}; it must be 'raise' (or None), 'warn' or 'ignore'")
     if on_unused == "ignore":
@@ -355,13 +365,13 @@ def _check_used(inputs: Sequence[Node], outputs: Sequence[Node], givens: Mapping
     seen = behind(outputs, stop=(*inputs, *givens))
     used = (seen - givens.keys()) | {node for node in behind(value for node, value in givens.items() if node in seen) if not node.inputs}
     for position, node in enumerate(inputs):
-        if node in used:
+        if node in used or node.is_measured:
             continue
         unused = f"{label}: input {position} ({node.name or node}) plays no part in the outputs or updates"
         text = f"{unused}; leave it out, or set on_unused_input='ignore'"
         if on_unused != "warn":
             raise UnusedInputError(text)
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warnings.warn(text, UserWarning, stacklevel=4)
 
 
 def _check_given(graph: Graph, label: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from ..ir.graph import toposort
 from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, Op, outputs_of
+from ..tracebacks import entry, with_entries
 from .shared import is_shared, variable_of
 from .variable import Variable
 
@@ -173,13 +174,14 @@ def _owner(variable: Variable) -> Apply | None:
     return owner_of(variable.node)
 
 
-Variable.owner = property(_owner)  # type: ignore[attr-defined]  # set here: variables know nothing of loops
+Variable.owner = property(entry(_owner))  # type: ignore[attr-defined]  # set here: variables know nothing of loops
 
 
 def _variables(nodes: Sequence[Node]) -> list[Variable]:
     return [variable_of(node) for node in nodes]
 
 
+@with_entries()
 class ScanArgs:
     """The inputs and outputs of a loop by kind, as lists of variables.
 

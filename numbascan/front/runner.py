@@ -123,11 +123,23 @@ def _apart(value: Any, arrays: Sequence[np.ndarray]) -> Any:
 
 
 def as_captured(arrays: Mapping[Node, Any]) -> list[Any]:
-    """Arrays from outside as kernels take them for as long as they live: content is shared, shape and dtype stay as they were traced.
+    """Arrays from outside as kernels take them for as long as they live: native, C-contiguous, aligned, of the traced dtype and shape.
 
+    The key of a call speaks of its arguments alone, and an equal graph keeps the kernels of an earlier trace. So an array from outside
+    must be of the only kind that its input can have: what is laid out in another way is copied here, once; of others the content is shared.
     Numbers as they were.
     """
-    return [array.view(np.ndarray) if np.ndim(array) else _number(array) for array in arrays.values()]
+    return [_laid_out(node, array) if node.type.rank else _number(array) for node, array in arrays.items()]
+
+
+def _laid_out(node: Node, array: np.ndarray) -> np.ndarray:
+    plain = np.require(array, node.type.dtype, ("C", "A", "E")).view(np.ndarray)
+    if plain.shape != node.type.shape:
+        raise ValueError(
+            f"{node.name or 'an array'}, which a function reads from outside, had the shape {node.type.shape} when it was traced, and has "
+            f"{plain.shape} now; another thread must not change it meanwhile"
+        )
+    return plain
 
 
 def _number(value: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.node import INPUT, Node, make
+from ..tracebacks import entry, with_entries
 from ..types import TensorType, dtype_name
 from .conversion import fit
 from .variable import Variable, not_numbers, refuse_other_arrays
@@ -35,6 +36,7 @@ class Container:
         return Container, (self.value,)
 
 
+@with_entries()
 class SharedVariable(Variable):
     """A variable with a value of its own. Make it with `ns.shared`.
 
@@ -100,6 +102,7 @@ def variable_of(node: Node) -> Variable:
     return Variable(node) if variable is None else variable
 
 
+@entry
 def shared(value: Any, name: str | None = None, borrow: bool = False) -> SharedVariable:
     """A shared variable that starts with `value`.
 

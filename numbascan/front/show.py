@@ -12,6 +12,7 @@ from ..ir.graph import Graph, free_inputs
 from ..ir.show import GraphText
 from ..ir.show import show as graph_text
 from ..rewrite.pipeline import rewritten as rewritten_graph
+from ..tracebacks import entry
 from .tree import flattened
 from .variable import Variable
 
@@ -31,6 +32,7 @@ def graph_of(x: Any) -> Graph:
     return Graph(tuple(free_inputs(outputs)), outputs)
 
 
+@entry
 def show(x: Any, rewritten: bool = False) -> GraphText:
     """The graph of a variable, of several, or of a compiled function as text: one line per value, the steps of loops indented.
 
@@ -49,6 +51,7 @@ def show(x: Any, rewritten: bool = False) -> GraphText:
     return graph_text(rewritten_graph(Graph(graph.inputs, plain_graphs(graph.outputs))) if rewritten else graph)
 
 
+@entry
 def draw(x: Any, path: str | Path) -> Path:
     """The graph as a picture in `path`, in the format of its suffix: svg, png, pdf, …; dot and gv give the text that Graphviz reads.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..ir.graph import free_inputs
 from ..ops.of_shape import of_shape
+from ..tracebacks import entries
 from .function import function
 from .numpy.creation import zeros
 from .numpy.shape import broadcast_sizes, broadcast_to, reshape
@@ -113,3 +114,5 @@ def _lanes(x: Variable, rank: int, batch: tuple[Any, ...]) -> Variable:
 
 
 __all__ = ["vectorize"]
+
+entries(globals(), __all__)

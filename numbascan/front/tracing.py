@@ -31,6 +31,7 @@ from .captures.guards import Guards, random_state
 from .captures.numbers import Numbers
 from .conversion import type_of
 from .converted.source import converted
+from .protocols import of_object_array
 from .tree import classes_in, flattened
 from .unsupported import given_to_library, holds_traced
 from .variable import CAPTURE, Variable
@@ -293,7 +294,7 @@ def _explained(error: Exception) -> TracerError | None:
         local = calls[0].f_locals
         if holds_traced([*local.values(), getattr(local.get("self"), "__dict__", None)], (Variable,)):
             return TracerError(given_to_library(calls, line))
-    if isinstance(error, IndexError) and str(error).startswith("only integers, slices"):
+    if isinstance(error, IndexError) and str(error).startswith(("only integers, slices", "arrays used as indices")):
         return TracerError(
             f"a NumPy array was indexed with what is no index for it{line}; of a traced integer, write nt.take(array, k) or "
             "nt.as_tensor_variable(array)[k], or pass the array in non_sequences; of a traced mask, np.where(mask, value, array)"
@@ -306,7 +307,8 @@ def _explained(error: Exception) -> TracerError | None:
             "nt.set_subtensor(nt.as_tensor_variable(array)[k], x) for a new array, x.astype('float64') for np.float64(x), and "
             "nt.random.RandomStream for NumPy's random numbers"
         )
-    return None
+    explanation = of_object_array(error, frames[users[-1] :], line) if users else None
+    return None if explanation is None else TracerError(explanation)
 
 
 @contextmanager
@@ -405,6 +407,31 @@ def parameter_names(fn: Callable[..., Any], count: int) -> list[str]:
     except (TypeError, ValueError):  # a builtin
         names = []
     return [*names[:count], *(f"arg{k}" for k in range(len(names), count))]
+
+
+def keywords_in_order(fn: Callable[..., Any], n_positional: int, keywords: Sequence[str], label: str) -> tuple[list[str], list[str]]:
+    """The keywords of a call that may as well go by position, as they stand in the signature, and those that go by name alone.
+
+    NotImplementedError where a parameter before one of them was left out: by position it would get the value of another. So it is of a name
+    that a positional parameter has too.
+    """
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):  # a builtin
+        return [], list(keywords)
+    places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)][n_positional:]
+    given = [one.name for one in places if one.name in keywords and one.kind is not one.POSITIONAL_ONLY]
+    first = [one.name for one in places[: len(given)]]
+    if given != first:
+        left_out = next(name for name in first if name not in given)
+        raise NotImplementedError(
+            f"{label} was compiled for {given[-1]} without {left_out}, which stands before it, so that its arguments have no places; give "
+            f"{left_out} too, or set it by functools.partial(…, {left_out}=…)"
+        )
+    if twice := [one.name for one in parameters if one.kind is one.POSITIONAL_ONLY and one.name in keywords]:
+        raise NotImplementedError(f"{label} has two arguments called {twice[0]}, by position and by name; rename one of them")
+    alone = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.name in keywords]
+    return given, [*alone, *(name for name in keywords if name not in (*given, *alone))]
 
 
 def name_in_module(value: Any) -> str | None:

@@ -20,6 +20,7 @@ from ..ir.digest import digest_of
 from ..ir.graph import Graph, close, free_inputs, substitute
 from ..ir.node import Node, constant, new_input
 from ..modes import Mode, as_mode
+from ..tracebacks import entry, shorten, with_entries
 from ..types import TensorType
 from .captures.guards import Guards
 from .captures.numbers import Numbers
@@ -31,11 +32,22 @@ from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
 from .specialisation import Specialisations, Types, prepared, quick_key, sequence_axes, small_type, without
 from .statics import Statics, statics_of
-from .tracing import ITS_OWN, beside_threads, called, in_mode, name_in_module, parameter_names, refuse_leaked, trace
-from .tree import Static, Structure, flatten, flattened, paths, unflatten
+from .tracing import (
+    ITS_OWN,
+    beside_threads,
+    called,
+    in_mode,
+    keywords_in_order,
+    name_in_module,
+    parameter_names,
+    refuse_leaked,
+    trace,
+)
+from .tree import Static, Structure, flatten, flattened, n_leaves, paths, unflatten
 from .variable import Variable, as_variable
 
 
+@entry
 def jit(
     f: Callable[..., Any] | None = None,
     *,
@@ -190,6 +202,7 @@ def _tables() -> Tables:
     return Specialisations(), {}
 
 
+@with_entries(but=("__call__",))
 class Jitted:
     """A function of arrays, compiled once per kind of argument. `__wrapped__` is the function itself."""
 
@@ -223,15 +236,23 @@ class Jitted:
         return method
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        key = None if kwargs else key_of(args)
-        given = args
-        if key is None and not kwargs:
-            args = laid_out(args)
-            key = key_of(args)
-        known = self._known.get(key)
-        if known is not None and known.is_current():
-            self._kinds.latest = known
-            return known.run_writing(args, given, self.name) if known.traced.written else known.run(args, key)
+        try:
+            given = args
+            key = None if kwargs else key_of(args)
+            if key is None and not kwargs:
+                args = laid_out(args)
+                key = key_of(args)
+            known = self._known.get(key)
+            if known is not None and known.is_current():
+                self._kinds.latest = known
+                return known.run_writing(args, given, self.name) if known.traced.written else known.run(args, key)
+            return self._called(args, kwargs, key, given)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any, given: tuple[Any, ...]) -> Any:
+        """The long way: arguments of a new kind, and those that must be converted."""
         leaves, structure = flattened((args, kwargs))
         if any(isinstance(leaf, Variable) for leaf in leaves):
             return self._inlined(args, kwargs)
@@ -419,8 +440,15 @@ class Jitted:
 
     def _exportable(self) -> Exportable:
         structure, compiled = self._kinds.to_export(self.name)
-        order = range(len(compiled.traced.inputs))
-        return Exportable(compiled.runner, self._parameters(structure), order, compiled.arrays, compiled.traced.structure, True)
+        assert not isinstance(structure, str)  # of (args, kwargs)
+        positional, keyword = structure[2]
+        n_positional, leaf = len(positional[2]), iter(range(len(compiled.traced.inputs)))
+        arguments = [(name, child, [next(leaf) for _ in range(n_leaves(child))]) for name, child in self._parameters(structure)]
+        named = dict(zip(keyword[1], arguments[n_positional:], strict=True))
+        in_place, by_name = keywords_in_order(self.__wrapped__, n_positional, keyword[1].written, self.name)
+        called = [*arguments[:n_positional], *(named[name] for name in (*in_place, *by_name))]
+        parameters, order = [(name, child) for name, child, _ in called], [k for _, _, leaves in called for k in leaves]
+        return Exportable(compiled.runner, parameters, order, compiled.arrays, compiled.traced.structure, True, len(by_name))
 
     @property
     def profile(self) -> Any:
@@ -435,6 +463,7 @@ class Jitted:
         return f"<jit {self.name}: {len(self._kinds)} kinds of arguments>"
 
 
+@with_entries(("__call__",))
 class StaticJitted(Jitted):
     """A function of arrays with static arguments. These are part of the arguments' structure, so that each value is a kind of its own."""
 

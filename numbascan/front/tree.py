@@ -1,6 +1,8 @@
-"""Nests of tuples, lists, dicts and named tuples: taken apart into leaves and put together again.
+"""Nests of tuples, lists, dicts, named tuples and dataclasses: taken apart into leaves and put together again.
 
-A structure is hashable: LEAF, NONE, or (class, keys, structures of the children). The order in which the keys of a dict were written
+A structure is hashable: LEAF, NONE, or (class, keys, structures of the children). The keys of a dataclass are the names of its fields.
+A dataclass is put together field by field, without its `__init__`, which might change them once more: so an instance may hold nothing
+besides its fields. The order in which the keys of a dict were written
 belongs to it: a function may go by that order, so what was traced for one is not for another. Leaves stand in the order of the sorted
 keys. So two nests that are `alike`, the same but for that order, have their leaves in the same places.
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -88,6 +91,9 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
     if not isinstance(value, (tuple, list, dict)) or (is_leaf is not None and is_leaf(value)):
         if type(value) is Static:
             return value, None, ()
+        if is_record(type(value)):
+            parts = fields_of(value)
+            return type(value), tuple(parts), tuple(flatten(part, leaves, is_leaf) for part in parts.values())
         leaves.append(value)
         return LEAF
     if isinstance(value, dict):
@@ -124,6 +130,11 @@ def _build(structure: Structure, leaves: Iterator[Any]) -> Any:
     if cls is dict:
         values = dict(zip(keys, built, strict=True))
         return {key: values[key] for key in keys.written}
+    if is_record(cls):
+        record = object.__new__(cls)
+        for name, part in zip(keys, built, strict=True):
+            object.__setattr__(record, name, part)  # as a frozen one allows no other way
+        return record
     return cls._make(built) if hasattr(cls, "_make") else cls(built)
 
 
@@ -148,7 +159,7 @@ def n_leaves(structure: Structure) -> int:
 
 
 def classes_in(structure: Structure) -> set[type]:
-    """The classes of named tuples in a structure."""
+    """The classes of named tuples and dataclasses in a structure."""
     if isinstance(structure, str):
         return set()
     cls, _, children = structure
@@ -171,6 +182,31 @@ def paths(structure: Structure, root: str = "") -> list[str]:
 def is_named_tuple(value: Any) -> bool:
     """Whether `value` is a tuple with named fields."""
     return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def is_record(cls: Any) -> bool:
+    """Whether instances of a class are nests of their fields: those of a dataclass that is no array by itself."""
+    return hasattr(cls, "__dataclass_fields__") and not hasattr(cls, "__array__")
+
+
+def fields_of(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass, as a dict in their order."""
+    return {name: getattr(record, name) for name in _names(record)}
+
+
+def _names(record: Any) -> tuple[str, ...]:
+    """The names of the fields. TypeError for what an instance holds besides, which a copy of its fields would not have."""
+    cls = type(record)
+    names = tuple(one.name for one in fields(record))
+    others = [name for name in getattr(record, "__dict__", ()) if name not in names]
+    if lost := [name for name in others if not isinstance(getattr(cls, name, None), cached_property)]:
+        raise TypeError(
+            f"a {cls.__name__} holds {lost[0]}, which is no field of the dataclass; declare it: {lost[0]}: Any = field(init=False), or "
+            f"compute it in a property"
+        )
+    if missing := [name for name in names if not hasattr(record, name)]:
+        raise TypeError(f"a {cls.__name__} has no value for its field {missing[0]}; set it in __post_init__, or give it a default")
+    return names
 
 
 def _is_same_type(one: Any, other: Any) -> bool:
@@ -199,4 +235,7 @@ def _describe(structure: Structure) -> str:
         return "{" + ", ".join(f"{key!r}: {text}" for key, text in zip(keys, inner, strict=True)) + "}"
     if cls is list:
         return f"[{', '.join(inner)}]"
+    if is_record(cls):
+        inner = [f"{key}={text}" for key, text in zip(keys, inner, strict=True)]
+        return f"{cls.__name__}({', '.join(inner)})"
     return ("" if cls is tuple else cls.__name__) + "(" + ", ".join(inner) + ("," if len(inner) == 1 else "") + ")"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from types import FrameType
+from itertools import takewhile
+from types import FrameType, FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -74,7 +75,25 @@ INSTEAD = {
 """What does the same, or nearly: likeness of names would lead astray. By name, as NumPy and SciPy spell it.
 What numbascan.tensor has under that name needs no entry."""
 
-_NO_ADVICE = "no supported function is near to it; write it in arithmetic, or compute it outside and hand it over as an argument"
+NO_ADVICE = "no supported function is near to it; write it in arithmetic, or compute it outside and hand it over as an argument"
+INSTEAD_OF_METHODS = {
+    "logaddexp.reduce": "write nt.logsumexp(x, axis=0)",
+    "hypot.reduce": "write np.sqrt(np.sum(x**2, axis=0)), or np.linalg.norm(x, axis=0)",
+    "subtract.reduce": "write x[0] - np.sum(x[1:], axis=0)",
+    "divide.reduce": "write x[0] / np.prod(x[1:], axis=0)",
+    "logical_xor.reduce": "write np.sum(x != 0, axis=0) % 2 == 1",
+    "fmax.reduce": "write np.max(np.where(np.isnan(x), -np.inf, x), axis=0)",
+    "fmin.reduce": "write np.min(np.where(np.isnan(x), np.inf, x), axis=0)",
+    "matmul.reduce": "write np.linalg.multi_dot for a list of matrices, or ns.scan",
+    "add.at": "write x = x[index].inc(y), which gives the new array",
+    "subtract.at": "write x = x[index].inc(-y), which gives the new array",
+    "at": f"write {_WRITTEN}",
+    "reduce": "write a loop, as ns.reduce; np.add, multiply, maximum, minimum, logical_and and logical_or have it",
+    "accumulate": "write a loop, as ns.scan; np.add, multiply, maximum and minimum have it",
+    "outer": "write the function of x[:, None] and y",
+    "reduceat": "write the reduction of slices, as np.stack([np.sum(x[:2]), np.sum(x[2:])])",
+}
+"""What to write for methods of ufuncs, by both names or by that of the method."""
 SPARSE = "write A.toarray() @ x for A @ x; or with A = A.tocoo() nt.inc_subtensor(nt.zeros(A.shape[0])[A.row], A.data * x[A.col])"
 """What to write instead of a sparse matrix."""
 
@@ -150,9 +169,20 @@ def _name_of_call(frame: FrameType) -> tuple[str, str] | None:
     names = sys.modules.get(module)
     owner = frame.f_locals.get("self")
     if owner is None:
-        return (module, function) if callable(getattr(names, function, None)) else None
+        return (module, function) if callable(getattr(names, function, None)) else _decorated(frame)
     name = next((name for name, value in vars(names).items() if value is owner), type(owner).__name__)  # scipy.stats.norm, or a class
     return module, name if function.startswith("__") else f"{name}.{function}"
+
+
+def _decorated(frame: FrameType) -> tuple[str, str] | None:
+    """Public module and name of the function that a decorator's wrapper, which runs in `frame`, stands for."""
+    for value in list(frame.f_locals.values()):
+        module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+        if isinstance(value, FunctionType) and name is not None and str(module).startswith("scipy."):
+            public = ".".join(takewhile(lambda part: not part.startswith("_"), str(module).split(".")))
+            if callable(getattr(sys.modules.get(public), name, None)):
+                return public, name
+    return None
 
 
 def _instead(module: str, name: str) -> str:
@@ -168,7 +198,7 @@ def _instead(module: str, name: str) -> str:
         return f"write {INSTEAD[name]}"
     if module == "scipy.stats":
         return "write its formula; the functions of scipy.special that docs/ops.md lists take traced values"
-    return _NO_ADVICE
+    return NO_ADVICE
 
 
 def _of_ours(module: str, name: str) -> str | None:

@@ -6,20 +6,26 @@ function of ours stands behind which of NumPy's.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import numbers
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from functools import cache
+from math import inf
+from typing import Any
 
 import numpy as np
 
-from ..errors import TracerBoolError, TracerError
 from ..ir.node import CONSTANT, Node, constant, constant_value
 from ..ops.card import Card, apply, at_line, card_named
 from ..ops.lowering import Elementwise
+from ..tracebacks import entry, with_entries
 from ..types import TensorType, dtype_name
-from .unsupported import SPARSE, refuse, refuse_in_libraries, refuse_in_numba
+from .protocols import PROTOCOLS, Protocols, missing, refuse_in_polynomials
+from .unsupported import INSTEAD_OF_METHODS, NO_ADVICE, SPARSE, refuse, refuse_in_numba
+from .views import View
 
 GREATEST_FLOAT = int(np.finfo(np.float64).max)
 
@@ -32,84 +38,17 @@ def implements(*functions: Any, method: str | None = None) -> Callable[[Callable
     """Decorator: this function of ours answers when NumPy's `functions` are called on a Variable."""
 
     def note(ours: Callable[..., Any]) -> Callable[..., Any]:
-        DISPATCH.update(dict.fromkeys(functions, ours))
+        public = entry(ours)
+        DISPATCH.update(dict.fromkeys(functions, public))
         if method is not None:
-            METHODS[method] = ours
-        return ours
+            METHODS[method] = public
+        return public
 
     return note
 
 
-class View:
-    """Where a view lies: the array it is a view of, how to read it there, and how to make that array with other elements in the place.
-
-    seen: the value of the base that the view was read from. write: None for a view that NumPy lets nobody write.
-    """
-
-    __slots__ = ("base", "read", "seen", "write")
-
-    def __init__(self, base: Variable, read: Callable[[Any], Any], write: Callable[[Any, Any], Any] | None) -> None:
-        self.base, self.read, self.write, self.seen = base, read, write, base.node
-
-    def changed(self) -> Node | None:
-        """What the view holds now, where its base has changed since it was read."""
-        now = self.base.node
-        if now is self.seen:
-            return None
-        self.check()
-        self.seen = now
-        node: Node = self.read(self.base).node
-        return node
-
-    def check(self) -> None:
-        """Nothing: it is known to be a view. Asked where it is written, and where its base was."""
-
-
-class UnsureView(View):
-    """What may be a view of one array or of another, or a copy: which is the same until one of them is written. `why`: in words.
-
-    An array that nobody has any more is written by nobody, so others are held weakly, and their cells tell what was written before.
-    is_shared: another name of the same array was made at the same place.
-    """
-
-    __slots__ = ("is_shared", "others", "why")
-
-    def __init__(self, value: Variable, others: Sequence[Variable], why: str, is_shared: bool = False) -> None:
-        super().__init__(value, lambda base: base, None)
-        refs: list[Callable[[], Variable | None]] = [(lambda other=other: other) if other.view is not None else weakref.ref(other) for other in others]
-        self.others = [(ref, other.cell, other.node) for ref, other in zip(refs, others, strict=True)]
-        self.why, self.is_shared = why, is_shared
-
-    def changed(self) -> Node | None:
-        """None, or ValueError."""
-        for ref, cell, seen in self.others:
-            other = ref()
-            if (cell[0] if other is None else other.node) is not seen:
-                self.refuse()
-        return None
-
-    def check(self) -> None:
-        """ValueError where one of the others is still there."""
-        self.changed()
-        if self.is_shared or any(ref() is not None for ref, _, _ in self.others):
-            self.refuse()
-
-    def refuse(self) -> NoReturn:
-        """ValueError."""
-        raise ValueError(f"{self.why}, and one of them is written{at_line()}; copy it first, as x.copy()")
-
-
-class Moved(UnsureView):
-    """An array that a loop hands on from pass to pass under another name: nobody knows which one this name has now."""
-
-    __slots__ = ()
-
-    def changed(self) -> Node | None:
-        """ValueError."""
-        self.refuse()
-
-
-class Variable(np.lib.mixins.NDArrayOperatorsMixin):
+@with_entries(PROTOCOLS)
+class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
     """A value that is known by dtype and rank, and computed later. NumPy's functions and operators take it.
 
     >>> import numbascan.tensor as nt, numpy as np
@@ -171,70 +110,29 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     # NumPy's protocols ----------------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        refuse_in_polynomials(self)
         if method != "__call__":
             return _ufunc_method(ufunc, method, inputs, kwargs)
         if kwargs.get("out") is not None or "where" in kwargs:
             raise TypeError(f"np.{ufunc.__name__}(out=…, where=…) cannot write into a traced value{at_line()}; use the result, or np.where")
         ours = _counterpart(ufunc)
         dtype, casting = kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
-        return ours(*(inputs if dtype is None else _operands_for(ufunc, inputs, dtype, casting)), **kwargs)
+        result = ours(*(inputs if dtype is None else _operands_for(ufunc, inputs, dtype, casting)), **kwargs)
+        return tuple(map(_as_element, result)) if isinstance(result, tuple) else _as_element(result)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return METHODS["__own__"](func.__name__, _counterpart(func), *args, **kwargs)
+        return METHODS["__own__"](func.__name__, _called, _counterpart(func), func, args, kwargs)
 
-    # what needs a concrete value ------------------------------------------------------------------------------------
-
-    @property
-    def _seen(self) -> str:
-        """How messages call the value."""
-        return f"{self.name or 'this value'} ({self.type})"
-
-    def _known(self, use: str, instead: str, error: Callable[[str], TracerError] = TracerError) -> Any:
-        value = constant_value(self.node)
-        if value is None:
-            refuse_in_libraries()
-            raise error(f"{use} needs a concrete value, but {self._seen} is traced{at_line()}; write {instead}")
-        return value
-
-    def __bool__(self) -> bool:
-        hint = (
-            "np.where(condition, a, b), nt.ifelse(condition, a, b) for a lazy choice, or return ns.until(condition) to end the loop "
-            "(where NumPy asked: nt.arange(k) for np.arange(k), np.stack([x, y]) for np.array([x, y]))"
-        )
-        if self.node.op.name == "equal" and self.node.inputs[0] is self.node.inputs[1]:
-            hint = f"{hint}; keys of one dict that are the same expression are compared by Python: make it once, and give it one value"
-        return bool(self._known("Python control flow (if, while, and, or, not, bool())", hint, TracerBoolError))
-
-    def __int__(self) -> int:
-        return int(self._known("int(), or an index of a NumPy array,", "x.astype('int64'), or nt.take(array, k) for np.take(array, k)"))
-
-    def __float__(self) -> float:
-        return float(
-            self._known("float(), or a function of the math module,", "the NumPy function (np.sin for math.sin), or np.stack for an array")
-        )
-
-    def __complex__(self) -> complex:
-        return complex(self._known("complex()", "x.astype('complex128')"))
-
-    def item(self, *index: Any) -> Any:
-        """The number of a known value, as Python's; TracerError for a traced one."""
-        return self._known("x.item()", "x itself, or x.reshape(()) of an array of one element: a 0-d value, known to the run").item(*index)
-
-    def __format__(self, spec: str) -> str:
-        return format(self._known(f"the format {spec!r}", "the value to a result, and format that") if spec else str(self), spec)
-
-    def __index__(self) -> int:
-        hint = "nt.take(array, k) for array[k], nt.zeros(k) for np.zeros(k), nt.arange(k) for np.arange(k), ns.scan for range(k)"
-        return int(self._known("an index, a size or range()", hint))
+    # Python's numbers ----------------------------------------------------------------------------------------------
 
     def __abs__(self) -> Any:
-        return self._as_own_kind(np.absolute(self))
+        return self._as_own_kind(np.absolute(_as_python_int(self) if self.type.weak else self))
 
     def __pos__(self) -> Any:
-        return self._as_own_kind(np.positive(self))
+        return self._as_own_kind(np.positive(_as_python_int(self) if self.type.weak else self))
 
     def __round__(self, ndigits: int | None = None) -> Any:
-        rounded = METHODS["round"](self, ndigits or 0)
+        rounded = METHODS["round"](_as_python_int(self) if self.type.weak else self, ndigits or 0)
         # as Python does with one number
         return self._as_own_kind(rounded if ndigits is not None or self.ndim else rounded.astype("int64"))
 
@@ -242,42 +140,15 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         """What Python computes from one of its numbers is such a number again; NumPy's functions give arrays' elements."""
         return op(card_named("python_number"), result) if self.type.weak else result
 
-    def __len__(self) -> int:
-        if not self.ndim:
-            raise TypeError(f"len() of a 0-d value: {self._seen} has no axis{at_line()}; give it one, as np.stack([x]), or leave len() out")
-        length = self.type.shape[0]
-        if length is None:
-            refuse_in_libraries()
-            raise TracerError(f"len() needs a fixed length, but that of {self._seen} is traced{at_line()}; write x.shape[0]")
-        return length
-
-    def __iter__(self) -> Iterator[Any]:
-        if not self.ndim:
-            raise TypeError(
-                f"a Python loop over a 0-d value, or unpacking it: {self._seen} is one number{at_line()}; use it as such, or give an "
-                "array with one more axis"
-            )
-        if self.type.shape[0] is None:
-            refuse_in_libraries()
-            raise TracerError(
-                f"a Python loop over {self.name or 'a value'} ({self.type}), or unpacking it, needs a fixed length, but that is traced"
-                f"{at_line()}; write array code for all elements at once, ns.scan(step, sequences=x) for one after the other, or give the "
-                "array a fixed shape, as nt.tensor('float64', shape=(3,))"
-            )
-        return (self[k] for k in range(len(self)))
-
-    def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any()._known("`value in x`", "(x == value).any()"))
-
     def __getattr__(self, name: str) -> Any:
         if name in PROPERTIES:
-            return METHODS["__own__"](name, PROPERTIES[name], self)
+            return METHODS["__own__"](name, _property, PROPERTIES[name], name, (self,), {})
         ours = METHODS.get(name)
         if ours is None:
             if name == "_numba_type_":
                 refuse_in_numba()
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return lambda *args, **kwargs: METHODS["__own__"](name, ours, self, *args, **kwargs)
+            raise missing(self, name)
+        return functools.partial(_method, ours, getattr(np.ndarray, name, name), name, self)
 
     def __getitem__(self, index: Any) -> Variable:
         return METHODS["__getitem__"](self, index)
@@ -286,25 +157,84 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         METHODS["__setitem__"](self, index, value)
 
 
+def _as_element(result: Any) -> Any:
+    """What a function of NumPy gives: elements of arrays, also where it was given Python's numbers."""
+    return METHODS["astype"](result, result.dtype) if isinstance(result, Variable) and result.type.weak else result
+
+
+def _is_python_number(value: Any) -> bool:
+    """Is it one of Python's numbers, or what a traced function has in its place?"""
+    if isinstance(value, Variable):
+        return value.type.weak
+    return isinstance(value, (int, float, complex)) and not isinstance(value, np.generic)
+
+
+def _as_python_int(value: Any) -> Any:
+    """Of True and False 1 and 0; other numbers as they are."""
+    if isinstance(value, Variable) and value.type.kind == "b":
+        return op(card_named("python_number"), METHODS["astype"](value, "int64"))
+    return int(value) if isinstance(value, bool) else value
+
+
+def _with_python_numbers(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
+    """The operator `name`, which computes with Python numbers alone as Python does: True + True is 2, and gives way as 2 does.
+
+    NumPy's functions of the same meaning are not Python's: np.add(True, True) is np.True_.
+    """
+    of_arrays = getattr(Variable, name)
+
+    def of_numbers(*values: Any) -> Any:
+        return _counterpart(ufunc)(*(map(_as_python_int, values) if ufunc in _ARITHMETIC else values))
+
+    def unary(self: Variable) -> Any:
+        return of_numbers(self) if self.type.weak else of_arrays(self)
+
+    def binary(self: Variable, other: Any) -> Any:
+        if not (self.type.weak and _is_python_number(other)):
+            return of_arrays(self, other)
+        return of_numbers(other, self) if name in _REFLECTED else of_numbers(self, other)
+
+    return unary if ufunc.nin == 1 else binary
+
+
+_NAMES: dict[np.ufunc, str] = dict(
+    [
+        *((np.add, "add"), (np.subtract, "sub"), (np.multiply, "mul"), (np.true_divide, "truediv"), (np.floor_divide, "floordiv")),
+        *((np.remainder, "mod"), (np.divmod, "divmod"), (np.power, "pow"), (np.left_shift, "lshift"), (np.right_shift, "rshift")),
+        *((np.negative, "neg"), (np.invert, "invert")),
+    ]
+)
+_ARITHMETIC = frozenset(_NAMES)  # of truth values integers; of two truth values the others give truth values
+_NAMES |= {np.bitwise_and: "and", np.bitwise_or: "or", np.bitwise_xor: "xor"}
+_REFLECTED = frozenset(f"__r{_name}__" for _ufunc, _name in _NAMES.items() if _ufunc.nin == 2)
+_NAMES |= {np.less: "lt", np.less_equal: "le", np.equal: "eq", np.not_equal: "ne", np.greater: "gt", np.greater_equal: "ge"}
+for _ufunc, _name in _NAMES.items():
+    for _operator in {f"__{_name}__", *(_REFLECTED & {f"__r{_name}__"})}:
+        setattr(Variable, _operator, entry(_with_python_numbers(_operator, _ufunc)))
+
+
 def _in_place(name: str) -> Callable[[Any, Any], Any]:
     """`x += y`: into an array of the function that is traced; for numbers and variables of a graph `x = x + y`."""
     binary = getattr(Variable, f"__{name}__")
     return lambda self, other: METHODS["__in_place__"](self, binary, other)
 
 
+for _name, _function in vars(np.lib.mixins.NDArrayOperatorsMixin).items():
+    if callable(_function) and _name not in vars(Variable):
+        setattr(Variable, _name, entry(_function))
+
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
     setattr(Variable, f"__i{_name}__", _in_place(_name))
 
 
-_PYTHON = {"i": int, "u": int, "f": float, "c": complex}  # of the numbers without a dtype of their own
+_PYTHON: dict[str, Any] = {"b": np.dtype("bool"), "i": int, "u": int, "f": float, "c": complex}  # numbers without a dtype of their own
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     ours = DISPATCH.get((ufunc, method))
     if ours is None:
-        raise TypeError(
-            f"np.{ufunc.__name__}.{method} is not supported on traced values{at_line()}; supported: np.add.reduce and its like, or np.sum"
-        )
+        instead = INSTEAD_OF_METHODS.get(f"{ufunc.__name__}.{method}", INSTEAD_OF_METHODS.get(method, NO_ADVICE))
+        raise TypeError(f"np.{ufunc.__name__}.{method} is not supported on traced values{at_line()}; {instead}")
     kwargs = {key: value for key, value in kwargs.items() if value is not None or key == "axis"}  # axis=None means all of them
     return ours(*inputs, **kwargs)
 
@@ -330,6 +260,48 @@ def number_as(number: Variable, dtype: Any) -> Variable:
     is_checked = number.type.weak and number.type.kind in "iu" and np.dtype(dtype).kind in "iu" and number.dtype != dtype
     cast: Variable = number + np.zeros((), dtype) if is_checked else METHODS["astype"](number, dtype)
     return cast
+
+
+@cache
+def _parameters(ours: Callable[..., Any]) -> tuple[frozenset[str] | None, float]:
+    """The names that a function of ours takes, None for any, and how many arguments by their place."""
+    parameters = inspect.signature(ours).parameters.values()
+    kinds = [one.kind for one in parameters]
+    most = sum(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in kinds)
+    return (
+        None if inspect.Parameter.VAR_KEYWORD in kinds else frozenset(one.name for one in parameters),
+        inf if inspect.Parameter.VAR_POSITIONAL in kinds else most,
+    )
+
+
+def _property(ours: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return ours(*args)
+
+
+@entry
+def _method(ours: Callable[..., Any], func: Any, name: str, x: Variable, *args: Any, **kwargs: Any) -> Any:
+    """What a method of ours gives."""
+    return METHODS["__own__"](name, _called, ours, func, (x, *args), kwargs)
+
+
+def _called(ours: Callable[..., Any], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What `ours` gives. TypeError by its name for a parameter that NumPy's `func` has and `ours` has not."""
+    names, most = _parameters(ours)
+    unknown = {} if names is None else {name: value for name, value in kwargs.items() if name not in names}
+    if not unknown and len(args) <= most:
+        return ours(*args, **kwargs)
+    label = f"np.{func.__name__}" if callable(func) else f"x.{func}"
+    try:
+        theirs = list(inspect.signature(func).parameters)
+    except (TypeError, ValueError):
+        theirs = []
+    unknown.update((name, args[k]) for k, name in enumerate(theirs) if most <= k < len(args))
+    for name, value in unknown.items():
+        if value is not None and value is not np._NoValue:
+            raise TypeError(f"{label}({name}=…) is not supported on traced values{at_line()}; leave {name} out")
+    if len(args) > most and not theirs:
+        raise TypeError(f"{label}: {len(args)} arguments were given{at_line()}, and {int(most)} are supported on traced values")
+    return ours(*args[: int(min(most, len(args)))], **{name: value for name, value in kwargs.items() if name not in unknown})
 
 
 def _counterpart(func: Any) -> Callable[..., Any]:
@@ -365,8 +337,10 @@ def as_node(value: Any) -> Node:
     if isinstance(value, Variable):
         return value.node
     refuse_other_arrays(value, "an array in the computation")
-    if isinstance(value, (bool, np.generic)):
+    if isinstance(value, np.generic):
         return constant(value)
+    if isinstance(value, bool):
+        return constant(value, "bool", weak=True)
     if isinstance(value, numbers.Number):
         return _number(value)
     if isinstance(value, (list, tuple)) or (type(value) is np.ndarray and value.dtype == object):
@@ -401,6 +375,8 @@ def not_numbers(value: Any) -> str:
         return f"a dict with the keys {list(value)}"
     if isinstance(value, np.ndarray):
         return f"an array of dtype {value.dtype}"
+    if isinstance(value, Iterator):
+        return f"a {type(value).__name__}, for which write a list, as [… for …] or list(…)"
     return repr(value) if value is None or isinstance(value, str) else f"of the class {type(value).__name__}"
 
 
@@ -422,6 +398,8 @@ def _number(value: Any) -> Node:
         if not -(2**63) <= value < 2**64:
             raise _out_of_bounds("", value, "int64")
         dtype = "int64" if -(2**63) <= value < 2**63 else "uint64"
+    elif not isinstance(value, numbers.Complex):
+        raise TypeError(f"what is computed with is {value!r}, with which NumPy does not compute either{at_line()}; write float(…)")
     else:
         dtype = "float64" if isinstance(value, numbers.Real) else "complex128"
     return constant(value, dtype, weak=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,9 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..ops.of_shape import of_shape
+from ..tracebacks import entry, with_entries
+from ..types import show_shape
 from .derivatives.of_functions import Transformed
 from .methods import is_function
-from .numpy.shape_arguments import dim, sizes_of
+from .numpy.creation import arange
+from .numpy.shape_arguments import count_of, dim, shape_of, sizes_of
 from .tracing import called, parameter_names
 from .transforms import Jitted, jit, mode_given_to
 from .tree import flattened
@@ -47,6 +49,7 @@ class Signature:
         return Signature(text, arguments, results)
 
 
+@entry
 def vectorize(f: Callable[..., Any] | None = None, signature: str | None = None) -> Any:
     """A generalised ufunc: `f` over all leading axes of its arguments, which broadcast.
 
@@ -55,8 +58,9 @@ def vectorize(f: Callable[..., Any] | None = None, signature: str | None = None)
         signature: the names of the core dimensions, as '(t),()->(t)'; digits are a fixed length. None: arguments and results are scalars.
 
     The result takes arrays whose last axes are the core dimensions, as `dask.array.apply_gufunc` and `xarray.apply_ufunc` hand them over.
-    Lanes go to the SIMD unit and to threads, as in `ns.vmap`. An argument without leading axes is the same for all. On traced values a
-    leading axis counts as one of length 1 where that is known while tracing.
+    Lanes go to the SIMD unit and to threads, as in `ns.vmap`. An argument without leading axes is the same for all, and none is copied for
+    lanes that share it. Python numbers give way to other dtypes. On traced values a leading axis counts as one of length 1 where that is
+    known while tracing.
 
     Raises ValueError for a signature that cannot be read, core dimensions that are not there or differ in length, and leading axes that
     do not broadcast; TypeError for another number of arguments or results.
@@ -75,6 +79,58 @@ def vectorize(f: Callable[..., Any] | None = None, signature: str | None = None)
     return Vectorized(f, signature)
 
 
+SHARED, LANE, ROW = "shared", "lane", "row"
+"""What an argument of a lane is: the whole, the lane's own, or one row of those that several lanes share."""
+
+
+@dataclass(frozen=True)
+class _Of:
+    """How arrays, or variables, are read and put in another shape.
+
+    value: an argument as such. shape: its dimensions, None where only the run knows. lengths: as one can compute with them. held: the
+    value, which has these dimensions.
+    """
+
+    value: Callable[[Any], Any]
+    shape: Callable[[Any], tuple[int | None, ...]]
+    lengths: Callable[[Any], tuple[Any, ...]]
+    held: Callable[[Any, Sequence[Any], str], Any]
+    arange: Callable[[Any], Any]
+
+
+def _array(value: Any) -> Any:
+    """A Python number stays one: it gives way to other dtypes."""
+    return value if isinstance(value, (int, float, complex)) and not isinstance(value, np.generic) else np.asarray(value)
+
+
+def _of_dims(x: Variable, dims: Sequence[Any], what: str) -> Variable:
+    """x, whose first dimensions are these."""
+    wanted = (*dims, *(dim(x, axis) for axis in range(len(dims), x.ndim)))
+    return Variable(of_shape(x.node, sizes_of(wanted, what), what)) if wanted else x
+
+
+_ARRAYS = _Of(_array, np.shape, lambda array: array.shape, lambda array, own, what: array, np.arange)
+_VARIABLES = _Of(as_variable, lambda x: x.type.shape, shape_of, _of_dims, arange)
+
+
+@dataclass(frozen=True)
+class _Lanes:
+    """Arguments of lanes: the lengths of the leading axes, of each argument what it is, and the values, behind them numbers of rows."""
+
+    sizes: tuple[Any, ...]
+    kinds: tuple[str, ...]
+    values: Sequence[Any]
+    of: _Of
+
+    def put_back(self, result: Any) -> Any:
+        """A result of all lanes, with the leading axes."""
+        if not self.sizes:
+            return result
+        has_lanes = any(kind != SHARED for kind in self.kinds)
+        return result.reshape(*self.sizes, *self.of.lengths(result)[int(has_lanes) :])
+
+
+@with_entries(("__call__",))
 class Vectorized:
     """What `ns.vectorize` makes. `__wrapped__` is the function of core arrays, `signature` the text."""
 
@@ -83,7 +139,7 @@ class Vectorized:
         self.__wrapped__ = f
         self.signature = signature
         self._parsed = None if signature is None else Signature.of(signature)
-        self._lanes: dict[tuple[int | None, ...], Jitted] = {}
+        self._known: dict[tuple[str, ...], Jitted] = {}
 
     def __get__(self, instance: Any, owner: type | None = None) -> Vectorized:
         if instance is not None:
@@ -102,36 +158,54 @@ class Vectorized:
 
     def __call__(self, *args: Any) -> Any:
         signature = self._checked(len(args))
-        if any(isinstance(leaf, Variable) for leaf in flattened(args)[0]):
-            return self._traced(signature, [as_variable(one) for one in args])
-        shape, axes, lanes = self._in_lanes(signature, args)
-        returned = self._over(signature, axes)(*lanes)
+        is_traced = any(isinstance(leaf, Variable) for leaf in flattened(args)[0])
+        lanes = self._in_lanes(signature, args, _VARIABLES if is_traced else _ARRAYS)
+        if is_traced:
+            returned = self._of_lanes(signature, lanes.kinds)(*self._of_one_length(signature, lanes))
+        else:
+            returned = self._compiled(signature, lanes.kinds)(*lanes.values)
         results = returned if len(signature.results) > 1 else (returned,)
-        has_lanes = any(axis is not None for axis in axes)
-        whole = tuple(one.reshape(*shape, *one.shape[1:]) if has_lanes else one for one in results)
+        whole = tuple(lanes.put_back(one) for one in results)
         return whole if len(signature.results) > 1 else whole[0]
 
     def lower(self, *args: Any) -> Jitted:
         """Compiles for such arguments without running; what is compiled tells its `.source()`, `.graph` and `.memory()`."""
         signature = self._checked(len(args))
-        _, axes, lanes = self._in_lanes(signature, args)
-        return self._over(signature, axes).lower(*lanes)
+        lanes = self._in_lanes(signature, args, _ARRAYS)
+        return self._compiled(signature, lanes.kinds).lower(*lanes.values)
 
-    def _in_lanes(self, signature: Signature, args: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int | None, ...], list[Any]]:
-        """The leading axes of the results; the axis of lanes of each argument, None where it has none; the arguments with one such axis."""
-        arrays = [np.asarray(one) for one in args]
-        ranks = self._leading(signature, arrays)
-        self._check_lengths(signature, [one.shape for one in arrays])
-        leading = [one.shape[:rank] for one, rank in zip(arrays, ranks, strict=True)]
-        try:
-            shape = np.broadcast_shapes(*leading)
-        except ValueError:
-            raise ValueError(f"{self!r}: the leading axes {' and '.join(map(str, leading))} do not broadcast") from None
-        lanes = [
-            np.broadcast_to(one, (*shape, *one.shape[rank:])).reshape(math.prod(shape), *one.shape[rank:]) if rank else one
-            for one, rank in zip(arrays, ranks, strict=True)
-        ]
-        return shape, tuple(0 if rank else None for rank in ranks), lanes
+    def _in_lanes(self, signature: Signature, args: Sequence[Any], of: _Of) -> _Lanes:
+        """The arguments of all lanes: those of every leading axis, one after the other, the last axis fastest.
+
+        An argument that varies along all leading axes has a row for each lane. One that varies along some of them is not copied for the
+        others: a lane gets the number of its row. One that varies along none is the same for all.
+        """
+        values = [of.value(one) for one in args]
+        ranks, shapes = self._leading(signature, values), [of.shape(one) for one in values]
+        self._check_lengths(signature, shapes)
+        sizes = self._sizes([shape[:rank] for shape, rank in zip(shapes, ranks, strict=True)], values)
+        lanes, numbers = [], []
+        for one, shape, rank, name in zip(values, shapes, ranks, self._names(len(values)), strict=True):
+            own = [1 if _is_one(length) else size for length, size in zip(shape[:rank], sizes[len(sizes) - rank :], strict=True)]
+            kind, value, number = _laid_out(of.held(one, own, f"{self!r}: {name}"), own, sizes, of)
+            lanes.append((kind, value))
+            numbers += [number] if kind == ROW else []
+        return _Lanes(sizes, tuple(kind for kind, _ in lanes), [*(value for _, value in lanes), *numbers], of)
+
+    def _sizes(self, leading: Sequence[tuple[int | None, ...]], values: Sequence[Any]) -> tuple[Any, ...]:
+        """The lengths of the leading axes, which broadcast; of one that only the run knows the variable."""
+        rank = max(map(len, leading), default=0)
+        sizes: list[Any] = []
+        for axis in range(-rank, 0):
+            lengths = {shape[axis]: (value, axis + len(shape)) for shape, value in zip(leading, values, strict=True) if -axis <= len(shape)}
+            known = lengths.keys() - {1, None}
+            if len(known) > 1:
+                raise ValueError(f"{self!r}: the leading axes {' and '.join(map(show_shape, leading))} do not broadcast")
+            sizes.append(known.pop() if known else dim(*lengths[None]) if None in lengths else 1)
+        return tuple(sizes)
+
+    def _names(self, count: int) -> list[str]:
+        return parameter_names(self.__wrapped__, count)
 
     def _checked(self, n: int) -> Signature:
         """The signature. TypeError for another number of arguments."""
@@ -140,13 +214,14 @@ class Vectorized:
             raise TypeError(f"{self!r} takes {len(signature.arguments)} arguments, but {n} were given")
         return signature
 
-    def _leading(self, signature: Signature, arrays: Sequence[Any]) -> list[int]:
+    def _leading(self, signature: Signature, values: Sequence[Any]) -> list[int]:
         """How many axes each argument has in front of its core dimensions."""
-        names = parameter_names(self.__wrapped__, len(arrays))
-        for one, core, name in zip(arrays, signature.arguments, names, strict=True):
-            if one.ndim < len(core):
-                raise ValueError(f"{self!r}: {name} has {one.ndim} axes, but the core dimensions ({', '.join(core)}); give it more axes")
-        return [one.ndim - len(core) for one, core in zip(arrays, signature.arguments, strict=True)]
+        ranks = [np.ndim(one) - len(core) for one, core in zip(values, signature.arguments, strict=True)]
+        for rank, core, name in zip(ranks, signature.arguments, self._names(len(values)), strict=True):
+            if rank < 0:
+                axes = rank + len(core)
+                raise ValueError(f"{self!r}: {name} has {axes} axes, but the core dimensions ({', '.join(core)}); give it more axes")
+        return ranks
 
     def _check_lengths(self, signature: Signature, shapes: Sequence[tuple[Any, ...]]) -> None:
         """ValueError where two lengths of one core dimension are known and differ."""
@@ -158,38 +233,48 @@ class Vectorized:
                 if isinstance(wanted, int) and isinstance(length, int) and wanted != length:
                     raise ValueError(f"{self!r}: {label} is {length} in {name}, but {wanted} in {whose}; give one length")
 
-    def _over(self, signature: Signature, axes: tuple[int | None, ...]) -> Jitted:
-        """The compiled function for arguments with and without lanes."""
-        known = self._lanes.get(axes)
+    def _of_lanes(self, signature: Signature, kinds: tuple[str, ...]) -> Any:
+        """The function of the arguments as `_in_lanes` gives them."""
+        rows = tuple(k for k, kind in enumerate(kinds) if kind == ROW)
+        core = _OnCore(self.__wrapped__, signature=signature, label=repr(self), rows=rows)
+        axes = (*(0 if kind == LANE else None for kind in kinds), *(0 for _ in rows))
+        return vmap(core, in_axes=axes) if any(axis is not None for axis in axes) else core
+
+    def _compiled(self, signature: Signature, kinds: tuple[str, ...]) -> Jitted:
+        """The same compiled, in the mode of the function."""
+        known = self._known.get(kinds)
         if known is None:
-            core, mode = _OnCore(self.__wrapped__, signature=signature, label=repr(self)), mode_given_to(self.__wrapped__)
-            over = vmap(core, in_axes=axes) if any(axis is not None for axis in axes) else core
-            known = self._lanes.setdefault(axes, jit(over, mode=mode))
+            known = self._known.setdefault(kinds, jit(self._of_lanes(signature, kinds), mode=mode_given_to(self.__wrapped__)))
         return known
 
-    def _traced(self, signature: Signature, args: Sequence[Variable]) -> Any:
-        """On variables: a loop over lanes for each leading axis, the outermost first."""
-        ranks = self._leading(signature, args)
-        self._check_lengths(signature, [one.type.shape for one in args])
-        outermost = max(ranks, default=0)
-        if not outermost:
-            return _OnCore(self.__wrapped__, signature=signature, label=repr(self))(*self._of_one_length(signature, args))
-        is_long = any(rank == outermost and one.type.shape[0] != 1 for one, rank in zip(args, ranks, strict=True))
-        inner: list[Any] = [
-            one[0] if is_long and rank == outermost and one.type.shape[0] == 1 else one for one, rank in zip(args, ranks, strict=True)
-        ]
-        axes = tuple(0 if one.ndim - len(core) == outermost else None for one, core in zip(inner, signature.arguments, strict=True))
-        return vmap(self, in_axes=axes)(*inner)
-
-    def _of_one_length(self, signature: Signature, args: Sequence[Variable]) -> list[Variable]:
+    def _of_one_length(self, signature: Signature, lanes: _Lanes) -> list[Variable]:
         """The arguments, core dimensions of one name in one length: ValueError when it runs."""
         sizes: dict[str, Any] = {}
-        held: list[Variable] = []
-        for one, core, name in zip(args, signature.arguments, parameter_names(self.__wrapped__, len(args)), strict=True):
-            what = f"{self!r}: {name}"
-            wanted = [sizes.setdefault(label, int(label) if label.isdigit() else dim(one, axis)) for axis, label in enumerate(core)]
-            held.append(Variable(of_shape(one.node, sizes_of(tuple(wanted), what), what)))
-        return held
+        count = len(lanes.kinds)
+        held = list(lanes.values[count:])
+        whole: list[Variable] = []
+        for one, kind, core, name in zip(lanes.values, lanes.kinds, signature.arguments, self._names(count), strict=False):
+            what, first = f"{self!r}: {name}", int(kind != SHARED)
+            wanted = [sizes.setdefault(label, int(label) if label.isdigit() else dim(one, k)) for k, label in enumerate(core, first)]
+            whole.append(_VARIABLES.held(one, [*(dim(one, axis) for axis in range(first)), *wanted], what))
+        return [*whole, *held]
+
+
+def _is_one(size: Any) -> bool:
+    return isinstance(size, int) and size == 1
+
+
+def _laid_out(one: Any, own: Sequence[Any], sizes: Sequence[Any], of: _Of) -> tuple[str, Any, Any]:
+    """What an argument of these leading lengths is to a lane, its rows, and the number of each lane's row where lanes share rows."""
+    if not own or all(map(_is_one, own)):
+        return SHARED, one.reshape(of.lengths(one)[len(own) :]) if own else one, None
+    own, core = (*(1 for _ in sizes[len(own) :]), *own), of.lengths(one)[len(own) :]
+    rows = one.reshape(count_of(own), *core)
+    if all(_is_one(size) or not _is_one(length) for length, size in zip(own, sizes, strict=True)):
+        return LANE, rows, None
+    table = rows if not core else of.arange(count_of(own))  # a number is no smaller than a number of a row
+    spread = np.broadcast_to(table.reshape(own), tuple(sizes)).reshape(count_of(sizes))
+    return (LANE, spread, None) if not core else (ROW, rows, spread)
 
 
 class _OnCore(Transformed):
@@ -198,7 +283,9 @@ class _OnCore(Transformed):
     what = "ns.vectorize"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        signature, label = self.options["signature"], self.options["label"]
+        signature, label, rows = (self.options[name] for name in ("signature", "label", "rows"))
+        args, numbers = args[: len(args) - len(rows)], dict(zip(rows, args[len(args) - len(rows) :], strict=True))
+        args = tuple(one[numbers[k]] if k in numbers else one for k, one in enumerate(args))
         returned = called(self.__wrapped__, args, kwargs)
         results = tuple(returned) if isinstance(returned, tuple | list) else (returned,)
         if len(results) != len(signature.results):

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..tracebacks import entry
 from .derivatives.of_functions import Transformed, transform
 from .scan.scan import scan
 from .tracing import called, parameter_names
 from .transforms import Jitted, marked
-from .tree import Keys, Static, Structure, flatten, flattened, unflatten
+from .tree import Keys, Static, Structure, fields_of, flatten, flattened, is_record, unflatten
 from .variable import Variable, as_variable
 
 
@@ -72,16 +73,19 @@ def _axes_of(in_axes: Any, args: tuple[Any, ...], names: Sequence[str]) -> Itera
     entries = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
     if len(entries) != len(args):
         raise ValueError(f"ns.vmap: in_axes has {len(entries)} entries for {len(args)} arguments; give one for each")
-    for entry, argument, name in zip(entries, args, names, strict=True):
-        yield from nested_axes(entry, argument, f"ns.vmap: {name}")
+    for axes, argument, name in zip(entries, args, names, strict=True):
+        yield from nested_axes(axes, argument, f"ns.vmap: {name}")
 
 
 def nested_axes(entry: Any, argument: Any, where: str) -> Iterator[int | None]:
     """The axis of lanes of each leaf of one argument. `where`: whose function it is, and the argument's name."""
+    is_dataclass = is_record(type(argument))
+    if is_dataclass:  # its leaves are in the order of the fields, those of a dict in the order of the sorted keys
+        argument, entry = fields_of(argument), fields_of(entry) if is_record(type(entry)) else entry
     if isinstance(argument, dict):
         if isinstance(entry, dict) and entry.keys() != argument.keys():
             raise ValueError(f"{where} has the keys {listed(argument)}, but in_axes {listed(entry)}; give the same")
-        for key in Keys(argument):
+        for key in argument if is_dataclass else Keys(argument):
             yield from nested_axes(entry[key] if isinstance(entry, dict) else entry, argument[key], f"{where}_{key}")
     elif isinstance(argument, (tuple, list)):
         if isinstance(entry, (tuple, list)) and len(entry) != len(argument):
@@ -106,6 +110,7 @@ def _lanes_first(variable: Any, axis: int) -> Variable:
     return moved
 
 
+@entry
 def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Jitted:
     """`f` for many lanes: a function that takes arrays with an axis of lanes and gives such arrays.
 

@@ -14,7 +14,7 @@ two of its states is undone so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..checkpoint import Checkpoint
@@ -63,9 +63,8 @@ from .checkpoint_sizes import (
     shifted,
 )
 from .closed_loops import closed_loop
+from .masks import Cotangent, Reverse
 from .recurrence import Recurrence
-
-Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 
 Cotangents = dict[int, Node]
 """Cotangents by place: of the rows of states before the first step, oldest first, then of sequences, then of non-sequences."""
@@ -80,11 +79,13 @@ class Checkpointed:
     """The backward loop of one loop under checkpoints.
 
     recurrences: states and shared variables alike. above: cotangents of the traces' rows. ran: steps that the loop ran; steps: how many
-    of these, the last ones, are undone.
+    of these, the last ones, are undone. hide: zeros among the cotangents hide what stands behind them.
     """
 
-    def __init__(self, spec: LoopSpec, recurrences: Sequence[Recurrence], above: Sequence[Node | None], ran: Node, steps: Node) -> None:
-        self.spec, self.recurrences, self.above = spec, recurrences, above
+    def __init__(
+        self, spec: LoopSpec, recurrences: Sequence[Recurrence], above: Sequence[Node | None], ran: Node, steps: Node, hide: bool
+    ) -> None:
+        self.spec, self.recurrences, self.above, self.hide = spec, recurrences, above, hide
         self.ran, self.steps = as_int(ran), as_int(steps)
         self.is_cut = steps is not ran
         self.begin = sub(self.ran, self.steps) if self.is_cut else int_node(0)
@@ -213,7 +214,8 @@ class Checkpointed:
         outputs, seeds = self._seeds(fresh, results, begin, count, along)
         wrt = [*fresh, *fed, *fixed]
         sources = [node for node, is_wanted in zip(wrt, self._are_wanted(), strict=True) if is_wanted]
-        values = dict(zip(sources, self.reverse(outputs, seeds, sources), strict=True))
+        found = self.reverse(outputs, [Cotangent(seed, None, self.hide) for seed in seeds], sources)
+        values = {source: one.value for source, one in zip(sources, found, strict=True) if one is not None}
         back = dict(zip([*fresh, *whole, *fixed], [*start, *(seq.outer for seq in self.spec.seqs), *self._non_seqs()], strict=True))
         cotangents = [values.get(node) for node in wrt]
         return [None if value is None else substitute([value], back)[0] for value in cotangents]

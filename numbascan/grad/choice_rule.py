@@ -8,15 +8,18 @@ from ..ir.graph import Graph, close, substitute
 from ..ir.node import Node, new_input
 from ..ops.algebra import zeros_like
 from ..ops.control import branches, if_else_outputs
+from .masks import Cotangent, Reverse
 
-Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 Forward = Callable[[Sequence[Node], Sequence[Node], Sequence[Node | None]], list[Node | None]]
 
 
-def choice_cotangents(node: Node, cotangents: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
-    """The cotangents of the condition (none) and of what the branches read."""
+def choice_cotangents(
+    node: Node, cotangents: Sequence[Cotangent | None], needed: Collection[int], reverse: Reverse
+) -> list[Cotangent | None]:
+    """The cotangents of the condition (none) and of what the branches read. What only the branch that is not taken reads is hidden."""
     condition, *operands = node.inputs
-    values = [value for value in cotangents if value is not None]
+    seeds = [seed for seed in cotangents if seed is not None]
+    values = [seed.value for seed in seeds]
     places = [k - 1 for k in needed if k]
     of_branches: list[list[Node | None]] = []
     inner: list[tuple[list[Node], list[Node]]] = []
@@ -24,9 +27,11 @@ def choice_cotangents(node: Node, cotangents: Sequence[Node | None], needed: Col
         inputs, outputs = _opened(branch)
         above = [new_input(value.type) for value in values]
         written = [out for out, value in zip(outputs, cotangents, strict=True) if value is not None]
-        of_branches.append(reverse(written, above, [inputs[k] for k in places]))
+        fresh = [Cotangent(one, None, seed.hides) for one, seed in zip(above, seeds, strict=True)]
+        found = reverse(written, fresh, [inputs[k] for k in places])
+        of_branches.append([None if one is None else one.value for one in found])
         inner.append((inputs, above))
-    result: list[Node | None] = [None] * len(node.inputs)
+    result: list[Cotangent | None] = [None] * len(node.inputs)
     there = [place for place, pair in enumerate(zip(*of_branches, strict=True)) if any(value is not None for value in pair)]
     if not there:
         return result
@@ -35,7 +40,7 @@ def choice_cotangents(node: Node, cotangents: Sequence[Node | None], needed: Col
         for values_of, (inputs, above) in zip(of_branches, inner, strict=True)
     ]
     for place, value in zip(there, if_else_outputs(condition, (*operands, *values), *graphs), strict=True):
-        result[1 + places[place]] = value
+        result[1 + places[place]] = Cotangent(value, None, True)
     return result
 
 

@@ -13,7 +13,7 @@ which hands its sum to the next nearer one, so that as many rows are alive as th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.graph import substitute, toposort
@@ -24,8 +24,7 @@ from ..ir.respecialise import settled
 from ..ops.algebra import broadcast_to, concatenate, dims_of, incremented, is_zero, rows, sub, terms_of, total
 from ..ops.control import inlined, with_bodies
 from ..ops.runtime_attributes import HOLE
-
-Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
+from .masks import Cotangent, Reverse
 
 
 def without_mit_mots(outputs: Sequence[Node], keep: Collection[Node] = ()) -> tuple[Node, ...]:
@@ -53,16 +52,18 @@ def unbuffered(node: Node) -> tuple[dict[Node, Node], tuple[Node, ...]]:
     return outer, without_mit_mots(outputs_of(loop))
 
 
-def buffered_cotangents(node: Node, cotangents: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
+def buffered_cotangents(
+    node: Node, cotangents: Sequence[Cotangent | None], needed: Collection[int], reverse: Reverse
+) -> list[Cotangent | None]:
     """The cotangents of the outer inputs of a loop with buffers, through the equal loop without."""
     outer, results = unbuffered(node)
     pairs = [(out, value) for out, value in zip(results, cotangents, strict=True) if value is not None]
     places = {node.inputs[k]: k for k in sorted(needed, reverse=True)}  # of an input that stands at several, the first
-    values = reverse([out for out, _ in pairs], [value for _, value in pairs], [outer[parent] for parent in places])
+    found = reverse([out for out, _ in pairs], [value for _, value in pairs], [outer[parent] for parent in places])
     back = {fresh: parent for parent, fresh in outer.items()}
-    result: list[Node | None] = [None] * len(node.inputs)
-    for k, value in zip(places.values(), values, strict=True):
-        result[k] = None if value is None else substitute([value], back)[0]
+    result: list[Cotangent | None] = [None] * len(node.inputs)
+    for k, one in zip(places.values(), found, strict=True):
+        result[k] = None if one is None else Cotangent(substitute([one.value], back)[0], None, one.hides)
     return result
 
 

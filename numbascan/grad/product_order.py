@@ -5,7 +5,10 @@
 
 A derivative multiplies from the left or the right, whatever the factors are; their order is free as that of its sums is. Products of the
 forward step are taken apart only where the backward step computes them again.
-Not handled: open dimensions, transposes and other work between two products, a product that is read twice.
+
+Arithmetic: all three operands and both products have one dtype, before and after; the order of products and sums is free.
+
+Not handled: operands of several dtypes, open dimensions, transposes and other work between two products, a product that is read twice.
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ def _cheapest(node: Node, free: Sequence[int]) -> Node:
     """The product, or an equal one of fewer multiplications. Operands in `free` may be taken apart."""
     best, most = node, 0.0
     for k in free:
-        if not _is_product(node.inputs[k]) or node.inputs[k].type.dtype != node.type.dtype:
+        if not _is_product(node.inputs[k]) or not _has_one_dtype(node.inputs[k], node):
             continue
         for other in _others(node, k):
             now, then = sum(map(multiplications, (node, node.inputs[k]))), sum(map(multiplications, (other, other.inputs[1])))
@@ -59,6 +62,11 @@ def _cheapest(node: Node, free: Sequence[int]) -> Node:
             if saved > most:
                 best, most = other, saved
     return best
+
+
+def _has_one_dtype(*products: Node) -> bool:
+    """Have products and their operands one dtype? Two narrower operands would be multiplied in theirs."""
+    return len({one.type.dtype for product in products for one in (product, *product.inputs)}) == 1
 
 
 def _others(node: Node, k: int) -> list[Node]:

@@ -14,26 +14,39 @@ from ..ops.card import Card
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, graph_of, rule_of
 from ..ops.gradient_identities import DISCONNECTED, ZERO_GRAD
 from ..ops.random import REJECTED
+from .masks import Cotangent, accumulated, scalar_mask
 from .mit_mots import without_mit_mots
-from .rules import Cotangent, accumulated, no_derivative, pulled, scalar_mask
+from .rules import no_derivative, pulled
 
 Terms = dict[Node, list[Cotangent]]
 
 
 def cotangents(outputs: Sequence[Node], seeds: Sequence[Node], wrt: Sequence[Node], constants: Collection[Node] = ()) -> list[Node | None]:
-    """The cotangent of each node in `wrt`: what `given`, the cotangents of `outputs`, become on the way back. None: no way leads there.
+    """The cotangent of each node in `wrt`: what `seeds`, the cotangents of `outputs`, become on the way back. None: no way leads there.
 
     `constants` lets nothing through. Integers and booleans carry nothing. Raises NullGradientError where the way leads through an op
     that has no derivative.
     """
+    return values_of(pulled_back(outputs, [Cotangent(seed) for seed in seeds], wrt, constants))
+
+
+def values_of(found: Sequence[Cotangent | None]) -> list[Node | None]:
+    """Cotangents without what is known of their zeros."""
+    return [None if one is None else one.realised() for one in found]
+
+
+def pulled_back(
+    outputs: Sequence[Node], seeds: Sequence[Cotangent], wrt: Sequence[Node], constants: Collection[Node] = ()
+) -> list[Cotangent | None]:
+    """The same, with masks applied, and told where zeros hide."""
     outputs = without_mit_mots(outputs, keep={*wrt, *constants})
     order = toposort(outputs, stop=constants)
     active = reaching(order, wrt, constants)
     terms: Terms = {}
     for output, value in zip(outputs, seeds, strict=True):
         if output in active:
-            terms.setdefault(output, []).append(Cotangent(value))
-    done: dict[Node, Node] = {}
+            terms.setdefault(output, []).append(value)
+    done: dict[Node, Cotangent] = {}
     sources = set(wrt)
     several: dict[Node, dict[int, Cotangent]] = {}
     for node in reversed(order):
@@ -48,7 +61,7 @@ def cotangents(outputs: Sequence[Node], seeds: Sequence[Node], wrt: Sequence[Nod
             continue
         cotangent = accumulated(terms.pop(node))
         if node in sources:
-            done[node] = cotangent.realised()
+            done[node] = cotangent.applied()
         if node.op is ITEM:
             index = node.number("index")
             several.setdefault(node.inputs[0], {})[index] = cotangent
@@ -190,33 +203,36 @@ def _operand_cotangents(node: Node, above: Sequence[Cotangent | None], needed: C
     if isinstance(node.op, Card):
         return pulled(node, above, needed)
     mask = scalar_mask(above)
-    plain = [None if one is None else one.realised() for one in above]
+    applied = [None if one is None else one.applied() for one in above]
     if node.op is SCAN:
         from .scan_rule import scan_cotangents
 
-        values = scan_cotangents(node, plain, needed, cotangents)
+        found = scan_cotangents(node, applied, needed, pulled_back)
     elif node.op is IF_ELSE:
         from .choice_rule import choice_cotangents
 
-        values = choice_cotangents(node, plain, needed, cotangents)
+        found = choice_cotangents(node, applied, needed, pulled_back)
     elif node.op is CUSTOM_VJP:
-        values = rule_of(node)(node, plain, needed)
+        hides = any(one is not None and one.hides for one in applied)
+        values = rule_of(node)(node, values_of(applied), needed)
+        found = [None if value is None else Cotangent(value, None, hides) for value in values]
     elif node.op is PY_CALL:
-        values = _of_graph(node, plain, needed)
+        found = _of_graph(node, applied, needed)
     else:
         return [None] * len(node.inputs)
-    return [None if value is None else Cotangent(value, mask) for value in values]
+    return [None if one is None else Cotangent(one.value, mask, one.hides) for one in found]
 
 
-def _of_graph(node: Node, above: Sequence[Node | None], needed: Collection[int]) -> list[Node | None]:
+def _of_graph(node: Node, above: Sequence[Cotangent | None], needed: Collection[int]) -> list[Cotangent | None]:
     """The cotangents of a node's operands by its graph, which is opened on inputs of its own: operands may depend on each other."""
     graph = graph_of(node)
     inputs = [new_input(parent.type, parent.name) for parent in node.inputs]
     outputs = substitute(graph.outputs, dict(zip(graph.inputs, inputs, strict=True)))
     pairs = [(output, value) for output, value in zip(outputs, above, strict=True) if value is not None]
-    values = cotangents([output for output, _ in pairs], [value for _, value in pairs], [inputs[k] for k in needed])
-    result: list[Node | None] = [None] * len(inputs)
-    for k, value in zip(needed, values, strict=True):
-        if value is not None:
-            (result[k],) = substitute([value], dict(zip(inputs, node.inputs, strict=True)))
+    found = pulled_back([output for output, _ in pairs], [value for _, value in pairs], [inputs[k] for k in needed])
+    result: list[Cotangent | None] = [None] * len(inputs)
+    for k, one in zip(needed, found, strict=True):
+        if one is not None:
+            (value,) = substitute([one.value], dict(zip(inputs, node.inputs, strict=True)))
+            result[k] = Cotangent(value, None, one.hides)
     return result

@@ -15,7 +15,7 @@ elementwise work is computed again. The backward loop is a loop like any other, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ..ir.graph import substitute, toposort
@@ -46,6 +46,7 @@ from ..ops.row_checks import is_window
 from .checkpoint import Checkpointed, needs_rows
 from .checkpoint_sizes import shifted
 from .cotangent_rows import split_last
+from .masks import Cotangent, Reverse
 from .mit_mots import buffered_cotangents
 from .product_order import in_cheap_order
 from .products import ProductTerm, factors_of, split_products
@@ -56,25 +57,27 @@ from .row_shapes import as_row
 from .rules import no_derivative
 from .sparse_cotangents import added
 
-Reverse = Callable[[Sequence[Node], Sequence[Node], Sequence[Node]], list[Node | None]]
 
-
-def scan_cotangents(node: Node, cotangents: Sequence[Node | None], needed: Collection[int], reverse: Reverse) -> list[Node | None]:
+def scan_cotangents(
+    node: Node, cotangents: Sequence[Cotangent | None], needed: Collection[int], reverse: Reverse
+) -> list[Cotangent | None]:
     """The cotangents of a loop's outer inputs (those in `needed`) from those of its results."""
     spec = loop_spec(node)
     if spec.mit_mots:
         return buffered_cotangents(node, cotangents, needed, reverse)
-    backward, note = _Backward(spec, cotangents, set(needed), reverse), dict(spec.notes).get("checkpoint")
-    results = backward.cotangents() if note is None else backward.checkpointed(note)
-    return with_untouched(spec, cotangents, results, needed)
+    values = [None if one is None else one.value for one in cotangents]
+    hide = any(one is not None and one.hides for one in cotangents)
+    backward, note = _Backward(spec, values, set(needed), reverse, hide), dict(spec.notes).get("checkpoint")
+    results = with_untouched(spec, values, backward.cotangents() if note is None else backward.checkpointed(note), needed)
+    return [None if value is None else Cotangent(value, None, backward.hide) for value in results]
 
 
 class _Backward:
-    """The backward loop of one loop, in the making."""
+    """The backward loop of one loop, in the making. `hide`: zeros among the cotangents hide what stands behind them."""
 
-    def __init__(self, spec: LoopSpec, cotangents: Sequence[Node | None], needed: set[int], reverse: Reverse) -> None:
+    def __init__(self, spec: LoopSpec, cotangents: Sequence[Node | None], needed: set[int], reverse: Reverse, hide: bool) -> None:
         self.spec = spec.opened()
-        self.needed, self.reverse = needed, reverse
+        self.needed, self.reverse, self.hide = needed, reverse, hide
         values = iter(cotangents)
         self.recurrences = [
             Recurrence(port.initial, port.taps, port.reads, port.write, port.has_axis, False, next(values)) for port in self.spec.states
@@ -118,7 +121,8 @@ class _Backward:
         """The cotangent of each inner input that gets one, as a graph over inner inputs and `self.above`.
 
         Found by going round: a result's cotangent gives cotangents to reads; what a step has read an earlier step has written, so these
-        writes get one as well; the step is differentiated again, with them, until no read is new.
+        writes get one as well; the step is differentiated again, with them, until no read is new. So it is where a step hides something of
+        a state: the zeros that the step before gets hide what it has made of it.
         """
         reads = self._dependent_reads()
         active = reaching(toposort(self._writes()), reads)
@@ -129,8 +133,15 @@ class _Backward:
         alive = [k for k, value in enumerate(cotangents) if value is not None and writes[k] in active]
         while True:
             above |= {k: new_input(writes[k].type.strong(), f"d_{writes[k].name or 'out'}") for k in alive if k not in above}
-            values = self.reverse([writes[k] for k in above], list(above.values()), list(reads))
-            step = {read: value for read, value in zip(reads, values, strict=True) if value is not None}
+            seeds = [Cotangent(value, None, self.hide) for value in above.values()]
+            found = dict(zip(reads, self.reverse([writes[k] for k in above], seeds, list(reads)), strict=True))
+            step = {read: one.value for read, one in found.items() if one is not None}
+            hidden = {read for read, one in found.items() if one is not None and one.hides}
+            if hidden and not self.hide:
+                self.hide = True
+                if any(not hidden.isdisjoint(one.reads) for one in self.recurrences):
+                    alive = []
+                    continue
             # a write that depends on nothing lets nothing through, but the first steps read initial values
             alive = [k for k, one in enumerate(self.recurrences) if k not in above and any(read in step for read in one.reads)]
             if not alive:
@@ -179,7 +190,7 @@ class _Backward:
         carried = self.recurrences[len(self.spec.states) :]
         self.stored, self.used = [], {one.reads[0] for one in carried} if needs_rows(note) else set()
         self._forward([])
-        loop = Checkpointed(self.spec, self.recurrences, self.trace_rows, self.ran, self.steps)
+        loop = Checkpointed(self.spec, self.recurrences, self.trace_rows, self.ran, self.steps, self.hide)
         cotangents = loop.cotangents(note, reads, traced, self.state_rows, self.reverse)
         seqs, _, _, non_seqs = self.spec.outer_places()
         for place, (k, one) in zip(self._initials(), enumerate(self.recurrences), strict=True):

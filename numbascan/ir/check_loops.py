@@ -1,8 +1,9 @@
 """Whether the loops of a function are legal. Tests ask after every loop pass.
 
-Every name is defined, on every way to it, before it is used; nothing is stored into an array that is only read; no index is beyond an array
-of a known shape; where passes of a loop run side by side, each writes places and scalars of its own, sums in any order apart.
-Not handled: indices in conditions and choices, or of which a bound is not known, and those into views.
+Every name is defined, on every way to it, before it is used; nothing is stored into an array that is only read; no index is negative or
+beyond its array, so nothing is read or checked where there is no element; where passes of a loop run side by side, each writes places and
+scalars of its own, sums in any order apart.
+Not handled: indices that are reached under a condition alone, or of which a bound is not known.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from .loops import (
     Function,
     If,
     Index,
+    Length,
     Let,
     Load,
     Name,
@@ -48,7 +50,7 @@ from .loops import (
 from .mentions import mentioned
 
 SIDE_BY_SIDE = ("simd", "tile", "lanes")
-DEEPEST = 16  # substitutions in search of a bound
+DEEPEST, MOST_TRIES = 16, 40  # substitutions in search of a bound: one after the other, and in all
 
 
 def check_loops(function: Function) -> None:
@@ -67,6 +69,7 @@ class _Check:
     counters: dict[str, For] = field(default_factory=dict)  # of the loops around, inner ones last
     depth: int = 0  # of conditions
     equal: list[set[Index]] = field(default_factory=list)  # what was checked to be equal in the blocks around
+    tries: int = 0  # of substitutions, for the bound that is looked for
 
     def __post_init__(self) -> None:
         every = list(walk(self.function.body))
@@ -137,30 +140,42 @@ class _Check:
     # indices ----------------------------------------------------------------------------------------------------------
 
     def _indices(self, expr: Index) -> None:
-        if isinstance(expr, Load) and expr.index and expr.array in self.shapes:
-            shape = self.shapes[expr.array]
+        if isinstance(expr, Load) and expr.index:
+            shape = self.shapes.get(expr.array) or tuple(Length("int64", expr.array, axis) for axis in range(len(expr.index)))
             if len(shape) != len(expr.index):
                 self.faults.append(f"{expr.array} has {len(shape)} axes, and {len(expr.index)} indices")
             for axis, (index, dim) in enumerate(zip(expr.index, shape, strict=False)):
-                most, fewest = self._bound(index, True), self._bound(index, False)
-                if (most is not None and isinstance(dim, int) and most >= dim) or (fewest is not None and fewest < 0):
-                    self.faults.append(f"an index of {expr.array} along axis {axis} goes from {fewest} to {most}; its length is {dim}")
-        parts = expr.index if isinstance(expr, Load) else expr.args if isinstance(expr, Apply) and not _is_choice(expr) else ()
-        for part in parts:
+                self._index(f"an index of {expr.array} along axis {axis}", index, dim)
+        for part in _reached(expr):
             self._indices(part)
 
-    def _bound(self, expr: Index, is_upper: bool, depth: int = 0) -> int | None:
-        """The greatest number that an expression may be, or the least; None where that is not known."""
+    def _index(self, what: str, index: Index, dim: Index) -> None:
+        is_fixed = isinstance(dim, int)
+        fewest, past = self._bound_of(index, False, is_fixed), self._bound_of(sub(index, dim), True, is_fixed)
+        if (past is not None and past >= 0) or (fewest is not None and fewest < 0):
+            end = past if past is None else past + dim if isinstance(dim, int) else f"{past + 1} past the last"
+            self.faults.append(f"{what} goes from {fewest} to {end}; its length is {dim if is_fixed else 'known to the run'}")
+
+    def _bound_of(self, expr: Index, is_upper: bool, may_guess: bool) -> int | None:
+        self.tries = MOST_TRIES
+        return self._bound(expr, is_upper, may_guess)
+
+    def _bound(self, expr: Index, is_upper: bool, may_guess: bool, depth: int = 0) -> int | None:
+        """The greatest number that an expression may be, or the least; None where that is not known.
+
+        `may_guess`: of two bounds one that is not known is taken to be so far away that the other one is reached.
+        """
         terms, number = linear(expr)
         if not terms:
             return number
-        if depth == DEEPEST:
+        self.tries -= 1
+        if depth == DEEPEST or self.tries < 0:
             return None
         for term, others in self._bounds(terms, is_upper):
             rest, factor = sub(expr, mul(term, terms[term])), terms[term]
-            bounds = [self._bound(add(rest, mul(other, factor)), is_upper, depth + 1) for other in others]
+            bounds = [self._bound(add(rest, mul(other, factor)), is_upper, may_guess, depth + 1) for other in others]
             known = [bound for bound in bounds if bound is not None]
-            if known:
+            if known and (may_guess or len(known) == len(bounds)):
                 return min(known) if is_upper else max(known)
         return None
 
@@ -214,8 +229,13 @@ class _Check:
                 yield with_blocks(stmt, lambda block: [])
 
 
-def _is_choice(expr: Apply) -> bool:
-    return expr.template.level in (CHOICE, AND, OR)
+def _reached(expr: Index) -> tuple[Index, ...]:
+    """The parts of an expression that are computed whenever it is: of a choice its condition, of conditions the first."""
+    if isinstance(expr, Load):
+        return expr.index
+    if not isinstance(expr, Apply):
+        return ()
+    return expr.args[:1] if expr.template.level in (CHOICE, AND, OR) else expr.args
 
 
 def _reads_any(loop: For, names: set[str]) -> bool:

@@ -80,6 +80,10 @@ class Template:
     ahead: str = ""
     rounds: bool = False
 
+    def writes(self, k: int) -> int:
+        """How often what takes place k stands in the text."""
+        return self.text.count(f"{{{k}}}")
+
 
 @dataclass(frozen=True, slots=True)
 class Apply(Expr):
@@ -108,7 +112,7 @@ Index = Union[Expr, int]  # noqa: UP007 - evaluated at run time by Load's and Ap
 INDEX_SUM = Template("{0} + {1}", PLUS, (PLUS, TIMES))
 INDEX_DIFFERENCE = Template("{0} - {1}", PLUS, (PLUS, TIMES))
 INDEX_PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY))
-_FLOOR_DIV = Template("{0} // {1}", TIMES, (TIMES, UNARY))
+FLOOR_DIV = Template("{0} // {1}", TIMES, (TIMES, UNARY))
 _MOD = Template("{0} % {1}", TIMES, (TIMES, UNARY))
 
 
@@ -190,7 +194,7 @@ def floor_div(a: Index, b: Index) -> Index:
     """a // b, folded where both are known."""
     if isinstance(a, int) and isinstance(b, int) and b:
         return a // b
-    return a if b == 1 else index_expr(_FLOOR_DIV, a, b)
+    return a if b == 1 else index_expr(FLOOR_DIV, a, b)
 
 
 def mod(a: Index, b: Index) -> Index:
@@ -228,6 +232,17 @@ def greatest(a: Index, b: Index) -> Index:
     return a if a == b else index_expr(GREATEST, a, b)
 
 
+def broadcast_dim(a: Expr, b: Expr) -> Expr:
+    """What two lengths broadcast to, without asking again for one that is in there."""
+    stack: list[Index] = [a]
+    while stack:
+        one = stack.pop()
+        if one == b:
+            return a
+        stack += one.args if isinstance(one, Apply) and one.template is BROADCAST_DIM else ()
+    return Apply("int64", BROADCAST_DIM, (a, b))
+
+
 def compare(sign: str, a: Index, b: Index) -> Expr:
     """`a sign b` as a condition."""
     if isinstance(a, int) and isinstance(b, int):
@@ -249,6 +264,8 @@ def negated(condition: Expr) -> Expr:
 
 def both(*conditions: Expr) -> Expr:
     """All of the conditions."""
+    if Literal("bool", False) in conditions:
+        return Literal("bool", False)
     kept = [c for c in conditions if c != Literal("bool", True)]
     if not kept:
         return Literal("bool", True)
@@ -290,6 +307,18 @@ def names_in(expr: Index) -> Iterator[tuple[str, bool]]:
             yield part.name, False
         elif isinstance(part, Length | Load):
             yield part.array, isinstance(part, Load)
+
+
+def written_parts(expr: Index) -> Iterator[Index]:
+    """An expression and all that it is made of, each as often as it stands in the text."""
+    yield expr
+    if isinstance(expr, Load):
+        for part in expr.index:
+            yield from written_parts(part)
+    elif isinstance(expr, Apply):
+        for k, part in enumerate(expr.args):
+            for _ in range(expr.template.writes(k)):
+                yield from written_parts(part)
 
 
 def parts(expr: Index) -> Iterator[Index]:

@@ -68,6 +68,12 @@ def identifier(text: str, fallback: str) -> str:
     return name if name.isidentifier() and not keyword.iskeyword(name) and not keyword.issoftkeyword(name) else f"{fallback}_{name}"
 
 
+def parameter_name(text: str) -> str:
+    """The name of a parameter as Python has it; of what is no name of Python's the one nearest to it."""
+    name = unicodedata.normalize("NFKC", text)
+    return name if name.isidentifier() and not keyword.iskeyword(name) else identifier(text, "argument")
+
+
 def verbatim(text: str) -> str:
     """`text` as part of a message into which numbers are put, in the places {0}, {1}, …"""
     return text.replace("{", "{{").replace("}", "}}")

@@ -41,7 +41,21 @@ class Op(Protocol):
 class Node:
     """One computation: an Op on input nodes, with fixed attributes. Make it with `make`."""
 
-    __slots__ = ("__weakref__", "attrs", "has_loop", "holder", "inputs", "is_held", "latest", "name", "op", "origin", "serial", "types")
+    __slots__ = (
+        "__weakref__",
+        "attrs",
+        "has_loop",
+        "holder",
+        "inputs",
+        "is_held",
+        "is_measured",
+        "latest",
+        "name",
+        "op",
+        "origin",
+        "serial",
+        "types",
+    )
 
     op: Op
     inputs: tuple[Node, ...]
@@ -53,6 +67,7 @@ class Node:
     origin: Origin | None
     has_loop: bool  # it is one, or comes from one
     holder: weakref.ref[object] | None  # the variable that had it first, as long as there is one
+    is_measured: bool  # a fixed length of it was read: as a number, from which no edge leads back
     is_held: bool  # a user has it as a variable: a function may take another value for it, of other dimensions
 
     @property
@@ -97,7 +112,7 @@ def make(
         node = Node()
         node.op, node.inputs, node.types, node.attrs = op, tuple(inputs), tuple(types), attrs
         node.serial = node.latest = next(_serials)
-        node.name, node.origin, node.is_held, node.holder = name, origin, False, None
+        node.name, node.origin, node.is_held, node.is_measured, node.holder = name, origin, False, False, None
         node.has_loop = op.name == LOOP or any(parent.has_loop for parent in inputs)
         _interned[key] = node
         return node

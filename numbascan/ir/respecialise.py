@@ -9,7 +9,7 @@ from ..errors import ScanTypeError
 from ..types import TensorType
 from .graph import substitute, toposort
 from .messages import changed_type
-from .node import ARG, CONSTANT, INPUT, Node, new_input
+from .node import ARG, CONSTANT, INPUT, Node, constant_value, new_input
 from .ports import LoopSpec, NonSeq, row_of
 
 IN_STEP = "in the step of scan"
@@ -21,13 +21,24 @@ def respecialised(spec: LoopSpec, inputs: tuple[Node, ...]) -> LoopSpec:
 
     Fixed dimensions may come to light; a state keeps a dimension fixed only if its step keeps it too. Non-sequences that turn out to be
     one value, as lengths of equal arrays, become one.
+
+    Lengths that do not fit in the step are an error where there is a step: the step of a loop that may have none keeps its types then, and
+    meets it when it runs.
     """
     fed = spec.with_outer(inputs)
     if len({port.outer for port in fed.non_seqs}) < len({port.outer for port in spec.non_seqs}):
         fed = _merged(fed)
     reads = _read_types(fed)
     old_inputs = spec.inner_inputs()
-    return fed if [node.type for node in old_inputs] == reads else settled(_on_types(fed, reads))
+    if [node.type for node in old_inputs] == reads:
+        return fed
+    try:
+        return settled(_on_types(fed, reads))
+    except (IndexError, ValueError) as error:
+        count = constant_value(fed.n_steps)
+        if isinstance(error, ScanTypeError) or (count is not None and int(count) > 0):
+            raise
+        return fed
 
 
 def _merged(spec: LoopSpec) -> LoopSpec:

@@ -177,7 +177,7 @@ SIGNBIT = _truth(
 )
 
 
-_PYTHON = {"i": 0, "u": 0, "f": 0.0, "c": 0j}
+_PYTHON = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
 
 def _where_loop(condition: TensorType, a: TensorType, b: TensorType) -> tuple[str, ...]:

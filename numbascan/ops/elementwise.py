@@ -220,6 +220,7 @@ def elementwise(
 OPERATORS = (
     *("add", "subtract", "multiply", "true_divide", "floor_divide", "remainder", "power", "negative", "positive"),
     *("bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift"),
+    *("less", "less_equal", "equal", "not_equal", "greater", "greater_equal"),
 )
 """What Python itself computes on its numbers: the result is a Python number again. NumPy's functions give strong scalars."""
 

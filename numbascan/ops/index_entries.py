@@ -312,7 +312,7 @@ class Region:
         shape = self.view.types[k].shape
         index = tuple(0 if dim == 1 else i for dim, i in zip(shape, shared[len(shared) - len(shape) :], strict=True))
         found = self.view.at(k, index, "int64")
-        i: Index = int(found.value.real) if isinstance(found, Literal) else found
+        i: Index = int(found.value.real) if isinstance(found, Literal) else self.view.short(found)  # named often below
         self._check_position(i, n, axis)
         if self.view.types[k].kind == "u":
             return i

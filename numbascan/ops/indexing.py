@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Apply, Expr, Index, add, both, chosen, compare, floor_div, mod, sub
+from ..ir.loops import Apply, Expr, Index, Literal, add, both, compare, floor_div, mod, sub
 from ..ir.node import ARG, INPUT, Node, constant, constant_value
 from ..types import TensorType, show_shape
 from .algebra import (
@@ -36,7 +36,7 @@ from .elementwise import ADD
 from .index_entries import FULL, Region, Spec, for_all_axes, layout, region_shape
 from .lowering import ByRow, Elementwise, Indices, Operands, Pass, Passes, View
 from .reshape import reshaped
-from .runtime_attributes import ARRAY, HOLE, SizedCard, filled, must_equal, settled
+from .runtime_attributes import ARRAY, HOLE, SizedCard, filled, fits, settled, stretched
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 FEW = 64  # places that are compared with each other: 4096 numbers at most
@@ -190,11 +190,7 @@ def _check_dtype(name: str, x: TensorType, y: TensorType) -> None:
 
 def _writing_dims(name: str) -> Callable[[Operands], Indices]:
     def dims(view: Operands) -> Indices:
-        region = Region(view, 2, name).checked_dims()
-        shape, lengths = view.types[1].shape, view.dims(1)
-        for known, dim, extent in zip(shape, lengths, region[len(region) - len(shape) :], strict=True):
-            if known != 1:
-                must_equal(view, dim, extent, f"{name}: {{0}} values along an axis do not fit {{1}} places")
+        fits(view, 1, Region(view, 2, name).checked_dims(), f"{name}: {{1}} values along an axis do not fit {{0}} places")
         return view.dims(0)
 
     return dims
@@ -237,17 +233,16 @@ class _Writer:
             if entry != FULL:
                 inside += [compare(">=", place, 0), compare("<", place, one.length), compare("==", mod(ahead, one.step), 0)]
             values += [] if result_axis is None else [place]
-        base, value = self._base(index), self._value((*values, *index[len(self.region.entries) :]), self.view.at_if)
-        new = Apply(self.dtype, _add_code(self.dtype), (base, value)) if self.adds else value
-        return chosen(both(*inside), new, base)
+        of_value, base = (*values, *index[len(self.region.entries) :]), self._base(index)
+        elsewhere = _nothing(self.dtype) if self.adds else base
+        value = self.view.chosen(both(*inside), lambda: self._value(of_value), lambda: elsewhere)
+        return Apply(self.dtype, _add_code(self.dtype), (base, value)) if self.adds else value
 
     def _base(self, index: Indices) -> Expr:
         return self.view.at(0, index, self.dtype)
 
-    def _value(self, index: Indices, at: Callable[[int, Indices, str | None], Expr] | None = None) -> Expr:
-        shape = self.view.types[1].shape
-        tail = index[len(index) - len(shape) :]
-        return (at or self.view.at)(1, tuple(0 if dim == 1 else i for dim, i in zip(shape, tail, strict=True)), self.dtype)
+    def _value(self, index: Indices) -> Expr:
+        return self.view.at(1, stretched(self.view, 1, index, self.region.dims()), self.dtype)
 
     def _new(self, index: Indices) -> Expr:
         if not self.adds:
@@ -288,6 +283,12 @@ def _is_box(attrs: Mapping[str, Any]) -> bool:
 def _add_code(dtype: str) -> Any:
     assert isinstance(ADD.lower, Elementwise)
     return ADD.lower.code(dtype, dtype, dtype)
+
+
+def _nothing(dtype: str) -> Literal:
+    """What may be added to any number and changes none: -0.0 leaves 0.0 and -0.0 what they are, 0.0 does not."""
+    zero = {"f": -0.0, "c": complex(-0.0, -0.0)}.get(np.dtype(dtype).kind, 0)
+    return Literal(dtype, zero)
 
 
 def _writing(name: str, adds: bool, write: Callable[[Any, Any, Any], None]) -> SizedCard:

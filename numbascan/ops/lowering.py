@@ -40,8 +40,12 @@ class Operands(Protocol):
         """The element of operand k at `index`, cast to `dtype` if given."""
         ...
 
-    def at_if(self, k: int, index: Indices, dtype: str | None = None) -> Expr:
-        """The same for one side of a choice: elsewhere there may be no such element, so it is read where it stands."""
+    def chosen(self, condition: Expr, yes: Callable[[], Expr], no: Callable[[], Expr]) -> Expr:
+        """`yes()` where the condition holds, else `no()`. Elements are read for a side, and checked, only where that is taken."""
+        ...
+
+    def short(self, number: Expr) -> Expr:
+        """A number that is written several times: itself, or a local where it is long."""
         ...
 
     def scalar(self, k: int) -> Index:
@@ -54,6 +58,14 @@ class Operands(Protocol):
 
     def same(self, a: Index, b: Index, error: str, message: str) -> None:
         """Raise `error` at run time unless two dimensions are equal; from here on they count as one."""
+        ...
+
+    def broadcasts(self, dim: Index, extent: Index, error: str, message: str) -> None:
+        """Raise `error` at run time unless `dim` is `extent`, or 1 where it `stretches`. {0} stands for `extent`, {1} for `dim`."""
+        ...
+
+    def stretches(self, dim: Index, extent: Index) -> bool:
+        """Is a dimension at most 1 whatever the run brings, as that of `x[:1]`, and `extent` another one?"""
         ...
 
 
@@ -78,6 +90,7 @@ class View:
 
     `keeps_dims`: a dimension whose place `index` leaves as it is, or moves to another axis, is the operand's own.
     `keeps_order`: every element is there once, in the operand's order. `repeats`: an element may be read several times.
+    `summed`: what is written instead where dimensions ask for sums, which only they tell.
     `depth`: for how many operations it counts in an expression. An index that names i thrice is 27 times as long behind two others.
     """
 
@@ -87,6 +100,7 @@ class View:
     keeps_order: bool = False
     repeats: bool = False
     depth: int = 1
+    summed: Callable[[Operands], Sequence[Pass] | None] = lambda view: None
 
 
 @dataclass(frozen=True)

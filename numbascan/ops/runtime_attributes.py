@@ -141,6 +141,30 @@ def must_equal(view: Operands, a: Index, b: Index, message: str, error: str = "V
     view.same(a, b, error, message)
 
 
+def fits(view: Operands, k: int, dims: Indices, message: str, error: str = "ValueError") -> None:
+    """Checks that operand k broadcasts to `dims`; in the message {0} stands for one of these, {1} for its own, {axis} for the axis."""
+    shape = view.types[k].shape
+    for axis, (known, dim, extent) in enumerate(zip(shape, view.dims(k), dims[len(dims) - len(shape) :], strict=True)):
+        if known != 1:
+            view.broadcasts(dim, extent, error, message.replace("{axis}", str(axis)))
+
+
+def stretched(view: Operands, k: int, index: Indices, dims: Indices) -> Indices:
+    """Where operand k, broadcast to `dims`, is read for the element at `index`."""
+    shape = view.types[k].shape
+    first = len(dims) - len(shape)
+    places = zip(shape, view.dims(k), index[first:], dims[first:], strict=True)
+    return tuple(0 if known == 1 else only_place(i) if view.stretches(dim, extent) else i for known, dim, i, extent in places)
+
+
+def only_place(i: Index) -> Index:
+    """The place of the one element of a dimension that is at most 1, within the loop over `i`.
+
+    It is 0. But where there is no element there is no pass, and nothing of it must be read in front of the loop.
+    """
+    return least(i, 0)
+
+
 def not_negative(view: Operands, dim: Index, name: str) -> None:
     """Checks a size that the run gives; the length of an array needs no check."""
     if not isinstance(dim, Length):

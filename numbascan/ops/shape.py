@@ -37,7 +37,7 @@ from .algebra import add as plus
 from .algebra import broadcast_to, call, cast, dims_of, expand, incremented, indexed, known_as, neg, on_axis, sum_to, transpose, zeros_like
 from .card import Card, at_line, register
 from .lowering import Generate, Indices, Operands, Pass, Passes, View
-from .runtime_attributes import HOLE, SizedCard, filled, must_equal, not_negative, run_numbers, sized
+from .runtime_attributes import HOLE, SizedCard, filled, fits, must_equal, not_negative, run_numbers, sized, stretched
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 _X = np.arange(24.0).reshape(2, 3, 4) * 1.5 - 7
@@ -127,16 +127,13 @@ def _broadcast_dims(view: Operands) -> Indices:
     for entry, dim in zip(view.attrs["shape"], dims, strict=True):
         if entry == HOLE:
             not_negative(view, dim, "np.broadcast_to")
-    rank = view.types[0].rank
-    for axis, (known, length, extent) in enumerate(zip(view.types[0].shape, view.dims(0), dims[len(dims) - rank :], strict=True)):
-        if known != 1:
-            must_equal(view, length, extent, f"np.broadcast_to: axis {axis} of the operand has length {{0}}, the shape asks for {{1}}")
+    fits(view, 0, dims, "np.broadcast_to: axis {axis} of the operand has length {1}, the shape asks for {0}")
     return dims
 
 
 def _broadcast_index(view: Operands, index: Indices) -> Indices:
-    shape = view.types[0].shape
-    return tuple(0 if dim == 1 else i for dim, i in zip(shape, index[len(index) - len(shape) :], strict=True))
+    shape = view.attrs["shape"]
+    return stretched(view, 0, index, run_numbers(view, shape, 1) if None in view.types[0].shape else shape)
 
 
 class _BroadcastCard(SizedCard):
@@ -314,16 +311,15 @@ PAD = register(
 
 
 def _framed_element(view: Operands, index: Indices) -> Expr:
-    axis, n, value = view.attrs["axis"], view.dims(0)[view.attrs["axis"]], view.at(1)
+    axis, n, value = view.attrs["axis"], view.dims(0)[view.attrs["axis"]], view.short(view.at(1))
     i = sub(index[axis], view.attrs["before"])
-    is_outside = [compare("<", i, 0)] * bool(view.attrs["before"]) + [compare(">=", i, n)] * bool(view.attrs["after"])
-    if Literal("bool", True) in is_outside:
-        return value
-    element: Index = view.at_if(0, (*index[:axis], i, *index[axis + 1 :]))
-    for condition in reversed(is_outside):
-        element = choice(condition, value, element, view.out.dtype)
-    assert isinstance(element, Expr)
-    return element
+    is_before = compare("<", i, 0) if view.attrs["before"] else Literal("bool", False)
+    is_behind = compare(">=", i, n) if view.attrs["after"] else Literal("bool", False)
+
+    def inside() -> Expr:
+        return view.at(0, (*index[:axis], i, *index[axis + 1 :]))
+
+    return view.chosen(is_before, lambda: value, lambda: view.chosen(is_behind, lambda: value, inside))
 
 
 def _unframed(node: Node, cotangent: Node) -> tuple[Node, Node]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import Apply, Expr, Index, Literal, add, both, chosen, compare, mul
+from ..ir.loops import Apply, Expr, Index, Literal, add, both, compare, mul
 from ..ir.node import Node, constant
 from ..types import TensorType
 from .algebra import broadcast_to, call, concatenate, counted, dims_of, expand, indexed, on_axis, taken, total, where
@@ -59,10 +59,15 @@ def _passes(view: Operands) -> Sequence[Pass]:
     def element(index: Indices) -> Expr:
         k, i, row = index[0], index[1] if depth > 1 else 0, index[2 if depth > 1 else 1 :]
         place = mul(k, stride)
-        first = view.at(0, (add(place, i), *row) if has_axis else row, dtype)
-        later = view.at(1, (add(add(place, i), -depth), *row), dtype)
-        row_of_state = chosen(compare("<", add(place, i), depth), first, later)
-        return chosen(compare("<", place, steps), row_of_state, Literal(dtype, 0))
+
+        def row_of_state() -> Expr:
+            return view.chosen(
+                compare("<", add(place, i), depth),
+                lambda: view.at(0, (add(place, i), *row) if has_axis else row, dtype),
+                lambda: view.at(1, (add(add(place, i), -depth), *row), dtype),
+            )
+
+        return view.chosen(compare("<", place, steps), row_of_state, lambda: Literal(dtype, 0))
 
     return [Pass(_dims(view), lambda index: index, element)]
 

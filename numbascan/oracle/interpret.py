@@ -13,6 +13,7 @@ from ..ir.graph import Graph, toposort
 from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, constant_value
 from ..ir.ports import LoopSpec
+from ..ops.algebra import dims_of
 from ..ops.card import PLACE, Card, evaluate
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, graph_of, py_call
 from ..ops.lowering import Elementwise
@@ -167,13 +168,20 @@ class LoopRun:
                     raise ValueError(messages.ragged_rows(self.spec.name, name, axis).format(first, later))
 
     def _trailing(self, k: int) -> tuple[int, ...]:
-        """The shape of a row that was never computed: known, or found by a step on ones."""
-        type_ = self.spec.traces[k].write.type
-        if type_.size is not None:
-            return tuple(dim or 0 for dim in type_.shape)
+        """The shape of a row that was never computed: known, or told by its lengths in a step on ones; 0 for those that a step must compute
+        and cannot."""
+        write = self.spec.traces[k].write
+        if write.type.size is not None:
+            return tuple(dim or 0 for dim in write.type.shape)
         rows = [np.shape(value)[1:] for seq, value in zip(self.spec.seqs, self.seqs, strict=True) for _ in seq.taps]
         rows += [np.shape(buffer)[1:] for port, buffer in zip(self.spec.mit_mots, self.buffers, strict=True) for _ in port.in_taps]
         rows += [np.shape(history[0]) for state, history in zip(self.spec.states, self.histories, strict=True) for _ in state.taps]
         ones = [np.ones(shape, node.type.dtype) for shape, node in zip(rows, self.spec.inner_inputs(), strict=False)]
-        graph = Graph(self.spec.inner_inputs(), (self.spec.traces[k].write,))
-        return np.shape(interpret(graph, [*ones, *self.carried, *self.fixed])[0])
+        arguments = [*ones, *self.carried, *self.fixed]
+        return tuple(self._length(dim, arguments) for dim in dims_of(write))
+
+    def _length(self, dim: Node, arguments: Sequence[Any]) -> int:
+        try:
+            return max(int(interpret(Graph(self.spec.inner_inputs(), (dim,)), arguments)[0]), 0)
+        except (ArithmeticError, LookupError, ValueError):
+            return 0

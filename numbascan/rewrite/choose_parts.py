@@ -4,6 +4,8 @@
 
 A sum into a part adds -0.0, which changes no number. A state can then be updated in its own row, at the cost of what is written.
 
+Arithmetic: none but this sum, in the dtype of the array.
+
 Not handled: arrays of few numbers, unless a place is computed, and parts on the way to the new array that something else reads.
 """
 

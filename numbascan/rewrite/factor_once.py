@@ -4,6 +4,9 @@
 
 Whether the matrix is singular is asked in the loop, as it was: a loop of no steps does not ask.
 
+Arithmetic: in the dtype of the solution, to which the whole system casts its operands, too; the sums of a triangular system are in any
+order.
+
 Not handled: stacks of matrices, and matrices of up to 4 rows, of which the whole system takes no longer.
 """
 

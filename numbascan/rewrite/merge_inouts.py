@@ -3,6 +3,8 @@
 States are equal when they start equal, and when steps on equal states write equal values: first all that start equal are taken to be
 equal, then those apart that are found to be written differently, until nothing changes.
 
+Arithmetic: none is made.
+
 Not handled: states with other taps of the same recurrence.
 """
 

@@ -3,6 +3,8 @@
 It pays where they have a recurrence in common: the value of a cost, its gradient and its tangent all run through the same states. And
 where steps work on a few numbers: while one recurrence waits for its result the other goes on, and rows that both read are loaded once.
 
+Arithmetic: none is made.
+
 Not handled: loops that may end early, unless by the same condition; large states, which would drive each other out of the cache.
 """
 

@@ -1,4 +1,7 @@
-"""one_step_scan: a loop of one step leaves no loop."""
+"""one_step_scan: a loop of one step leaves no loop.
+
+Arithmetic: none is made.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from ..ir.graph import Graph, toposort
 from ..ir.inner_graphs import bodies
 from ..ir.loop_node import SCAN
 from ..ir.node import Node
+from ..modes import REWRITES
 from ..ops.control import IF_ELSE, with_bodies
 from .choose_parts import choose_parts
 from .factor_once import factor_once
@@ -42,7 +43,9 @@ PASSES: tuple[Pass, ...] = (
     remove_unused,
 )
 
-MOVING = tuple(dict.fromkeys(rewrite.__name__ for rewrite in PASSES if rewrite is not push_out_non_seq))
+REWRITES.update(dict.fromkeys(rewrite.__name__ for rewrite in PASSES))
+
+MOVING = tuple(name for name in REWRITES if name != push_out_non_seq.__name__)
 """Those after which steps may have other results, or have them in other loops: `check_finite` reports those that were written."""
 
 

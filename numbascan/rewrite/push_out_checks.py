@@ -4,6 +4,8 @@
 
 Gradients are such results, of one value often: then one trace of it is left (merge_inouts).
 
+Arithmetic: none is made.
+
 Not handled: loops that end early, and dimensions that only the step knows.
 """
 

@@ -2,8 +2,14 @@
 
     # before: S[t] = S[t-1] + outer(a[t], b[t])        # after: S = S[-1] + a.T @ b, from the rows of a and b
 
-The factors are traced. Not handled: products that are no larger than their factors, factors of another dtype than the sum, sums within
-products of more than one axis.
+The factors are traced.
+
+Arithmetic: factors, products and the sum over the steps have the dtype of S. Each element of a product is one element of `a` times one of
+`b`, as the step has it; the sum over the steps is in any order, as are the terms that the step adds to S one after the other.
+
+Not handled: products that are no larger than their factors; factors of another dtype than S, which would be added up in theirs; a product
+times a number, `k * outer(a, b)`, where `k * a` may overflow; a product within a sum that is added to S as one term, which may cancel it;
+sums within products of more than one axis.
 """
 
 from __future__ import annotations
@@ -15,15 +21,15 @@ from ..ir.graph import toposort, users
 from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import Node, outputs_of
 from ..ir.ports import Carry, LoopSpec, State, Trace
-from ..ops.algebra import broadcast_to, call, cast, dims_of, indexed, mul, total
+from ..ops.algebra import broadcast_to, call, cast, dims_of, indexed, total
 from ..ops.index_entries import FULL
 from ..ops.reshape import reshaped
+from ..types import TensorType
 from .loop_distribution import reads_of, recurrent, row_writes
 from .replace_loops import Change, changed_repeatedly, loop_results, placed
 from .step_dependence import about_size
 
 SUMS = ("add", "accumulate")
-PRODUCTS = ("multiply", "rounded_multiply")
 SMALL = 64  # elements up to which a sum stays in the loop: it lies in the cache, and the factors need not be stored
 MEMORY = 4  # the rows of the factors may take so many times the memory of the rows that there are
 
@@ -85,63 +91,40 @@ def _entries(reader: Node) -> tuple[object, ...]:
 
 def _terms(spec: LoopSpec, port: State | Carry) -> tuple[list[Outer], list[Node]]:
     """(outer products, other terms) that a step adds to a sum that it reads for nothing else; nothing where it is no such sum."""
-    (read,), readers = reads_of(port), users(spec.inner_outputs())
-    if spec.inner_outputs().count(port.write) > 1 or port.write is read:
+    (node,), readers = reads_of(port), users(spec.inner_outputs())
+    if spec.inner_outputs().count(port.write) > 1 or readers[port.write]:
         return [], []
     products: list[Outer] = []
     others: list[Node] = []
-    sums: set[Node] = set()
-    stack = [port.write]
-    while stack:
-        node = stack.pop()
-        if node.op.name in SUMS and node.type == port.write.type:
-            sums.add(node)
-            stack += node.inputs
-        elif node is not read:
-            product = _outer(node)
-            if product is None:
-                others.append(node)
-            else:
-                products.append(product)
-    node = read
     while node is not port.write:  # each partial sum is read by the next one alone
-        if len(readers.get(node, ())) != 1 or readers[node][0] not in sums:
+        term = _added(node, readers.get(node, ()), port.write.type)
+        if term is None:
             return [], []
         (node,) = readers[node]
-    return ([], []) if readers[port.write] else (products, others)
+        product = _outer(term, port.write.type.dtype)
+        if product is None:
+            others.append(term)
+        else:
+            products.append(product)
+    return products, others
 
 
-def _outer(node: Node) -> Outer | None:
-    """The value as an outer product; None where it is none, or no larger than its factors."""
-    scaled = [node]  # each but the last is a number times the next one
-    while (inner := _unscaled(scaled[-1])) is not None:
-        scaled.append(inner[0])
-    one = scaled.pop()
-    product = _checked(_contracted(one) if one.op.name == "contract" else _multiplied(one) if one.op.name in PRODUCTS else None)
-    for outer in reversed(scaled):
-        if product is not None:
-            inner = _unscaled(outer)
-            assert inner is not None
-            product = _checked(Outer(outer, mul(product.left, inner[1]), product.right))
-    return product
-
-
-def _unscaled(node: Node) -> tuple[Node, Node] | None:
-    """(x, number) where a value is a number times `x`."""
-    if node.op.name not in PRODUCTS:
+def _added(partial: Node, readers: Sequence[Node], type_: TensorType) -> Node | None:
+    """The term that the one reader of a partial sum adds to it; None where it does something else, or adds in another dtype."""
+    if len(readers) != 1 or readers[0].op.name not in SUMS or readers[0].type != type_ or partial.type.dtype != type_.dtype:
         return None
-    pairs = ((x, y) for x, y in (node.inputs, node.inputs[::-1]) if not y.type.rank and x.type == node.type)
-    return next(pairs, None)
+    others = [one for one in readers[0].inputs if one is not partial]
+    return others[0] if len(others) == 1 else None
 
 
-def _checked(product: Outer | None) -> Outer | None:
-    """A product, unless it has another dtype than its factors or is no larger than they are."""
-    if product is None:
+def _outer(node: Node, dtype: str) -> Outer | None:
+    """The value as an outer product in a dtype; None where it is none, is made in another one, or is no larger than its factors."""
+    product = _contracted(node) if node.op.name == "contract" else _multiplied(node) if node.op.name == "multiply" else None
+    if product is None or node.type.kind not in "fc":
         return None
-    type_ = product.node.type
-    if type_.kind not in "fc" or any(one.type.dtype != type_.dtype for one in (product.left, product.right)):
+    if any(one.type.dtype != dtype for one in (node, product.left, product.right)):
         return None
-    return product if about_size(product.node) > max(SMALL, about_size(product.left) + about_size(product.right)) else None
+    return product if about_size(node) > max(SMALL, about_size(product.left) + about_size(product.right)) else None
 
 
 def _contracted(node: Node) -> Outer | None:

@@ -1,27 +1,34 @@
 """PushOutNonSeqScan: work that is the same at every step is done once, before the loop.
 
-Products, sums, factors, arrays, and functions that take many instructions leave. What fails for some values, such as the inverse of a
-singular matrix, is computed for a unit matrix where the loop has no step.
+Products, sums, factors, arrays, and functions that take many instructions leave. What might fail, such as the inverse of a singular matrix
+or a product of lengths that only the run knows, is computed where there is a step; what has a shape that only a routine tells, of a unit
+matrix where there is none:
 
-Not handled: loops and choices in a step; arithmetic on numbers, which `plan/` puts where it belongs; arithmetic that only broadcasts
-vectors to a matrix, since reading the matrix would cost more than making it.
+    # before: the step reads inv(a), and n_steps may be 0        # after: it reads what stands before: inv(a) if n_steps > 0 else zeros
+
+Arithmetic: each operation on the same operands as in the step.
+
+Not handled: loops in a step, and choices between more than cards; arithmetic on numbers, which `plan/` puts where it belongs; arithmetic
+that only broadcasts vectors to a matrix, since reading the matrix would cost more than making it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ..ir.graph import substitute, toposort, users
+from ..ir.graph import close, substitute, toposort, users
 from ..ir.loop_node import loop_spec
-from ..ir.node import INPUT, ITEM, Node, constant_value, new_input
+from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, constant, constant_value, new_input
 from ..ir.ports import LoopSpec, NonSeq
-from ..ops.algebra import call, cast, counted, dims_of, expand, where
+from ..ops.algebra import broadcast_to, call, cast, counted, dims_of, expand, where
 from ..ops.card import Card, apply
+from ..ops.control import IF_ELSE, branches, if_else_outputs
+from ..ops.dims import DIM
 from ..ops.gradient_identities import DISCONNECTED
 from ..ops.lowering import Contract, Elementwise, Fold, Library, Passes, View
 from .replace_loops import loop_results, placed, with_loops
-from .step_dependence import Dependence, dependences
+from .step_dependence import Dependence, dependences, may_raise
 
 SMALL = 8  # elements up to which an array lives in locals
 
@@ -36,9 +43,14 @@ def _changed(loop: Node) -> Sequence[Node] | None:
     leaving = _leaving(spec)
     if not leaving:
         return None
-    outer = _outside(spec, leaving)
-    reads = {node: new_input(value.type, node.name) for node, value in zip(leaving, outer, strict=True)}
-    ports = tuple(NonSeq(value, reads[node]) for node, value in zip(leaving, outer, strict=True))
+    try:
+        outer = _outside(spec, leaving)
+    except (IndexError, ValueError):  # lengths that do not fit, in a step that may never run
+        return None
+    if not outer:
+        return None
+    reads = {node: new_input(value.type, node.name) for node, value in outer.items()}
+    ports = tuple(NonSeq(value, reads[node]) for node, value in outer.items())
     new = replace(spec, non_seqs=(*spec.non_seqs, *ports))
     writes = tuple(map(_with_line, spec.inner_outputs(), substitute(spec.inner_outputs(), reads)))
     return loop_results(loop, new.with_inner(new.inner_inputs(), writes))
@@ -76,12 +88,23 @@ def _leaving(spec: LoopSpec) -> list[Node]:
 
 
 def _may_leave(node: Node) -> bool:
-    """Is it made of cards alone?"""
-    return len(node.types) == 1 and all(isinstance(one.op, Card) or one.op is ITEM or not one.inputs for one in toposort([node]))
+    """Is it made of cards alone, and of choices between them, as those that have left a loop in the step?"""
+    return len(node.types) == 1 and _is_of_cards([node])
+
+
+def _is_of_cards(outputs: Sequence[Node]) -> bool:
+    def is_one(node: Node) -> bool:
+        if node.op is IF_ELSE:
+            return all(_is_of_cards(branch.outputs) for branch in branches(node))
+        return isinstance(node.op, Card) or node.op is ITEM or not node.inputs
+
+    return all(map(is_one, toposort(outputs)))
 
 
 def _pays(node: Node, readers: Mapping[Node, Sequence[Node]]) -> bool:
     card = node.inputs[0].op if node.op is ITEM else node.op
+    if card is IF_ELSE:
+        return True
     if not isinstance(card, Card):
         return False
     if isinstance(card.lower, Contract | Fold | Library | Passes):
@@ -122,24 +145,67 @@ def _is_costly(node: Node) -> bool:
 # outside ------------------------------------------------------------------------------------------------------------
 
 
-def _outside(spec: LoopSpec, nodes: Sequence[Node]) -> list[Node]:
-    """The values as computed before the loop."""
+def _outside(spec: LoopSpec, nodes: Sequence[Node]) -> dict[Node, Node]:
+    """The values as computed before the loop: what might fail, where there is a step. Without those that might fail otherwise.
+
+    Raises IndexError or ValueError where lengths do not fit.
+    """
+    values = dict(zip(nodes, _built(spec, nodes), strict=True))
+    count = constant_value(spec.n_steps)
+    unsure = [] if count is not None and int(count) > 0 else [node for node, value in values.items() if may_raise(value)]
+    shapes = {values[node]: [_surely(dim) for dim in dims_of(values[node])] for node in unsure}
+    sized = {value: shape for value, shape in shapes.items() if None not in shape}
+    asked = dict(zip(sized, _where_there_is_a_step(spec, sized), strict=True))
+    others = [node for node in unsure if values[node] not in sized]
+    of_units = dict(zip(others, _built(spec, others, lambda matrix: _or_unit(matrix, spec.n_steps)), strict=True))
+    safe = {node: of_units.get(node, asked.get(value, value)) for node, value in values.items()}
+    return {node: safe[node] for node in nodes if node not in of_units or not may_raise(values[node], but=_takes_matrix)}
+
+
+def _built(spec: LoopSpec, nodes: Sequence[Node], safe: Callable[[Node], Node] | None = None) -> list[Node]:
+    """The values around the loop; `safe` of a matrix is what routines get in its place."""
     done: dict[Node, Node] = {port.read: port.outer for port in spec.non_seqs}
     for node in toposort(nodes, stop=list(done)):
         if node not in done:
             inputs = [done[parent] for parent in node.inputs]
-            if inputs and isinstance(node.op, Card) and isinstance(node.op.lower, Library) and node.op.lower.core[0][0] == 2:
-                inputs[0] = _or_unit(inputs[0], spec.n_steps)
+            if safe and _takes_matrix(node):
+                inputs[0] = safe(inputs[0])
             done[node] = node if tuple(inputs) == node.inputs else node.op.rebuild(node, tuple(inputs))
             done[node].name = done[node].name or node.name
     return [done[node] for node in nodes]
 
 
+def _takes_matrix(node: Node) -> bool:
+    """Is it a routine of a matrix?"""
+    return bool(node.inputs) and isinstance(node.op, Card) and isinstance(node.op.lower, Library) and node.op.lower.core[0][0] == 2
+
+
+def _where_there_is_a_step(spec: LoopSpec, shapes: Mapping[Node, Sequence[Node | None]]) -> Sequence[Node]:
+    """The values, of such shapes, if there is a step; zeros otherwise."""
+    if not shapes:
+        return ()
+    zeros = [broadcast_to(constant(0, value.type.dtype), [dim for dim in shape if dim is not None]) for value, shape in shapes.items()]
+    around = {port.outer for port in spec.non_seqs if port.outer.op is not CONSTANT}
+    read = toposort([*shapes, *zeros], stop=list(around))
+    operands = sorted({node for node in read if node in around or node.op in (INPUT, ARG)}, key=lambda node: node.serial)
+    chosen = if_else_outputs(call("greater", spec.n_steps, 0), operands, close(operands, list(shapes)), close(operands, zeros))
+    for value, one in zip(shapes, chosen, strict=True):
+        one.name, one.origin = one.name or value.name, one.origin or value.origin
+    return chosen
+
+
 def _or_unit(matrix: Node, n_steps: Node) -> Node:
     """The matrix where there is a step to run, else one of the same shape of which every factor and inverse exists."""
-    count = constant_value(n_steps)
-    if count is not None and int(count) > 0:
-        return matrix
     n, m = (counted(dim) for dim in dims_of(matrix)[-2:])
     unit = where(call("equal", expand(n, (1,)), expand(m, (0,))), 1, 0)
     return where(call("greater", n_steps, 0), matrix, cast(unit, matrix.type.dtype))
+
+
+def _surely(dim: Node) -> Node | None:
+    """A length that can be asked for whatever happens; None for one that only the value has."""
+    return dim if all(map(_is_arithmetic, toposort([dim]))) else None
+
+
+def _is_arithmetic(node: Node) -> bool:
+    is_number = isinstance(node.op, Card) and isinstance(node.op.lower, Elementwise) and not node.type.rank
+    return not node.inputs or node.op is DIM or is_number

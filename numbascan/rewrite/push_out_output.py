@@ -3,6 +3,8 @@
 What reads such a product goes into a second loop, recurrences included: a network of two layers becomes two loops with one product of
 matrices between them. A trace that is such a product and of which few rows are read is multiplied for these rows alone.
 
+Arithmetic: each product has the operands of the step's, and so its dtype; BLAS adds up its terms in an order of its own, as in the step.
+
 Not handled: products of matrices with many rows; loops that would need memory for rows where they have none so far; lanes, as in
 push_out_seq.
 """

@@ -3,6 +3,8 @@
 The taps of a sequence share the product. What is computed of sequences before the product goes along, in a loop of its own. The rows of
 the product are stored: as many as there are steps.
 
+Arithmetic: each product has the operands of the step's, and so its dtype; BLAS adds up its terms in an order of its own, as in the step.
+
 Not handled: loops that end early (`until`), where rows would be computed that no step reaches; elementwise work that no product reads;
 lanes, since BLAS may give a row of a product other bits among more rows.
 """

@@ -4,6 +4,8 @@
 
 Nothing then reads the new state in the step that makes it, and it is updated in its own row, at the cost of what is written.
 
+Arithmetic: what was added to a part is added once more, in the order of the step and the dtype of the array.
+
 Not handled: arrays of few numbers, unless a place is computed; slices and arrays of positions, on either side; places on more or fewer
 axes than were written.
 """

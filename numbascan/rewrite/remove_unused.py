@@ -3,6 +3,8 @@ traces of rows that are there already; carries that no step changes. Constants m
 
 A sequence that is too short stays an error: where only the run can tell, one that nobody reads leaves its length behind.
 
+Arithmetic: none is made; what folds is computed by NumPy, in the dtype that it has.
+
 Not handled: traces of sequences in loops that end early; states whose initial rows only the run can count.
 """
 

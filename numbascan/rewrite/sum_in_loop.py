@@ -2,6 +2,9 @@
 
 Lanes, steps that hold a loop and wait for no other step, keep one number each, and these are added after the loop: lanes run in any order.
 
+Arithmetic: a row is summed over its own axes, then added to the total. Totals of float32 are float64, of complex64 complex128, and rounded
+at the end, as those of arrays; all others have the dtype of the sum. The order is free, as that of the sum of an array is.
+
 Not handled: sums of what is computed from rows, and rows of a shape that only the run knows.
 """
 

@@ -8,6 +8,7 @@ import itertools
 import threading
 import time
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -201,6 +202,72 @@ def test_a_scan_function_takes_arguments_by_the_names_of_its_step() -> None:
     np.testing.assert_array_equal(got[1], decay(non_sequences=(0.25, 1.0), n_steps=3, keep_last=2))
     with pytest.raises(TypeError, match="decay needs gain as well"):
         quiet(decay, {"rate": rates})
+
+
+def growth(y: Any, r: Any) -> Any:
+    return y * r
+
+
+def test_the_name_of_a_state_is_refused_until_something_says_that_it_is_one() -> None:
+    loop = ns.scan(n_steps=3)(growth)
+    y, r = np.array([5.0, 1.0]), np.array([2.0, 3.0])
+    path = [[5.0 * 2.0**t for t in (1, 2, 3)], [3.0**t for t in (1, 2, 3)]]
+    for inputs in ({"y": y, "r": r}, {"r": r}, ns.grid(y=y, r=r)):
+        with pytest.raises(TypeError, match=r"nothing says which parameters of growth are states.*growth\.lower"):
+            quiet(loop, inputs)
+    assert quiet(loop, {"outputs_info": y, "r": r}).tolist() == path
+    assert quiet(loop, {"outputs_info": None, "y": y, "r": r}).tolist() == [[10.0] * 3, [3.0] * 3]  # as loop(non_sequences=(y, r))
+    loop.lower(outputs_info=1.0, non_sequences=1.0)
+    assert quiet(loop, {"y": y, "r": r}).tolist() == path
+    assert quiet(loop, ns.grid(y=y, r=r))[0, 0].tolist() == path[0]
+
+
+def relaxation(x: Any, before: Any, y2: Any, y1: Any, s: Any, k: Any) -> Any:
+    return 0.5 * y1 - 0.25 * y2 + x - before * k, {"m": s["m"] + y1, "P": s["P"] * k}
+
+
+RELAXED = {
+    "x": np.sin(np.arange(18.0)).reshape(3, 6),
+    "y2": np.ones((3, 2)),
+    "s": {"m": np.zeros(3), "P": np.arange(3.0)},
+    "k": np.array([0.5, 2.0, 1.0]),
+}
+
+
+def lists_of(x: Any, y2: Any, s: Any, k: Any) -> dict[str, Any]:
+    states = [{"initial": y2, "taps": [-2, -1]}, s]
+    return {"sequences": {"input": x, "taps": [0, -1]}, "outputs_info": states, "non_sequences": k}
+
+
+def case_of(inputs: Any, case: int) -> Any:
+    return {name: case_of(value, case) for name, value in inputs.items()} if isinstance(inputs, dict) else inputs[case]
+
+
+def test_the_names_of_a_step_are_those_of_the_exported_function(tmp_path: Path) -> None:
+    loop = ns.scan(relaxation)
+    expected = [loop(**lists_of(**case_of(RELAXED, case))) for case in range(3)]
+    got = quiet(loop, RELAXED)
+    for case, (y, s) in enumerate(expected):
+        np.testing.assert_array_equal(got[0][case], y)
+        np.testing.assert_array_equal(got[1]["m"][case], s["m"])
+        np.testing.assert_array_equal(got[1]["P"][case], s["P"])
+    exported = loop.export(tmp_path / "relaxation.py").read_text()
+    assert "def relaxation(x, y2, s_P, s_m, k):" in exported
+
+
+@pytest.mark.parametrize(
+    "put, out, words",
+    [
+        ({"y1": "y2"}, ["y2"], "y1 is no argument of relaxation, which has x, y2, s, k"),
+        ({}, ["s"], "relaxation needs s as well"),
+        ({"sequences": "x"}, ["x"], "other sequences, outputs or taps"),
+    ],
+)
+def test_names_that_the_exported_function_has_not_are_refused(put: dict[str, str], out: list[str], words: str) -> None:
+    loop = ns.scan(relaxation).lower(**lists_of(**case_of(RELAXED, 0)))
+    inputs = {name: value for name, value in RELAXED.items() if name not in out}
+    with pytest.raises(TypeError, match=words):
+        quiet(loop, inputs | {name: RELAXED[like] for name, like in put.items()})
 
 
 # what fails ---------------------------------------------------------------------------------------------------------

@@ -26,6 +26,16 @@ import numbascan as ns
 def decay(y, rate, gain):
     return y * rate + gain
 
+@ns.scan(n_steps=3)
+def growth(y, r):
+    return y * r
+
+@ns.scan(n_steps=3)
+def lowered(y, r):
+    return y * r
+
+lowered.lower(outputs_info=1.0, non_sequences=1.0)
+
 def line(x, slope=2.0, label="up"):
     return {"y": x * slope if label == "up" else -x, "k": (x * 10).astype("int64")}
 
@@ -63,6 +73,13 @@ def test_a_grid_of_a_scan_function_with_its_keywords(folder: Path, capsys: pytes
     end = rate * (rate + gain) + gain
     assert out == f"result        float64 (5, 2, 2)  min {end.min():.6g}  mean {end.mean():.6g}  max {end.max():.6g}\n"
     assert "10 of 10 cases" in err
+
+
+def test_a_state_goes_by_its_name_once_the_file_says_that_it_is_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("model.py:growth", "--grid", "y=5,1", "--set", "r=2") == 2
+    assert "nothing says which parameters of growth are states" in capsys.readouterr().err
+    assert run("model.py:lowered", "--grid", "y=5.0,1.0", "--set", "r=2.0") == 0
+    assert capsys.readouterr().out == f"result        float64 (2, 3)  min 2  mean {84 / 6:.6g}  max 40\n"
 
 
 def test_arguments_without_a_default_may_be_set(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -400,6 +401,44 @@ def test_a_store_that_goes_or_fills_up_stops_the_batch_and_what_was_done_is_kept
     done = int((zarr.open_group(store, mode="r")["chunks/done"][:] != 0).sum())
     assert 1 <= done < 7
     np.testing.assert_allclose(run(store)["end"][0][:], np.sin(X) + X[::-1])
+
+
+def test_a_disk_that_is_full_from_the_start_leaves_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def set_full(self: Any, key: str, value: Any) -> None:
+        full()
+
+    store = tmp_path / "a.zarr"
+    with monkeypatch.context() as patch:
+        patch.setattr(zarr.storage.LocalStore, "set", set_full)
+        patch.setattr(os, "pwrite", full)
+        for part in (None, (0, 2)):
+            with pytest.raises(OSError, match="No space left"):
+                run(store, part=part)
+    np.testing.assert_allclose(run(store)["end"][0][:], np.sin(X) + X[::-1])
+    with monkeypatch.context() as patch:
+        patch.setattr(zarr.storage.LocalStore, "set", full)
+        patch.setattr(os, "pwrite", full)
+        with Lock(tmp_path / "lock", "s"), pytest.raises(ns.BatchError, match="in use by another process"):
+            Lock(tmp_path / "lock", "s").__enter__()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), OSError(errno.EIO, "broken"), KeyboardInterrupt(), MemoryError()])
+@pytest.mark.parametrize("call", ["truncate", "pwrite", "fstat", "open"])
+def test_a_lock_that_is_not_entered_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: BaseException) -> None:
+    def fails(*arguments: Any) -> Any:
+        raise error
+
+    with monkeypatch.context() as patch, suppress(type(error)):
+        patch.setattr(f"numbascan.batches.lock.os.{call}", fails)
+        with Lock(tmp_path / "lock", "s"):
+            monkeypatch.undo()
+    with Lock(tmp_path / "lock", "s"):
+        pass
+    assert not (tmp_path / "lock").exists()
 
 
 def test_another_store_that_comes_to_its_place_stays_as_it_is(tmp_path: Path) -> None:

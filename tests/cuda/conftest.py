@@ -6,11 +6,15 @@ With that flag every kernel is compiled to machine code, and NumPy gives the res
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from functools import cache
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
+import kept_kernels
 import numpy as np
 import pytest
 
@@ -44,16 +48,29 @@ class Compiled:
 _known: dict[Any, tuple[list[Any], list[Any]]] = {}
 
 
-def _statistics(function: Any, types: list[tuple[str, int]]) -> list[Any]:
-    """What a thread takes; of a kernel whose like was compiled before, what that one took."""
+def _statistics(function: Any, types: list[tuple[str, int]], text: str) -> list[Any]:
+    """What a thread takes; of a kernel whose like was compiled before, in this run or another, what that one took.
+
+    `text`: the module in which the kernel stands.
+    """
     from numbascan.emit.inside import cuda_package
+    from numbascan.emit.kernel_key import kernel_key
 
     code = function.__code__
     read = [function.__globals__.get(name) for name in code.co_names]  # kept: what has gone leaves its id to others
     key = (code.co_code, repr(code.co_consts), code.co_names, code.co_varnames, *map(id, read), *types)
     if key not in _known:
-        _known[key] = cuda_package.machine_code(function, types, CAPABILITIES), read
+        kept = kernel_key(text, function.__name__, types, CAPABILITIES, cuda_package.version(), *_cuda())
+        rows = kept_kernels.kept("cuda", kept, lambda: [astuple(one) for one in cuda_package.machine_code(function, types, CAPABILITIES)])
+        _known[key] = [cuda_package.Statistics(*row) for row in rows], read
     return _known[key][0]
+
+
+@cache
+def _cuda() -> list[str]:
+    """The versions of all that compiles for a GPU."""
+    names = sorted({(one.name, one.version) for one in distributions() if re.match(r"(nvidia|cuda|numba)", one.name or "", re.IGNORECASE)})
+    return [" ".join(name) for name in names]
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +87,7 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         host: Any = load_kernels(kernel.text, name)
         for one, types in kernel_types(kernel.plan.function).items():
             function = host.__globals__[one].py_func
-            compiled.append(Compiled(_statistics(function, types), function, types))
+            compiled.append(Compiled(_statistics(function, types, kernel.text), function, types))
         return kernel._by_numpy
 
     monkeypatch.setattr(stages, "require_cuda", lambda *_: None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import unwrap
+
 import pytest
 from random_programs.run import one, report
 
@@ -15,8 +17,8 @@ WAYS = ("python", "called", "symbolic", "at_once", "read", "checked")
 @pytest.mark.parametrize("first", [90, *range(1000, 1080, 10)])  # 90: an element that a choice guards is read twice
 @pytest.mark.parametrize("gradients", [False, True])
 def test_random_programs(first: int, gradients: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    (_, *others) = Mode.__init__.__defaults__ or ()
-    monkeypatch.setattr(Mode.__init__, "__defaults__", ("cuda", *others))
+    (_, *others) = unwrap(Mode.__init__).__defaults__ or ()
+    monkeypatch.setattr(unwrap(Mode.__init__), "__defaults__", ("cuda", *others))
     ran = 0
     for seed in range(first, first + (3 if gradients else 10)):
         try:

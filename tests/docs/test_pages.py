@@ -2,11 +2,14 @@
 
 import importlib.util
 import inspect
+import re
 from pathlib import Path
 
+import near
 import pytest
 
 import numbascan as ns
+from numbascan.modes import LOOP_PASSES, REWRITES
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -21,6 +24,39 @@ def load(name):
 def test_the_table_of_functions_is_up_to_date():
     table = load("ops_table")
     assert table.page() == table.PAGE.read_text(encoding="utf-8"), "run python docs/ops_table.py"
+
+
+def test_the_page_of_rewrites_has_a_row_for_each_in_their_order():
+    page = (DOCS / "rewrites.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)`", page, re.MULTILINE) == [*REWRITES, *LOOP_PASSES]
+
+
+def test_the_table_of_what_is_near_a_change_is_up_to_date():
+    assert near.markdown() in (DOCS / "contributing.md").read_text(encoding="utf-8"), "put what near.markdown() gives in"
+
+
+def test_what_is_near_a_change_is_there():
+    for place, tests in near.table().items():
+        for path in (place, *tests):
+            assert (near.ROOT / path).exists(), path
+
+
+def test_every_folder_of_the_package_has_tests_near_it():
+    package = near.ROOT / "numbascan"
+    folders = {f"numbascan/{path.name}/" for path in package.iterdir() if path.is_dir() and any(path.glob("*.py"))} - {"numbascan/data/"}
+    assert folders <= near.table().keys()
+
+
+def test_the_longest_place_counts_and_changed_tests_run_themselves():
+    assert near.tests_of(["numbascan/rewrite/one_step.py"]) == ["tests/snapshots", "tests/rewrite", "tests/docs"]
+    assert near.tests_of(["numbascan/front/random/stream.py"]) == ["tests/snapshots", *near.table()["numbascan/front/random/"]]
+    assert near.tests_of(["tests/docs/test_pages.py", "numbascan/ops/special.py"])[1:] == near.table()["numbascan/ops/"]
+    assert near.tests_of(["tests/docs/test_pages.py"]) == ["tests/snapshots", "tests/docs/test_pages.py"]
+
+
+def test_cards_are_known_from_the_lines_that_change_and_from_what_stands_around_them():
+    assert near.cards_in("@@ -122 +122 @@ def sigmoid(x: Any) -> Any:\n-    one = 1\n+    one = 2") == {"sigmoid"}
+    assert near.cards_in("@@ -122 +122 @@ SOFTPLUS = special(\n-    softplus,\n+    other,\n--- a/exp.py") == {"softplus"}
 
 
 def test_every_function_in_the_table_says_what_it_gives():

@@ -124,6 +124,12 @@ def test_entries_are_listed_and_cleared(folder: Path) -> None:
     assert list((folder / "__pycache__").iterdir()) == []
 
 
+@pytest.mark.parametrize("wrong", ["n * 36893488147419103228", "n.nothing", "[n, 'n']"])
+def test_code_that_numba_refuses_is_told_as_a_fault_of_ours(folder: Path, wrong: str) -> None:
+    with pytest.raises(ns.CompilationError, match=r"^triple: Numba .* mode='python' runs .*triple_\w+\.py, for a report$"):
+        cache.load(TEXT.replace("n * 3", wrong), "triple")
+
+
 def test_another_text_is_another_entry(folder: Path) -> None:
     cache.load(TEXT, "triple")
     assert cache.load(TEXT.replace("n * 3", "n * 3 + 1"), "triple")(2) == 7

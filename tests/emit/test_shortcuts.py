@@ -197,13 +197,6 @@ def test_shortcuts_in_force_hide_no_other(depth: int) -> None:
         assert {name: shortcut.is_taken() for name, shortcut in SHORTCUTS.items()} == outside
 
 
-def test_other_shortcuts_have_a_cache_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBASCAN_SHORTCUTS", "none")
-    none = cache._environment.__wrapped__()
-    monkeypatch.setenv("NUMBASCAN_SHORTCUTS", "-threads")
-    assert cache._environment.__wrapped__() != none
-
-
 @pytest.mark.parametrize("version", ["0.61.2", "0.69.0", "1.0.0"])
 def test_a_version_that_nobody_has_tried_takes_the_public_way(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortcuts, "numba_version", lambda: version)

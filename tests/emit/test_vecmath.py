@@ -20,7 +20,6 @@ from ops.harness import helpers
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan.emit import cache as disk
 from numbascan.emit.inside import vector_forms
 from numbascan.emit.inside.shortcuts import VECTOR_FORMS
 from numbascan.emit.inside.vector_forms import ARITY
@@ -298,12 +297,6 @@ def test_code_from_the_disk_finds_the_vector_forms(tmp_path: Path) -> None:
 def _times(folder: Path) -> dict[Path, int]:
     """When each file was written, but for those that say when code was last used."""
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file() and path.suffix != ".used"}
-
-
-def test_code_for_another_libmvec_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = disk._environment.__wrapped__()
-    monkeypatch.setattr(vector_forms, "present", lambda: frozenset({"_ZGVbN2v_exp"}))
-    assert disk._environment.__wrapped__() != here
 
 
 # names --------------------------------------------------------------------------------------------------------------

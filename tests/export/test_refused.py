@@ -24,6 +24,8 @@ REFUSED = {
     "lapack": (ns.jit(np.linalg.eigvalsh, name="values").lower(square), "values .* computes eigvalsh, and it calls LAPACK's routine heevd"),
     "cuda": (ns.function([], nt.constant(1.0), mode="cuda", name="on_gpu"), "on_gpu is compiled for a GPU"),
     "large": (ns.jit(lambda x: large @ x, name="product").lower(np.ones(200)), "product reads 40,000 numbers .*; make them arguments"),
+    "name": (ns.jit(lambda x: 2 * x, name="tuple").lower(1.0), "tuple cannot be a module: it needs tuple for something else; rename yours"),
+    "name_of_ours": (ns.jit(lambda x: 2 * x, name="readable").lower(1.0), "it needs a function readable of its own; rename yours"),
     "static": (ns.jit(lambda n, x: n * x, static_argnums=0, name="times").lower(3, 1.0), "times has the static argument n"),
 }
 

@@ -167,6 +167,34 @@ def test_a_missing_input_is_named():
         ns.function([x], x * y)
 
 
+@pytest.mark.parametrize("shape", [(None,), (5,), (1,)])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x, y: y * x.shape[0],
+        lambda x, y: y * np.shape(x)[0],
+        lambda x, y: y * x.size,
+        lambda x, y: y + np.zeros_like(x),
+        lambda x, y: y + nt.ones(x.shape),
+        lambda x, y: y * (len(x) if x.type.shape[0] else x.shape[0]),
+        lambda x, y: ns.scan(lambda y: y + 1, outputs_info=y, n_steps=x.shape[0], return_updates=False),
+        lambda x, y: ns.scan(lambda x, y: y + 1, x, y, return_updates=False)[-1],
+        lambda x, y: ns.scan(lambda y, x: y + x.shape[0], None, y, x, n_steps=2, return_updates=False),
+    ],
+)
+def test_an_input_of_which_only_the_length_is_read_is_used(shape, read):
+    x, y = nt.tensor("float64", shape=shape, name="x"), nt.dscalar("y")
+    given = np.arange(shape[0] or 3.0)
+    np.testing.assert_array_equal(python([x, y], read(x, y))(given, 2.0), python([x, y], read(x, y) + 0 * x.sum())(given, 2.0))
+
+
+def test_an_input_of_fixed_length_that_nobody_reads_is_unused():
+    x, y = nt.tensor("float64", shape=(5,), name="x"), nt.dscalar("y")
+    z = np.exp(x) + y  # noqa: F841 - what is made of it is no output
+    with pytest.raises(ns.UnusedInputError, match=r"input 0 \(x\)"):
+        ns.function([x, y], y + 1)
+
+
 def test_an_unused_input_is_named():
     x, y = nt.dvectors("x y")
     with pytest.raises(ns.UnusedInputError, match=r"input 1 \(y\).*on_unused_input"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -38,6 +39,71 @@ def test_leading_axes_broadcast(x_shape: tuple[int, ...], rate_shape: tuple[int,
     expected = EXPECTED(x, rate)
     for function in (SMOOTH, ns.jit(lambda x, rate: SMOOTH(x, rate))):
         np.testing.assert_allclose(function(x, rate), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_leading_axes_broadcast_as_those_of_numpy(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    function = ns.vectorize(ns.jit(lambda x, y, k: x * k + y.sum(), mode="python"), signature="(n),(m),()->(n)")
+    expected = np.vectorize(lambda x, y, k: x * k + y.sum(), signature="(n),(m),()->(n)")
+    traced = ns.jit(lambda x, y, k: function(x, y, k), mode="python")
+    for _ in range(5):
+        sizes = chance.integers(1, 4, size=3)
+        shapes = [np.where(chance.random(3) < 0.4, 1, sizes)[chance.integers(4) :] for _ in range(3)]
+        x, y, k = (RNG.normal(size=(*shape, *core)) for shape, core in zip(shapes, [(2,), (3,), ()], strict=True))
+        for call in (function, traced):
+            np.testing.assert_allclose(call(x, y, k), expected(x, y, k), rtol=1e-13)
+
+
+def test_an_argument_is_not_copied_for_lanes_that_share_it() -> None:
+    x, other, rate = np.ones((1, 20_000)), np.ones((40, 1, 2_000)), np.linspace(0.1, 0.9, 50)
+    ends = ns.vectorize(lambda x, rate: (x * rate).sum(), signature="(t),()->()")
+    for one in (x, other):
+        for function in (ends, ns.jit(lambda x, rate: ends(x, rate))):
+            function(one, rate)
+            tracemalloc.start()
+            found = function(one, rate)
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            np.testing.assert_allclose(found, one.sum(axis=-1) * rate)
+            assert peak < 2 * one.nbytes
+        assert ns.jit(lambda x, rate: ends(x, rate)).lower(one, rate).memory().total < one.nbytes
+
+
+@pytest.mark.parametrize("leading", [(3,), (2, 3), (2, 1, 3), (1, 1), (1, 4)])
+def test_draws_of_a_traced_call_are_those_of_a_run(leading: tuple[int, ...]) -> None:
+    x, y = np.zeros((*leading, 2)), np.zeros(leading[-1])
+
+    def draws(is_traced: bool) -> Any:
+        stream = nt.random.RandomStream(3)
+        noise = ns.scan(n_steps=2)(lambda s: s + stream.normal())
+        noisy = ns.vectorize(lambda x, y: x + y + noise(outputs_info=0.0)[-1], "(n),()->(n)")
+        return (ns.jit(lambda x, y: noisy(x, y)) if is_traced else noisy)(x, y)
+
+    in_run = draws(is_traced=False)
+    np.testing.assert_array_equal(draws(is_traced=True), in_run)
+    assert len({*in_run.ravel()}) == np.prod(leading)
+
+
+@pytest.mark.parametrize("number", [2, True, 2.5, 2j, np.int64(2), np.float32(2.5), np.array(2)])
+@pytest.mark.parametrize("dtype", ["int8", "float32", "bool", "complex64"])
+def test_a_python_number_gives_way_on_arrays_and_in_a_trace(dtype: str, number: Any) -> None:
+    product, x = ns.vectorize(ns.jit(lambda x, y: x * (y + y), mode="python")), np.ones(3, dtype)
+    of_constant = ns.jit(lambda x: product(x, number), mode="python")
+    of_argument = ns.jit(lambda x, number: product(x, number), mode="python")
+    expected = x * (number + number)
+    for found in (product(x, number), of_constant(x), of_argument(x, number)):
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+
+
+def test_leading_axes_that_only_the_run_knows_must_be_equal() -> None:
+    x, y = nt.dmatrix("x"), nt.dmatrix("y")
+    product = ns.function([x, y], ns.vectorize(lambda x, y: x * y)(x, y))
+    a = RNG.normal(size=(2, 3))
+    np.testing.assert_array_equal(product(a, a), a * a)
+    with pytest.raises(ValueError, match=r"x has shape .*; it must have"):
+        product(a, a.T.copy())
 
 
 def test_lengths_of_one_after_others() -> None:

@@ -34,21 +34,21 @@ def network(u_tm4, x_tm3, y_tm1, W, W_in, W_back, W_out):
     y_tm1_path = np.empty((n_steps + 1, y_tm1.shape[0]))
     for i in range(y_tm1.shape[0]):
         y_tm1_path[0, i] = y_tm1[i]
-    if x_tm3.shape[1] != W.shape[0]:
+    if n_steps > 0 and x_tm3.shape[1] != W.shape[0]:
         raise ValueError(ERROR_4, x_tm3.shape[1], W.shape[0])
     contract_2 = np.empty(W.shape[1])
-    if W.shape[1] != W_in.shape[1]:
+    if n_steps > 0 and W.shape[1] != W_in.shape[1]:
         raise ValueError(ERROR_5, W.shape[1], W_in.shape[1])
-    if y_tm1.shape[0] != W_back.shape[0]:
+    if n_steps > 0 and y_tm1.shape[0] != W_back.shape[0]:
         raise ValueError(ERROR_4, y_tm1.shape[0], W_back.shape[0])
     contract_3 = np.empty((3, W_back.shape[1]))
-    if W_in.shape[1] != W_back.shape[1]:
+    if n_steps > 0 and W_in.shape[1] != W_back.shape[1]:
         raise ValueError(ERROR_5, W_in.shape[1], W_back.shape[1])
-    if W.shape[0] != W_back.shape[1]:
+    if n_steps > 0 and W.shape[0] != W_back.shape[1]:
         raise ValueError(ERROR_6, W.shape[0], W_back.shape[1])
-    if W_back.shape[1] != W_out.shape[0]:
+    if n_steps > 0 and W_back.shape[1] != W_out.shape[0]:
         raise ValueError(ERROR_4, W_back.shape[1], W_out.shape[0])
-    if W_back.shape[0] != W_out.shape[1]:
+    if n_steps > 0 and W_back.shape[0] != W_out.shape[1]:
         raise ValueError(ERROR_7, W_back.shape[0], W_out.shape[1])
     # 3 steps at a time: products with rows that are known by then
     for t0 in range(0, n_steps, 3):

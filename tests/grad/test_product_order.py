@@ -77,6 +77,13 @@ def test_any_three_operands(seed: int) -> None:
     assert_equal_values([a, b, c], before, after)
 
 
+def test_operands_of_another_dtype_stay_where_they_are() -> None:
+    """Two float32 matrices would be multiplied in float32."""
+    (a,), (b, c) = inputs_of((4, 4), dtype="float64"), inputs_of((4, 4), (4, 1), dtype="float32")
+    before = product(product(a, b, "ik,kj->ij"), c, "ij,jm->im")
+    assert in_cheap_order([before], []) == [before]
+
+
 def test_what_is_read_twice_or_is_a_leaf_stays() -> None:
     a, b, c = inputs_of((4, 4), (4, 4), (4, 1))
     within = product(a, b, "ik,kj->ij")

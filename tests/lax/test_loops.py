@@ -137,6 +137,21 @@ def test_the_first_condition_sees_a_number_in_the_dtype_that_it_takes() -> None:
     assert (found, found.dtype) == (5, "uint8")  # 5 - 6 wraps to 255: no step
 
 
+@pytest.mark.parametrize("nothing", [(), None, {"a": (), "b": [None]}])
+def test_a_carry_of_nothing_comes_back_from_a_loop_that_ends(nothing: Any) -> None:
+    assert lax.while_loop(lambda _: False, lambda _: nothing, nothing) == nothing
+    assert lax.while_loop(lambda _: True, lambda _: nothing, nothing, max_steps=3) == nothing
+    assert in_python(lambda x: (lax.while_loop(lambda _: x > 9, lambda _: nothing, nothing, max_steps=1), x), 3.0)[0] == nothing
+
+
+def test_a_carry_of_nothing_is_refused_where_the_loop_might_not_end() -> None:
+    text = r"init is \(\), without an array that a step could change: the loop would not end where cond .* holds; give an array"
+    with pytest.raises(ValueError, match=text):
+        lax.while_loop(lambda _: True, lambda _: (), ())
+    with pytest.raises(ValueError, match=text):
+        in_python(lambda x: (lax.while_loop(lambda _: x > 9, lambda _: (), ()), x), 3.0)
+
+
 def test_a_loop_of_a_nest_counts_its_steps() -> None:
     def halved(state: Any) -> Any:
         return {"rows": state["rows"] / 2, "steps": state["steps"] + 1, "none": None}
@@ -184,6 +199,19 @@ def test_the_counter_has_the_dtype_of_the_bounds_and_never_wraps(lower: Any, upp
 def test_more_steps_than_an_int64_counts_are_refused() -> None:
     with pytest.raises(ValueError, match="n_steps is -1"):
         in_python(lambda a, b: lax.fori_loop(a, b, lambda i, s: s, 0), np.int64(-(2**63)), np.int64(2**63 - 1))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+@pytest.mark.parametrize("init", [(1, 2.5), (2.5, 1), (True + 1, 3j)])
+def test_numbers_of_python_that_change_places_are_of_one_dtype(init: Any, steps: int) -> None:
+    def changed(n: Any) -> Any:
+        return lax.fori_loop(0, n, lambda i, c: (c[1], c[0]), init)
+
+    for found in (changed(steps), in_python(changed, steps), in_python(lambda: changed(steps))):
+        assert found == (init[::-1] if steps % 2 else init)
+        assert {number.dtype for number in found} == {np.result_type(*init)}
+    with pytest.raises(TypeError, match=r"carry\[0\] is int64\[\], but .* returns float64\[\]"):
+        lax.fori_loop(0, 3, lambda i, c: (0.5, c[1]), (np.int64(1), 2.5))
 
 
 def test_a_counted_loop_may_have_nothing_to_carry() -> None:

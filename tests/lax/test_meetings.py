@@ -61,6 +61,21 @@ def test_the_gradient_of_a_loop_without_steps_is_that_of_its_start() -> None:
     np.testing.assert_array_equal(in_python(ns.grad(loss), x, np.zeros((0, 2))), 2 * x)
 
 
+def test_the_end_of_a_loop_without_steps_depends_on_its_start_alone() -> None:
+    def ends(x: Any, n: Any) -> list[Any]:
+        scanned = lax.scan(lambda c, _: ((0.0, 0.0), ()), (x, 0.0), (), length=n)[0]
+        return [
+            scanned[0] + scanned[1],
+            lax.fori_loop(0, n, lambda i, c: 0.0, x),
+            lax.while_loop(lambda c: n > 0, lambda c: 0.0, x, max_steps=n),
+        ]
+
+    for k in range(3):
+        assert ns.grad(lambda x, k=k: ends(x, 0)[k])(3.0) == 1
+        assert in_python(ns.grad(lambda x, n, k=k: ends(x, n)[k]), 3.0, 0) == 1
+        assert in_python(ns.grad(lambda x, n, k=k: ends(x, n)[k]), 3.0, 2) == 0
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 def test_scans_have_gradients_in_both_directions(reverse: bool) -> None:
     def loss(w: Any, xs: Any) -> Any:
@@ -104,6 +119,39 @@ def test_lanes_end_by_themselves() -> None:
         assert (ends[k], steps[k]) == (x, count)
     slopes = ns.vmap(ns.grad(lambda x, factor: lane(x, factor)[0]))(starts, factors)
     np.testing.assert_allclose(slopes, factors**steps, rtol=1e-13)
+
+
+def powers(c: Any) -> Any:
+    """c, c**2, … as a row of three, up to the first sum beyond 100."""
+    return lax.while_loop(lambda x: x.sum() < 100.0, lambda x: x * c, np.ones(3))
+
+
+def nested(c: Any) -> Any:
+    return lax.while_loop(lambda x: x.sum() < 100.0, lambda x: lax.while_loop(lambda y: y[0] < 9 * x[0], lambda y: y * c, x), np.ones(3))
+
+
+def until_alone(c: Any) -> Any:
+    return ns.scan(
+        lambda x: (x * c, ns.until(x.sum() > 90)), None, np.ones(3), n_steps=2**63 - 1, keep_last=1, checkpoint=3, return_updates=False
+    )
+
+
+def of_known_lanes(loop: Callable[..., Any]) -> Callable[..., Any]:
+    """In two axes of lanes, whose numbers stand in the code."""
+    return lambda bases: ns.vmap(ns.vmap(loop))(np.array([[1.5, 2.0, 3.0], [1.25, 4.0, 1.5]])) + bases[0]
+
+
+def slopes_of(loop: Callable[..., Any]) -> Callable[..., Any]:
+    return ns.vmap(ns.grad(lambda c: loop(c).sum()))
+
+
+@pytest.mark.parametrize(
+    ("lanes", "loop"),
+    [(ns.vmap, powers), (of_known_lanes, powers), (of_known_lanes, nested), (of_known_lanes, until_alone), (slopes_of, until_alone)],
+)
+def test_lanes_of_loops_without_a_bound_run_as_in_python(lanes: Callable[..., Any], loop: Callable[..., Any]) -> None:
+    bases = np.array([1.5, 2.0, 3.0, 1.25])
+    np.testing.assert_allclose(ns.jit(lanes(loop))(bases), in_python(lanes(loop), bases), rtol=1e-12)
 
 
 def test_lanes_have_bounds_of_their_own() -> None:

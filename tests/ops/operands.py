@@ -46,6 +46,12 @@ class ConcreteOperands:
         element = Load(own, f"x{k}", tuple(index)) if self.types[k].rank else Name(own, f"x{k}")
         return element if dtype is None else cast(element, dtype)
 
+    def chosen(self, condition, yes, no):
+        return yes() if self.value(condition) else no()
+
+    def short(self, number):
+        return number
+
     def scalar(self, k):
         return Name("int64", f"x{k}")
 
@@ -57,6 +63,12 @@ class ConcreteOperands:
 
     def same(self, a, b, error, message):
         self.check(compare("==", a, b), error, message, a, b)
+
+    def broadcasts(self, dim, extent, error, message):
+        self.same(extent, dim, error, message)
+
+    def stretches(self, dim, extent):
+        return False  # as of all names, of which nothing is known
 
     def value(self, expr):
         with np.errstate(all="ignore"):

@@ -268,3 +268,50 @@ def test_a_mask_is_as_long_as_the_axis(mode):
     for wrong in (M, M[:2, :3], M[:1, :3], M[:, :1]):
         with pytest.raises(ValueError, match="the array before a mask in brackets"):
             f(wrong)
+
+
+SEPARATED = [
+    (slice(None), [0, 1, 2], ..., [2, 1, 0]),
+    (slice(None), [0, 1], ..., 1),
+    (slice(None), 1, ..., [0, 1]),
+    ([0, 1, 2], ..., [0, 1, 2], [2, 1, 0]),
+    (None, slice(None), [0, 1], ..., [2, 1]),
+    (slice(None), [0, 1], ..., [2, 1], None),
+    (slice(1, 3), [[0, 1], [1, 2]], ..., [0, 1]),
+    (slice(None), [0, 1, 2], ..., np.array([True, False, True, False, True])),
+    (slice(None), [0, 1, 2], [2, 1, 0], ...),
+    (..., [0, 1, 2], [2, 1, 0]),
+    (slice(None), ..., [0, 1, 2], [2, 1, 0]),
+]
+
+
+@pytest.mark.parametrize("index", SEPARATED, ids=repr)
+def test_an_ellipsis_of_no_axes_stands_between_index_arrays(index):
+    """NumPy puts their axes at the front then, to get, set and increment."""
+    x = np.arange(60.0).reshape(3, 4, 5)
+    taken = x[index]
+    np.testing.assert_array_equal(ns.jit(lambda x: x[index], mode="python")(x), taken, strict=True)
+    for y in (2.5, taken * 0.5, taken[0] * 0.5, np.arange(float(taken.shape[-1]))):
+        written, added = x.copy(), x.copy()
+        written[index] = y
+        np.add.at(added, index, y)
+        np.testing.assert_array_equal(ns.jit(lambda x, y: nt.set_subtensor(x[index], y), mode="python")(x, y), written)
+        np.testing.assert_array_equal(ns.jit(lambda x, y: x[index].inc(y), mode="python")(x, y), added)
+
+
+def test_index_arrays_beside_an_ellipsis_compiled_with_their_gradient():
+    x, index = np.arange(60.0).reshape(3, 4, 5), SEPARATED[0]
+    weights = np.arange(9.0).reshape(3, 3)
+    expected = np.zeros_like(x)
+    np.add.at(expected, index, weights)
+    np.testing.assert_array_equal(ns.grad(lambda x: np.sum(weights * x[index]))(x), expected)
+
+
+def test_a_mask_from_outside_is_known_and_seen_anew_when_it_changes():
+    mask, x = np.array([True, False, True]), np.arange(3.0)
+    f = ns.jit(lambda x: x[mask])
+    np.testing.assert_array_equal(f(x), x[mask])
+    mask[1:] = True, False
+    np.testing.assert_array_equal(f(x), x[mask])
+    halved = ns.scan(lambda s: nt.set_subtensor(s[mask], 0.5 * s[mask]), outputs_info=np.ones(3), n_steps=2, return_updates=False)
+    np.testing.assert_array_equal(halved, [[0.5, 0.5, 1.0], [0.25, 0.25, 1.0]])

@@ -5,6 +5,7 @@ import pytest
 from ops.functions import assert_as_numpy, inputs_for
 from ops.operands import assert_lowered_as_evaluated, lowered
 
+import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.emit.runtime.routines import sorting
 from numbascan.ops.card import CARDS
@@ -281,3 +282,22 @@ def test_the_search_routine_equals_numpys():
         found = np.empty(6, "int64")
         sorting.search_into(found, ordered, wanted, side == "right")
         np.testing.assert_array_equal(found, np.searchsorted(ordered, wanted, side))
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty slice:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("shape, axis", [((0,), None), ((0, 3), 0), ((0, 3), 1), ((3, 0), 1), ((2, 0, 3), (1, 2)), ((0, 0), None)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_the_median_of_nothing_is_nan(shape, axis, keepdims):
+    x = np.zeros(shape)
+    found = ns.jit(lambda x: np.median(x, axis, keepdims=keepdims), mode="python")(x)
+    np.testing.assert_array_equal(found, np.median(x, axis, keepdims=keepdims), strict=True)
+
+
+OF_VECTORS = [(shape, axis, ord) for shape, axis in [((0,), None), ((3, 0), 1)] for ord in (None, 0, 1, 2, np.inf)]
+OF_MATRICES = [(shape, None, ord) for shape in [(0, 3), (3, 0), (0, 0)] for ord in (None, "fro", "nuc", 1, 2, np.inf)]
+
+
+@pytest.mark.parametrize("shape, axis, ord", OF_VECTORS + OF_MATRICES)
+def test_the_norm_of_nothing_is_0(shape, axis, ord):
+    found = ns.jit(lambda x: np.linalg.norm(x, ord, axis), mode="python")(np.zeros(shape))
+    np.testing.assert_array_equal(found, np.zeros(3) if axis == 1 else 0.0)

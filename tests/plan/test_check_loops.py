@@ -19,6 +19,7 @@ from numbascan.ir.loops import (
     For,
     Function,
     If,
+    Length,
     Let,
     Literal,
     Load,
@@ -27,6 +28,8 @@ from numbascan.ir.loops import (
     Stmt,
     Store,
     add,
+    both,
+    chosen,
     compare,
     greatest,
     least,
@@ -38,6 +41,8 @@ I0, I1, V = Name("int64", "i0"), Name("int64", "i1"), Name("float64", "v")
 ARGUMENTS = (Argument("x", "float64", 1), Argument("out", "float64", 1, is_written=True), Argument("n", "int64", 0))
 X = Load("float64", "x", (I,))
 ROW = Alloc("row", (64,), "float64")
+
+SHIFTED, LENGTH_OF_X = Load("float64", "x", (sub(I, 5),)), Length("int64", "x", 0)
 
 LENGTH = Let("length", greatest(N, 0))
 FROM_THE_END = [For("i", 0, 2, [Let("v", Load("float64", "row", (sub(sub(Name("int64", "length"), I), 1),)))])]
@@ -61,6 +66,9 @@ def test_loops_without_a_fault_pass() -> None:
     check(If(compare(">", N, 0), [Let("v", 1)], [Let("v", 2)]), Return(("v",)))
     check(For("t", 0, N, [If(compare(">", T, 3), [Break()]), Store("out", (T,), 1)]))
     check(ROW, LENGTH, If(compare("!=", Name("int64", "length"), 2), [Fail("ValueError", "F")]), *FROM_THE_END)
+    check(For("i", 0, N, [If(both(compare(">=", I, 5), compare(">=", SHIFTED, 3)), [Fail("IndexError", "F")])]))
+    check(For("i", 0, add(LENGTH_OF_X, 5), [Let("v", chosen(compare(">=", I, 5), SHIFTED, Literal("float64", 0.0)))]))
+    check(For("i", 5, add(LENGTH_OF_X, 5), [Let("v", SHIFTED)]))
     check(Alloc("short", (3,), "float64"), For("i", 0, N, [If(compare("<", I, 3), [Store("short", (I,), X)])]))
 
 
@@ -79,6 +87,19 @@ FAULTS: dict[str, tuple[list[Stmt], str]] = {
     "an index beyond": ([ROW, Store("row", (64,), 1)], "an index of row along axis 0 goes from 64 to 64; its length is 64"),
     "a negative index": ([ROW, For("i", 0, 64, [Let("v", Load("float64", "row", (sub(I, 1),)))])], "goes from -1"),
     "from an end that may be anywhere": ([ROW, LENGTH, *FROM_THE_END], "goes from -2"),
+    "a negative index of an argument": ([For("i", 0, N, [Store("out", (I,), SHIFTED)])], "of x along axis 0 goes from -5"),
+    "a position that is checked where there is none": (
+        [For("i", 0, N, [If(compare(">=", SHIFTED, 3), [Fail("IndexError", "F")])])],
+        "of x along axis 0 goes from -5",
+    ),
+    "a condition whose first part asks too much": (
+        [For("i", 0, N, [If(both(compare(">=", SHIFTED, 3), compare(">=", I, 5)), [Fail("IndexError", "F")])])],
+        "of x along axis 0 goes from -5",
+    ),
+    "beyond an argument": (
+        [For("i", 0, add(LENGTH_OF_X, 2), [Let("v", Load("float64", "x", (I,)))])],
+        "goes from 0 to 2 past the last; its length is known to the run",
+    ),
     "a loop beyond": ([ROW, For("i", 0, 65, [Store("row", (I,), X)])], "goes from 0 to 64"),
     "a tile with more lanes than its memory": ([ROW, *tile([Store("row", (S,), 1)], 65)], "goes from 0 to 64"),
     "too few indices": ([Alloc("a", (3, 3), "float64"), Store("a", (0,), 1)], "a has 2 axes, and 1 indices"),

@@ -70,6 +70,7 @@ def test_elements_and_locals_that_move_are_equal_once() -> None:
 def test_a_settled_number_stays_when_what_it_was_read_from_moves() -> None:
     builder = Builder(Names())
     steps = builder.variable("steps", X, "int64")
+    assert builder.settled("length", steps) != steps
     length = builder.settled("length", add(steps, 1))
     assert (isinstance(length, Name), builder.settled("length", length), builder.settled("length", X)) == (True, length, X)
 

@@ -102,6 +102,39 @@ def test_rows_that_do_not_fit_their_place_are_told() -> None:
         f(ROWS, FIRST, 8)
 
 
+def test_rows_that_are_longer_than_the_zeros_around_them_are_told() -> None:
+    m = nt.lscalar("m")
+    f = ns.function([us, x, m], nt.set_subtensor(nt.zeros((9, m))[2:6], _loop(4)[1][::-1]))
+    assert f(ROWS, FIRST, 10)[6:].max() == 0
+    with pytest.raises(ValueError, match=r"nt.set_subtensor: 10 values along an axis do not fit 7 places"):
+        f(ROWS, FIRST, 7)
+
+
+SHAPES = [((), (4,)), ((), (3, 4)), ((1,), (4,)), ((1,), (1,)), ((3, 1), (3, 4)), ((1, 4), (3, 4)), ((1, 1), (3, 4)), ((3, 4), (3, 4))]
+
+
+@pytest.mark.parametrize(("row", "place"), SHAPES)
+def test_rows_that_are_repeated_in_their_place_are_as_in_numpy(row: tuple[int, ...], place: tuple[int, ...]) -> None:
+    def step(u: Any, s: Any) -> Any:
+        new = np.tanh(s * 0.5 + u)
+        return new, new * u + 1
+
+    def among_zeros(factors: Any, first: Any) -> tuple[Any, ...]:
+        states, results = ns.scan(step, factors, [first, None], return_updates=False)
+        return tuple(nt.set_subtensor(nt.zeros((9, *place))[2:6], rows) for rows in (results[::-1], states))
+
+    first, factors = np.cos(np.arange(np.prod(row, dtype=int))).reshape(row), np.arange(1.0, 5.0)
+    states, results, s = [], [], first
+    for u in factors:
+        s, result = step(u, s)
+        states.append(s)
+        results.append(result)
+    for seen, rows in zip(ns.jit(among_zeros)(factors, first), (results[::-1], states), strict=True):
+        expected = np.zeros((9, *place))
+        expected[2:6] = rows
+        np.testing.assert_allclose(seen, expected, rtol=1e-13)
+
+
 def test_a_loop_whose_own_rows_say_where_they_go_is_right() -> None:
     states, results = _loop(n)
     start = (states[-1].sum() > 1e9).astype("int64")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from numbascan.emit.text import expression
-from numbascan.ir.loops import PLUS, TIMES, Apply, Literal, Load, Name, Template, add, choice, compare, floor_div, mod, mul, sub
+from numbascan.ir.loops import PLUS, TIMES, Apply, Index, Literal, Load, Name, Template, add, choice, compare, floor_div, mod, mul, sub
 from numbascan.ops.elementwise import infix
 
 T = Name("int64", "t")
@@ -55,6 +56,17 @@ def test_parentheses(expr: object, text: str) -> None:
 )
 def test_numbers_keep_their_dtype(number: Literal, text: str) -> None:
     assert expression(number) == text
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, Literal("uint64", 2**64 - 1), Literal("int64", -(2**63))])
+def test_numbers_of_64_bits_are_written(number: Index) -> None:
+    assert eval(expression(number), {"np": np}) == (number if isinstance(number, int) else number.value)
+
+
+@pytest.mark.parametrize("number", [2**63, mul(4, 2**63 - 1), add(mul(T, 2**62), 2**63), Literal("int64", 2**63), Literal("uint64", 2**64)])
+def test_numbers_of_more_are_refused_here_and_not_by_numba(number: Index) -> None:
+    with pytest.raises(OverflowError, match="beyond 64 bits"):
+        expression(number)
 
 
 def test_a_narrow_result_is_cast_back() -> None:

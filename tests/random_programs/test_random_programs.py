@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
@@ -17,13 +15,6 @@ WAYS = (
     *(("called",), ("symbolic",), ("at_once",), ("out", "out python"), ("read", "read python"), ("jit",)),
     *(("odd", "odd python"), ("replaced", "replaced python"), ("twice", "twice python"), ("threads",), ("checked",)),
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 # Hypothesis draws the seed alone: drawing every choice, it makes many programs out of parts of one. `shrunk` makes a failure short.

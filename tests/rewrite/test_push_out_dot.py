@@ -23,10 +23,11 @@ def summed(step, *non_sequences, read=lambda rows: rows[-1]):
     "step",
     {
         "np.outer": lambda a, b, S: S + np.outer(a, b),
-        "with a factor": lambda a, b, S: S + k * np.outer(a, b),
+        "of a scaled row": lambda a, b, S: S + np.outer(k * a, b),
         "the other way round": lambda a, b, S: a[None, :] * b[:, None] + S,
         "a product of labels": lambda a, b, S: S + np.einsum("i,j->ji", a, b),
         "several": lambda a, b, S: (S + np.outer(a, b)) + np.outer(b, a),
+        "and the sum on the right": lambda a, b, S: np.outer(a, b) + (np.outer(b, a) + S),
     }.values(),
 )
 def test_a_sum_of_products_is_one_product_behind_the_loop(step):
@@ -58,6 +59,10 @@ def test_a_sum_of_rows_is_a_product_after_both_rewrites():
         "read at every step": (lambda a, b, S: S + np.outer(a, b) * S[0, 0], lambda rows: rows[-1]),
         "decays": (lambda a, b, S: 0.9 * S + np.outer(a, b), lambda rows: rows[-1]),
         "all rows are read": (lambda a, b, S: S + np.outer(a, b), lambda rows: rows),
+        "in another dtype": (lambda a, b, S: S + np.outer(a.astype("float32"), b.astype("float32")), lambda rows: rows[-1]),
+        "real in a complex sum": (lambda a, b, S: (S * (1 + 0j) + np.outer(a, b)).real, lambda rows: rows[-1]),
+        "times a number": (lambda a, b, S: S + k * np.outer(a, b), lambda rows: rows[-1]),
+        "within a term": (lambda a, b, S: S + (np.outer(a, b) + np.outer(b, a)), lambda rows: rows[-1]),
     }.values(),
 )
 def test_other_sums_stay(step, read):
@@ -70,6 +75,37 @@ def test_products_that_are_no_larger_than_their_factors_stay():
     rows = ns.scan(lambda a, S: S + np.outer(a, a), small, S, return_updates=False)
     graph = graph_of([small, S], [rows[-1]])
     assert after(push_out_dot, graph) == graph
+
+
+def end_of(step, x, y, S):
+    """The sum in a loop of Python's, and by the compiled loop."""
+    wanted = S
+    for a, b in zip(x, y, strict=True):
+        wanted = step(a, b, wanted)
+    return wanted, ns.jit(lambda x, y, S: ns.scan(step, [x, y], S, return_updates=False)[-1])(x, y, S)
+
+
+def test_a_sum_has_the_dtype_in_which_it_is_written():
+    x = np.zeros((4, 20), "float32")
+    x[:, 0] = 3e8, 1, 1, -3e8
+    y, S = np.ones((4, 20), "float32"), np.zeros((20, 20))
+    for start in (S, S * 1j):
+        wanted, found = end_of(lambda a, b, S: S + np.outer(a, b), x, y, start)
+        assert wanted[0, 0] == 2
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "step",
+    {
+        "times a number": lambda a, b, S: S + a[0] * np.outer(a, b),
+        "what cancels in a term": lambda a, b, S: S + (np.outer(a, a * b) + np.outer(-a, a * b)),
+    }.values(),
+)
+def test_products_are_made_in_the_order_in_which_they_are_written(step):
+    wanted, found = end_of(step, np.full((4, 20), 1e200), np.full((4, 20), 1e-200), np.ones((20, 20)))
+    assert np.isfinite(wanted).all()
+    np.testing.assert_allclose(found, wanted, rtol=1e-14)
 
 
 def f(x, y, S):

@@ -1,9 +1,14 @@
 """A step that a function makes anew at each call is traced once for what it reads."""
 
+import functools
+import random
+
 import numpy as np
 import pytest
 
 import numbascan as ns
+from numbascan import compile as compiling
+from numbascan import lax
 from numbascan.front.scan.trace import StepTracer
 
 
@@ -100,3 +105,85 @@ def test_a_step_that_reads_nothing_is_not_traced_again_either(traces):
     np.testing.assert_array_equal(sums(x, 2.0), np.cumsum(2 * x))
     np.testing.assert_array_equal(sums(x), np.cumsum(x))
     assert len(traces) <= 4
+
+
+def test_whether_two_closures_are_one_object_is_seen():
+    def path(a, b):
+        return ns.scan(lambda s: s + (1.0 if a is b else 2.0), outputs_info=0.0, n_steps=2, mode="python", return_updates=False)[-1]
+
+    one, other = [1.0], [1.0]
+    for pair in [(one, other)] * 3 + [(one, one)] * 3 + [(one, other), (other, other)]:
+        assert path(*pair) == (2.0 if pair[0] is pair[1] else 4.0)
+
+
+TABLE, NAMES = [1.0], [1.0]
+KINDS = [
+    lambda: [1.0],
+    lambda: {"k": 1.0},
+    lambda: (1.0, [2.0]),
+    lambda: np.ones(2),
+    lambda: lambda x: x,
+    lambda: float("1.5"),
+    lambda: [[1.0]] * 2,
+    lambda: functools.partial(int),
+]
+
+
+def immediate(step):
+    return ns.scan(lambda x: step(x), np.zeros(1), return_updates=False, mode="python")
+
+
+def nested(step):
+    def inner(x):
+        def innermost(x):
+            return step(x)
+
+        return innermost(x)
+
+    return ns.map(inner, np.zeros(1), return_updates=False, mode="python")
+
+
+def loop(step):
+    return lax.map(step, np.zeros(1))
+
+
+def value(step):
+    return np.atleast_1d(ns.jit(step, mode="python")(0.0))
+
+
+def asking(a, b, c):
+    """A step that says which of its closures and globals are one object; one of them it changes."""
+
+    def step(x):
+        pairs = [
+            a is b,
+            b is c,
+            a is c,
+            a is TABLE,
+            b is TABLE,
+            c is NAMES,
+            type(a) is list and a[0] is b,
+            type(c) is list and c[0] is c[-1],
+        ]
+        count = 0
+        if type(a) is type(b) is list:
+            a.append(0.0)
+            count = len(b)
+            a.pop()
+        return x + sum(2.0**k for k, pair in enumerate(pairs) if pair) + 1000.0 * count
+
+    return step
+
+
+@pytest.mark.parametrize("run", [immediate, nested, loop, value])
+@pytest.mark.parametrize("seed", range(3))
+def test_which_objects_a_step_reads_are_one_is_seen(run, seed, monkeypatch):
+    monkeypatch.setattr(compiling, "jit_is_off", lambda: True)
+    chance = random.Random(seed)
+    for kind in chance.sample(KINDS, 4):
+        pool = [kind(), kind()]
+        for _ in range(10):
+            pool[chance.randrange(2)] = kind()
+            pick = [*pool, pool[0]] + ([TABLE, NAMES, [pool[1], 1.0]] if type(pool[0]) is list else [])
+            step = asking(*chance.choices(pick, k=3))
+            assert run(step)[0] == step(0.0)

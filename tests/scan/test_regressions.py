@@ -256,7 +256,6 @@ def test_results_that_are_equal_are_written_into_an_array_each(mode: Any) -> Non
     [
         lambda x: np.hstack([x, 1.3]),
         lambda x: np.stack([x[0], 1.3]),
-        lambda x: np.array([x[0], 2]),
         lambda x: np.dot(x, 2.0),
         lambda x: np.inner(3, x),
     ],

@@ -56,6 +56,7 @@ def counter():
     return ns.shared(10, "counter")
 
 
+SHARED = ns.shared(0.0, "held")
 UNTIL = object()
 FORMS = {
     "outputs": lambda x, u, end: [x],
@@ -95,6 +96,42 @@ def test_outputs_updates_and_until_come_in_every_documented_form(form, as_pairs)
     assert a.get_value() == (10 + 2 * steps if "updates" in form else 10)
 
 
+FLAT = {
+    "updates": lambda a, b, u, end: (a, b, u),
+    "until": lambda a, b, u, end: [a, b, end],
+    "updates and until": lambda a, b, u, end: (a, b, u, end),
+    "a list, updates and until": lambda a, b, u, end: ((a, b), u, end),
+    "no updates": lambda a, b, u, end: (a, b, {}),
+    "no updates and until": lambda a, b, u, end: (a, b, {}, end),
+}
+
+
+@pytest.mark.parametrize("as_pairs", [False, True], ids=["dict", "pairs"])
+@pytest.mark.parametrize("info", [None, [np.float64(1), np.float64(2)]], ids=["rows", "states"])
+@pytest.mark.parametrize("form", FLAT)
+def test_several_outputs_stand_flat_before_updates_and_until(form, info, as_pairs):
+    acc = ns.shared(0.0, "acc")
+
+    def step(*given):
+        x, y = given if info else (given[0], 2 * given[0])
+        updates = [(acc, acc + x)] if as_pairs else {acc: acc + x}
+        return FLAT[form](x + 1, y * 2, updates, ns.until(x >= 2))
+
+    given = {"outputs_info": info, "n_steps": 3} if info else {"sequences": X}
+    (xs, ys), updates = ns.scan(step, **given, **PYTHON)
+    before = (np.array([1.0, 2.0, 3.0]) if info else X)[: 2 if "until" in form else 3]
+    doubled = 2.0 * 2.0 ** np.arange(1, len(before) + 1) if info else 4 * before
+    xs, ys = ns.function([], [xs, ys], updates=updates, mode="python")()
+    np.testing.assert_array_equal(xs, before + 1)
+    np.testing.assert_array_equal(ys, doubled)
+    assert acc.get_value() == (0.0 if "no updates" in form or form == "until" else before.sum())
+
+
+def test_an_empty_dict_behind_outputs_is_one_where_outputs_info_has_a_place_for_it():
+    x, y, empty = outputs(lambda x, y: (x + 1, y * 2, {}), outputs_info=[np.float64(1), np.float64(2), None], n_steps=2)
+    assert (x.tolist(), y.tolist(), empty) == ([2.0, 3.0], [4.0, 8.0], {})
+
+
 def test_a_dict_of_outputs_is_a_nest():
     got = outputs(lambda x: {"twice": 2 * x, "parts": (x, -x)}, X)
     np.testing.assert_array_equal(got["twice"], 2 * X)
@@ -125,6 +162,15 @@ def test_a_list_stands_for_an_array_where_one_output_with_one_entry_is_a_list():
         (lambda s: {"a": s}, [{"b": np.float64(0)}], r"keys \['a'\], but its initial value has \['b'\]"),
         (lambda s: (s["b"], s["b"]), [{"b": np.float64(0)}], "2 outputs"),
         (lambda s: {nt.dscalar("v"): s}, [np.float64(0)], "keys must be shared variables"),
+        (lambda s: (s, s, {nt.dscalar("v"): s}), [np.float64(0), None], "keys must be shared variables"),
+        (
+            lambda s: (s, {SHARED: s}, s),
+            [np.float64(0), None],
+            r"updates for \[<held.*\] among its outputs; return all updates as one dict",
+        ),
+        (lambda s: ({SHARED: s}, s, s), [np.float64(0), None], "among its outputs"),
+        (lambda s: (s, {SHARED: s}, {SHARED: s}), [np.float64(0)], "among its outputs"),
+        (lambda s: ([s, {"a": [{SHARED: s}]}], {SHARED: s}), [np.float64(0), None], "among its outputs"),
         (lambda s: object(), [np.float64(0)], "cannot be read as an array"),
     ],
 )
@@ -138,3 +184,61 @@ def test_what_has_no_meaning_is_refused(step, info, words):
 def test_a_condition_that_is_no_scalar_is_refused():
     with pytest.raises(TypeError, match=r"condition has shape \(3,\).*\.all\(\)"):
         ns.scan(lambda s: (s, ns.until(s > 0)), outputs_info=np.zeros(3), n_steps=3)
+
+
+def arithmetic(updates):
+    """What is done with an array, by its name."""
+    one, ufuncs, methods = np.ones(3), (np.exp, np.add), ("sum", "mean", "shape", "T", "astype", "reshape", "dtype")
+    operators = [
+        name for name in vars(np.lib.mixins.NDArrayOperatorsMixin) if name.strip("_").isalpha() and callable(getattr(one, name, None))
+    ]
+    operators = set(operators) - {"__eq__", "__ne__", "__or__", "__ror__", "__ior__", "__divmod__", "__rdivmod__", "__module__"}
+    unary = {"__neg__", "__pos__", "__abs__", "__invert__"}
+    uses = {name: lambda name=name: getattr(updates, name)(*(() if name in unary else (1.0,))) for name in operators}
+    uses |= {f"an array {name}": lambda name=name: getattr(one, name)(updates) for name in ("__add__", "__matmul__", "__truediv__")}
+    uses |= {ufunc.__name__: lambda ufunc=ufunc: ufunc(*[updates] * ufunc.nin) for ufunc in ufuncs}
+    uses |= {
+        function.__name__: lambda function=function: function(updates)
+        for function in (np.sum, np.mean, np.asarray, np.atleast_1d, float, int)
+    }
+    uses |= {
+        "joined": lambda: np.concatenate([updates, one]),
+        "nt.exp": lambda: nt.exp(updates),
+        "a variable": lambda: nt.dvector("v") + updates,
+        "a number": lambda: 2.0 * updates,
+    }
+    uses |= {f"[{index}]": lambda index=index: updates[index] for index in (-1, 0, slice(-2, None), (0, 1), ..., np.int64(1))}
+    uses |= {method: lambda method=method: getattr(updates, method) for method in methods}
+    return uses
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: ns.scan(lambda x: 2 * x, outputs_info=1.0, n_steps=2, **PYTHON), lambda: ns.scan(lambda x: 2 * x, nt.dvector("x"))]
+)
+def test_updates_taken_for_an_array_say_where_the_outputs_are(make):
+    updates = make()[-1]
+    assert (updates, dict(updates), bool(updates), updates | {1: 2}) == ({}, {}, False, {1: 2})
+    for name, use in arithmetic(updates).items():
+        with pytest.raises((TypeError, AttributeError), match="return_updates=False"):
+            pytest.fail(f"{name} gave {use()!r}")
+    with pytest.raises(AttributeError, match="which have no rows"):
+        _ = updates.rows
+
+
+@pytest.mark.parametrize("transform", [ns.grad, ns.value_and_grad, ns.hessian])
+@pytest.mark.parametrize("cost", [lambda both: both, lambda both: both[-1], lambda both: both[-1] * 2.0, lambda both: 3.0 + both[-1]])
+def test_a_cost_that_is_what_scan_returns_says_where_the_outputs_are(transform, cost):
+    def path(x):
+        return cost(ns.scan(lambda y: 0.5 * y, outputs_info=x, n_steps=2))
+
+    with pytest.raises(TypeError, match="return_updates=False"):
+        transform(path)(2.0)
+
+
+def test_a_symbolic_cost_that_is_what_scan_returns_says_where_the_outputs_are():
+    x, acc = nt.dscalar("x"), ns.shared(0.0, "acc")
+    for updates in ({}, {acc: acc + 1}):
+        both = ns.scan(lambda y, updates=updates: (0.5 * y, updates), outputs_info=x, n_steps=2)
+        for cost in both, both[-1]:
+            with pytest.raises(TypeError, match="return_updates=False"):
+                ns.grad(cost, x)

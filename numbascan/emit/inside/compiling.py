@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from llvmlite import binding
+from numba import config
 
 from . import arrays, long_functions, plain_locals
 from .object_code import NDARRAY
 from .shortcuts import ARRAY_CLASS, CACHE_LINES, COMPILER, DECLARATIONS, DECLARATIONS_OF_CODE, OPERATOR_TYPES
 
 CACHE_LINE = 64  # bytes
+ROUTINES: list[Any] = []
+"""Functions that many modules call. `emit/cache.py` keeps their machine code: Numba's own cache would not see that a helper has changed."""
 
 
 @contextmanager
@@ -48,6 +52,19 @@ def _load_declarations(typing_context: Any, target_context: Any) -> None:
             target_context.refresh()
         with DECLARATIONS_OF_CODE.replaced(refresh=lambda self: None):
             typing_context.refresh()
+
+
+def keep_in(folder: Path, functions: Iterable[Any]) -> None:
+    """Lets functions look for their machine code in a folder, and leave it there."""
+    with COMPILER.global_compiler_lock if COMPILER.is_taken() else nullcontext():  # nobody else is to see the setting
+        before = vars(config)["CACHE_DIR"]
+        config.CACHE_DIR = str(folder)
+        try:
+            for function in functions:
+                with suppress(AttributeError, RuntimeError):  # NUMBA_DISABLE_JIT=1; a folder that may not be written
+                    function.enable_caching()
+        finally:
+            config.CACHE_DIR = before
 
 
 def _cache_lines(stack: ExitStack) -> None:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+import zlib
 from typing import Any
 
 import numba
 import numpy as np
-from numba import TypingError, types
+from numba import TypingError, njit, types
 from numba.extending import overload
+
+
+def kept_by_numba(**options: Any) -> Any:
+    """A decorator: Numba compiles the function, and keeps what it makes beside this file, for modules of this name.
+
+    It looks for the module by its name when it reads that again: nothing is kept for one that is not found so in `sys.modules`.
+    """
+    is_found = __spec__ is not None and vars(sys.modules.get(__name__, sys)) is globals()
+
+    def decorated(function: Any) -> Any:
+        function.__qualname__ = f"{zlib.crc32(__name__.encode()):08x}.{function.__name__}"  # part of the name of the file
+        return njit(cache=is_found, **options)(function)
+
+    return decorated
 
 
 def argument_of(what: str, value: Any, dtype: str, rank: int, casting: Any) -> Any:

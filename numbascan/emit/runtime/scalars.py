@@ -10,7 +10,7 @@ from typing import Any
 
 from numba import njit
 
-from ...ir.loops import FUNCTION
+from ...ir.loops import FUNCTION, PLAIN
 from ...ops.elementwise import HELPERS, in_lanes
 from . import vecmath
 from .intrinsics import wrapping_mul
@@ -29,7 +29,7 @@ def _compiled(function: Callable[..., Any], lanes: bool) -> Any:
         elif isinstance(names.get(name), FunctionType):
             names[name] = _compiled(names[name], lanes)
     helper = HELPERS.get(function.__name__)
-    is_inlined = helper is not None and helper.cost == FUNCTION  # a call would keep SIMD out of the loop around it
+    is_inlined = helper is not None and helper.cost in (PLAIN, FUNCTION)  # a call would keep SIMD out of the loop around it
     return njit(error_model="numpy", forceinline=is_inlined)(
         FunctionType(function.__code__, names, function.__name__, function.__defaults__)
     )

@@ -257,6 +257,11 @@ def _names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str], tup
     return frozenset(global_names), frozenset(attributes), tuple(modules), frozenset(stored)
 
 
+def global_names(code: types.CodeType) -> frozenset[str]:
+    """The globals that a code object, and the functions written inside it, name."""
+    return frozenset().union(*(_names_in(one)[0] for one in _codes(code)))
+
+
 def _imported(modules: Iterable[tuple[str, int]], names: dict[str, Any]) -> Iterator[str]:
     """The names of modules that a function imports while it runs, and of the packages they lie in."""
     for module, dots in modules:

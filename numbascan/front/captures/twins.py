@@ -2,6 +2,10 @@
 
 Of code that was met as several functions the last ones are held, with a copy of what they read: few, and none that reads large arrays.
 It is the copy that others are compared with: what a held function reads may be changed by another thread at any moment.
+
+Two functions are alike where their values say the same and are the same objects at the same places: code may ask `a is b`, or change a list
+that has two names. The globals that code names belong to it.
+Not handled: objects of a closure that another object holds, or a global container.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import operator
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Number
 from typing import Any
 
@@ -17,6 +21,7 @@ import numpy as np
 
 from .guards import same
 from .namespaces import ABSENT, content
+from .reachable import global_names
 
 MOST_CODES, MOST_TWINS = 64, 4
 LARGEST = 1 << 20  # bytes of an array that is held for a call that may come
@@ -27,16 +32,23 @@ _COPIED = (list, tuple, dict, types.FunctionType, np.ndarray)
 class Twin:
     """A function, and a copy of what it read just before it was traced."""
 
-    __slots__ = ("copy", "fn")
+    __slots__ = ("copy", "fn", "named")
 
     def __init__(self, fn: types.FunctionType) -> None:
-        self.fn, self.copy = fn, _copied(fn, {})
+        copies: dict[int, _Copy] = {}
+        self.fn, self.copy = fn, _copied(fn, copies)
+        globals_ = _named(copies.values())
+        others = {id(space[name]): object() for space, name in globals_}  # in the place of those that no closure holds: none is kept alive
+        self.named = [(space, name, (others | copies)[id(space[name])]) for space, name in globals_]
 
     def is_like(self, fn: Callable[..., Any], but_numbers: bool = False) -> bool:
         """Does a function do what this one did when it was copied, but for numbers if so asked?"""
         if not self.copy.is_of(fn):
             return False
-        return all(map(operator.is_, _parts(fn), self.copy.parts)) or _Pairs(but_numbers).are_alike(fn, self.copy)
+        if all(map(operator.is_, _parts(fn), self.copy.parts)):
+            return True
+        pairs = _Pairs(but_numbers)
+        return all(pairs.are_one(space.get(name, ABSENT), value) for space, name, value in self.named) and pairs.are_alike(fn, self.copy)
 
 
 _twins: dict[types.CodeType, tuple[Twin, ...]] = {}  # the latest last
@@ -181,23 +193,38 @@ def _copied(value: Any, known: dict[int, _Copy]) -> Any:
     return copy
 
 
-class _Pairs:
-    """Pairs that are being compared, by identity: a function may stand in its own closure, a list in itself."""
+def _named(copies: Iterable[_Copy]) -> list[tuple[dict[str, Any], str]]:
+    """The globals that the code of functions names, and that are functions, containers or arrays: a closure may hold one of them, too."""
+    spaces = [(copy.about[1], global_names(copy.about[0])) for copy in copies if copy.kind is types.FunctionType and copy.about]
+    return [(space, name) for space, names in spaces for name in names if type(space.get(name)) in _COPIED]
 
-    __slots__ = ("but_numbers", "met")
+
+class _Pairs:
+    """What is being compared, by identity: each value has one partner. A function may stand in its own closure, a list in itself."""
+
+    __slots__ = ("but_numbers", "met", "partners", "values")
 
     def __init__(self, but_numbers: bool) -> None:
         self.but_numbers = but_numbers
-        self.met: set[tuple[int, int]] = set()
+        self.partners: dict[int, Any] = {}  # by the id of a value what it was before
+        self.values: dict[int, Any] = {}  # and back
+        self.met: set[int] = set()
+
+    def are_one(self, value: Any, before: Any) -> bool:
+        """Is a value the same object wherever what it was before was the same object?"""
+        return self.partners.setdefault(id(value), before) is before and self.values.setdefault(id(before), value) is value
 
     def are_alike(self, value: Any, before: Any) -> bool:
         """Would code that reads a value do what it did? Numbers, strings, arrays and functions by what they are; other objects are one."""
         if type(before) is not _Copy:
-            is_number = self.but_numbers and type(value) is type(before) and isinstance(value, Number)
-            return value is before or is_number or same(value, before)
-        if (id(value), id(before)) in self.met:
+            if self.but_numbers and type(value) is type(before) and isinstance(value, Number):
+                return True
+            return (value is before or same(value, before)) and self.are_one(value, before)
+        if not self.are_one(value, before):
+            return False
+        if id(before) in self.met:
             return True
-        self.met.add((id(value), id(before)))
+        self.met.add(id(before))
         if not before.is_of(value):
             return False
         parts = _parts(value)

@@ -24,13 +24,15 @@ from ...ops.algebra import cast, dims_of, is_float, zeros_like
 from ...ops.card import at_line, user_line
 from ...ops.control import custom_vjp_node
 from ...ops.of_shape import of_shape
+from ...tracebacks import entry, with_entries
 from ..draw_scopes import no_draws
 from ..tracing import close_over, describe, name_in_module, parameter_names, trace
-from ..tree import LEAF, NONE, Structure, alike, flatten, flattened, n_leaves, paths, unflatten
+from ..tree import LEAF, NONE, Structure, alike, fields_of, flatten, flattened, is_record, n_leaves, paths, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, Variable, as_variable
 
 
+@entry
 def custom_vjp(f: Callable[..., Any]) -> CustomVjp:
     """`f` with a derivative of its own for reverse mode: a decorator, in the form that JAX has.
 
@@ -55,6 +57,7 @@ def custom_vjp(f: Callable[..., Any]) -> CustomVjp:
     return CustomVjp(f)
 
 
+@with_entries(("__call__",))
 class CustomVjp:
     """A function with a derivative of its own. `__wrapped__` is the function, `fwd` and `bwd` are its rule."""
 
@@ -251,6 +254,8 @@ class _Rule:
             return
         assert not isinstance(structure, str)
         cls, keys, children = structure
+        if is_record(cls) and isinstance(value, cls):
+            value = tuple(fields_of(value).values())
         is_nest = isinstance(value, dict) if cls is dict else isinstance(value, (tuple, list))
         if not is_nest or (set(value) != set(keys) if cls is dict else len(value) != len(children)):
             expected = describe_structure(structure)

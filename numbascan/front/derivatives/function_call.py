@@ -12,6 +12,8 @@ from ...ir.node import Node, new_input
 from ...ops.algebra import is_float
 from ...ops.gradient_identities import derivative_of
 from ..draw_scopes import put_outside
+from ..scan.updates import WHERE_OUTPUTS_ARE
+from ..shared import SharedVariable
 from ..tracing import called, is_tracing, parameter_names
 from ..tree import NONE, Static, Structure, describe, flattened, n_leaves, paths, unflatten
 from ..variable import Variable, as_variable
@@ -34,7 +36,7 @@ class FunctionCall:
 
     def with_aux(self, what: str) -> FunctionCall:
         """The call of a function that returns (value, aux), as that of the value alone."""
-        if isinstance(self.returned, str) or self.returned[0] is dict or len(self.returned[2]) != 2:
+        if isinstance(self.returned, str) or self.returned[1] is not None or len(self.returned[2]) != 2:
             raise TypeError(f"{what}: has_aux=True is for a function that returns (value, aux), not {describe(self.returned)}")
         value, aux = self.returned[2]
         count = n_leaves(value)
@@ -116,9 +118,20 @@ def without_static(structure: Structure) -> Structure:
     return NONE if not isinstance(structure, str) and isinstance(structure[0], Static) else structure
 
 
+def has_updates(structure: Structure) -> bool:
+    """Whether a scan may have returned this: its updates, or a pair that ends with them."""
+    if isinstance(structure, str):
+        return False
+    cls, keys, children = structure
+    if cls is dict:
+        return all(isinstance(key, SharedVariable) for key in keys)
+    return cls is tuple and len(children) == 2 and not isinstance(children[1], str) and children[1][0] is dict and has_updates(children[1])
+
+
 def cost_of(call: FunctionCall, what: str) -> Node:
     """The one scalar that a function returned."""
     if call.returned != "*":
-        raise TypeError(f"{what}: the function must return one scalar, not {describe(call.returned)}; ns.jacobian takes any nest of arrays")
+        instead = WHERE_OUTPUTS_ARE if has_updates(call.returned) else "ns.jacobian takes any nest of arrays"
+        raise TypeError(f"{what}: the function must return one scalar, not {describe(call.returned)}; {instead}")
     check_cost(call.leaves[0], what)
     return call.leaves[0]

@@ -12,12 +12,14 @@ from typing import Any
 from ...grad.forward import tangents as moved
 from ...ir.node import Node, constant
 from ...ops.algebra import is_float, zeros_like
+from ...tracebacks import entry
 from ..methods import bound_to, is_function
 from ..runner import Seen
+from ..scan.updates import WHERE_OUTPUTS_ARE
 from ..transforms import Jitted, StaticJitted, jit, marked, mode_given_to
-from ..tree import unflatten
+from ..tree import flattened, unflatten
 from ..variable import Variable
-from .function_call import FunctionCall, call_on_inputs, cost_of
+from .function_call import FunctionCall, call_on_inputs, cost_of, has_updates
 from .of_variables import (
     along,
     grad_of_variable,
@@ -131,6 +133,9 @@ class _Hessian(_Derivative):
 
 
 def _derivative(cls: type[_Derivative], f: Any, argnums: Any, disconnected_inputs: str, **options: Any) -> Jitted:
+    if not is_function(f):
+        instead = f"; {WHERE_OUTPUTS_ARE}" if has_updates(flattened(f)[1]) else ""
+        raise TypeError(f"{cls.what} takes a function, not {f!r} ({type(f).__name__}){instead}")
     try:
         places = tuple(map(operator.index, argnums)) if isinstance(argnums, (tuple, list)) else operator.index(argnums)
     except TypeError:
@@ -141,6 +146,7 @@ def _derivative(cls: type[_Derivative], f: Any, argnums: Any, disconnected_input
 # the public functions -----------------------------------------------------------------------------------------------
 
 
+@entry
 def grad(
     f: Any = None,
     argnums: Any = None,
@@ -196,6 +202,7 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ValueError(f"ns.grad: {name} is {value!r}; it must be {' or '.join(map(repr, choices))}")
 
 
+@entry
 def value_and_grad(f: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False, disconnected_inputs: str = "raise") -> Jitted:
     """A function that gives f's value and its gradient: what `scipy.optimize.minimize(..., jac=True)` takes.
 
@@ -208,6 +215,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = F
     return _derivative(_ValueAndGrad, f, argnums, disconnected_inputs, has_aux=bool(has_aux))
 
 
+@entry
 def jacobian(
     f: Any = None,
     argnums: Any = None,
@@ -234,6 +242,7 @@ def jacobian(
     return _derivative(_Jacobian, f, 0 if argnums is None else argnums, disconnected_inputs)
 
 
+@entry
 def hessian(
     f: Any = None,
     argnums: Any = None,
@@ -263,6 +272,7 @@ def hessian(
 # directions ---------------------------------------------------------------------------------------------------------
 
 
+@entry
 def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """`f(*args)`, and a function that takes cotangents of the results to a tuple of cotangents of the arguments.
 
@@ -325,6 +335,7 @@ class _Jvp(Transformed):
         return unflatten(call.returned, results[:count]), unflatten(call.returned, results[count:])
 
 
+@entry
 def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """`f(*args)`, and how it moves when the arguments move along `tangents`.
 

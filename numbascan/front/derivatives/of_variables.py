@@ -19,6 +19,7 @@ from ...ops.gradient_identities import DISCONNECTED, LINKED, ZERO_GRAD, derivati
 from ...ops.of_shape import of_shape
 from ...ops.reshape import reshaped
 from ...rewrite.remove_unused import remove_unused
+from ...tracebacks import entries, entry
 from ...types import show_shape
 from ..variable import Variable, as_variable, op
 
@@ -134,7 +135,7 @@ def gradients(
         error = _disconnected(outputs, node, what)
         if disconnected_inputs == "raise":
             raise error
-        warnings.warn(str(error), UserWarning, stacklevel=4)
+        warnings.warn(str(error), UserWarning, stacklevel=5)
     return [linked(zeros_like(node) if value is None else value, [*wrt, *links]) for node, value in zip(wrt, results, strict=True)]
 
 
@@ -343,6 +344,7 @@ def _directions(nodes: Sequence[Node], v: Any, what: str) -> list[Node]:
     return [along(point, node, f"{what}: the direction (in v) of {shown(node)}") for point, node in zip(points, nodes, strict=True)]
 
 
+@entry
 def Lop(f: Any, wrt: Any, v: Any, consider_constant: Any = None, disconnected_inputs: str = "raise") -> Any:
     """v · d f / d wrt: the cotangents of `wrt` when those of `f` are `v`.
 
@@ -366,6 +368,7 @@ def Lop(f: Any, wrt: Any, v: Any, consider_constant: Any = None, disconnected_in
     return _packed(gradients(outputs, seeds, nodes, "ns.Lop", constants, disconnected_inputs), wrt, [*outputs, *seeds])
 
 
+@entry
 def Rop(f: Any, wrt: Any, v: Any, disconnected_outputs: str = "raise") -> Any:
     """d f / d wrt · v: how `f` moves when `wrt` moves along `v`.
 
@@ -394,3 +397,6 @@ def Rop(f: Any, wrt: Any, v: Any, disconnected_outputs: str = "raise") -> Any:
     results = tangents(outputs, nodes, directions)
     plain = [zeros_like(output) if value is None else value for output, value in zip(outputs, results, strict=True)]
     return _packed([linked(value, nodes) for value in plain], f, [*outputs, *directions])
+
+
+entries(globals(), __all__)

@@ -9,6 +9,7 @@ from typing import Any
 from ...ir.graph import free_inputs, substitute
 from ...ir.node import Node, constant, new_input
 from ...ops.algebra import is_float
+from ...tracebacks import with_entries
 from ..shared import shared_of
 from ..specialisation import prepared, small_type
 from ..tracing import in_mode
@@ -46,6 +47,7 @@ def _gradients(call: FunctionCall, outputs: Sequence[Node], seeds: Sequence[Node
     return gradients(outputs, seeds, call.wrt, _WHAT, (), "ignore", call.dependencies)
 
 
+@with_entries(("__call__",))
 class Pullback:
     """(cotangents of the results) -> cotangents of the arguments, None for integers: of a call that has run."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import GradientError, MissingInputError, NullGradientError
+from ...tracebacks import entry
 from ..transforms import Jitted, jit
 from ..tree import flatten, flattened, unflatten
 from ..variable import Variable, at_line
@@ -18,6 +19,7 @@ SINGLE = np.dtype("float32"), np.dtype("complex64")
 ROUNDINGS = 10  # a result is taken to be wrong by so many units in its last place
 
 
+@entry
 def verify_grad(
     fun: Callable[..., Any],
     point: Any,

@@ -9,13 +9,14 @@ import numpy as np
 
 from ...ops.elementary import COMPLEX
 from ...ops.sorting import MIDDLES
+from ...tracebacks import entries
 from ..variable import METHODS, Variable, as_variable, at_line, implements, op
 from .choices import clip, where
 from .decompositions import svdvals
 from .joining import concatenate
 from .math import cast
 from .reductions import max, min, sum
-from .shape import atleast_2d, expand_dims, moveaxis, reshape, result_type, squeeze
+from .shape import atleast_2d, broadcast_to, expand_dims, moveaxis, reshape, result_type, squeeze
 from .shape_arguments import NOT_GIVEN, axes_of, axis_of, count_of, dim, refuse, shape_of
 
 
@@ -42,7 +43,8 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     refuse("np.mean", out=out, where=where)
     x = as_variable(a)
     wide = _averaged_dtype(x, dtype)
-    result = sum(cast(x, wide), axis=axis, keepdims=keepdims) / _count(x, axis, wide)
+    total = sum(cast(x, wide), axis=axis, dtype=dtype, keepdims=keepdims)  # in the dtype that is asked for, as NumPy: uint8 wraps
+    result = total / _count(x, axis, wide if np.dtype(wide).kind in "fc" else "float64")
     return result if dtype is None else cast(result, dtype)
 
 
@@ -76,9 +78,12 @@ def var(
     center = METHODS["mean"](x, axis, keepdims=True) if mean is NOT_GIVEN else mean
     apart = x - center
     squares = (apart * np.conj(apart)).real if x.type.kind == "c" else apart * apart
+    if correction is not NOT_GIVEN and ddof != 0:
+        raise ValueError(f"np.var and np.std: ddof and correction are one thing{at_line()}; give one of them")
     off = ddof if correction is NOT_GIVEN else correction
     count = _count(x, axis, wide) - off
-    return sum(squares, axis=axis, keepdims=keepdims) / (np.maximum(count, 0) if isinstance(count, Variable) else builtins.max(count, 0))
+    result = sum(squares, axis=axis, keepdims=keepdims) / (np.maximum(count, 0) if isinstance(count, Variable) else builtins.max(count, 0))
+    return cast(result, wide) if x.type.kind == "c" and as_variable(a).type.kind != "c" else result  # as NumPy, of real numbers
 
 
 @implements(np.std, method="std")
@@ -118,13 +123,17 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
     x = as_variable(a)
     if x.type.kind not in "fc":
         return mean(x, axis, dtype, out, keepdims)
+    if dtype is not None and np.dtype(dtype).kind not in "fc":
+        raise TypeError(f"np.nanmean: dtype is {np.dtype(dtype)}{at_line()}; give that of a floating-point number")
     total = nansum(x, axis, dtype, out, keepdims)
     return total / cast(sum(~np.isnan(x), axis=axis, keepdims=keepdims), np.zeros(0, total.dtype).real.dtype)
 
 
 @implements(np.median)
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Variable:
-    """The middle element over axes, or the mean of the two in the middle; NaN where one is NaN.
+    """The middle element over axes, or the mean of the two in the middle; NaN where one is NaN, and of nothing.
+
+    Raises IndexError where only the run knows that there is nothing.
 
     >>> import numbascan.tensor as nt
     >>> nt.median(nt.dmatrix("x"), axis=0).ndim
@@ -135,6 +144,9 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
     axes = axes_of(axis, x.ndim, "np.median")
     others = [k for k in range(x.ndim) if k not in axes]
     sizes = shape_of(x)
+    if 0 in x.type.shape:
+        lengths = [(1 if k in axes else sizes[k]) for k in range(x.ndim) if k in others or (keepdims is not NOT_GIVEN and keepdims)]
+        return broadcast_to(cast(as_variable(np.nan), _averaged_dtype(x, None)), lengths)
     rows = reshape(np.transpose(x, (*others, *axes)), (*(sizes[k] for k in others), -1))
     middles, n = op(MIDDLES, rows), dim(rows, rows.ndim - 1)
     lower = cast(middles[..., 0], _averaged_dtype(x, None))
@@ -177,6 +189,8 @@ def cov(
     if ddof is not None and ddof != int(ddof):
         raise ValueError(f"np.cov: ddof is {ddof!r}{at_line()}; give an int")
     wide = result_type(*operands, np.float64) if dtype is None else dtype
+    if np.dtype(wide).kind not in "fc":
+        raise TypeError(f"np.cov and np.corrcoef: dtype is {np.dtype(wide)}{at_line()}; give that of a floating-point number")
     rows = [cast(atleast_2d(x), wide) for x in operands]
     if not rowvar:  # as NumPy: a first vector is a row, and a second one that has one row is left alone
         rows[0] = rows[0] if operands[0].ndim == 1 else rows[0].T
@@ -245,6 +259,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> V
     if ord is None or (isinstance(ord, str) and ord in ("fro", "f") and len(axes) == 2) or (ord == 2 and len(axes) == 1):
         squares = (values * np.conj(values)).real if values.type.kind == "c" else values * values
         return np.sqrt(sum(squares, axis=axes, keepdims=keepdims))
+    if 0 in [values.type.shape[k] for k in axes] and ord in ((np.inf,) if len(axes) == 1 else (1, 2, np.inf)):
+        return sum(abs(values), axis=axes, keepdims=keepdims)  # the greatest of no lengths is 0
     if len(axes) == 2 and ord in ("nuc", 2, -2):
         singular = svdvals(moveaxis(values, axes, (-2, -1)))
         chosen = {"nuc": sum, 2: max, -2: min}[ord](singular, axis=-1)
@@ -281,3 +297,5 @@ def _matrix_norm(x: Variable, ord: Any, axes: tuple[int, ...], keepdims: bool) -
 
 
 __all__ = ["average", "corrcoef", "cov", "mean", "median", "nanmean", "nansum", "norm", "std", "var"]
+
+entries(globals(), __all__)

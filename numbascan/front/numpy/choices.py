@@ -10,6 +10,7 @@ import numpy as np
 from ...ir.node import constant, constant_value
 from ...ops.compare import COMPARISONS, WHERE
 from ...ops.elementary import CAST
+from ...tracebacks import entry
 from ..variable import Variable, as_variable, at_line, implements, is_large, number_as, op
 from .shape import result_type
 from .ufuncs import FUNCTIONS
@@ -162,6 +163,8 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: 
     dtype('float64')
     """
     a = as_variable(a)
+    if (a_min is not None and min is not None) or (a_max is not None and max is not None):
+        raise ValueError(f"np.clip: a_min and min, a_max and max are one thing each{at_line()}; give one of them")
     low, high = (a_min if min is None else min), (a_max if max is None else max)
     if a.type.kind in "iu" and not a.type.weak:  # a Python integer beyond the dtype is no bound
         info = np.iinfo(a.type.dtype)
@@ -171,6 +174,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: 
     return a if high is None else np.minimum(a, high)
 
 
+@entry
 def relu(x: Any, alpha: Any = 0) -> Variable:
     """x where x > 0, else alpha * x; NaN stays NaN.
 

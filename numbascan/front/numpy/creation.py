@@ -10,6 +10,7 @@ from ...ir.node import constant, constant_value
 from ...ops.dims import DIM
 from ...ops.runtime_attributes import sized
 from ...ops.shape import ARANGE
+from ...tracebacks import entries
 from ...types import dtype_name, numpy_dtype
 from ..variable import Variable, as_variable, at_line, check_weak, implements, number_as
 from .choices import where
@@ -154,10 +155,10 @@ def linspace(
     count = value_of(size_of(num, "np.linspace: num"))
     if isinstance(count, int) and count < 0:
         raise ValueError(f"np.linspace: num cannot be negative, it is {count}{at_line()}")
-    first, last = as_variable(start) * 1.0, as_variable(stop) * 1.0
+    real = result_type(as_variable(start), as_variable(stop), 0.0)
+    first, last = cast(as_variable(start), real), cast(as_variable(stop), real)
     n_steps = count - 1 if endpoint else count
     divisor = max(n_steps, 1) if isinstance(n_steps, int) else np.maximum(n_steps, 1)
-    real = result_type(first, last)
     step = (last - first) / cast(as_variable(divisor), np.zeros(0, real).real.dtype)
     rank = max(first.ndim, last.ndim)
     places = expand_dims(arange(count), tuple(range(1, rank + 1))) if rank else arange(count)
@@ -396,6 +397,8 @@ def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Variable:
     """The powers of x as columns, the highest first unless `increasing`."""
     values = as_variable(x)
+    if values.ndim != 1:
+        raise ValueError(f"np.vander needs a vector, {values!r} has {values.ndim} axes{at_line()}")
     powers = arange(dim(values, 0) if N is None else N)
     powers = powers if increasing else powers[::-1]
     return values[:, None] ** powers
@@ -437,3 +440,5 @@ __all__ = [
     ),
     "zeros_like",
 ]
+
+entries(globals(), __all__)

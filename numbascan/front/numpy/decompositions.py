@@ -13,6 +13,7 @@ from ...ops.card import Card
 from ...ops.decomposition_rules import order_of
 from ...ops.dims import dim_node
 from ...ops.linalg import square_matrix
+from ...tracebacks import entries
 from ..variable import Variable, as_variable, at_line, implements, op
 from .choices import where
 from .creation import arange, eye, identity, tril, triu, zeros
@@ -54,7 +55,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     """Singular values S in descending order, and orthonormal U and Vh with U @ diag(S) @ Vh = a.
 
     Arguments: `a` of shape (…, m, n); full_matrices, m columns of U and n rows of Vh, else min(m, n) each; compute_uv=False, S alone;
-    `hermitian`, which says that `a` is its own conjugate transpose, changes nothing.
+    hermitian, only the lower triangle of `a` is read.
 
     Signs (factors of modulus 1, where complex) of singular vectors are LAPACK's choice. Derivatives are those of singular values that
     differ: vectors of equal ones have none (infinite or NaN), nor have, of full_matrices, those that complete a basis: NullGradientError.
@@ -65,9 +66,9 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     >>> nt.linalg.svd(nt.tensor("float64", shape=(5, 3)), full_matrices=False).U
     <item: float64[5, 3]>
     """
+    x = _hermitian(a) if hermitian else as_variable(a)
     if not compute_uv:
-        return svdvals(a)
-    x = as_variable(a)
+        return svdvals(x)
     m, n, _ = cards.rows_and_columns("svd", x.type)
     return SVDResult(*several(cards.SVD, x, full=bool(full_matrices) and (m is None or m != n)))
 
@@ -389,3 +390,5 @@ def _unknowns(system: Variable, q: Any, m: Any, n: Any) -> Variable:
 
 __all__ = ["block_diag", "cond", "eig", "eigvals", "lstsq", "lu", "lu_factor", "lu_solve", "matrix_rank", "pinv"]
 __all__ += ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester", "svd", "svdvals"]
+
+entries(globals(), __all__)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...ops.contract import PAIRED
+from ...tracebacks import entries
 from ...types import show_shape
 from ..variable import Variable, as_variable, at_line, implements, op
 from .products import aligned, contraction, summed
@@ -177,3 +178,5 @@ def multi_dot(arrays: Sequence[Any], *, out: None = None) -> Variable:
 
 
 __all__ = ["einsum", "multi_dot"]
+
+entries(globals(), __all__)

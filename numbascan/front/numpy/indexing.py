@@ -12,11 +12,13 @@ from ...ops.index_entries import FULL, shortened
 from ...ops.indexing import GATHER, INC_SUBTENSOR, INDEX, SET_SUBTENSOR
 from ...ops.of_shape import of_shape
 from ...ops.runtime_attributes import SizedCard, filled, sized
+from ...ops.shape import SQUEEZE
+from ...tracebacks import entries
 from .. import unsupported
-from ..variable import Variable, as_variable, at_line, check_weak, implements, is_large, number_as
+from ..variable import Variable, as_variable, at_line, check_weak, implements, is_large, number_as, op
 from .choices import clip, where
 from .joining import stack
-from .shape import broadcast_arrays, broadcast_sizes, broadcast_to, ravel
+from .shape import broadcast_arrays, broadcast_sizes, broadcast_to, expand_dims, ravel
 from .shape_arguments import as_arrays, axis_of, dim, refuse, shape_of, sizes_of
 
 WRITING = "x[idx].set(y) or nt.set_subtensor(x[idx], y), which give the new array"
@@ -27,27 +29,36 @@ WRITING = "x[idx].set(y) or nt.set_subtensor(x[idx], y), which give the new arra
 def getitem(x: Variable, index: Any) -> Variable:
     """x[index], with NumPy's meaning: positions, slices, new axes, `...`, integer arrays, and masks that are known while tracing."""
     index = index if isinstance(index, tuple) else (index,)
-    spec = _spec(x, index)
+    spec, gap = _spec(x, index)
     x = _fitting_masks(x, index)
     if not spec:
         return Part(x.node, x.node, spec)
     has_arrays = any(isinstance(entry, Node) and entry.type.rank for entry in spec)
     node = sized(GATHER if has_arrays else INDEX, (x.node,), spec)
+    if gap is not None:
+        return Part(op(SQUEEZE, Variable(node), axis=(gap,)).node, x.node, spec, gap)
     return Variable(node) if node.op in (INDEX, GATHER) else Part(node, x.node, spec)
 
 
 class Part(Variable):
-    """x[…] where the node alone does not tell what it is a part of: all of x, or a part of a constant, which is a constant."""
+    """x[…] where the node alone does not tell what it is a part of: all of x, or a part of a constant, which is a constant.
 
-    __slots__ = ("spec", "whole")
+    gap: the axis of length 1 that `spec` has, and the part has not, between two index arrays.
+    """
 
-    def __init__(self, node: Node, whole: Node, spec: tuple[Any, ...]) -> None:
+    __slots__ = ("gap", "spec", "whole")
+
+    def __init__(self, node: Node, whole: Node, spec: tuple[Any, ...], gap: int | None = None) -> None:
         super().__init__(node)
-        self.whole, self.spec = whole, spec
+        self.whole, self.spec, self.gap = whole, spec, gap
 
 
-def _spec(x: Variable, index: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The entries of an index as `ops.spec` writes them, nodes in the places of holes."""
+def _spec(x: Variable, index: tuple[Any, ...]) -> tuple[tuple[Any, ...], int | None]:
+    """The entries of an index as `ops.index_entries` writes them, nodes in the places of holes; and the axis that is too much.
+
+    NumPy puts the axes of index arrays at the front if an ellipsis stands between two of them, one of no axes too. A new axis does
+    the same, and goes again.
+    """
     entries = [entry for part in index for entry in _entries(part)]
     n_axes = sum(entry != "newaxis" for entry in entries if entry is not Ellipsis)
     if n_axes > x.ndim:
@@ -55,9 +66,19 @@ def _spec(x: Variable, index: tuple[Any, ...]) -> tuple[Any, ...]:
     gaps = [k for k, entry in enumerate(entries) if entry is Ellipsis]
     if len(gaps) > 1:
         raise IndexError(f"an index can only have a single ellipsis ('...'){at_line()}")
+    gap = _gap(entries, gaps[0]) if gaps and n_axes == x.ndim else None
     if gaps:
-        entries[gaps[0] : gaps[0] + 1] = [FULL] * (x.ndim - n_axes)
-    return shortened(tuple(entries))
+        entries[gaps[0] : gaps[0] + 1] = ["newaxis"] if gap is not None else [FULL] * (x.ndim - n_axes)
+    return shortened(tuple(entries)), gap
+
+
+def _gap(entries: list[Any], place: int) -> int | None:
+    """Which axis of x[entries] a new axis is in the place of an ellipsis of no axes, if index arrays lie on both sides; else None."""
+    is_advanced = [isinstance(entry, int | Node) for entry in entries]
+    rank = max((entry.type.rank for entry in entries if isinstance(entry, Node)), default=0)
+    if not rank or not (any(is_advanced[:place]) and any(is_advanced[place:])):
+        return None
+    return rank + is_advanced[:place].count(False)
 
 
 def _entries(part: Any) -> list[Any]:
@@ -80,7 +101,8 @@ def _entries(part: Any) -> list[Any]:
             return [operator.index(part)]
         except TypeError:
             pass
-    return _array_entries(as_variable(_no_empty_list(part)))
+    mask = known_mask(part)
+    return _array_entries(as_variable(_no_empty_list(part))) if mask is None else [constant(places) for places in np.nonzero(mask)]
 
 
 def _fitting_masks(x: Variable, index: tuple[Any, ...]) -> Variable:
@@ -102,7 +124,9 @@ def _fitting_masks(x: Variable, index: tuple[Any, ...]) -> Variable:
 
 
 def known_mask(part: Any) -> np.ndarray | None:
-    """A part of an index, if that is a mask."""
+    """A part of an index, if that is a mask that is known: one from outside is compared by its content at every call."""
+    if type(part) is np.ndarray and part.dtype == bool:
+        return part
     value = constant_value(as_variable(_no_empty_list(part)).node)
     return value if value is not None and value.dtype == bool else None
 
@@ -113,13 +137,10 @@ def _no_empty_list(part: Any) -> Any:
 
 def _array_entries(array: Variable) -> list[Any]:
     if array.type.kind == "b":
-        mask = constant_value(array.node)
-        if mask is None:
-            raise TypeError(
-                f"x[mask] with a traced mask ({array!r}){at_line()}: how many elements it takes only the run knows; "
-                "write np.where(mask, x, other), or np.where(mask, x, 0) before a sum"
-            )
-        return [constant(places) for places in np.nonzero(mask)]
+        raise TypeError(
+            f"x[mask] with a traced mask ({array!r}){at_line()}: how many elements it takes only the run knows; "
+            "write np.where(mask, x, other), or np.where(mask, x, 0) before a sum"
+        )
     if array.type.kind not in "iu":
         raise IndexError(
             f"x[{array!r}]{at_line()}: only integers, slices, ..., None and integer arrays are indices; write .astype('int64')"
@@ -150,6 +171,9 @@ def _written(card: SizedCard, region: Any, y: Any, name: str) -> Variable:
     whole, spec = _origin(region, name)
     y = float(y) if is_large(y) and region.dtype.kind in "fc" else y
     values = _without_leading_ones(as_variable(y), region.ndim)
+    gap = region.gap if isinstance(region, Part) else None
+    if gap is not None and values.ndim > region.ndim - gap:
+        values = expand_dims(values, values.ndim - (region.ndim - gap))
     check_weak(values, whole.type.dtype, f"{name}: ")
     if values.type.weak and values.type.kind in "iu" and whole.type.kind in "iu":
         values = number_as(values, whole.type.dtype)
@@ -318,3 +342,5 @@ def along_axis(x: Variable, places: Variable, axis: int) -> tuple[Any, ...]:
 
 
 __all__ = ["choose", "inc_subtensor", "set_subtensor", "subtensor", "take", "take_along_axis"]
+
+entries(globals(), __all__)

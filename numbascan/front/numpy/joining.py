@@ -10,6 +10,7 @@ import numpy as np
 
 from ...ir.node import constant
 from ...ops.shape import CONCATENATE
+from ...tracebacks import entries
 from ...types import dtype_name
 from ..variable import Variable, as_variable, at_line, implements, op
 from .math import cast
@@ -20,6 +21,14 @@ from .shape_arguments import as_arrays, axis_of, dim, fixed_int, refuse, shape_o
 def common_dtype(arrays: Sequence[Variable]) -> str:
     """NumPy's common dtype. As there, a number of Python that becomes part of an array counts as float64, int64 or complex128."""
     return dtype_name(np.result_type(*(x.type.dtype for x in arrays)))
+
+
+def _refuse_casts(name: str, arrays: Sequence[Variable], dtype: Any, casting: Any) -> None:
+    """TypeError where an array cannot be cast to the result's dtype by the rule `casting`."""
+    common = np.dtype(common_dtype(arrays) if dtype is None else dtype_name(dtype))
+    for x in arrays:
+        if not np.can_cast(x.dtype, common, casting):
+            raise TypeError(f"{name}: {x!r} cannot be cast to {common} by the rule casting={casting!r}{at_line()}; write x.astype(…)")
 
 
 def _joined(arrays: Sequence[Variable], axis: int, dtype: Any, name: str) -> Variable:
@@ -46,6 +55,7 @@ def concatenate(arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: An
     parts = as_arrays(arrays)
     if not parts:
         raise ValueError(f"np.concatenate needs at least one array{at_line()}")
+    _refuse_casts("np.concatenate", parts, dtype, casting)
     if axis is None:
         return _joined([ravel(x) for x in parts], 0, dtype, "np.concatenate")
     if not all(x.ndim for x in parts):
@@ -71,6 +81,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
     parts = as_arrays(arrays)
     if not parts:
         raise ValueError(f"np.stack needs at least one array{at_line()}")
+    _refuse_casts("np.stack", parts, dtype, casting)
     if len({x.ndim for x in parts}) > 1:
         raise ValueError(f"np.stack: all arrays must have the same shape, they have {[x.type.shape for x in parts]}{at_line()}")
     common = common_dtype(parts) if dtype is None else dtype_name(dtype)
@@ -83,7 +94,7 @@ def _nest(values: Sequence[Any]) -> Variable:
     """A nest of lists, numbers and variables as one array, as `np.array` gives: one dtype for all that is in it."""
     leaves = list(_leaves(values))
     if not any(isinstance(leaf, Variable | np.ndarray) for leaf in leaves):
-        return Variable(constant(np.asarray(values)))
+        return Variable(constant(np.asarray([value.tolist() if isinstance(value, np.ndarray) else value for value in values])))
     return _nested(values, common_dtype([as_variable(leaf) for leaf in leaves]))
 
 
@@ -114,6 +125,7 @@ def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Variab
     <concatenate: float64[?]>
     """
     parts = _several(atleast_1d, tup)
+    _refuse_casts("np.hstack", parts, dtype, casting)
     return _joined(parts, 0 if parts[0].ndim == 1 else 1, dtype or _dtype(tup), "np.hstack")
 
 
@@ -125,7 +137,9 @@ def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Variab
     >>> nt.vstack([nt.dvector("x"), nt.dmatrix("y")])
     <concatenate: float64[?, ?]>
     """
-    return _joined(_several(atleast_2d, tup), 0, dtype or _dtype(tup), "np.vstack")
+    parts = _several(atleast_2d, tup)
+    _refuse_casts("np.vstack", parts, dtype, casting)
+    return _joined(parts, 0, dtype or _dtype(tup), "np.vstack")
 
 
 @implements(np.dstack)
@@ -285,3 +299,5 @@ __all__ = [
     "stacklists",
     *("vsplit", "vstack"),
 ]
+
+entries(globals(), __all__)

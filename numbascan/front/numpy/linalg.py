@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...ops import linalg as cards
+from ...tracebacks import entries, entry
 from ..variable import Variable, as_variable, at_line, implements, op
 from . import decompositions
 from .averages import norm
@@ -145,6 +146,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return both.R if mode == "r" else both
 
 
+@entry
 def expm(a: Any) -> Variable:
     """The exponential of a matrix, by scaling and squaring; NaN where `a` is not finite.
 
@@ -210,3 +212,5 @@ linalg = SimpleNamespace(
 __all__ = ["cho_solve", "cholesky", "cross", "det", "dot", "eigh", "eigvalsh", "einsum", "expm", "inner", "inv", "kron", "linalg", "matmul"]
 __all__ += ["matrix_power", "matvec", "multi_dot", "outer", "qr", "slogdet", "solve", "solve_triangular", "tensordot", "vdot", "vecdot"]
 __all__ += ["batched_dot", "polyval", "vecmat"]
+
+entries(globals(), __all__)

@@ -13,6 +13,7 @@ from ...ops.elementary import CAST, COMPLEX, IMAG, REAL, RINT
 from ...ops.elementwise import POW, RECIPROCAL, SQRT, SQUARE, ufunc_loop
 from ...ops.gradient_identities import DISCONNECTED
 from ...ops.special import POLYGAMMA
+from ...tracebacks import entries
 from ...types import dtype_name, numpy_dtype
 from ..variable import METHODS, PROPERTIES, Variable, as_variable, at_line, implements, is_large, op
 from .choices import where
@@ -184,6 +185,14 @@ def round(a: Any, decimals: int = 0) -> Variable:
     return np.rint(a * unit) / unit if decimals > 0 else np.rint(a / unit) * unit
 
 
+@implements(method="rint")
+def _rint_of_element(x: Variable) -> Variable:
+    """What NumPy's rint and round ask an element of an object array for; of whole numbers round gives whole numbers, and rint floats."""
+    if x.type.kind in "iu":
+        raise TypeError(f"np.round of np.array([x, y, …]) of traced integers{at_line()}: write np.round(np.stack([x, y, …]))")
+    return op(RINT, x)
+
+
 def iround(x: Any) -> Variable:
     """The nearest integer, halves to the even one, as int64.
 
@@ -221,6 +230,14 @@ def angle(z: Any, deg: bool = False) -> Variable:
 
 
 PROPERTIES.update(real=real, imag=imag)
+
+
+@implements(method="conjugate")
+def _conjugate_method(x: Variable) -> Variable:
+    """The complex conjugate; real numbers and truth values as they are, of which np.conj makes int8."""
+    return FUNCTIONS["conjugate"](x) if x.type.kind == "c" else x
+
+
 METHODS["conj"] = METHODS["conjugate"]
 
 
@@ -316,6 +333,7 @@ def log_softmax(x: Any, axis: Any = None) -> Variable:
 
 
 pow = power
+entries(globals(), ("cast", "iround", "log_softmax", "logsumexp", "polygamma", "softmax", "trigamma"))
 FUNCTIONS.update(
     {
         function.__name__: function

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ops.contract import CONTRACT
+from ...tracebacks import entries
 from ...types import show_shape
 from ..variable import Variable, as_variable, at_line, implements, op
 from . import reductions
@@ -312,7 +313,7 @@ def kron(a: Any, b: Any) -> Variable:
     return reshape(blocks, tuple(n * m for n, m in zip(x.shape, y.shape, strict=True)))
 
 
-@implements(np.cross, np.linalg.cross)
+@implements(np.cross)
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Variable:
     """The vector product of vectors of 3 elements, which stand in the axes `axisa`, `axisb`, and `axisc` of the result.
 
@@ -328,4 +329,12 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     return stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], axis=axisc)
 
 
+@implements(np.linalg.cross)
+def _cross_of_linalg(x1: Any, x2: Any, /, *, axis: int = -1) -> Variable:
+    """`cross` as np.linalg has it: with one axis for all."""
+    return cross(x1, x2, axis=operator.index(axis))
+
+
 __all__ = ["batched_dot", "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "polyval", "tensordot", "vdot", "vecdot", "vecmat"]
+
+entries(globals(), __all__)

@@ -12,6 +12,7 @@ from ...ir.node import constant_value
 from ...ops.algebra import call
 from ...ops.runtime_attributes import sized
 from ...ops.shape import PADDED, ROLL
+from ...tracebacks import entries
 from ..variable import Variable, as_variable, at_line, implements, number_as
 from .joining import concatenate, part
 from .shape import broadcast_to, expand_dims, ravel, reshape, swapaxes
@@ -56,9 +57,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Variable:
     x = as_variable(a)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), shape_of(x)) if x.ndim != 1 else roll(x, shift, 0)
-    axes = axes_of(axis, x.ndim, "np.roll")
+    axes = tuple(axis_of(one, x.ndim, "np.roll") for one in (axis if isinstance(axis, list | tuple) else (axis,)))  # one may stand twice
     shifts = list(shift) if isinstance(shift, list | tuple) else [shift] * len(axes)
     axes = axes * len(shifts) if len(axes) == 1 else axes
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     if len(shifts) != len(axes):
         raise ValueError(f"np.roll: {len(shifts)} shifts do not go with {len(axes)} axes{at_line()}")
     for one, place in zip(shifts, axes, strict=True):
@@ -224,7 +226,12 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NOT_GIVEN, append: A
     edges = [value if value is NOT_GIVEN else _edge(x, value, place) for value in (prepend, append)]
     parts = [value for value in (edges[0], x, edges[1]) if value is not NOT_GIVEN]
     x = concatenate(parts, place) if len(parts) > 1 else x
-    for _ in range(fixed_int(n, "np.diff: n")):
+    times = fixed_int(n, "np.diff: n")
+    if times < 0:
+        raise ValueError(f"np.diff: n is {times}{at_line()}; give how often, 0 or more")
+    if not times:
+        return as_variable(a)
+    for _ in range(times):
         later, earlier = part(x, place, 1, None), part(x, place, None, -1)
         x = later != earlier if x.type.kind == "b" else later - earlier
     return x
@@ -236,9 +243,18 @@ def _edge(x: Variable, value: Any, axis: int) -> Variable:
 
 
 @implements(np.ediff1d)
-def ediff1d(ary: Any) -> Variable:
-    """The differences of neighbours among all elements in C order."""
-    return diff(ravel(ary))
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Variable:
+    """The differences of neighbours among all elements in C order, between the elements of `to_begin` and `to_end`.
+
+    Raises TypeError where the dtype of these is not that of `ary`, or a lesser one.
+    """
+    x = ravel(ary)
+    ends = [None if values is None else ravel(values) for values in (to_begin, to_end)]
+    for name, values in zip(("to_begin", "to_end"), ends, strict=True):
+        if values is not None and not np.can_cast(values.dtype, x.dtype, "same_kind"):
+            raise TypeError(f"np.ediff1d: {name} is {values!r}, which {x.dtype} does not hold{at_line()}; write ary.astype(…)")
+    parts = [values for values in (ends[0], diff(x), ends[1]) if values is not None]
+    return concatenate([values.astype(x.dtype) for values in parts]) if len(parts) > 1 else parts[0]
 
 
 @implements(np.trapezoid)
@@ -254,3 +270,5 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Variable:
 
 
 __all__ = ["diff", "ediff1d", "flip", "fliplr", "flipud", "pad", "repeat", "roll", "rot90", "tile", "trapezoid"]
+
+entries(globals(), __all__)

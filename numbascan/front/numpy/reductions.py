@@ -10,7 +10,9 @@ import numpy as np
 
 from ...ops import reduce
 from ...ops.card import Card
+from ...ops.elementary import COMPLEX
 from ...ops.sorting import ARGSORT, SEARCHSORTED, SORT
+from ...tracebacks import entries
 from ..variable import Variable, as_variable, at_line, implements, op
 from .choices import clip, where
 from .joining import common_dtype
@@ -163,7 +165,7 @@ def _sorted(card: Card, a: Any, axis: int | None, refused: dict[str, Any], name:
     return swapaxes(op(card, swapaxes(x, place, -1)), place, -1)
 
 
-@implements(np.sort, method="sort")
+@implements(np.sort)
 def sort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None) -> Variable:
     """The elements in ascending order along an axis, NaN last; with axis None all, along one. Always a new array.
 
@@ -215,17 +217,18 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     <where: float64[]>
     """
     refuse("np.interp", period=period)
-    places, values = cast(as_variable(xp), "float64"), as_variable(fp)
-    values = values if values.type.kind == "c" else cast(values, "float64")
+    if as_variable(fp).type.kind == "c":  # each part by itself, as NumPy: an infinite one is no matter to the other
+        sides = [[None if one is None else part(as_variable(one)) for one in (fp, left, right)] for part in (np.real, np.imag)]
+        return op(COMPLEX, *(interp(x, xp, *one) for one in sides))
+    places, values = cast(as_variable(xp), "float64"), cast(as_variable(fp), "float64")
     x, last = cast(as_variable(x), "float64"), dim(places, 0) - 1
     start = clip(searchsorted(places, x, side="right") - 1, 0, clip(last - 1, 0, None))
     end = clip(start + 1, 0, last)
     slope = (values[end] - values[start]) / (places[end] - places[start])
     inside = slope * (x - places[start]) + values[start]
-    if values.type.kind == "f":  # of infinite values as NumPy does
-        from_end = slope * (x - places[end]) + values[end]
-        from_end = where(np.isnan(from_end) & (values[end] == values[start]), values[start], from_end)
-        inside = where(np.isnan(inside), where(x == places[start], values[start], from_end), inside)
+    from_end = slope * (x - places[end]) + values[end]  # of infinite values as NumPy does
+    from_end = where(np.isnan(from_end) & (values[end] == values[start]), values[start], from_end)
+    inside = where(np.isnan(inside), where(x == places[start], values[start], from_end), inside)
     inside = where(x == places[-1], values[-1], inside)
     inside = where(x > places[-1], values[-1] if right is None else right, inside)
     return where(x < places[0], values[0] if left is None else left, inside)
@@ -261,3 +264,5 @@ __all__ = [
     *("all", "amax", "amin", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumprod", "cumsum", "interp", "max"),
     *("max_and_argmax", "min", "prod", "ptp", "searchsorted", "sort", "sum"),
 ]
+
+entries(globals(), __all__)

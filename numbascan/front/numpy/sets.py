@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...tracebacks import entries
 from ..variable import Variable, as_variable, at_line, implements, number_as
 from .choices import where
 from .creation import arange, zeros
@@ -54,6 +55,8 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     >>> nt.isin(nt.lvector("k"), [1, 2, 5])
     <any: bool[?]>
     """
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"np.isin: kind is {kind!r}{at_line()}; use 'sort', 'table' or None")
     x, others = as_variable(element), ravel(as_variable(test_elements))
     n = dim(others, 0)
     if isinstance(n, int) and n <= 16:
@@ -125,3 +128,5 @@ def unique(
 
 
 __all__ = ["bincount", "isin", "unique"]
+
+entries(globals(), __all__)

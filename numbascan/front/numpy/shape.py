@@ -13,6 +13,7 @@ from ...ops.of_shape import of_shape
 from ...ops.reshape import reshaped
 from ...ops.runtime_attributes import sized
 from ...ops.shape import BROADCAST_TO, SQUEEZE, TRANSPOSE
+from ...tracebacks import entries
 from ...types import broadcast_shapes
 from ..variable import PROPERTIES, Variable, as_variable, at_line, implements, op
 from .shape_arguments import axes_of, axis_of, count_of, dim, only_c_order, shape_of, sizes_of, value_of
@@ -64,7 +65,7 @@ def isrealobj(x: Any) -> bool:
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """The dtype that NumPy's promotion gives; Python numbers give way."""
-    weak = {"i": 0, "f": 0.0, "c": 0j}
+    weak = {"b": False, "i": 0, "f": 0.0, "c": 0j}
     operands = [(weak[x.type.kind] if x.type.weak else x.dtype) if isinstance(x, Variable) else x for x in arrays_and_dtypes]
     return np.result_type(*operands)
 
@@ -341,3 +342,5 @@ __all__ = [
     *("matrix_transpose", "moveaxis", "ndim", "ravel", "reshape", "result_type", "shape", "shape_padaxis", "shape_padleft"),
     *("shape_padright", "size", "specify_shape", "squeeze", "swapaxes", "transpose"),
 ]
+
+entries(globals(), __all__)

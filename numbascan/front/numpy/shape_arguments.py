@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,9 @@ def value_of(size: Size) -> Any:
 
 def dim(x: Variable, axis: int) -> Any:
     """The length of x along an axis: an int where it is fixed, else a traced integer."""
-    return value_of(dim_node(x.node, axis))
+    length = value_of(dim_node(x.node, axis))
+    x.node.is_measured |= isinstance(length, int)
+    return length
 
 
 def shape_of(x: Variable) -> tuple[Any, ...]:
@@ -110,4 +112,6 @@ def as_arrays(values: Any) -> list[Variable]:
     """A sequence of arrays, or the rows of one, as variables."""
     if isinstance(values, Variable):
         return [values[k] for k in range(len(values))]
+    if isinstance(values, Iterator):
+        raise TypeError(f"a {type(values).__name__} was given where a list of arrays is needed{at_line()}; write [… for …], or list(…)")
     return [as_variable(value) for value in values]

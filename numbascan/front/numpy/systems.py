@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...ops import linalg as cards
+from ...tracebacks import entry
 from ...types import show_shape
 from ..variable import Variable, as_variable, at_line, implements, op
 from .shape import broadcast_to
@@ -29,6 +30,7 @@ def solve(a: Any, b: Any) -> Variable:
     return op(cards.SOLVE_VECTOR if is_vector else cards.SOLVE, matrix, right)
 
 
+@entry
 def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False) -> Variable:
     """x with op(a) @ x = b for a triangular matrix `a`; the other triangle is not read.
 
@@ -45,6 +47,7 @@ def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, 
     return op(card, matrix, right, lower=bool(lower), trans=kinds[trans], unit=bool(unit_diagonal))
 
 
+@entry
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Variable:
     """x with a @ x = b, from the Cholesky factor of `a`.
 

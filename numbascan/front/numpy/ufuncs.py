@@ -14,7 +14,7 @@ import numpy as np
 from ...ops import compare, elementary, elementwise, incomplete, special  # noqa: F401 - importing them registers the cards
 from ...ops.card import CARDS, Card
 from ...types import TensorType
-from ..variable import METHODS, Variable, implements, op
+from ..variable import METHODS, Variable, at_line, implements, op
 
 FUNCTIONS: dict[str, Callable[..., Variable]] = {}
 
@@ -54,7 +54,8 @@ def _function(card: Card) -> Callable[..., Variable]:
 
     def function(*values: Any) -> Variable:
         if len(values) != len(operands):
-            raise TypeError(f"nt.{card.name} takes {len(operands)} operands ({', '.join(operands)}), got {len(values)}")
+            also = "; out cannot be written into, use the result" if len(values) == len(operands) + 1 else ""
+            raise TypeError(f"nt.{card.name} takes {len(operands)} operands ({', '.join(operands)}), got {len(values)}{at_line()}{also}")
         return op(card, *values)
 
     parameters = [inspect.Parameter(operand, inspect.Parameter.POSITIONAL_ONLY) for operand in operands]

@@ -20,7 +20,8 @@ from ...types import show_shape
 from ..numpy import indexing
 from ..numpy.choices import where
 from ..tracing import is_tracing
-from ..variable import CAPTURE, METHODS, PROPERTIES, UnsureView, Variable, View, as_variable, at_line
+from ..variable import CAPTURE, METHODS, PROPERTIES, Variable, as_variable, at_line
+from ..views import UnsureView, View
 from .frames import Place, note
 
 # writing --------------------------------------------------------------------------------------------------------------
@@ -241,16 +242,22 @@ SAME = frozenset({"asarray", "asanyarray", "ascontiguousarray", "asfortranarray"
 """Functions that see to views themselves: what they give may be what they got, or made of its views."""
 
 
-def own(name: str, ours: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What a function of NumPy gives of traced arrays: a view where NumPy gives one, else an array of its own."""
-    value = ours(*args, **kwargs)
+Run = Callable[[Any, Any, Any, Any], Any]
+
+
+def own(name: str, run: Run, ours: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a function of NumPy gives of traced arrays: a view where NumPy gives one, else an array of its own.
+
+    run: calls `ours`, which is our function for NumPy's `func`.
+    """
+    value = run(ours, func, args, kwargs)
     x = args[0] if args else None
-    if name in VIEWS and isinstance(x, Variable) and isinstance(value, Variable):
-        if x.home is None:
-            return value
+    if not isinstance(x, Variable) or x.home is None:
+        return value
+    if name in VIEWS and isinstance(value, Variable):
         inverse, rest = VIEWS[name], args[1:]
         write = None if inverse is None else lambda base, new: inverse(base, new, *rest, **kwargs)
-        return _view(x, lambda base: ours(base, *rest, **kwargs), write, value, name)
+        return _view(x, lambda base: run(ours, func, (base, *rest), kwargs), write, value, name)
     return value if name in SAME else _apart(value)
 
 

@@ -15,7 +15,8 @@ from ...ops.card import card_named
 from ...types import TensorType, show_shape
 from ..tree import LEAF, Structure, alike, flattened, unflatten
 from ..tree import describe as describe_structure
-from ..variable import METHODS, UnsureView, Variable, as_variable, number_as, op
+from ..variable import METHODS, Variable, as_variable, number_as, op
+from ..views import UnsureView
 from .cells import ABSENT
 from .frames import Frame
 
@@ -265,7 +266,7 @@ def _zero(leaf: Any) -> Variable:
     return as_variable(_ZERO[x.type.kind]) if x.type.weak else METHODS["zeros_like"](x)
 
 
-_ZERO: dict[str, Any] = {"i": 0, "f": 0.0, "c": 0j}
+_ZERO: dict[str, Any] = {"b": False, "i": 0, "f": 0.0, "c": 0j}
 
 
 def _shown(value: Any) -> str:

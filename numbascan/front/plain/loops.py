@@ -28,7 +28,8 @@ from ..scan.scan import symbolic
 from ..tracing import PART_OF
 from ..tree import Structure, alike, flattened, n_leaves, paths, unflatten
 from ..tree import describe as describe_structure
-from ..variable import CAPTURE, Moved, UnsureView, Variable, as_variable, at_line
+from ..variable import CAPTURE, Variable, as_variable, at_line
+from ..views import Moved, UnsureView
 from .cells import ABSENT, Cells, Part, keeping, line_of, soles
 from .choices import choose, value_of
 from .frames import Frame, Place, frame, note

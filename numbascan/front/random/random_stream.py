@@ -23,6 +23,7 @@ from ...ops.random import (
     RANDOM_VONMISES,
     RANDOM_WALD,
 )
+from ...tracebacks import entries, with_entries
 from ..numpy.choices import where
 from ..numpy.math import sqrt
 from ..variable import Variable, as_variable, op
@@ -32,6 +33,7 @@ from .counts import Counts
 __all__ = ["RandomStream"]
 
 
+@with_entries()
 class RandomStream(Counts):
     """Random numbers as parts of graphs and of steps. Every draw is a function of the seed, of which draw it is, and of its position.
 
@@ -279,3 +281,6 @@ def _moved(base: Variable, loc: Variable, scale: Variable, dtype: str) -> Variab
 def _is(x: Variable, number: float) -> bool:
     known = constant_value(x.node)
     return known is not None and known.ndim == 0 and float(known) == number
+
+
+entries(globals(), __all__)

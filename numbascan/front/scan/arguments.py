@@ -29,6 +29,7 @@ Taps = tuple[int, ...]
 SeqKey = tuple[Structure, Taps]
 _PORT_KEYS = ("input", "initial", "init", "taps")  # and what they are mistaken for
 OutKey = tuple[Structure | None, Taps, bool]  # structure, taps, whether the initial value has a leading axis; None: not recurrent
+Key = tuple[tuple[SeqKey, ...], tuple[OutKey, ...] | None, tuple[Structure, ...], bool]
 _LATEST: Taps = (-1,)
 _HERE: Taps = (0,)
 _NOT_RECURRENT: OutKey = (None, (), False)
@@ -47,13 +48,13 @@ class Arguments:
     def __init__(self, sequences: Any, outputs_info: Any, non_sequences: Any, name: str = "scan") -> None:
         leaves: list[Any] = []
         self.leaves = leaves
-        self.seqs: tuple[SeqKey, ...] = tuple([_sequence(item, k, leaves, name) for k, item in enumerate(_items(sequences))])
+        self.seqs: tuple[SeqKey, ...] = tuple([_sequence(item, k, leaves, name) for k, item in enumerate(items_of(sequences))])
         self.n_seq = len(leaves)
-        items = _items(outputs_info)
+        items = items_of(outputs_info)
         self.bare_out = items is not outputs_info
         self.outs: tuple[OutKey, ...] | None = tuple([_output(item, k, leaves, name) for k, item in enumerate(items)]) or None
         self.n_initial = len(leaves) - self.n_seq
-        self.nons: tuple[Structure, ...] = tuple([_flat(item, leaves) for item in _items(non_sequences)])
+        self.nons: tuple[Structure, ...] = tuple([_flat(item, leaves) for item in items_of(non_sequences)])
         self._normalise(name)
 
     def _normalise(self, name: str) -> None:
@@ -65,7 +66,7 @@ class Arguments:
             leaves[k] = as_argument(leaf, f"scan {name!r}: {self.label(k)}")
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> Key:
         return self.seqs, self.outs, self.nons, self.bare_out
 
     def is_symbolic(self) -> bool:
@@ -115,7 +116,7 @@ def _is_plain(flags: Any) -> bool:
     return bool(flags.c_contiguous and flags.aligned)
 
 
-def _items(value: Any) -> Sequence[Any]:
+def items_of(value: Any) -> Sequence[Any]:
     """A list of items where one alone may stand without the list."""
     if value is None:
         return ()

@@ -12,6 +12,7 @@ import numpy as np
 from ...compile import key_of, laid_out, remember
 from ...errors import MissingInputError
 from ...ir.graph import Graph, close, free_inputs
+from ...ir.names import Names
 from ...ir.node import CONSTANT, Node, new_input
 from ...modes import Mode
 from ...progress import Show, shown
@@ -20,7 +21,7 @@ from ..captures.numbers import Numbers
 from ..captures.twins import Twin
 from ..export import Exportable
 from ..runner import Runner, as_captured, assembled
-from ..shared import SharedVariable, shared_of
+from ..shared import shared_of
 from ..specialisation import Specialisations, Types
 from ..tree import LEAF, Structure, alike, describe, flatten, n_leaves, paths, unflatten
 from ..variable import Variable
@@ -29,10 +30,6 @@ from .loop import LoopMaker, Results
 from .trace import StepTracer
 
 _STEPS = TensorType("int64")
-
-
-class OrderedUpdates(dict[SharedVariable, Variable]):
-    """From shared variables to their values after the last step, in the order in which the step gave them."""
 
 
 def nested_outputs(results: Results, options: Options) -> Any:
@@ -191,8 +188,8 @@ def _check_out(label: str, array: Any, type_: TensorType) -> None:
 
 
 def _name_inputs(tracer: StepTracer, arguments: Arguments, inputs: list[Node]) -> None:
-    """Names the graph's inputs by the step's parameters."""
-    names = iter(tracer.names)
+    """Names the graph's inputs by the step's parameters. Of leaves of nests none has the name of a parameter."""
+    names, parameters = iter(tracer.names), Names(name for name in tracer.names if name)
     nodes = iter(inputs)
     trees: list[tuple[Structure, int]] = [(structure, len(taps)) for structure, taps in arguments.seqs]
     trees += [(structure, len(taps)) for structure, taps, _ in arguments.outs or () if structure is not None]
@@ -201,6 +198,7 @@ def _name_inputs(tracer: StepTracer, arguments: Arguments, inputs: list[Node]) -
         (root, *_) = [next(names) for _ in range(n_names)]
         for path in paths(structure, root or ""):
             node = next(nodes)
+            path = parameters.fresh(path) if structure != LEAF and path in tracer.names else path
             node.name = node.name or path or None
 
 

@@ -14,7 +14,8 @@ from typing import Any
 from ...progress import Show
 from ..captures.twins import Twin, new_twin, remember, twin_of
 from .arguments import Arguments, Options
-from .compiled import CompiledScan, CompiledScans, OrderedUpdates, QuickTable, quick_call
+from .compiled import CompiledScan, CompiledScans, QuickTable, quick_call
+from .updates import OrderedUpdates
 
 MOST_TABLES = 8
 _UNCHANGING = frozenset({type(None), bool, int, str})

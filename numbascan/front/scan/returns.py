@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import ScanTypeError
 from ...ir.node import Node, constant_value
+from ...tracebacks import with_entries
 from ...types import TensorType, show_shape
 from ..conversion import is_number_list
 from ..shared import SharedVariable
@@ -23,10 +24,11 @@ from .arguments import OutKey
 
 WHAT_TO_RETURN = (
     "return an output, a list or tuple of outputs, a dict {shared: value} of updates, ns.until(condition), or (outputs, updates), "
-    "(outputs, until), (updates, until), (outputs, updates, until)"
+    "(outputs, until), (updates, until), (outputs, updates, until); several outputs may stand before updates and until without a list"
 )
 
 
+@with_entries()
 class until:
     """Ends the loop after the step in which `condition` holds. The last thing that a step returns.
 
@@ -68,7 +70,7 @@ class Returned:
 def parse_returned(value: Any, outs: tuple[OutKey, ...] | None, where: str) -> Returned:
     """`value` by meaning. ValueError where it has none, or where outputs and `outputs_info` differ in number or structure."""
     rest, condition = _split_until(value, where)
-    rest, updates = _split_updates(rest, where)
+    rest, updates = _split_updates(rest, outs, where)
     items, is_list = _outputs(rest, outs, where)
     if outs is not None and len(items) != len(outs):
         raise ValueError(
@@ -116,20 +118,38 @@ def _all_leaves(value: Any) -> list[Any]:
     return leaves
 
 
-def _split_updates(value: Any, where: str) -> tuple[Any, list[tuple[Any, Any]]]:
+def _split_updates(value: Any, outs: tuple[OutKey, ...] | None, where: str) -> tuple[Any, list[tuple[Any, Any]]]:
     """The outputs, and the updates as pairs."""
+    rest, updates = _apart(value, outs)
+    for part in _dicts(rest):
+        if any(isinstance(key, Variable) for key in part):
+            if is_updates(part):
+                raise ValueError(f"{where} returns updates for {list(part)} among its outputs; return all updates as one dict behind them")
+            raise ValueError(f"{where} returns updates for {list(part)}; the keys must be shared variables, made by ns.shared")
+    return rest, updates
+
+
+def _apart(value: Any, outs: tuple[OutKey, ...] | None) -> tuple[Any, list[tuple[Any, Any]]]:
+    """The outputs and the updates, by their places: a pair in either order, or several outputs and the updates behind them."""
     if is_updates(value):
         return [], _pairs(value)
-    if _is_list(value) and len(value) == 2:
-        first, second = value
-        if is_updates(second) or _is_empty(second):
-            return first, _pairs(second)
-        if is_updates(first):
-            return second, _pairs(first)
-    for part in value if _is_list(value) else [value]:
-        if isinstance(part, dict) and any(isinstance(key, Variable) for key in part):
-            raise ValueError(f"{where} returns updates for {list(part)}; the keys must be shared variables, made by ns.shared")
-    return value, []
+    if not _is_list(value) or len(value) < 2:
+        return value, []
+    *rest, last = value
+    if len(rest) > 1:
+        is_output = outs is not None and len(outs) == len(value) and _is_empty(last)  # an empty dict may be an output
+        return (rest, _pairs(last)) if is_updates(last) and not is_output else (value, [])
+    if is_updates(last) or _is_empty(last):
+        return rest[0], _pairs(last)
+    return (last, _pairs(rest[0])) if is_updates(rest[0]) else (value, [])
+
+
+def _dicts(value: Any) -> Iterator[dict[Any, Any]]:
+    """The dicts in a nest."""
+    if isinstance(value, dict):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
+        yield from _dicts(part)
 
 
 def _is_empty(value: Any) -> bool:

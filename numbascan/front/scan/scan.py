@@ -14,16 +14,18 @@ from typing import Any, NoReturn
 from ...ir.node import Node
 from ...ops.card import at_line
 from ...progress import Show, checked_progress
+from ...tracebacks import shorten, with_entries
 from ..export import Exportable, export, njit_of
 from ..methods import PerInstance, as_attribute, bound_to, is_function
 from ..shared import SharedVariable
 from ..tracing import name_in_module, refuse_leaked
 from ..variable import Variable, as_variable
 from .arguments import ARGUMENTS, KEYWORDS, Arguments, Options, make_options, read_n_steps, step_name
-from .compiled import CompiledScan, CompiledScans, OrderedUpdates, QuickTable, missing_values, nested_outputs, quick_call
+from .compiled import CompiledScan, CompiledScans, QuickTable, missing_values, nested_outputs, quick_call
 from .immediate import Given, Keywords, run_known, run_now
 from .loop import LoopMaker
 from .trace import StepTracer
+from .updates import OrderedUpdates
 
 
 def scan(
@@ -54,7 +56,8 @@ def scan(
 
     The step gets, in this order: for each sequence the rows at its taps; for each recurrent output its rows at its taps; the
     non-sequences as they are. It returns an output, a list or tuple of outputs, a dict of updates, `ns.until(condition)`, or
-    `(outputs, updates)`, `(outputs, until)`, `(updates, until)`, `(outputs, updates, until)`.
+    `(outputs, updates)`, `(outputs, until)`, `(updates, until)`, `(outputs, updates, until)`; several outputs stand in a list, or flat
+    before updates and until.
 
     Arguments:
         fn: the step, ordinary NumPy code. It is called with Variables when it is traced, not once for each step.
@@ -92,8 +95,12 @@ def scan(
     given = (sequences, outputs_info, non_sequences, n_steps)
     how = (truncate_gradient, go_backwards, mode, name, profile, allow_gc, strict, return_list, return_updates)
     keywords = (*how, keep_last, save_every, checkpoint)
-    results = run_known(fn, given, keywords) if type(fn) is types.FunctionType and progress is False else None
-    return _scan(fn, given, keywords, progress) if results is None else results[0]
+    try:
+        results = run_known(fn, given, keywords) if type(fn) is types.FunctionType and progress is False else None
+        return _scan(fn, given, keywords, progress) if results is None else results[0]
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _scan(fn: Callable[..., Any] | None, given: Given, values: Keywords, progress: Any) -> Any:
@@ -157,6 +164,7 @@ def _tables() -> Tables:
     return CompiledScans(), QuickTable(), {}
 
 
+@with_entries(but=("__call__",))
 class ScanFunction:
     """A step function compiled to a loop. `__wrapped__` is the step. In a class it is a method: the step gets `self` first.
 
@@ -218,24 +226,30 @@ class ScanFunction:
         Ctrl-C stops a loop that runs on the main thread within a second: KeyboardInterrupt, or what another handler of signals raises.
         Shared variables are then as they were, and `out` is as the steps that ran have left it.
         """
-        if self._arguments:
-            sequences, outputs_info, non_sequences, n_steps = self._filled(sequences, outputs_info, non_sequences, n_steps)
-        chosen = self._options if not options else self._chosen(options)
-        progress = self._progress if progress is None else checked_progress(progress, chosen.name)
-        quick = quick_call(sequences, outputs_info, non_sequences, n_steps)
-        if quick is None:
-            return self._call(Arguments(sequences, outputs_info, non_sequences, chosen.name), n_steps, chosen, out, progress, options)[0]
-        key, values = quick
-        table = self._quick if not options else self._tables.setdefault(chosen, QuickTable())  # to hash options takes time
-        known = table.get(key)
-        if known is not None and known[0].is_current():
-            self._compiled.latest = known[0]
-            return known[0].run(values, out, known[1], progress)
-        arguments = Arguments(sequences, outputs_info, non_sequences, chosen.name)
-        result, compiled = self._call(arguments, n_steps, chosen, out, progress, options)
-        if compiled is not None:
-            table.add(key, compiled, values if n_steps is None else values[1:], arguments.leaves)
-        return result
+        try:
+            if self._arguments:
+                sequences, outputs_info, non_sequences, n_steps = self._filled(sequences, outputs_info, non_sequences, n_steps)
+            chosen = self._options if not options else self._chosen(options)
+            progress = self._progress if progress is None else checked_progress(progress, chosen.name)
+            quick = quick_call(sequences, outputs_info, non_sequences, n_steps)
+            if quick is None:
+                return self._call(Arguments(sequences, outputs_info, non_sequences, chosen.name), n_steps, chosen, out, progress, options)[
+                    0
+                ]
+            key, values = quick
+            table = self._quick if not options else self._tables.setdefault(chosen, QuickTable())  # to hash options takes time
+            known = table.get(key)
+            if known is not None and known[0].is_current():
+                self._compiled.latest = known[0]
+                return known[0].run(values, out, known[1], progress)
+            arguments = Arguments(sequences, outputs_info, non_sequences, chosen.name)
+            result, compiled = self._call(arguments, n_steps, chosen, out, progress, options)
+            if compiled is not None:
+                table.add(key, compiled, values if n_steps is None else values[1:], arguments.leaves)
+            return result
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __iter__(self) -> NoReturn:
         raise TypeError(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...tracebacks import entries
 from ..numpy.creation import arange
 from ..tracing import describe
 from ..tree import flattened, unflatten
@@ -244,3 +245,5 @@ def _scan(fn: Callable[..., Any], name: str | None) -> str:
 
 
 __all__ = ["filter", "foldl", "foldr", "map", "reduce", "scan_checkpoints"]
+
+entries(globals(), __all__)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
-from ...ir.loops import Apply, Expr, Index, Literal, both, compare, in_shape
+from ...ir.loops import BROADCAST_DIM, Apply, Expr, Index, Literal, both, broadcast_dim, compare, in_shape, least
 from ...ir.node import Node
 from ...ops.card import Card, overflow_message, weak_bounds
 from ...ops.elementwise import IDENTITY
 from ...ops.lowering import Contract, Elementwise, Fold, Generate, Library, Pass, Passes, View
 from ...ops.reshape import axis_groups
+from ...ops.runtime_attributes import stretched
 from ..builder import Indices
 from ..casts import cast
 from ..storage.placement import Placement
@@ -36,10 +38,7 @@ def lower(scope: Scope, node: Node) -> list[Value]:
     if isinstance(kind, Elementwise):
         value = _elementwise(scope, node, kind)
     elif isinstance(kind, View):
-        dims, place = kind.dims(view), kind.index
-        is_lazy = scope.placement(node) is Placement.INLINE
-        reshaped = _other_shape(scope, node, dims) if kind.keeps_order and is_lazy else None
-        value = reshaped or _computed(scope, node, dims, lambda index: view.at(0, place(view, index)))
+        value = _view(scope, node, kind)
     elif isinstance(kind, Generate):
         element = kind.element
         value = _computed(scope, node, kind.dims(view), lambda index: cast(element(view, index), node.type.dtype))
@@ -51,6 +50,19 @@ def lower(scope: Scope, node: Node) -> list[Value]:
         assert isinstance(kind, Contract)
         value = lower_contract.lower(scope, node)
     return [value]
+
+
+def _view(scope: Scope, node: Node, kind: View) -> Value:
+    view = NodeOperands(scope, node)
+    dims, place, passes = kind.dims(view), kind.index, kind.summed(view)
+    if passes is not None:
+        places = scope.destinations(node, fixed_dims(scope.builder, node, dims))
+        for one in passes:
+            _run_pass(scope, one, places)
+        return places[0]
+    is_lazy = scope.placement(node) is Placement.INLINE
+    reshaped = _other_shape(scope, node, dims) if kind.keeps_order and is_lazy else None
+    return reshaped or _computed(scope, node, dims, lambda index: view.at(0, place(view, index)))
 
 
 def _other_shape(scope: Scope, node: Node, dims: Indices) -> Value | None:
@@ -85,8 +97,16 @@ def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:
     view = NodeOperands(scope, node)
     _check_weak_integers(scope, node, loop)
 
+    def operand(k: int, index: Indices, dtype: str) -> Expr:
+        one = view.at(k, index, dtype)
+        return view.short(one) if template.writes(k) > 1 else one
+
     def element(index: Indices) -> Expr:
-        operands = tuple(view.at(k, operand_index(view, k, index), dtype) for k, dtype in zip(range(len(node.inputs)), loop, strict=False))
+        operands = tuple(
+            operand(k, stretched(view, k, index, dims), dtype) for k, dtype in zip(range(len(node.inputs)), loop, strict=False)
+        )
+        if template is BROADCAST_DIM:
+            return broadcast_dim(*operands)
         computed = operands[0] if template is IDENTITY else Apply(result_dtype, template, operands)
         return cast(computed, node.type.dtype)
 
@@ -106,30 +126,24 @@ def _check_weak_integers(scope: Scope, node: Node, loop: Sequence[str]) -> None:
 
 
 def broadcast_dims(scope: Scope, node: Node) -> Indices:
-    """Dimensions of an elementwise result; dimensions that only the run knows must be equal in all operands."""
-    rank = node.type.rank
-    dims: list[Index] = []
-    for axis in range(rank):
-        known: Index | None = node.type.shape[axis]
-        for parent in node.inputs:
-            position = axis - rank + parent.type.rank
-            if position < 0 or parent.type.shape[position] == 1:
-                continue
-            dim = scope.value(parent).dims[position]
-            if known is None:
-                known = dim
-            elif known != dim:
-                message = f"{node.op.name}: operands do not broadcast: dimension {axis} is {{0}} in one and {{1}} in another"
-                scope.builder.same(known, dim, "ValueError", message + location(scope, node))
-        dims.append(1 if known is None else scope.builder.representative(known))
-    return tuple(dims)
+    """Dimensions of an elementwise result. Those that only the run knows must be equal, unless they are at most 1."""
+    return tuple(_broadcast_dim(scope, node, axis) for axis in range(node.type.rank))
 
 
-def operand_index(view: NodeOperands, k: int, index: Indices) -> Indices:
-    """Where operand k is read for the result's element at `index`: dimensions of 1 stay at 0."""
-    shape = view.types[k].shape
-    tail = index[len(index) - len(shape) :]
-    return tuple(0 if dim == 1 else i for dim, i in zip(shape, tail, strict=True))
+def _broadcast_dim(scope: Scope, node: Node, axis: int) -> Index:
+    builder, rank = scope.builder, node.type.rank
+    places = [(parent, axis - rank + parent.type.rank) for parent in node.inputs]
+    dims = dict.fromkeys(scope.value(parent).dims[place] for parent, place in places if place >= 0 and parent.type.shape[place] != 1)
+    known: Index | None = node.type.shape[axis]
+    if known is None and dims:
+        known = next(iter(dims)) if len(dims) == 1 else next((dim for dim in dims if not builder.is_at_most_one(dim)), None)
+        known = reduce(least, dims) if known is None else known
+    known = 1 if known is None else known
+    message = f"{node.op.name}: operands do not broadcast: dimension {axis} is {{0}} in one and {{1}} in another"
+    for dim in dims:
+        if dim != known:
+            builder.broadcasts(dim, known, "ValueError", message + location(scope, node))
+    return builder.representative(known)
 
 
 def _computed(scope: Scope, node: Node, dims: Indices, element: Callable[[Indices], Expr]) -> Value:
@@ -139,28 +153,24 @@ def _computed(scope: Scope, node: Node, dims: Indices, element: Callable[[Indice
     if node in scope.targets:
         return scope.filled(node, dims, element)
     if placement is Placement.INLINE:
-        return Computed(node.type, dims, _remembered(scope, node, element))
+        return Computed(node.type, dims, _read_in_place(scope, node, element))
     if placement is Placement.LOCALS:
         return in_locals(scope.builder, node, {index: element(index) for index in indices_of(node.type.shape)})
     return scope.filled(node, dims, element)
 
 
-def _remembered(scope: Scope, node: Node, element: Callable[[Indices], Expr]) -> Callable[[Indices], Expr]:
-    """`element`, kept in a local of the loop that reads it when the graph reads the node more than once."""
-    if scope.reads(node) < 2:
-        return element
+def _read_in_place(scope: Scope, node: Node, element: Callable[[Indices], Expr]) -> Callable[[Indices], Expr]:
+    """`element`, kept in a local of the loop that reads it when the graph reads the node more than once. It may name its index often."""
     builder = scope.builder
 
-    def remembered(index: Indices) -> Expr:
-        key = (scope, node, index)  # a step within a step may hold the same node, of other values
-        local = builder.block.lookup(key)
-        if local is None and builder.is_conditional:
+    def at(index: Indices) -> Expr:
+        index = tuple(builder.short("place", i) for i in index)
+        if scope.reads(node) < 2:
             return element(index)
-        if local is None:
-            local = builder.block.memo[key] = builder.let(label_of(node), element(index))
-        return local
+        # a step within a step may hold the same node, of other values
+        return builder.remembered((scope, node, index), label_of(node), lambda: element(index))
 
-    return remembered
+    return at
 
 
 def _passes(scope: Scope, node: Node, kind: Passes) -> Value:
@@ -168,7 +178,7 @@ def _passes(scope: Scope, node: Node, kind: Passes) -> Value:
     dims = fixed_dims(scope.builder, node, kind.dims(view))
     by_row = kind.by_row
     if by_row is not None and scope.placement(node) is Placement.INLINE:
-        return Computed(node.type, dims, lambda index: by_row.element(view, index))
+        return Computed(node.type, dims, _read_in_place(scope, node, lambda index: by_row.element(view, index)))
     passes = kind.passes(view)
     if scope.placement(node) is Placement.LOCALS and node not in scope.targets:
         elements = _written_in_locals(passes)

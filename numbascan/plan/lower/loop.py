@@ -51,7 +51,7 @@ from ..storage.states import (
 from ..storage.stores import store
 from ..storage.tensor_values import Computed, InLocals, InMemory, Value, indices_of
 from ..storage.thinning import Thinning
-from .scope import NodeOperands, Scope
+from .scope import NodeOperands, Scope, location
 from .step import LoopResult, Step
 
 
@@ -345,6 +345,8 @@ class _Loop:
         rows.back = sub(self.n_steps, 1)
         if node is not None and (zeros := self._zeros_around(node)) is not None:
             rows.array, rows.dims, rows.lead, rows.back = zeros.array, zeros.dims[1:], zeros.lead, add(zeros.offset, rows.back)
+            told = "nt.set_subtensor: {1} values along an axis do not fit {0} places"
+            rows.misfit = told + location(self.scope, self.scope.readers[node][0])
         elif (around := self._row_around(node, result, self.n_steps)) is not None:
             rows.array, rows.dims, rows.lead = around.array, around.dims[1:], around.lead
         return rows
@@ -374,6 +376,8 @@ class _Loop:
     def _puts_among_zeros(self, node: Node, rows: Node) -> bool:
         """Is a value zeros but for such rows, does it lie in memory of one place, and is all else that it needs known before the loop?"""
         if node.op is not SET_SUBTENSOR or node.inputs[1] is not rows or not is_zero(node.inputs[0]) or node.type.dtype != rows.type.dtype:
+            return False
+        if _are_repeated(rows, node):
             return False
         spec, others = node.attr("spec"), [node.inputs[0], *node.inputs[2:]]
         is_slice = isinstance(spec, tuple) and len(spec) == 1 and isinstance(spec[0], tuple) and spec[0][2] is None
@@ -505,6 +509,12 @@ class _Loop:
         array = result.storage.array if isinstance(result.storage, PathState) else result.sinks[Path()].array
         assert array is not None
         return array
+
+
+def _are_repeated(rows: Node, whole: Node) -> bool:
+    """Are rows broadcast to the place in `whole` that they are put into? Then none lies there as the loop makes it."""
+    is_longer = any(dim == 1 and there != 1 for dim, there in zip(rows.type.shape, (None, *whole.type.shape[1:]), strict=False))
+    return rows.type.rank != whole.type.rank or is_longer
 
 
 def _is_clamped(node: Node) -> bool:

@@ -111,7 +111,8 @@ def _memory_behind(scope: Scope, node: Node, is_turned: bool) -> InMemory | None
 def _element(scope: Scope, node: Node, index: Indices) -> Expr:
     """An element; views are looked through even where they keep what they have read in a local."""
     while (view := _view(scope, node)) is not None:
-        node, index = node.inputs[0], view.index(NodeOperands(scope, node), index)
+        index = tuple(scope.builder.short("place", i) for i in view.index(NodeOperands(scope, node), index))
+        node = node.inputs[0]
     return scope.value(node).at(index)
 
 

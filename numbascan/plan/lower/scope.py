@@ -190,9 +190,13 @@ class NodeOperands:
         element = self.scope.value(self.node.inputs[k]).at(tuple(index))
         return element if dtype is None else cast(element, dtype)
 
-    def at_if(self, k: int, index: Indices, dtype: str | None = None) -> Expr:
-        with self.scope.builder.conditional():
-            return self.at(k, index, dtype)
+    def chosen(self, condition: Expr, yes: Callable[[], Expr], no: Callable[[], Expr]) -> Expr:
+        return self.scope.builder.chosen(condition, yes, no)
+
+    def short(self, number: Expr) -> Expr:
+        local = self.scope.builder.short("place", number)
+        assert isinstance(local, Expr)
+        return local
 
     def scalar(self, k: int) -> Index:
         element = self.at(k)
@@ -217,6 +221,12 @@ class NodeOperands:
 
     def same(self, a: Index, b: Index, error: str, message: str) -> None:
         self.scope.builder.same(a, b, error, message + location(self.scope, self.node))
+
+    def broadcasts(self, dim: Index, extent: Index, error: str, message: str) -> None:
+        self.scope.builder.broadcasts(dim, extent, error, message + location(self.scope, self.node))
+
+    def stretches(self, dim: Index, extent: Index) -> bool:
+        return self.scope.builder.stretches(dim, extent)
 
 
 def is_made_in_place(write: Node) -> bool:

@@ -32,6 +32,7 @@ class Placement(Enum):
 
 FEW_ROWS = 64  # so many are computed at once: as cheap, and they need no question of which row it is
 MOST_NESTED = 8  # values of which rows are computed as they are read, one within the other
+MOST_PLACES, MOST_GATHERED = 64, 4  # at which a value, and one found at positions from an array, is computed: each is written out
 OUTSIDE = None  # the root of what several loops read
 # operations on one another that are one expression: Python's parser takes 200 brackets, and a pass over memory costs few of them
 DEEPEST = 32
@@ -44,6 +45,7 @@ def placements(
     roots: dict[Node, Node | None] = {}
     places: dict[Node, Placement] = {}
     depths: dict[Node, int] = {}  # of an inlined value: how many others stand between it and what is written
+    asked = _Places()
     final = {node for node in outputs if len(readers[node]) + outputs.count(node) > 1}
     only_written = set(outputs) - final
     for node in reversed(toposort(outputs)):
@@ -62,11 +64,38 @@ def placements(
             continue
         reading = _reading_root(node, readers[node], roots, final)
         depth = max((depths.get(reader, 0) + _depth(reader) for reader in readers[node]), default=0)
-        if depth < DEEPEST and _is_inline(node, reading, readers, final):
+        if depth < DEEPEST and _is_inline(node, reading, readers, final) and asked.are_few(node, readers[node]):
             places[node], roots[node], depths[node] = Placement.INLINE, reading, depth
         else:
             places[node], roots[node] = (Placement.LOCALS if _fits_locals(node, target) else Placement.MEMORY), node
     return places
+
+
+class _Places:
+    """The places at which inlined values are read, each with a number. i[i] asks for i at two: chains of it would be written 2**k times."""
+
+    def __init__(self) -> None:
+        self.of: dict[Node, set[int]] = {}
+        self.numbers: dict[object, int] = {}
+
+    def are_few(self, node: Node, readers: Sequence[Node]) -> bool:
+        """Is a value, asked of by `readers`, written out at few places? Then it counts as inlined from here on."""
+        places = {self._number(key) for reader in dict.fromkeys(readers) for key in self._keys(node, reader)}
+        is_gather = isinstance(node.op, Card) and isinstance(node.op.lower, View) and any(one.type.rank for one in node.inputs[1:])
+        if len(places) > (MOST_GATHERED if is_gather else MOST_PLACES):
+            return False
+        self.of[node] = places
+        return True
+
+    def _keys(self, node: Node, reader: Node) -> Iterable[object]:
+        """What tells the places at which `reader` asks: elementwise work asks where it is asked itself."""
+        around = self.of.get(reader, {self._number(reader)})
+        if isinstance(reader.op, Card) and isinstance(reader.op.lower, Elementwise):
+            return around
+        return [(reader, k, place) for k, one in enumerate(reader.inputs) if one is node for place in around]
+
+    def _number(self, key: object) -> int:
+        return key if isinstance(key, int) else self.numbers.setdefault(key, len(self.numbers))
 
 
 def _depth(reader: Node) -> int:

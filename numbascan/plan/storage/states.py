@@ -73,6 +73,7 @@ class ResultRows:
     first: Index | None = None
     back: Index | None = None
     late: bool = False  # taken in the first step
+    misfit: str = ""  # of rows that go into another value: what is said if they do not fit
     home: Block = field(init=False)  # around the loop
 
     def __post_init__(self) -> None:
@@ -90,7 +91,7 @@ class ResultRows:
         else:
             for axis, (there, dim) in enumerate(zip(self.dims, dims, strict=True), 1):
                 message = f"out=: dimension {axis} of {verbatim(self.hint)} is {{0}}, the result has {{1}}"
-                self.builder.same(there, dim, "ValueError", message)
+                self.builder.same(there, dim, "ValueError", self.misfit or message)
         return InMemory(self.type, dims, self.array, (*self.lead, self.where))
 
     def _taken_late(self, dims: Indices) -> str:

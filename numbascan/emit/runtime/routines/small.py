@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...inside.arrays import column as column
+from ...inside.compiling import ROUTINES
 
 SMALL = 8  # rows up to which plain loops win: 0.5 us against LAPACK's 0.9 at 8, both about 1 us at 10
 
@@ -19,7 +19,12 @@ inner = numba.njit(error_model="numpy", forceinline=True)  # joins the code arou
 _in_place: Any = intrinsic  # untyped: the first argument of an intrinsic is Numba's
 helper = numba.njit(error_model="numpy")
 in_any_order = numba.njit(error_model="numpy", fastmath={"reassoc"})  # sums take several accumulators
-routine = numba.njit(error_model="numpy", cache="NUMBASCAN_SHORTCUTS" not in os.environ)  # of which the cache knows nothing
+
+
+def routine(function: Callable[..., Any]) -> Any:
+    """A function that generated code calls."""
+    ROUTINES.append(helper(function))
+    return ROUTINES[-1]
 
 
 def known_rows(makers: dict[str, Callable[[int], Any]]) -> Callable[[str], Any]:

@@ -1,0 +1,170 @@
+"""Masks of cotangents: what np.where hides plays no part, whatever its values and slopes are.
+
+A cotangent may carry a mask: it counts only where the mask holds, and what stands elsewhere may be NaN. `np.where(x > 0, np.log(x), 0)` so
+gives 0 for x <= 0, not 0 * inf. The mask goes along with elementwise work of one shape, with broadcasting that may turn out to be none,
+and with views that move every element to a place of its own; it is applied before anything else. From there on the zeros hide: `hides`
+says that a cotangent of 0 is 0 whatever slope it meets, up to where the derivative is asked for.
+
+Not handled: operands of a product of matrices that a step or a function is given, not computed, and that are NaN where zeros hide: to look
+at a matrix of weights at every step would cost as much as to multiply it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any  # noqa: TID251 - a card's attributes are of any type
+
+from ..ir.node import ARG, CONSTANT, INPUT, Node, constant_value
+from ..ops.algebra import broadcast_to, call, cast, dims_of, expand, same_dims, sum_to, transpose, where
+from ..ops.card import Card
+from ..ops.contract import labels_of
+from ..ops.lowering import Contract, Fold, View
+from ..ops.shape import BROADCAST_TO
+from ..ops.sum_to import SUM_TO
+from .sparse_cotangents import summed
+
+
+@dataclass(frozen=True)
+class Cotangent:
+    """A cotangent; with a mask (a bool of its shape, or a scalar) it is 0 where that does not hold.
+
+    hides: a mask was applied to it, or to what it was made of: its zeros stay zeros.
+    """
+
+    value: Node
+    mask: Node | None = None
+    hides: bool = False
+
+    def realised(self) -> Node:
+        return self.value if self.mask is None else where(self.mask, self.value, 0)
+
+    def applied(self) -> Cotangent:
+        """The same with its mask applied."""
+        return Cotangent(self.realised(), None, self.hides or self.mask is not None)
+
+
+GIVEN = (ARG, INPUT, CONSTANT)
+
+Reverse = Callable[[Sequence[Node], Sequence[Cotangent], Sequence[Node]], "list[Cotangent | None]"]
+"""What a rule of a node with graphs inside is given: of outputs, their cotangents and some nodes, the cotangents of these."""
+
+
+def accumulated(terms: Sequence[Cotangent]) -> Cotangent:
+    """The sum of cotangents of one node."""
+    masks = list(dict.fromkeys(term.mask for term in terms))
+    hides = any(term.hides for term in terms)
+    if len(masks) == 1:
+        return Cotangent(summed([term.value for term in terms]), masks[0], hides)
+    there = [mask for mask in masks if mask is not None]
+    mask = reduce(lambda a, b: call("logical_or", a, b), there) if len(there) == len(masks) else None
+    return Cotangent(summed([term.realised() for term in terms]), mask, hides or mask is None)
+
+
+def gated(node: Node, cotangent: Cotangent | None) -> Node:
+    """A node with other operands where these are not finite and go only into what is hidden: its rule multiplies the zeros by them."""
+    assert isinstance(node.op, Card)
+    mask = None if cotangent is None else cotangent.mask
+    if isinstance(node.op.lower, Fold) and not node.op.linear and cotangent is not None and (cotangent.hides or mask is not None):
+        return _without_lines(node, cotangent.realised())
+    if cotangent is None or not isinstance(node.op.lower, Contract) or not node.type.rank:
+        return node
+    *labels, out = labels_of(node)
+    if mask is not None and mask.type.rank:
+        shown = [_shown(x, _whole(mask, node), own, out) for x, own in zip(node.inputs, labels, strict=True)]
+    elif cotangent.hides:
+        counts = call("not_equal", cotangent.realised(), 0)
+        shown = [x if x.op in GIVEN else _shown(x, counts, own, out, is_value=True) for x, own in zip(node.inputs, labels, strict=True)]
+    else:
+        return node
+    return node.op.rebuild(node, tuple(shown))
+
+
+def _whole(mask: Node, node: Node) -> Node:
+    """The mask of a node in its shape, to which it broadcasts."""
+    return broadcast_to(mask, dims_of(node))
+
+
+def _shown(operand: Node, mask: Node, own: tuple[int, ...], out: tuple[int, ...], is_value: bool = False) -> Node:
+    """An operand of a product, 0 where the mask of the result hides all that an element goes into. own, out: labels, one per axis.
+
+    is_value: the mask says where cotangents are not 0, which they may be by chance: what is finite stays.
+    """
+    shared = [label for label in out if label in own]
+    if not shared:
+        return operand
+    others = tuple(axis for axis, label in enumerate(out) if label not in own)
+    is_shown = call("any", mask, axis=others, keepdims=False) if others else mask
+    is_shown = transpose(is_shown, [shared.index(label) for label in own if label in shared])
+    is_shown = expand(is_shown, [axis for axis, label in enumerate(own) if label not in shared])
+    return where(call("logical_or", is_shown, call("isfinite", operand)) if is_value else is_shown, operand, 0)
+
+
+def _without_lines(node: Node, cotangent: Node) -> Node:
+    """A product over an axis, an extreme, or a running one, with 1 in the lines whose cotangents are 0 and that are not finite."""
+    assert isinstance(node.op, Card)
+    axes: Any = node.attr("axis")
+    (x,) = node.inputs
+    counts = call("not_equal", cotangent, 0)
+    if x.type.rank == cotangent.type.rank:
+        counts = call("any", counts, axis=axes, keepdims=True)
+    else:
+        counts = expand(counts, axes)
+    is_line = call("logical_or", counts, call("all", call("isfinite", x), axis=axes, keepdims=True))
+    return node.op.rebuild(node, (where(is_line, x, 1),))
+
+
+def moved(node: Node, cotangents: Sequence[Cotangent | None]) -> list[Cotangent | None] | None:
+    """The cotangents of the operands of a view whose elements all go to places of their own, with the mask; None of another node."""
+    (cotangent, *others), card = cotangents, node.op
+    assert isinstance(card, Card)
+    mask = None if cotangent is None else cotangent.mask
+    if others or cotangent is None or mask is None or card.vjp is None or not _is_view(card) or bool(mask.type.rank) < bool(node.type.rank):
+        return None
+    whole = _whole(mask, node)
+    value, *rest = card.vjp(node, cotangent.value)
+    shown = card.vjp(node, whole)[0]
+    if value is None or not _is_moved(shown, whole):
+        return None
+    return [
+        Cotangent(cast(value, node.inputs[0].type.dtype), shown, cotangent.hides),
+        *(None if one is None else Cotangent(one) for one in rest),
+    ]
+
+
+def _is_moved(value: Node, source: Node) -> bool:
+    """Is a value another one with its elements in other places? Of a mask that is known it is known."""
+    while value is not source and not (constant_value(value) is not None and constant_value(source) is not None):
+        if not _is_view(value.op):
+            return False
+        value = value.inputs[0]
+    return True
+
+
+def _is_view(op: object) -> bool:
+    """Does it show every element, or some, at other places, each once?"""
+    return isinstance(op, Card) and isinstance(op.lower, View) and op is not SUM_TO and op is not BROADCAST_TO
+
+
+def scalar_mask(cotangents: Sequence[Cotangent | None]) -> Node | None:
+    """The mask of all cotangents, if it is one and a scalar: then it holds for whatever is made of them."""
+    masks = {one.mask for one in cotangents if one is not None}
+    mask = masks.pop() if len(masks) == 1 else None
+    return mask if mask is not None and not mask.type.rank else None
+
+
+def carried(mask: Node | None, operand: Node, result: Node) -> Node | None:
+    """The mask of an elementwise result as one of its operand: where the operand is used at all. None where it was broadcast for sure.
+
+    Lengths that are not known yet may become 1 and many, or equal: then the mask is the same.
+    """
+    if mask is None or not mask.type.rank:
+        return mask
+    pairs = zip(operand.type.shape, result.type.shape, strict=False)
+    if operand.type.rank != result.type.rank or any(mine == 1 and whole != 1 for mine, whole in pairs):
+        return None
+    if same_dims(result, dims_of(operand)):
+        return mask
+    uses = sum_to(broadcast_to(cast(mask, "int64"), dims_of(result)), operand)
+    return call("not_equal", uses, 0)

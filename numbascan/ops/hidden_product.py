@@ -1,0 +1,55 @@
+"""The product of a cotangent or tangent whose zeros hide, and a slope: 0 where the first is 0, even if the slope is infinite or NaN.
+
+    x * slope        0 * inf = NaN        hidden_product(x, slope)        0 * inf = 0
+
+Its derivatives are those of the product: with respect to x the slope, and not 0 where x is 0, which it may be by chance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.loops import PLAIN
+from ..ir.node import Node
+from .algebra import broadcast_to, call, dims_of, mul, sum_to, total, where
+from .elementwise import compiled, loop_card, points, ufunc_loop
+
+
+def hidden_product(x: Any, slope: Any) -> Any:
+    """The product, 0 where x is 0."""
+    return x * slope if x != 0 else x
+
+
+def _evaluate(x: Any, slope: Any) -> Any:
+    return np.where(np.equal(x, 0), x, np.multiply(x, slope))
+
+
+def _vjp(node: Node, cotangent: Node) -> tuple[Node, Node]:
+    """The slope where it is finite or x is not 0; x, whose zeros hide once more what the slope is made of."""
+    x, slope = node.inputs
+    counts = call("logical_or", call("not_equal", x, 0), call("isfinite", slope))
+    return sum_to(mul(cotangent, where(counts, slope, 0)), x), sum_to(call("hidden_product", x, cotangent), slope)
+
+
+def _jvp(node: Node, dx: Node | None, dslope: Node | None) -> Node | None:
+    x, slope = node.inputs
+    terms = [
+        None if dx is None else call("hidden_product", dx, slope),
+        None if dslope is None else call("hidden_product", x, dslope),
+    ]
+    value = total(terms)
+    return None if value is None else broadcast_to(value, dims_of(node))
+
+
+HIDDEN_PRODUCT = loop_card(
+    "hidden_product",
+    _evaluate,
+    ufunc_loop(np.multiply),
+    compiled(hidden_product, PLAIN),
+    samples=points((-1.7, 2.1), (0.3, 1.9), with_complex=True),
+    vjp=_vjp,
+    jvp=_jvp,
+    is_cheap=True,
+)
