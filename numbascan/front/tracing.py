@@ -24,7 +24,7 @@ from ..errors import TracerError
 from ..ir.graph import dependents, free_inputs, toposort
 from ..ir.node import CONSTANT, INPUT, ITEM, Node, constant_value, new_input, next_serial
 from ..modes import Mode
-from ..ops.card import PLACE, is_library, is_users
+from ..ops.card import PLACE, at_line, is_library, is_users
 from ..ops.dims import DIM
 from ..types import TensorType
 from .captures.guards import Guards, random_state
@@ -225,6 +225,19 @@ def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str
         _CONVERTED.add(code)
         for take_back in taken_back:
             take_back()
+    try:
+        return _run_converted(fn, arguments, keywords, home, code)
+    except NameError as error:
+        if isinstance(error, UnboundLocalError) or "free variable" not in str(error):
+            raise
+        raise UnboundLocalError(
+            f"{error.name} is read{at_line()}, and some way through a choice or a loop that only the run decides leaves it unbound; give it "
+            "a value before"
+        ) from error
+
+
+def _run_converted(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home, code: CodeType | None) -> Any:
+    """What the converted form of a function gives; with traced arrays in the place of NumPy's where one is written with a traced value."""
     known = CAPTURE.makes_arrays
     CAPTURE.makes_arrays = known or code in _WRITERS
     taken_back = [keep() for keep in KEPT]

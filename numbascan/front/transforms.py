@@ -132,8 +132,15 @@ class Compiled:
             given[k][...] = value
         return self._assembled(results[:n_results])
 
+    def refuse_writes(self, why: str) -> None:
+        """ValueError where the function writes into an argument."""
+        if self.traced.written:
+            names = ", ".join(str(self.traced.inputs[k].name) for k in self.traced.written)
+            raise ValueError(f"the function writes into its argument {names}: {why}; copy it first, as {names}.copy()")
+
     def recorded(self, structure: Structure, values: Sequence[Any]) -> tuple[Any, Run]:
         """The results, and what they come from."""
+        self.refuse_writes("what it is the derivative of must stay as it was")
         copies = [value.copy() if isinstance(value, np.ndarray) else value for value in values]
         arrays = {node: copy(array) for node, array in zip(self.traced.arrays, self.arrays, strict=True)}
         results, seen = self.runner.recorded([*copies, *arrays.values()])
@@ -141,6 +148,7 @@ class Compiled:
 
     def replayed(self, values: Sequence[Any], seen: Seen) -> Any:
         """The results for such values of shared variables, which stay as they are."""
+        self.refuse_writes("what it is the derivative of must stay as it was")
         return self._assembled(self.runner.replayed([*values, *self.arrays], seen))
 
     def prepare(self, values: list[Any]) -> None:
@@ -184,11 +192,15 @@ def check_writable(traced: Traced, given: Sequence[Any], captured: Sequence[Any]
         label = f"{name}: argument {traced.inputs[k].name}"
         array = given[k]
         if not isinstance(array, np.ndarray):
-            raise TypeError(f"{label} is written into, and is a {type(array).__name__}; pass a NumPy array, or copy it in the function first")
+            raise TypeError(
+                f"{label} is written into, and is a {type(array).__name__}; pass a NumPy array, or copy it in the function first"
+            )
         if not array.flags.writeable:
             raise ValueError(f"{label}: assignment destination is read-only; copy it first")
         if array.dtype != np.dtype(traced.inputs[k].type.dtype):
-            raise TypeError(f"{label} is written into, and has dtype {array.dtype}, which is not computed with; pass {traced.inputs[k].type.dtype}")
+            raise TypeError(
+                f"{label} is written into, and has dtype {array.dtype}, which is not computed with; pass {traced.inputs[k].type.dtype}"
+            )
         others = [other for j, other in enumerate(given) if j != k] + list(captured)
         if any(isinstance(other, np.ndarray) and np.may_share_memory(array, other) for other in others):
             raise ValueError(f"{label} is written into, and shares memory with another array that the function reads; pass a copy of one")
@@ -440,6 +452,7 @@ class Jitted:
 
     def _exportable(self) -> Exportable:
         structure, compiled = self._kinds.to_export(self.name)
+        compiled.refuse_writes("an exported function gives results alone")
         assert not isinstance(structure, str)  # of (args, kwargs)
         positional, keyword = structure[2]
         n_positional, leaf = len(positional[2]), iter(range(len(compiled.traced.inputs)))

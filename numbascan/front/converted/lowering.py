@@ -5,8 +5,8 @@
                                          _ns_.choose(c, then, other, ("y",))
 
 The branches and bodies are functions within the function, so the variables that they share are cells: whoever runs them can read a cell,
-fill it with a traced value, and empty it again. `return`, `break` and `continue` become flags (`_returned`, `_broke_1`, `_skipped_1`), and
-what follows a statement that may set one stands under a choice of its own. Every new node has the place of the user's code that it
+fill it with a traced value, and empty it again. `return`, `break` and `continue` become flags (`_ns_returned`, `_ns_broke_1`,
+`_ns_skipped_1`), and what follows a statement that may set one stands under a choice of its own. Every new node has the place of the user's code that it
 stands for, so that tracebacks and debuggers show that.
 
 Not handled, and left as it is: what stands in a `try` with handlers (its choices ask Python), class bodies, `match` on anything but
@@ -24,7 +24,7 @@ Names = tuple[str, ...]
 Function = ast.FunctionDef | ast.Lambda
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_PART, _PASS, _ITEM = "_part_", "_pass_", "_item_"  # names begin so: of branches, of bodies, of values that nobody else sees
+PART, PASS, ITEM = "_ns_part_", "_ns_pass_", "_ns_item_"  # names begin so: of branches, of bodies, of values that nobody else sees
 _UNTOUCHED = frozenset({"super", "locals", "globals", "vars", "eval", "exec", "dir"})  # they look at the frame that calls them
 
 
@@ -60,7 +60,7 @@ def assigned(statements: Sequence[ast.AST]) -> Names:
     names: dict[str, None] = {}
     for statement in statements:
         _bind(statement, names, False)
-    return tuple(name for name in names if not name.startswith(_ITEM))
+    return tuple(name for name in names if not name.startswith(ITEM))
 
 
 class _Part(ast.FunctionDef):
@@ -142,7 +142,7 @@ class _Loop:
     @property
     def exits(self) -> Names:
         """The flags that end the loop."""
-        return (*([self.broke] if self.breaks else []), *(["_returned"] if self.returns else []))
+        return (*([self.broke] if self.breaks else []), *(["_ns_returned"] if self.returns else []))
 
     def start(self, node: ast.AST) -> list[ast.stmt]:
         """What stands before the loop."""
@@ -180,11 +180,14 @@ class _Lowering:
         if is_simple:
             lines = self.block(body[len(start) :], returns=True)
         else:
-            self.made["_returned"] = self.made["_result"] = None
+            self.made["_ns_returned"] = self.made["_ns_result"] = None
             last = [] if _leaves(body) else [_at(ast.Return(None), body[-1])]
-            lines = [_assign("_returned", ast.Constant(False), node), _assign("_result", ast.Attribute(_load(RUNTIME), "unset", ast.Load()), node)]
+            lines = [
+                _assign("_ns_returned", ast.Constant(False), node),
+                _assign("_ns_result", ast.Attribute(_load(RUNTIME), "unset", ast.Load()), node),
+            ]
             lines += self.block([*body[len(start) :], *last])
-            lines.append(_at(ast.Return(_call("handed", _load("_result"))), body[-1]))
+            lines.append(_at(ast.Return(_call("handed", _load("_ns_result"))), body[-1]))
         result = ast.FunctionDef(
             name=node.name,
             args=self.expressions.visit(node.args),
@@ -269,13 +272,13 @@ class _Lowering:
             value = self._value(node.value) if node.value is not None else ast.Constant(None)
             if returns:
                 return [_at(ast.Return(value), node)]
-            return [_assign("_result", _call("kept", value), node), _assign("_returned", ast.Constant(True), node)]
+            return [_assign("_ns_result", _call("kept", value), node), _assign("_ns_returned", ast.Constant(True), node)]
         loop = self.loops[-1]
         return [_assign(loop.broke if isinstance(node, ast.Break) else loop.skipped, ast.Constant(True), node)]
 
     def _flags(self, statement: ast.stmt) -> list[ast.expr]:
         """The flags that a statement may set."""
-        flags = ["_returned"] if _jumps([statement], (ast.Return,)) else []
+        flags = ["_ns_returned"] if _jumps([statement], (ast.Return,)) else []
         if self.loops:
             flags += [self.loops[-1].broke] if _jumps([statement], (ast.Break,)) else []
             flags += [self.loops[-1].skipped] if _jumps([statement], (ast.Continue,)) else []
@@ -303,7 +306,7 @@ class _Lowering:
     def _part(self, statements: Sequence[ast.stmt], node: ast.AST) -> ast.FunctionDef | None:
         """A function of statements, which shares its names with this one; None for none."""
         lines = self.block(statements)
-        return self._function(_PART, [], lines, statements[0]) if lines else None
+        return self._function(PART, [], lines, statements[0]) if lines else None
 
     def _function(self, kind: str, parameters: list[str], lines: list[ast.stmt], at: ast.AST) -> ast.FunctionDef:
         self.n_parts += 1
@@ -321,7 +324,7 @@ class _Lowering:
     # loops ------------------------------------------------------------------------------------------------------------
 
     def _for(self, node: ast.For) -> list[ast.stmt]:
-        item = f"{_ITEM}{self.n_loops + 1}_"
+        item = f"{ITEM}{self.n_loops + 1}_"
         source = self._value(node.iter)
         target = self._assignment(_at(ast.Assign([node.target], _load(item)), node.target))
         loop, body = self._body(node, [item], target)
@@ -344,12 +347,12 @@ class _Lowering:
         """The flags of a loop, and the function of one pass."""
         self.n_loops += 1
         breaks, skips, returns = (_jumps(node.body, (kind,)) for kind in (ast.Break, ast.Continue, ast.Return))
-        loop = _Loop(f"_broke_{self.n_loops}", f"_skipped_{self.n_loops}", breaks, returns)
+        loop = _Loop(f"_ns_broke_{self.n_loops}", f"_ns_skipped_{self.n_loops}", breaks, returns)
         self.loops.append(loop)
         lines = [*start, *([_assign(loop.skipped, ast.Constant(False), node)] if skips else []), *self.block(node.body)]
         self.loops.pop()
         self.made.update(dict.fromkeys([loop.broke] * breaks + [loop.skipped] * skips))
-        return loop, self._function(_PASS, parameters, lines, node.body[0])
+        return loop, self._function(PASS, parameters, lines, node.body[0])
 
     def _plain_loop(self, plain: ast.For | ast.While, body: ast.FunctionDef, loop: _Loop, node: ast.stmt) -> list[ast.stmt]:
         """A loop that is Python's: it stands within a `try`."""
@@ -387,7 +390,7 @@ class _Lowering:
             ]
             return [_at(ast.Match(_call("subject", self._value(node.subject)), cases), node)]
         self.n_parts += 1
-        subject = f"_subject_{self.n_parts}"
+        subject = f"_ns_subject_{self.n_parts}"
         self.made[subject] = None
         chain: list[ast.stmt] = []
         for case in reversed(node.cases):
@@ -423,7 +426,7 @@ class _Lowering:
         if not any(isinstance(one, ast.Subscript | ast.Attribute) for target in node.targets for one in ast.walk(target)):
             return [_at(ast.Assign(node.targets, value), node)]
         self.n_parts += 1
-        item = f"{_ITEM}{self.n_parts}_v"
+        item = f"{ITEM}{self.n_parts}_v"
         lines: list[ast.stmt] = [_at(ast.Assign([ast.Name(item, ast.Store())], value), node)]
         for target in node.targets:
             lines += self._unpacked(target, _load(item), node)
@@ -435,7 +438,7 @@ class _Lowering:
         if not isinstance(target, ast.Tuple | ast.List):
             return [_at(ast.Assign([target], value), node)]
         self.n_parts += 1
-        items = [f"{_ITEM}{self.n_parts}_{k}" for k in range(len(target.elts))]
+        items = [f"{ITEM}{self.n_parts}_{k}" for k in range(len(target.elts))]
         parts: list[ast.expr] = [
             ast.Starred(ast.Name(item, ast.Store()), ast.Store()) if isinstance(one, ast.Starred) else ast.Name(item, ast.Store())
             for item, one in zip(items, target.elts, strict=True)
@@ -468,7 +471,7 @@ class _Lowering:
 class _Expressions(ast.NodeTransformer):
     """Lowers expressions.
 
-    first: the name of the function's first parameter, which `super()` means. local: names of values that the function has made or was given.
+    first: the function's first parameter, which `super()` means. local: names of values that the function has made or was given.
     """
 
     def __init__(self, first: str | None = None, local: Collection[str] = ()) -> None:
@@ -523,7 +526,7 @@ class _Expressions(ast.NodeTransformer):
         return _at(ast.Call(_at(_call("callee", reached), function), args, keywords), node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        if not isinstance(node.ctx, ast.Load) or node.id in self.local or node.id.startswith("_"):
+        if not isinstance(node.ctx, ast.Load) or node.id in self.local or node.id.startswith(RUNTIME):
             return node
         return _at(_call("outside", node), node)
 
@@ -547,7 +550,10 @@ class _Expressions(ast.NodeTransformer):
         return _at(ast.Lambda(node.args, body), node)
 
     def _comprehension(self, node: ast.AST) -> ast.AST:
-        outer, self.local = self.local, {*self.local, *(one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))}
+        outer, self.local = (
+            self.local,
+            {*self.local, *(one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))},
+        )
         node = self.generic_visit(node)
         self.local = outer
         return node
@@ -636,4 +642,3 @@ def _test(pattern: ast.pattern, subject: str) -> ast.expr:
         return ast.BoolOp(ast.Or(), [_test(one, subject) for one in pattern.patterns])
     assert isinstance(pattern, ast.MatchValue)
     return ast.Compare(_load(subject), [ast.Eq()], [pattern.value])
-

@@ -1,10 +1,11 @@
 """The converted form of a user's function: found by its code, made once, of the source that Python compiled."""
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import copy
+import functools
 import inspect
 import linecache
 import sys
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
 
-from .lowering import RUNTIME, Function, NotConvertible, lowered
+from .lowering import PART, PASS, RUNTIME, Function, NotConvertible, lowered
 
 runtime = SimpleNamespace()
 """What converted code calls; `front/plain` fills it in."""
@@ -49,6 +50,13 @@ def converted(f: Callable[..., Any]) -> Callable[..., Any]:
     if type(f) is types.MethodType:
         function = converted(f.__func__)
         return f if function is f.__func__ else types.MethodType(function, f.__self__)
+    if type(f) is functools.partial:
+        inner = converted(f.func)
+        return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
+    call = inspect.getattr_static(type(f), "__call__", None)
+    if type(call) is FunctionType and not isinstance(f, type):
+        function = converted(call)
+        return f if function is call else types.MethodType(function, f)
     return f
 
 
@@ -154,7 +162,10 @@ def _place(code: CodeType) -> Place:
 def _has_inner(body: ast.expr, place: Place, names: list[str]) -> bool:
     """Whether a lambda within the body has the same parameters, and may be the one that is looked for."""
     inner = [one for one in ast.walk(body) if isinstance(one, ast.Lambda)]
-    return any((one.body.lineno, one.body.col_offset) <= place[0] and place[1] <= (one.body.end_lineno or 0, one.body.end_col_offset or 0) for one in inner)
+    return any(
+        (one.body.lineno, one.body.col_offset) <= place[0] and place[1] <= (one.body.end_lineno or 0, one.body.end_col_offset or 0)
+        for one in inner
+    )
 
 
 _FILES: dict[str, tuple[list[str], list[ast.Lambda]]] = {}
@@ -190,7 +201,11 @@ def _text_at(place: Place, lines: list[str]) -> ast.expr:
 def _parameters(code: CodeType) -> ast.arguments:
     names = iter(code.co_varnames)
     take = lambda count: [ast.arg(next(names)) for _ in range(count)]  # noqa: E731 - three uses in one line each
-    positional, others, keyword = take(code.co_posonlyargcount), take(code.co_argcount - code.co_posonlyargcount), take(code.co_kwonlyargcount)
+    positional, others, keyword = (
+        take(code.co_posonlyargcount),
+        take(code.co_argcount - code.co_posonlyargcount),
+        take(code.co_kwonlyargcount),
+    )
     rest = take(1)[0] if code.co_flags & inspect.CO_VARARGS else None
     mapping = take(1)[0] if code.co_flags & inspect.CO_VARKEYWORDS else None
     return ast.arguments(positional, others, rest, keyword, [None for _ in keyword], mapping, [])
@@ -228,7 +243,9 @@ def _compiled(f: FunctionType, tree: Function) -> CodeType:
     tree.args.defaults = [ast.Constant(None) for _ in tree.args.defaults]
     tree.args.kw_defaults = [None if one is None else ast.Constant(None) for one in tree.args.kw_defaults]
     inner: ast.stmt = tree if isinstance(tree, ast.FunctionDef) else ast.Return(tree)
-    outer = ast.FunctionDef("_cells_", ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, []), [inner], [], None, None)
+    outer = ast.FunctionDef(
+        "_cells_", ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, []), [inner], [], None, None
+    )
     if hasattr(inner, "type_params") or sys.version_info >= (3, 12):
         outer.type_params = []
     module = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, tree)], []))
@@ -254,8 +271,10 @@ def _all_codes(code: CodeType) -> Iterator[CodeType]:
 
 def _named(code: CodeType, original: CodeType, prefix: str = "") -> CodeType:
     """Code under the names that tracebacks show: branches and bodies have that of the function that they are part of."""
-    is_part = code.co_name.startswith(("_part_", "_pass_"))
-    name, qualname = (original.co_name, original.co_qualname) if is_part or not prefix else (code.co_name, f"{prefix}.<locals>.{code.co_name}")
+    is_part = code.co_name.startswith((PART, PASS))
+    name, qualname = (
+        (original.co_name, original.co_qualname) if is_part or not prefix else (code.co_name, f"{prefix}.<locals>.{code.co_name}")
+    )
     inside = original if is_part or not prefix else code
     consts = tuple(_named(one, inside, qualname) if isinstance(one, CodeType) else one for one in code.co_consts)
     return code.replace(co_name=name, co_qualname=qualname, co_consts=consts)

@@ -44,7 +44,9 @@ def _check_may_write(x: Variable, what: str) -> None:
             base.view = None
             break
         if base.view.write is None:
-            raise ValueError(f"assignment destination is read-only: {_name(x)} is a view that NumPy does not write{at_line()}; copy it first")
+            raise ValueError(
+                f"assignment destination is read-only: {_name(x)} is a view that NumPy does not write{at_line()}; copy it first"
+            )
         base = base.view.base
     if base.home is None or (CAPTURE.home is None and is_tracing()):
         error = TracerError if is_tracing() else TypeError  # the first makes the function that is traced a converted one
@@ -92,7 +94,9 @@ def _as_dtype(value: Any, x: Variable) -> Any:
     if given.type.weak or given.dtype == x.dtype:
         return number_cast(given, x) if given.type.weak else given
     if given.type.kind == "c" and x.type.kind != "c":
-        raise TypeError(f"complex numbers are written into {_name(x)} ({x.type}){at_line()}, which would lose their imaginary parts; write .real")
+        raise TypeError(
+            f"complex numbers are written into {_name(x)} ({x.type}){at_line()}, which would lose their imaginary parts; write .real"
+        )
     return METHODS["astype"](given, x.type.dtype)
 
 
@@ -129,7 +133,9 @@ def changed(x: Any, operator: Callable[[Any, Any], Any], value: Any, name: str =
         return operator(x, value)
     _check_may_write(x, name)
     result = as_variable(operator(x, value))
-    if result.ndim != x.ndim or any(a is not None and b is not None and a != b for a, b in zip(result.type.shape, x.type.shape, strict=True)):
+    if result.ndim != x.ndim or any(
+        a is not None and b is not None and a != b for a, b in zip(result.type.shape, x.type.shape, strict=True)
+    ):
         raise ValueError(
             f"non-broadcastable output operand with shape {show_shape(x.type.shape)} doesn't match the broadcast shape "
             f"{show_shape(result.type.shape)}{at_line()}"
@@ -169,20 +175,26 @@ def getitem(x: Variable, index: Any) -> Any:
     if x.home is None or not value.ndim or not _is_basic(index):
         return value
     value.home, value.is_c = x.home, x.is_c and _keeps_order(index)
-    value.view = View(x, lambda base: indexing.getitem(base, index), lambda base, new: indexing.set_subtensor(indexing.getitem(base, index), new))
+    value.view = View(
+        x, lambda base: indexing.getitem(base, index), lambda base, new: indexing.set_subtensor(indexing.getitem(base, index), new)
+    )
     return value
 
 
 def _is_basic(index: Any) -> bool:
     parts = index if isinstance(index, tuple) else (index,)
-    return all(part is None or part is Ellipsis or isinstance(part, slice) or (np.ndim(part) == 0 and not isinstance(part, list)) for part in parts)
+    return all(
+        part is None or part is Ellipsis or isinstance(part, slice) or (np.ndim(part) == 0 and not isinstance(part, list)) for part in parts
+    )
 
 
 def _keeps_order(index: Any) -> bool:
     """Whether an index takes what lies together: positions, then at most one slice without a step."""
     parts = index if isinstance(index, tuple) else (index,)
     slices = [k for k, part in enumerate(parts) if isinstance(part, slice)]
-    return all(np.ndim(part) == 0 for part in parts) and slices in ([], [len(parts) - 1]) and all(parts[k].step in (None, 1) for k in slices)
+    return (
+        all(np.ndim(part) == 0 for part in parts) and slices in ([], [len(parts) - 1]) and all(parts[k].step in (None, 1) for k in slices)
+    )
 
 
 _ORDER = "reshape and ravel give a view or a copy, depending on the order in which an array lies, which is not known here"
@@ -238,7 +250,26 @@ VIEWS: dict[str, Inverse | None] = {
 `reshape` and `ravel` are views of what lies in C order, and every traced array does that was not transposed."""
 
 
-SAME = frozenset({"asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "broadcast_arrays", "split", "array_split", "hsplit", "vsplit", "dsplit", "unstack", "__getitem__", "set", "inc", "astype", "__setitem__"})
+SAME = frozenset(
+    {
+        "asarray",
+        "asanyarray",
+        "ascontiguousarray",
+        "asfortranarray",
+        "broadcast_arrays",
+        "split",
+        "array_split",
+        "hsplit",
+        "vsplit",
+        "dsplit",
+        "unstack",
+        "__getitem__",
+        "set",
+        "inc",
+        "astype",
+        "__setitem__",
+    }
+)
 """Functions that see to views themselves: what they give may be what they got, or made of its views."""
 
 

@@ -37,7 +37,7 @@ def keeping(values: Mapping[str, Any]) -> Iterator[None]:
 
 
 def soles(values: Mapping[str, Any]) -> set[int]:
-    """The ids of the cells of arrays that one variable alone holds, besides what choices and loops keep: no other name shows what is written.
+    """The ids of the cells of arrays that one variable alone holds, besides what choices and loops keep.
 
     Within `keeping(values)`. What relies on it: an array that is one of two may be written if nobody else can tell which it is.
     """

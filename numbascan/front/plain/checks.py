@@ -24,5 +24,7 @@ def check(condition: Any, message: Callable[[], Any]) -> None:
 def raised(error: Any, *_: Any) -> Any:
     """What `raise error` raises."""
     if FRAMES.stack and not FRAMES.stack[-1].is_trial:
-        raise TracerBoolError(f"a `raise` that only the run decides{at_line()}; return a number that tells (np.nan), and look at the result")
+        raise TracerBoolError(
+            f"a `raise` that only the run decides{at_line()}; return a number that tells (np.nan), and look at the result"
+        )
     return error

@@ -90,7 +90,9 @@ def _value(condition: Variable, then: Callable[[], Any], other: Callable[[], Any
             values.append(held(side()))
         frames.append(noted)
         if noted.places:
-            raise TypeError(f"a side of `a if c else b`, `and` or `or` writes {next(iter(noted.places.values())).label}; write it as an `if`")
+            raise TypeError(
+                f"a side of `a if c else b`, `and` or `or` writes {next(iter(noted.places.values())).label}; write it as an `if`"
+            )
     way = "the value", values[0], values[1]
     (result,), settle = joined([way], (" on one side", " on the other"), (frames[0], frames[1]), _chooser(condition.node, marks))
     settle()

@@ -18,8 +18,8 @@ from ..variable import CAPTURE
 class Frame:
     """One branch or pass that is being traced.
 
-    places: elements and attributes that were written: what reads one, what writes it, and the value before. undone: how to take back all else.
-    what: how messages call it. is_trial: it may yet be Python's own, so that what it does to lists is taken back and not refused.
+    places: elements and attributes that were written: what reads one, what writes it, and the value before. 
+    undone: how to take back all else. what: how messages call it. is_trial: it may yet be Python's own, so that what it does to lists is taken back and not refused.
     """
 
     what: str

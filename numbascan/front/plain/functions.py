@@ -210,7 +210,11 @@ def _range(*args: Any) -> Any:
 def _enumerate(items: Any, start: Any = 0) -> Any:
     rows = rows_of(items)
     if rows is None or (_is_known(rows) and not _is_traced(start)):
-        return enumerate(items if rows is None or isinstance(items, np.ndarray | range) else rows, start) if rows is None else _counted(rows, start)
+        return (
+            enumerate(items if rows is None or isinstance(items, np.ndarray | range) else rows, start)
+            if rows is None
+            else _counted(rows, start)
+        )
     return _counted(rows, start)
 
 
@@ -304,7 +308,11 @@ def _of_math(known: Callable[..., Any], ours: Callable[..., Any], dtype: str) ->
 
 for _module, _dtype in ((math, "float64"), (cmath, "complex128")):
     for _name, _known in vars(_module).items():
-        _ours = getattr(np, _NAMES.get(_name, _name), None) if _name not in ("floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "isclose", "gcd", "lcm", "modf", "frexp", "ldexp") else None
+        _ours = (
+            getattr(np, _NAMES.get(_name, _name), None)
+            if _name not in ("floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "isclose", "gcd", "lcm", "modf", "frexp", "ldexp")
+            else None
+        )
         if builtins.callable(_known) and isinstance(_ours, np.ufunc):
             replaces(_known)(_of_math(_known, _ours, _dtype))
 
@@ -313,7 +321,9 @@ for _name in ("floor", "ceil", "trunc"):
         lambda x, known=getattr(math, _name), ours=getattr(np, _name): _number(ours(as_variable(x)), "int64") if _is_traced(x) else known(x)
     )
 for _name in ("isnan", "isinf", "isfinite"):
-    replaces(getattr(math, _name))(lambda x, known=getattr(math, _name), ours=getattr(np, _name): ours(as_variable(x)) if _is_traced(x) else known(x))
+    replaces(getattr(math, _name))(
+        lambda x, known=getattr(math, _name), ours=getattr(np, _name): ours(as_variable(x)) if _is_traced(x) else known(x)
+    )
 
 
 # arrays that are made -------------------------------------------------------------------------------------------------
@@ -331,7 +341,9 @@ def _constructor(known: Callable[..., Any], ours: Callable[..., Any]) -> None:
     replaces(known)(made)
 
 
-def _array(obj: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0, like: Any = None) -> Any:
+def _array(
+    obj: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0, like: Any = None
+) -> Any:
     x = as_variable(obj)
     x = METHODS["astype"](x, dtype) if dtype is not None else METHODS["astype"](x, x.type.dtype) if x.type.weak else x
     while x.ndim < ndmin:

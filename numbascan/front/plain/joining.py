@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any
@@ -29,7 +29,7 @@ class Unset:
 
 
 UNSET = Unset()
-RESULT = "_result"  # the variable that holds what a function returns
+RESULT = "_ns_result"  # the variable that holds what a function returns
 
 
 class Held:
@@ -94,7 +94,9 @@ def is_unbound(value: Any) -> bool:
 
 def is_numeric(value: Any) -> bool:
     """Whether a leaf of a nest is an array or a number."""
-    return isinstance(value, (Variable, Held, np.ndarray, np.generic, Number)) and not (type(value) is np.ndarray and value.dtype.kind in "USVmM")
+    return isinstance(value, (Variable, Held, np.ndarray, np.generic, Number)) and not (
+        type(value) is np.ndarray and value.dtype.kind in "USVmM"
+    )
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -173,7 +175,8 @@ def joined(
 ) -> tuple[list[Any], Callable[[], None]]:
     """One value for each place where two ways meet; ABSENT where one way leaves it unbound. And what is to be done once all are written.
 
-    The values are `held`. frames: what both ways made. sole: ids of arrays that nobody knew but one of the variables. choose: makes one of each pair of variables. An array that is one of two is as good as
+    The values are `held`. frames: what both ways made. sole: ids of arrays that nobody knew but one of the variables. choose: makes one of
+    each pair of variables. An array that is one of two is as good as
     a new one where nobody else knows the two; else it may only be read, and as long as they stay as they are.
     """
     meetings: dict[tuple[int, int], _Meeting] = {}

@@ -381,7 +381,13 @@ class _Scan:
         """TypeError for a variable that is no number, and that the body changes."""
         for name in self.loop.names:
             start, end = self.start[name], ends[name]
-            if name in self.carried or name in self.left or is_unbound(start) or is_same(held(start), end) or _is_unchanged_nest(start, end):
+            if (
+                name in self.carried
+                or name in self.left
+                or is_unbound(start)
+                or is_same(held(start), end)
+                or _is_unchanged_nest(start, end)
+            ):
                 continue
             raise TypeError(
                 f"{self.what} changes {name}, which holds a {type(start).__name__}{at_line()}; only numbers, arrays and nests of these can "
@@ -419,7 +425,10 @@ class _Scan:
         for key in [key for key in given if key not in self.places]:
             one = self.carried[key]
             is_left = one.is_read and all(end.node is value for end, value in zip(states[key], given[key], strict=True))
-            is_constant = all(constant_value(end.node) is not None and end.node is before.node for end, before in zip(states[key], one.initial, strict=True))
+            is_constant = all(
+                constant_value(end.node) is not None and end.node is before.node
+                for end, before in zip(states[key], one.initial, strict=True)
+            )
             if is_left or is_constant:
                 del self.carried[key]
                 self.left[key] = None
@@ -430,7 +439,13 @@ class _Scan:
         nodes += [as_variable(over).node] if over is not None else []
         read = set(free_inputs(nodes))
         for key, leaves in given.items():
-            if key not in self.places and leaves and self.carried[key].is_read and not self.carried[key].is_asked_for and not any(node in read for node in leaves):
+            if (
+                key not in self.places
+                and leaves
+                and self.carried[key].is_read
+                and not self.carried[key].is_asked_for
+                and not any(node in read for node in leaves)
+            ):
                 self.carried[key].is_read = False
                 again = True
         if again:
@@ -451,9 +466,14 @@ class _Scan:
             else:
                 for end, (others, is_twice) in zip(ends, self.shared[key], strict=True):
                     if end.ndim and (others or is_twice):
-                        end.view = UnsureView(Variable(end.node), others, f"{one.label} is one of two arrays, as passes of a loop go", is_twice)
+                        end.view = UnsureView(
+                            Variable(end.node), others, f"{one.label} is one of two arrays, as passes of a loop go", is_twice
+                        )
                 values[key] = unflatten(one.structure, ends)
-        names = [released(self.constants[k]) if k in self.constants else Variable(self._left(next(last)).node) for k in range(n_leaves(self.behind))]
+        names = [
+            released(self.constants[k]) if k in self.constants else Variable(self._left(next(last)).node)
+            for k in range(n_leaves(self.behind))
+        ]
         values.update(unflatten(self.behind, names))
         self.loop.cells.fill(values)
         for array in self.moved:
@@ -477,8 +497,15 @@ def _carried(label: str, value: Any) -> _Carried:
     leaves, structure = flattened(value)
     for leaf in leaves:
         if not is_numeric(leaf):
-            raise TypeError(f"a loop writes {label}, which holds {leaf!r}{at_line()}; only numbers and arrays can be carried from pass to pass")
-    return _Carried(label, structure, [as_variable(value_in(leaf)) for leaf in leaves], [leaf.array if isinstance(leaf, Held) else leaf for leaf in leaves])
+            raise TypeError(
+                f"a loop writes {label}, which holds {leaf!r}{at_line()}; only numbers and arrays can be carried from pass to pass"
+            )
+    return _Carried(
+        label,
+        structure,
+        [as_variable(value_in(leaf)) for leaf in leaves],
+        [leaf.array if isinstance(leaf, Held) else leaf for leaf in leaves],
+    )
 
 
 def array_itself(array: Variable) -> Variable:

@@ -47,8 +47,8 @@ class Rows:
     def __iter__(self) -> Iterator[Any]:
         if not isinstance(self.length, int):
             raise TypeError(
-                f"a comprehension, or a call of list or the like, runs over as many items as only the run knows{at_line()}; write a `for` loop, "
-                "or array code for all at once"
+                f"a comprehension, or a call of list or the like, runs over as many items as only the run knows{at_line()}; write a `for` "
+                "loop, or array code for all at once"
             )
         return (self.at(k) for k in range(self.length))
 

@@ -42,7 +42,7 @@ def holds_traced(value: Any) -> bool:
 
 
 def outside(value: Any) -> Any:
-    """A value that the function reads from outside, or of an object: where it makes traced arrays an array of NumPy's is one that it may not write."""
+    """What the function reads from outside, or of an object: where it makes traced arrays, one of NumPy's is traced and not to be written."""
     if not CAPTURE.makes_arrays or type(value) is not np.ndarray or value.dtype.kind not in "biufc" or not value.ndim:
         return value
     array = Variable(as_variable(value).node)
@@ -77,7 +77,8 @@ def _check_plain(array: np.ndarray, parts: tuple[Any, ...]) -> None:
     """NeedsTracedArrays where only the run knows what becomes of an array of NumPy's."""
     if CAPTURE.home is not None and (holds_traced(parts) or (FRAMES.stack and not FRAMES.stack[-1].is_trial)):
         raise NeedsTracedArrays(
-            f"an array that is read from outside is written with what only the run knows{at_line()}; copy it first (x.copy()), or make it a state"
+            f"an array that is read from outside is written with what only the run knows{at_line()}; copy it first (x.copy()), "
+            "or make it a state"
         )
     if FRAMES.stack:
         before = array.copy()
@@ -87,7 +88,8 @@ def _check_plain(array: np.ndarray, parts: tuple[Any, ...]) -> None:
 def _note_item(holder: Any, index: Any) -> None:
     if isinstance(holder, dict) and index not in holder:
         raise TypeError(
-            f"a dict gets the new key {index!r} in {FRAMES.stack[-1].what}{at_line()}; give it the key before, with a value of the same kind"
+            f"a dict gets the new key {index!r} in {FRAMES.stack[-1].what}{at_line()}; give it the key before, with a value "
+            "of the same kind"
         )
     if isinstance(index, slice) or holds_traced(index):
         raise TypeError(f"a list is written at {index!r} in {FRAMES.stack[-1].what}{at_line()}; use an array (np.zeros)")
@@ -96,7 +98,10 @@ def _note_item(holder: Any, index: Any) -> None:
     def write(value: Any) -> None:
         holder[key] = value
 
-    note((id(holder), ("item", key)), lambda: Place(holder, f"an element [{key!r}] of a {type(holder).__name__}", lambda: held(holder[key]), write, holder[key]))
+    note(
+        (id(holder), ("item", key)),
+        lambda: Place(holder, f"an element [{key!r}] of a {type(holder).__name__}", lambda: held(holder[key]), write, holder[key]),
+    )
 
 
 def set_attribute(value: Any, holder: Any, name: str) -> None:
@@ -112,7 +117,12 @@ def _note_attribute(holder: Any, name: str) -> None:
             f"a {type(holder).__name__} gets the new attribute {name!r} in {FRAMES.stack[-1].what}{at_line()}; give it the attribute before"
         )
     label = f"the attribute {name!r} of a {type(holder).__name__}"
-    note((id(holder), name), lambda: Place(holder, label, lambda: held(getattr(holder, name)), lambda value: setattr(holder, name, value), getattr(holder, name)))
+    note(
+        (id(holder), name),
+        lambda: Place(
+            holder, label, lambda: held(getattr(holder, name)), lambda value: setattr(holder, name, value), getattr(holder, name)
+        ),
+    )
 
 
 def update(old: Any, name: str, value: Callable[[], Any]) -> Any:
@@ -125,7 +135,9 @@ def update(old: Any, name: str, value: Callable[[], Any]) -> Any:
             return IN_PLACE[name](old, new)
         _check_plain(old, (new,))
     elif FRAMES.stack and isinstance(old, (list, dict, set)) and not FRAMES.stack[-1].is_trial:
-        raise TypeError(f"a {type(old).__name__} grows in {FRAMES.stack[-1].what}{at_line()}; make an array of the full length before (np.zeros)")
+        raise TypeError(
+            f"a {type(old).__name__} grows in {FRAMES.stack[-1].what}{at_line()}; make an array of the full length before (np.zeros)"
+        )
     return IN_PLACE[name](old, new)
 
 
