@@ -64,7 +64,7 @@ def rows() -> list[tuple[str, str, str, str]]:
         function = getattr(nt, name)
         if id(function) in ours or (inspect.isfunction(function) and function.__module__.startswith("numbascan.front")):
             ours.setdefault(id(function), (function, [], [], []))[2].append(name)
-    for name, function in METHODS.items():
+    for name, function in ((name, inspect.unwrap(function)) for name, function in METHODS.items()):
         if id(function) in ours and not name.startswith("_"):
             ours[id(function)][3].append(name)
     table = [(*map(_code, map(sorted, names)), summary(function)) for function, *names in ours.values()]

@@ -23,7 +23,7 @@ from .errors import ScanTypeError
 from .front.captures.twins import one_of_all, reads_little
 from .front.control import ifelse
 from .front.derivatives.of_functions import Transformed
-from .front.numpy.creation import arange, zeros
+from .front.numpy.creation import zeros
 from .front.numpy.shape_arguments import axis_of, dim, shape_of, sizes_of
 from .front.scan.arguments import Arguments, Options, step_name
 from .front.scan.returns import until
@@ -36,6 +36,8 @@ from .front.tree import describe as _shown
 from .front.variable import Variable, as_variable, number_as
 from .ir.node import constant_value
 from .ops.of_shape import of_shape
+from .ops.runtime_attributes import sized
+from .ops.shape import ARANGE
 from .tracebacks import entries
 from .types import TensorType, show_shape
 
@@ -478,7 +480,8 @@ def _fori(functions: Sequence[Callable[..., Any]], lower: Any, upper: Any, init:
     wide = "uint64" if start.type.dtype == "uint64" else "int64"  # where narrower ones would wrap
     n_steps: Any = np.where(stop > start, stop.astype(wide) - start.astype(wide), 0).astype("int64")
     known = constant_value(n_steps.node)
-    indices = (arange(n_steps) + start.astype("int64")).astype(start.type.dtype)
+    counter = sized(ARANGE, (start.node, number_as(as_variable(1), start.type.dtype).node), (n_steps.node,), dtype=start.type.dtype)
+    indices = Variable(counter)  # made where a step reads it
 
     def step(i: Variable, *before: Variable) -> list[Variable]:
         return carry.checked(body(i, carry.nest(before)), before, body)

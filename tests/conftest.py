@@ -57,6 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["NUMBA_DISABLE_JIT"] = "1"  # Python runs generated code
     if config.getoption("--poisoned"):
         os.environ["NUMBA_BOUNDSCHECK"] = "1"
+        os.environ["NUMBA_OPT"] = "1"  # indices and memory are looked at, not speed
         poison.fill_memory(pytest.MonkeyPatch())
         kept_kernels.hold_apart(poison.__file__)
     if config.getoption("--fresh") and not hasattr(config, "workerinput"):  # before there are workers

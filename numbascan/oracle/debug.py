@@ -12,8 +12,10 @@ from ..ir.graph import Graph, close, toposort
 from ..ir.node import ARG, CONSTANT, INPUT, Node
 from ..ir.ports import LoopSpec
 from ..ops.card import Card
-from .interpret import LoopRun, Watch, interpret
+from ..ops.random import DRAW_NUMBERS
+from .interpret import LoopRun, NumbersOfDraws, Watch, interpret
 
+_NONE = np.zeros(0, "int64")  # in the place of an argument that no value that is compared reads
 Compiled = Callable[[Graph, str], Callable[[Sequence[Any]], list[Any]]]
 TOLERANCE = {"float32": 1e-4, "complex64": 1e-4}  # relative; what rounding may differ after one step
 DEFAULT_TOLERANCE = 1e-9
@@ -32,14 +34,20 @@ def debug_run(graph: Graph, arguments: Sequence[Any], compiled: Compiled, name: 
         def __init__(self, spec: LoopSpec, operands: Sequence[Any], watch: Watch | None = None) -> None:
             super().__init__(spec, operands, watch)
             self.t = 0
-            self.inner = [node for node in toposort(spec.inner_outputs()) if isinstance(node.op, Card) and len(node.types) == 1]
+            unstored = {port.read for port, value in zip(spec.non_seqs, self.fixed, strict=True) if isinstance(value, NumbersOfDraws)}
+            behind: set[Node] = set()  # what reads such numbers, of which there are more than an array holds
+            for node in toposort(spec.inner_outputs()):
+                if node in unstored or node.op is DRAW_NUMBERS or not behind.isdisjoint(node.inputs):
+                    behind.add(node)
+            every = [node for node in toposort(spec.inner_outputs()) if node not in behind]
+            self.inner = [node for node in every if isinstance(node.op, Card) and len(node.types) == 1]
             self.program = compiled(close(spec.inner_inputs(), self.inner), f"{spec.name}_step") if self.inner else None
 
         def step(self, t: int) -> bool:
             values: dict[Node, Any] = dict(zip(self.spec.inner_inputs(), self.arguments(t), strict=True))
             interpret(Graph(self.spec.inner_inputs(), tuple(self.inner)), list(values.values()), values.__setitem__)
             if self.program is not None:
-                results = self.program(self.arguments(t))
+                results = self.program([_NONE if isinstance(value, NumbersOfDraws) else value for value in self.arguments(t)])
                 for node, value in zip(self.inner, results, strict=True):
                     _compare(node, values, value, f"scan {self.spec.name!r}, step {t}")
             return super().step(t)

@@ -17,7 +17,11 @@ from ..ops.algebra import dims_of
 from ..ops.card import PLACE, Card, evaluate
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, graph_of, py_call
 from ..ops.lowering import Elementwise
+from ..ops.random import DRAW_NUMBERS
+from ..ops.runtime_attributes import filled
 from ..progress import seldom, told, who_is_asked, who_is_told
+
+MANY = 1 << 32  # steps, more than memory has room for
 
 Watch = Callable[[Node, Any], None]
 
@@ -26,7 +30,7 @@ def interpret(graph: Graph, arguments: Sequence[Any], watch: Watch | None = None
     """The values of the graph's outputs. `watch` is told every node and its value as it is computed; `loop` runs the Scans."""
     values: dict[Node, Any] = {}
     for node, value in zip(graph.inputs, arguments, strict=True):
-        values[node] = np.asarray(value).astype(node.type.dtype, copy=False)
+        values[node] = value if isinstance(value, NumbersOfDraws) else np.asarray(value).astype(node.type.dtype, copy=False)
     with np.errstate(all="ignore"):
         for node in toposort(graph.outputs, stop=list(values)):
             if node not in values:
@@ -53,10 +57,30 @@ def _compute(node: Node, values: Mapping[Node, Any], watch: Watch | None, loop: 
         results = interpret(graph_of(node), operands, watch, loop)
     elif node.op is PY_CALL:
         results = py_call(node, operands)
+    elif node.op is DRAW_NUMBERS and (numbers := NumbersOfDraws(node, operands)).shape[0] > MANY:
+        results = (numbers,)
     else:
         assert isinstance(node.op, Card)
         results = _evaluated(node.op, node, operands)
     return results[0] if len(node.types) == 1 else tuple(results)
+
+
+class NumbersOfDraws:
+    """The numbers of the draws of each step, one by one as steps read them: a loop that its condition ends has room for 2**63 of them."""
+
+    def __init__(self, node: Node, operands: Sequence[Any]) -> None:
+        self.first, self.stride = int(operands[0]), node.number("stride")
+        (count,) = filled(node.attr("shape"), iter(operands[1:]))
+        self.shape = (max(int(count), 0),)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, steps: Any) -> Any:
+        if isinstance(steps, tuple):
+            (steps,) = steps
+        numbers = range(*steps.indices(len(self))) if isinstance(steps, slice) else steps
+        return np.int64(self.first) + self.stride * np.asarray(numbers, "int64")
 
 
 def _evaluated(card: Card, node: Node, operands: list[Any]) -> tuple[Any, ...]:

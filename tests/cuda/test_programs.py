@@ -93,6 +93,14 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "until in lanes": (ns.vmap(lambda x: scan(collatz, outputs_info=x, n_steps=1000)[-1]), (np.arange(1, 40),)),
     "backwards": (lambda x: scan(lambda x, s: s * 0.9 + x, x, 0.0, go_backwards=True), (U,)),
     "a wide state": (lambda u: scan(heated, outputs_info=u, n_steps=10)[-1], (U,)),
+    "a wide state beside its last element": (
+        ns.value_and_grad(lambda u: (scan(lambda u: u - 0.1 * (u - u[-1:]), outputs_info=u, n_steps=5)[-1] ** 2 * u[:1]).sum()),
+        (U,),
+    ),
+    "slopes that a mask hides": (
+        ns.grad(lambda u: np.where(u > 0, scan(lambda v: np.sqrt(v), outputs_info=np.sqrt(u), n_steps=3)[-1], 0.0)[::-1].sum()),
+        (np.where(U > 0, U, 0.0),),
+    ),
     "paths of a wide state": (lambda u: scan(heated, outputs_info=u, n_steps=10), (U,)),
     "last rows of a wide state": (lambda u: scan(heated, outputs_info=u, n_steps=10)[-3:], (U,)),
     "a wide state of long ago": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,19 @@ def test_lanes_of_loops_without_a_bound_run_as_in_python(lanes: Callable[..., An
     np.testing.assert_allclose(ns.jit(lanes(loop))(bases), in_python(lanes(loop), bases), rtol=1e-12)
 
 
+def test_the_counter_of_a_loop_is_stored_nowhere(tmp_path: Path) -> None:
+    def counted_down(x: Any, n: Any) -> Any:
+        return lax.fori_loop(-3, n, lambda i, s: s * 0.5 + i, x)
+
+    known = ns.jit(lambda x: counted_down(x, 20_000))
+    open_ones = ns.jit(ns.vmap(counted_down, in_axes=(0, 0)))
+    expected = in_python(counted_down, 1.0, 20_000)
+    np.testing.assert_allclose(known(1.0), expected, rtol=1e-12)
+    np.testing.assert_allclose(open_ones(np.ones(2), np.array([20_000, -3])), [expected, 1], rtol=1e-12)
+    assert known.memory().total + open_ones.memory().trace == 0
+    assert "20003" in known.export(tmp_path / "counted.py").read_text(encoding="utf-8")
+
+
 def test_lanes_have_bounds_of_their_own() -> None:
     run = ns.vmap(lambda n, x: lax.fori_loop(0, n, lambda i, s: s * x, 1.0))
     found = in_python(run, np.array([-1, 0, 1, 2, 3]), np.arange(5.0))
@@ -195,6 +209,17 @@ def test_a_body_may_use_what_is_traced_around_it() -> None:
 
 
 # draws and shared variables -------------------------------------------------------------------------------------------
+
+
+def test_draws_of_a_loop_of_unknown_length_are_the_same_in_every_mode() -> None:
+    def run(f: Callable[..., Any], mode: str | None, *args: Any) -> Any:
+        stream = nt.random.RandomStream(3)
+        return ns.jit(f(lambda x: lax.while_loop(lambda s: s < 3, lambda s: s * 1.1 + abs(stream.normal()) * x, x)), mode=mode)(*args)
+
+    for f, modes in ((lambda loop: loop, [None, "debug"]), (ns.grad, ["debug"])):
+        expected = run(f, "python", 0.1)
+        for mode in modes:
+            np.testing.assert_allclose(run(f, mode, 0.1), expected, rtol=1e-12)
 
 
 def test_a_stream_goes_on_by_as_many_draws_as_steps_were_made() -> None:

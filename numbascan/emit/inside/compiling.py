@@ -57,14 +57,14 @@ def _load_declarations(typing_context: Any, target_context: Any) -> None:
 def keep_in(folder: Path, functions: Iterable[Any]) -> None:
     """Lets functions look for their machine code in a folder, and leave it there."""
     with COMPILER.global_compiler_lock if COMPILER.is_taken() else nullcontext():  # nobody else is to see the setting
-        before = vars(config)["CACHE_DIR"]
-        config.CACHE_DIR = str(folder)
+        settings = vars(config)
+        before, settings["CACHE_DIR"] = settings["CACHE_DIR"], str(folder)
         try:
             for function in functions:
                 with suppress(AttributeError, RuntimeError):  # NUMBA_DISABLE_JIT=1; a folder that may not be written
                     function.enable_caching()
         finally:
-            config.CACHE_DIR = before
+            settings["CACHE_DIR"] = before
 
 
 def _cache_lines(stack: ExitStack) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -186,6 +187,7 @@ def round(a: Any, decimals: int = 0) -> Variable:
 
 
 @implements(method="rint")
+@wraps(FUNCTIONS["rint"])
 def _rint_of_element(x: Variable) -> Variable:
     """What NumPy's rint and round ask an element of an object array for; of whole numbers round gives whole numbers, and rint floats."""
     if x.type.kind in "iu":
@@ -233,6 +235,7 @@ PROPERTIES.update(real=real, imag=imag)
 
 
 @implements(method="conjugate")
+@wraps(FUNCTIONS["conjugate"])
 def _conjugate_method(x: Variable) -> Variable:
     """The complex conjugate; real numbers and truth values as they are, of which np.conj makes int8."""
     return FUNCTIONS["conjugate"](x) if x.type.kind == "c" else x
