@@ -67,6 +67,7 @@ __all__ = [
     "TracerError",
     "UnusedInputError",
     "Variable",
+    "as_written",
     "batch",
     "custom_vjp",
     "device_put",

@@ -231,8 +231,8 @@ def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str
         if isinstance(error, UnboundLocalError) or "free variable" not in str(error):
             raise
         raise UnboundLocalError(
-            f"{error.name} is read{at_line()}, and some way through a choice or a loop that only the run decides leaves it unbound; give it "
-            "a value before"
+            f"{error.name} is read{at_line()}, and some way through a choice or a loop that only the run decides leaves it unbound; give "
+            "it a value before"
         ) from error
 
 

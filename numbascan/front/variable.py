@@ -328,7 +328,8 @@ CAPTURE = _Capture()
 """Set while a function is traced whose arrays and numbers from outside are inputs.
 
 home: what marks the variables that are made now as this trace's own. makes_arrays: np.zeros and its like make variables. frame: the
-branch or pass that is traced. array: the node of such an array, None for others. number: a number and its constant to the input that stands for it, or to the constant.
+branch or pass that is traced. array: the node of such an array, None for others. number: a number and its constant to the input that
+stands for it, or to the constant.
 is_rule: what runs now runs again, for derivatives, and must meet the same inputs then.
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..ir.node import Node
@@ -50,7 +51,7 @@ class UnsureView(View):
     def __init__(self, value: Variable, others: Sequence[Variable], why: str, is_shared: bool = False) -> None:
         super().__init__(value, lambda base: base, None)
         refs: list[Callable[[], Variable | None]] = [
-            (lambda other=other: other) if other.view is not None else weakref.ref(other) for other in others
+            partial(_itself, other) if other.view is not None else weakref.ref(other) for other in others
         ]
         self.others = [(ref, other.cell, other.node) for ref, other in zip(refs, others, strict=True)]
         self.why, self.is_shared = why, is_shared
@@ -72,6 +73,10 @@ class UnsureView(View):
     def refuse(self) -> NoReturn:
         """ValueError."""
         raise ValueError(f"{self.why}, and one of them is written{at_line()}; copy it first, as x.copy()")
+
+
+def _itself(array: Variable) -> Variable:
+    return array
 
 
 class Moved(UnsureView):

@@ -6,8 +6,8 @@
 
 The branches and bodies are functions within the function, so the variables that they share are cells: whoever runs them can read a cell,
 fill it with a traced value, and empty it again. `return`, `break` and `continue` become flags (`_ns_returned`, `_ns_broke_1`,
-`_ns_skipped_1`), and what follows a statement that may set one stands under a choice of its own. Every new node has the place of the user's code that it
-stands for, so that tracebacks and debuggers show that.
+`_ns_skipped_1`), and what follows a statement that may set one stands under a choice of its own. Every new node has the place of the user's
+code that it stands for, so that tracebacks and debuggers show that.
 
 Not handled, and left as it is: what stands in a `try` with handlers (its choices ask Python), class bodies, `match` on anything but
 numbers, boolean operators that hold a walrus.
@@ -18,9 +18,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 RUNTIME = "_ns_"  # the variable through which converted code reaches the functions that it calls
 Names = tuple[str, ...]
+Syntax = TypeVar("Syntax", bound=ast.AST)
 Function = ast.FunctionDef | ast.Lambda
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -196,8 +198,7 @@ class _Lowering:
             returns=node.returns,
             type_comment=None,
         )
-        if hasattr(node, "type_params"):
-            result.type_params = node.type_params
+        vars(result)["type_params"] = getattr(node, "type_params", [])
         return ast.copy_location(result, node)
 
     def _declarations(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -317,8 +318,7 @@ class _Lowering:
             head += [_at(cls(names), at)] if names else []
         node = _Part(f"{kind}{self.n_parts}_", _arguments(parameters), [*head, *lines], [], None, None)
         node.bound = outer
-        if hasattr(self.node, "type_params"):
-            node.type_params = []
+        vars(node)["type_params"] = []  # which Python 3.12 asks for
         return _at(node, at)
 
     # loops ------------------------------------------------------------------------------------------------------------
@@ -417,9 +417,9 @@ class _Lowering:
             return [self._update(node)]
         if isinstance(node, ast.AnnAssign):
             if node.value is None or isinstance(node.target, ast.Name):
-                value = self._value(node.value) if node.value is not None else None
-                return [_at(ast.AnnAssign(node.target, node.annotation, value, node.simple), node)]
-            node = _at(ast.Assign([node.target], node.value), node)
+                annotated = self._value(node.value) if node.value is not None else None
+                return [_at(ast.AnnAssign(node.target, node.annotation, annotated, node.simple), node)]
+            return self._assignment(_at(ast.Assign([node.target], node.value), node))
         value = self._value(node.value)
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript | ast.Attribute):
             return [_at(ast.Expr(self._stored(node.targets[0], value)), node)]
@@ -593,7 +593,7 @@ def _parameters(args: ast.arguments) -> list[str]:
     return [one.arg for one in (*args.posonlyargs, *args.args, *args.kwonlyargs, *several)]
 
 
-def _at(node: ast.AST, place: ast.AST) -> ast.AST:
+def _at(node: Syntax, place: ast.AST) -> Syntax:
     """`node` at the place of the user's code that it stands for; what is new in it gets the same place at the end."""
     return ast.copy_location(node, place)
 

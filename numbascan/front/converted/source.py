@@ -79,7 +79,8 @@ def _function(f: FunctionType) -> Callable[..., Any]:
     cells[RUNTIME] = types.CellType(runtime)
     closure = tuple(cells.get(name) or types.CellType() for name in made.co_freevars)
     new = FunctionType(made, f.__globals__, f.__name__, f.__defaults__, closure)
-    new.__kwdefaults__, new.__qualname__, new.__wrapped__ = f.__kwdefaults__, f.__qualname__, f
+    new.__kwdefaults__, new.__qualname__ = f.__kwdefaults__, f.__qualname__
+    vars(new)["__wrapped__"] = f
     return new
 
 
@@ -156,7 +157,8 @@ def _place(code: CodeType) -> Place:
     places = [one for one in code.co_positions() if None not in one and (one[0], one[2]) != (one[1], one[3])]
     if not places:
         raise NotConvertible("its place in the source is not known")
-    return min((one[0], one[2]) for one in places), max((one[1], one[3]) for one in places)  # type: ignore[type-var,return-value]
+    ends = [(one[1] or 0, one[3] or 0) for one in places]
+    return min((one[0] or 0, one[2] or 0) for one in places), max(ends)
 
 
 def _has_inner(body: ast.expr, place: Place, names: list[str]) -> bool:
@@ -246,8 +248,7 @@ def _compiled(f: FunctionType, tree: Function) -> CodeType:
     outer = ast.FunctionDef(
         "_cells_", ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, []), [inner], [], None, None
     )
-    if hasattr(inner, "type_params") or sys.version_info >= (3, 12):
-        outer.type_params = []
+    vars(outer)["type_params"] = []  # which Python 3.12 asks for
     module = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, tree)], []))
     (cells,) = _codes(compile(module, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & _FUTURE))
     (made,) = _codes(cells)

@@ -22,7 +22,7 @@ from ..numpy.choices import where
 from ..tracing import is_tracing
 from ..variable import CAPTURE, METHODS, PROPERTIES, Variable, as_variable, at_line
 from ..views import UnsureView, View
-from .frames import Place, note
+from .frames import FRAMES, Place, note
 
 # writing --------------------------------------------------------------------------------------------------------------
 
@@ -67,7 +67,8 @@ def _set(x: Variable, value: Variable) -> None:
         assert view.write is not None
         _set(view.base, view.write(view.base, value))
         return
-    note((id(x.cell), None), lambda: _place_of(x))
+    if FRAMES.stack:
+        note((id(x.cell), None), _place_of(x))
     x._hold(value.node)
 
 
@@ -142,7 +143,8 @@ def changed(x: Any, operator: Callable[[Any, Any], Any], value: Any, name: str =
         )
     if not np.can_cast(result.dtype, x.dtype, "same_kind"):
         raise TypeError(
-            f"{name}: the result has dtype {result.dtype}, and {_name(x)} {x.dtype}{at_line()}; write x = x + y, or .astype({x.type.dtype!r})"
+            f"{name}: the result has dtype {result.dtype}, and {_name(x)} {x.dtype}{at_line()}; write x = x + y, or "
+            f".astype({x.type.dtype!r})"
         )
     written(x, Ellipsis, result)
     return x

@@ -16,7 +16,7 @@ from .frames import FRAMES
 REPLACED: dict[Any, Callable[..., Any]] = {}
 """What is called in the place of Python's and NumPy's functions: with these very arguments, and for known ones the same result."""
 
-MUTATING = {
+MUTATING: dict[type, frozenset[str]] = {
     list: frozenset({"append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse"}),
     dict: frozenset({"update", "pop", "popitem", "clear", "setdefault"}),
     set: frozenset({"add", "discard", "remove", "pop", "clear", "update", "difference_update", "intersection_update"}),

@@ -41,7 +41,7 @@ def _both_ways(condition: Variable, then: Part | None, other: Part | None, cells
     values, settle = joined(ways, where, (sides[0].frame, sides[1].frame), chooser, sole)
     cells.fill(dict(zip(before, values, strict=False)))
     for (key, place), value in zip(written.items(), values[len(before) :], strict=True):
-        note(key, lambda place=place: place)
+        note(key, place)
         place.write(value)
     settle()
 

@@ -18,8 +18,9 @@ from ..variable import CAPTURE
 class Frame:
     """One branch or pass that is being traced.
 
-    places: elements and attributes that were written: what reads one, what writes it, and the value before. 
-    undone: how to take back all else. what: how messages call it. is_trial: it may yet be Python's own, so that what it does to lists is taken back and not refused.
+    places: elements and attributes that were written: what reads one, what writes it, and the value before.
+    undone: how to take back all else. what: how messages call it. is_trial: it may yet be Python's own, so
+    that what it does to lists is taken back and not refused.
     """
 
     what: str
@@ -77,7 +78,7 @@ def frame(what: str, is_trial: bool = False) -> Iterator[Frame]:
         CAPTURE.frame = new.outer
 
 
-def note(key: tuple[int, Any], place: Callable[[], Place]) -> None:
+def note(key: tuple[int, Any], place: Place) -> None:
     """Notes that a place is about to be written, where a branch or a pass is traced."""
     if FRAMES.stack and key not in FRAMES.stack[-1].places:
-        FRAMES.stack[-1].places[key] = place()
+        FRAMES.stack[-1].places[key] = place

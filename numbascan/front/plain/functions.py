@@ -9,6 +9,7 @@ import builtins
 import cmath
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,10 +126,14 @@ def _extreme(known: Callable[..., Any], of_array: Callable[..., Any], is_better:
         rank = (lambda value: value) if key is None else callee(key)
         best = values[0]
         for value in values[1:]:
-            best = value_of(is_better(rank(value), rank(best)), lambda value=value: value, lambda best=best: best)
+            best = _better(is_better(rank(value), rank(best)), value, best)
         return best
 
     return extreme
+
+
+def _better(condition: Any, one: Any, other: Any) -> Any:
+    return value_of(condition, lambda: one, lambda: other)
 
 
 def _of_rows(x: Variable, of_array: Callable[..., Any], is_better: Callable[[Any, Any], Any]) -> Any:
@@ -138,7 +143,7 @@ def _of_rows(x: Variable, of_array: Callable[..., Any], is_better: Callable[[Any
     if isinstance(x.type.shape[0], int):
         best = x[0]
         for k in range(1, len(x)):
-            best = value_of(is_better(x[k], best), lambda k=k: x[k], lambda best=best: best)
+            best = _better(is_better(x[k], best), x[k], best)
         return best
     worst = -np.inf if of_array is np.max else np.inf
     others = of_array(np.where(np.isnan(x), worst, x))
@@ -209,13 +214,7 @@ def _range(*args: Any) -> Any:
 @replaces(enumerate)
 def _enumerate(items: Any, start: Any = 0) -> Any:
     rows = rows_of(items)
-    if rows is None or (_is_known(rows) and not _is_traced(start)):
-        return (
-            enumerate(items if rows is None or isinstance(items, np.ndarray | range) else rows, start)
-            if rows is None
-            else _counted(rows, start)
-        )
-    return _counted(rows, start)
+    return enumerate(items, start) if rows is None else _counted(rows, start)
 
 
 def _is_known(rows: Rows) -> bool:
@@ -289,6 +288,11 @@ def _print(*args: Any, **kwargs: Any) -> None:
     print(*[repr(arg) if isinstance(arg, Variable) else arg for arg in args], **kwargs)
 
 
+def _whole(rounded: Callable[..., Any], x: Any) -> Any:
+    """A rounded number as Python's int."""
+    return _number(rounded(x), "int64")
+
+
 # modules math and cmath -----------------------------------------------------------------------------------------------
 
 _NAMES = {
@@ -316,14 +320,15 @@ for _module, _dtype in ((math, "float64"), (cmath, "complex128")):
         if builtins.callable(_known) and isinstance(_ours, np.ufunc):
             replaces(_known)(_of_math(_known, _ours, _dtype))
 
+
+def _of_one(known: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda x: finish(as_variable(x)) if _is_traced(x) else known(x)
+
+
 for _name in ("floor", "ceil", "trunc"):
-    replaces(getattr(math, _name))(
-        lambda x, known=getattr(math, _name), ours=getattr(np, _name): _number(ours(as_variable(x)), "int64") if _is_traced(x) else known(x)
-    )
+    replaces(getattr(math, _name))(_of_one(getattr(math, _name), partial(_whole, getattr(np, _name))))
 for _name in ("isnan", "isinf", "isfinite"):
-    replaces(getattr(math, _name))(
-        lambda x, known=getattr(math, _name), ours=getattr(np, _name): ours(as_variable(x)) if _is_traced(x) else known(x)
-    )
+    replaces(getattr(math, _name))(_of_one(getattr(math, _name), getattr(np, _name)))
 
 
 # arrays that are made -------------------------------------------------------------------------------------------------
@@ -355,11 +360,20 @@ def _asarray(obj: Any, dtype: Any = None, order: Any = None, **_: Any) -> Any:
     return _array(obj, dtype, copy=not isinstance(obj, Variable))
 
 
-for _known, _ours in (
-    (np.zeros, zeros), (np.ones, ones), (np.empty, empty), (np.full, full), (np.arange, arange), (np.eye, eye), (np.array, _array),
-    (np.asarray, _asarray), (np.asanyarray, _asarray), (np.ascontiguousarray, _asarray), (np.float64, lambda x=0.0: as_variable(x).astype("float64")),
-    (np.int64, lambda x=0: as_variable(x).astype("int64")), (np.float32, lambda x=0.0: as_variable(x).astype("float32")),
-    (np.int32, lambda x=0: as_variable(x).astype("int32")), (np.complex128, lambda x=0.0: as_variable(x).astype("complex128")),
-    (np.bool_, lambda x=False: as_variable(x).astype("bool")),
-):  # fmt: skip
+def _as(name: str) -> Callable[..., Any]:
+    return lambda x=0: METHODS["astype"](as_variable(x), name)
+
+
+_CONSTRUCTORS: dict[Any, Callable[..., Any]] = {
+    np.zeros: zeros,
+    np.ones: ones,
+    np.empty: empty,
+    np.full: full,
+    np.arange: arange,
+    np.eye: eye,
+    np.array: _array,
+    **dict.fromkeys((np.asarray, np.asanyarray, np.ascontiguousarray), _asarray),
+    **{getattr(np, name): _as(name.strip("_")) for name in ("float64", "float32", "int64", "int32", "complex128", "bool_")},
+}
+for _known, _ours in _CONSTRUCTORS.items():
     _constructor(_known, _ours)

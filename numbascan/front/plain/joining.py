@@ -46,7 +46,10 @@ class Held:
         while array.view is not None and not isinstance(array.view, UnsureView):
             array = array.view.base
         self.root = array.cell
-        self.sources = [weakref.ref(array), *([ref for ref, _, _ in array.view.others] if isinstance(array.view, UnsureView) else [])]
+        self.sources: list[Callable[[], Variable | None]] = [
+            weakref.ref(array),
+            *([ref for ref, _, _ in array.view.others] if isinstance(array.view, UnsureView) else []),
+        ]
 
     @property
     def array(self) -> Variable:

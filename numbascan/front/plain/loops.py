@@ -142,7 +142,7 @@ class _Loop:
             return
         last = noted.take_back()
         for key, place in noted.places.items():
-            note(key, lambda place=place: place)
+            note(key, place)
             place.write(released(last[key]))
 
     # as a scan --------------------------------------------------------------------------------------------------------
@@ -177,8 +177,8 @@ class _Again(Exception):
 class _Carried:
     """A value that goes from pass to pass: a variable or a place that the body changes.
 
-    initial: its leaves before the loop. objects: the arrays that these leaves are, where they are some. is_read: whether a pass reads what the
-    one before has left. is_asked_for: whether it does so and makes nothing of it.
+    initial: its leaves before the loop. objects: the arrays that these leaves are, where they are some. is_read: whether a pass reads what
+    the one before has left. is_asked_for: whether it does so and makes nothing of it.
     """
 
     label: str
@@ -281,7 +281,7 @@ class _Scan:
             for key, one in self.carried.items():
                 given[key] = [next(values).node for _ in one.initial] if one.is_read else []
                 if key in self.places:
-                    note(key, lambda key=key: self.places[key])
+                    note(key, self.places[key])
                     self.places[key].write(unflatten(one.structure, map(Variable, given[key])))
                 else:
                     start[key] = unflatten(one.structure, map(Variable, given[key])) if one.is_read else ABSENT
@@ -291,12 +291,12 @@ class _Scan:
                 loop.body(*([self.rows.one(row)] if self.rows is not None else []))
                 over = loop.is_over()
                 go_on = self._goes_on(over)
-                ends = {name: held(value) for name, value in loop.cells.values().items()}
+                ends: dict[Any, Any] = {name: held(value) for name, value in loop.cells.values().items()}
             finally:
                 written = noted.take_back()
                 loop.cells.fill(self.start)
         self._note_places(noted)
-        ends.update(written)
+        ends |= written
         return self._returned(noted, given, ends, None if go_on is True else negation(go_on))
 
     def _note_places(self, noted: Frame) -> None:
@@ -313,7 +313,8 @@ class _Scan:
     def _returned(self, noted: Frame, given: dict[Any, list[Node]], ends: dict[Any, Any], over: Any) -> Any:
         self._carry_arrays(ends)
         results = {key: self._leaves(one, ends[key]) for key, one in self.carried.items()}
-        if any([self._settled(one, results[key]) for key, one in self.carried.items()]):
+        settled = [self._settled(one, results[key]) for key, one in self.carried.items()]  # all of them
+        if any(settled):
             raise _Again
         self._check_rest(ends)
         self._check_arrays(noted, given, results)
@@ -369,8 +370,8 @@ class _Scan:
             before, after = one.initial[k], as_variable(value_in(leaf))
             if not _has_shape_of(before, after):
                 raise TypeError(
-                    f"{self.what}: {one.label} has shape {show_shape(before.type.shape)} before it and {show_shape(after.type.shape)} behind a "
-                    f"pass{at_line()}; give it one shape"
+                    f"{self.what}: {one.label} has shape {show_shape(before.type.shape)} before it and {show_shape(after.type.shape)} "
+                    f"behind a pass{at_line()}; give it one shape"
                 )
             type_ = promoted(before.type, after.type)
             if (before.type.dtype, before.type.weak) not in ((after.type.dtype, after.type.weak), (type_.dtype, type_.weak)):
@@ -461,7 +462,7 @@ class _Scan:
         for key, one in self.carried.items():
             ends = [Variable(self._last(before, row).node) for before, row in zip(one.initial, found[key], strict=True)]
             if key in self.places:
-                note(key, lambda key=key: self.places[key])
+                note(key, self.places[key])
                 self.places[key].write(unflatten(one.structure, ends))
             else:
                 for end, (others, is_twice) in zip(ends, self.shared[key], strict=True):

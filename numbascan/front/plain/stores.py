@@ -42,7 +42,7 @@ def holds_traced(value: Any) -> bool:
 
 
 def outside(value: Any) -> Any:
-    """What the function reads from outside, or of an object: where it makes traced arrays, one of NumPy's is traced and not to be written."""
+    """What the function reads from outside, or of an object: where it makes traced arrays, one of NumPy's is traced, and not written."""
     if not CAPTURE.makes_arrays or type(value) is not np.ndarray or value.dtype.kind not in "biufc" or not value.ndim:
         return value
     array = Variable(as_variable(value).node)
