@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import threading
 import traceback
@@ -58,6 +59,12 @@ class TraceResult:
     arrays: dict[Node, Any] = field(default_factory=dict)
     guards: Guards | None = None
     numbers: Numbers | None = None
+
+
+class Plain:
+    """Whether functions that ask for traced values are converted (`front/plain`). In the making: off unless NUMBASCAN_PLAIN is 1."""
+
+    is_on = os.environ.get("NUMBASCAN_PLAIN") == "1"
 
 
 class Home:
@@ -179,7 +186,7 @@ def trace(
     home = getattr(fn, PART_OF, None) or Home()
     for leaf in leaves:
         if isinstance(leaf, Variable) and leaf.home is ITS_OWN:
-            leaf.home = home
+            leaf.home = home if Plain.is_on else None
     _CONTEXT.marks.append(mark)
     try:
         with _binding(guards, arrays, numbers), _naming(fn, mark):
@@ -214,6 +221,8 @@ def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str
     if getattr(fn, PART_OF, None) is not None:
         with at_home(home):
             return fn(*arguments, **keywords)
+    if not Plain.is_on:
+        return fn(*arguments, **keywords)
     if code not in _CONVERTED:
         taken_back = [keep() for keep in KEPT]
         try:

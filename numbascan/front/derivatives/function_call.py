@@ -14,7 +14,7 @@ from ...ops.gradient_identities import derivative_of
 from ..draw_scopes import put_outside
 from ..scan.updates import WHERE_OUTPUTS_ARE
 from ..shared import SharedVariable
-from ..tracing import called, is_tracing, parameter_names
+from ..tracing import Plain, called, is_tracing, parameter_names
 from ..tree import NONE, Static, Structure, describe, flattened, n_leaves, paths, unflatten
 from ..variable import Variable, as_variable
 from .of_variables import check_cost, check_wrt
@@ -109,7 +109,7 @@ def call_on_inputs(
 def _argument(node: Node, name: str) -> Variable:
     """An argument of a function that is differentiated, which may not be written."""
     argument = Variable(node)
-    argument.home = f"an argument of {name}"
+    argument.home = f"an argument of {name}" if Plain.is_on else None
     return argument
 
 

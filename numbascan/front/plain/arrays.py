@@ -19,7 +19,7 @@ from ...errors import TracerError
 from ...types import show_shape
 from ..numpy import indexing
 from ..numpy.choices import where
-from ..tracing import is_tracing
+from ..tracing import Plain, is_tracing
 from ..variable import CAPTURE, METHODS, PROPERTIES, Variable, as_variable, at_line
 from ..views import UnsureView, View
 from .frames import FRAMES, Place, note
@@ -49,8 +49,8 @@ def _check_may_write(x: Variable, what: str) -> None:
             )
         base = base.view.base
     if base.home is None or (CAPTURE.home is None and is_tracing()):
-        error = TracerError if is_tracing() else TypeError  # the first makes the function that is traced a converted one
-        raise error(f"{what} on {x!r}{at_line()}: a variable of a graph is never written into; write {indexing.WRITING}")
+        error = TracerError if is_tracing() and Plain.is_on else TypeError  # the first makes the function that is traced a converted one
+        raise error(f"{what} on {x!r}{at_line()}: a traced value cannot be written into; write {indexing.WRITING}")
     if isinstance(base.home, str):
         raise ValueError(f"{_name(base)} is written into{at_line()}, but it is {base.home}; copy it first, or make it a state")
     if base.home is not CAPTURE.home:
@@ -130,7 +130,7 @@ def _masked(x: Variable, mask: Variable, value: Any) -> Variable:
 
 def changed(x: Any, operator: Callable[[Any, Any], Any], value: Any, name: str = "x += y") -> Any:
     """`x += value` and its like: into an array; for a number, and in the symbolic interface, a new value."""
-    if not x.ndim or (x.home is None and not is_tracing()):
+    if not x.ndim or not Plain.is_on or (x.home is None and not is_tracing()):
         return operator(x, value)
     _check_may_write(x, name)
     result = as_variable(operator(x, value))

@@ -98,10 +98,8 @@ def _note_item(holder: Any, index: Any) -> None:
     def write(value: Any) -> None:
         holder[key] = value
 
-    note(
-        (id(holder), ("item", key)),
-        lambda: Place(holder, f"an element [{key!r}] of a {type(holder).__name__}", lambda: held(holder[key]), write, holder[key]),
-    )
+    label = f"an element [{key!r}] of a {type(holder).__name__}"
+    note((id(holder), ("item", key)), Place(holder, label, lambda: held(holder[key]), write, holder[key]))
 
 
 def set_attribute(value: Any, holder: Any, name: str) -> None:
@@ -117,12 +115,8 @@ def _note_attribute(holder: Any, name: str) -> None:
             f"a {type(holder).__name__} gets the new attribute {name!r} in {FRAMES.stack[-1].what}{at_line()}; give it the attribute before"
         )
     label = f"the attribute {name!r} of a {type(holder).__name__}"
-    note(
-        (id(holder), name),
-        lambda: Place(
-            holder, label, lambda: held(getattr(holder, name)), lambda value: setattr(holder, name, value), getattr(holder, name)
-        ),
-    )
+    read, write = (lambda: held(getattr(holder, name))), (lambda value: setattr(holder, name, value))
+    note((id(holder), name), Place(holder, label, read, write, getattr(holder, name)))
 
 
 def update(old: Any, name: str, value: Callable[[], Any]) -> Any:
