@@ -23,12 +23,14 @@ from .errors import (
     UnusedInputError,
 )
 from .front.control import py_step
+from .front.converted.source import as_written
 from .front.derivatives.custom_vjp import custom_vjp
 from .front.derivatives.of_functions import grad, hessian, jacobian, jvp, value_and_grad, vjp
 from .front.derivatives.of_variables import Lop, Rop
 from .front.derivatives.verify_grad import verify_grad
 from .front.device import device_put
 from .front.function import Function, function
+from .front.plain import runtime as _runtime  # noqa: F401 - fills in what converted code calls
 from .front.positional_view import ScanArgs
 from .front.scan.returns import until
 from .front.scan.scan import ScanFunction, scan
@@ -65,6 +67,7 @@ __all__ = [
     "TracerError",
     "UnusedInputError",
     "Variable",
+    "as_written",
     "batch",
     "custom_vjp",
     "device_put",

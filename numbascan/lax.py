@@ -6,6 +6,8 @@ values and variables they are part of the graph. All of them have reverse mode.
 
 from __future__ import annotations
 
+import builtins
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +29,7 @@ from .front.scan.arguments import Arguments, Options, step_name
 from .front.scan.returns import until
 from .front.scan.scan import scan as _ns_scan
 from .front.scan.trace import StepTracer
-from .front.tracing import describe, parameter_names
+from .front.tracing import called, describe, parameter_names
 from .front.transforms import Jitted, jit, mode_given_to
 from .front.tree import NONE, Structure, flattened, is_record, paths, unflatten
 from .front.tree import describe as _shown
@@ -285,7 +287,7 @@ class _Program(Transformed):
         self.__signature__ = inspect.Signature([one for one in own if one.kind is not one.KEYWORD_ONLY])  # names of arguments in messages
 
     def __call__(self, *operands: Any) -> Any:
-        return self.build(self.options["functions"], *operands, **self.settings)
+        return self.build([*builtins.map(_plain, self.options["functions"])], *operands, **self.settings)
 
 
 def _run(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], operands: tuple[Any, ...], **settings: Any) -> Any:
@@ -295,8 +297,13 @@ def _run(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], o
             raise TypeError(f"{_NAMES[build]}: {function!r} cannot be called; give a function")
     leaves, _ = flattened(operands)
     if any(isinstance(leaf, Variable) for leaf in leaves):
-        return build(functions, *operands, **settings)
+        return build([*builtins.map(_plain, functions)], *operands, **settings)
     return _compiled(build, functions, settings)(*operands)
+
+
+def _plain(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f` as one that may be ordinary Python."""
+    return functools.wraps(f)(lambda *args: called(f, args, {})) if isinstance(f, FunctionType | MethodType) else f
 
 
 def _compiled(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], settings: dict[str, Any]) -> Jitted:

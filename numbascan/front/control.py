@@ -55,7 +55,7 @@ def ifelse(cond: Any, a: Any, b: Any) -> Any:
             "they must have the same structure"
         )
     pairs = [_fitted(x, y) for x, y in zip(then, otherwise, strict=True)]
-    return unflatten(structure, map(Variable, _choice(chooser.node, pairs, marks)))
+    return unflatten(structure, map(Variable, chosen_nodes(chooser.node, pairs, marks)))
 
 
 def _branch(branch: Any) -> tuple[Any, list[Variable]]:
@@ -96,7 +96,8 @@ def _common(condition: Node, then: Sequence[Node], otherwise: Sequence[Node]) ->
     return [node for node in known if node.op is not CONSTANT and len(node.types) == 1]
 
 
-def _choice(condition: Node, pairs: Sequence[tuple[Variable, Variable]], marks: Sequence[int]) -> tuple[Node, ...]:
+def chosen_nodes(condition: Node, pairs: Sequence[tuple[Variable, Variable]], marks: Sequence[int]) -> tuple[Node, ...]:
+    """One value of each pair, of one type, chosen by a boolean scalar. `marks`: what is older than a branch's mark stands outside it."""
     then, otherwise = [x.node for x, _ in pairs], [y.node for _, y in pairs]
     before = _common(condition, then, otherwise)
     inside = [node for branch, mark in zip((then, otherwise), marks, strict=True) for node in close_over(before, branch, mark)]

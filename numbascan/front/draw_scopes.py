@@ -24,7 +24,7 @@ from ..ops.runtime_attributes import sized
 from ..types import TensorType
 from .captures.guards import Guards
 from .shared import STATES, SharedVariable, shared, shared_of
-from .tracing import current_mark, is_traced_in, is_tracing
+from .tracing import KEPT, current_mark, is_traced_in, is_tracing
 from .variable import METHODS, Variable, as_variable, at_line, op
 
 Key = tuple[Variable, Variable]
@@ -231,6 +231,27 @@ class _Scopes(threading.local):
 
 
 _SCOPES = _Scopes()
+
+
+def _keep() -> Callable[[], None]:
+    """What takes back the draws of a function that is called again."""
+    scope = _SCOPES.stack[-1] if _SCOPES.stack else None
+    if isinstance(scope, CallDraws):
+        before = dict(scope.next)
+        return lambda: setattr(scope, "next", before)
+    if isinstance(scope, StepDraws):
+        counts = {stream: counter.count for stream, counter in scope.counters.items()}
+
+        def take_back() -> None:
+            scope.counters = {stream: scope.counters[stream] for stream in counts}
+            for stream, count in counts.items():
+                scope.counters[stream].count = count
+
+        return take_back
+    return lambda: None
+
+
+KEPT.append(_keep)
 
 
 @contextmanager

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -24,12 +25,13 @@ from ..errors import TracerError
 from ..ir.graph import dependents, free_inputs, toposort
 from ..ir.node import CONSTANT, INPUT, ITEM, Node, constant_value, new_input, next_serial
 from ..modes import Mode
-from ..ops.card import PLACE, is_library, is_users
+from ..ops.card import PLACE, at_line, is_library, is_users
 from ..ops.dims import DIM
 from ..types import TensorType
 from .captures.guards import Guards, random_state
 from .captures.numbers import Numbers
 from .conversion import type_of
+from .converted.source import converted
 from .protocols import of_object_array
 from .tree import classes_in, flattened
 from .unsupported import given_to_library, holds_traced
@@ -57,6 +59,41 @@ class TraceResult:
     arrays: dict[Node, Any] = field(default_factory=dict)
     guards: Guards | None = None
     numbers: Numbers | None = None
+
+
+class Plain:
+    """Whether functions that ask for traced values are converted (`front/plain`). In the making: off unless NUMBASCAN_PLAIN is 1."""
+
+    is_on = os.environ.get("NUMBASCAN_PLAIN") == "1"
+
+
+class Home:
+    """A function that is being traced: the arrays that it makes, and arguments of its own, it may write."""
+
+
+PART_OF = "part_of"
+"""The attribute of a step that is a part of a function: the home of that, whose arrays it writes."""
+ITS_OWN = Home()
+"""The home of arguments that belong to the function that gets them."""
+
+
+@contextmanager
+def at_home(home: Home | None) -> Iterator[None]:
+    """While a function is traced, or a part of one: variables that are made belong to it."""
+    outer, CAPTURE.home = CAPTURE.home, home
+    try:
+        yield
+    finally:
+        CAPTURE.home = outer
+
+
+def called(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What a user's function gives, called within another one, or on variables of a graph."""
+    return _run(f, args, kwargs, CAPTURE.home or Home())
+
+
+class NeedsTracedArrays(ValueError):
+    """What only the run knows goes into an array of NumPy's. If the traced function made it, that is traced again, with arrays of ours."""
 
 
 class _Context(threading.local):
@@ -146,10 +183,14 @@ def trace(
     arrays = {} if arrays is None else arrays
     own = list(placeholders)
     _ENDED.difference_update([*own, *arrays])  # a step may be traced again on the same inputs
+    home = getattr(fn, PART_OF, None) or Home()
+    for leaf in leaves:
+        if isinstance(leaf, Variable) and leaf.home is ITS_OWN:
+            leaf.home = home if Plain.is_on else None
     _CONTEXT.marks.append(mark)
     try:
         with _binding(guards, arrays, numbers), _naming(fn, mark):
-            value = fn(*arguments, **(keywords or {}))
+            value = _run(fn, arguments, keywords or {}, home)
     except Exception as error:
         explained = _explained(error)
         if explained is None:
@@ -169,6 +210,71 @@ def trace(
     if guards is not None and not guards.hold() and not guards.changed_elsewhere():
         guards = Guards(fn, given)  # what the function itself changed (a list it appends to) is no reason to trace it again
     return TraceResult(value, mark, arrays, guards, numbers)
+
+
+def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home) -> Any:
+    """What a function gives: as it is, and where that asks for a value that only the run knows, in its converted form.
+
+    The form is kept for the next trace. What a function drew in vain is taken back.
+    """
+    code = code_of(fn)
+    if getattr(fn, PART_OF, None) is not None:
+        with at_home(home):
+            return fn(*arguments, **keywords)
+    if not Plain.is_on:
+        return fn(*arguments, **keywords)
+    if code not in _CONVERTED:
+        taken_back = [keep() for keep in KEPT]
+        try:
+            with at_home(None):
+                return fn(*arguments, **keywords)
+        except Exception as error:
+            if not _may_be_plain(error) or converted(fn) is fn:
+                raise
+        _CONVERTED.add(code)
+        for take_back in taken_back:
+            take_back()
+    try:
+        return _run_converted(fn, arguments, keywords, home, code)
+    except NameError as error:
+        if isinstance(error, UnboundLocalError) or "free variable" not in str(error):
+            raise
+        raise UnboundLocalError(
+            f"{error.name} is read{at_line()}, and some way through a choice or a loop that only the run decides leaves it unbound; give "
+            "it a value before"
+        ) from error
+
+
+def _run_converted(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home, code: CodeType | None) -> Any:
+    """What the converted form of a function gives; with traced arrays in the place of NumPy's where one is written with a traced value."""
+    known = CAPTURE.makes_arrays
+    CAPTURE.makes_arrays = known or code in _WRITERS
+    taken_back = [keep() for keep in KEPT]
+    try:
+        with at_home(home):
+            return converted(fn)(*arguments, **keywords)
+    except NeedsTracedArrays:
+        if CAPTURE.makes_arrays:
+            raise
+        for take_back in taken_back:
+            take_back()
+        CAPTURE.makes_arrays = True
+        _WRITERS.add(code)
+        with at_home(home):
+            return converted(fn)(*arguments, **keywords)
+    finally:
+        CAPTURE.makes_arrays = known
+
+
+KEPT: list[Callable[[], Callable[[], None]]] = []
+"""What a trace changes besides the graph: functions that give what takes it back."""
+_CONVERTED: set[CodeType | None] = set()  # code that asks for values that only the run knows
+_WRITERS: set[CodeType | None] = set()  # code that writes traced values into arrays that it makes
+
+
+def _may_be_plain(error: Exception) -> bool:
+    """Whether an error is that of code that asks for a traced value: converted it may go on."""
+    return isinstance(error, TracerError) or isinstance(_explained(error), TracerError)
 
 
 def beside_threads(make: Callable[[], Made]) -> Made:

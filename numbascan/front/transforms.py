@@ -32,7 +32,18 @@ from .runner import Runner, Seen, as_captured, assembled
 from .shared import SharedVariable, shared_of
 from .specialisation import Specialisations, Types, prepared, quick_key, sequence_axes, small_type, without
 from .statics import Statics, statics_of
-from .tracing import beside_threads, in_mode, keywords_in_order, name_in_module, parameter_names, refuse_leaked, trace
+from .tracing import (
+    ITS_OWN,
+    Plain,
+    beside_threads,
+    called,
+    in_mode,
+    keywords_in_order,
+    name_in_module,
+    parameter_names,
+    refuse_leaked,
+    trace,
+)
 from .tree import Static, Structure, flatten, flattened, n_leaves, paths, unflatten
 from .variable import Variable, as_variable
 
@@ -90,6 +101,7 @@ class Traced:
     arrays: dict[Node, np.ndarray]
     shared: tuple[SharedVariable, ...]
     outputs: tuple[Node, ...]
+    written: dict[int, Node]  # what arguments hold afterwards, by the number of the leaf, where the function writes into them
     updates: dict[SharedVariable, Node]  # the states of the random streams that it draws from
     structure: Structure
     guards: Guards | None
@@ -102,7 +114,7 @@ class Compiled:
 
     def __init__(self, traced: Traced, mode: Mode, name: str, profile: bool) -> None:
         nodes = [*traced.inputs, *traced.arrays, *(variable.node for variable in traced.shared)]
-        self.graph = close(nodes, [*traced.outputs, *traced.updates.values()])
+        self.graph = close(nodes, [*traced.outputs, *traced.written.values(), *traced.updates.values()])
         self.runner = Runner(self.graph, mode, name, traced.shared, tuple(traced.updates), specialise=False, profile=profile)
         self.traced, self.arrays, self.guards = traced, as_captured(traced.arrays), traced.guards
         self._assembled = assembled(traced.structure)
@@ -112,8 +124,24 @@ class Compiled:
         results = self.runner.run([*values, *self.arrays] if self.arrays else values, None, key)
         return self._assembled(results)
 
+    def run_writing(self, values: Sequence[Any], given: Sequence[Any], name: str) -> Any:
+        """The results, after the arguments as they were given have got what the function writes into them."""
+        check_writable(self.traced, given, self.arrays, name)
+        results = self.runner.run([*values, *self.arrays])
+        n_results = len(self.traced.outputs)
+        for k, value in zip(self.traced.written, results[n_results:], strict=True):
+            given[k][...] = value
+        return self._assembled(results[:n_results])
+
+    def refuse_writes(self, why: str) -> None:
+        """ValueError where the function writes into an argument."""
+        if self.traced.written:
+            names = ", ".join(str(self.traced.inputs[k].name) for k in self.traced.written)
+            raise ValueError(f"the function writes into its argument {names}: {why}; copy it first, as {names}.copy()")
+
     def recorded(self, structure: Structure, values: Sequence[Any]) -> tuple[Any, Run]:
         """The results, and what they come from."""
+        self.refuse_writes("what it is the derivative of must stay as it was")
         copies = [value.copy() if isinstance(value, np.ndarray) else value for value in values]
         arrays = {node: copy(array) for node, array in zip(self.traced.arrays, self.arrays, strict=True)}
         results, seen = self.runner.recorded([*copies, *arrays.values()])
@@ -121,6 +149,7 @@ class Compiled:
 
     def replayed(self, values: Sequence[Any], seen: Seen) -> Any:
         """The results for such values of shared variables, which stay as they are."""
+        self.refuse_writes("what it is the derivative of must stay as it was")
         return self._assembled(self.runner.replayed([*values, *self.arrays], seen))
 
     def prepare(self, values: list[Any]) -> None:
@@ -158,6 +187,26 @@ class Run:
     seen: Seen
 
 
+def check_writable(traced: Traced, given: Sequence[Any], captured: Sequence[Any], name: str) -> None:
+    """ValueError or TypeError where an argument that is written is no array of its own that can be written."""
+    for k in traced.written:
+        label = f"{name}: argument {traced.inputs[k].name}"
+        array = given[k]
+        if not isinstance(array, np.ndarray):
+            raise TypeError(
+                f"{label} is written into, and is a {type(array).__name__}; pass a NumPy array, or copy it in the function first"
+            )
+        if not array.flags.writeable:
+            raise ValueError(f"{label}: assignment destination is read-only; copy it first")
+        if array.dtype != np.dtype(traced.inputs[k].type.dtype):
+            raise TypeError(
+                f"{label} is written into, and has dtype {array.dtype}, which is not computed with; pass {traced.inputs[k].type.dtype}"
+            )
+        others = [other for j, other in enumerate(given) if j != k] + list(captured)
+        if any(isinstance(other, np.ndarray) and np.may_share_memory(array, other) for other in others):
+            raise ValueError(f"{label} is written into, and shares memory with another array that the function reads; pass a copy of one")
+
+
 Tables = tuple[Specialisations[Compiled], dict[Any, Compiled]]
 
 
@@ -178,6 +227,12 @@ class Jitted:
         self._methods: PerInstance[Tables] = PerInstance(_tables)
         self._use(_tables())
 
+    @property
+    def _home(self) -> Any:
+        """Whose the arguments are while they are traced: the function may write into them, what is made of a function may not."""
+        what = getattr(self.__wrapped__, "what", None)
+        return ITS_OWN if what is None else f"an argument of {what}({self.name})" if Plain.is_on else None
+
     def _use(self, tables: Tables) -> None:
         """Takes what is compiled from here, and puts it there."""
         self._kinds, self._known = tables
@@ -195,6 +250,7 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
+            given = args
             key = None if kwargs else key_of(args)
             if key is None and not kwargs:
                 args = laid_out(args)
@@ -202,13 +258,13 @@ class Jitted:
             known = self._known.get(key)
             if known is not None and known.is_current():
                 self._kinds.latest = known
-                return known.run(args, key)
-            return self._called(args, kwargs, key)
+                return known.run_writing(args, given, self.name) if known.traced.written else known.run(args, key)
+            return self._called(args, kwargs, key, given)
         except Exception as error:
             shorten(error)
             raise
 
-    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any, given: tuple[Any, ...]) -> Any:
         """The long way: arguments of a new kind, and those that must be converted."""
         leaves, structure = flattened((args, kwargs))
         if any(isinstance(leaf, Variable) for leaf in leaves):
@@ -218,11 +274,13 @@ class Jitted:
             return self._inlined(args, kwargs)
         if key is not None and all(map(operator.is_, args, values)):
             remember(self._known, key, compiled)
+        if compiled.traced.written:
+            return compiled.run_writing(values, flattened((given, kwargs))[0], self.name)
         return compiled.run(values, key)
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the function itself gives."""
-        return self.__wrapped__(*args, **kwargs)
+        return called(self.__wrapped__, args, kwargs)
 
     def recorded(self, *args: Any) -> tuple[Any, Run] | None:
         """What a call gives, and what it comes from; None where that has no value here."""
@@ -319,18 +377,22 @@ class Jitted:
     def _trace_once(self, structure: Structure, types: Sequence[TensorType], numbers: Numbers | None) -> Traced:
         names = self._names(structure)
         inputs = tuple(new_input(type_, name) for type_, name in zip(types, names, strict=True))
-        args, kwargs = unflatten(structure, map(Variable, inputs))
+        variables = [Variable(node) for node in inputs]
+        for variable in variables:
+            variable.home = self._home
+        args, kwargs = unflatten(structure, variables)
         with in_mode(self.mode), call_draws() as draws:
             result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs, before=numbers)
         leaves, returned = flattened(result.value)
         outputs = tuple(as_variable(leaf).node for leaf in leaves)
+        written = {k: variable.node for k, (variable, node) in enumerate(zip(variables, inputs, strict=True)) if variable.node is not node}
         updates = {state: value.node for state, value in draws.updates().items()}
-        free = free_inputs([*outputs, *updates.values()], bound=(*inputs, *result.arrays))
+        free = free_inputs([*outputs, *written.values(), *updates.values()], bound=(*inputs, *result.arrays))
         refuse_leaked(free, self.name)
         shared = [variable for variable in map(shared_of, free) if variable is not None]
         guards = DrawGuards(result.guards) if draws.next and result.guards is not None else result.guards
         is_symbolic = draws.is_part or len(shared) < len(free)
-        return Traced(inputs, result.arrays, tuple(shared), outputs, updates, returned, guards, result.numbers, is_symbolic)
+        return Traced(inputs, result.arrays, tuple(shared), outputs, written, updates, returned, guards, result.numbers, is_symbolic)
 
     # what was compiled ----------------------------------------------------------------------------------------------
 
@@ -391,6 +453,7 @@ class Jitted:
 
     def _exportable(self) -> Exportable:
         structure, compiled = self._kinds.to_export(self.name)
+        compiled.refuse_writes("an exported function gives results alone")
         assert not isinstance(structure, str)  # of (args, kwargs)
         positional, keyword = structure[2]
         n_positional, leaf = len(positional[2]), iter(range(len(compiled.traced.inputs)))

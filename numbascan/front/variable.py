@@ -25,6 +25,7 @@ from ..tracebacks import entry, with_entries
 from ..types import TensorType, dtype_name
 from .protocols import PROTOCOLS, Protocols, missing, refuse_in_polynomials
 from .unsupported import INSTEAD_OF_METHODS, NO_ADVICE, SPARSE, refuse, refuse_in_numba
+from .views import View
 
 GREATEST_FLOAT = int(np.finfo(np.float64).max)
 
@@ -56,14 +57,29 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
     1
     """
 
-    __slots__ = ("__weakref__", "node")
+    __slots__ = ("__weakref__", "born", "cell", "home", "is_c", "view")
     __array_priority__ = 1000
 
     def __init__(self, node: Node) -> None:
-        self.node = node
+        self.home: Any = CAPTURE.home  # the trace in which it may be written, or why it may not
+        self.born = CAPTURE.frame  # the branch or pass in which it was made
+        self.is_c = node.type.rank < 2  # whether it lies in C order for sure
+        self.view: View | None = None
+        self.cell = [node]  # its value now, and what tells this array from all others, also when it is gone
+        self._hold(node)
+
+    def _hold(self, node: Node) -> None:
+        self.cell[0] = node
         node.is_held = True
         if node.holder is None or node.holder() is None:
             node.holder = weakref.ref(self)
+
+    @property
+    def node(self) -> Node:
+        """The node of the value that it has now: what is written into an array, or into what it is a view of, makes another."""
+        if self.view is not None and (node := self.view.changed()) is not None:
+            self._hold(node)
+        return self.cell[0]
 
     @property
     def type(self) -> TensorType:
@@ -105,8 +121,7 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
         return tuple(map(_as_element, result)) if isinstance(result, tuple) else _as_element(result)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        ours = _counterpart(func)
-        return _called(ours, func, args, kwargs)
+        return METHODS["__own__"](func.__name__, _called, _counterpart(func), func, args, kwargs)
 
     # Python's numbers ----------------------------------------------------------------------------------------------
 
@@ -127,13 +142,13 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getattr__(self, name: str) -> Any:
         if name in PROPERTIES:
-            return PROPERTIES[name](self)
+            return METHODS["__own__"](name, _property, PROPERTIES[name], name, (self,), {})
         ours = METHODS.get(name)
         if ours is None:
             if name == "_numba_type_":
                 refuse_in_numba()
             raise missing(self, name)
-        return functools.partial(_method, ours, getattr(np.ndarray, name, name), self)
+        return functools.partial(_method, ours, getattr(np.ndarray, name, name), name, self)
 
     def __getitem__(self, index: Any) -> Variable:
         return METHODS["__getitem__"](self, index)
@@ -198,10 +213,10 @@ for _ufunc, _name in _NAMES.items():
         setattr(Variable, _operator, entry(_with_python_numbers(_operator, _ufunc)))
 
 
-def _rebinding(name: str) -> Callable[[Any, Any], Any]:
-    """`x += y` as `x = x + y`: a traced value is never written into."""
+def _in_place(name: str) -> Callable[[Any, Any], Any]:
+    """`x += y`: into an array of the function that is traced; for numbers and variables of a graph `x = x + y`."""
     binary = getattr(Variable, f"__{name}__")
-    return lambda self, other: binary(self, other)
+    return lambda self, other: METHODS["__in_place__"](self, binary, other)
 
 
 for _name, _function in vars(np.lib.mixins.NDArrayOperatorsMixin).items():
@@ -209,7 +224,7 @@ for _name, _function in vars(np.lib.mixins.NDArrayOperatorsMixin).items():
         setattr(Variable, _name, entry(_function))
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
-    setattr(Variable, f"__i{_name}__", _rebinding(_name))
+    setattr(Variable, f"__i{_name}__", _in_place(_name))
 
 
 _PYTHON: dict[str, Any] = {"b": np.dtype("bool"), "i": int, "u": int, "f": float, "c": complex}  # numbers without a dtype of their own
@@ -259,10 +274,14 @@ def _parameters(ours: Callable[..., Any]) -> tuple[frozenset[str] | None, float]
     )
 
 
+def _property(ours: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return ours(*args)
+
+
 @entry
-def _method(ours: Callable[..., Any], func: Any, x: Variable, *args: Any, **kwargs: Any) -> Any:
+def _method(ours: Callable[..., Any], func: Any, name: str, x: Variable, *args: Any, **kwargs: Any) -> Any:
     """What a method of ours gives."""
-    return _called(ours, func, (x, *args), kwargs)
+    return METHODS["__own__"](name, _called, ours, func, (x, *args), kwargs)
 
 
 def _called(ours: Callable[..., Any], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -297,6 +316,9 @@ def _counterpart(func: Any) -> Callable[..., Any]:
 
 
 class _Capture(threading.local):
+    home: Any = None
+    makes_arrays: bool = False
+    frame: Any = None
     array: Callable[[Any], Node | None] | None = None
     number: Callable[[Any, Node], Node] | None = None
     is_rule: bool = False
@@ -305,7 +327,9 @@ class _Capture(threading.local):
 CAPTURE = _Capture()
 """Set while a function is traced whose arrays and numbers from outside are inputs.
 
-array: the node of such an array, None for others. number: a number and its constant to the input that stands for it, or to the constant.
+home: what marks the variables that are made now as this trace's own. makes_arrays: np.zeros and its like make variables. frame: the
+branch or pass that is traced. array: the node of such an array, None for others. number: a number and its constant to the input that
+stands for it, or to the constant.
 is_rule: what runs now runs again, for derivatives, and must meet the same inputs then.
 """
 

@@ -17,7 +17,7 @@ from .derivatives.of_functions import Transformed
 from .methods import is_function
 from .numpy.creation import arange
 from .numpy.shape_arguments import count_of, dim, shape_of, sizes_of
-from .tracing import parameter_names
+from .tracing import called, parameter_names
 from .transforms import Jitted, jit, mode_given_to
 from .tree import flattened
 from .variable import Variable, as_variable
@@ -286,7 +286,7 @@ class _OnCore(Transformed):
         signature, label, rows = (self.options[name] for name in ("signature", "label", "rows"))
         args, numbers = args[: len(args) - len(rows)], dict(zip(rows, args[len(args) - len(rows) :], strict=True))
         args = tuple(one[numbers[k]] if k in numbers else one for k, one in enumerate(args))
-        returned = self.__wrapped__(*args, **kwargs)
+        returned = called(self.__wrapped__, args, kwargs)
         results = tuple(returned) if isinstance(returned, tuple | list) else (returned,)
         if len(results) != len(signature.results):
             raise TypeError(

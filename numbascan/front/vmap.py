@@ -11,7 +11,7 @@ import numpy as np
 from ..tracebacks import entry
 from .derivatives.of_functions import Transformed, transform
 from .scan.scan import scan
-from .tracing import parameter_names
+from .tracing import called, parameter_names
 from .transforms import Jitted, marked
 from .tree import Keys, Static, Structure, fields_of, flatten, flattened, is_record, unflatten
 from .variable import Variable, as_variable
@@ -44,7 +44,7 @@ def over_lanes(
         rows, others = iter(values[: len(mapped)]), iter(values[len(mapped) :])
         whole, named = unflatten(structure, [next(others) if axis is None else next(rows) for axis in axes])
         results: list[Any] = []
-        returned.append(flatten(f(*whole, **named), results))
+        returned.append(flatten(called(f, whole, named), results))
         return results
 
     results = scan(

@@ -14,7 +14,7 @@ from ...ops.gradient_identities import derivative_of
 from ..draw_scopes import put_outside
 from ..scan.updates import WHERE_OUTPUTS_ARE
 from ..shared import SharedVariable
-from ..tracing import is_tracing, parameter_names
+from ..tracing import Plain, called, is_tracing, parameter_names
 from ..tree import NONE, Static, Structure, describe, flattened, n_leaves, paths, unflatten
 from ..variable import Variable, as_variable
 from .of_variables import check_cost, check_wrt
@@ -98,10 +98,19 @@ def call_on_inputs(
             back[fresh] = node
             group.append(fresh)
         arguments[place] = without_static(structure), group
-        values[place] = unflatten(structure, [leaf if node is None else Variable(node) for leaf, node in zip(leaves, group, strict=True)])
-    results, returned = flattened(f(*values, **kwargs))
+        values[place] = unflatten(
+            structure, [leaf if node is None else _argument(node, name) for leaf, node in zip(leaves, group, strict=True)]
+        )
+    results, returned = flattened(called(f, values, kwargs))
     put_outside(back)
     return FunctionCall([arguments[place % len(args)] for place in places], back, returned, [as_variable(leaf).node for leaf in results])
+
+
+def _argument(node: Node, name: str) -> Variable:
+    """An argument of a function that is differentiated, which may not be written."""
+    argument = Variable(node)
+    argument.home = f"an argument of {name}" if Plain.is_on else None
+    return argument
 
 
 def without_static(structure: Structure) -> Structure:

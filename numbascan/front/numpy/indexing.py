@@ -21,12 +21,11 @@ from .joining import stack
 from .shape import broadcast_arrays, broadcast_sizes, broadcast_to, expand_dims, ravel
 from .shape_arguments import as_arrays, axis_of, dim, refuse, shape_of, sizes_of
 
-_WRITING = "x[idx].set(y) or nt.set_subtensor(x[idx], y), which give the new array"
+WRITING = "x[idx].set(y) or nt.set_subtensor(x[idx], y), which give the new array"
 
 # x[…] ---------------------------------------------------------------------------------------------------------------
 
 
-@implements(method="__getitem__")
 def getitem(x: Variable, index: Any) -> Variable:
     """x[index], with NumPy's meaning: positions, slices, new axes, `...`, integer arrays, and masks that are known while tracing."""
     index = index if isinstance(index, tuple) else (index,)
@@ -102,13 +101,13 @@ def _entries(part: Any) -> list[Any]:
             return [operator.index(part)]
         except TypeError:
             pass
-    mask = _mask(part)
+    mask = known_mask(part)
     return _array_entries(as_variable(_no_empty_list(part))) if mask is None else [constant(places) for places in np.nonzero(mask)]
 
 
 def _fitting_masks(x: Variable, index: tuple[Any, ...]) -> Variable:
     """x, whose dimensions are those of the masks in an index. IndexError now or ValueError when it runs."""
-    masks = [_mask(part) if isinstance(part, Variable | np.ndarray | list | tuple) else None for part in index]
+    masks = [known_mask(part) if isinstance(part, Variable | np.ndarray | list | tuple) else None for part in index]
     if all(mask is None for mask in masks):
         return x
     ranks = [0 if part is None or part is Ellipsis else 1 if mask is None else mask.ndim for part, mask in zip(index, masks, strict=True)]
@@ -124,7 +123,7 @@ def _fitting_masks(x: Variable, index: tuple[Any, ...]) -> Variable:
     return Variable(of_shape(x.node, sizes_of(sizes, "x[mask]"), "the array before a mask in brackets"))
 
 
-def _mask(part: Any) -> np.ndarray | None:
+def known_mask(part: Any) -> np.ndarray | None:
     """A part of an index, if that is a mask that is known: one from outside is compared by its content at every call."""
     if type(part) is np.ndarray and part.dtype == bool:
         return part
@@ -237,11 +236,6 @@ def _set(region: Variable, y: Any) -> Variable:
 @implements(method="inc")
 def _inc(region: Variable, y: Any) -> Variable:
     return _written(INC_SUBTENSOR, region, y, "x[idx].inc(y)")
-
-
-@implements(method="__setitem__")
-def _setitem(x: Variable, index: Any, y: Any) -> None:
-    raise TypeError(f"x[idx] = y on {x!r}{at_line()}: a traced value cannot be written into; write {_WRITING}")
 
 
 # gathering ----------------------------------------------------------------------------------------------------------

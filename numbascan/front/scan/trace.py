@@ -16,7 +16,7 @@ from ...types import TensorType
 from ..captures.numbers import Numbers
 from ..draw_scopes import Counter, DrawGuards, Stream, step_draws
 from ..numpy.shape import broadcast_to
-from ..tracing import TraceResult, beside_threads, describe, in_mode, in_step, trace
+from ..tracing import ITS_OWN, Plain, TraceResult, beside_threads, describe, in_mode, in_step, trace
 from ..tree import Structure, n_leaves, paths, unflatten
 from ..variable import Variable, as_variable, number_as
 from .arguments import Arguments, Options, Taps
@@ -173,10 +173,17 @@ class StepTracer:
             for _ in group.taps:
                 labels = paths(group.structure, next(names) or "")
                 columns.append([new_input(leaf.row, label or None) for leaf, label in zip(group.leaves, labels, strict=True)])
-                arguments.append(unflatten(group.structure, map(Variable, columns[-1])))
+                arguments.append(unflatten(group.structure, [self._read(group, node) for node in columns[-1]]))
             for leaf, reads in zip(group.leaves, zip(*columns, strict=True), strict=True):
                 leaf.reads = reads
         return arguments + [unflatten(structure, variables) for structure, variables in self.nons]
+
+    def _read(self, group: Group, node: Node) -> Variable:
+        """A row as the step gets it: of a state a copy of its own, of a sequence one that it may not write."""
+        row = Variable(node)
+        is_state = any(group is state for state in self.states)
+        row.home = ITS_OWN if is_state else f"a sequence of {self.scan}" if Plain.is_on else None
+        return row
 
     # results --------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,644 @@
+"""A function's syntax tree in a form in which choices, loops and calls go through functions that ask whether a value is traced.
+
+    if c: A                              def then(): nonlocal y; A
+    else: B               becomes        def other(): nonlocal y; B
+                                         _ns_.choose(c, then, other, ("y",))
+
+The branches and bodies are functions within the function, so the variables that they share are cells: whoever runs them can read a cell,
+fill it with a traced value, and empty it again. `return`, `break` and `continue` become flags (`_ns_returned`, `_ns_broke_1`,
+`_ns_skipped_1`), and what follows a statement that may set one stands under a choice of its own. Every new node has the place of the user's
+code that it stands for, so that tracebacks and debuggers show that.
+
+Not handled, and left as it is: what stands in a `try` with handlers (its choices ask Python), class bodies, `match` on anything but
+numbers, boolean operators that hold a walrus.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+RUNTIME = "_ns_"  # the variable through which converted code reaches the functions that it calls
+Names = tuple[str, ...]
+Syntax = TypeVar("Syntax", bound=ast.AST)
+Function = ast.FunctionDef | ast.Lambda
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+PART, PASS, ITEM = "_ns_part_", "_ns_pass_", "_ns_item_"  # names begin so: of branches, of bodies, of values that nobody else sees
+_UNTOUCHED = frozenset({"super", "locals", "globals", "vars", "eval", "exec", "dir"})  # they look at the frame that calls them
+
+
+class NotConvertible(Exception):
+    """Why a function stays as it is."""
+
+
+def lowered(function: Function) -> Function:
+    """The function with its choices, loops and calls lowered, and those of the functions within it. NotConvertible for generators."""
+    if isinstance(function, ast.Lambda):
+        return ast.copy_location(ast.Lambda(function.args, _Expressions(None, _parameters(function.args)).visit(function.body)), function)
+    if _is_generator(function):
+        raise NotConvertible("it is a generator")
+    return _Lowering(function).function()
+
+
+# what a piece of code does with names ---------------------------------------------------------------------------------
+
+
+def _own_nodes(node: ast.AST) -> list[ast.AST]:
+    """The nodes below `node`, not those in functions and classes within it."""
+    found, stack = [], list(ast.iter_child_nodes(node))
+    while stack:
+        child = stack.pop()
+        found.append(child)
+        if not isinstance(child, _SCOPES):
+            stack.extend(ast.iter_child_nodes(child))
+    return found
+
+
+def assigned(statements: Sequence[ast.AST]) -> Names:
+    """The names that statements bind, also in the branches and bodies among them, in the order in which they are met."""
+    names: dict[str, None] = {}
+    for statement in statements:
+        _bind(statement, names, False)
+    return tuple(name for name in names if not name.startswith(ITEM))
+
+
+class _Part(ast.FunctionDef):
+    """A branch or a body that was lowered. bound: the names that it binds."""
+
+    bound: Names
+
+
+def _bind(node: ast.AST, names: dict[str, None], in_comprehension: bool) -> None:
+    if isinstance(node, _Part):
+        names.update(dict.fromkeys(node.bound))
+        return
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del) and not in_comprehension:
+        names[node.id] = None
+    elif isinstance(node, ast.NamedExpr) and isinstance(node.target, ast.Name):
+        names[node.target.id] = None
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        names[node.name] = None
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        names.update(dict.fromkeys((one.asname or one.name).split(".")[0] for one in node.names))
+    elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+        names[node.name] = None
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        names[node.rest] = None
+    if isinstance(node, _SCOPES):
+        return
+    for child in ast.iter_child_nodes(node):
+        _bind(child, names, in_comprehension or isinstance(node, _COMPREHENSIONS))
+
+
+def _jumps(statements: Sequence[ast.AST], kinds: tuple[type, ...]) -> bool:
+    """Whether one of these jumps leaves the statements: `break` and `continue` of loops within them do not."""
+    for statement in statements:
+        if isinstance(statement, kinds):
+            return True
+        if isinstance(statement, _SCOPES):
+            continue
+        inner = kinds
+        if isinstance(statement, (ast.For, ast.While)):
+            if _jumps(statement.orelse, kinds):
+                return True
+            inner = tuple(kind for kind in kinds if kind is ast.Return)
+            if inner and _jumps(statement.body, inner):
+                return True
+            continue
+        if _jumps([child for child in ast.iter_child_nodes(statement) if isinstance(child, _CONTAINERS)], inner):
+            return True
+    return False
+
+
+_CONTAINERS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+
+
+def _leaves(statements: Sequence[ast.stmt]) -> bool:
+    """Whether every way through the statements ends in a jump or an error."""
+    if not statements:
+        return False
+    last = statements[-1]
+    if isinstance(last, ast.If):
+        return _leaves(last.body) and _leaves(last.orelse)
+    return isinstance(last, (ast.Return, ast.Break, ast.Continue, ast.Raise))
+
+
+_ALL = (ast.Return, ast.Break, ast.Continue)
+
+
+# statements -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """The flags of a loop that is being lowered: set by `break`, set by `continue`; whether passes break, and whether they return."""
+
+    broke: str
+    skipped: str
+    breaks: bool
+    returns: bool
+
+    @property
+    def exits(self) -> Names:
+        """The flags that end the loop."""
+        return (*([self.broke] if self.breaks else []), *(["_ns_returned"] if self.returns else []))
+
+    def start(self, node: ast.AST) -> list[ast.stmt]:
+        """What stands before the loop."""
+        return [_assign(self.broke, ast.Constant(False), node)] if self.breaks else []
+
+    def run(self, body: ast.FunctionDef) -> tuple[ast.expr, ast.expr, ast.expr]:
+        """The pass, the names that it may bind, and the flags that end the loop."""
+        return _load(body.name), _names(assigned([body])), _names(self.exits)
+
+
+@dataclass(slots=True)
+class _Lowering:
+    """Lowers one function."""
+
+    node: ast.FunctionDef
+    loops: list[_Loop] = field(default_factory=list)
+    n_loops: int = 0
+    n_parts: int = 0
+    is_tried: bool = False  # within a `try` with handlers
+    made: dict[str, None] = field(default_factory=dict)  # names of our own that branches share
+    declared: dict[str, str] = field(default_factory=dict)  # "global" or "nonlocal", as the user wrote
+    expressions: _Expressions = field(init=False)
+
+    def function(self) -> ast.FunctionDef:
+        """The function itself."""
+        node = self.node
+        first = (node.args.posonlyargs + node.args.args)[:1]
+        self.expressions = _Expressions(first[0].arg if first else None, {*assigned(node.body), *_parameters(node.args)})
+        for one in _own_nodes(node):
+            if isinstance(one, ast.Global | ast.Nonlocal):
+                self.declared.update(dict.fromkeys(one.names, "global" if isinstance(one, ast.Global) else "nonlocal"))
+        body = node.body
+        is_simple = not any(_jumps([one], (ast.Return,)) for one in body if not isinstance(one, ast.Return))
+        start = [one for one in body[:1] if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)]  # the docstring
+        if is_simple:
+            lines = self.block(body[len(start) :], returns=True)
+        else:
+            self.made["_ns_returned"] = self.made["_ns_result"] = None
+            last = [] if _leaves(body) else [_at(ast.Return(None), body[-1])]
+            lines = [
+                _assign("_ns_returned", ast.Constant(False), node),
+                _assign("_ns_result", ast.Attribute(_load(RUNTIME), "unset", ast.Load()), node),
+            ]
+            lines += self.block([*body[len(start) :], *last])
+            lines.append(_at(ast.Return(_call("handed", _load("_ns_result"))), body[-1]))
+        result = ast.FunctionDef(
+            name=node.name,
+            args=self.expressions.visit(node.args),
+            body=[*start, *self._declarations(body), *lines] or [ast.Pass()],
+            decorator_list=[self.expressions.visit(one) for one in node.decorator_list],
+            returns=node.returns,
+            type_comment=None,
+        )
+        vars(result)["type_params"] = getattr(node, "type_params", [])
+        return ast.copy_location(result, node)
+
+    def _declarations(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """`global` and `nonlocal` first; then what makes all names that branches share names of this function, and binds none."""
+        lines: list[ast.stmt] = []
+        for kind, cls in (("global", ast.Global), ("nonlocal", ast.Nonlocal)):
+            names = [name for name, declared in self.declared.items() if declared == kind]
+            lines += [cls(names)] if names else []
+        names = [name for name in (*assigned(body), *self.made) if name not in self.declared]
+        if names and self.n_parts:
+            targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in dict.fromkeys(names)]
+            lines.append(ast.If(ast.Constant(False), [ast.Assign(targets, ast.Constant(None))], []))
+        return [_at(line, self.node) for line in lines]
+
+    # blocks -----------------------------------------------------------------------------------------------------------
+
+    def block(self, statements: Sequence[ast.stmt], returns: bool = False) -> list[ast.stmt]:
+        """Lowered statements. `returns`: a `return` among them stays one."""
+        lines: list[ast.stmt] = []
+        for k, statement in enumerate(statements):
+            rest = list(statements[k + 1 :])
+            if isinstance(statement, ast.Global | ast.Nonlocal):
+                continue
+            if isinstance(statement, _ALL):
+                return lines + self._jump(statement, returns)
+            if isinstance(statement, ast.If) and rest and _jumps([statement], _ALL):
+                if _leaves(statement.body):  # `if c: return a` and more: the rest is the other branch
+                    return lines + self._choice(statement, statement.body, [*statement.orelse, *rest])
+                if _leaves(statement.orelse):
+                    return lines + self._choice(statement, [*statement.body, *rest], statement.orelse)
+            lines += self._statement(statement)
+            if rest and _jumps([statement], _ALL):
+                return lines + self._guarded(statement, rest)
+        return lines
+
+    def _statement(self, node: ast.stmt) -> list[ast.stmt]:
+        if isinstance(node, ast.If):
+            return self._choice(node, node.body, node.orelse)
+        if isinstance(node, ast.For):
+            return self._for(node)
+        if isinstance(node, ast.While):
+            return self._while(node)
+        if isinstance(node, ast.With):
+            items = [ast.withitem(self._value(one.context_expr), one.optional_vars) for one in node.items]
+            return [_at(ast.With(items, self.block(node.body) or [ast.Pass()]), node)]
+        if isinstance(node, ast.Try):
+            return self._try(node)
+        if isinstance(node, ast.Match):
+            return self._match(node)
+        if isinstance(node, ast.FunctionDef):
+            return [_Lowering(node).function() if not _is_generator(node) else node]
+        if isinstance(node, ast.ClassDef):
+            return [_Methods().visit(node)]
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            return self._assignment(node)
+        if isinstance(node, ast.Assert):
+            message = _lambda(self._value(node.msg) if node.msg is not None else ast.Constant(None))
+            return [_at(ast.Expr(_call("check", self._value(node.test), message)), node)]
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            cause = [self._value(node.cause)] if node.cause is not None else []
+            return [_at(ast.Raise(_call("raised", self._value(node.exc), *cause), cause[0] if cause else None), node)]
+        return [self.expressions.visit(node)]
+
+    def _value(self, node: ast.expr) -> ast.expr:
+        lowered: ast.expr = self.expressions.visit(node)
+        return lowered
+
+    # jumps ------------------------------------------------------------------------------------------------------------
+
+    def _jump(self, node: ast.stmt, returns: bool) -> list[ast.stmt]:
+        if isinstance(node, ast.Return):
+            value = self._value(node.value) if node.value is not None else ast.Constant(None)
+            if returns:
+                return [_at(ast.Return(value), node)]
+            return [_assign("_ns_result", _call("kept", value), node), _assign("_ns_returned", ast.Constant(True), node)]
+        loop = self.loops[-1]
+        return [_assign(loop.broke if isinstance(node, ast.Break) else loop.skipped, ast.Constant(True), node)]
+
+    def _flags(self, statement: ast.stmt) -> list[ast.expr]:
+        """The flags that a statement may set."""
+        flags = ["_ns_returned"] if _jumps([statement], (ast.Return,)) else []
+        if self.loops:
+            flags += [self.loops[-1].broke] if _jumps([statement], (ast.Break,)) else []
+            flags += [self.loops[-1].skipped] if _jumps([statement], (ast.Continue,)) else []
+        return [_load(flag) for flag in flags]
+
+    def _guarded(self, statement: ast.stmt, rest: list[ast.stmt]) -> list[ast.stmt]:
+        """The rest of a block, behind a statement that may have left it."""
+        condition = _at(_call("either", *self._flags(statement)), statement)
+        return self._choice_of(condition, [], rest, statement)
+
+    # choices ----------------------------------------------------------------------------------------------------------
+
+    def _choice(self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> list[ast.stmt]:
+        return self._choice_of(self._value(node.test), then, other, node)
+
+    def _choice_of(self, test: ast.expr, then: Sequence[ast.stmt], other: Sequence[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
+        if self.is_tried:
+            condition = _at(_call("plain", test), node)
+            return [_at(ast.If(condition, self.block(then) or [ast.Pass()], self.block(other)), node)]
+        sides = [self._part(side, node) for side in (then, other)]
+        names = assigned([side for side in sides if side is not None])
+        call = _call("choose", test, *[ast.Constant(None) if side is None else _load(side.name) for side in sides], _names(names))
+        return [*[side for side in sides if side is not None], _at(ast.Expr(call), node)]
+
+    def _part(self, statements: Sequence[ast.stmt], node: ast.AST) -> ast.FunctionDef | None:
+        """A function of statements, which shares its names with this one; None for none."""
+        lines = self.block(statements)
+        return self._function(PART, [], lines, statements[0]) if lines else None
+
+    def _function(self, kind: str, parameters: list[str], lines: list[ast.stmt], at: ast.AST) -> ast.FunctionDef:
+        self.n_parts += 1
+        outer = assigned(lines)
+        head: list[ast.stmt] = []
+        for kind_, cls in (("global", ast.Global), ("nonlocal", ast.Nonlocal)):
+            names = [name for name in outer if (self.declared.get(name, "nonlocal") == kind_)]
+            head += [_at(cls(names), at)] if names else []
+        node = _Part(f"{kind}{self.n_parts}_", _arguments(parameters), [*head, *lines], [], None, None)
+        node.bound = outer
+        vars(node)["type_params"] = []  # which Python 3.12 asks for
+        return _at(node, at)
+
+    # loops ------------------------------------------------------------------------------------------------------------
+
+    def _for(self, node: ast.For) -> list[ast.stmt]:
+        item = f"{ITEM}{self.n_loops + 1}_"
+        source = self._value(node.iter)
+        target = self._assignment(_at(ast.Assign([node.target], _load(item)), node.target))
+        loop, body = self._body(node, [item], target)
+        if self.is_tried:
+            lines = self._plain_loop(ast.For(ast.Name(item, ast.Store()), _call("rows", source), [], []), body, loop, node)
+        else:
+            lines = [body, _at(ast.Expr(_call("for_each", source, *loop.run(body))), node)]
+        return [*loop.start(node), *lines, *self._loop_else(node, loop)]
+
+    def _while(self, node: ast.While) -> list[ast.stmt]:
+        test = self._value(node.test)
+        loop, body = self._body(node, [], [])
+        if self.is_tried:
+            lines = self._plain_loop(ast.While(_call("plain", test), [], []), body, loop, node)
+        else:
+            lines = [body, _at(ast.Expr(_call("repeat", _lambda(test), *loop.run(body))), node)]
+        return [*loop.start(node), *lines, *self._loop_else(node, loop)]
+
+    def _body(self, node: ast.For | ast.While, parameters: list[str], start: list[ast.stmt]) -> tuple[_Loop, ast.FunctionDef]:
+        """The flags of a loop, and the function of one pass."""
+        self.n_loops += 1
+        breaks, skips, returns = (_jumps(node.body, (kind,)) for kind in (ast.Break, ast.Continue, ast.Return))
+        loop = _Loop(f"_ns_broke_{self.n_loops}", f"_ns_skipped_{self.n_loops}", breaks, returns)
+        self.loops.append(loop)
+        lines = [*start, *([_assign(loop.skipped, ast.Constant(False), node)] if skips else []), *self.block(node.body)]
+        self.loops.pop()
+        self.made.update(dict.fromkeys([loop.broke] * breaks + [loop.skipped] * skips))
+        return loop, self._function(PASS, parameters, lines, node.body[0])
+
+    def _plain_loop(self, plain: ast.For | ast.While, body: ast.FunctionDef, loop: _Loop, node: ast.stmt) -> list[ast.stmt]:
+        """A loop that is Python's: it stands within a `try`."""
+        plain.body = [one for one in body.body if not isinstance(one, ast.Global | ast.Nonlocal)]
+        if loop.exits:
+            plain.body.append(_at(ast.If(_call("plain", _call("either", *map(_load, loop.exits))), [ast.Break()], []), node))
+        return [_at(plain, node)]
+
+    def _loop_else(self, node: ast.For | ast.While, loop: _Loop) -> list[ast.stmt]:
+        """What runs where a loop was not left by `break`."""
+        if not node.orelse or not loop.exits:
+            return self.block(node.orelse)
+        return self._choice_of(_at(_call("either", *map(_load, loop.exits)), node), [], node.orelse, node)
+
+    # the rest ---------------------------------------------------------------------------------------------------------
+
+    def _try(self, node: ast.Try) -> list[ast.stmt]:
+        before, self.is_tried = self.is_tried, self.is_tried or bool(node.handlers)
+        body = self.block(node.body)
+        orelse = self.block(node.orelse)
+        if node.orelse and _jumps(node.body, _ALL):
+            flags = [flag for one in node.body for flag in self._flags(one)]
+            orelse = [_at(ast.If(_call("plain", _call("either", *flags)), [ast.Pass()], orelse), node)]
+        handlers = [_at(ast.ExceptHandler(one.type, one.name, self.block(one.body) or [ast.Pass()]), one) for one in node.handlers]
+        final = self.block(node.finalbody)
+        self.is_tried = before
+        return [_at(ast.Try(body or [ast.Pass()], handlers, orelse, final), node)]
+
+    def _match(self, node: ast.Match) -> list[ast.stmt]:
+        """`match` on numbers is a chain of choices; any other asks Python."""
+        if self.is_tried or not all(_is_of_numbers(case.pattern) for case in node.cases):
+            cases = [
+                ast.match_case(one.pattern, self._value(one.guard) if one.guard else None, self.block(one.body) or [ast.Pass()])
+                for one in node.cases
+            ]
+            return [_at(ast.Match(_call("subject", self._value(node.subject)), cases), node)]
+        self.n_parts += 1
+        subject = f"_ns_subject_{self.n_parts}"
+        self.made[subject] = None
+        chain: list[ast.stmt] = []
+        for case in reversed(node.cases):
+            chain = self._case(case, subject, chain)
+        first = _at(ast.Assign([ast.Name(subject, ast.Store())], self._value(node.subject)), node)
+        return [first, *self.block(chain)]
+
+    def _case(self, case: ast.match_case, subject: str, rest: list[ast.stmt]) -> list[ast.stmt]:
+        """One case as an `if`, in the user's own syntax; it is lowered with all else."""
+        pattern = case.pattern
+        captured = pattern.name if isinstance(pattern, ast.MatchAs) else None
+        inner = pattern.pattern if isinstance(pattern, ast.MatchAs) else pattern
+        tests = [_test(inner, subject)] if inner is not None else []
+        bound: list[ast.stmt] = [ast.Assign([ast.Name(captured, ast.Store())], _load(subject))] if captured else []
+        if bound and tests:
+            bound = [ast.If(tests[0], bound, [])]
+        tests += [case.guard] if case.guard is not None else []
+        test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests) if tests else ast.Constant(True)
+        return [_at(one, pattern) for one in (*bound, ast.If(test, case.body, rest))]
+
+    def _assignment(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.stmt]:
+        """Elements and attributes are written by functions, which keep account of what a branch changes."""
+        if isinstance(node, ast.AugAssign):
+            return [self._update(node)]
+        if isinstance(node, ast.AnnAssign):
+            if node.value is None or isinstance(node.target, ast.Name):
+                annotated = self._value(node.value) if node.value is not None else None
+                return [_at(ast.AnnAssign(node.target, node.annotation, annotated, node.simple), node)]
+            return self._assignment(_at(ast.Assign([node.target], node.value), node))
+        value = self._value(node.value)
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript | ast.Attribute):
+            return [_at(ast.Expr(self._stored(node.targets[0], value)), node)]
+        if not any(isinstance(one, ast.Subscript | ast.Attribute) for target in node.targets for one in ast.walk(target)):
+            return [_at(ast.Assign(node.targets, value), node)]
+        self.n_parts += 1
+        item = f"{ITEM}{self.n_parts}_v"
+        lines: list[ast.stmt] = [_at(ast.Assign([ast.Name(item, ast.Store())], value), node)]
+        for target in node.targets:
+            lines += self._unpacked(target, _load(item), node)
+        return lines
+
+    def _unpacked(self, target: ast.expr, value: ast.expr, node: ast.AST) -> list[ast.stmt]:
+        if isinstance(target, ast.Subscript | ast.Attribute):
+            return [_at(ast.Expr(self._stored(target, value)), node)]
+        if not isinstance(target, ast.Tuple | ast.List):
+            return [_at(ast.Assign([target], value), node)]
+        self.n_parts += 1
+        items = [f"{ITEM}{self.n_parts}_{k}" for k in range(len(target.elts))]
+        parts: list[ast.expr] = [
+            ast.Starred(ast.Name(item, ast.Store()), ast.Store()) if isinstance(one, ast.Starred) else ast.Name(item, ast.Store())
+            for item, one in zip(items, target.elts, strict=True)
+        ]
+        lines: list[ast.stmt] = [_at(ast.Assign([ast.Tuple(parts, ast.Store())], value), node)]
+        for item, one in zip(items, target.elts, strict=True):
+            lines += self._unpacked(one.value if isinstance(one, ast.Starred) else one, _load(item), node)
+        return lines
+
+    def _stored(self, target: ast.Subscript | ast.Attribute, value: ast.expr) -> ast.expr:
+        holder = self._value(target.value)
+        if isinstance(target, ast.Subscript):
+            return _call("set_item", value, holder, self._value(_index(target.slice)))
+        return _call("set_attribute", value, holder, ast.Constant(target.attr))
+
+    def _update(self, node: ast.AugAssign) -> ast.stmt:
+        operator = ast.Constant(type(node.op).__name__)
+        value, target = _deferred(self._value(node.value)), node.target
+        if isinstance(target, ast.Name):
+            return _at(ast.Assign([target], _call("update", _load(target.id), operator, value)), node)
+        holder = self._value(target.value)
+        if isinstance(target, ast.Subscript):
+            return _at(ast.Expr(_call("update_item", holder, self._value(_index(target.slice)), operator, value)), node)
+        return _at(ast.Expr(_call("update_attribute", holder, ast.Constant(target.attr), operator, value)), node)
+
+
+# expressions ----------------------------------------------------------------------------------------------------------
+
+
+class _Expressions(ast.NodeTransformer):
+    """Lowers expressions.
+
+    first: the function's first parameter, which `super()` means. local: names of values that the function has made or was given.
+    """
+
+    def __init__(self, first: str | None = None, local: Collection[str] = ()) -> None:
+        self.first, self.local = first, set(local)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        if _has_walrus(node):
+            return self.generic_visit(node)
+        name = "both" if isinstance(node.op, ast.And) else "one_of"
+        result: ast.expr = self.visit(node.values[-1])
+        for value in reversed(node.values[:-1]):
+            result = _call(name, self.visit(value), _lambda(result))
+        return _at(result, node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        if isinstance(node.op, ast.Not):
+            return _at(_call("negation", self.visit(node.operand)), node)
+        return self.generic_visit(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        if _has_walrus(node):
+            return self.generic_visit(node)
+        sides = _lambda(self.visit(node.body)), _lambda(self.visit(node.orelse))
+        return _at(_call("value_of", self.visit(node.test), *sides), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        operators = [type(one).__name__ for one in node.ops]
+        if len(operators) == 1 and operators[0] not in ("In", "NotIn"):
+            return self.generic_visit(node)
+        if len(operators) > 1 and _has_walrus(node):
+            return self.generic_visit(node)
+        values = [self.visit(value) for value in node.comparators]
+        pairs = [ast.Tuple([ast.Constant(name), _lambda(value)], ast.Load()) for name, value in zip(operators, values, strict=True)]
+        return _at(_call("compared", self.visit(node.left), *pairs), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        function = node.func
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == RUNTIME:
+            return self.generic_visit(node)
+        if isinstance(function, ast.Name) and function.id in _UNTOUCHED:
+            if function.id == "super" and not node.args and not node.keywords and self.first is not None:
+                return _at(ast.Call(function, [_load("__class__"), _load(self.first)], []), node)
+            return self.generic_visit(node)
+        if isinstance(function, ast.Name):
+            reached: ast.expr = function
+        elif isinstance(function, ast.Attribute):
+            reached = _at(ast.Attribute(self.visit(function.value), function.attr, ast.Load()), function)
+        else:
+            reached = self.visit(function)
+        args = [self.visit(one) for one in node.args]
+        keywords = [ast.keyword(one.arg, self.visit(one.value)) for one in node.keywords]
+        return _at(ast.Call(_at(_call("callee", reached), function), args, keywords), node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if not isinstance(node.ctx, ast.Load) or node.id in self.local or node.id.startswith(RUNTIME):
+            return node
+        return _at(_call("outside", node), node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        return _at(_call("outside", node), node) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, ast.Constant):
+            return self.generic_visit(node)
+        return _at(_call("item", self.visit(node.value), self.visit(_index(node.slice))), node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        self.generic_visit(node)
+        return ast.comprehension(node.target, _call("rows", node.iter), [_call("plain", one) for one in node.ifs], node.is_async)
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        outer, self.local = self.local, {*self.local, *_parameters(node.args)}
+        body = self.visit(node.body)
+        self.local = outer
+        return _at(ast.Lambda(node.args, body), node)
+
+    def _comprehension(self, node: ast.AST) -> ast.AST:
+        outer, self.local = (
+            self.local,
+            {*self.local, *(one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))},
+        )
+        node = self.generic_visit(node)
+        self.local = outer
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+
+class _Methods(ast.NodeTransformer):
+    """Lowers the methods of a class, and nothing else of it."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node if _is_generator(node) else _Lowering(node).function()
+
+
+_ASKED = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.TryStar)
+
+
+def _is_generator(node: ast.FunctionDef) -> bool:
+    """Whether a function stays as it is: a generator, or one that handles groups of exceptions."""
+    return any(isinstance(one, _ASKED) for one in _own_nodes(node))
+
+
+def _has_walrus(node: ast.AST) -> bool:
+    return any(isinstance(one, ast.NamedExpr) for one in _own_nodes(node))
+
+
+def _deferred(value: ast.expr) -> ast.expr:
+    """A value that is computed when it is asked for: after what stands before it was read."""
+    return _call("known", value) if _has_walrus(value) or isinstance(value, ast.NamedExpr) else _lambda(value)
+
+
+# small pieces of syntax -----------------------------------------------------------------------------------------------
+
+
+def _parameters(args: ast.arguments) -> list[str]:
+    several = [one for one in (args.vararg, args.kwarg) if one is not None]
+    return [one.arg for one in (*args.posonlyargs, *args.args, *args.kwonlyargs, *several)]
+
+
+def _at(node: Syntax, place: ast.AST) -> Syntax:
+    """`node` at the place of the user's code that it stands for; what is new in it gets the same place at the end."""
+    return ast.copy_location(node, place)
+
+
+def _load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _assign(name: str, value: ast.expr, place: ast.AST) -> ast.stmt:
+    return _at(ast.Assign([ast.Name(name, ast.Store())], value), place)
+
+
+def _call(name: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(ast.Attribute(_load(RUNTIME), name, ast.Load()), list(args), [])
+
+
+def _lambda(body: ast.expr) -> ast.Lambda:
+    return ast.copy_location(ast.Lambda(_arguments([]), body), body)
+
+
+def _names(names: Names) -> ast.expr:
+    return ast.Tuple([ast.Constant(name) for name in names], ast.Load())
+
+
+def _arguments(names: list[str]) -> ast.arguments:
+    return ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+
+
+def _index(node: ast.expr) -> ast.expr:
+    """What stands between brackets as a value of its own: `1:, k` is a tuple of a slice and k."""
+    if isinstance(node, ast.Slice):
+        return _call("slice", *[one or ast.Constant(None) for one in (node.lower, node.upper, node.step)])
+    if isinstance(node, ast.Tuple):
+        return ast.Tuple([_index(one) for one in node.elts], ast.Load())
+    return node
+
+
+def _is_of_numbers(pattern: ast.pattern) -> bool:
+    if isinstance(pattern, ast.MatchAs):
+        return pattern.pattern is None or _is_of_numbers(pattern.pattern)
+    return isinstance(pattern, ast.MatchValue) or (isinstance(pattern, ast.MatchOr) and all(map(_is_of_numbers, pattern.patterns)))
+
+
+def _test(pattern: ast.pattern, subject: str) -> ast.expr:
+    if isinstance(pattern, ast.MatchOr):
+        return ast.BoolOp(ast.Or(), [_test(one, subject) for one in pattern.patterns])
+    assert isinstance(pattern, ast.MatchValue)
+    return ast.Compare(_load(subject), [ast.Eq()], [pattern.value])

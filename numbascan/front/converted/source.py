@@ -1,0 +1,281 @@
+"""The converted form of a user's function: found by its code, made once, of the source that Python compiled."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import copy
+import functools
+import inspect
+import linecache
+import sys
+import textwrap
+import threading
+import types
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, SimpleNamespace
+from typing import Any
+
+from .lowering import PART, PASS, RUNTIME, Function, NotConvertible, lowered
+
+runtime = SimpleNamespace()
+"""What converted code calls; `front/plain` fills it in."""
+
+_made: dict[CodeType, CodeType | None] = {}  # the code of a function -> that of a function which makes the converted one
+_reasons: dict[CodeType, str] = {}
+_ours: set[CodeType] = set()  # code that has been converted already
+_LOCK = threading.RLock()
+_LIBRARIES = frozenset({*sys.stdlib_module_names, "numpy", "scipy", "numba", "llvmlite", "numbascan"} - {"__main__", "this"})
+MARK = "__numbascan_as_written__"
+
+
+def as_written(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f`, left as it is: Python itself decides in its `if` and `while`, and refuses traced values there.
+
+    >>> import numbascan as ns, numpy as np
+    >>> @ns.as_written
+    ... def double(x):
+    ...     return x + x
+    >>> ns.jit(double)(2.0)
+    array(4.)
+    """
+    vars(f)[MARK] = True
+    return f
+
+
+def converted(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f` in its converted form, with the same globals, cells and defaults; `f` itself where it stays as it is."""
+    if type(f) is FunctionType:
+        return _function(f)
+    if type(f) is types.MethodType:
+        function = converted(f.__func__)
+        return f if function is f.__func__ else types.MethodType(function, f.__self__)
+    if type(f) is functools.partial:
+        inner = converted(f.func)
+        return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
+    call = inspect.getattr_static(type(f), "__call__", None)
+    if type(call) is FunctionType and not isinstance(f, type):
+        function = converted(call)
+        return f if function is call else types.MethodType(function, f)
+    return f
+
+
+def reason(f: Callable[..., Any]) -> str:
+    """Why a function stays as it is; "" where it does not."""
+    code = getattr(f, "__code__", None)
+    return _reasons.get(code, "") if code is not None else ""
+
+
+def _function(f: FunctionType) -> Callable[..., Any]:
+    code = f.__code__
+    if code in _ours or MARK in vars(f) or is_of_library(f):
+        return f
+    made = _made.get(code, code)
+    if made is code:
+        made = _make(f)
+    if made is None:
+        return f
+    cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
+    cells[RUNTIME] = types.CellType(runtime)
+    closure = tuple(cells.get(name) or types.CellType() for name in made.co_freevars)
+    new = FunctionType(made, f.__globals__, f.__name__, f.__defaults__, closure)
+    new.__kwdefaults__, new.__qualname__ = f.__kwdefaults__, f.__qualname__
+    vars(new)["__wrapped__"] = f
+    return new
+
+
+def is_of_library(f: FunctionType) -> bool:
+    """Whether a function belongs to Python, NumPy, SciPy, Numba or numbascan."""
+    return str(f.__globals__.get("__name__")).partition(".")[0] in _LIBRARIES
+
+
+def _make(f: FunctionType) -> CodeType | None:
+    """The converted code of a function, made now."""
+    code = f.__code__
+    with _LOCK:
+        if code not in _made:
+            try:
+                _made[code] = _compiled(f, lowered(_tree(code)))
+            except (NotConvertible, SyntaxError, OSError, RecursionError, ValueError) as error:
+                _made[code], _reasons[code] = None, str(error) or type(error).__name__
+        return _made[code]
+
+
+# the source -----------------------------------------------------------------------------------------------------------
+
+
+def _tree(code: CodeType) -> Function:
+    """The syntax tree of a function at its lines. NotConvertible where its source cannot be read, or is not what was compiled."""
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise NotConvertible("it is a generator, or asynchronous")
+    lines = linecache.getlines(code.co_filename)
+    if not 0 < code.co_firstlineno <= len(lines):
+        raise NotConvertible("its source cannot be read")
+    return _lambda(code, lines) if code.co_name == "<lambda>" else _definition(code, lines)
+
+
+def _definition(code: CodeType, lines: list[str]) -> ast.FunctionDef:
+    first = code.co_firstlineno - 1
+    block = inspect.getblock(lines[first:])
+    text = textwrap.dedent("".join(block))
+    indent = len(block[0]) - len(block[0].lstrip())
+    tree = ast.parse(text)
+    node = tree.body[0]
+    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+        raise NotConvertible("its source cannot be found at its lines")
+    for one in ast.walk(node):
+        if isinstance(one, (ast.expr, ast.stmt)):
+            one.col_offset += indent
+            one.end_col_offset = (one.end_col_offset or 0) + indent
+    ast.increment_lineno(node, first)
+    node.decorator_list = []
+    node.returns = None
+    for arg in ast.walk(node.args):
+        if isinstance(arg, ast.arg):
+            arg.annotation = None
+    return node
+
+
+Place = tuple[tuple[int, int], tuple[int, int]]  # line and column, in bytes, of the beginning and the end
+
+
+def _lambda(code: CodeType, lines: list[str]) -> ast.Lambda:
+    """A lambda: found among those of its file by the place of its body, which Python keeps for tracebacks."""
+    place = _place(code)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    for node in _lambdas(code.co_filename, lines):
+        body = node.body
+        holds = (body.lineno, body.col_offset) <= place[0] and place[1] <= (body.end_lineno or 0, body.end_col_offset or 0)
+        known = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        if holds and node.lineno <= code.co_firstlineno <= body.lineno and known == list(names) and not _has_inner(body, place, known):
+            return copy.deepcopy(node)
+    return ast.copy_location(ast.Lambda(_parameters(code), body := _text_at(place, lines)), body)
+
+
+def _place(code: CodeType) -> Place:
+    """Where the body of a lambda lies: from the first to the last of its instructions."""
+    places = [one for one in code.co_positions() if None not in one and (one[0], one[2]) != (one[1], one[3])]
+    if not places:
+        raise NotConvertible("its place in the source is not known")
+    ends = [(one[1] or 0, one[3] or 0) for one in places]
+    return min((one[0] or 0, one[2] or 0) for one in places), max(ends)
+
+
+def _has_inner(body: ast.expr, place: Place, names: list[str]) -> bool:
+    """Whether a lambda within the body has the same parameters, and may be the one that is looked for."""
+    inner = [one for one in ast.walk(body) if isinstance(one, ast.Lambda)]
+    return any(
+        (one.body.lineno, one.body.col_offset) <= place[0] and place[1] <= (one.body.end_lineno or 0, one.body.end_col_offset or 0)
+        for one in inner
+    )
+
+
+_FILES: dict[str, tuple[list[str], list[ast.Lambda]]] = {}
+
+
+def _lambdas(name: str, lines: list[str]) -> list[ast.Lambda]:
+    """The lambdas of a file; none of one that is no Python, as pages with examples."""
+    known = _FILES.get(name)
+    if known is None or known[0] is not lines:
+        try:
+            found = [node for node in ast.walk(ast.parse("".join(lines))) if isinstance(node, ast.Lambda)]
+        except SyntaxError:
+            found = []
+        known = _FILES[name] = lines, found
+    return known[1]
+
+
+def _text_at(place: Place, lines: list[str]) -> ast.expr:
+    """The expression that stands at a place."""
+    (first, start), (last, end) = place
+    rows = [line.encode() for line in lines[first - 1 : last]]
+    rows[-1] = rows[-1][:end]
+    rows[0] = rows[0][start:]
+    tree = ast.parse("(" + b"".join(rows).decode() + "\n)", mode="eval")
+    for one in ast.walk(tree.body):
+        if isinstance(one, ast.expr):
+            one.col_offset += start - 1 if one.lineno == 1 else 0
+            one.end_col_offset = (one.end_col_offset or 0) + (start - 1 if one.end_lineno == 1 else 0)
+    ast.increment_lineno(tree.body, first - 1)
+    return tree.body
+
+
+def _parameters(code: CodeType) -> ast.arguments:
+    names = iter(code.co_varnames)
+    take = lambda count: [ast.arg(next(names)) for _ in range(count)]  # noqa: E731 - three uses in one line each
+    positional, others, keyword = (
+        take(code.co_posonlyargcount),
+        take(code.co_argcount - code.co_posonlyargcount),
+        take(code.co_kwonlyargcount),
+    )
+    rest = take(1)[0] if code.co_flags & inspect.CO_VARARGS else None
+    mapping = take(1)[0] if code.co_flags & inspect.CO_VARKEYWORDS else None
+    return ast.arguments(positional, others, rest, keyword, [None for _ in keyword], mapping, [])
+
+
+# machine code for Python ------------------------------------------------------------------------------------------------
+
+
+class _Mangled(ast.NodeTransformer):
+    """Private names of a class as Python has them there: `self.__x` is `self._Class__x`."""
+
+    def __init__(self, cls: str) -> None:
+        self.prefix = "_" + cls.lstrip("_")
+
+    def _name(self, name: str) -> str:
+        return self.prefix + name if name.startswith("__") and not name.endswith("__") else name
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        node.id = self._name(node.id)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        node.attr = self._name(node.attr)
+        return node
+
+
+def _compiled(f: FunctionType, tree: Function) -> CodeType:
+    """The code of the converted function; its cells are those of the function and one for what it calls."""
+    code = f.__code__
+    names = [*code.co_freevars, RUNTIME, *(["__class__"] if "__class__" not in code.co_freevars else [])]
+    owner = code.co_qualname.rpartition(".")[0].rpartition(".")[2]
+    if owner.isidentifier():
+        tree = _Mangled(owner).visit(tree)
+    tree.args.defaults = [ast.Constant(None) for _ in tree.args.defaults]
+    tree.args.kw_defaults = [None if one is None else ast.Constant(None) for one in tree.args.kw_defaults]
+    inner: ast.stmt = tree if isinstance(tree, ast.FunctionDef) else ast.Return(tree)
+    outer = ast.FunctionDef(
+        "_cells_", ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, []), [inner], [], None, None
+    )
+    vars(outer)["type_params"] = []  # which Python 3.12 asks for
+    module = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, tree)], []))
+    (cells,) = _codes(compile(module, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & _FUTURE))
+    (made,) = _codes(cells)
+    made = _named(made, code)
+    _ours.update(_all_codes(made))
+    return made
+
+
+_FUTURE = __future__.annotations.compiler_flag  # how annotations within the function are read
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    return [one for one in code.co_consts if isinstance(one, CodeType)]
+
+
+def _all_codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for one in _codes(code):
+        yield from _all_codes(one)
+
+
+def _named(code: CodeType, original: CodeType, prefix: str = "") -> CodeType:
+    """Code under the names that tracebacks show: branches and bodies have that of the function that they are part of."""
+    is_part = code.co_name.startswith((PART, PASS))
+    name, qualname = (
+        (original.co_name, original.co_qualname) if is_part or not prefix else (code.co_name, f"{prefix}.<locals>.{code.co_name}")
+    )
+    inside = original if is_part or not prefix else code
+    consts = tuple(_named(one, inside, qualname) if isinstance(one, CodeType) else one for one in code.co_consts)
+    return code.replace(co_name=name, co_qualname=qualname, co_consts=consts)

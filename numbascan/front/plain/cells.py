@@ -1,0 +1,126 @@
+"""The variables that a function shares with its branches and bodies: read, filled and emptied from outside."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import CellType
+from typing import Any
+
+from ..variable import Variable
+
+Part = Callable[..., Any]  # a branch of a choice, or one pass of a loop
+
+
+class _Ours(threading.local):
+    """How often choices and loops that are being traced refer to an object, by its id."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[int] = Counter()
+
+
+_OURS = _Ours()
+
+
+@contextmanager
+def keeping(values: Mapping[str, Any]) -> Iterator[None]:
+    """While a choice or a loop keeps the values of variables in a dict."""
+    ids = [id(value) for value in values.values()]
+    _OURS.counts.update(ids)
+    try:
+        yield
+    finally:
+        _OURS.counts.subtract(ids)
+
+
+def soles(values: Mapping[str, Any]) -> set[int]:
+    """The ids of the cells of arrays that one variable alone holds, besides what choices and loops keep.
+
+    Within `keeping(values)`. What relies on it: an array that is one of two may be written if nobody else can tell which it is.
+    """
+    arrays = [name for name in values if isinstance(values[name], Variable)]
+    return {id(values[name].cell) for name in arrays if sys.getrefcount(values[name]) - _OURS.counts[id(values[name])] == _OF_ONE_VARIABLE}
+
+
+class Absent:
+    """A variable that is not bound, and why where that needs a word."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT = Absent()
+
+
+class _Global:
+    """A global variable, with the attribute of a cell."""
+
+    def __init__(self, space: dict[str, Any], name: str) -> None:
+        self._space, self._name = space, name
+
+    @property
+    def cell_contents(self) -> Any:
+        if self._name not in self._space:
+            raise ValueError(self._name)
+        return self._space[self._name]
+
+    @cell_contents.setter
+    def cell_contents(self, value: Any) -> None:
+        self._space[self._name] = value
+
+    @cell_contents.deleter
+    def cell_contents(self) -> None:
+        self._space.pop(self._name, None)
+
+
+class Cells:
+    """The variables `names` of some parts of a function."""
+
+    def __init__(self, parts: Sequence[Part | None], names: Sequence[str]) -> None:
+        held: dict[str, CellType | _Global] = {}
+        for part in parts:
+            if part is not None:
+                held.update(zip(part.__code__.co_freevars, part.__closure__ or (), strict=True))
+        spaces = [part.__globals__ for part in parts if part is not None]
+        self._cells = {name: held[name] if name in held else _Global(spaces[0], name) for name in names}
+
+    def values(self) -> dict[str, Any]:
+        """What each variable holds now; ABSENT where it is not bound."""
+        return {name: _content(cell) for name, cell in self._cells.items()}
+
+    def fill(self, values: Mapping[str, Any]) -> None:
+        """Binds variables; ABSENT unbinds."""
+        for name, value in values.items():
+            if value is ABSENT:
+                del self._cells[name].cell_contents
+            else:
+                self._cells[name].cell_contents = value
+
+
+def _content(cell: CellType | _Global) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def line_of(part: Part | None) -> str:
+    """Where a branch or a body begins, for messages."""
+    return "" if part is None else f" ({part.__code__.co_filename}, line {part.__code__.co_firstlineno})"
+
+
+def _references() -> int:
+    """What `soles` counts for an object that one variable holds."""
+    held = object()
+
+    def part() -> object:
+        return held
+
+    values = {"held": _content(part.__closure__[0])}  # type: ignore[index]
+    return sys.getrefcount(values["held"]) - 1
+
+
+_OF_ONE_VARIABLE = _references()

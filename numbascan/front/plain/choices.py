@@ -1,0 +1,123 @@
+"""`if`, `a if c else b`, `and`, `or`: known conditions as Python has them, traced ones as a lazy choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir.node import Node, next_serial
+from ..control import chosen_nodes
+from ..variable import Variable
+from .cells import Cells, Part, keeping, line_of, soles
+from .frames import Frame, frame, note
+from .joining import Way, held, joined
+from .truth import COMPARISONS, truth
+
+
+def choose(condition: Any, then: Part | None, other: Part | None, names: Sequence[str]) -> None:
+    """One of two branches, or where only the run knows which, both, and a choice for each variable that one of them changes."""
+    known = truth(condition)
+    if not isinstance(known, Variable):
+        side = then if known else other
+        if side is not None:
+            side()
+        return
+    cells = Cells((then, other), names)
+    before = cells.values()
+    with keeping(before):
+        sole = soles(before)
+        _both_ways(known, then, other, cells, before, sole)
+
+
+def _both_ways(condition: Variable, then: Part | None, other: Part | None, cells: Cells, before: dict[str, Any], sole: set[int]) -> None:
+    """Traces both branches, and binds what each variable is behind them."""
+    sides = [_ran(side, cells, before) for side in (then, other)]
+    where = f" in one branch{line_of(then)}", f" in the other{line_of(other)}"
+    ways: list[Way] = [(name, sides[0].values[name], sides[1].values[name]) for name in before]
+    written = {**sides[0].frame.places, **sides[1].frame.places}
+    ways += [(place.label, *(side.written.get(key, held(place.before)) for side in sides)) for key, place in written.items()]
+    chooser = _chooser(condition.node, [side.mark for side in sides])
+    values, settle = joined(ways, where, (sides[0].frame, sides[1].frame), chooser, sole)
+    cells.fill(dict(zip(before, values, strict=False)))
+    for (key, place), value in zip(written.items(), values[len(before) :], strict=True):
+        note(key, place)
+        place.write(value)
+    settle()
+
+
+@dataclass(slots=True)
+class _Side:
+    """What a branch has made: the variables, and what it wrote."""
+
+    mark: int
+    values: dict[str, Any]
+    frame: Frame
+    written: dict[tuple[int, Any], Any]
+
+
+def _ran(side: Part | None, cells: Cells, before: dict[str, Any]) -> _Side:
+    """A branch that is traced, with all that it changes taken back."""
+    mark = next_serial()
+    with frame(f"a branch of an `if` that only the run decides{line_of(side)}") as noted:
+        try:
+            if side is not None:
+                side()
+            values = {name: held(value) for name, value in cells.values().items()}
+        finally:
+            written = noted.take_back()
+            cells.fill(before)
+    return _Side(mark, values, noted, written)
+
+
+def _chooser(condition: Node, marks: Sequence[int]) -> Callable[[list[tuple[Variable, Variable]]], list[Variable]]:
+    return lambda pairs: [Variable(node) for node in chosen_nodes(condition, pairs, marks)]
+
+
+def value_of(condition: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    """`then if condition else other`."""
+    known = truth(condition)
+    if not isinstance(known, Variable):
+        return then() if known else other()
+    return _value(known, then, other)
+
+
+def _value(condition: Variable, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    marks, values, frames = [], [], []
+    for side in (then, other):
+        marks.append(next_serial())
+        with frame("a side of a choice that only the run decides") as noted:
+            values.append(held(side()))
+        frames.append(noted)
+        if noted.places:
+            raise TypeError(
+                f"a side of `a if c else b`, `and` or `or` writes {next(iter(noted.places.values())).label}; write it as an `if`"
+            )
+    way = "the value", values[0], values[1]
+    (result,), settle = joined([way], (" on one side", " on the other"), (frames[0], frames[1]), _chooser(condition.node, marks))
+    settle()
+    return result
+
+
+def both(value: Any, rest: Callable[[], Any]) -> Any:
+    """`value and rest`."""
+    known = truth(value)
+    if isinstance(known, Variable):
+        return _value(known, rest, lambda: value)
+    return rest() if known else value
+
+
+def one_of(value: Any, rest: Callable[[], Any]) -> Any:
+    """`value or rest`."""
+    known = truth(value)
+    if isinstance(known, Variable):
+        return _value(known, lambda: value, rest)
+    return value if known else rest()
+
+
+def compared(left: Any, *pairs: tuple[str, Callable[[], Any]]) -> Any:
+    """`left < b < c`: each value is computed once, and none behind a comparison that does not hold."""
+    (name, value), *rest = pairs
+    right = value()
+    result = COMPARISONS[name](left, right)
+    return both(result, lambda: compared(right, *rest)) if rest else result

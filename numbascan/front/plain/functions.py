@@ -1,0 +1,379 @@
+"""Python's own functions for traced values: `len`, `range`, `max`, `float`, `math.sin`, … with Python's meaning.
+
+Each takes what the function takes, and for known values calls it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import cmath
+import math
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...ops.card import card_named
+from ..numpy.creation import arange, empty, eye, full, ones, zeros
+from ..numpy.shape_arguments import dim
+from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
+from .calls import callee, replaces
+from .choices import value_of
+from .rows import Rows, TracedRange, rows_of, turned, zipped
+from .stores import holds_traced
+from .truth import either, is_traced, negation, truth
+
+
+def _is_traced(*values: Any) -> bool:
+    return any(isinstance(value, Variable) or is_traced(value) for value in values)
+
+
+def _number(value: Any, dtype: str) -> Variable:
+    """A number as Python's own: it takes the dtype of the arrays that it meets."""
+    x = as_variable(value)
+    if x.ndim:
+        if any(size != 1 for size in x.type.shape):
+            raise TypeError(f"only 0-dimensional arrays can be converted to Python scalars{at_line()}: {x!r}")
+        x = x.reshape(())
+    cast = x if x.type.dtype == dtype else METHODS["astype"](x, dtype)
+    return cast if cast.type.weak else op(card_named("python_number"), cast)
+
+
+# numbers --------------------------------------------------------------------------------------------------------------
+
+
+@replaces(float)
+def _float(*args: Any) -> Any:
+    if not (len(args) == 1 and _is_traced(args[0])):
+        return float(*args)
+    if as_variable(args[0]).type.kind == "c":
+        raise TypeError(f"float() argument must be a real number, not complex{at_line()}")
+    return _number(args[0], "float64")
+
+
+@replaces(complex)
+def _complex(*args: Any) -> Any:
+    if not _is_traced(*args):
+        return complex(*args)
+    real, imag = (*args, 0.0)[:2]
+    return _number(args[0], "complex128") if len(args) == 1 else _number(as_variable(real) + 1j * as_variable(imag), "complex128")
+
+
+@replaces(bool)
+def _bool(*args: Any) -> Any:
+    return truth(args[0]) if len(args) == 1 and _is_traced(args[0]) else bool(*args)
+
+
+@replaces(int)
+def _int(*args: Any) -> Any:
+    if not (len(args) == 1 and _is_traced(args[0])):
+        return int(*args)
+    if as_variable(args[0]).type.kind == "c":
+        raise TypeError(f"int() argument must be a real number, not complex{at_line()}")
+    return _number(args[0], "int64")
+
+
+@replaces(abs)
+def _abs(x: Any) -> Any:
+    return abs(as_variable(x)) if _is_traced(x) else abs(x)
+
+
+@replaces(pow, math.pow)
+def _pow(base: Any, exp: Any, *mod: Any) -> Any:
+    if mod and _is_traced(base, exp, *mod):
+        return pow(base, exp) % mod[0]
+    return pow(base, exp, *mod) if _is_traced(base, exp) or mod else base**exp
+
+
+@replaces(divmod)
+def _divmod(a: Any, b: Any) -> Any:
+    return (a // b, a % b) if _is_traced(a, b) else divmod(a, b)
+
+
+@replaces(len)
+def _len(x: Any) -> Any:
+    if isinstance(x, Rows):
+        return x.length
+    if not _is_traced(x):
+        return len(x)
+    array = as_variable(x)
+    return len(array) if not array.ndim or isinstance(array.type.shape[0], int) else _number(dim(array, 0), "int64")
+
+
+# several values -------------------------------------------------------------------------------------------------------
+
+
+def _several(args: tuple[Any, ...]) -> list[Any] | None:
+    """The values of `max(a, b)` or `max(list)`; None for one array, or values that are known."""
+    if len(args) > 1:
+        return list(args) if _is_traced(*args) else None
+    (items,) = args
+    if isinstance(items, (list, tuple)):
+        return list(items) if _is_traced(*items) else None
+    return None
+
+
+def _extreme(known: Callable[..., Any], of_array: Callable[..., Any], is_better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def extreme(*args: Any, key: Any = None, **default: Any) -> Any:
+        values = _several(args)
+        if values is None and len(args) == 1 and _is_traced(args[0]) and as_variable(args[0]).ndim == 1 and key is None:
+            return _of_rows(as_variable(args[0]), of_array, is_better)
+        if values is None and len(args) == 1 and isinstance(args[0], Rows):
+            values = list(args[0])
+        if values is None:
+            return known(*args, **({} if key is None else {"key": callee(key)}), **default)
+        rank = (lambda value: value) if key is None else callee(key)
+        best = values[0]
+        for value in values[1:]:
+            best = _better(is_better(rank(value), rank(best)), value, best)
+        return best
+
+    return extreme
+
+
+def _better(condition: Any, one: Any, other: Any) -> Any:
+    return value_of(condition, lambda: one, lambda: other)
+
+
+def _of_rows(x: Variable, of_array: Callable[..., Any], is_better: Callable[[Any, Any], Any]) -> Any:
+    """Python's extreme of an array: as its comparisons go, where NaN is neither more nor less."""
+    if x.type.kind != "f":
+        return of_array(x)
+    if isinstance(x.type.shape[0], int):
+        best = x[0]
+        for k in range(1, len(x)):
+            best = _better(is_better(x[k], best), x[k], best)
+        return best
+    worst = -np.inf if of_array is np.max else np.inf
+    others = of_array(np.where(np.isnan(x), worst, x))
+    return value_of(np.isnan(x[0]), lambda: x[0], lambda: others)
+
+
+replaces(max)(_extreme(max, np.max, lambda a, b: a > b))
+replaces(min)(_extreme(min, np.min, lambda a, b: a < b))
+
+
+@replaces(sum)
+def _sum(items: Any, /, start: Any = 0) -> Any:
+    if isinstance(items, (list, tuple)) and _is_traced(*items, start):
+        for item in items:
+            start = start + item
+        return start
+    if not _is_traced(items):
+        return sum(items, start)
+    x = as_variable(items)
+    if isinstance(x.type.shape[0], int):
+        return sum([x[k] for k in range(len(x))], start)
+    total = np.sum(x, axis=0)
+    return total if isinstance(start, int) and start == 0 else start + total
+
+
+@replaces(any)
+def _any(items: Any, /) -> Any:
+    if isinstance(items, (list, tuple)):
+        return either(*map(truth, items)) if _is_traced(*items) else any(items)
+    return np.any(as_variable(items)) if _is_traced(items) and as_variable(items).ndim == 1 else any(items)
+
+
+@replaces(all)
+def _all(items: Any, /) -> Any:
+    if isinstance(items, (list, tuple)):
+        return negation(either(*[negation(item) for item in items])) if _is_traced(*items) else all(items)
+    return np.all(as_variable(items)) if _is_traced(items) and as_variable(items).ndim == 1 else all(items)
+
+
+@replaces(sorted)
+def _sorted(items: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
+    values = list(items) if isinstance(items, (list, tuple)) and _is_traced(*items) else items
+    if not (_is_traced(items) or values is not items):
+        return sorted(items, key=None if key is None else callee(key), reverse=reverse)
+    array = as_variable(values)
+    order = np.argsort(as_variable([callee(key)(x) for x in array]) if key is not None else array, stable=True)
+    if reverse:
+        order = np.argsort(-(as_variable([callee(key)(x) for x in array]) if key is not None else array), stable=True)
+    ordered = array[order]
+    return [ordered[k] for k in range(len(ordered))]
+
+
+# loops ----------------------------------------------------------------------------------------------------------------
+
+
+@replaces(range)
+def _range(*args: Any) -> Any:
+    if not _is_traced(*args):
+        return range(*args)
+    for arg in args:
+        if as_variable(arg).ndim or as_variable(arg).type.kind not in "iu":
+            raise TypeError(f"'{as_variable(arg).type.dtype}' object cannot be interpreted as an integer{at_line()}")
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    numbers = TracedRange(start, stop, step)
+    return Rows((numbers,), "*", numbers.length)
+
+
+@replaces(enumerate)
+def _enumerate(items: Any, start: Any = 0) -> Any:
+    rows = rows_of(items)
+    return enumerate(items, start) if rows is None else _counted(rows, start)
+
+
+def _is_known(rows: Rows) -> bool:
+    return isinstance(rows.length, int)
+
+
+def _counted(rows: Rows, start: Any) -> Rows:
+    if _is_known(rows) and not _is_traced(start):
+        numbers: Any = range(start, start + rows.length)
+    else:
+        numbers = TracedRange(start, as_variable(start) + rows.length, 1)
+    return zipped([Rows((numbers,), "*", rows.length), rows])
+
+
+@replaces(zip)
+def _zip(*items: Any, strict: bool = False) -> Any:
+    parts = [rows_of(part) for part in items]
+    if not parts or any(part is None for part in parts):
+        return zip(*items, strict=strict)
+    known = [part for part in parts if part is not None]
+    if strict and len({part.length for part in known if _is_known(part)}) > 1:
+        return zip(*items, strict=True)
+    return zipped(known)
+
+
+@replaces(reversed)
+def _reversed(items: Any) -> Any:
+    rows = rows_of(items)
+    return reversed(items) if rows is None else turned(rows)
+
+
+@replaces(map)
+def _map(f: Any, *items: Iterable[Any]) -> Any:
+    return map(callee(f), *[part if rows_of(part) is None else iter(rows_of(part) or ()) for part in items])
+
+
+@replaces(filter)
+def _filter(f: Any, items: Iterable[Any]) -> Any:
+    return filter(None if f is None else callee(f), items)
+
+
+# what a value is --------------------------------------------------------------------------------------------------------
+
+
+def _stand_in(x: Any) -> Any:
+    """A value of the class that a traced one has under Python."""
+    if not isinstance(x, Variable):
+        return x
+    if x.ndim:
+        return np.empty((0,) * x.ndim, x.type.dtype)
+    return {"i": 0, "f": 0.0, "c": 0j}[x.type.kind] if x.type.weak else np.zeros((), x.type.dtype)[()]
+
+
+@replaces(isinstance)
+def _isinstance(x: Any, classes: Any) -> bool:
+    return isinstance(x, classes) or isinstance(_stand_in(x), classes)
+
+
+@replaces(type)
+def _type(*args: Any, **kwargs: Any) -> Any:
+    return type(_stand_in(args[0])) if len(args) == 1 else type(*args, **kwargs)
+
+
+@replaces(callable)
+def _callable(x: Any) -> bool:
+    return not isinstance(x, Variable) and callable(x)
+
+
+@replaces(print)
+def _print(*args: Any, **kwargs: Any) -> None:
+    print(*[repr(arg) if isinstance(arg, Variable) else arg for arg in args], **kwargs)
+
+
+def _whole(rounded: Callable[..., Any], x: Any) -> Any:
+    """A rounded number as Python's int."""
+    return _number(rounded(x), "int64")
+
+
+# modules math and cmath -----------------------------------------------------------------------------------------------
+
+_NAMES = {
+    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2", "atanh": "arctanh",
+    "fabs": "fabs", "dist": "", "fsum": "", "prod": "", "pow": "",
+}  # fmt: skip
+
+
+def _of_math(known: Callable[..., Any], ours: Callable[..., Any], dtype: str) -> Callable[..., Any]:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if not _is_traced(*args):
+            return known(*args, **kwargs)
+        return _number(ours(*[_number(arg, dtype) if _is_traced(arg) else arg for arg in args], **kwargs), dtype)
+
+    return function
+
+
+for _module, _dtype in ((math, "float64"), (cmath, "complex128")):
+    for _name, _known in vars(_module).items():
+        _ours = (
+            getattr(np, _NAMES.get(_name, _name), None)
+            if _name not in ("floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "isclose", "gcd", "lcm", "modf", "frexp", "ldexp")
+            else None
+        )
+        if builtins.callable(_known) and isinstance(_ours, np.ufunc):
+            replaces(_known)(_of_math(_known, _ours, _dtype))
+
+
+def _of_one(known: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda x: finish(as_variable(x)) if _is_traced(x) else known(x)
+
+
+for _name in ("floor", "ceil", "trunc"):
+    replaces(getattr(math, _name))(_of_one(getattr(math, _name), partial(_whole, getattr(np, _name))))
+for _name in ("isnan", "isinf", "isfinite"):
+    replaces(getattr(math, _name))(_of_one(getattr(math, _name), getattr(np, _name)))
+
+
+# arrays that are made -------------------------------------------------------------------------------------------------
+
+
+def _constructor(known: Callable[..., Any], ours: Callable[..., Any]) -> None:
+    def made(*args: Any, **kwargs: Any) -> Any:
+        if not ((CAPTURE.makes_arrays and not isinstance(known, type)) or holds_traced([*args, *kwargs.values()])):
+            return known(*args, **kwargs)
+        result = ours(*args, **kwargs)
+        if isinstance(result, Variable):
+            result.is_c = True
+        return result
+
+    replaces(known)(made)
+
+
+def _array(
+    obj: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0, like: Any = None
+) -> Any:
+    x = as_variable(obj)
+    x = METHODS["astype"](x, dtype) if dtype is not None else METHODS["astype"](x, x.type.dtype) if x.type.weak else x
+    while x.ndim < ndmin:
+        x = x[np.newaxis]
+    return Variable(x.node) if copy else x
+
+
+def _asarray(obj: Any, dtype: Any = None, order: Any = None, **_: Any) -> Any:
+    return _array(obj, dtype, copy=not isinstance(obj, Variable))
+
+
+def _as(name: str) -> Callable[..., Any]:
+    return lambda x=0: METHODS["astype"](as_variable(x), name)
+
+
+_CONSTRUCTORS: dict[Any, Callable[..., Any]] = {
+    np.zeros: zeros,
+    np.ones: ones,
+    np.empty: empty,
+    np.full: full,
+    np.arange: arange,
+    np.eye: eye,
+    np.array: _array,
+    **dict.fromkeys((np.asarray, np.asanyarray, np.ascontiguousarray), _asarray),
+    **{getattr(np, name): _as(name.strip("_")) for name in ("float64", "float32", "int64", "int32", "complex128", "bool_")},
+}
+for _known, _ours in _CONSTRUCTORS.items():
+    _constructor(_known, _ours)

@@ -1,0 +1,279 @@
+"""What a variable holds where ways meet: one value of two, in one structure, dtype and shape."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from ...ops.card import card_named
+from ...types import TensorType, show_shape
+from ..tree import LEAF, Structure, alike, flattened, unflatten
+from ..tree import describe as describe_structure
+from ..variable import METHODS, Variable, as_variable, number_as, op
+from ..views import UnsureView
+from .cells import ABSENT
+from .frames import Frame
+
+
+class Unset:
+    """What a function gives on a way that has not reached a `return` yet. Nobody reads it: any value may stand for it."""
+
+    def __repr__(self) -> str:
+        return "nothing yet"
+
+
+UNSET = Unset()
+RESULT = "_ns_result"  # the variable that holds what a function returns
+
+
+class Held:
+    """An array in a nest, and the value that it had at one moment: what is written into it later does not show. It does not keep the array.
+
+    root: the cell of the array that it is a view of, or of itself. sources: what it may share memory with, weakly.
+    """
+
+    __slots__ = ("born", "cell", "is_view", "ref", "root", "sources", "value")
+
+    def __init__(self, array: Variable) -> None:
+        self.ref, self.cell, self.born, self.is_view = weakref.ref(array), array.cell, array.born, array.view is not None
+        self.value = Variable(array.node)
+        while array.view is not None and not isinstance(array.view, UnsureView):
+            array = array.view.base
+        self.root = array.cell
+        self.sources: list[Callable[[], Variable | None]] = [
+            weakref.ref(array),
+            *([ref for ref, _, _ in array.view.others] if isinstance(array.view, UnsureView) else []),
+        ]
+
+    @property
+    def array(self) -> Variable:
+        """The array itself; where it is gone, its value as one that nobody else knows."""
+        array = self.ref()
+        return self.value if array is None else array
+
+    def others(self) -> list[Variable]:
+        """The arrays that are still there and may share memory with it."""
+        return [array for array in (source() for source in self.sources) if array is not None]
+
+
+_ARRAYS = (np.ndarray, Variable, Held)
+
+
+def held(nest: Any) -> Any:
+    """A nest with the values that its arrays have now."""
+    if is_unbound(nest):
+        return nest
+    leaves, structure = flattened(nest)
+    if not any(isinstance(leaf, Variable) for leaf in leaves):
+        return nest
+    return unflatten(structure, [Held(leaf) if isinstance(leaf, Variable) and leaf.ndim else leaf for leaf in leaves])
+
+
+def released(nest: Any) -> Any:
+    """A nest with the arrays themselves."""
+    if is_unbound(nest):
+        return nest
+    leaves, structure = flattened(nest)
+    if not any(isinstance(leaf, Held) for leaf in leaves):
+        return nest
+    return unflatten(structure, [leaf.array if isinstance(leaf, Held) else leaf for leaf in leaves])
+
+
+def value_in(leaf: Any) -> Any:
+    """A leaf as it was."""
+    return leaf.value if isinstance(leaf, Held) else leaf
+
+
+def is_unbound(value: Any) -> bool:
+    """Whether a variable has no value yet."""
+    return value is ABSENT or value is UNSET
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether a leaf of a nest is an array or a number."""
+    return isinstance(value, (Variable, Held, np.ndarray, np.generic, Number)) and not (
+        type(value) is np.ndarray and value.dtype.kind in "USVmM"
+    )
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two values are one, so that nothing has to be chosen."""
+    if one is other:
+        return True
+    if isinstance(one, Held) and isinstance(other, Held):
+        return one.cell is other.cell
+    if isinstance(one, Variable) and isinstance(other, Variable):
+        return one.node is other.node
+    if isinstance(one, _ARRAYS) or isinstance(other, _ARRAYS):
+        return False
+    if isinstance(one, (float, complex, np.inexact)):
+        return type(one) is type(other) and repr(one) == repr(other)
+    return type(one) is type(other) and not isinstance(one, (list, tuple, dict)) and bool(one == other)
+
+
+def common(one: Any, other: Any, what: str, places: tuple[str, str]) -> tuple[Variable, Variable]:
+    """Two leaves in one type. TypeError for shapes that differ, and for what is no number."""
+    for value in (one, other):
+        if not is_numeric(value):
+            raise TypeError(
+                f"{what} is {_shown(one)}{places[0]} and {_shown(other)}{places[1]}, and only the run decides which; numbers and arrays "
+                "alone can be chosen there"
+            )
+    a, b = as_variable(value_in(one)), as_variable(value_in(other))
+    if a.ndim != b.ndim or not all(x is None or y is None or x == y for x, y in zip(a.type.shape, b.type.shape, strict=True)):
+        raise TypeError(
+            f"{what} has shape {show_shape(a.type.shape)}{places[0]} and {show_shape(b.type.shape)}{places[1]}, and only the run decides "
+            "which; give it one shape"
+        )
+    if a.type.dtype == b.type.dtype and a.type.weak == b.type.weak:
+        return a, b
+    type_ = promoted(a.type, b.type)
+    return as_type(a, type_), as_type(b, type_)
+
+
+def promoted(one: TensorType, other: TensorType) -> TensorType:
+    """The type of numbers that holds both: that of a sum, and for truth values of both sides theirs. Weak where both are Python's."""
+    if one.weak and other.weak:
+        kinds = sorted((one, other), key=lambda type_: "biufc".index(type_.kind))
+        return kinds[-1]
+    if {one.kind, other.kind} == {"b", "i"} and (one.weak or other.weak):
+        return TensorType("int64", one.shape)
+    examples = [_ZERO[type_.kind] if type_.weak else np.dtype(type_.dtype) for type_ in (one, other)]
+    return TensorType(np.result_type(*examples).name, one.shape)
+
+
+def as_type(x: Variable, type_: TensorType) -> Variable:
+    """`x` in dtype and weakness of a type."""
+    if x.type.dtype == type_.dtype and x.type.weak == type_.weak:
+        return x
+    cast = x if x.type.dtype == type_.dtype else number_as(x, type_.dtype) if x.type.weak else METHODS["astype"](x, type_.dtype)
+    if type_.weak:
+        return op(card_named("python_number"), cast)
+    return METHODS["astype"](cast, type_.dtype) if cast.type.weak else cast
+
+
+def leaves_of(one: Any, other: Any, what: str, places: tuple[str, str]) -> tuple[Structure, list[tuple[Any, Any]]]:
+    """The leaves of two nests of one structure, in pairs. TypeError where the structures differ."""
+    (mine, structure), (theirs, other_structure) = flattened(one), flattened(other)
+    if not alike(structure, other_structure):
+        raise TypeError(
+            f"{what} is {describe_structure(structure)}{places[0]} and {describe_structure(other_structure)}{places[1]}, and only the run "
+            "decides which; give it one structure"
+        )
+    return structure, list(zip(mine, theirs, strict=True))
+
+
+Way = tuple[str, Any, Any]  # what a value is called, and the value on both ways
+Choose = Callable[[list[tuple[Variable, Variable]]], list[Variable]]
+
+
+def joined(
+    ways: Sequence[Way], places: tuple[str, str], frames: tuple[Frame, Frame], choose: Choose, sole: Collection[int] = ()
+) -> tuple[list[Any], Callable[[], None]]:
+    """One value for each place where two ways meet; ABSENT where one way leaves it unbound. And what is to be done once all are written.
+
+    The values are `held`. frames: what both ways made. sole: ids of arrays that nobody knew but one of the variables. choose: makes one of
+    each pair of variables. An array that is one of two is as good as
+    a new one where nobody else knows the two; else it may only be read, and as long as they stay as they are.
+    """
+    meetings: dict[tuple[int, int], _Meeting] = {}
+    nests: list[tuple[Structure, list[Any]]] = []
+    for label, one, other in ways:
+        if is_same(one, other) or one is ABSENT or other is ABSENT:
+            nests.append((LEAF, [released(one) if is_same(one, other) else ABSENT]))
+            continue
+        what = "what the function returns" if label == RESULT else label
+        structure, leaves = leaves_of(_filled(one, other), _filled(other, one), what, places)
+        parts: list[Any] = []
+        for mine, theirs in leaves:
+            if is_same(mine, theirs):
+                parts.append(released(mine))
+                continue
+            key = _identity(mine), _identity(theirs)
+            if key not in meetings:
+                meetings[key] = _Meeting(mine, theirs, common(mine, theirs, what, places), what, label == RESULT)
+            parts.append(meetings[key])
+        nests.append((structure, parts))
+    chosen = choose([meeting.pair for meeting in meetings.values()]) if meetings else []
+    for meeting, result in zip(meetings.values(), chosen, strict=True):
+        meeting.result = result
+
+    def settle() -> None:
+        for meeting in meetings.values():
+            meeting.settle(frames, sole, Counter(key for way in ways for key in _arrays_in(way)))
+
+    return [unflatten(nest, [part.result if isinstance(part, _Meeting) else part for part in parts]) for nest, parts in nests], settle
+
+
+@dataclass(slots=True, eq=False)
+class _Meeting:
+    """Two leaves that differ, and what stands for them behind the place where the ways meet."""
+
+    one: Any
+    other: Any
+    pair: tuple[Variable, Variable]
+    what: str
+    is_returned: bool  # the way ends there, so that nobody writes it
+    result: Any = None
+
+    def settle(self, frames: tuple[Frame, Frame], sole: Collection[int], names: Counter[tuple[int, int]]) -> None:
+        """Makes the result one that may only be read, where the two arrays are known elsewhere."""
+        if not self.result.ndim or self.is_returned:
+            return
+        sides = list(zip((0, 1), (self.one, self.other), frames, strict=True))
+        known = [leaf for _, leaf, frame in sides if not _is_private(leaf, frame, sole)]
+        arrays = [array for leaf in known if isinstance(leaf, Held) for array in leaf.others()]
+        why = f"{self.what} is one of two arrays, and only the run decides which"
+        is_shared = any(isinstance(leaf, Held) and names[k, id(leaf.root)] > 1 for k, leaf, _ in sides)
+        if arrays or is_shared:
+            self.result.view = UnsureView(self.result_itself(), arrays, why, is_shared)
+        elif known:
+            self.result.home = "one of two arrays, and only the run decides which"
+
+    def result_itself(self) -> Variable:
+        """The result as a value of its own."""
+        return Variable(self.result.node)
+
+
+def _arrays_in(way: Way) -> list[tuple[int, int]]:
+    """The arrays that a variable holds behind both ways: which way, and the id of the root's cell."""
+    sides = [[] if is_unbound(value) or way[0] == RESULT else flattened(value)[0] for value in way[1:]]
+    return [(k, id(leaf.root)) for k, leaves in enumerate(sides) for leaf in leaves if isinstance(leaf, Held)]
+
+
+def _is_private(leaf: Any, frame: Frame, sole: Collection[int]) -> bool:
+    """Whether nobody knew an array before but by the variable that is bound anew."""
+    return isinstance(leaf, Held) and not leaf.is_view and (frame.made(leaf.born) or id(leaf.cell) in sole)
+
+
+def _identity(leaf: Any) -> int:
+    return id(leaf.cell) if isinstance(leaf, Held) else id(leaf)
+
+
+def _filled(value: Any, other: Any) -> Any:
+    """A value; for what is not set zeros like the other value."""
+    return zeros_like(other) if value is UNSET else value
+
+
+def zeros_like(value: Any) -> Any:
+    """Zeros in the structure, dtypes and shapes of a nest; other leaves as they are."""
+    leaves, structure = flattened(value)
+    return unflatten(structure, [_zero(leaf) if is_numeric(leaf) else leaf for leaf in leaves])
+
+
+def _zero(leaf: Any) -> Variable:
+    x = as_variable(value_in(leaf))
+    return as_variable(_ZERO[x.type.kind]) if x.type.weak else METHODS["zeros_like"](x)
+
+
+_ZERO: dict[str, Any] = {"b": False, "i": 0, "f": 0.0, "c": 0j}
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, (str, Number, type(None))) else f"a {type(value).__name__}"

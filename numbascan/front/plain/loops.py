@@ -1,0 +1,541 @@
+"""`for` and `while`: over known values as Python has them, else as a scan whose states are what the body changes.
+
+A loop of known length runs as Python's while its body computes nothing that is traced. A long one whose body does is rolled up into a scan
+from the first such pass on, which is taken back; where that cannot be (a list that grows, a shape that changes), it is written out.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from keyword import iskeyword
+from typing import Any
+
+import numpy as np
+
+from ...checkpoint import Checkpoint
+from ...errors import TracerError
+from ...ir.graph import free_inputs
+from ...ir.node import Node, constant_value, next_serial
+from ...types import TensorType, show_shape
+from ..numpy.creation import zeros
+from ..numpy.joining import concatenate
+from ..scan.arguments import Arguments, make_options
+from ..scan.returns import until
+from ..scan.scan import symbolic
+from ..tracing import PART_OF
+from ..tree import Structure, alike, flattened, n_leaves, paths, unflatten
+from ..tree import describe as describe_structure
+from ..variable import CAPTURE, Variable, as_variable, at_line
+from ..views import Moved, UnsureView
+from .cells import ABSENT, Cells, Part, keeping, line_of, soles
+from .choices import choose, value_of
+from .frames import Frame, Place, frame, note
+from .joining import Held, as_type, held, is_numeric, is_same, is_unbound, promoted, released, value_in
+from .rows import Rows, rows_of
+from .truth import either, negation, truth
+
+UNROLLED = 16  # passes that are written out: a scan has a cost of its own
+MOST_WRITTEN_OUT = 4096  # passes of a loop that cannot be a scan
+ATTEMPTS = 12  # traces of a body until its states stand
+_MOST_STEPS = 2**63 - 1
+_KEPT = Checkpoint("64MB")  # states that a loop of unknown length keeps for its gradient
+
+
+def for_each(items: Any, body: Part, names: Sequence[str], exits: Sequence[str]) -> None:
+    """`for item in items: body(item)`, until a flag of `exits` is set."""
+    loop = _Loop(body, Cells((body,), (*names, *exits)), tuple(dict.fromkeys((*names, *exits))), exits)
+    rows = rows_of(items)
+    if rows is not None and not isinstance(rows.length, int):
+        loop.rolled(rows)
+    elif rows is None or rows.length <= UNROLLED or not CAPTURE.home:
+        loop.one_by_one(iter(items if rows is None else rows))
+    else:
+        loop.tried(rows)
+
+
+def repeat(test: Callable[[], Any], body: Part, names: Sequence[str], exits: Sequence[str]) -> None:
+    """`while test(): body()`, until a flag of `exits` is set."""
+    loop = _Loop(body, Cells((body,), (*names, *exits)), tuple(dict.fromkeys((*names, *exits))), exits)
+    while True:
+        over = loop.is_over()
+        if over is True:
+            return
+        goes_on = truth(test()) if over is False else True
+        if over is not False or isinstance(goes_on, Variable):
+            loop.while_rolled(test)
+            return
+        if not goes_on:
+            return
+        body()
+
+
+@dataclass(slots=True)
+class _Loop:
+    """A loop that is being run or traced: the function of a pass, the variables that it shares, and the flags that end it."""
+
+    body: Part
+    cells: Cells
+    names: tuple[str, ...]
+    exits: Sequence[str]
+
+    def is_over(self) -> Any:
+        """Whether a flag has ended the loop: Python's bool, or traced."""
+        if not self.exits:
+            return False
+        values = self.cells.values()
+        over = either(*[values[name] for name in self.exits])
+        return truth(over)
+
+    # in Python's way --------------------------------------------------------------------------------------------------
+
+    def one_by_one(self, items: Iterator[Any]) -> None:
+        """Passes written out. Behind one that may have ended the loop all others stand under a choice."""
+        for item in items:
+            self.body(item)
+            over = self.is_over()
+            if over is True:
+                return
+            if over is not False:
+                self._under_choice(over, items)
+                return
+
+    def _under_choice(self, over: Variable, items: Iterator[Any]) -> None:
+        rest = _closing_over(self.body, lambda: self.one_by_one(items))
+        choose(over, None, rest, self.names)
+
+    def tried(self, rows: Rows) -> None:
+        """A long loop of known length."""
+        for k in range(rows.length):
+            before, mark = self.cells.values(), next_serial()
+            with frame(f"a loop{line_of(self.body)}", is_trial=True) as noted:
+                self.body(rows.at(k))
+            over = self.is_over()
+            if over is True:
+                return
+            if over is False and next_serial() == mark + 1:
+                continue
+            if rows.length - k <= UNROLLED:
+                if over is not False:
+                    self._under_choice(over, iter(rows.after(k + 1)))
+                    return
+                continue
+            noted.take_back()
+            self.cells.fill(before)
+            self._rest(rows.after(k))
+            return
+
+    def _rest(self, rows: Rows) -> None:
+        """What is left of a loop, as a scan, or written out where that cannot be."""
+        before = self.cells.values()
+        try:
+            with frame(f"a loop{line_of(self.body)}", is_trial=False) as noted:
+                self.rolled(rows)
+        except (TypeError, ValueError, IndexError, KeyError, TracerError, AttributeError):
+            noted.take_back()
+            self.cells.fill(before)
+            if rows.length > MOST_WRITTEN_OUT:
+                raise
+            self.one_by_one(iter(rows))
+            return
+        last = noted.take_back()
+        for key, place in noted.places.items():
+            note(key, place)
+            place.write(released(last[key]))
+
+    # as a scan --------------------------------------------------------------------------------------------------------
+
+    def rolled(self, rows: Rows) -> None:
+        """The loop over rows as a scan; none of its steps runs where a flag is set before."""
+        over = self.is_over()
+        _Scan(self, rows, None).run(over)
+
+    def while_rolled(self, test: Callable[[], Any]) -> None:
+        """The loop as a scan of as many steps as its condition lets run."""
+        _Scan(self, None, test).run(self.is_over())
+
+
+def _closing_over(part: Part, action: Callable[[], None]) -> Part:
+    """`action` as a part with the cells of another one."""
+
+    class _Part:
+        __code__, __closure__, __globals__ = part.__code__, part.__closure__, part.__globals__
+
+        def __call__(self) -> None:
+            action()
+
+    return _Part()
+
+
+class _Again(Exception):
+    """The body is traced again: what is carried has changed."""
+
+
+@dataclass(slots=True)
+class _Carried:
+    """A value that goes from pass to pass: a variable or a place that the body changes.
+
+    initial: its leaves before the loop. objects: the arrays that these leaves are, where they are some. is_read: whether a pass reads what
+    the one before has left. is_asked_for: whether it does so and makes nothing of it.
+    """
+
+    label: str
+    structure: Structure
+    initial: list[Variable]
+    objects: list[Any]
+    is_read: bool = True
+    is_asked_for: bool = False
+
+
+class _Scan:
+    """A loop as a scan. The body is traced until it is known what it changes, and of which types that is."""
+
+    def __init__(self, loop: _Loop, rows: Rows | None, test: Callable[[], Any] | None) -> None:
+        self.loop, self.rows, self.test = loop, rows, test
+        self.start = loop.cells.values()
+        self.what = f"the loop{line_of(loop.body)}"
+        self.carried: dict[Any, _Carried] = {}
+        self.places: dict[tuple[int, Any], Place] = {}
+        self.left: dict[Any, None] = {}
+        self.sole: set[int] = set()
+        self.moved: list[Variable] = []
+        self.shared: dict[Any, list[tuple[list[Variable], bool]]] = {}
+        self.n_steps: int | None = None  # how many steps run, where that is known
+        for name, value in self.start.items():
+            if not is_unbound(value):
+                self._carry_numbers(name, value)
+
+    def _carry_numbers(self, name: str, value: Any) -> None:
+        """Takes a number, or a nest of numbers, as one that passes change. Arrays are carried once a pass puts another in their place."""
+        leaves, _ = flattened(value)
+        if leaves and all(is_numeric(leaf) and not np.ndim(leaf) for leaf in leaves):
+            self.carried[name] = _carried(name, value)
+
+    def run(self, over: Any) -> None:
+        """Binds the variables as they are behind the loop."""
+        with keeping(self.start):
+            self.sole = soles(self.start)
+            for _ in range(ATTEMPTS):
+                try:
+                    results = self._traced(over)
+                except _Again:
+                    self.loop.cells.fill(self.start)
+                    continue
+                except NameError as error:
+                    if not self._asks_for(error.name):
+                        raise
+                    continue
+                self._bind(results)
+                return
+        raise TypeError(f"{self.what}: what its body changes has another type at each pass{at_line()}; give it one dtype and shape before")
+
+    def _asks_for(self, name: str | None) -> bool:
+        """Whether a pass reads a variable that seemed to be written first: it does nothing with it."""
+        one = self.carried.get(name)
+        if one is None or one.is_read:
+            return False
+        one.is_read = one.is_asked_for = True
+        return True
+
+    # one trace --------------------------------------------------------------------------------------------------------
+
+    def _traced(self, over: Any) -> list[Any]:
+        sequences = self.rows.leaves if self.rows is not None else []
+        states = [one for one in self.carried.values() if one.is_read]
+        names = [f"row_{k}" for k in range(len(sequences))] + [path for one in states for path in paths(one.structure, one.label)]
+
+        def step(*values: Variable) -> Any:
+            return self._step(values[: len(sequences)], values[len(sequences) :])
+
+        step.__name__ = "loop"
+        vars(step).update({PART_OF: CAPTURE.home, "__wrapped__": self.loop.body, "__signature__": _signature(names)})
+        options = make_options(step, {"return_list": True, "return_updates": False, "checkpoint": _KEPT if self.test is not None else None})
+        n_steps = self._most_steps(over)
+        arguments = Arguments(sequences, [*(leaf for one in states for leaf in one.initial), None], None, options.name)
+        return list(symbolic(step, arguments, n_steps, options.for_graph()))
+
+    def _most_steps(self, over: Any) -> Variable:
+        """The number of steps at most: none where a flag is set before the loop, or its condition does not hold."""
+        if self.rows is not None:
+            length = self.rows.length
+            self.n_steps = length if isinstance(length, int) and over is False and not self.loop.exits else None
+            most = as_variable(np.int64(length) if isinstance(length, int) else length)
+            return most if over is False else as_variable(np.where(over, 0, most)).astype("int64")
+        return as_variable(np.where(self._goes_on(over), _MOST_STEPS, 0)).astype("int64")
+
+    def _goes_on(self, over: Any) -> Any:
+        """Whether there is one more pass."""
+        test = self.test
+        if test is None:
+            return negation(over)
+        return truth(test()) if over is False else truth(value_of(over, lambda: False, lambda: truth(test())))
+
+    def _step(self, row: Sequence[Variable], states: Sequence[Variable]) -> Any:
+        """One pass on placeholders: what it carries on, what it leaves behind, and whether it is the last."""
+        loop, values = self.loop, iter(states)
+        given: dict[Any, list[Node]] = {}
+        with frame(f"the body of {self.what}") as noted:
+            start = dict(self.start)
+            for key, one in self.carried.items():
+                given[key] = [next(values).node for _ in one.initial] if one.is_read else []
+                if key in self.places:
+                    note(key, self.places[key])
+                    self.places[key].write(unflatten(one.structure, map(Variable, given[key])))
+                else:
+                    start[key] = unflatten(one.structure, map(Variable, given[key])) if one.is_read else ABSENT
+            loop.cells.fill(start)
+            del start
+            try:
+                loop.body(*([self.rows.one(row)] if self.rows is not None else []))
+                over = loop.is_over()
+                go_on = self._goes_on(over)
+                ends: dict[Any, Any] = {name: held(value) for name, value in loop.cells.values().items()}
+            finally:
+                written = noted.take_back()
+                loop.cells.fill(self.start)
+        self._note_places(noted)
+        ends |= written
+        return self._returned(noted, given, ends, None if go_on is True else negation(go_on))
+
+    def _note_places(self, noted: Frame) -> None:
+        """_Again where the body writes an array, an element or an attribute that is not carried yet."""
+        new = {key: place for key, place in noted.places.items() if key not in self.places and not noted.made(place.born)}
+        for key, place in new.items():
+            self.places[key] = place
+            self.carried[key] = _carried(place.label, place.before)
+        if new:
+            raise _Again
+
+    # what a pass gives --------------------------------------------------------------------------------------------------
+
+    def _returned(self, noted: Frame, given: dict[Any, list[Node]], ends: dict[Any, Any], over: Any) -> Any:
+        self._carry_arrays(ends)
+        results = {key: self._leaves(one, ends[key]) for key, one in self.carried.items()}
+        settled = [self._settled(one, results[key]) for key, one in self.carried.items()]  # all of them
+        if any(settled):
+            raise _Again
+        self._check_rest(ends)
+        self._check_arrays(noted, given, results)
+        behind = {name: ends[name] for name in self.loop.names if is_unbound(self.start[name]) and name not in self.carried}
+        leaves, self.behind = flattened({name: value for name, value in behind.items() if not is_unbound(value)})
+        self.constants = {k: leaf for k, leaf in enumerate(leaves) if not is_numeric(leaf) or self._is_outer(noted, leaf)}
+        last = [as_variable(value_in(leaf)) for k, leaf in enumerate(leaves) if k not in self.constants]
+        states = {key: [as_variable(value_in(leaf)) for leaf in results[key]] for key in results}
+        self._check_reads(given, states, last, over)
+        unread = [leaf for key, one in self.carried.items() if not one.is_read for leaf in states[key]]
+        outputs: list[Any] = [leaf for key, one in self.carried.items() if one.is_read for leaf in states[key]]
+        outputs.append({"last": (*unread, *last)})
+        return outputs if over is None else [*outputs, until(over)]
+
+    def _is_outer(self, noted: Frame, leaf: Any) -> bool:
+        """Whether a leaf is an array that was there before the loop: a name of it stays one."""
+        return isinstance(leaf, Held) and not noted.made(leaf.born) and not leaf.is_view
+
+    def _carry_arrays(self, ends: dict[Any, Any]) -> None:
+        """_Again where a pass puts another array in the place of one."""
+        again = False
+        for name in self.loop.names:
+            start, end = self.start[name], ends[name]
+            if name in self.carried or name in self.left or is_unbound(start) or end is ABSENT or is_same(held(start), end):
+                continue
+            if all(map(is_numeric, flattened(start)[0])):
+                if _is_unchanged_nest(start, end):
+                    continue
+                self.carried[name] = _carried(name, start)
+                again = True
+        if again:
+            raise _Again
+
+    def _leaves(self, one: _Carried, end: Any) -> list[Any]:
+        """The leaves of a value behind a pass. TypeError for one of another structure, or that is no number."""
+        if end is ABSENT:
+            raise UnboundLocalError(f"{self.what} leaves {one.label} unbound on some way{at_line()}; give it a value on every way")
+        leaves, structure = flattened(end)
+        if not alike(structure, one.structure):
+            raise TypeError(
+                f"{self.what}: {one.label} is {describe_structure(one.structure)} before it and {describe_structure(structure)} behind a "
+                f"pass{at_line()}; give it one structure"
+            )
+        for leaf in leaves:
+            if not is_numeric(leaf):
+                raise TypeError(f"{self.what}: {one.label} is a number before it and {leaf!r} behind a pass{at_line()}; give it one kind")
+        return leaves
+
+    def _settled(self, one: _Carried, ends: Sequence[Any]) -> bool:
+        """Whether a state has another type behind a pass than before it; then it is promoted."""
+        is_new = False
+        for k, leaf in enumerate(ends):
+            before, after = one.initial[k], as_variable(value_in(leaf))
+            if not _has_shape_of(before, after):
+                raise TypeError(
+                    f"{self.what}: {one.label} has shape {show_shape(before.type.shape)} before it and {show_shape(after.type.shape)} "
+                    f"behind a pass{at_line()}; give it one shape"
+                )
+            type_ = promoted(before.type, after.type)
+            if (before.type.dtype, before.type.weak) not in ((after.type.dtype, after.type.weak), (type_.dtype, type_.weak)):
+                one.initial[k], is_new = as_type(before, type_), True
+        return is_new
+
+    def _check_rest(self, ends: dict[Any, Any]) -> None:
+        """TypeError for a variable that is no number, and that the body changes."""
+        for name in self.loop.names:
+            start, end = self.start[name], ends[name]
+            if (
+                name in self.carried
+                or name in self.left
+                or is_unbound(start)
+                or is_same(held(start), end)
+                or _is_unchanged_nest(start, end)
+            ):
+                continue
+            raise TypeError(
+                f"{self.what} changes {name}, which holds a {type(start).__name__}{at_line()}; only numbers, arrays and nests of these can "
+                "be carried from pass to pass"
+            )
+
+    def _check_arrays(self, noted: Frame, given: dict[Any, list[Node]], results: dict[Any, list[Any]]) -> None:
+        """ValueError where arrays that are handed from pass to pass are written, and one of them has another name, too."""
+        names = [key for key in self.carried if key not in self.places]
+        handed_on = {node for key in names for node in given[key]}
+        ends = [leaf for key in names for leaf in results[key] if isinstance(leaf, Held)]
+        roots = {id(leaf.root) for leaf in ends} | {id(array.cell) for leaf in ends for array in leaf.others()}
+        is_written = any(isinstance(place.before, Variable) and place.before.node in handed_on for place in noted.places.values())
+        starts = [leaf for key in names for leaf in self.carried[key].objects if isinstance(leaf, Variable) and leaf.ndim]
+        counts = Counter([*(id(leaf.root) for leaf in ends), *(id(leaf.cell) for leaf in starts)])
+        is_known = bool(counts) and (max(counts.values()) > 1 or not all(noted.made(leaf.born) and not leaf.is_view for leaf in ends))
+        if is_known and (is_written or any((root, None) in self.places for root in roots)):
+            raise ValueError(
+                f"{self.what}: an array that goes from pass to pass under a name that is bound anew is written, and has another name, too"
+                f"{at_line()}; copy it where it gets the other name, as x.copy()"
+            )
+        self.moved = [array for array in starts if id(array.cell) not in self.sole] if is_written else []
+        self.shared = {key: [] for key in names}
+        for key in names:
+            for leaf, start in zip(results[key], self.carried[key].objects, strict=True):
+                is_new = isinstance(leaf, Held) and noted.made(leaf.born) and not leaf.is_view
+                others = [] if is_new or not isinstance(leaf, Held) else [one for one in leaf.others() if one.born is not noted]
+                others += [start] if isinstance(start, Variable) and id(start.cell) not in self.sole and not self.n_steps else []
+                is_twice = isinstance(leaf, Held) and counts[id(leaf.root)] > 1
+                self.shared[key].append((others, is_twice))
+
+    def _check_reads(self, given: dict[Any, list[Node]], states: dict[Any, list[Variable]], last: Sequence[Variable], over: Any) -> None:
+        """_Again for a variable that every pass leaves as it was, which keeps what is known of it, and for one that no pass reads."""
+        again = False
+        for key in [key for key in given if key not in self.places]:
+            one = self.carried[key]
+            is_left = one.is_read and all(end.node is value for end, value in zip(states[key], given[key], strict=True))
+            is_constant = all(
+                constant_value(end.node) is not None and end.node is before.node
+                for end, before in zip(states[key], one.initial, strict=True)
+            )
+            if is_left or is_constant:
+                del self.carried[key]
+                self.left[key] = None
+                again = True
+        if again:
+            raise _Again
+        nodes = [leaf.node for leaves in states.values() for leaf in leaves] + [leaf.node for leaf in last]
+        nodes += [as_variable(over).node] if over is not None else []
+        read = set(free_inputs(nodes))
+        for key, leaves in given.items():
+            if (
+                key not in self.places
+                and leaves
+                and self.carried[key].is_read
+                and not self.carried[key].is_asked_for
+                and not any(node in read for node in leaves)
+            ):
+                self.carried[key].is_read = False
+                again = True
+        if again:
+            raise _Again
+
+    # behind the loop --------------------------------------------------------------------------------------------------
+
+    def _bind(self, results: list[Any]) -> None:
+        values = dict(self.start)
+        rows, last = iter(results[:-1]), iter(results[-1]["last"])
+        found = {key: [next(rows) for _ in one.initial] for key, one in self.carried.items() if one.is_read}
+        found |= {key: [next(last) for _ in one.initial] for key, one in self.carried.items() if not one.is_read}
+        for key, one in self.carried.items():
+            ends = [Variable(self._last(before, row).node) for before, row in zip(one.initial, found[key], strict=True)]
+            if key in self.places:
+                note(key, self.places[key])
+                self.places[key].write(unflatten(one.structure, ends))
+            else:
+                for end, (others, is_twice) in zip(ends, self.shared[key], strict=True):
+                    if end.ndim and (others or is_twice):
+                        end.view = UnsureView(
+                            Variable(end.node), others, f"{one.label} is one of two arrays, as passes of a loop go", is_twice
+                        )
+                values[key] = unflatten(one.structure, ends)
+        names = [
+            released(self.constants[k]) if k in self.constants else Variable(self._left(next(last)).node)
+            for k in range(n_leaves(self.behind))
+        ]
+        values.update(unflatten(self.behind, names))
+        self.loop.cells.fill(values)
+        for array in self.moved:
+            array.view = Moved(array_itself(array), [], f"{array.name or 'an array'} was handed from pass to pass by {self.what}")
+
+    def _last(self, before: Variable, rows: Variable) -> Variable:
+        """A state behind the last step; as it was before where there was none."""
+        if self.n_steps:
+            return _weak_as(rows[-1], before)
+        first = as_type(before, TensorType(rows.type.dtype, ()))
+        return _weak_as(concatenate([first[np.newaxis], rows[-1:]])[-1], before)
+
+    def _left(self, rows: Variable) -> Variable:
+        """What the last step left under a name that was not bound before; zeros where there was none."""
+        if self.n_steps:
+            return rows[-1]
+        return concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1]
+
+
+def _carried(label: str, value: Any) -> _Carried:
+    leaves, structure = flattened(value)
+    for leaf in leaves:
+        if not is_numeric(leaf):
+            raise TypeError(
+                f"a loop writes {label}, which holds {leaf!r}{at_line()}; only numbers and arrays can be carried from pass to pass"
+            )
+    return _Carried(
+        label,
+        structure,
+        [as_variable(value_in(leaf)) for leaf in leaves],
+        [leaf.array if isinstance(leaf, Held) else leaf for leaf in leaves],
+    )
+
+
+def array_itself(array: Variable) -> Variable:
+    """An array's value as one of its own."""
+    return Variable(array.node)
+
+
+def _is_unchanged_nest(start: Any, end: Any) -> bool:
+    """Whether a nest holds the same objects."""
+    mine, structure = flattened(start)
+    theirs, other = flattened(end)
+    return structure == other and all(is_same(held(one), leaf) for one, leaf in zip(mine, theirs, strict=True))
+
+
+def _has_shape_of(one: Variable, other: Variable) -> bool:
+    return one.ndim == other.ndim and all(a is None or b is None or a == b for a, b in zip(one.type.shape, other.type.shape, strict=True))
+
+
+def _weak_as(value: Variable, before: Variable) -> Variable:
+    return as_type(value, TensorType(value.type.dtype, (), weak=True)) if before.type.weak and not value.type.weak else value
+
+
+def _signature(names: Iterable[str]) -> inspect.Signature:
+    """Parameters for what a pass reads, by the names of the variables."""
+    used: dict[str, None] = {}
+    for k, name in enumerate(names):
+        is_clear = name.isidentifier() and not iskeyword(name) and not name.startswith("_") and name not in used
+        used[name if is_clear else f"value_{k}"] = None
+    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in used])
+
+
+__all__ = ["Node", "UnsureView", "field", "for_each", "repeat"]

@@ -1,0 +1,137 @@
+"""What a loop may run over as a scan: ranges, arrays by rows, and `enumerate`, `zip`, `reversed` of these, of known or traced length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ..numpy.creation import arange
+from ..numpy.shape_arguments import dim
+from ..tree import LEAF, Structure, n_leaves, unflatten
+from ..variable import Variable, as_variable, at_line
+from .truth import is_traced
+
+
+@dataclass(frozen=True)
+class Rows:
+    """An iterable of rows.
+
+    sources: what the rows are taken from, ranges and arrays. structure: how the rows of all sources make one item. length: of the shortest.
+    """
+
+    sources: tuple[Any, ...]
+    structure: Structure
+    length: Any
+
+    @property
+    def leaves(self) -> list[Variable]:
+        """The sources as sequences of a scan."""
+        return [_sequence(source) for source in self.sources]
+
+    def one(self, rows: Sequence[Any]) -> Any:
+        """The item that rows make. What is Python's int in a loop of Python is such a number here."""
+        return unflatten(self.structure, list(rows))
+
+    def at(self, k: int) -> Any:
+        """Item k."""
+        return self.one([source[k] for source in self.sources])
+
+    def after(self, k: int) -> Rows:
+        """The items from k on."""
+        return Rows(tuple(source[k:] for source in self.sources), self.structure, self.length - k)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not isinstance(self.length, int):
+            raise TypeError(
+                f"a comprehension, or a call of list or the like, runs over as many items as only the run knows{at_line()}; write a `for` "
+                "loop, or array code for all at once"
+            )
+        return (self.at(k) for k in range(self.length))
+
+    def __len__(self) -> int:
+        return len(range(self.length)) if isinstance(self.length, int) else _no_length()
+
+
+def _no_length() -> int:
+    raise TypeError(f"how many items there are only the run knows{at_line()}")
+
+
+@dataclass(frozen=True)
+class TracedRange:
+    """`range(start, stop, step)` of traced bounds."""
+
+    start: Any
+    stop: Any
+    step: Any
+
+    @property
+    def length(self) -> Variable:
+        """How many numbers there are."""
+        first, last, step = (as_variable(part).astype("int64") for part in (self.start, self.stop, self.step))
+        up, down = -((first - last) // step), -((last - first) // -step)
+        return as_variable(np.maximum(np.where(step > 0, up, down), 0))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.numbers()[index]
+
+    def numbers(self) -> Variable:
+        """All of them."""
+        first, step = as_variable(self.start).astype("int64"), as_variable(self.step).astype("int64")
+        return first + step * arange(self.length)
+
+
+def rows_of(items: Any) -> Rows | None:
+    """The rows that a loop over `items` runs over; None for what only Python can run over."""
+    if isinstance(items, Rows):
+        return items
+    if isinstance(items, range):
+        return Rows((items,), LEAF, len(items))
+    if isinstance(items, Variable) or is_traced(items):
+        array = as_variable(items)
+        if not array.ndim:
+            raise TypeError(f"iteration over a 0-d array: {array!r} is one number{at_line()}")
+        return Rows((array,), LEAF, dim(array, 0))
+    if type(items) is np.ndarray and items.ndim and items.dtype.kind in "biufc":
+        return Rows((items,), LEAF, len(items))
+    return None
+
+
+def zipped(parts: Sequence[Rows]) -> Rows:
+    """Rows side by side, as far as the shortest goes."""
+    lengths = [part.length for part in parts]
+    known = [length for length in lengths if isinstance(length, int)]
+    traced = [length for length in lengths if not isinstance(length, int)]
+    length = min(known) if not traced else reduce(np.minimum, traced + ([min(known)] if known else []))
+    sources = tuple(source for part in parts for source in part.sources)
+    return Rows(sources, (tuple, None, tuple(part.structure for part in parts)), length)
+
+
+def turned(rows: Rows) -> Rows:
+    """Rows from the last to the first. Those of several sources have one length."""
+    return Rows(tuple(_turned(source, rows.length) for source in rows.sources), rows.structure, rows.length)
+
+
+def _turned(source: Any, length: Any) -> Any:
+    if isinstance(source, TracedRange):
+        last = as_variable(source.start) + (source.length - 1) * as_variable(source.step)
+        return TracedRange(last, last - source.length * as_variable(source.step), -as_variable(source.step))
+    return source[:length][::-1]
+
+
+def _sequence(source: Any) -> Variable:
+    if isinstance(source, TracedRange):
+        return source.numbers()
+    if isinstance(source, range):
+        return as_variable(np.arange(source.start, source.stop, source.step)) if len(source) <= 16 else _numbers(source)
+    return as_variable(source)
+
+
+def _numbers(source: range) -> Variable:
+    return source.start + source.step * arange(np.int64(len(source)))
+
+
+__all__ = ["Rows", "TracedRange", "n_leaves", "rows_of", "turned", "zipped"]

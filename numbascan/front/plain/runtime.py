@@ -1,0 +1,66 @@
+"""All that converted code may call, by the names that `front/converted/lowering.py` writes."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from ..converted.source import runtime
+from . import functions
+from .calls import callee
+from .checks import check, raised
+from .choices import both, choose, compared, one_of, value_of
+from .joining import UNSET, held, released
+from .loops import for_each, repeat
+from .rows import Rows, rows_of
+from .stores import item, outside, set_attribute, set_item, update, update_attribute, update_item
+from .truth import either, negation, plain
+
+
+def rows(items: Any) -> Any:
+    """What a comprehension runs over."""
+    found = rows_of(items)
+    return items if found is None or not isinstance(found, Rows) else iter(found)
+
+
+def known(value: Any) -> Any:
+    """A function that gives a value which is there already."""
+    return lambda: value
+
+
+def subject(value: Any) -> Any:
+    """What `match` looks at, where Python does it."""
+    return value
+
+
+vars(runtime).update(
+    both=both,
+    callee=callee,
+    check=check,
+    choose=choose,
+    compared=compared,
+    either=either,
+    for_each=for_each,
+    handed=released,
+    item=item,
+    kept=held,
+    known=known,
+    negation=negation,
+    one_of=one_of,
+    outside=outside,
+    plain=plain,
+    raised=raised,
+    repeat=repeat,
+    rows=rows,
+    set_attribute=set_attribute,
+    set_item=set_item,
+    slice=builtins.slice,
+    subject=subject,
+    unset=UNSET,
+    update=update,
+    update_attribute=update_attribute,
+    update_item=update_item,
+    value_of=value_of,
+)
+
+__all__ = ["functions"]

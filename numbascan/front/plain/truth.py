@@ -1,0 +1,104 @@
+"""Whether a condition is known while tracing, and what conditions combine to."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Set
+from typing import Any
+
+import numpy as np
+
+from ...errors import TracerBoolError
+from ...ir.node import constant_value
+from ..variable import Variable, as_variable, at_line
+
+_AMBIGUOUS = "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+
+
+def is_traced(value: Any) -> bool:
+    """Whether only the run knows a value: a variable without a known value, or an array of objects that holds one."""
+    if isinstance(value, Variable):
+        return constant_value(value.node) is None
+    if type(value) is np.ndarray and value.dtype == object:
+        return any(isinstance(part, Variable) for part in value.flat)
+    return False
+
+
+def truth(condition: Any) -> bool | Variable:
+    """A condition as Python's bool where it is known, else as a boolean scalar. ValueError for an array of several elements."""
+    if condition is True or condition is False:
+        return condition
+    if not is_traced(condition):
+        if isinstance(condition, Variable):
+            return bool(constant_value(condition.node))
+        return bool(condition)
+    value = as_variable(condition)
+    if value.ndim:
+        if any(dim != 1 for dim in value.type.shape):
+            raise ValueError(f"{_AMBIGUOUS} (the condition is {value.type}{at_line()})")
+        value = value.reshape(())
+    return value if value.type.kind == "b" else as_variable(value != 0)
+
+
+def plain(condition: Any) -> bool:
+    """A condition where Python decides. TracerBoolError where only the run knows it."""
+    known = truth(condition)
+    if isinstance(known, Variable):
+        raise TracerBoolError(
+            f"an `if` or a loop within a `try`, or a filter of a comprehension, asks for a value that only the run knows ({known.type})"
+            f"{at_line()}; take it out of the `try`, or write np.where(condition, a, b)"
+        )
+    return known
+
+
+def negation(value: Any) -> Any:
+    """`not value`."""
+    known = truth(value)
+    return np.logical_not(known) if isinstance(known, Variable) else not known
+
+
+def either(*flags: Any) -> Any:
+    """Whether one of some flags is set. They are Python's or traced."""
+    traced = [flag for flag in flags if is_traced(flag)]
+    if any(truth(flag) for flag in flags if not is_traced(flag)):
+        return True
+    result: Any = False
+    for flag in traced:
+        result = truth(flag) if result is False else np.logical_or(result, truth(flag))
+    return result
+
+
+def contains(container: Any, value: Any) -> Any:
+    """`value in container`."""
+    if isinstance(container, Variable):
+        return (container == value).any()
+    if not is_traced(value) and not (isinstance(container, (list, tuple)) and any(map(is_traced, container))):
+        return value in container
+    if isinstance(container, range):
+        number = as_variable(value)
+        inside = (number >= container.start) & (number < container.stop)
+        if container.step < 0:
+            inside = (number <= container.start) & (number > container.stop)
+        return inside & ((number - container.start) % abs(container.step) == 0)
+    if isinstance(container, (list, tuple, Set, Mapping, np.ndarray)):
+        result: Any = False
+        for part in np.ravel(container) if isinstance(container, np.ndarray) else container:
+            if part is value:
+                return True
+            result = either(result, truth(value == part))
+        return result
+    return value in container
+
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+    "Is": operator.is_,
+    "IsNot": operator.is_not,
+    "In": lambda value, container: contains(container, value),
+    "NotIn": lambda value, container: negation(contains(container, value)),
+}
