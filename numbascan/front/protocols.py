@@ -15,14 +15,15 @@ A traced value has a dtype and a rank, and no number. So every protocol that ask
 which is traced by itself. Where a length is open there is no such array. It cannot be written into: NumPy would write into x.
 NumPy computes with each element of an object array alone, and goes by the dtype "object" where it goes by dtypes. So conditions and short
 integers would not be widened in sums, a float32 not be cast beside a float64, real and imaginary parts not be seen: elements are float64,
-or int64, the dtype of lengths. What NumPy does without asking an element nobody sees here: `_GOES_BY_DTYPE` is refused where it stands on
-the stack or is named by code that does, and the guide says what is left.
+int64, the dtype of lengths, or float32 alone. What NumPy does without asking an element nobody sees here: `_GOES_BY_DTYPE` is refused
+where it stands on the stack or is named by code that does, and the guide says what is left.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
@@ -30,14 +31,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import TracerBoolError, TracerError
-from ..ir.node import constant_value
+from ..ir.node import constant_value, next_serial
 from ..ops.card import at_line, is_users
 from ..tracebacks import with_entries
 from .unsupported import holds_traced, refuse_in_libraries
 
 STACK = "np.stack([x, y, …]), which is one traced array, for np.array([x, y, …]) and for a list that NumPy is to make an array of"
-_ELEMENTS = ("float64", "int64")
-"""Dtypes of elements of object arrays: sums are not widened, and other whole or real numbers are cast to one of them."""
+_ELEMENTS = ("float64", "int64", "float32")
+"""Dtypes of elements of object arrays: sums of these are not widened. A float32 stands beside others of its kind alone."""
 
 _GOES_BY_DTYPE = {"nan_to_num": "fi", "reciprocal": "i", "full_like": "fi", "imag": "fi", "ones_like": "fi", "zeros_like": "fi"}
 """Functions of NumPy that go by the dtype of an array and ask none of its elements, and for which kinds of numbers they are then wrong."""
@@ -127,6 +128,11 @@ class Protocols:
                 f"alone, and neither widen sums nor see a common dtype; write x itself, or {STACK}"
                 f"{_AS_INDEX.get(self.type.kind, '')}"
             )
+        if self.type.dtype in _COLLECTED.dtypes_with(self.type.dtype):
+            raise TracerError(
+                f"np.array of traced values of dtypes {' and '.join(sorted(_COLLECTED.dtypes))}{at_line()}: NumPy would compute with each "
+                f"element alone, and not see the common dtype; write {STACK}"
+            )
         if name := _goes_by_dtype(self.type.kind):
             raise TracerError(
                 f"np.{name} goes by the dtype of its argument{at_line()}, which np.array and lists of traced values have not; write {STACK}"
@@ -211,6 +217,27 @@ class Protocols:
 
     def __contains__(self: Any, value: Any) -> bool:
         return bool((self == value).any()._known("`value in x`", "(x == value).any()"))
+
+
+class _Collected(threading.local):
+    """The dtypes of the elements that one call of np.array has asked so far: at one place of the code, with nothing traced in between."""
+
+    def __init__(self) -> None:
+        self.place: tuple[int, int, int] | None = None
+        self.dtypes: set[str] = set()
+
+    def dtypes_with(self, dtype: str) -> set[str]:
+        """The dtypes met so far, if a float32 is among several; else none."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not is_users(frame):
+            frame = frame.f_back
+        place = (id(frame), frame.f_lasti if frame is not None else 0, next_serial())
+        is_same = self.place is not None and place[:2] == self.place[:2] and place[2] == self.place[2] + 1
+        self.place, self.dtypes = place, {dtype, *(self.dtypes if is_same else ())}
+        return self.dtypes if len(self.dtypes) > 1 and "float32" in self.dtypes else set()
+
+
+_COLLECTED = _Collected()
 
 
 def _goes_by_dtype(kind: str) -> str | None:

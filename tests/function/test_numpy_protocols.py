@@ -278,13 +278,30 @@ def test_known_values_are_numbers_to_every_protocol() -> None:
     assert np.isfinite(np.array(ones, dtype="float32")).all()
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "complex128"])
 def test_arrays_of_what_numpy_would_widen_cast_or_take_apart_are_refused(dtype: str) -> None:
     x = np.array([1, 0, 1]).astype(dtype)
     for collect in (lambda x: np.array([x[0], x[1]]), lambda x: np.sum([x[0], x[1], x[2]]), lambda x: np.asarray(x)):
         with pytest.raises(ns.TracerError, match=rf"dtype {dtype}.*{HERE}.*np\.stack"):
             ns.jit(collect, mode="python")(x)
     np.testing.assert_array_equal(ns.jit(lambda x: np.sum(np.stack([x[0], x[1], x[2]])))(x), x.sum(), strict=True)
+
+
+def test_single_precision_is_collected_beside_its_kind_alone() -> None:
+    x, y = np.array([3e8, 1.0, -3e8], dtype="float32"), np.array([0.1, 0.2])
+
+    def rotated(x: Any) -> Any:
+        return 0.5 * np.array([x[1], -x[0]]) + x[:2]
+
+    for values in (x, x.astype("float64")):  # one kind of call after the other
+        np.testing.assert_array_equal(ns.jit(rotated, mode="python")(values), rotated(values), strict=True)
+    for collect in (
+        lambda x, y: np.array([x[0], y[0]]),
+        lambda x, y: np.sum([y[0], x[0], x[1]]),
+        lambda x, y: np.array([x[0], 1 + 0 * y[0].astype("int64")]),
+    ):
+        with pytest.raises(ns.TracerError, match=rf"dtypes float(32 and|64).*{HERE}.*np\.stack"):
+            ns.jit(collect, mode="python")(x, y)
 
 
 def test_what_asarray_gives_cannot_be_written_into_and_a_copy_can() -> None:

@@ -95,7 +95,7 @@ def _make(f: FunctionType) -> CodeType | None:
     with _LOCK:
         if code not in _made:
             try:
-                _made[code] = _compiled(f, lowered(_tree(code)))
+                _made[code] = _compiled(f, lowered(_with_private_names(_tree(code), code)))
             except (NotConvertible, SyntaxError, OSError, RecursionError, ValueError) as error:
                 _made[code], _reasons[code] = None, str(error) or type(error).__name__
         return _made[code]
@@ -235,15 +235,19 @@ class _Mangled(ast.NodeTransformer):
         return node
 
 
+def _with_private_names(tree: Function, code: CodeType) -> Function:
+    owner = code.co_qualname.rpartition(".")[0].rpartition(".")[2]
+    return _Mangled(owner).visit(tree) if owner.isidentifier() else tree
+
+
 def _compiled(f: FunctionType, tree: Function) -> CodeType:
     """The code of the converted function; its cells are those of the function and one for what it calls."""
     code = f.__code__
     names = [*code.co_freevars, RUNTIME, *(["__class__"] if "__class__" not in code.co_freevars else [])]
-    owner = code.co_qualname.rpartition(".")[0].rpartition(".")[2]
-    if owner.isidentifier():
-        tree = _Mangled(owner).visit(tree)
     tree.args.defaults = [ast.Constant(None) for _ in tree.args.defaults]
     tree.args.kw_defaults = [None if one is None else ast.Constant(None) for one in tree.args.kw_defaults]
+    if isinstance(tree, ast.FunctionDef):
+        tree.name = "_ns_itself_"  # what the function calls by its own name is found where it was found before
     inner: ast.stmt = tree if isinstance(tree, ast.FunctionDef) else ast.Return(tree)
     outer = ast.FunctionDef(
         "_cells_", ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, []), [inner], [], None, None
@@ -272,7 +276,7 @@ def _all_codes(code: CodeType) -> Iterator[CodeType]:
 
 def _named(code: CodeType, original: CodeType, prefix: str = "") -> CodeType:
     """Code under the names that tracebacks show: branches and bodies have that of the function that they are part of."""
-    is_part = code.co_name.startswith((PART, PASS))
+    is_part = code.co_name.startswith((PART, PASS, "_ns_itself_"))
     name, qualname = (
         (original.co_name, original.co_qualname) if is_part or not prefix else (code.co_name, f"{prefix}.<locals>.{code.co_name}")
     )
