@@ -2,8 +2,8 @@
 
 A cotangent may carry a mask: it counts only where the mask holds, and what stands elsewhere may be NaN. `np.where(x > 0, np.log(x), 0)` so
 gives 0 for x <= 0, not 0 * inf. The mask goes along with elementwise work of one shape, with broadcasting that may turn out to be none,
-and with views that move every element to a place of its own; it is applied before anything else. From there on the zeros hide: `hides`
-says that a cotangent of 0 is 0 whatever slope it meets, up to where the derivative is asked for.
+with sums, and with what moves elements so that each operand's element has the cotangent of one. It is applied before anything else. From
+there on the zeros hide: `hides` says that a cotangent of 0 is 0 whatever slope it meets, up to where the derivative is asked for.
 
 Not handled: operands of a product of matrices that a step or a function is given, not computed, and that are NaN where zeros hide: to look
 at a matrix of weights at every step would cost as much as to multiply it.
@@ -20,7 +20,7 @@ from ..ir.node import ARG, CONSTANT, INPUT, Node, constant_value
 from ..ops.algebra import broadcast_to, call, cast, dims_of, expand, same_dims, sum_to, transpose, where
 from ..ops.card import Card
 from ..ops.contract import labels_of
-from ..ops.lowering import Contract, Fold, View
+from ..ops.lowering import Contract, Fold, Passes, View
 from ..ops.shape import BROADCAST_TO
 from ..ops.sum_to import SUM_TO
 from .sparse_cotangents import summed
@@ -116,35 +116,39 @@ def _without_lines(node: Node, cotangent: Node) -> Node:
 
 
 def moved(node: Node, cotangents: Sequence[Cotangent | None]) -> list[Cotangent | None] | None:
-    """The cotangents of the operands of a view whose elements all go to places of their own, with the mask; None of another node."""
+    """The cotangents of the operands of a node that moves elements or adds them up, with the mask where each has that of one element.
+
+    None of other nodes, and where there is no mask.
+    """
     (cotangent, *others), card = cotangents, node.op
     assert isinstance(card, Card)
     mask = None if cotangent is None else cotangent.mask
-    if others or cotangent is None or mask is None or card.vjp is None or not _is_view(card) or bool(mask.type.rank) < bool(node.type.rank):
+    is_moving = isinstance(card.lower, View) or (bool(card.linear) and isinstance(card.lower, Fold | Passes))
+    if card in (SUM_TO, BROADCAST_TO) or not is_moving or card.vjp is None:
+        return None
+    if others or cotangent is None or mask is None or bool(mask.type.rank) < bool(node.type.rank):
         return None
     whole = _whole(mask, node)
-    value, *rest = card.vjp(node, cotangent.value)
-    shown = card.vjp(node, whole)[0]
-    if value is None or not _is_moved(shown, whole):
-        return None
-    return [
-        Cotangent(cast(value, node.inputs[0].type.dtype), shown, cotangent.hides),
-        *(None if one is None else Cotangent(one) for one in rest),
-    ]
+    plain, shown, applied = (card.vjp(node, one) for one in (cotangent.value, whole, cotangent.realised()))
+    result: list[Cotangent | None] = []
+    for operand, value, own, zeroed in zip(node.inputs, plain, shown, applied, strict=True):
+        if value is None:
+            result.append(None)
+        elif _is_moved(own, whole):
+            result.append(Cotangent(cast(value, operand.type.dtype), own, cotangent.hides))
+        else:
+            result.append(Cotangent(cast(zeroed, operand.type.dtype), None, True))
+    return result
 
 
 def _is_moved(value: Node, source: Node) -> bool:
-    """Is a value another one with its elements in other places? Of a mask that is known it is known."""
+    """Is each element of a value one of another one? Of a mask that is known it is known."""
     while value is not source and not (constant_value(value) is not None and constant_value(source) is not None):
-        if not _is_view(value.op):
+        card = value.op
+        if not isinstance(card, Card) or not isinstance(card.lower, View) or card is SUM_TO:
             return False
         value = value.inputs[0]
-    return True
-
-
-def _is_view(op: object) -> bool:
-    """Does it show every element, or some, at other places, each once?"""
-    return isinstance(op, Card) and isinstance(op.lower, View) and op is not SUM_TO and op is not BROADCAST_TO
+    return value.type.kind == "b"
 
 
 def scalar_mask(cotangents: Sequence[Cotangent | None]) -> Node | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..ir.loops import PLAIN
 from ..ir.node import Node
-from .algebra import broadcast_to, call, dims_of, mul, sum_to, total, where
+from .algebra import broadcast_to, call, dims_of, sum_to, total, where
 from .elementwise import compiled, loop_card, points, ufunc_loop
 
 
@@ -27,10 +27,16 @@ def _evaluate(x: Any, slope: Any) -> Any:
 
 
 def _vjp(node: Node, cotangent: Node) -> tuple[Node, Node]:
-    """The slope where it is finite or x is not 0; x, whose zeros hide once more what the slope is made of."""
+    """The slope where it is finite or x is not 0, and x, whose zeros hide once more. Zeros of the cotangent hide both."""
     x, slope = node.inputs
-    counts = call("logical_or", call("not_equal", x, 0), call("isfinite", slope))
-    return sum_to(mul(cotangent, where(counts, slope, 0)), x), sum_to(call("hidden_product", x, cotangent), slope)
+    of_x = call("hidden_product", cotangent, _unless_hidden(slope, x))
+    of_slope = call("hidden_product", _unless_hidden(x, cotangent), cotangent)
+    return sum_to(of_x, x), sum_to(of_slope, slope)
+
+
+def _unless_hidden(factor: Node, other: Node) -> Node:
+    """A factor, but 0 where it is not finite and the other one is 0."""
+    return where(call("logical_or", call("not_equal", other, 0), call("isfinite", factor)), factor, 0)
 
 
 def _jvp(node: Node, dx: Node | None, dslope: Node | None) -> Node | None:
