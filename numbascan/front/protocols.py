@@ -297,7 +297,7 @@ def _is_of_loop(error: Exception) -> bool:
 def refuse_in_polynomials(x: Any) -> None:
     """TracerError where a function of numpy.polynomial asks whether x is an ndarray, and takes a traced value for a number."""
     frame = sys._getframe(2)
-    while frame.f_globals.get("__name__") == "numpy.lib.mixins" and frame.f_back is not None:
+    while str(frame.f_globals.get("__name__")).startswith(("numpy.lib.mixins", "numbascan.")) and frame.f_back is not None:
         frame = frame.f_back
     module = str(frame.f_globals.get("__name__"))
     if not module.startswith("numpy.polynomial.") or not x.ndim:

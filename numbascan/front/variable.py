@@ -57,14 +57,14 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
     1
     """
 
-    __slots__ = ("__weakref__", "born", "cell", "home", "is_c", "view")
+    __slots__ = ("__weakref__", "born", "cell", "home", "is_c", "view_of")
     __array_priority__ = 1000
 
     def __init__(self, node: Node) -> None:
         self.home: Any = CAPTURE.home  # the trace in which it may be written, or why it may not
         self.born = CAPTURE.frame  # the branch or pass in which it was made
-        self.is_c = node.type.rank < 2  # whether it lies in C order for sure
-        self.view: View | None = None
+        self.is_c = len(node.types) == 1 and node.types[0].rank < 2  # whether it lies in C order for sure
+        self.view_of: View | None = None
         self.cell = [node]  # its value now, and what tells this array from all others, also when it is gone
         self._hold(node)
 
@@ -77,7 +77,7 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
     @property
     def node(self) -> Node:
         """The node of the value that it has now: what is written into an array, or into what it is a view of, makes another."""
-        if self.view is not None and (node := self.view.changed()) is not None:
+        if self.view_of is not None and (node := self.view_of.changed()) is not None:
             self._hold(node)
         return self.cell[0]
 

@@ -51,7 +51,7 @@ class UnsureView(View):
     def __init__(self, value: Variable, others: Sequence[Variable], why: str, is_shared: bool = False) -> None:
         super().__init__(value, lambda base: base, None)
         refs: list[Callable[[], Variable | None]] = [
-            partial(_itself, other) if other.view is not None else weakref.ref(other) for other in others
+            partial(_itself, other) if other.view_of is not None else weakref.ref(other) for other in others
         ]
         self.others = [(ref, other.cell, other.node) for ref, other in zip(refs, others, strict=True)]
         self.why, self.is_shared = why, is_shared

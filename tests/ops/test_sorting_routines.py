@@ -112,8 +112,7 @@ def test_medians_of_lanes_and_their_gradients() -> None:
         places = np.flatnonzero(slope)
         assert sorted(row[places]) == sorted({*np.sort(row)[[224, 225]]}) or len(places) == 2
     assert np.isnan(ns.jit(np.median)(np.array([1.0, np.nan, 2.0])))
-    with pytest.raises(IndexError, match=r"np\.median"):
-        ns.jit(np.median)(np.empty(0))
+    assert np.isnan(ns.jit(np.median)(np.empty(0)))
 
 
 # short rows, as scalar statements ------------------------------------------------------------------------------------

@@ -38,16 +38,16 @@ def written(x: Variable, index: Any, value: Any) -> None:
 
 def _check_may_write(x: Variable, what: str) -> None:
     base = x
-    while base.view is not None:
-        if isinstance(base.view, UnsureView):
-            base.view.check()  # nobody else has what it may be a view of
-            base.view = None
+    while base.view_of is not None:
+        if isinstance(base.view_of, UnsureView):
+            base.view_of.check()  # nobody else has what it may be a view of
+            base.view_of = None
             break
-        if base.view.write is None:
+        if base.view_of.write is None:
             raise ValueError(
                 f"assignment destination is read-only: {_name(x)} is a view that NumPy does not write{at_line()}; copy it first"
             )
-        base = base.view.base
+        base = base.view_of.base
     if base.home is None or (CAPTURE.home is None and is_tracing()):
         error = TracerError if is_tracing() and Plain.is_on else TypeError  # the first makes the function that is traced a converted one
         raise error(f"{what} on {x!r}{at_line()}: a traced value cannot be written into; write {indexing.WRITING}")
@@ -62,8 +62,8 @@ def _check_may_write(x: Variable, what: str) -> None:
 
 def _set(x: Variable, value: Variable) -> None:
     """Gives an array, and what it is a view of, another value."""
-    if x.view is not None:
-        view = x.view
+    if x.view_of is not None:
+        view = x.view_of
         assert view.write is not None
         _set(view.base, view.write(view.base, value))
         return
@@ -164,10 +164,10 @@ def _view(base: Any, read: Callable[[Any], Any], write: Callable[[Any, Any], Any
         return value
     value.home = base.home
     if name in ("reshape", "ravel") and not base.is_c:
-        value.view = UnsureView(value_itself(value), [base], _ORDER)
+        value.view_of = UnsureView(value_itself(value), [base], _ORDER)
     else:
         value.is_c = name in ("reshape", "ravel", "expand_dims", "squeeze", "atleast_1d", "atleast_2d", "atleast_3d") and base.is_c
-        value.view = View(base, read, write)
+        value.view_of = View(base, read, write)
     return value
 
 
@@ -177,7 +177,7 @@ def getitem(x: Variable, index: Any) -> Any:
     if x.home is None or not value.ndim or not _is_basic(index):
         return value
     value.home, value.is_c = x.home, x.is_c and _keeps_order(index)
-    value.view = View(
+    value.view_of = View(
         x, lambda base: indexing.getitem(base, index), lambda base, new: indexing.set_subtensor(indexing.getitem(base, index), new)
     )
     return value
@@ -297,7 +297,7 @@ def own(name: str, run: Run, ours: Any, func: Any, args: tuple[Any, ...], kwargs
 def _apart(value: Any) -> Any:
     """A result that is no view, nor what was given."""
     if isinstance(value, Variable):
-        return Variable(value.node) if value.view is not None else value
+        return Variable(value.node) if value.view_of is not None else value
     if type(value) in (tuple, list):
         return type(value)(map(_apart, value))
     return value

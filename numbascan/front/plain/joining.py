@@ -41,14 +41,14 @@ class Held:
     __slots__ = ("born", "cell", "is_view", "ref", "root", "sources", "value")
 
     def __init__(self, array: Variable) -> None:
-        self.ref, self.cell, self.born, self.is_view = weakref.ref(array), array.cell, array.born, array.view is not None
+        self.ref, self.cell, self.born, self.is_view = weakref.ref(array), array.cell, array.born, array.view_of is not None
         self.value = Variable(array.node)
-        while array.view is not None and not isinstance(array.view, UnsureView):
-            array = array.view.base
+        while array.view_of is not None and not isinstance(array.view_of, UnsureView):
+            array = array.view_of.base
         self.root = array.cell
         self.sources: list[Callable[[], Variable | None]] = [
             weakref.ref(array),
-            *([ref for ref, _, _ in array.view.others] if isinstance(array.view, UnsureView) else []),
+            *([ref for ref, _, _ in array.view_of.others] if isinstance(array.view_of, UnsureView) else []),
         ]
 
     @property
@@ -232,7 +232,7 @@ class _Meeting:
         why = f"{self.what} is one of two arrays, and only the run decides which"
         is_shared = any(isinstance(leaf, Held) and names[k, id(leaf.root)] > 1 for k, leaf, _ in sides)
         if arrays or is_shared:
-            self.result.view = UnsureView(self.result_itself(), arrays, why, is_shared)
+            self.result.view_of = UnsureView(self.result_itself(), arrays, why, is_shared)
         elif known:
             self.result.home = "one of two arrays, and only the run decides which"
 

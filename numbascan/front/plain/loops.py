@@ -467,7 +467,7 @@ class _Scan:
             else:
                 for end, (others, is_twice) in zip(ends, self.shared[key], strict=True):
                     if end.ndim and (others or is_twice):
-                        end.view = UnsureView(
+                        end.view_of = UnsureView(
                             Variable(end.node), others, f"{one.label} is one of two arrays, as passes of a loop go", is_twice
                         )
                 values[key] = unflatten(one.structure, ends)
@@ -478,7 +478,7 @@ class _Scan:
         values.update(unflatten(self.behind, names))
         self.loop.cells.fill(values)
         for array in self.moved:
-            array.view = Moved(array_itself(array), [], f"{array.name or 'an array'} was handed from pass to pass by {self.what}")
+            array.view_of = Moved(array_itself(array), [], f"{array.name or 'an array'} was handed from pass to pass by {self.what}")
 
     def _last(self, before: Variable, rows: Variable) -> Variable:
         """A state behind the last step; as it was before where there was none."""

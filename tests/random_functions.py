@@ -1,0 +1,152 @@
+"""Random Python functions: choices, loops, early exits, writes in place, views, helpers. Running one is what it means."""
+
+from __future__ import annotations
+
+import linecache
+import random
+from collections.abc import Callable
+from typing import Any
+
+HELPER = """import numpy as np
+def helper(z):
+    if z > 1.0:
+        return z * 0.5
+    for _ in range(2):
+        z = z + 0.25
+        if z > 0.5:
+            return -z
+    return z
+"""
+KINDS = {"number": ("x", "y"), "array": ("a", "b")}
+
+
+class Writer:
+    """Writes one function of two numbers, an array and a count."""
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.count = random.Random(seed), 0
+
+    def program(self) -> str:
+        """The text of `f(x, y, a, n)`, which returns a number and an array."""
+        names = {name: kind for kind, own in KINDS.items() for name in own}
+        start = ["    b = np.zeros_like(a)" if self.chance(0.3) else "    b = a * 0.5", "    a = a.copy()"]
+        body = [*self.block(names, 0, False, 1), *self.block(names, 0, False, 1)]
+        return "\n".join(["def f(x, y, a, n):", *start, *body, "    return x + y, a"]) + "\n"
+
+    def chance(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def one_of(self, names: dict[str, str], kind: str) -> str:
+        return self.random.choice([name for name, known in names.items() if known == kind])
+
+    def place(self, names: dict[str, str]) -> str:
+        counters = [name for name, kind in names.items() if kind == "place"]
+        return self.random.choice(counters) if counters and self.chance(0.6) else self.random.choice(["0", "1", "-1"])
+
+    def number(self, names: dict[str, str], depth: int = 0) -> str:
+        if depth > 2 or self.chance(0.3):
+            return self.one_of(names, "number") if self.chance(0.75) else self.random.choice(["0.5", "-1.5", "2.0", "3", "1"])
+
+        def one() -> str:
+            return self.number(names, depth + 1)
+
+        def array() -> str:
+            return self.one_of(names, "array")
+
+        kind = self.random.randrange(9)
+        if kind == 0:
+            return f"{array()}[{self.place(names)}]"
+        if kind == 1:
+            return f"max({one()}, {one()})"
+        if kind == 2:
+            return f"({one()} if {self.condition(names, depth + 1)} else {one()})"
+        if kind == 3:
+            return f"{array()}.sum()"
+        if kind == 4:
+            return f"{self.random.choice(['np.sin', 'abs', 'helper', 'float'])}({one()})"
+        return f"({one()} {self.random.choice('+-*')} {one()})"
+
+    def array(self, names: dict[str, str]) -> str:
+        one, number = self.one_of(names, "array"), self.number(names, 1)
+        return self.random.choice(
+            [
+                f"({one} * {number})",
+                f"({one} + {self.one_of(names, 'array')})",
+                f"{one}.copy()",
+                f"{one}[::-1]",
+                f"np.cos({one})",
+                f"{one}[:]",
+            ]
+        )
+
+    def condition(self, names: dict[str, str], depth: int = 0) -> str:
+        a, b, c = (self.number(names, 3) for _ in range(3))
+        if depth > 2 or self.chance(0.6):
+            return f"{a} {self.random.choice(['<', '>', '<=', '>='])} {b}"
+        if self.chance(0.25):
+            return f"{a} < {b} < {c}"
+        if self.chance(0.3):
+            return f"not {self.condition(names, depth + 1)}"
+        return f"({self.condition(names, depth + 1)} {self.random.choice(['and', 'or'])} {self.condition(names, depth + 1)})"
+
+    def block(self, names: dict[str, str], depth: int, in_loop: bool, indent: int) -> list[str]:
+        lines: list[str] = []
+        names = dict(names)
+        for _ in range(self.random.randint(1, 4)):
+            lines += self.statement(names, depth, in_loop, indent)
+        return lines
+
+    def statement(self, names: dict[str, str], depth: int, in_loop: bool, indent: int) -> list[str]:
+        pad, draw = "    " * indent, self.random.random()
+        if draw < 0.25 or depth > 2:
+            return [f"{pad}{self.one_of(names, 'number')} = {self.number(names)}"]
+        if draw < 0.33:
+            return [f"{pad}{self.one_of(names, 'number')} {self.random.choice(['+=', '-=', '*='])} {self.number(names)}"]
+        if draw < 0.47:
+            place = self.random.choice([self.place(names), "1:", ":-1", ":"])
+            return [f"{pad}{self.one_of(names, 'array')}[{place}] {self.random.choice(['=', '+=', '*='])} {self.number(names)}"]
+        if draw < 0.55:
+            return [f"{pad}{self.one_of(names, 'array')} = {self.array(names)}"]
+        if draw < 0.78:
+            return self.choice(names, depth, in_loop, indent)
+        if depth < 2:
+            return self.loop(names, depth, indent)
+        return [f"{pad}pass"]
+
+    def choice(self, names: dict[str, str], depth: int, in_loop: bool, indent: int) -> list[str]:
+        pad, inner = "    " * indent, "    " * (indent + 1)
+        lines = [f"{pad}if {self.condition(names)}:", *self.block(names, depth + 1, in_loop, indent + 1)]
+        if in_loop and self.chance(0.3):
+            lines.append(inner + self.random.choice(["break", "continue"]))
+        elif self.chance(0.15):
+            lines.append(f"{inner}return {self.number(names)}, a")
+        if self.chance(0.5):
+            lines += [f"{pad}else:", *self.block(names, depth + 1, in_loop, indent + 1)]
+        return lines
+
+    def loop(self, names: dict[str, str], depth: int, indent: int) -> list[str]:
+        pad, own = "    " * indent, dict(names)
+        self.count += 1
+        k = self.count
+        if self.chance(0.3):
+            lines = [f"{pad}c{k} = 0", f"{pad}while c{k} < n and {self.condition(names)}:", f"{pad}    c{k} += 1"]
+        elif self.chance(0.3):
+            own |= {f"i{k}": "place", f"e{k}": "number"}
+            lines = [f"{pad}for i{k}, e{k} in enumerate(a.copy()):"]
+        else:
+            own[f"i{k}"] = "place"
+            lines = [f"{pad}for i{k} in {self.random.choice(['range(n)', 'range(3)', 'range(len(a))', 'range(n - 1, -1, -1)'])}:"]
+        lines += self.block(own, depth + 1, True, indent + 1)
+        if self.chance(0.2):
+            lines += [f"{pad}else:", *self.block(names, depth + 1, False, indent + 1)]
+        return lines
+
+
+def function_of(seed: int) -> Callable[..., Any]:
+    """A random function, whose source Python's tools find."""
+    text, name = HELPER + Writer(seed).program(), f"<random function {seed}>"
+    linecache.cache[name] = len(text), None, text.splitlines(True), name
+    space: dict[str, Any] = {"__name__": "random_functions"}
+    exec(compile(text, name, "exec"), space)
+    made: Callable[..., Any] = space["f"]
+    return made
