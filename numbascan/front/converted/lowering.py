@@ -335,6 +335,8 @@ class _Lowering:
         return [*loop.start(node), *lines, *self._loop_else(node, loop)]
 
     def _while(self, node: ast.While) -> list[ast.stmt]:
+        if isinstance(node.test, ast.NamedExpr) or _has_walrus(node.test):
+            raise NotConvertible("a walrus stands in the test of a while loop")
         test = self._value(node.test)
         loop, body = self._body(node, [], [])
         if self.is_tried:

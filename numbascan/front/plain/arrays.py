@@ -268,7 +268,6 @@ SAME = frozenset(
         "__getitem__",
         "set",
         "inc",
-        "astype",
         "__setitem__",
     }
 )
@@ -285,9 +284,11 @@ def own(name: str, run: Run, ours: Any, func: Any, args: tuple[Any, ...], kwargs
     """
     value = run(ours, func, args, kwargs)
     x = args[0] if args else None
+    if x is None and name in VIEWS and any(isinstance(value, Variable) for value in kwargs.values()):
+        raise TypeError(f"np.{name}: give the array by its place, not by its name{at_line()}; a view of it is traced so")
     if not isinstance(x, Variable) or x.home is None:
         return value
-    if name in VIEWS and isinstance(value, Variable):
+    if name in VIEWS and isinstance(value, Variable) and not (name == "diag" and x.ndim == 1):
         inverse, rest = VIEWS[name], args[1:]
         write = None if inverse is None else lambda base, new: inverse(base, new, *rest, **kwargs)
         return _view(x, lambda base: run(ours, func, (base, *rest), kwargs), write, value, name)

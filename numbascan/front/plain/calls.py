@@ -12,6 +12,7 @@ import numpy as np
 from ..converted.source import converted
 from ..variable import CAPTURE, Variable, as_variable
 from .frames import FRAMES
+from .stores import contents_of
 
 REPLACED: dict[Any, Callable[..., Any]] = {}
 """What is called in the place of Python's and NumPy's functions: with these very arguments, and for known ones the same result."""
@@ -67,13 +68,7 @@ def _changed(method: Any, *args: Any, **kwargs: Any) -> Any:
             f"{type(holder).__name__}.{method.__name__} in {now.what} changes how many things it holds; make an array of the full length "
             "before (np.zeros), and write its elements"
         )
-    before = holder.copy()
-
-    def undo() -> None:
-        holder.clear()
-        holder.extend(before) if isinstance(holder, list) else holder.update(before)
-
-    now.undone.append(undo)
+    now.undone.append(contents_of(holder))
     return method(*args, **kwargs)
 
 

@@ -35,6 +35,13 @@ class Frame:
             born = born.outer
         return born is self
 
+    def hand_on(self) -> None:
+        """What was noted becomes the business of the branch or pass around: it stays done."""
+        if self.outer is not None:
+            for key, place in self.places.items():
+                self.outer.places.setdefault(key, place)
+            self.outer.undone.extend(self.undone)
+
     def take_back(self) -> dict[tuple[int, Any], Any]:
         """Everything as it was before; the values that the places had last."""
         last = {key: place.read() for key, place in self.places.items()}

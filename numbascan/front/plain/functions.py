@@ -79,10 +79,15 @@ def _abs(x: Any) -> Any:
     return abs(as_variable(x)) if _is_traced(x) else abs(x)
 
 
-@replaces(pow, math.pow)
+@replaces(math.pow)
+def _float_pow(base: Any, exp: Any) -> Any:
+    return _number(np.power(_number(base, "float64"), _number(exp, "float64")), "float64") if _is_traced(base, exp) else math.pow(base, exp)
+
+
+@replaces(pow)
 def _pow(base: Any, exp: Any, *mod: Any) -> Any:
     if mod and _is_traced(base, exp, *mod):
-        return pow(base, exp) % mod[0]
+        raise TypeError(f"pow(a, b, m) of a traced value{at_line()}: its powers may not fit; write a loop of products modulo m")
     return pow(base, exp, *mod) if _is_traced(base, exp) or mod else base**exp
 
 
@@ -190,8 +195,9 @@ def _sorted(items: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
         return sorted(items, key=None if key is None else callee(key), reverse=reverse)
     array = as_variable(values)
     order = np.argsort(as_variable([callee(key)(x) for x in array]) if key is not None else array, stable=True)
-    if reverse:
-        order = np.argsort(-(as_variable([callee(key)(x) for x in array]) if key is not None else array), stable=True)
+    if reverse:  # of equal ones the first stays first
+        ranks = as_variable([callee(key)(x) for x in array]) if key is not None else array
+        order = len(array) - 1 - np.argsort(ranks[::-1], stable=True)[::-1]
     ordered = array[order]
     return [ordered[k] for k in range(len(ordered))]
 
@@ -314,7 +320,23 @@ for _module, _dtype in ((math, "float64"), (cmath, "complex128")):
     for _name, _known in vars(_module).items():
         _ours = (
             getattr(np, _NAMES.get(_name, _name), None)
-            if _name not in ("floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "isclose", "gcd", "lcm", "modf", "frexp", "ldexp")
+            if _name
+            not in (
+                "floor",
+                "ceil",
+                "trunc",
+                "isnan",
+                "isinf",
+                "isfinite",
+                "isclose",
+                "gcd",
+                "lcm",
+                "modf",
+                "frexp",
+                "ldexp",
+                "remainder",
+                "pow",
+            )
             else None
         )
         if builtins.callable(_known) and isinstance(_ours, np.ufunc):
@@ -372,7 +394,7 @@ _CONSTRUCTORS: dict[Any, Callable[..., Any]] = {
     np.arange: arange,
     np.eye: eye,
     np.array: _array,
-    **dict.fromkeys((np.asarray, np.asanyarray, np.ascontiguousarray), _asarray),
+    **dict.fromkeys((np.asarray, np.asanyarray), _asarray),
     **{getattr(np, name): _as(name.strip("_")) for name in ("float64", "float32", "int64", "int32", "complex128", "bool_")},
 }
 for _known, _ours in _CONSTRUCTORS.items():

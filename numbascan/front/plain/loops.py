@@ -65,7 +65,7 @@ def repeat(test: Callable[[], Any], body: Part, names: Sequence[str], exits: Seq
             return
         goes_on = truth(test()) if over is False else True
         if over is not False or isinstance(goes_on, Variable):
-            loop.while_rolled(test)
+            loop.while_rolled(test, goes_on if over is False else None)
             return
         if not goes_on:
             return
@@ -114,10 +114,13 @@ class _Loop:
                 self.body(rows.at(k))
             over = self.is_over()
             if over is True:
+                noted.hand_on()
                 return
             if over is False and next_serial() == mark + 1:
+                noted.hand_on()
                 continue
             if rows.length - k <= UNROLLED:
+                noted.hand_on()
                 if over is not False:
                     self._under_choice(over, iter(rows.after(k + 1)))
                     return
@@ -152,9 +155,9 @@ class _Loop:
         over = self.is_over()
         _Scan(self, rows, None).run(over)
 
-    def while_rolled(self, test: Callable[[], Any]) -> None:
-        """The loop as a scan of as many steps as its condition lets run."""
-        _Scan(self, None, test).run(self.is_over())
+    def while_rolled(self, test: Callable[[], Any], first: Any) -> None:
+        """The loop as a scan of as many steps as its condition lets run. first: what the condition says before it, where that was asked."""
+        _Scan(self, None, test, first).run(self.is_over())
 
 
 def _closing_over(part: Part, action: Callable[[], None]) -> Part:
@@ -192,8 +195,8 @@ class _Carried:
 class _Scan:
     """A loop as a scan. The body is traced until it is known what it changes, and of which types that is."""
 
-    def __init__(self, loop: _Loop, rows: Rows | None, test: Callable[[], Any] | None) -> None:
-        self.loop, self.rows, self.test = loop, rows, test
+    def __init__(self, loop: _Loop, rows: Rows | None, test: Callable[[], Any] | None, first: Any = None) -> None:
+        self.loop, self.rows, self.test, self.first = loop, rows, test, first
         self.start = loop.cells.values()
         self.what = f"the loop{line_of(loop.body)}"
         self.carried: dict[Any, _Carried] = {}
@@ -263,7 +266,13 @@ class _Scan:
             self.n_steps = length if isinstance(length, int) and over is False and not self.loop.exits else None
             most = as_variable(np.int64(length) if isinstance(length, int) else length)
             return most if over is False else as_variable(np.where(over, 0, most)).astype("int64")
-        return as_variable(np.where(self._goes_on(over), _MOST_STEPS, 0)).astype("int64")
+        return as_variable(np.where(self._first_goes_on(over), _MOST_STEPS, 0)).astype("int64")
+
+    def _first_goes_on(self, over: Any) -> Any:
+        """Whether there is a pass at all; the condition is asked once, whatever it does besides."""
+        if self.first is None:
+            self.first = self._goes_on(over)
+        return self.first
 
     def _goes_on(self, over: Any) -> Any:
         """Whether there is one more pass."""

@@ -128,11 +128,24 @@ def update(old: Any, name: str, value: Callable[[], Any]) -> Any:
         if not FRAMES.stack and not holds_traced(new):
             return IN_PLACE[name](old, new)
         _check_plain(old, (new,))
-    elif FRAMES.stack and isinstance(old, (list, dict, set)) and not FRAMES.stack[-1].is_trial:
+    elif FRAMES.stack and isinstance(old, (list, dict, set)) and FRAMES.stack[-1].is_trial:
+        FRAMES.stack[-1].undone.append(contents_of(old))
+    elif FRAMES.stack and isinstance(old, (list, dict, set)):
         raise TypeError(
             f"a {type(old).__name__} grows in {FRAMES.stack[-1].what}{at_line()}; make an array of the full length before (np.zeros)"
         )
     return IN_PLACE[name](old, new)
+
+
+def contents_of(holder: Any) -> Callable[[], None]:
+    """What gives a list, dict or set back what it holds now."""
+    before = holder.copy()
+
+    def undo() -> None:
+        holder.clear()
+        holder.extend(before) if isinstance(holder, list) else holder.update(before)
+
+    return undo
 
 
 def _binary(name: str) -> Callable[[Any, Any], Any]:
