@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
 
+from ...tracebacks import entry
 from .lowering import PART, PASS, RUNTIME, Function, NotConvertible, lowered
 
 runtime = SimpleNamespace()
@@ -29,8 +30,11 @@ _LIBRARIES = frozenset({*sys.stdlib_module_names, "numpy", "scipy", "numba", "ll
 MARK = "__numbascan_as_written__"
 
 
+@entry
 def as_written(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f`, left as it is: Python itself decides in its `if` and `while`, and refuses traced values there.
+
+    Raises TypeError for what is no Python function.
 
     >>> import numbascan as ns, numpy as np
     >>> @ns.as_written
@@ -39,6 +43,8 @@ def as_written(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> ns.jit(double)(2.0)
     array(4.)
     """
+    if type(f) is not FunctionType:
+        raise TypeError(f"ns.as_written takes a function, not {f!r}")
     vars(f)[MARK] = True
     return f
 

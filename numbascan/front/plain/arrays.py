@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import TracerError
+from ...tracebacks import entry
 from ...types import show_shape
 from ..numpy import indexing
 from ..numpy.choices import where
@@ -304,4 +305,4 @@ def _apart(value: Any) -> Any:
     return value
 
 
-METHODS.update({"__getitem__": getitem, "__setitem__": written, "__in_place__": changed, "__own__": own})
+METHODS.update({"__getitem__": entry(getitem), "__setitem__": entry(written), "__in_place__": entry(changed), "__own__": entry(own)})
