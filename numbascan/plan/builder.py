@@ -48,6 +48,7 @@ from ..ir.loops import (
     chosen,
     compare,
     either,
+    greatest,
     in_shape,
     names_in,
     negated,
@@ -364,7 +365,7 @@ class Builder:
 
     def alloc(self, hint: str | None, shape: Indices, dtype: str) -> str:
         """An array, taken before the loops that do not change its shape; in a branch that may not be taken only a small one. Of a length
-        that may be negative, or too much, nothing is taken for loops without steps."""
+        that may be negative, or too much, nothing is taken for loops without steps, as far as that is known where it is taken."""
         name = self.fresh(hint, "row")
         self.alloc_as(name, shape, dtype)
         return name
@@ -373,10 +374,16 @@ class Builder:
         """The same under a name that is taken already."""
         safe = [self._is_taken_safely(dim) for dim in shape]
         block, steps = (self._alloc_block(shape, dtype), []) if all(safe) else self._guarded_home(*shape)
+        further = self._hoisted(*shape)
+        if not all(safe) and further is not block:  # a loop around decides whether there is a step: what is taken for one serves all
+            steps = [step for step in steps if self.home_of(step).depth <= further.depth]
+            block, shape_taken = further, tuple(dim if is_safe else greatest(dim, 0) for dim, is_safe in zip(shape, safe, strict=True))
+        else:
+            shape_taken = tuple(shape)
         self.home[name] = block
         self.written[name] = self.block
         self.shapes[name] = shape
-        taken = [dim if is_safe or not steps else choice(both(*steps), dim, 0) for dim, is_safe in zip(shape, safe, strict=True)]
+        taken = [dim if is_safe or not steps else choice(both(*steps), dim, 0) for dim, is_safe in zip(shape_taken, safe, strict=True)]
         self._put(block, Alloc(name, tuple(taken), dtype))
 
     def _is_taken_safely(self, dim: Index) -> bool:
