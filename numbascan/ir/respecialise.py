@@ -12,6 +12,7 @@ from .messages import changed_type
 from .node import ARG, CONSTANT, INPUT, Node, constant_value, new_input
 from .ports import LoopSpec, NonSeq, row_of
 
+MISFIT = "misfit"  # the note of a loop whose step has lengths that do not fit: why
 IN_STEP = "in the step of scan"
 Agreed = Callable[[int | None, int | None], int | None]
 
@@ -23,7 +24,7 @@ def respecialised(spec: LoopSpec, inputs: tuple[Node, ...]) -> LoopSpec:
     one value, as lengths of equal arrays, become one.
 
     Lengths that do not fit in the step are an error where there is a step: the step of a loop that may have none keeps its types then, and
-    meets it when it runs.
+    meets it when it runs, or when it is planned; a note says why.
     """
     fed = spec.with_outer(inputs)
     if len({port.outer for port in fed.non_seqs}) < len({port.outer for port in spec.non_seqs}):
@@ -38,7 +39,7 @@ def respecialised(spec: LoopSpec, inputs: tuple[Node, ...]) -> LoopSpec:
         count = constant_value(fed.n_steps)
         if isinstance(error, ScanTypeError) or (count is not None and int(count) > 0):
             raise
-        return fed
+        return replace(fed, notes=(*fed.notes, (MISFIT, str(error))))
 
 
 def _merged(spec: LoopSpec) -> LoopSpec:

@@ -20,6 +20,7 @@ from ...ir.loops import Expr, Index, Literal, Name, add, compare, least, mod, su
 from ...ir.names import verbatim
 from ...ir.node import Node, constant_value, outputs_of
 from ...ir.ports import LoopSpec, State, Trace
+from ...ir.respecialise import MISFIT
 from ...ops.algebra import is_zero
 from ...ops.checkpoint_schedule import BLOCK
 from ...ops.compare import MAXIMUM, MINIMUM
@@ -56,7 +57,17 @@ from .step import LoopResult, Step
 
 
 def lower(scope: Scope, node: Node) -> list[Value]:
-    """The results of a Scan: states, traces, carries."""
+    """The results of a Scan: states, traces, carries. ValueError where lengths of its step do not fit and it cannot be planned."""
+    try:
+        return _lowered(scope, node)
+    except KeyError:  # an element of a short array that it has not
+        misfit = dict(loop_spec(node).notes).get(MISFIT)
+        if misfit is None:
+            raise
+        raise ValueError(misfit) from None
+
+
+def _lowered(scope: Scope, node: Node) -> list[Value]:
     if loop_spec(node).mit_mots:
         raise AssertionError(f"{node}: buffers of cotangents become states before a loop is planned (grad/mit_mots.py)")
     with scope.builder.step_of(loop_spec(node).name):
