@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import json
 import os
 import re
 import sys
@@ -183,3 +184,9 @@ def _result(kernel: Any, values: Any) -> Any:
 
 GROUPS = {"benches": of_benches, "random": of_seeds, "guide": of_guide}
 """What makes the programs whose names begin so."""
+
+
+if __name__ == "__main__":
+    with contextlib.redirect_stdout(io.StringIO()):
+        programs = GROUPS[sys.argv[1]]()
+    print(json.dumps(programs))
