@@ -6,7 +6,7 @@ import builtins
 from typing import Any
 
 from ..converted.source import runtime
-from . import functions
+from . import functions, writers
 from .calls import callee
 from .checks import check, raised
 from .choices import both, choose, compared, one_of, value_of
@@ -63,4 +63,4 @@ vars(runtime).update(
     value_of=value_of,
 )
 
-__all__ = ["functions"]
+__all__ = ["functions", "writers"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..tracing import NeedsTracedArrays
 from ..variable import CAPTURE, Variable, as_variable, at_line
-from .arrays import changed, written
+from .arrays import changed, changed_where, traced_mask, written
 from .frames import FRAMES, Place, note
 from .joining import held
 from .truth import is_traced
@@ -67,14 +67,16 @@ def set_item(value: Any, holder: Any, index: Any) -> None:
         written(holder, index, value)
         return
     if isinstance(holder, np.ndarray) and holder.dtype != object:
-        _check_plain(holder, (value, index))
+        check_plain(holder, (value, index))
     elif FRAMES.stack and isinstance(holder, (list, dict)):
         _note_item(holder, index)
     holder[index] = value
 
 
-def _check_plain(array: np.ndarray, parts: tuple[Any, ...]) -> None:
-    """NeedsTracedArrays where only the run knows what becomes of an array of NumPy's."""
+def check_plain(array: np.ndarray, parts: tuple[Any, ...]) -> None:
+    """NeedsTracedArrays where only the run knows what becomes of an array of NumPy's, ValueError for one from outside."""
+    if CAPTURE.is_outside is not None and CAPTURE.is_outside(array):
+        raise ValueError(f"an array that is read from outside is written into{at_line()}; copy it first (x.copy()), or make it a state")
     if CAPTURE.home is not None and (holds_traced(parts) or (FRAMES.stack and not FRAMES.stack[-1].is_trial)):
         raise NeedsTracedArrays(
             f"an array that is read from outside is written with what only the run knows{at_line()}; copy it first (x.copy()), "
@@ -104,9 +106,23 @@ def _note_item(holder: Any, index: Any) -> None:
 
 def set_attribute(value: Any, holder: Any, name: str) -> None:
     """`holder.name = value`."""
-    if FRAMES.stack and not isinstance(holder, Variable):
+    if isinstance(holder, Variable):
+        _set_part(value, holder, name)
+        return
+    if isinstance(holder, np.ndarray):
+        check_plain(holder, (value,))
+    elif FRAMES.stack:
         _note_attribute(holder, name)
     setattr(holder, name, value)
+
+
+def _set_part(value: Any, array: Variable, name: str) -> None:
+    """`x.real = value` and its like."""
+    if name not in ("real", "imag", "flat"):
+        raise AttributeError(f"the attribute {name!r} of an array is set{at_line()}; write x = x.reshape(shape), or x[...] = values")
+    if name == "imag" and array.type.kind != "c":
+        raise TypeError(f"array does not have imaginary part to set{at_line()}")
+    written(getattr(array, name), Ellipsis, value)
 
 
 def _note_attribute(holder: Any, name: str) -> None:
@@ -125,9 +141,7 @@ def update(old: Any, name: str, value: Callable[[], Any]) -> Any:
     if isinstance(old, Variable):
         return changed(old, _binary(name), new)
     if isinstance(old, np.ndarray) and old.dtype != object:
-        if not FRAMES.stack and not holds_traced(new):
-            return IN_PLACE[name](old, new)
-        _check_plain(old, (new,))
+        check_plain(old, (new,))
     elif FRAMES.stack and isinstance(old, (list, dict, set)) and FRAMES.stack[-1].is_trial:
         FRAMES.stack[-1].undone.append(contents_of(old))
     elif FRAMES.stack and isinstance(old, (list, dict, set)):
@@ -160,8 +174,8 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 def update_item(holder: Any, index: Any, name: str, value: Callable[[], Any]) -> None:
     """`holder[index] += value`."""
-    if isinstance(holder, Variable) and isinstance(index, Variable) and index.type.kind == "b":
-        written(holder, index, _BINARY[name](holder, value()))
+    if isinstance(holder, Variable) and (mask := traced_mask(index)) is not None:
+        changed_where(holder, mask, _BINARY[name], value)
         return
     set_item(update(item(holder, index), name, value), holder, index)
 
