@@ -11,6 +11,7 @@ import numpy as np
 
 from ..converted.source import converted, is_of_library
 from ..variable import CAPTURE, WRITERS, Variable, as_variable
+from .containers import check_container
 from .frames import FRAMES
 from .stores import check_plain, contents_of
 
@@ -63,8 +64,9 @@ def _callee(f: Any) -> Any:
         owner = type(f.__self__)
         if (owner is np.ndarray and f.__name__ in WRITING) or (owner is np.ufunc and f.__name__ == "at"):
             return functools.partial(_written, f)
-        if owner in MUTATING and FRAMES.stack and f.__name__ in MUTATING[owner]:
-            return functools.partial(_changed, f)
+        if owner in MUTATING and f.__name__ in MUTATING[owner]:
+            check_container(f.__self__)
+            return functools.partial(_changed, f) if FRAMES.stack else f
         return REPLACED.get(f, f)
     if kind is functools.partial:
         inner = callee(f.func)

@@ -36,6 +36,11 @@ def keeping(values: Mapping[str, Any]) -> Iterator[None]:
         _OURS.counts.subtract(ids)
 
 
+def of_choices(value: Any) -> int:
+    """How often choices and loops that are being traced refer to an object."""
+    return _OURS.counts[id(value)]
+
+
 def soles(values: Mapping[str, Any]) -> set[int]:
     """The ids of the cells of arrays that one variable alone holds, besides what choices and loops keep.
 

@@ -10,6 +10,7 @@ from ...ir.node import Node, next_serial
 from ..control import chosen_nodes
 from ..variable import Variable
 from .cells import Cells, Part, keeping, line_of, soles
+from .containers import freeze, known_elsewhere
 from .frames import Frame, frame, note
 from .joining import Way, held, joined
 from .truth import COMPARISONS, truth
@@ -39,21 +40,38 @@ def _both_ways(condition: Variable, then: Part | None, other: Part | None, cells
     ways += [(place.label, *(side.written.get(key, held(place.before)) for side in sides)) for key, place in written.items()]
     chooser = _chooser(condition.node, [side.mark for side in sides])
     values, settle = joined(ways, where, (sides[0].frame, sides[1].frame), chooser, sole)
-    cells.fill(dict(zip(before, values, strict=False)))
+    bound = dict(zip(before, values, strict=False))
+    for name in before:
+        _bind_container(name, bound, [side.containers.get(name) for side in sides], [side.shared.get(name, []) for side in sides])
+    cells.fill(bound)
     for (key, place), value in zip(written.items(), values[len(before) :], strict=True):
         note(key, place)
         place.write(value)
     settle()
 
 
+def _bind_container(name: str, bound: dict[str, Any], given: Sequence[Any], shared: Sequence[list[Any]]) -> None:
+    """A list or dict that both ways leave as it is stays that; of two, where others know one, none may be written from here on."""
+    if given[0] is not None and given[0] is given[1]:
+        bound[name] = given[0]
+    elif any(shared):
+        for value in (bound[name], *shared[0], *shared[1]):
+            freeze(value, name)
+
+
 @dataclass(slots=True)
 class _Side:
-    """What a branch has made: the variables, and what it wrote."""
+    """What a branch has made: the variables, and what it wrote.
+
+    containers: the values that are lists, dicts or tuples. shared: for each variable those in its value that others know, too.
+    """
 
     mark: int
     values: dict[str, Any]
     frame: Frame
     written: dict[tuple[int, Any], Any]
+    containers: dict[str, Any]
+    shared: dict[str, list[Any]]
 
 
 def _ran(side: Part | None, cells: Cells, before: dict[str, Any]) -> _Side:
@@ -63,11 +81,13 @@ def _ran(side: Part | None, cells: Cells, before: dict[str, Any]) -> _Side:
         try:
             if side is not None:
                 side()
+            shared = known_elsewhere(cells.values())
+            containers = {name: value for name, value in cells.values().items() if isinstance(value, (list, dict))}
             values = {name: held(value) for name, value in cells.values().items()}
         finally:
             written = noted.take_back()
             cells.fill(before)
-    return _Side(mark, values, noted, written)
+    return _Side(mark, values, noted, written, containers, shared)
 
 
 def _chooser(condition: Node, marks: Sequence[int]) -> Callable[[list[tuple[Variable, Variable]]], list[Variable]]:
@@ -83,11 +103,13 @@ def value_of(condition: Any, then: Callable[[], Any], other: Callable[[], Any]) 
 
 
 def _value(condition: Variable, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
-    marks, values, frames = [], [], []
+    marks, values, frames, shared = [], [], [], list[Any]()
     for side in (then, other):
         marks.append(next_serial())
         with frame("a side of a choice that only the run decides") as noted:
-            values.append(held(side()))
+            value = side()
+            shared += known_elsewhere({"value": value}).get("value", [])
+            values.append(held(value))
         frames.append(noted)
         if noted.places:
             raise TypeError(
@@ -96,6 +118,9 @@ def _value(condition: Variable, then: Callable[[], Any], other: Callable[[], Any
     way = "the value", values[0], values[1]
     (result,), settle = joined([way], (" on one side", " on the other"), (frames[0], frames[1]), _chooser(condition.node, marks))
     settle()
+    if shared:
+        for one in (result, *shared):
+            freeze(one, "the value of a choice")
     return result
 
 

@@ -15,7 +15,7 @@ from ...ops.card import card_named
 from ...types import TensorType, show_shape
 from ..tree import LEAF, Structure, alike, flattened, unflatten
 from ..tree import describe as describe_structure
-from ..variable import METHODS, Variable, as_variable, number_as, op
+from ..variable import CAPTURE, METHODS, Variable, as_variable, number_as, op
 from ..views import UnsureView, is_array
 from .cells import ABSENT
 from .frames import Frame
@@ -236,7 +236,7 @@ class _Meeting:
         sides = list(zip((0, 1), (self.one, self.other), frames, strict=True))
         known = [leaf for _, leaf, frame in sides if not _is_private(leaf, frame, sole)]
         arrays = [array for leaf in known if isinstance(leaf, Held) for array in leaf.others()]
-        numpys = [leaf for leaf in known if isinstance(leaf, np.ndarray)]
+        numpys = [leaf for leaf in known if isinstance(leaf, np.ndarray) and not is_outside(leaf)]
         why = f"{self.what} is one of two arrays, and only the run decides which"
         is_shared = any(isinstance(leaf, Held) and names[k, id(leaf.root)] > 1 for k, leaf, _ in sides)
         if arrays or is_shared or numpys:
@@ -247,6 +247,11 @@ class _Meeting:
     def result_itself(self) -> Variable:
         """The result as a value of its own."""
         return Variable(self.result.node)
+
+
+def is_outside(array: np.ndarray) -> bool:
+    """Whether an array of NumPy's was found outside the function, so that nobody writes it."""
+    return CAPTURE.is_outside is not None and CAPTURE.is_outside(array)
 
 
 def _is_0d(leaf: Any) -> bool:

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..tracing import NeedsTracedArrays
 from ..variable import CAPTURE, Variable, as_variable, at_line
-from .arrays import changed, changed_where, traced_mask, written
+from .arrays import changed, changed_where, of_plain, one_of, traced_mask, written
+from .containers import check_container
 from .frames import FRAMES, Place, note
 from .joining import held
 from .truth import is_traced
@@ -54,8 +55,10 @@ def item(holder: Any, index: Any) -> Any:
     """`holder[index]`."""
     if not holds_traced(index) or isinstance(holder, Variable):
         return holder[index]
-    if isinstance(holder, np.ndarray) or (isinstance(holder, (list, tuple)) and not isinstance(index, slice)):
-        return as_variable(holder)[index]
+    if isinstance(holder, np.ndarray):
+        return of_plain(holder, as_variable(holder)[index])
+    if isinstance(holder, (list, tuple)) and not isinstance(index, slice):
+        return one_of(holder, as_variable(holder)[index])
     if isinstance(holder, range):
         return holder.start + holder.step * as_variable(index)
     return holder[index]
@@ -68,8 +71,10 @@ def set_item(value: Any, holder: Any, index: Any) -> None:
         return
     if isinstance(holder, np.ndarray) and holder.dtype != object:
         check_plain(holder, (value, index))
-    elif FRAMES.stack and isinstance(holder, (list, dict)):
-        _note_item(holder, index)
+    elif isinstance(holder, (list, dict)):
+        check_container(holder)
+        if FRAMES.stack:
+            _note_item(holder, index, value)
     holder[index] = value
 
 
@@ -87,7 +92,7 @@ def check_plain(array: np.ndarray, parts: tuple[Any, ...]) -> None:
         FRAMES.stack[-1].undone.append(lambda: np.copyto(array, before))
 
 
-def _note_item(holder: Any, index: Any) -> None:
+def _note_item(holder: Any, index: Any, value: Any) -> None:
     if isinstance(holder, dict) and index not in holder:
         raise TypeError(
             f"a dict gets the new key {index!r} in {FRAMES.stack[-1].what}{at_line()}; give it the key before, with a value "
@@ -96,6 +101,8 @@ def _note_item(holder: Any, index: Any) -> None:
     if isinstance(index, slice) or holds_traced(index):
         raise TypeError(f"a list is written at {index!r} in {FRAMES.stack[-1].what}{at_line()}; use an array (np.zeros)")
     key = range(len(holder))[index] if isinstance(holder, list) else index
+    if holder[key] is value and isinstance(value, Variable):  # an array that was written, in its place
+        return
 
     def write(value: Any) -> None:
         holder[key] = value
@@ -111,7 +118,7 @@ def set_attribute(value: Any, holder: Any, name: str) -> None:
         return
     if isinstance(holder, np.ndarray):
         check_plain(holder, (value,))
-    elif FRAMES.stack:
+    elif FRAMES.stack and not (isinstance(value, Variable) and getattr(holder, name, None) is value):  # an array that was written stays
         _note_attribute(holder, name)
     setattr(holder, name, value)
 
@@ -138,6 +145,7 @@ def _note_attribute(holder: Any, name: str) -> None:
 def update(old: Any, name: str, value: Callable[[], Any]) -> Any:
     """What `x += value` binds x to."""
     new = value()
+    check_container(old)
     if isinstance(old, Variable):
         return changed(old, _binary(name), new)
     if isinstance(old, np.ndarray) and old.dtype != object:
