@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -105,6 +106,11 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
         return f"<{self.name or self.node.op.name}: {self.type}>"
 
     def __hash__(self) -> int:
+        if self.home is not None and not str(sys._getframe(1).f_globals.get("__name__")).startswith("numbascan"):
+            raise TypeError(
+                f"a traced value, {self!r}, is a key of a dict, an element of a set, or hashed{at_line()}: only the run knows which other "
+                "values it equals; write an array and an index"
+            )
         return hash(self.node)
 
     # NumPy's protocols ----------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ Function = ast.FunctionDef | ast.Lambda
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 PART, PASS, ITEM = "_ns_part_", "_ns_pass_", "_ns_item_"  # names begin so: of branches, of bodies, of values that nobody else sees
+SEEN = "_ns_seen"  # in text: tells which values stand there
 _UNTOUCHED = frozenset({"super", "locals", "globals", "vars", "eval", "exec", "dir"})  # they look at the frame that calls them
 
 
@@ -390,7 +391,8 @@ class _Lowering:
                 ast.match_case(one.pattern, self._value(one.guard) if one.guard else None, self.block(one.body) or [ast.Pass()])
                 for one in node.cases
             ]
-            return [_at(ast.Match(_call("subject", self._value(node.subject)), cases), node)]
+            asks_class = any(isinstance(one, ast.MatchClass) for case in node.cases for one in ast.walk(case.pattern))
+            return [_at(ast.Match(_call("of_class" if asks_class else "subject", self._value(node.subject)), cases), node)]
         self.n_parts += 1
         subject = f"_ns_subject_{self.n_parts}"
         self.made[subject] = None
@@ -541,6 +543,33 @@ class _Expressions(ast.NodeTransformer):
             return self.generic_visit(node)
         return _at(_call("item", self.visit(node.value), self.visit(_index(node.slice))), node)
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        """Text is told whether a value in it is traced: `f"{x}"` becomes `text(lambda seen: f"{seen(x)}")`."""
+        if _has_walrus(node):
+            return self.generic_visit(node)
+        for one in node.values:
+            if isinstance(one, ast.FormattedValue):
+                one.value = ast.Call(_load(SEEN), [self.visit(one.value)], [])
+                one.format_spec = self.generic_visit(one.format_spec) if isinstance(one.format_spec, ast.JoinedStr) else None
+        return _at(_call("text", ast.Lambda(_arguments([SEEN]), node)), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+            values = ast.Call(_load(SEEN), [node.right], [])
+            if not _has_walrus(node):
+                return _at(_call("text", ast.Lambda(_arguments([SEEN]), ast.BinOp(node.left, node.op, values))), node)
+        return node
+
+    def visit_Set(self, node: ast.Set) -> ast.AST:
+        self.generic_visit(node)
+        return _at(ast.Set([one if isinstance(one, ast.Constant) else _key(one) for one in node.elts]), node)
+
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        self.generic_visit(node)
+        keys = [one if one is None or isinstance(one, ast.Constant) else _key(one) for one in node.keys]
+        return _at(ast.Dict(keys, node.values), node)
+
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         self.generic_visit(node)
         return ast.comprehension(node.target, _call("rows", node.iter), [_call("plain", one) for one in node.ifs], node.is_async)
@@ -558,6 +587,10 @@ class _Expressions(ast.NodeTransformer):
         )
         node = self.generic_visit(node)
         self.local = outer
+        if isinstance(node, ast.SetComp):
+            node.elt = _key(node.elt)
+        elif isinstance(node, ast.DictComp):
+            node.key = _key(node.key)
         return node
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
@@ -576,6 +609,11 @@ _ASKED = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.
 def _is_generator(node: ast.FunctionDef) -> bool:
     """Whether a function stays as it is: a generator, or one that handles groups of exceptions."""
     return any(isinstance(one, _ASKED) for one in _own_nodes(node))
+
+
+def _key(value: ast.expr) -> ast.expr:
+    """What is looked for by its value: a key of a dict, an element of a set."""
+    return ast.Starred(_call("keys", value.value), ast.Load()) if isinstance(value, ast.Starred) else _call("key", value)
 
 
 def _has_walrus(node: ast.AST) -> bool:

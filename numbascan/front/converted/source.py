@@ -68,6 +68,14 @@ def converted(f: Callable[..., Any]) -> Callable[..., Any]:
     return f
 
 
+def code_that_runs(form: Callable[..., Any]) -> CodeType | None:
+    """The code of a function in its converted form, behind methods and partial; None for builtins."""
+    inner: Any = form
+    while (behind := getattr(inner, "__func__", None) or getattr(inner, "func", None)) is not None:
+        inner = behind
+    return getattr(inner, "__code__", None)
+
+
 def reason(f: Callable[..., Any]) -> str:
     """Why a function stays as it is; "" where it does not."""
     code = getattr(f, "__code__", None)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..converted.source import converted
 from ..variable import CAPTURE, Variable, as_variable
+from .collected import takes_arrays, with_arrays
 from .frames import FRAMES
 from .stores import contents_of
 
@@ -44,10 +45,14 @@ def _traced(value: Any) -> Any:
 
 def _callee(f: Any) -> Any:
     kind = type(f)
-    if kind is types.FunctionType or kind is types.MethodType:
+    if kind is types.FunctionType:
+        return REPLACED.get(f) or converted(f)
+    if kind is types.MethodType:
         return converted(f)
     if kind is types.BuiltinMethodType:
         owner = type(f.__self__)
+        if owner is str and f.__name__ == "format":
+            return REPLACED[str.format](f.__self__)
         if owner in MUTATING and FRAMES.stack and f.__name__ in MUTATING[owner]:
             return functools.partial(_changed, f)
         return REPLACED.get(f, f)
@@ -55,9 +60,10 @@ def _callee(f: Any) -> Any:
         inner = callee(f.func)
         return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
     try:
-        return REPLACED.get(f, f)
+        ours = REPLACED.get(f)
     except TypeError:  # without a hash
         return f
+    return ours or (with_arrays(f) if takes_arrays(f) else f)
 
 
 def _changed(method: Any, *args: Any, **kwargs: Any) -> Any:

@@ -6,6 +6,7 @@ import builtins
 from typing import Any
 
 from ..converted.source import runtime
+from ..variable import at_line
 from . import functions
 from .calls import callee
 from .checks import check, raised
@@ -13,7 +14,8 @@ from .choices import both, choose, compared, one_of, value_of
 from .joining import UNSET, held, released
 from .loops import for_each, repeat
 from .rows import Rows, rows_of
-from .stores import item, outside, set_attribute, set_item, update, update_attribute, update_item
+from .stores import holds_traced, item, key, keys, outside, set_attribute, set_item, update, update_attribute, update_item
+from .text import text
 from .truth import either, negation, plain
 
 
@@ -26,6 +28,13 @@ def rows(items: Any) -> Any:
 def known(value: Any) -> Any:
     """A function that gives a value which is there already."""
     return lambda: value
+
+
+def of_class(value: Any) -> Any:
+    """What `match` asks for its class."""
+    if holds_traced(value):
+        raise TypeError(f"a `match` asks for the class of a traced value{at_line()}; write isinstance, or match numbers")
+    return value
 
 
 def subject(value: Any) -> Any:
@@ -45,7 +54,10 @@ vars(runtime).update(
     item=item,
     kept=held,
     known=known,
+    key=key,
+    keys=keys,
     negation=negation,
+    of_class=of_class,
     one_of=one_of,
     outside=outside,
     plain=plain,
@@ -56,6 +68,7 @@ vars(runtime).update(
     set_item=set_item,
     slice=builtins.slice,
     subject=subject,
+    text=text,
     unset=UNSET,
     update=update,
     update_attribute=update_attribute,

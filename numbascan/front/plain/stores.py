@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,28 @@ def outside(value: Any) -> Any:
     return array
 
 
+def key(value: Any) -> Any:
+    """A key of a dict, or an element of a set. TypeError for a traced one: only the run knows which others are equal.
+
+    Variables of the symbolic interface are keys of updates: they are told apart as objects.
+    """
+    if holds_traced(value) and not (isinstance(value, Variable) and value.home is None):
+        raise TypeError(
+            f"a traced value is a key of a dict, or an element of a set{at_line()}: only the run knows which it equals; write an array "
+            "and an index, or np.unique of an array"
+        )
+    return value
+
+
+def keys(values: Any) -> list[Any]:
+    """Elements of a set."""
+    return [key(value) for value in values]
+
+
 def item(holder: Any, index: Any) -> Any:
     """`holder[index]`."""
+    if isinstance(holder, Mapping):
+        return holder[key(index)]
     if not holds_traced(index) or isinstance(holder, Variable):
         return holder[index]
     if isinstance(holder, np.ndarray) or (isinstance(holder, (list, tuple)) and not isinstance(index, slice)):
@@ -63,6 +83,8 @@ def item(holder: Any, index: Any) -> Any:
 
 def set_item(value: Any, holder: Any, index: Any) -> None:
     """`holder[index] = value`."""
+    if isinstance(holder, Mapping):
+        key(index)
     if isinstance(holder, Variable):
         written(holder, index, value)
         return
