@@ -224,7 +224,7 @@ def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str
     if not Plain.is_on:
         return fn(*arguments, **keywords)
     if code not in _CONVERTED:
-        taken_back = [keep() for keep in KEPT]
+        taken_back = [keep((fn, arguments, keywords)) for keep in KEPT]
         try:
             with at_home(None):
                 return fn(*arguments, **keywords)
@@ -249,7 +249,7 @@ def _run_converted(fn: Callable[..., Any], arguments: Sequence[Any], keywords: M
     """What the converted form of a function gives; with traced arrays in the place of NumPy's where one is written with a traced value."""
     known = CAPTURE.makes_arrays
     CAPTURE.makes_arrays = known or code in _WRITERS
-    taken_back = [keep() for keep in KEPT]
+    taken_back = [keep((fn, arguments, keywords)) for keep in KEPT]
     try:
         with at_home(home):
             return converted(fn)(*arguments, **keywords)
@@ -266,8 +266,8 @@ def _run_converted(fn: Callable[..., Any], arguments: Sequence[Any], keywords: M
         CAPTURE.makes_arrays = known
 
 
-KEPT: list[Callable[[], Callable[[], None]]] = []
-"""What a trace changes besides the graph: functions that give what takes it back."""
+KEPT: list[Callable[[tuple[Any, ...]], Callable[[], None]]] = []
+"""What a trace changes besides the graph: functions of what is called, and with what, that give what takes it back."""
 _CONVERTED: set[CodeType | None] = set()  # code that asks for values that only the run knows
 _WRITERS: set[CodeType | None] = set()  # code that writes traced values into arrays that it makes
 

@@ -288,3 +288,30 @@ def test_what_changes_an_object_is_carried_along_or_refused(name: str, around: C
         assert isinstance(result, Exception)
     elif not isinstance(result, Exception):
         assert_same(expected, result)
+
+
+def test_what_a_function_does_before_it_is_traced_again_is_done_once() -> None:
+    log: list[int] = []
+
+    def f(x: Any) -> Any:
+        log.append(1)
+        z = np.zeros(3)
+        if x > 0:
+            z[0] = x
+        return z + len(log)
+
+    expected = f(2.0)
+    log.clear()
+    assert_same(expected, ns.jit(f, mode="python")(2.0))
+    assert log == [1]
+
+
+def test_an_iterator_that_is_advanced_before_a_function_is_traced_again_is_refused() -> None:
+    numbers = iter([1.0, 2.0, 3.0])
+
+    def f(x: Any) -> Any:
+        y = next(numbers)
+        return y if x > 0 else -y
+
+    with pytest.raises(TypeError, match="iterator numbers"):
+        ns.jit(f, mode="python")(2.0)

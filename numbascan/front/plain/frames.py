@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..tracing import KEPT, Plain
 from ..variable import CAPTURE, at_line
 from .cells import Cells, Part, keeping_all
 from .witness import Record, Witness
@@ -133,6 +134,25 @@ def frame(what: str, is_trial: bool = False, parts: Iterable[Part | None] = ()) 
     finally:
         FRAMES.stack.pop()
         CAPTURE.frame = new.outer
+
+
+def _keep(roots: tuple[Any, ...]) -> Callable[[], None]:
+    """What a function that is traced again can reach is as it was before the first time. TypeError where that cannot be."""
+    witness = Witness((), roots) if Plain.is_on else None
+
+    def take_back() -> None:
+        for record in witness.changes() if witness is not None else ():
+            record.give_back()
+            if not record.is_same():
+                raise Stuck(
+                    f"{record.label} has changed, and a function that asks for what only the run knows is traced more than once: "
+                    "advance iterators and generators before, and pass what they give"
+                )
+
+    return take_back
+
+
+KEPT.append(_keep)
 
 
 def decides() -> bool:

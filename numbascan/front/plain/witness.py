@@ -104,12 +104,12 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 class Witness:
-    """What the code of some functions can reach, as it is now.
+    """What the code of some functions, and what values hold can reach, as it is now.
 
     ids: of the objects that were there. is_whole: nothing that was there is missing among them. held: the variables that it refers to.
     """
 
-    def __init__(self, parts: Iterable[Callable[..., Any]]) -> None:
+    def __init__(self, parts: Iterable[Callable[..., Any]], values: Iterable[Any] = ()) -> None:
         self._known: dict[int, Any] = {}
         self._records: list[Record] = []
         self._spots: set[tuple[int, str]] = set()
@@ -118,6 +118,7 @@ class Witness:
         self.is_whole = True
         for part in parts:
             self._look_at_code(part)
+        self._add(values, "")
         while self._todo and len(self._known) < MOST_OBJECTS:
             self._look(*self._todo.pop())
         self.is_whole = self.is_whole and not self._todo
