@@ -222,7 +222,7 @@ def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str
         with at_home(None):
             return fn(*arguments, **keywords)
     try:
-        return _run_converted(form, arguments, keywords, home, code_of(fn))
+        return _run_converted(fn, form, arguments, keywords, home)
     except NameError as error:
         if isinstance(error, UnboundLocalError) or "free variable" not in str(error):
             raise
@@ -233,12 +233,13 @@ def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str
 
 
 def _run_converted(
-    form: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home, code: CodeType | None
+    fn: Callable[..., Any], form: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home
 ) -> Any:
     """What the converted form of a function gives. Where a traced value goes into an array of NumPy's, all that it makes are traced."""
+    code = code_of(fn)
     known = CAPTURE.makes_arrays
     CAPTURE.makes_arrays = known or code in _WRITERS
-    taken_back = [keep() for keep in KEPT]
+    taken_back = [keep((fn, arguments, keywords)) for keep in KEPT]
     try:
         with at_home(home):
             return form(*arguments, **keywords)
@@ -255,8 +256,8 @@ def _run_converted(
         CAPTURE.makes_arrays = known
 
 
-KEPT: list[Callable[[], Callable[[], None]]] = []
-"""What a trace changes besides the graph: functions that give what takes it back."""
+KEPT: list[Callable[[tuple[Any, ...]], Callable[[], None]]] = []
+"""What a trace changes besides the graph: functions of what is called, and with what, that give what takes it back."""
 _WRITERS: set[CodeType | None] = set()  # code that writes traced values into arrays that it makes
 
 

@@ -208,6 +208,8 @@ class _Lowering:
         for kind, cls in (("global", ast.Global), ("nonlocal", ast.Nonlocal)):
             names = [name for name, declared in self.declared.items() if declared == kind]
             lines += [cls(names)] if names else []
+        if self.declared:  # variables of others: what becomes of them is noted where the function is called
+            lines.append(ast.Expr(_call("rebinds", *[_lambda(_load(name)) for name in self.declared])))
         names = [name for name in (*assigned(body), *self.made) if name not in self.declared]
         if names and self.n_parts:
             targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in dict.fromkeys(names)]
@@ -243,7 +245,7 @@ class _Lowering:
         if isinstance(node, ast.While):
             return self._while(node)
         if isinstance(node, ast.With):
-            items = [ast.withitem(self._value(one.context_expr), one.optional_vars) for one in node.items]
+            items = [ast.withitem(_call("context", self._value(one.context_expr)), one.optional_vars) for one in node.items]
             return [_at(ast.With(items, self.block(node.body) or [ast.Pass()]), node)]
         if isinstance(node, ast.Try):
             return self._try(node)
@@ -255,6 +257,8 @@ class _Lowering:
             return [_Methods().visit(node)]
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             return self._assignment(node)
+        if isinstance(node, ast.Delete):
+            return [self._deletion(one, node) for one in node.targets]
         if isinstance(node, ast.Assert):
             message = _lambda(self._value(node.msg) if node.msg is not None else ast.Constant(None))
             return [_at(ast.Expr(_call("check", self._value(node.test), message)), node)]
@@ -262,6 +266,13 @@ class _Lowering:
             cause = [self._value(node.cause)] if node.cause is not None else []
             return [_at(ast.Raise(_call("raised", self._value(node.exc), *cause), cause[0] if cause else None), node)]
         return [self.expressions.visit(node)]
+
+    def _deletion(self, target: ast.expr, node: ast.AST) -> ast.stmt:
+        if isinstance(target, ast.Subscript):
+            return _at(ast.Expr(_call("del_item", self._value(target.value), self._value(_index(target.slice)))), node)
+        if isinstance(target, ast.Attribute):
+            return _at(ast.Expr(_call("del_attribute", self._value(target.value), ast.Constant(target.attr))), node)
+        return _at(ast.Delete([target]), node)
 
     def _value(self, node: ast.expr) -> ast.expr:
         lowered: ast.expr = self.expressions.visit(node)

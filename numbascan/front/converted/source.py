@@ -102,7 +102,12 @@ def _function(f: FunctionType) -> Callable[..., Any]:
 
 def is_of_library(f: FunctionType) -> bool:
     """Whether a function belongs to Python, NumPy, SciPy, Numba or numbascan."""
-    return str(f.__globals__.get("__name__")).partition(".")[0] in _LIBRARIES
+    return is_library_name(str(f.__globals__.get("__name__")))
+
+
+def is_library_name(module: str) -> bool:
+    """Whether a module is one of those."""
+    return module.partition(".")[0] in _LIBRARIES
 
 
 def _make(f: FunctionType) -> CodeType | None:

@@ -59,14 +59,14 @@ class _Side:
 def _ran(side: Part | None, cells: Cells, before: dict[str, Any]) -> _Side:
     """A branch that is traced, with all that it changes taken back."""
     mark = next_serial()
-    with frame(f"a branch of an `if` that only the run decides{line_of(side)}") as noted:
+    with frame(f"a branch of an `if` that only the run decides{line_of(side)}", parts=[side]) as noted:
         try:
             if side is not None:
                 side()
             values = {name: held(value) for name, value in cells.values().items()}
         finally:
-            written = noted.take_back()
-            cells.fill(before)
+            written = noted.undo(cells, before)
+        noted.refuse_changes()
     return _Side(mark, values, noted, written)
 
 
@@ -86,8 +86,13 @@ def _value(condition: Variable, then: Callable[[], Any], other: Callable[[], Any
     marks, values, frames = [], [], []
     for side in (then, other):
         marks.append(next_serial())
-        with frame("a side of a choice that only the run decides") as noted:
-            values.append(held(side()))
+        with frame("a side of a choice that only the run decides", parts=[side]) as noted:
+            try:
+                values.append(held(side()))
+            finally:
+                noted.take_back()
+                noted.restore()
+            noted.refuse_changes()
         frames.append(noted)
         if noted.places:
             raise TypeError(

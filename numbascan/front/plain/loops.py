@@ -25,14 +25,14 @@ from ..numpy.joining import concatenate
 from ..scan.arguments import Arguments, make_options
 from ..scan.returns import until
 from ..scan.scan import symbolic
-from ..tracing import PART_OF
+from ..tracing import PART_OF, NeedsTracedArrays
 from ..tree import Structure, alike, flattened, n_leaves, paths, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, Variable, as_variable, at_line
 from ..views import Moved, UnsureView
 from .cells import ABSENT, Cells, Part, keeping, line_of, soles
 from .choices import choose, value_of
-from .frames import Frame, Place, frame, note
+from .frames import Frame, Place, Stuck, frame, note
 from .joining import Held, as_type, held, is_numeric, is_same, is_unbound, promoted, released, value_in
 from .rows import Rows, rows_of
 from .truth import either, negation, truth
@@ -110,36 +110,41 @@ class _Loop:
         """A long loop of known length."""
         for k in range(rows.length):
             before, mark = self.cells.values(), next_serial()
-            with frame(f"a loop{line_of(self.body)}", is_trial=True) as noted:
+            with frame(f"a loop{line_of(self.body)}", is_trial=True, parts=[self.body]) as noted:
                 self.body(rows.at(k))
             over = self.is_over()
-            if over is True:
-                noted.hand_on()
+            is_known = over is True or (over is False and next_serial() == mark + 1)
+            if not is_known and rows.length - k > UNROLLED and not self._has_to_stay(noted, rows.length - k):
+                noted.undo(self.cells, before)
+                self._rest(rows.after(k))
                 return
-            if over is False and next_serial() == mark + 1:
-                noted.hand_on()
-                continue
-            if rows.length - k <= UNROLLED:
-                noted.hand_on()
-                if over is not False:
-                    self._under_choice(over, iter(rows.after(k + 1)))
-                    return
-                continue
-            noted.take_back()
-            self.cells.fill(before)
-            self._rest(rows.after(k))
-            return
+            noted.hand_on()
+            if over is True:
+                return
+            if over is not False:
+                self._under_choice(over, iter(rows.after(k + 1)))
+                return
+
+    def _has_to_stay(self, noted: Frame, n_left: int) -> bool:
+        """Whether what a pass did cannot be taken back: all are written out then. TypeError for too many."""
+        has_to_stay = noted.is_lasting()
+        if has_to_stay and n_left > MOST_WRITTEN_OUT:
+            raise Stuck(
+                f"{noted.what} has {n_left} passes left, and advances an iterator, draws, or calls what only Python knows{at_line()}; "
+                "do that before the loop, with arrays as its result"
+            )
+        return has_to_stay
 
     def _rest(self, rows: Rows) -> None:
         """What is left of a loop, as a scan, or written out where that cannot be."""
         before = self.cells.values()
         try:
-            with frame(f"a loop{line_of(self.body)}", is_trial=False) as noted:
+            with frame(f"a loop{line_of(self.body)}", parts=[self.body]) as noted:
                 self.rolled(rows)
-        except (TypeError, ValueError, IndexError, KeyError, TracerError, AttributeError):
-            noted.take_back()
-            self.cells.fill(before)
-            if rows.length > MOST_WRITTEN_OUT:
+        except (TypeError, ValueError, IndexError, KeyError, TracerError, AttributeError) as error:
+            noted.undo(self.cells, before)
+            is_final = isinstance(error, Stuck) or (isinstance(error, NeedsTracedArrays) and not CAPTURE.makes_arrays)
+            if is_final or noted.is_stuck or rows.length > MOST_WRITTEN_OUT:
                 raise
             self.one_by_one(iter(rows))
             return
@@ -285,7 +290,7 @@ class _Scan:
         """One pass on placeholders: what it carries on, what it leaves behind, and whether it is the last."""
         loop, values = self.loop, iter(states)
         given: dict[Any, list[Node]] = {}
-        with frame(f"the body of {self.what}") as noted:
+        with frame(f"the body of {self.what}", parts=[loop.body, self.test]) as noted:
             start = dict(self.start)
             for key, one in self.carried.items():
                 given[key] = [next(values).node for _ in one.initial] if one.is_read else []
@@ -302,8 +307,8 @@ class _Scan:
                 go_on = self._goes_on(over)
                 ends: dict[Any, Any] = {name: held(value) for name, value in loop.cells.values().items()}
             finally:
-                written = noted.take_back()
-                loop.cells.fill(self.start)
+                written = noted.undo(loop.cells, self.start)
+            noted.refuse_changes()
         self._note_places(noted)
         ends |= written
         return self._returned(noted, given, ends, None if go_on is True else negation(go_on))

@@ -14,7 +14,22 @@ from .choices import both, choose, compared, one_of, value_of
 from .joining import UNSET, held, released
 from .loops import for_each, repeat
 from .rows import Rows, rows_of
-from .stores import holds_traced, item, key, keys, outside, set_attribute, set_item, update, update_attribute, update_item
+from .stores import (
+    context,
+    del_attribute,
+    del_item,
+    holds_traced,
+    item,
+    key,
+    keys,
+    outside,
+    rebinds,
+    set_attribute,
+    set_item,
+    update,
+    update_attribute,
+    update_item,
+)
 from .text import text
 from .truth import either, negation, plain
 
@@ -48,6 +63,9 @@ vars(runtime).update(
     check=check,
     choose=choose,
     compared=compared,
+    context=context,
+    del_attribute=del_attribute,
+    del_item=del_item,
     either=either,
     for_each=for_each,
     handed=released,
@@ -62,6 +80,7 @@ vars(runtime).update(
     outside=outside,
     plain=plain,
     raised=raised,
+    rebinds=rebinds,
     repeat=repeat,
     rows=rows,
     set_attribute=set_attribute,

@@ -85,8 +85,5 @@ for _known in (str, repr, format, ascii):
 
 
 @replaces(str.format)
-def formatted(template: str) -> Callable[..., str]:
-    """What is called for `template.format`."""
-    return lambda *args, **kwargs: text(
-        lambda seen: template.format(*map(seen, args), **{name: seen(value) for name, value in kwargs.items()})
-    )
+def _format(template: str, *args: Any, **kwargs: Any) -> str:
+    return text(lambda seen: template.format(*map(seen, args), **{name: seen(value) for name, value in kwargs.items()}))
