@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 import threading
 import traceback
@@ -62,9 +61,9 @@ class TraceResult:
 
 
 class Plain:
-    """Whether functions that ask for traced values are converted (`front/plain`). In the making: off unless NUMBASCAN_PLAIN is 1."""
+    """Whether functions are converted (`front/plain`)."""
 
-    is_on = os.environ.get("NUMBASCAN_PLAIN") == "1"
+    is_on = True
 
 
 class Home:

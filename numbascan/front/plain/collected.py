@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..variable import DISPATCH, HANDS_ON, METHODS, Variable, as_variable
+from ..variable import HANDS_ON, METHODS, Variable, as_variable
 from .stores import holds_traced
 
 _OF_SEVERAL = "arrays tup seq args xi condlist choicelist choices funclist keys operands multi_index sample"
@@ -35,10 +35,7 @@ def collected(values: Any) -> Variable:
 
 def takes_arrays(f: Any) -> bool:
     """Whether `f` is a function of NumPy or SciPy that computes with arrays."""
-    try:
-        return isinstance(f, np.ufunc) or f in DISPATCH
-    except TypeError:  # without a hash
-        return False
+    return isinstance(f, np.ufunc) or str(getattr(f, "__module__", "")).startswith(("numpy", "scipy")) and not isinstance(f, type)
 
 
 def with_arrays(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -298,16 +298,19 @@ def _type(*args: Any, **kwargs: Any) -> Any:
     return type(_stand_in(args[0])) if len(args) == 1 else type(*args, **kwargs)
 
 
+def _seen_by(x: Any, name: str) -> Any:
+    """What has an attribute: the value under Python; a variable itself what arrays have not, as `type` and `node`."""
+    return x if not isinstance(x, Variable) or not hasattr(np.ndarray, name) else _stand_in(x)
+
+
 @replaces(hasattr)
 def _hasattr(x: Any, name: str) -> bool:
-    return hasattr(_stand_in(x), name)
+    return hasattr(_seen_by(x, name), name)
 
 
 @replaces(getattr)
 def _getattr(x: Any, name: str, *default: Any) -> Any:
-    if isinstance(x, Variable) and not hasattr(_stand_in(x), name):
-        return getattr(_stand_in(x), name, *default)
-    return getattr(x, name, *default)
+    return getattr(x if hasattr(_seen_by(x, name), name) else _stand_in(x), name, *default)
 
 
 @replaces(hash)
