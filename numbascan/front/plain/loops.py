@@ -32,8 +32,9 @@ from ..variable import CAPTURE, Variable, as_variable, at_line
 from ..views import Moved, UnsureView, View
 from .cells import ABSENT, Cells, Part, keeping, line_of, soles
 from .choices import choose, value_of
+from .chosen import freeze, holders, is_known
 from .frames import Frame, Place, Stuck, frame, note
-from .joining import Held, as_type, held, is_numeric, is_same, is_unbound, promoted, released, value_in
+from .joining import RESULT, Held, Returned, as_type, held, is_numeric, is_same, is_unbound, promoted, released, value_in
 from .rows import Rows, TracedRange, rows_of
 from .truth import either, negation, truth
 
@@ -364,15 +365,26 @@ class _Scan:
                 loop.body(*([self._item(row)] if self.rows is not None else []))
                 over = loop.is_over()
                 go_on = self._goes_on(over)
-                ends: dict[Any, Any] = {name: held(value) for name, value in loop.cells.values().items()}
+                objects = loop.cells.values()
+                ends: dict[Any, Any] = {name: held(value) for name, value in objects.items()}
             finally:
                 written = noted.undo(loop.cells, self.start)
             noted.refuse_changes()
         if not self.is_live and self._reads_what_is_written(noted):
             self.read_live()
         self._note_places(noted)
+        self.known = {name: self._known_holders(noted, name, objects) for name in loop.names}
         ends |= written
         return self._returned(noted, given, ends, None if go_on is True else negation(go_on))
+
+    def _known_holders(self, noted: Frame, name: str, objects: dict[str, Any]) -> list[Any]:
+        """The lists and the like that a name has behind a pass, where others know them."""
+        found, start = holders(objects[name]), holders(self.start[name])
+        if list(map(id, found)) == list(map(id, start)):
+            return []
+        counts = Counter(id(holder) for value in objects.values() for holder in holders(value))
+        is_seen = any(is_known(holder, noted) or counts[id(holder)] > 1 for holder in found)
+        return [*start, *found] if is_seen or (start and (not self.n_steps or name not in self.carried)) else []
 
     def _note_places(self, noted: Frame) -> None:
         """_Again where the body writes an array, an element or an attribute that is not carried yet."""
@@ -394,7 +406,9 @@ class _Scan:
         self._check_rest(ends)
         self._check_arrays(noted, given, results)
         behind = {name: ends[name] for name in self.loop.names if is_unbound(self.start[name]) and name not in self.carried}
-        leaves, self.behind = flattened({name: value for name, value in behind.items() if not is_unbound(value)})
+        behind = {name: behind[name] for name in sorted(behind) if not is_unbound(behind[name])}  # as leaves stand
+        leaves, self.behind = flattened(behind)
+        self.names_behind = [name for name, value in behind.items() for _ in flattened(value)[0]]
         self.constants = {k: leaf for k, leaf in enumerate(leaves) if not is_numeric(leaf) or self._is_outer(noted, leaf)}
         self.others_behind = self._others_behind(noted, leaves, results)
         last = [as_variable(value_in(leaf)) for k, leaf in enumerate(leaves) if k not in self.constants]
@@ -554,19 +568,20 @@ class _Scan:
             else:
                 for end, (others, is_twice) in zip(ends, self.shared[key], strict=True):
                     if end.ndim and (others or is_twice):
-                        end.view_of = UnsureView(
-                            Variable(end.node), others, f"{one.label} is one of two arrays, as passes of a loop go", is_twice
-                        )
+                        why = f"{one.label} is one of two arrays, as passes of a loop go"
+                        end.view_of = _unsure(one.label, end, others, why, is_twice)
                 values[key] = unflatten(one.structure, ends)
         names = [
             released(self.constants[k]) if k in self.constants else Variable(self._left(next(last)).node)
             for k in range(n_leaves(self.behind))
         ]
-        for k, (value, (others, is_twice)) in enumerate(zip(names, self.others_behind, strict=True)):
+        for k, (name, value, (others, is_twice)) in enumerate(zip(self.names_behind, names, self.others_behind, strict=True)):
             if k not in self.constants and value.ndim and (others or is_twice):
-                why = "what a loop leaves may be a view of an array"
-                value.view_of = UnsureView(Variable(value.node), others, why, is_twice)
+                value.view_of = _unsure(name, value, others, f"{name}, as a loop leaves it, may be a view of an array", is_twice)
         values.update(unflatten(self.behind, names))
+        for name, found in self.known.items():
+            if found:
+                freeze([*found, *holders(values[name])], f"{name} is one of several, as passes of a loop go")
         self.loop.cells.fill(values)
         for array in self.moved:
             array.view_of = Moved(array_itself(array), [], f"{array.name or 'an array'} was handed from pass to pass by {self.what}")
@@ -583,6 +598,11 @@ class _Scan:
         if self.n_steps:
             return rows[-1]
         return concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1]
+
+
+def _unsure(label: str, value: Variable, others: Sequence[Variable], why: str, is_twice: bool) -> UnsureView:
+    view = Returned if label == RESULT else UnsureView
+    return view(array_itself(value), others, why, is_twice)
 
 
 def _carried(label: str, value: Any) -> _Carried:

@@ -10,7 +10,7 @@ from . import functions
 from .calls import callee
 from .checks import check, raised
 from .choices import both, choose, compared, one_of, value_of
-from .joining import UNSET, held, released
+from .joining import UNSET, handed
 from .loops import for_each, repeat
 from .rows import Rows, rows_of
 from .stores import context, del_attribute, del_item, item, outside, rebinds, set_attribute, set_item, update, update_attribute, update_item
@@ -29,7 +29,7 @@ def known(value: Any) -> Any:
 
 
 def subject(value: Any) -> Any:
-    """What `match` looks at, where Python does it."""
+    """What `match` looks at, where Python does it, and what a `return` within a choice or a loop gives."""
     return value
 
 
@@ -44,9 +44,9 @@ vars(runtime).update(
     del_item=del_item,
     either=either,
     for_each=for_each,
-    handed=released,
+    handed=handed,
     item=item,
-    kept=held,
+    kept=subject,
     known=known,
     negation=negation,
     one_of=one_of,
