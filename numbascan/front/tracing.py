@@ -67,7 +67,13 @@ class Plain:
 
 
 class Home:
-    """A function that is being traced: the arrays that it makes, and arguments of its own, it may write."""
+    """A function that is being traced: the arrays that it makes, and arguments of its own, it may write.
+
+    frozen: what it may not write any more, by id, and why (`front/plain/chosen.py`).
+    """
+
+    def __init__(self) -> None:
+        self.frozen: dict[int, tuple[Any, str]] = {}
 
 
 PART_OF = "part_of"

@@ -316,3 +316,287 @@ def test_an_iterator_that_is_advanced_before_a_function_is_traced_again_is_refus
 
     with pytest.raises(TypeError, match="iterator numbers"):
         ns.jit(f, mode="python")(2.0)
+
+
+# variables of other functions, deletions, contexts ------------------------------------------------------------------------
+
+
+def nonlocal_in_branch(x: Any) -> Any:
+    n = 0
+
+    def inc() -> None:
+        nonlocal n
+        n = n + x
+
+    if x > 0:
+        inc()
+        inc()
+    return n * 10 + x
+
+
+def nonlocal_in_loop(x: Any) -> Any:
+    n, m = 0.0, 1.0
+
+    def inc(by: Any) -> Any:
+        nonlocal n
+        n += by
+        return n
+
+    for k in range(30):
+        m = m + inc(x * k)
+        if k % 4 == 1:
+            inc(1.0)
+    return n, m
+
+
+def nonlocal_in_helper_of_helper(x: Any) -> Any:
+    n = 1.0
+
+    def inc() -> None:
+        nonlocal n
+        if n < 5:
+            n = n * 2
+
+    def twice() -> None:
+        inc()
+        inc()
+
+    while x < 20:
+        twice()
+        x = x + n
+    return n, x
+
+
+def nonlocal_of_a_fresh_call(x: Any) -> Any:
+    def count(y: Any) -> Any:
+        n = 0
+
+        def inc() -> None:
+            nonlocal n
+            n += 1
+
+        inc()
+        if y > 2:
+            inc()
+        return n
+
+    total = 0
+    for k in range(40):
+        total = total + count(x + k)
+    return total
+
+
+def global_in_loop(x: Any) -> Any:
+    for _ in range(25):
+        x = x * 0.9
+        if x < 1:
+            bumps_number()
+    return NUMBER + x
+
+
+def nonlocal_array(x: Any) -> Any:
+    a = np.zeros(3)
+
+    def set_() -> None:
+        nonlocal a
+        a = a + x
+
+    for k in range(20):
+        if x > k:
+            set_()
+    return a
+
+
+def nonlocal_and_own(x: Any) -> Any:
+    n = 0.0
+
+    def inc() -> None:
+        nonlocal n
+        n = n + 1.0
+
+    for k in range(20):
+        inc()
+        n = n + x
+        if x > k:
+            inc()
+            n = n * 1.5
+    return n
+
+
+def deletes_item(x: Any) -> Any:
+    l = [1.0, 2.0, 3.0]
+    if x > 0:
+        del l[0]
+    return l[0] + x
+
+
+def deletes_key(x: Any) -> Any:
+    d = {"a": 1.0}
+    for k in range(30):
+        x = x + 1
+        if k == 3:
+            del d["a"]
+    return x + len(d)
+
+
+def deletes_attribute(x: Any) -> Any:
+    b = Bag()
+    b.extra = 1
+    if x > 0:
+        del b.extra
+    return x + (1 if hasattr(b, "extra") else 2)
+
+
+def deletes_of_its_own(x: Any) -> Any:
+    if x > 0:
+        l = [1.0, 2.0]
+        l.append(x)
+        del l[0]
+        b = Bag()
+        b.extra = l[1]
+        del b.extra
+        d = {}
+        d["k"] = l[0]
+        x = d["k"] + sum(l)
+    return x
+
+
+def with_context(x: Any) -> Any:
+    b = Bag()
+    for k in range(30):
+        with b:
+            x = x * 0.9
+            if x < 0.5:
+                b.n += 100
+    return x + b.n
+
+
+def with_generator(x: Any) -> Any:
+    l = [0]
+    if x > 0:
+        with appended(l):
+            x = x + len(l)
+    return x + len(l)
+
+
+def setters(x: Any) -> Any:
+    b = Bag()
+    if x > 0:
+        b.double = 4 * x
+    b += 3
+    b[0] = b.n + 1
+    return b.n
+
+
+def augmented(x: Any) -> Any:
+    b = Bag()
+    for k in range(20):
+        b += x
+        if x > k:
+            b += 1
+    return b.n
+
+
+def objects_made_inside(x: Any) -> Any:
+    total = 0.0
+    for k in range(30):
+        b = Bag()
+        b.n = x * k
+        b()
+        if b.n > 10:
+            b.n = 10.0
+        total = total + b.n
+    return total
+
+
+class Limited:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        if value > 3:
+            self.value = 3.0
+
+
+def made_by_a_choice(x: Any) -> Any:
+    return Limited(x).value
+
+
+def memo(x: Any) -> Any:
+    known: dict[int, Any] = {0: 0.0, 1: 1.0}
+
+    def fib(n: int) -> Any:
+        if n not in known:
+            known[n] = fib(n - 1) + fib(n - 2)
+        return known[n]
+
+    return fib(30) if x > 0 else x
+
+
+def memo_of_known(x: Any) -> Any:
+    known: dict[int, int] = {}
+    for k in range(30):
+        known[k] = k * k
+    if x > 0:
+        x = x + known[7]
+    return x + list(known)[3]
+
+
+def memo_in_passes(x: Any) -> Any:
+    known: dict[int, int] = {}
+    for k in range(40):
+        if k not in known:
+            known[k] = k
+        x = x + known[k]
+    return x if x > 0 else -x
+
+
+def custom_list(x: Any) -> Any:
+    l = Loud([1.0, 2.0])
+    if x > 0:
+        l[0] = x
+    return l[0]
+
+
+def lists_in_branches(x: Any) -> Any:
+    if x > 0:
+        parts = []
+        for k in range(3):
+            parts.append(x * k)
+        x = sum(parts)
+    return x
+
+
+def effect_in_test_of_while(x: Any) -> Any:
+    b = Bag()
+
+    def test() -> Any:
+        b.n += 1
+        return x < 50
+
+    while test():
+        x = abs(x) * 2
+    return x + b.n
+
+
+PROGRAMS = [
+    nonlocal_in_branch, nonlocal_in_loop, nonlocal_in_helper_of_helper, nonlocal_of_a_fresh_call, global_in_loop, nonlocal_array,
+    nonlocal_and_own, deletes_of_its_own, with_context, setters, augmented, objects_made_inside, made_by_a_choice, memo_of_known,
+    lists_in_branches, effect_in_test_of_while,
+]  # fmt: skip
+REFUSED = [memo, deletes_item, deletes_key, deletes_attribute, with_generator, custom_list, memo_in_passes]
+
+
+@pytest.mark.parametrize("x", [2.5, -1.5])
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_effects_are_carried_along(f: Callable[..., Any], x: float) -> None:
+    fresh()
+    expected = f(x)
+    fresh()
+    assert_same(expected, ns.jit(f, mode="python")(x))
+
+
+@pytest.mark.parametrize("x", [2.5, -1.5])
+@pytest.mark.parametrize("f", REFUSED)
+def test_effects_that_are_carried_along_or_refused(f: Callable[..., Any], x: float) -> None:
+    expected, result = f(x), outcome(f, x)
+    if not isinstance(result, Exception):
+        assert_same(expected, result)

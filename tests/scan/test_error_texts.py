@@ -121,6 +121,7 @@ def test_a_filter_whose_condition_is_no_scalar_names_the_scan_and_the_step():
         ns.filter(lambda row: row > 0, X, name="myv")
 
 
+@pytest.mark.usefixtures("unconverted")
 def test_a_scalar_is_no_sequence():
     with pytest.raises(TypeError, match=rf"len\(\) of a 0-d value: a \(float64\[\]\) .*{HERE}, in the step <lambda> of scan 's'"):
         ns.scan(lambda a: len(a), X[0], name="s")
@@ -257,6 +258,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.filterwarnings("ignore:Calling .* with arguments of dtype=object:DeprecationWarning")  # SciPy 1.18, before it fails
+@pytest.mark.usefixtures("unconverted")
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_values_that_go_where_they_cannot_name_the_line_and_what_to_write(name):
     function, words = ELSEWHERE[name]

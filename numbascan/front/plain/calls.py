@@ -13,6 +13,7 @@ import numpy as np
 
 from ..converted.source import converted
 from ..variable import CAPTURE, HANDS_ON, Variable, as_variable, at_line
+from .chosen import check_free
 from .collected import takes_arrays, with_arrays
 from .frames import FRAMES
 from .stores import check_opaque, check_plain, del_attribute, may_change, set_attribute
@@ -64,7 +65,7 @@ def _callee(f: Any) -> Any:
         return functools.partial(_constructed, f) if _has_own_start(f) else functools.partial(_watched, f) if FRAMES.stack else f
     if kind is types.BuiltinMethodType and type(f.__self__) is str and f.__name__ == "format":
         return functools.partial(REPLACED[str.format], f.__self__)
-    if kind is types.BuiltinMethodType and FRAMES.stack and f.__name__ in MUTATING.get(type(f.__self__), ()):
+    if kind is types.BuiltinMethodType and f.__name__ in MUTATING.get(type(f.__self__), ()):
         return functools.partial(_changed, f)
     own = converted(f)
     if own is not f:
@@ -109,6 +110,9 @@ def _watched(f: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls what is not converted. Refused where it may do, in a branch or a pass, what nobody sees and can carry along."""
     for array in _arrays_written(f, args, kwargs):
         check_plain(array, (*args, *kwargs.values()))
+    if getattr(f, "__module__", None) in _CHANGING_MODULES:
+        for value in args:
+            check_free(value)
     if FRAMES.stack:
         for value in (getattr(f, "__self__", None), *args, *kwargs.values()):
             check_opaque(value, getattr(f, "__name__", type(f).__name__))
@@ -117,6 +121,7 @@ def _watched(f: Any, *args: Any, **kwargs: Any) -> Any:
 
 HANDS_ON.add(_watched.__code__)
 
+_CHANGING_MODULES = ("_heapq", "_bisect", "_operator")  # their functions change the lists that they are given
 _WRITING_METHODS = frozenset({"fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags", "byteswap", "__setitem__"})
 _WRITING = {np.copyto: "dst", np.put: "a", np.place: "arr", np.putmask: "a", np.fill_diagonal: "a", np.put_along_axis: "arr"}
 """Functions of NumPy that write their first argument, and its name."""

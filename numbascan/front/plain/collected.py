@@ -18,9 +18,7 @@ from .stores import holds_traced
 _OF_SEVERAL = "arrays tup seq args xi condlist choicelist choices funclist keys operands multi_index sample"
 _SEVERAL = frozenset(_OF_SEVERAL.split())
 """Parameters whose lists hold several arrays."""
-_OF_LENGTHS = (
-    "shape newshape axis axes size reps repeats indices_or_sections pad_width shift dims order kth source destination ord dtype out"
-)
+_OF_LENGTHS = "shape newshape axis axes size reps repeats indices_or_sections pad_width shift dims order kth source destination dtype out"
 _NO_ARRAYS = frozenset([*_OF_LENGTHS.split(), "N", "M", "k", "num", "edge_order", "mode"])
 """Parameters whose lists are lengths, axes and the like."""
 _COMPILED = {np.concatenate: ("arrays",), np.lexsort: ("keys",), np.einsum: ("operands",)}
@@ -35,7 +33,9 @@ def collected(values: Any) -> Variable:
 
 def takes_arrays(f: Any) -> bool:
     """Whether `f` is a function of NumPy or SciPy that computes with arrays."""
-    return isinstance(f, np.ufunc) or str(getattr(f, "__module__", "")).startswith(("numpy", "scipy")) and not isinstance(f, type)
+    if isinstance(f, type):
+        return False
+    return isinstance(f, np.ufunc) or str(getattr(f, "__module__", "")).startswith(("numpy", "scipy"))
 
 
 def with_arrays(f: Callable[..., Any]) -> Callable[..., Any]:

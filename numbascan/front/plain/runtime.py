@@ -11,7 +11,7 @@ from . import functions
 from .calls import callee
 from .checks import check, raised
 from .choices import both, choose, compared, one_of, value_of
-from .joining import UNSET, held, released
+from .joining import UNSET, handed
 from .loops import for_each, repeat
 from .rows import Rows, rows_of
 from .stores import (
@@ -53,7 +53,7 @@ def of_class(value: Any) -> Any:
 
 
 def subject(value: Any) -> Any:
-    """What `match` looks at, where Python does it."""
+    """What `match` looks at, where Python does it, and what a `return` within a choice or a loop gives."""
     return value
 
 
@@ -68,9 +68,9 @@ vars(runtime).update(
     del_item=del_item,
     either=either,
     for_each=for_each,
-    handed=released,
+    handed=handed,
     item=item,
-    kept=held,
+    kept=subject,
     known=known,
     key=key,
     keys=keys,

@@ -18,6 +18,7 @@ from ..tracing import NeedsTracedArrays
 from ..variable import CAPTURE, Variable, as_variable, at_line
 from .arrays import changed, written
 from .cells import GlobalVariable, content, fill
+from .chosen import check_free, check_free_array
 from .frames import FRAMES, Place, decides, is_outer, note
 from .joining import held
 from .truth import is_traced
@@ -109,6 +110,7 @@ def set_item(value: Any, holder: Any, index: Any) -> None:
     if (method := _own_method(holder, "__setitem__")) is not None:
         method(index, value)
         return
+    check_free(holder)
     if isinstance(holder, np.ndarray) and holder.dtype != object:
         check_plain(holder, (value, index))
     elif FRAMES.stack and isinstance(holder, (list, dict)):
@@ -141,6 +143,7 @@ def del_attribute(holder: Any, name: str) -> None:
 
 def may_change(holder: Any, what: str) -> None:
     """TypeError where how many things a list, dict or set holds changes in a branch or a pass that only the run decides."""
+    check_free(holder)
     if not is_outer(holder):
         return
     if decides():
@@ -181,6 +184,7 @@ def check_plain(array: np.ndarray, parts: tuple[Any, ...]) -> None:
             f"an array that is read from outside is written with what only the run knows{at_line()}; copy it first (x.copy()), "
             "or make it a state"
         )
+    check_free_array(array)
     if FRAMES.stack:
         before = array.copy()
         FRAMES.stack[-1].undone.append(lambda: np.copyto(array, before))
@@ -218,6 +222,7 @@ def set_attribute(value: Any, holder: Any, name: str) -> None:
     if type(descriptor) is property and type(descriptor.fset) is types.FunctionType:
         converted(descriptor.fset)(holder, value)
         return
+    check_free(holder)
     if FRAMES.stack and not isinstance(holder, Variable) and is_outer(holder):
         _note_attribute(holder, name)
     setattr(holder, name, value)
@@ -246,7 +251,7 @@ def update(old: Any, name: str, value: Callable[[], Any]) -> Any:
     elif (method := _own_method(old, f"__i{_METHOD_NAMES.get(name, name.lower())}__")) is not None:
         result = method(new)
         return _binary(name)(old, new) if result is NotImplemented else result
-    elif FRAMES.stack and isinstance(old, (list, dict, set, deque, bytearray)):
+    elif isinstance(old, (list, dict, set, deque, bytearray)):
         may_change(old, f"`+=` of a {type(old).__name__}")
     return IN_PLACE[name](old, new)
 
