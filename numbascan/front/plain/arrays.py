@@ -196,8 +196,12 @@ def _keeps_order(index: Any) -> bool:
     parts = index if isinstance(index, tuple) else (index,)
     slices = [k for k, part in enumerate(parts) if isinstance(part, slice)]
     return (
-        all(np.ndim(part) == 0 for part in parts) and slices in ([], [len(parts) - 1]) and all(parts[k].step in (None, 1) for k in slices)
+        all(np.ndim(part) == 0 for part in parts) and slices in ([], [len(parts) - 1]) and all(_is_one(parts[k].step) for k in slices)
     )
+
+
+def _is_one(step: Any) -> bool:
+    return step is None or (not isinstance(step, Variable) and bool(step == 1))
 
 
 _ORDER = "reshape and ravel give a view or a copy, depending on the order in which an array lies, which is not known here"
