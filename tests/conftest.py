@@ -124,6 +124,14 @@ def rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unwrap(Mode.__init__), "__defaults__", (*defaults, (), device))
 
 
+@pytest.fixture
+def unconverted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions are traced as they are written, as those are whose source cannot be read."""
+    from numbascan.front import tracing
+
+    monkeypatch.setattr(tracing, "converted", lambda f: f)
+
+
 @pytest.fixture(autouse=True)
 def _keys_of_their_own() -> Iterator[None]:
     """What a test compiles while it has changed what compiles is found by no other one."""

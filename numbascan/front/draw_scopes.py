@@ -233,7 +233,7 @@ class _Scopes(threading.local):
 _SCOPES = _Scopes()
 
 
-def _keep() -> Callable[[], None]:
+def _keep(_: tuple[Any, ...]) -> Callable[[], None]:
     """What takes back the draws of a function that is called again."""
     scope = _SCOPES.stack[-1] if _SCOPES.stack else None
     if isinstance(scope, CallDraws):

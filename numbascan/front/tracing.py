@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 import threading
 import traceback
@@ -31,7 +30,7 @@ from ..types import TensorType
 from .captures.guards import Guards, random_state
 from .captures.numbers import Numbers
 from .conversion import type_of
-from .converted.source import converted
+from .converted.source import code_that_runs, converted
 from .protocols import of_object_array
 from .tree import classes_in, flattened
 from .unsupported import given_to_library, holds_traced
@@ -63,13 +62,19 @@ class TraceResult:
 
 
 class Plain:
-    """Whether functions that ask for traced values are converted (`front/plain`). In the making: off unless NUMBASCAN_PLAIN is 1."""
+    """Whether functions are converted (`front/plain`)."""
 
-    is_on = os.environ.get("NUMBASCAN_PLAIN") == "1"
+    is_on = True
 
 
 class Home:
-    """A function that is being traced: the arrays that it makes, and arguments of its own, it may write."""
+    """A function that is being traced: the arrays that it makes, and arguments of its own, it may write.
+
+    frozen: what it may not write any more, by id, and why (`front/plain/chosen.py`).
+    """
+
+    def __init__(self) -> None:
+        self.frozen: dict[int, tuple[Any, str]] = {}
 
 
 PART_OF = "part_of"
@@ -215,29 +220,16 @@ def trace(
 
 
 def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home) -> Any:
-    """What a function gives: as it is, and where that asks for a value that only the run knows, in its converted form.
-
-    The form is kept for the next trace. What a function drew in vain is taken back.
-    """
-    code = code_of(fn)
-    if getattr(fn, PART_OF, None) is not None:
-        with at_home(home):
+    """What a function gives, in its converted form where it has one."""
+    if not Plain.is_on or getattr(fn, PART_OF, None) is not None:
+        with at_home(home if Plain.is_on else None):
             return fn(*arguments, **keywords)
-    if not Plain.is_on:
-        return fn(*arguments, **keywords)
-    if code not in _CONVERTED:
-        taken_back = [keep() for keep in KEPT]
-        try:
-            with at_home(None):
-                return fn(*arguments, **keywords)
-        except Exception as error:
-            if not _may_be_plain(error) or converted(fn) is fn:
-                raise
-        _CONVERTED.add(code)
-        for take_back in taken_back:
-            take_back()
+    form = converted(fn)
+    if form is fn:
+        with at_home(None):
+            return fn(*arguments, **keywords)
     try:
-        return _run_converted(fn, arguments, keywords, home, code)
+        return _run_converted(fn, form, arguments, keywords, home)
     except NameError as error:
         if isinstance(error, UnboundLocalError) or "free variable" not in str(error):
             raise
@@ -247,14 +239,17 @@ def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str
         ) from error
 
 
-def _run_converted(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home, code: CodeType | None) -> Any:
-    """What the converted form of a function gives; with traced arrays in the place of NumPy's where one is written with a traced value."""
+def _run_converted(
+    fn: Callable[..., Any], form: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home
+) -> Any:
+    """What the converted form of a function gives. Where a traced value goes into an array of NumPy's, all that it makes are traced."""
+    code = code_of(fn)
     known = CAPTURE.makes_arrays
     CAPTURE.makes_arrays = known or code in _WRITERS
-    taken_back = [keep() for keep in KEPT]
+    taken_back = [keep((fn, arguments, keywords)) for keep in KEPT]
     try:
         with at_home(home):
-            return converted(fn)(*arguments, **keywords)
+            return form(*arguments, **keywords)
     except NeedsTracedArrays:
         if CAPTURE.makes_arrays:
             raise
@@ -263,20 +258,14 @@ def _run_converted(fn: Callable[..., Any], arguments: Sequence[Any], keywords: M
         CAPTURE.makes_arrays = True
         _WRITERS.add(code)
         with at_home(home):
-            return converted(fn)(*arguments, **keywords)
+            return form(*arguments, **keywords)
     finally:
         CAPTURE.makes_arrays = known
 
 
-KEPT: list[Callable[[], Callable[[], None]]] = []
-"""What a trace changes besides the graph: functions that give what takes it back."""
-_CONVERTED: set[CodeType | None] = set()  # code that asks for values that only the run knows
+KEPT: list[Callable[[tuple[Any, ...]], Callable[[], None]]] = []
+"""What a trace changes besides the graph: functions of what is called, and with what, that give what takes it back."""
 _WRITERS: set[CodeType | None] = set()  # code that writes traced values into arrays that it makes
-
-
-def _may_be_plain(error: Exception) -> bool:
-    """Whether an error is that of code that asks for a traced value: converted it may go on."""
-    return isinstance(error, TracerError) or isinstance(_explained(error), TracerError)
 
 
 def beside_threads(make: Callable[[], Made]) -> Made:
@@ -378,14 +367,14 @@ def _binding(guards: Guards | None, arrays: dict[Node, Any], numbers: Numbers) -
 @contextmanager
 def _naming(fn: Callable[..., Any], mark: int) -> Iterator[None]:
     """While this runs, local variables of `fn` name the nodes that they hold when it returns."""
-    code = code_of(fn)
+    codes = {code_of(fn), code_that_runs(converted(inspect.unwrap(fn))) if Plain.is_on else None} - {None}
     previous = sys.getprofile()
-    if code is None or not (previous is None or inspect.isroutine(previous)):  # a profiler written in C could not be put back
+    if not codes or not (previous is None or inspect.isroutine(previous)):  # a profiler written in C could not be put back
         yield
         return
 
     def note(frame: Any, event: str, _: Any) -> None:
-        if event == "return" and frame.f_code is code:
+        if event == "return" and frame.f_code in codes:
             name_nodes(frame.f_locals, mark)
 
     sys.setprofile(note)
@@ -400,10 +389,26 @@ def name_nodes(names: dict[str, Any], mark: int) -> None:
     for name, value in names.items():
         if isinstance(value, Variable):
             _name(value.node, name, mark)
+            for index, element in _elements(value.node):
+                _name(element, "_".join((name, *map(str, index))), mark)
         elif issubclass(type(value), np.ndarray) and value.dtype == object:  # np.array([x, y]) of traced values
             for index, part in np.ndenumerate(value):
                 if isinstance(part, Variable):
                     _name(part.node, "_".join((name, *map(str, index))), mark)
+
+
+def _elements(node: Node, place: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Node]]:
+    """The numbers of np.array([x, y]), by their places."""
+    if node.op.name != "concatenate" or node.number("axis") != 0:
+        return
+    for k, part in enumerate(node.inputs):
+        if part.op.name != "index" or part.type.shape[:1] != (1,) or len(part.inputs) != 1:
+            return
+        (element,) = part.inputs
+        if element.type.shape:
+            yield from _elements(element, (*place, k))
+        else:
+            yield (*place, k), element
 
 
 def _name(node: Node, name: str, mark: int) -> None:

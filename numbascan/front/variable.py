@@ -9,11 +9,13 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from math import inf
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,17 @@ def implements(*functions: Any, method: str | None = None) -> Callable[[Callable
         return public
 
     return note
+
+
+HANDS_ON: set[CodeType] = set()
+"""Code of ours that calls what the user calls."""
+
+
+def _asks_here(frame: FrameType | None) -> bool:
+    """Whether it is code of ours that wants to find a variable again: as an object, whatever its value."""
+    while frame is not None and frame.f_code in HANDS_ON:
+        frame = frame.f_back
+    return frame is not None and str(frame.f_globals.get("__name__")).startswith("numbascan")
 
 
 @with_entries(PROTOCOLS)
@@ -108,6 +121,11 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
         return f"<{self.name or self.node.op.name}: {self.type}>"
 
     def __hash__(self) -> int:
+        if self.home is not None and not _asks_here(sys._getframe(1)):
+            raise TypeError(
+                f"a traced value, {self!r}, is a key of a dict, an element of a set, or hashed{at_line()}: only the run knows which other "
+                "values it equals; write an array and an index"
+            )
         return hash(self.node)
 
     # NumPy's protocols ----------------------------------------------------------------------------------------------

@@ -131,8 +131,7 @@ def test_a_function_that_needs_a_length_gets_it():
     for length in range(2, 14):
         v = np.arange(length) + 0.5
         assert f(v) == np.sum(np.arange(length) * v)
-    with pytest.raises(TypeError, match=r"len\(\) needs a fixed length"):
-        f(np.ones(20))
+    assert f(np.arange(20.0)) == np.sum(np.arange(20.0) ** 2)  # as a loop
 
 
 def test_the_length_of_a_sequence_is_never_fixed():
@@ -206,7 +205,7 @@ def test_what_is_no_array_is_refused_by_name(args, kwargs, words):
 
 
 def test_branching_on_a_traced_value_names_the_way_out():
-    f = ns.jit(lambda x: x if x > 0 else -x, mode="python")
+    f = ns.jit(ns.as_written(lambda x: x if x > 0 else -x), mode="python")
     with pytest.raises(ns.TracerBoolError, match=r"np\.where"):
         f(2.0)
 

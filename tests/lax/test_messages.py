@@ -125,6 +125,7 @@ def test_a_number_too_large_for_the_dtype_that_it_takes_is_refused() -> None:
 
 
 def test_python_control_flow_names_the_line() -> None:
+    @ns.as_written
     def body(s: Any) -> Any:
         return s + 1 if s > 0 else s
 

@@ -1164,10 +1164,11 @@ def dicts_that_are_read(x: Any) -> Any:
     return a["k"] + b["k"] + z["k"] * z["w"]
 
 
-def attribute_written_in_a_loop(x: Any) -> Any:
-    class Body:
-        pass
+class Body:
+    place: Any
 
+
+def attribute_written_in_a_loop(x: Any) -> Any:
     body = Body()
     body.place = np.zeros(4)
     other = body.place

@@ -126,7 +126,7 @@ TYPE_ERRORS = {
     "what is no step": (3, {"sequences": X}, "cannot be called"),
     "an unknown mode": (state, {"outputs_info": 0.0, "n_steps": 2, "mode": 3}, "mode is 3"),
     "Python control flow on a traced value": (
-        lambda s: note(s) if s > 0 else s,
+        ns.as_written(lambda s: note(s) if s > 0 else s),
         {"outputs_info": 0.0, "n_steps": 2},
         r"if, while.*test_errors\.py, line \d+.*np\.where.*nt\.ifelse.*ns\.until",
     ),

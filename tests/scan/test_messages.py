@@ -105,6 +105,7 @@ def test_a_traced_value_of_a_running_trace_may_be_captured():
     np.testing.assert_array_equal([3.5, 6.0], f(2.5))
 
 
+@pytest.mark.usefixtures("unconverted")
 @pytest.mark.parametrize(
     "step, words",
     [

@@ -22,6 +22,7 @@ def fill_all(x):
     return rows
 
 
+@pytest.mark.usefixtures("unconverted")
 @pytest.mark.parametrize("lookup", [lambda k: TABLE[k], lambda k: TABLE[k, 1], lambda k: TABLE[:, 0][k]])
 def test_a_plain_array_indexed_with_a_traced_integer_is_explained(lookup):
     words = r"nt\.take\(array, k\).*as_tensor_variable.*non_sequences"
@@ -34,6 +35,7 @@ def test_what_the_explanation_says_works():
     np.testing.assert_array_equal(ns.map(lambda k: nt.as_tensor_variable(TABLE)[k, 1], PLACES, return_updates=False), TABLE[PLACES, 1])
 
 
+@pytest.mark.usefixtures("unconverted")
 @pytest.mark.parametrize("step", [fill, fill_all, lambda x: np.std(np.array([x, 2 * x]))])
 def test_a_traced_value_put_into_a_plain_array_is_explained(step):
     with pytest.raises(ns.TracerError, match=r"(?s)put into a NumPy array.*steps\.py, line \d+.*np\.stack.*set_subtensor"):

@@ -262,6 +262,13 @@ def global_names(code: types.CodeType) -> frozenset[str]:
     return frozenset().union(*(_names_in(one)[0] for one in _codes(code)))
 
 
+@functools.lru_cache(maxsize=4096)
+def names_of(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """The globals and the attributes that a code object, and the functions written inside it, name."""
+    names = [_names_in(one) for one in _codes(code)]
+    return frozenset().union(*(one[0] for one in names)), frozenset().union(*(one[1] for one in names))
+
+
 def _imported(modules: Iterable[tuple[str, int]], names: dict[str, Any]) -> Iterator[str]:
     """The names of modules that a function imports while it runs, and of the packages they lie in."""
     for module, dots in modules:

@@ -27,6 +27,7 @@ Function = ast.FunctionDef | ast.Lambda
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 PART, PASS, ITEM = "_ns_part_", "_ns_pass_", "_ns_item_"  # names begin so: of branches, of bodies, of values that nobody else sees
+SEEN = "_ns_seen"  # in text: tells which values stand there
 _UNTOUCHED = frozenset({"super", "locals", "globals", "vars", "eval", "exec", "dir"})  # they look at the frame that calls them
 
 
@@ -207,6 +208,8 @@ class _Lowering:
         for kind, cls in (("global", ast.Global), ("nonlocal", ast.Nonlocal)):
             names = [name for name, declared in self.declared.items() if declared == kind]
             lines += [cls(names)] if names else []
+        if self.declared:  # variables of others: what becomes of them is noted where the function is called
+            lines.append(ast.Expr(_call("rebinds", *[_lambda(_load(name)) for name in self.declared])))
         names = [name for name in (*assigned(body), *self.made) if name not in self.declared]
         if names and self.n_parts:
             targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in dict.fromkeys(names)]
@@ -242,7 +245,7 @@ class _Lowering:
         if isinstance(node, ast.While):
             return self._while(node)
         if isinstance(node, ast.With):
-            items = [ast.withitem(self._value(one.context_expr), one.optional_vars) for one in node.items]
+            items = [ast.withitem(_call("context", self._value(one.context_expr)), one.optional_vars) for one in node.items]
             return [_at(ast.With(items, self.block(node.body) or [ast.Pass()]), node)]
         if isinstance(node, ast.Try):
             return self._try(node)
@@ -254,6 +257,8 @@ class _Lowering:
             return [_Methods().visit(node)]
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             return self._assignment(node)
+        if isinstance(node, ast.Delete):
+            return [self._deletion(one, node) for one in node.targets]
         if isinstance(node, ast.Assert):
             message = _lambda(self._value(node.msg) if node.msg is not None else ast.Constant(None))
             return [_at(ast.Expr(_call("check", self._value(node.test), message)), node)]
@@ -261,6 +266,13 @@ class _Lowering:
             cause = [self._value(node.cause)] if node.cause is not None else []
             return [_at(ast.Raise(_call("raised", self._value(node.exc), *cause), cause[0] if cause else None), node)]
         return [self.expressions.visit(node)]
+
+    def _deletion(self, target: ast.expr, node: ast.AST) -> ast.stmt:
+        if isinstance(target, ast.Subscript):
+            return _at(ast.Expr(_call("del_item", self._value(target.value), self._value(_index(target.slice)))), node)
+        if isinstance(target, ast.Attribute):
+            return _at(ast.Expr(_call("del_attribute", self._value(target.value), ast.Constant(target.attr))), node)
+        return _at(ast.Delete([target]), node)
 
     def _value(self, node: ast.expr) -> ast.expr:
         lowered: ast.expr = self.expressions.visit(node)
@@ -390,7 +402,8 @@ class _Lowering:
                 ast.match_case(one.pattern, self._value(one.guard) if one.guard else None, self.block(one.body) or [ast.Pass()])
                 for one in node.cases
             ]
-            return [_at(ast.Match(_call("subject", self._value(node.subject)), cases), node)]
+            asks_class = any(isinstance(one, ast.MatchClass) for case in node.cases for one in ast.walk(case.pattern))
+            return [_at(ast.Match(_call("of_class" if asks_class else "subject", self._value(node.subject)), cases), node)]
         self.n_parts += 1
         subject = f"_ns_subject_{self.n_parts}"
         self.made[subject] = None
@@ -541,6 +554,33 @@ class _Expressions(ast.NodeTransformer):
             return self.generic_visit(node)
         return _at(_call("item", self.visit(node.value), self.visit(_index(node.slice))), node)
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        """Text is told whether a value in it is traced: `f"{x}"` becomes `text(lambda seen: f"{seen(x)}")`."""
+        if _has_walrus(node):
+            return self.generic_visit(node)
+        for one in node.values:
+            if isinstance(one, ast.FormattedValue):
+                one.value = ast.Call(_load(SEEN), [self.visit(one.value)], [])
+                one.format_spec = self.generic_visit(one.format_spec) if isinstance(one.format_spec, ast.JoinedStr) else None
+        return _at(_call("text", ast.Lambda(_arguments([SEEN]), node)), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+            values = ast.Call(_load(SEEN), [node.right], [])
+            if not _has_walrus(node):
+                return _at(_call("text", ast.Lambda(_arguments([SEEN]), ast.BinOp(node.left, node.op, values))), node)
+        return node
+
+    def visit_Set(self, node: ast.Set) -> ast.AST:
+        self.generic_visit(node)
+        return _at(ast.Set([one if isinstance(one, ast.Constant) else _key(one) for one in node.elts]), node)
+
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        self.generic_visit(node)
+        keys = [one if one is None or isinstance(one, ast.Constant) else _key(one) for one in node.keys]
+        return _at(ast.Dict(keys, node.values), node)
+
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         self.generic_visit(node)
         return ast.comprehension(node.target, _call("rows", node.iter), [_call("plain", one) for one in node.ifs], node.is_async)
@@ -558,6 +598,10 @@ class _Expressions(ast.NodeTransformer):
         )
         node = self.generic_visit(node)
         self.local = outer
+        if isinstance(node, ast.SetComp):
+            node.elt = _key(node.elt)
+        elif isinstance(node, ast.DictComp):
+            node.key = _key(node.key)
         return node
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
@@ -576,6 +620,11 @@ _ASKED = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.
 def _is_generator(node: ast.FunctionDef) -> bool:
     """Whether a function stays as it is: a generator, or one that handles groups of exceptions."""
     return any(isinstance(one, _ASKED) for one in _own_nodes(node))
+
+
+def _key(value: ast.expr) -> ast.expr:
+    """What is looked for by its value: a key of a dict, an element of a set."""
+    return ast.Starred(_call("keys", value.value), ast.Load()) if isinstance(value, ast.Starred) else _call("key", value)
 
 
 def _has_walrus(node: ast.AST) -> bool:

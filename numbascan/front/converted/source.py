@@ -5,11 +5,11 @@ import __future__
 
 import ast
 import copy
+import dis
 import functools
 import inspect
 import linecache
 import sys
-import textwrap
 import threading
 import types
 from collections.abc import Callable, Iterator
@@ -19,11 +19,13 @@ from typing import Any
 from ...tracebacks import entry
 from .lowering import PART, PASS, RUNTIME, Function, NotConvertible, lowered
 
+Key = tuple[CodeType, str]  # equal code of two files has two forms: tracebacks show the file
+
 runtime = SimpleNamespace()
 """What converted code calls; `front/plain` fills it in."""
 
-_made: dict[CodeType, CodeType | None] = {}  # the code of a function -> that of a function which makes the converted one
-_reasons: dict[CodeType, str] = {}
+_made: dict[Key, CodeType | None] = {}  # the code of a function -> that of a function which makes the converted one
+_reasons: dict[Key, str] = {}
 _ours: set[CodeType] = set()  # code that has been converted already
 _LOCK = threading.RLock()
 _LIBRARIES = frozenset({*sys.stdlib_module_names, "numpy", "scipy", "numba", "llvmlite", "numbascan"} - {"__main__", "this"})
@@ -66,17 +68,25 @@ def converted(f: Callable[..., Any]) -> Callable[..., Any]:
     return f
 
 
+def code_that_runs(form: Callable[..., Any]) -> CodeType | None:
+    """The code of a function in its converted form, behind methods and partial; None for builtins."""
+    inner: Any = form
+    while (behind := getattr(inner, "__func__", None) or getattr(inner, "func", None)) is not None:
+        inner = behind
+    return getattr(inner, "__code__", None)
+
+
 def reason(f: Callable[..., Any]) -> str:
     """Why a function stays as it is; "" where it does not."""
     code = getattr(f, "__code__", None)
-    return _reasons.get(code, "") if code is not None else ""
+    return _reasons.get((code, code.co_filename), "") if code is not None else ""
 
 
 def _function(f: FunctionType) -> Callable[..., Any]:
     code = f.__code__
     if code in _ours or MARK in vars(f) or is_of_library(f):
         return f
-    made = _made.get(code, code)
+    made = _made.get((code, code.co_filename), code)
     if made is code:
         made = _make(f)
     if made is None:
@@ -92,19 +102,27 @@ def _function(f: FunctionType) -> Callable[..., Any]:
 
 def is_of_library(f: FunctionType) -> bool:
     """Whether a function belongs to Python, NumPy, SciPy, Numba or numbascan."""
-    return str(f.__globals__.get("__name__")).partition(".")[0] in _LIBRARIES
+    return is_library_name(str(f.__globals__.get("__name__")))
+
+
+def is_library_name(module: str) -> bool:
+    """Whether a module is one of those."""
+    return module.partition(".")[0] in _LIBRARIES
 
 
 def _make(f: FunctionType) -> CodeType | None:
     """The converted code of a function, made now."""
     code = f.__code__
+    key = code, code.co_filename
     with _LOCK:
-        if code not in _made:
+        if key not in _made:
             try:
-                _made[code] = _compiled(f, lowered(_with_private_names(_tree(code), code)))
+                tree = _with_private_names(_tree(code), code)
+                _check_is_source_of(code, tree)
+                _made[key] = _compiled(f, lowered(tree))
             except (NotConvertible, SyntaxError, OSError, RecursionError, ValueError) as error:
-                _made[code], _reasons[code] = None, str(error) or type(error).__name__
-        return _made[code]
+                _made[key], _reasons[key] = None, str(error) or type(error).__name__
+        return _made[key]
 
 
 # the source -----------------------------------------------------------------------------------------------------------
@@ -123,17 +141,12 @@ def _tree(code: CodeType) -> Function:
 def _definition(code: CodeType, lines: list[str]) -> ast.FunctionDef:
     first = code.co_firstlineno - 1
     block = inspect.getblock(lines[first:])
-    text = textwrap.dedent("".join(block))
-    indent = len(block[0]) - len(block[0].lstrip())
-    tree = ast.parse(text)
-    node = tree.body[0]
+    is_indented = block[0][:1].isspace()
+    tree = ast.parse("".join(["if True:\n"] * is_indented + block))  # as it stands: what is dedented has other strings
+    node = vars(tree.body[0])["body"][0] if is_indented else tree.body[0]
     if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
         raise NotConvertible("its source cannot be found at its lines")
-    for one in ast.walk(node):
-        if isinstance(one, (ast.expr, ast.stmt)):
-            one.col_offset += indent
-            one.end_col_offset = (one.end_col_offset or 0) + indent
-    ast.increment_lineno(node, first)
+    ast.increment_lineno(node, first - is_indented)
     node.decorator_list = []
     node.returns = None
     for arg in ast.walk(node.args):
@@ -246,24 +259,75 @@ def _with_private_names(tree: Function, code: CodeType) -> Function:
     return _Mangled(owner).visit(tree) if owner.isidentifier() else tree
 
 
+def _check_is_source_of(code: CodeType, tree: Function) -> None:
+    """NotConvertible where `tree` is not what was compiled: a file that has changed since, or code that was rewritten on import.
+
+    What relies on it: the converted function is made of the tree, and must do what the code does.
+    """
+    if _ASSERTS in code.co_names:  # pytest rewrites asserts, and leaves all else
+        return
+    plain = _code_of(code, copy.deepcopy(tree), [*code.co_freevars, "__class__"])
+    if not _is_same(code, plain):
+        raise NotConvertible("its source is not what was compiled: the file has changed since, or the code was rewritten on import")
+
+
+_ASSERTS = "@pytest_ar"
+
+
+def _is_same(one: CodeType, other: CodeType) -> bool:
+    """Whether code does the same with the same names, wherever it stands."""
+    if one.co_code == other.co_code and _constants(one) == _constants(other) and _names(one) == _names(other):
+        return True
+    return _names(one) == _names(other) and _instructions(one) == _instructions(other)
+
+
+def _names(code: CodeType) -> tuple[object, ...]:
+    return code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, [_names(one) for one in _codes(code)]
+
+
+def _constants(code: CodeType) -> list[object]:
+    return [(one.co_code, _constants(one)) if isinstance(one, CodeType) else (type(one), repr(one)) for one in code.co_consts]
+
+
+def _instructions(code: CodeType) -> list[object]:
+    """What code does, step by step. A method of an imported module is found in two ways, as the import stands in the file or not."""
+    steps = [one for one in dis.get_instructions(code) if one.opname not in _NO_STEPS]
+    return [(_ALIKE.get(one.opname, one.opname), _argument(one)) for one in steps]
+
+
+_NO_STEPS = frozenset({"NOP", "CACHE", "EXTENDED_ARG", "PUSH_NULL"})
+_ALIKE = {"LOAD_METHOD": "LOAD_ATTR"}
+
+
+def _argument(step: dis.Instruction) -> object:
+    if step.opcode in dis.hasjabs or step.opcode in dis.hasjrel:  # places move, the order stays
+        return None
+    return _instructions(step.argval) if isinstance(step.argval, CodeType) else (type(step.argval), repr(step.argval))
+
+
 def _compiled(f: FunctionType, tree: Function) -> CodeType:
     """The code of the converted function; its cells are those of the function and one for what it calls."""
     code = f.__code__
     names = [*code.co_freevars, RUNTIME, *(["__class__"] if "__class__" not in code.co_freevars else [])]
+    made = _named(_code_of(code, tree, names), code)
+    _ours.update(_all_codes(made))
+    return made
+
+
+def _code_of(code: CodeType, tree: Function, names: list[str]) -> CodeType:
+    """The code of a tree in the place of `code`, in a function that has `names`."""
     tree.args.defaults = [ast.Constant(None) for _ in tree.args.defaults]
     tree.args.kw_defaults = [None if one is None else ast.Constant(None) for one in tree.args.kw_defaults]
     if isinstance(tree, ast.FunctionDef):
         tree.name = "_ns_itself_"  # what the function calls by its own name is found where it was found before
     inner: ast.stmt = tree if isinstance(tree, ast.FunctionDef) else ast.Return(tree)
     outer = ast.FunctionDef(
-        "_cells_", ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, []), [inner], [], None, None
+        "_cells_", ast.arguments([], [ast.arg(name) for name in dict.fromkeys(names)], None, [], [], None, []), [inner], [], None, None
     )
     vars(outer)["type_params"] = []  # which Python 3.12 asks for
     module = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, tree)], []))
     (cells,) = _codes(compile(module, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & _FUTURE))
     (made,) = _codes(cells)
-    made = _named(made, code)
-    _ours.update(_all_codes(made))
     return made
 
 

@@ -235,8 +235,6 @@ _KEEP_ORDER = ("reshape", "ravel", "expand_dims", "squeeze", "atleast_1d", "atle
 def of_argument(number: Variable, value: Variable) -> Variable:
     """What a function gives of a number: an array of its own, unless the number is an argument that may be an array."""
     if isinstance(number.is_0d, Assumption) and is_array(value):
-        array = Variable(number.node)
-        array.is_0d = True
         value.view_of = View(Variable(value.node), lambda base: base, lambda base, new: new, number.is_0d)
     return value
 

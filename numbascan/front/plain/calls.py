@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 import functools
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..converted.source import converted, is_of_library
-from ..variable import CAPTURE, WRITERS, Variable, as_variable
-from .containers import check_container
+from ..variable import CAPTURE, HANDS_ON, Variable, as_variable, at_line
+from .chosen import check_free
+from .collected import takes_arrays, with_arrays
 from .frames import FRAMES
-from .stores import check_plain, contents_of
+from .stores import check_opaque, check_plain, del_attribute, may_change, set_attribute
 
 REPLACED: dict[Any, Callable[..., Any]] = {}
 """What is called in the place of Python's and NumPy's functions: with these very arguments, and for known ones the same result."""
@@ -24,8 +27,8 @@ MUTATING: dict[type, frozenset[str]] = {
     set: frozenset({"add", "discard", "remove", "pop", "clear", "update", "difference_update", "intersection_update"}),
 }
 
-WRITING = frozenset({"fill", "sort", "put", "partition", "itemset", "resize", "setfield", "byteswap", "setflags"})
-"""Methods of NumPy's arrays that write into them."""
+
+_GENERATORS = (np.random.Generator, np.random.RandomState)
 
 
 def callee(f: Any) -> Any:
@@ -59,55 +62,110 @@ def _traced(value: Any, before: list[np.ndarray], is_users: bool) -> Any:
 def _callee(f: Any) -> Any:
     kind = type(f)
     if kind is types.FunctionType or kind is types.MethodType:
-        return REPLACED[f] if f in REPLACED else converted(f)
-    if kind is types.BuiltinMethodType:
-        owner = type(f.__self__)
-        if (owner is np.ndarray and f.__name__ in WRITING) or (owner is np.ufunc and f.__name__ == "at"):
-            return functools.partial(_written, f)
-        if owner in MUTATING and f.__name__ in MUTATING[owner]:
-            check_container(f.__self__)
-            return functools.partial(_changed, f) if FRAMES.stack else f
-        return REPLACED.get(f, f)
+        own = _replaced(f) if kind is types.FunctionType else f
+        own = converted(f) if own is f else own
+        return own if own is not f or not CAPTURE.home else functools.partial(_watched, f)
     if kind is functools.partial:
         inner = callee(f.func)
         return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
+    ours = _replaced(f)
+    if ours is not f:
+        return ours
+    if isinstance(f, type):
+        return functools.partial(_constructed, f) if _has_own_start(f) else functools.partial(_watched, f) if FRAMES.stack else f
+    if kind is types.BuiltinMethodType and type(f.__self__) is str and f.__name__ == "format":
+        return functools.partial(REPLACED[str.format], f.__self__)
+    if kind is types.BuiltinMethodType and f.__name__ in MUTATING.get(type(f.__self__), ()):
+        return functools.partial(_changed, f)
+    own = converted(f)
+    if own is not f:
+        return own
+    return functools.partial(_watched, f) if FRAMES.stack or CAPTURE.home is not None else f
+
+
+def _replaced(f: Any) -> Any:
     try:
-        ours = REPLACED.get(f, f)
+        ours = REPLACED.get(f)
     except TypeError:  # without a hash
         return f
-    return functools.partial(_into, f) if ours is f and FRAMES.stack and isinstance(f, (np.ufunc, _DISPATCHER)) else ours
+    return ours or f
 
 
-_DISPATCHER = type(np.sum)  # of functions that ask their arguments who answers
+def _has_own_start(cls: type) -> bool:
+    """Whether the objects of a class are made by `__init__` alone, and that is converted."""
+    start = inspect.getattr_static(cls, "__init__", None)
+    is_simple = type(cls) in (type, abc.ABCMeta) and cls.__new__ is object.__new__
+    return is_simple and type(start) is types.FunctionType and converted(start) is not start
 
 
-def _written(method: Any, *args: Any, **kwargs: Any) -> Any:
-    """Calls a method that writes into an array of NumPy's."""
-    array, *rest = args if isinstance(method.__self__, np.ufunc) else (method.__self__, *args)
-    if isinstance(array, np.ndarray):
-        check_plain(array, (*rest, *kwargs.values()))
-    return method(*args, **kwargs)
+def _constructed(cls: type, *args: Any, **kwargs: Any) -> Any:
+    """A new object."""
+    value = object.__new__(cls)
+    start: Any = inspect.getattr_static(cls, "__init__")
+    if converted(start)(value, *args, **kwargs) is not None:
+        raise TypeError(f"{cls.__name__}.__init__ should return None{at_line()}")
+    return value
 
 
-def _into(f: Any, *args: Any, **kwargs: Any) -> Any:
-    """Calls a function of NumPy's that may write its result into an array of NumPy's, or into its first argument."""
-    out = kwargs.get("out", args[0] if args and f in WRITERS else None)
-    for array in out if isinstance(out, tuple) else (out,):
-        if isinstance(array, np.ndarray):
-            check_plain(array, args)
-    return f(*args, **kwargs)
+# what calls change ----------------------------------------------------------------------------------------------------
 
 
 def _changed(method: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls a method that changes a list, dict or set: taken back with the branch or pass, or refused there."""
-    holder, now = method.__self__, FRAMES.stack[-1]
-    if not now.is_trial:
-        raise TypeError(
-            f"{type(holder).__name__}.{method.__name__} in {now.what} changes how many things it holds; make an array of the full length "
-            "before (np.zeros), and write its elements"
-        )
-    now.undone.append(contents_of(holder))
-    return method(*args, **kwargs)
+    may_change(method.__self__, f"{type(method.__self__).__name__}.{method.__name__}")
+    return _watched(method, *args, **kwargs)
+
+
+def _watched(f: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls what is not converted. Refused where it may do, in a branch or a pass, what nobody sees and can carry along."""
+    for array in _arrays_written(f, args, kwargs):
+        check_plain(array, (*args, *kwargs.values()))
+    if getattr(f, "__module__", None) in _CHANGING_MODULES:
+        for value in args:
+            check_free(value)
+    if FRAMES.stack:
+        for value in (getattr(f, "__self__", None), *args, *kwargs.values()):
+            check_opaque(value, getattr(f, "__name__", type(f).__name__))
+    return (with_arrays(f) if takes_arrays(f) else f)(*args, **kwargs)
+
+
+HANDS_ON.add(_watched.__code__)
+
+_CHANGING_MODULES = ("_heapq", "_bisect", "_operator")  # their functions change the lists that they are given
+_WRITING_METHODS = frozenset({"fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags", "byteswap", "__setitem__"})
+_WRITING = {np.copyto: "dst", np.put: "a", np.place: "arr", np.putmask: "a", np.fill_diagonal: "a", np.put_along_axis: "arr"}
+"""Functions of NumPy that write their first argument, and its name."""
+
+
+def _arrays_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[np.ndarray]:
+    """The arrays of NumPy's that a call writes."""
+    owner, out = getattr(f, "__self__", None), kwargs.get("out")
+    found = list(out) if isinstance(out, tuple) else [out]
+    if isinstance(owner, np.ndarray) and f.__name__ in _WRITING_METHODS:
+        found.append(owner)
+    elif isinstance(f, np.ufunc):
+        found += args[f.nin :]
+    elif isinstance(f, types.FunctionType | type(np.copyto)) and f in _WRITING:
+        found.append(args[0] if args else kwargs.get(_WRITING[f]))
+    elif args and ((isinstance(owner, np.ufunc) and f.__name__ == "at") or (isinstance(owner, _GENERATORS) and f.__name__ == "shuffle")):
+        found.append(args[0])
+    return [array for array in found if isinstance(array, np.ndarray) and array.dtype != object]
+
+
+def _next(*args: Any) -> Any:
+    """`next(iterator)`."""
+    method = inspect.getattr_static(type(args[0]), "__next__", None) if args else None
+    if type(method) is not types.FunctionType:
+        return _watched(next, *args)
+    try:
+        return converted(method)(args[0])
+    except StopIteration:
+        if len(args) > 1:
+            return args[1]
+        raise
+
+
+REPLACED.update({setattr: lambda holder, name, value: set_attribute(value, holder, name), delattr: del_attribute, next: _next})
 
 
 def replaces(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import CellType
 from typing import Any
@@ -28,17 +28,19 @@ _OURS = _Ours()
 @contextmanager
 def keeping(values: Mapping[str, Any]) -> Iterator[None]:
     """While a choice or a loop keeps the values of variables in a dict."""
-    ids = [id(value) for value in values.values()]
+    with keeping_all(values.values()):
+        yield
+
+
+@contextmanager
+def keeping_all(values: Iterable[Any]) -> Iterator[None]:
+    """While a choice or a loop keeps values, each as often as it stands among them."""
+    ids = list(map(id, values))
     _OURS.counts.update(ids)
     try:
         yield
     finally:
         _OURS.counts.subtract(ids)
-
-
-def of_choices(value: Any) -> int:
-    """How often choices and loops that are being traced refer to an object."""
-    return _OURS.counts[id(value)]
 
 
 def soles(values: Mapping[str, Any]) -> set[int]:
@@ -60,7 +62,7 @@ class Absent:
 ABSENT = Absent()
 
 
-class _Global:
+class GlobalVariable:
     """A global variable, with the attribute of a cell."""
 
     def __init__(self, space: dict[str, Any], name: str) -> None:
@@ -85,27 +87,33 @@ class Cells:
     """The variables `names` of some parts of a function."""
 
     def __init__(self, parts: Sequence[Part | None], names: Sequence[str]) -> None:
-        held: dict[str, CellType | _Global] = {}
+        held: dict[str, CellType | GlobalVariable] = {}
         for part in parts:
             if part is not None:
                 held.update(zip(part.__code__.co_freevars, part.__closure__ or (), strict=True))
         spaces = [part.__globals__ for part in parts if part is not None]
-        self._cells = {name: held[name] if name in held else _Global(spaces[0], name) for name in names}
+        self._cells = {name: held[name] if name in held else GlobalVariable(spaces[0], name) for name in names}
 
     def values(self) -> dict[str, Any]:
         """What each variable holds now; ABSENT where it is not bound."""
-        return {name: _content(cell) for name, cell in self._cells.items()}
+        return {name: content(cell) for name, cell in self._cells.items()}
 
     def fill(self, values: Mapping[str, Any]) -> None:
         """Binds variables; ABSENT unbinds."""
         for name, value in values.items():
-            if value is ABSENT:
-                del self._cells[name].cell_contents
-            else:
-                self._cells[name].cell_contents = value
+            fill(self._cells[name], value)
 
 
-def _content(cell: CellType | _Global) -> Any:
+def fill(cell: CellType | GlobalVariable, value: Any) -> None:
+    """Binds a variable; ABSENT unbinds it."""
+    if value is ABSENT:
+        del cell.cell_contents
+    else:
+        cell.cell_contents = value
+
+
+def content(cell: CellType | GlobalVariable) -> Any:
+    """What a variable holds; ABSENT where it is not bound."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -124,7 +132,7 @@ def _references() -> int:
     def part() -> object:
         return held
 
-    values = {"held": _content(part.__closure__[0])}  # type: ignore[index]
+    values = {"held": content(part.__closure__[0])}  # type: ignore[index]
     return sys.getrefcount(values["held"]) - 1
 
 

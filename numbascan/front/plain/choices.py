@@ -10,7 +10,7 @@ from ...ir.node import Node, next_serial
 from ..control import chosen_nodes
 from ..variable import Variable
 from .cells import Cells, Part, keeping, line_of, soles
-from .containers import freeze, known_elsewhere
+from .chosen import settle as settle_holders
 from .frames import Frame, frame, note
 from .joining import Way, held, joined
 from .truth import COMPARISONS, truth
@@ -33,61 +33,48 @@ def choose(condition: Any, then: Part | None, other: Part | None, names: Sequenc
 
 def _both_ways(condition: Variable, then: Part | None, other: Part | None, cells: Cells, before: dict[str, Any], sole: set[int]) -> None:
     """Traces both branches, and binds what each variable is behind them."""
-    sides = [_ran(side, cells, before) for side in (then, other)]
+    sides = [_ran(side, (then, other), cells, before) for side in (then, other)]
     where = f" in one branch{line_of(then)}", f" in the other{line_of(other)}"
     ways: list[Way] = [(name, sides[0].values[name], sides[1].values[name]) for name in before]
     written = {**sides[0].frame.places, **sides[1].frame.places}
     ways += [(place.label, *(side.written.get(key, held(place.before)) for side in sides)) for key, place in written.items()]
     chooser = _chooser(condition.node, [side.mark for side in sides])
     values, settle = joined(ways, where, (sides[0].frame, sides[1].frame), chooser, sole)
-    bound = dict(zip(before, values, strict=False))
-    for name in before:
-        _bind_container(name, bound, [side.containers.get(name) for side in sides], [side.shared.get(name, []) for side in sides])
-    cells.fill(bound)
+    names = {
+        name: settle_holders(name, [(side.objects[name], side.frame) for side in sides], value)
+        for name, value in zip(before, values, strict=False)
+    }
+    cells.fill(names)
     for (key, place), value in zip(written.items(), values[len(before) :], strict=True):
         note(key, place)
         place.write(value)
     settle()
 
 
-def _bind_container(name: str, bound: dict[str, Any], given: Sequence[Any], shared: Sequence[list[Any]]) -> None:
-    """A list or dict that both ways leave as it is stays that; of two, where others know one, none may be written from here on."""
-    if given[0] is not None and given[0] is given[1]:
-        bound[name] = given[0]
-    elif any(shared):
-        for value in (bound[name], *shared[0], *shared[1]):
-            freeze(value, name)
-
-
 @dataclass(slots=True)
 class _Side:
-    """What a branch has made: the variables, and what it wrote.
-
-    containers: the values that are lists, dicts or tuples. shared: for each variable those in its value that others know, too.
-    """
+    """What a branch has made: the variables, as values and as objects, and what it wrote."""
 
     mark: int
     values: dict[str, Any]
+    objects: dict[str, Any]
     frame: Frame
     written: dict[tuple[int, Any], Any]
-    containers: dict[str, Any]
-    shared: dict[str, list[Any]]
 
 
-def _ran(side: Part | None, cells: Cells, before: dict[str, Any]) -> _Side:
+def _ran(side: Part | None, parts: Sequence[Part | None], cells: Cells, before: dict[str, Any]) -> _Side:
     """A branch that is traced, with all that it changes taken back."""
     mark = next_serial()
-    with frame(f"a branch of an `if` that only the run decides{line_of(side)}") as noted:
+    with frame(f"a branch of an `if` that only the run decides{line_of(side)}", parts=parts) as noted:
         try:
             if side is not None:
                 side()
-            shared = known_elsewhere(cells.values())
-            containers = {name: value for name, value in cells.values().items() if isinstance(value, (list, dict))}
-            values = {name: held(value) for name, value in cells.values().items()}
+            objects = cells.values()
+            values = {name: held(value) for name, value in objects.items()}
         finally:
-            written = noted.take_back()
-            cells.fill(before)
-    return _Side(mark, values, noted, written, containers, shared)
+            written = noted.undo(cells, before)
+        noted.refuse_changes()
+    return _Side(mark, values, objects, noted, written)
 
 
 def _chooser(condition: Node, marks: Sequence[int]) -> Callable[[list[tuple[Variable, Variable]]], list[Variable]]:
@@ -103,13 +90,17 @@ def value_of(condition: Any, then: Callable[[], Any], other: Callable[[], Any]) 
 
 
 def _value(condition: Variable, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
-    marks, values, frames, shared = [], [], [], list[Any]()
+    marks, objects, values, frames = [], [], [], []
     for side in (then, other):
         marks.append(next_serial())
-        with frame("a side of a choice that only the run decides") as noted:
-            value = side()
-            shared += known_elsewhere({"value": value}).get("value", [])
-            values.append(held(value))
+        with frame("a side of a choice that only the run decides", parts=[then, other]) as noted:
+            try:
+                objects.append(side())
+                values.append(held(objects[-1]))
+            finally:
+                noted.take_back()
+                noted.restore()
+            noted.refuse_changes()
         frames.append(noted)
         if noted.places:
             raise TypeError(
@@ -118,10 +109,7 @@ def _value(condition: Variable, then: Callable[[], Any], other: Callable[[], Any
     way = "the value", values[0], values[1]
     (result,), settle = joined([way], (" on one side", " on the other"), (frames[0], frames[1]), _chooser(condition.node, marks))
     settle()
-    if shared:
-        for one in (result, *shared):
-            freeze(one, "the value of a choice")
-    return result
+    return settle_holders("the value", list(zip(objects, frames, strict=True)), result)
 
 
 def both(value: Any, rest: Callable[[], Any]) -> Any:

@@ -1,17 +1,21 @@
 """What a branch or a pass changes besides variables: it is noted, so that it can be taken back and carried along.
 
-A write outside every branch and pass that the run decides is Python's own.
+A write outside every branch and pass that the run decides is Python's own. What was changed and not noted, a witness
+finds; it is refused.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..variable import CAPTURE
+from ..tracing import KEPT, Plain
+from ..variable import CAPTURE, at_line
+from .cells import Cells, Part, keeping_all
+from .witness import Record, Witness
 
 
 @dataclass(eq=False, slots=True)
@@ -20,7 +24,7 @@ class Frame:
 
     places: elements and attributes that were written: what reads one, what writes it, and the value before.
     undone: how to take back all else. what: how messages call it. is_trial: it may yet be Python's own, so
-    that what it does to lists is taken back and not refused.
+    that what it does to lists is taken back and not refused. witness: what was there before. is_stuck: what it did cannot be taken back.
     """
 
     what: str
@@ -28,6 +32,13 @@ class Frame:
     places: dict[tuple[int, Any], Place] = field(default_factory=dict)
     undone: list[Callable[[], None]] = field(default_factory=list)
     outer: Frame | None = None
+    witness: Witness | None = None
+    changes: list[Record] = field(default_factory=list)
+    is_stuck: bool = False
+
+    def knew(self, value: Any) -> bool:
+        """Whether an object may have been there before the branch or pass: what was made within is its own."""
+        return self.witness is None or self.witness.knows(value)
 
     def made(self, born: Frame | None) -> bool:
         """Whether what was made in a branch or pass was made in this one, so that nobody outside knows it."""
@@ -43,7 +54,8 @@ class Frame:
             self.outer.undone.extend(self.undone)
 
     def take_back(self) -> dict[tuple[int, Any], Any]:
-        """Everything as it was before; the values that the places had last."""
+        """Everything that was noted as it was before; the values that the places had last."""
+        self.places = {key: place for key, place in self.places.items() if place.is_changed()}
         last = {key: place.read() for key, place in self.places.items()}
         for undo in reversed(self.undone):
             undo()
@@ -51,17 +63,50 @@ class Frame:
             place.write(place.before)
         return last
 
+    def restore(self) -> None:
+        """Gives Python's objects back what they held, where something was changed that was not noted. When all else is taken back."""
+        if self.witness is None:
+            return
+        self.changes = self.witness.changes()
+        for record in self.changes:
+            record.give_back()
+        self.is_stuck = self.is_stuck or not all(record.is_same() for record in self.changes)
+
+    def is_lasting(self) -> bool:
+        """Whether something was done that cannot be taken back."""
+        return self.is_stuck or (self.witness is not None and self.witness.has_lasting_changes())
+
+    def refuse_changes(self) -> None:
+        """TypeError for what `restore` has found."""
+        for record in self.changes:
+            error = Stuck if self.is_stuck else TypeError
+            raise error(
+                f"{record.label} changes in {self.what}{at_line()} in a way that cannot be carried along: give a variable, an element, an "
+                "attribute or an array another number there, or take it out"
+            )
+
+    def undo(self, cells: Cells, before: Mapping[str, Any]) -> dict[tuple[int, Any], Any]:
+        """Everything as it was before, variables too; the values that the places had last."""
+        last = self.take_back()
+        cells.fill(before)
+        self.restore()
+        return last
+
 
 @dataclass(eq=False, slots=True)
 class Place:
-    """An element of a list or dict, an attribute, or an array: something that a name does not hold, and that was written."""
+    """An element of a list or dict, an attribute, an array, or a variable of another function: what was written besides own variables.
+
+    born: of an array, where it was made. is_changed: of what only may have been written, whether it holds something else now.
+    """
 
     holder: Any
     label: str
     read: Callable[[], Any]
     write: Callable[[Any], None]
     before: Any
-    born: Frame | None = None  # of an array: where it was made
+    born: Frame | None = None
+    is_changed: Callable[[], bool] = lambda: True
 
 
 class _Frames(threading.local):
@@ -72,17 +117,53 @@ class _Frames(threading.local):
 FRAMES = _Frames()
 
 
+class Stuck(TypeError):
+    """What a branch or a pass did to an object can neither be carried along nor taken back."""
+
+
 @contextmanager
-def frame(what: str, is_trial: bool = False) -> Iterator[Frame]:
-    """While a branch or a pass is traced."""
-    new = Frame(what, is_trial, outer=CAPTURE.frame)
+def frame(what: str, is_trial: bool = False, parts: Iterable[Part | None] = ()) -> Iterator[Frame]:
+    """While a branch or a pass is traced, which the code of `parts` makes."""
+    outer: Frame | None = CAPTURE.frame
+    new = Frame(what, is_trial and (outer is None or outer.is_trial), outer=outer)
+    new.witness = Witness([part for part in parts if part is not None])
     FRAMES.stack.append(new)
     CAPTURE.frame = new
     try:
-        yield new
+        with keeping_all(new.witness.held()):
+            yield new
     finally:
         FRAMES.stack.pop()
         CAPTURE.frame = new.outer
+
+
+def _keep(roots: tuple[Any, ...]) -> Callable[[], None]:
+    """What a function that is traced again can reach is as it was before the first time. TypeError where that cannot be."""
+    witness = Witness((), roots) if Plain.is_on else None
+
+    def take_back() -> None:
+        for record in witness.changes() if witness is not None else ():
+            record.give_back()
+            if not record.is_same():
+                raise Stuck(
+                    f"{record.label} has changed, and a function that asks for what only the run knows is traced more than once: "
+                    "advance iterators and generators before, and pass what they give"
+                )
+
+    return take_back
+
+
+KEPT.append(_keep)
+
+
+def decides() -> bool:
+    """Whether a branch or a pass is traced of which only the run knows whether it runs."""
+    return bool(FRAMES.stack) and not FRAMES.stack[-1].is_trial
+
+
+def is_outer(value: Any) -> bool:
+    """Whether an object may have been there before the branch or pass that is traced."""
+    return bool(FRAMES.stack) and FRAMES.stack[-1].knew(value)
 
 
 def note(key: tuple[int, Any], place: Place) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import builtins
 import cmath
+import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,8 @@ from .arrays import of_argument
 from .calls import callee, replaces
 from .choices import value_of
 from .rows import Rows, TracedRange, rows_of, turned, zipped
-from .stores import holds_traced
+from .stores import holds_traced, keys
+from .stores import key as key_of
 from .truth import either, is_traced, negation, truth
 
 
@@ -126,10 +128,12 @@ def _extreme(known: Callable[..., Any], of_array: Callable[..., Any], is_better:
         values = _several(args)
         if values is None and len(args) == 1 and _is_traced(args[0]) and as_variable(args[0]).ndim == 1 and key is None:
             return _of_rows(as_variable(args[0]), of_array, is_better)
-        if values is None and len(args) == 1 and isinstance(args[0], Rows):
+        if values is None and len(args) == 1 and isinstance(args[0], (Rows, Iterator)):
             values = list(args[0])
         if values is None:
             return known(*args, **({} if key is None else {"key": callee(key)}), **default)
+        if not values:
+            return known(values, **default)
         rank = (lambda value: value) if key is None else callee(key)
         best = values[0]
         for value in values[1:]:
@@ -178,15 +182,25 @@ def _sum(items: Any, /, start: Any = 0) -> Any:
 
 @replaces(any)
 def _any(items: Any, /) -> Any:
-    if isinstance(items, (list, tuple)):
-        return either(*map(truth, items)) if _is_traced(*items) else any(items)
+    if isinstance(items, (list, tuple, Iterator)):
+        return _one_holds(items)
     return np.any(as_variable(items)) if _is_traced(items) and as_variable(items).ndim == 1 else any(items)
+
+
+def _one_holds(items: Iterable[Any]) -> Any:
+    """Whether one of some conditions holds. Those behind a known one that does are not computed."""
+    conditions = []
+    for item in items:
+        conditions.append(truth(item))
+        if conditions[-1] is True:
+            return True
+    return either(*conditions)
 
 
 @replaces(all)
 def _all(items: Any, /) -> Any:
-    if isinstance(items, (list, tuple)):
-        return negation(either(*[negation(item) for item in items])) if _is_traced(*items) else all(items)
+    if isinstance(items, (list, tuple, Iterator)):
+        return negation(_one_holds(negation(item) for item in items))
     return np.all(as_variable(items)) if _is_traced(items) and as_variable(items).ndim == 1 else all(items)
 
 
@@ -286,6 +300,45 @@ def _type(*args: Any, **kwargs: Any) -> Any:
     return type(_stand_in(args[0])) if len(args) == 1 else type(*args, **kwargs)
 
 
+def _seen_by(x: Any, name: str) -> Any:
+    """What has an attribute: the value under Python; a variable itself what arrays have not, as `type` and `node`."""
+    return x if not isinstance(x, Variable) or not hasattr(np.ndarray, name) else _stand_in(x)
+
+
+@replaces(hasattr)
+def _hasattr(x: Any, name: str) -> bool:
+    return hasattr(_seen_by(x, name), name)
+
+
+@replaces(getattr)
+def _getattr(x: Any, name: str, *default: Any) -> Any:
+    return getattr(x if hasattr(_seen_by(x, name), name) else _stand_in(x), name, *default)
+
+
+@replaces(hash)
+def _hash(x: Any) -> int:
+    return hash(key_of(x))
+
+
+@replaces(np.isscalar)
+def _isscalar(x: Any) -> bool:
+    return np.isscalar(_stand_in(x))
+
+
+def _collection(known: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **kwargs: known(*map(keys, args)) if args and holds_traced([*args]) else known(*args, **kwargs)
+
+
+for _known_collection in (set, frozenset):
+    replaces(_known_collection)(_collection(_known_collection))
+
+
+@replaces(functools.reduce)
+def _reduce(f: Any, items: Any, *initial: Any) -> Any:
+    rows = rows_of(items)
+    return functools.reduce(callee(f), items if rows is None else iter(rows), *initial)
+
+
 @replaces(callable)
 def _callable(x: Any) -> bool:
     return not isinstance(x, Variable) and callable(x)
@@ -353,6 +406,57 @@ for _name in ("floor", "ceil", "trunc"):
     replaces(getattr(math, _name))(_of_one(getattr(math, _name), partial(_whole, getattr(np, _name))))
 for _name in ("isnan", "isinf", "isfinite"):
     replaces(getattr(math, _name))(_of_one(getattr(math, _name), getattr(np, _name)))
+
+
+@replaces(math.log)
+def _log(x: Any, *base: Any) -> Any:
+    if not _is_traced(x, *base):
+        return math.log(x, *base)
+    logarithm = _of_math(math.log, np.log, "float64")
+    return logarithm(x) / logarithm(*base) if base else logarithm(x)
+
+
+@replaces(math.hypot)
+def _hypot(*coordinates: Any) -> Any:
+    if not _is_traced(*coordinates):
+        return math.hypot(*coordinates)
+    total = functools.reduce(np.hypot, [_number(abs(_number(one, "float64")), "float64") for one in coordinates])
+    return _number(total, "float64")
+
+
+@replaces(math.dist)
+def _dist(p: Any, q: Any) -> Any:
+    p, q = list(p), list(q)
+    if not _is_traced(*p, *q):
+        return math.dist(p, q)
+    if len(p) != len(q):
+        raise ValueError("both points must have the same number of dimensions")
+    return _hypot(*[a - b for a, b in zip(p, q, strict=True)])
+
+
+@replaces(math.fsum)
+def _fsum(items: Any, /) -> Any:
+    values = list(items)
+    return _number(sum(values), "float64") if _is_traced(*values) else math.fsum(values)
+
+
+@replaces(math.isclose)
+def _isclose(a: Any, b: Any, *, rel_tol: float = 1e-9, abs_tol: float = 0.0) -> Any:
+    if not _is_traced(a, b, rel_tol, abs_tol):
+        return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
+    a, b = _number(a, "float64"), _number(b, "float64")
+    is_near = abs(a - b) <= np.maximum(rel_tol * np.maximum(abs(a), abs(b)), abs_tol)
+    return (a == b) | (np.isfinite(a) & np.isfinite(b) & is_near)
+
+
+@replaces(math.modf)
+def _modf(x: Any) -> Any:
+    if not _is_traced(x):
+        return math.modf(x)
+    x = _number(x, "float64")
+    whole = np.trunc(x)
+    fraction = np.copysign(np.where(np.isinf(x), 0.0, x - whole), x)
+    return _number(fraction, "float64"), _number(whole, "float64")
 
 
 # arrays that are made -------------------------------------------------------------------------------------------------

@@ -65,6 +65,20 @@ class Held:
 _ARRAYS = (np.ndarray, Variable, Held)
 
 
+class Returned(UnsureView):
+    """What a function returns, as long as it runs: what other ways write does not change it. Who gets it has one of several arrays."""
+
+    __slots__ = ()
+
+    def changed(self) -> None:
+        """Nothing."""
+
+    def handed_out(self) -> UnsureView:
+        """What the caller gets."""
+        others = [array for array in (ref() for ref, _, _ in self.others) if array is not None]
+        return UnsureView(self.base, others, self.why, self.is_shared, [array for array, _ in self.arrays])
+
+
 def held(nest: Any) -> Any:
     """A nest with the values that its arrays have now."""
     if is_unbound(nest):
@@ -83,6 +97,15 @@ def released(nest: Any) -> Any:
     if not any(isinstance(leaf, Held) for leaf in leaves):
         return nest
     return unflatten(structure, [leaf.array if isinstance(leaf, Held) else leaf for leaf in leaves])
+
+
+def handed(nest: Any) -> Any:
+    """What a function gives to its caller."""
+    result = released(nest)
+    for leaf in [] if is_unbound(result) else flattened(result)[0]:
+        if isinstance(leaf, Variable) and type(leaf.view_of) is Returned:
+            leaf.view_of = leaf.view_of.handed_out()
+    return result
 
 
 def value_in(leaf: Any) -> Any:
@@ -219,16 +242,14 @@ class _Meeting:
     other: Any
     pair: tuple[Variable, Variable]
     what: str
-    is_returned: bool  # the way ends there, so that nobody writes it
+    is_returned: bool
     result: Any = None
 
     def settle(self, frames: tuple[Frame, Frame], sole: Collection[int], names: Counter[tuple[int, int]]) -> None:
         """Makes the result one that may only be read, where the two arrays are known elsewhere."""
-        if self.is_returned:
+        if not self.result.ndim and not any(map(_is_0d, (self.one, self.other))):
             return
         if not self.result.ndim:
-            if not any(map(_is_0d, (self.one, self.other))):
-                return
             self.result.is_0d = True
             if not all(map(_is_0d, (self.one, self.other))):
                 self.result.home = "a number or an array of rank 0, and only the run decides which"
@@ -240,7 +261,8 @@ class _Meeting:
         why = f"{self.what} is one of two arrays, and only the run decides which"
         is_shared = any(isinstance(leaf, Held) and names[k, id(leaf.root)] > 1 for k, leaf, _ in sides)
         if arrays or is_shared or numpys:
-            self.result.view_of = UnsureView(self.result_itself(), arrays, why, is_shared, numpys)
+            view = Returned if self.is_returned else UnsureView
+            self.result.view_of = view(self.result_itself(), arrays, why, is_shared, numpys)
         elif known:
             self.result.home = "one of two arrays, and only the run decides which"
 

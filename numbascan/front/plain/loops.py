@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from keyword import iskeyword
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -25,21 +25,23 @@ from ..numpy.joining import concatenate
 from ..scan.arguments import Arguments, make_options
 from ..scan.returns import until
 from ..scan.scan import symbolic
-from ..tracing import PART_OF
+from ..tracing import PART_OF, NeedsTracedArrays
 from ..tree import Structure, alike, flattened, n_leaves, paths, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, Variable, as_variable, at_line
-from ..views import Moved, UnsureView, is_array
+from ..views import Moved, UnsureView, View, is_array
 from .cells import ABSENT, Cells, Part, keeping, line_of, soles
 from .choices import choose, value_of
-from .frames import Frame, Place, frame, note
-from .joining import Held, as_type, held, is_numeric, is_same, is_unbound, promoted, released, value_in
-from .rows import Rows, rows_of
+from .chosen import freeze, holders, is_known
+from .frames import Frame, Place, Stuck, frame, note
+from .joining import RESULT, Held, Returned, as_type, held, is_numeric, is_same, is_unbound, promoted, released, value_in
+from .rows import Rows, TracedRange, rows_of
 from .truth import either, negation, truth
 
 UNROLLED = 16  # passes that are written out: a scan has a cost of its own
 MOST_WRITTEN_OUT = 4096  # passes of a loop that cannot be a scan
 ATTEMPTS = 12  # traces of a body until its states stand
+_NO_SCAN = (TypeError, ValueError, IndexError, KeyError, TracerError, AttributeError)  # why a loop is written out
 _MOST_STEPS = 2**63 - 1
 _KEPT = Checkpoint("64MB")  # states that a loop of unknown length keeps for its gradient
 
@@ -110,36 +112,45 @@ class _Loop:
         """A long loop of known length."""
         for k in range(rows.length):
             before, mark = self.cells.values(), next_serial()
-            with frame(f"a loop{line_of(self.body)}", is_trial=True) as noted:
-                self.body(rows.at(k))
+            with frame(f"a loop{line_of(self.body)}", is_trial=True, parts=[self.body]) as noted:
+                try:
+                    self.body(rows.at(k))
+                except BaseException:
+                    noted.undo(self.cells, before)
+                    raise
             over = self.is_over()
-            if over is True:
-                noted.hand_on()
+            is_known = over is True or (over is False and next_serial() == mark + 1)
+            if not is_known and rows.length - k > UNROLLED and not self._has_to_stay(noted, rows.length - k):
+                noted.undo(self.cells, before)
+                self._rest(rows.after(k))
                 return
-            if over is False and next_serial() == mark + 1:
-                noted.hand_on()
-                continue
-            if rows.length - k <= UNROLLED:
-                noted.hand_on()
-                if over is not False:
-                    self._under_choice(over, iter(rows.after(k + 1)))
-                    return
-                continue
-            noted.take_back()
-            self.cells.fill(before)
-            self._rest(rows.after(k))
-            return
+            noted.hand_on()
+            if over is True:
+                return
+            if over is not False:
+                self._under_choice(over, iter(rows.after(k + 1)))
+                return
+
+    def _has_to_stay(self, noted: Frame, n_left: int) -> bool:
+        """Whether what a pass did cannot be taken back: all are written out then. TypeError for too many."""
+        has_to_stay = noted.is_lasting()
+        if has_to_stay and n_left > MOST_WRITTEN_OUT:
+            raise Stuck(
+                f"{noted.what} has {n_left} passes left, and advances an iterator, draws, or calls what only Python knows{at_line()}; "
+                "do that before the loop, with arrays as its result"
+            )
+        return has_to_stay
 
     def _rest(self, rows: Rows) -> None:
         """What is left of a loop, as a scan, or written out where that cannot be."""
         before = self.cells.values()
         try:
-            with frame(f"a loop{line_of(self.body)}", is_trial=False) as noted:
+            with frame(f"a loop{line_of(self.body)}", parts=[self.body]) as noted:
                 self.rolled(rows)
-        except (TypeError, ValueError, IndexError, KeyError, TracerError, AttributeError):
-            noted.take_back()
-            self.cells.fill(before)
-            if rows.length > MOST_WRITTEN_OUT:
+        except BaseException as error:
+            noted.undo(self.cells, before)
+            is_final = isinstance(error, Stuck) or (isinstance(error, NeedsTracedArrays) and not CAPTURE.makes_arrays)
+            if is_final or noted.is_stuck or rows.length > MOST_WRITTEN_OUT or not isinstance(error, _NO_SCAN):
                 raise
             self.one_by_one(iter(rows))
             return
@@ -172,8 +183,22 @@ def _closing_over(part: Part, action: Callable[[], None]) -> Part:
     return _Part()
 
 
-class _Again(Exception):
-    """The body is traced again: what is carried has changed."""
+class _Again(BaseException):
+    """The body of a loop is traced again: what is carried has changed. No error, so that no `except` of the user's catches it."""
+
+    def __init__(self, scan: _Scan) -> None:
+        super().__init__()
+        self.scan = scan
+
+
+class _Row(View):
+    """A row of an array, as a loop reads it. A loop that writes its rows, or the array below them, reads them there at each pass."""
+
+    __slots__ = ("scan",)
+
+    def __init__(self, base: Variable, scan: _Scan) -> None:
+        super().__init__(base, scan.read_live, scan.read_live)
+        self.scan = scan
 
 
 @dataclass(slots=True)
@@ -206,6 +231,7 @@ class _Scan:
         self.moved: list[Variable] = []
         self.shared: dict[Any, list[tuple[list[Variable], bool]]] = {}
         self.n_steps: int | None = None  # how many steps run, where that is known
+        self.is_live = False  # rows are read from what the arrays hold at each pass
         for name, value in self.start.items():
             if not is_unbound(value):
                 self._carry_numbers(name, value)
@@ -223,7 +249,9 @@ class _Scan:
             for _ in range(ATTEMPTS):
                 try:
                     results = self._traced(over)
-                except _Again:
+                except _Again as again:
+                    if again.scan is not self:
+                        raise
                     self.loop.cells.fill(self.start)
                     continue
                 except NameError as error:
@@ -242,10 +270,47 @@ class _Scan:
         one.is_read = one.is_asked_for = True
         return True
 
+    # rows -------------------------------------------------------------------------------------------------------------
+
+    def read_live(self, *_: Any) -> NoReturn:
+        """From the next trace on rows are read from the arrays as they are at each pass."""
+        self.is_live = True
+        raise _Again(self)
+
+    def _sequences(self) -> list[Variable]:
+        """What the scan runs over. Of live rows the numbers."""
+        rows = self.rows
+        if rows is None:
+            return []
+        if not self.is_live:
+            return rows.leaves
+        others = Rows(tuple(source for source in rows.sources if not isinstance(source, Variable)), rows.structure, rows.length)
+        numbers = range(rows.length) if isinstance(rows.length, int) else TracedRange(0, rows.length, 1)
+        return [*others.leaves, *Rows((numbers,), rows.structure, rows.length).leaves]
+
+    def _item(self, values: Sequence[Variable]) -> Any:
+        """The item of a pass."""
+        assert self.rows is not None
+        sources = self.rows.sources
+        if self.is_live:
+            *others, k = values
+            rest = iter(others)
+            return self.rows.one([source[k] if isinstance(source, Variable) else next(rest) for source in sources])
+        for source, value in zip(sources, values, strict=True):
+            if isinstance(source, Variable) and source.home is not None and value.ndim:
+                value.home, value.view_of = source.home, _Row(source, self)
+        return self.rows.one(values)
+
+    def _reads_what_is_written(self, noted: Frame) -> bool:
+        """Whether a pass writes an array below the rows."""
+        sources = [source for source in self.rows.sources if isinstance(source, Variable)] if self.rows is not None else []
+        roots = {id(array.cell) for source in sources for array in Held(source).others()}
+        return any((root, None) in noted.places for root in roots)
+
     # one trace --------------------------------------------------------------------------------------------------------
 
     def _traced(self, over: Any) -> list[Any]:
-        sequences = self.rows.leaves if self.rows is not None else []
+        sequences = self._sequences()
         states = [one for one in self.carried.values() if one.is_read]
         names = [f"row_{k}" for k in range(len(sequences))] + [path for one in states for path in paths(one.structure, one.label)]
 
@@ -285,7 +350,7 @@ class _Scan:
         """One pass on placeholders: what it carries on, what it leaves behind, and whether it is the last."""
         loop, values = self.loop, iter(states)
         given: dict[Any, list[Node]] = {}
-        with frame(f"the body of {self.what}") as noted:
+        with frame(f"the body of {self.what}", parts=[loop.body, self.test]) as noted:
             start = dict(self.start)
             for key, one in self.carried.items():
                 given[key] = [next(values).node for _ in one.initial] if one.is_read else []
@@ -297,16 +362,29 @@ class _Scan:
             loop.cells.fill(start)
             del start
             try:
-                loop.body(*([self.rows.one(row)] if self.rows is not None else []))
+                loop.body(*([self._item(row)] if self.rows is not None else []))
                 over = loop.is_over()
                 go_on = self._goes_on(over)
-                ends: dict[Any, Any] = {name: held(value) for name, value in loop.cells.values().items()}
+                objects = loop.cells.values()
+                ends: dict[Any, Any] = {name: held(value) for name, value in objects.items()}
             finally:
-                written = noted.take_back()
-                loop.cells.fill(self.start)
+                written = noted.undo(loop.cells, self.start)
+            noted.refuse_changes()
+        if not self.is_live and self._reads_what_is_written(noted):
+            self.read_live()
         self._note_places(noted)
+        self.known = {name: self._known_holders(noted, name, objects) for name in loop.names}
         ends |= written
         return self._returned(noted, given, ends, None if go_on is True else negation(go_on))
+
+    def _known_holders(self, noted: Frame, name: str, objects: dict[str, Any]) -> list[Any]:
+        """The lists and the like that a name has behind a pass, where others know them."""
+        found, start = holders(objects[name]), holders(self.start[name])
+        if list(map(id, found)) == list(map(id, start)):
+            return []
+        counts = Counter(id(holder) for value in objects.values() for holder in holders(value))
+        is_seen = any(is_known(holder, noted) or counts[id(holder)] > 1 for holder in found)
+        return [*start, *found] if is_seen or (start and (not self.n_steps or name not in self.carried)) else []
 
     def _note_places(self, noted: Frame) -> None:
         """_Again where the body writes an array, an element or an attribute that is not carried yet."""
@@ -315,7 +393,7 @@ class _Scan:
             self.places[key] = place
             self.carried[key] = _carried(place.label, place.before)
         if new:
-            raise _Again
+            raise _Again(self)
 
     # what a pass gives --------------------------------------------------------------------------------------------------
 
@@ -324,12 +402,15 @@ class _Scan:
         results = {key: self._leaves(one, ends[key]) for key, one in self.carried.items()}
         settled = [self._settled(one, results[key]) for key, one in self.carried.items()]  # all of them
         if any(settled):
-            raise _Again
+            raise _Again(self)
         self._check_rest(ends)
         self._check_arrays(noted, given, results)
         behind = {name: ends[name] for name in self.loop.names if is_unbound(self.start[name]) and name not in self.carried}
-        leaves, self.behind = flattened({name: value for name, value in behind.items() if not is_unbound(value)})
+        behind = {name: behind[name] for name in sorted(behind) if not is_unbound(behind[name])}  # as leaves stand
+        leaves, self.behind = flattened(behind)
+        self.names_behind = [name for name, value in behind.items() for _ in flattened(value)[0]]
         self.constants = {k: leaf for k, leaf in enumerate(leaves) if not is_numeric(leaf) or self._is_outer(noted, leaf)}
+        self.others_behind = self._others_behind(noted, leaves, results)
         last = [as_variable(value_in(leaf)) for k, leaf in enumerate(leaves) if k not in self.constants]
         states = {key: [as_variable(value_in(leaf)) for leaf in results[key]] for key in results}
         self._check_reads(given, states, last, over)
@@ -337,6 +418,17 @@ class _Scan:
         outputs: list[Any] = [leaf for key, one in self.carried.items() if one.is_read for leaf in states[key]]
         outputs.append({"last": (*unread, *last)})
         return outputs if over is None else [*outputs, until(over)]
+
+    def _others_behind(self, noted: Frame, leaves: Sequence[Any], results: dict[Any, list[Any]]) -> list[tuple[list[Variable], bool]]:
+        """Of what a pass leaves under new names: the arrays outside of which it may be a view, and whether it has two names."""
+        everything = [*leaves, *(leaf for key in results if key not in self.places for leaf in results[key])]
+        counts = Counter(id(leaf.root) for leaf in everything if isinstance(leaf, Held))
+        return [
+            ([array for array in leaf.others() if not noted.made(array.born)], counts[id(leaf.root)] > 1)
+            if isinstance(leaf, Held)
+            else ([], False)
+            for leaf in leaves
+        ]
 
     def _is_outer(self, noted: Frame, leaf: Any) -> bool:
         """Whether a leaf is an array that was there before the loop: a name of it stays one."""
@@ -355,7 +447,7 @@ class _Scan:
                 self.carried[name] = _carried(name, start)
                 again = True
         if again:
-            raise _Again
+            raise _Again(self)
 
     def _leaves(self, one: _Carried, end: Any) -> list[Any]:
         """The leaves of a value behind a pass. TypeError for one of another structure, or that is no number."""
@@ -444,7 +536,7 @@ class _Scan:
                 self.left[key] = None
                 again = True
         if again:
-            raise _Again
+            raise _Again(self)
         nodes = [leaf.node for leaves in states.values() for leaf in leaves] + [leaf.node for leaf in last]
         nodes += [as_variable(over).node] if over is not None else []
         read = set(free_inputs(nodes))
@@ -459,7 +551,7 @@ class _Scan:
                 self.carried[key].is_read = False
                 again = True
         if again:
-            raise _Again
+            raise _Again(self)
 
     # behind the loop --------------------------------------------------------------------------------------------------
 
@@ -476,15 +568,20 @@ class _Scan:
             else:
                 for end, (others, is_twice) in zip(ends, self.shared[key], strict=True):
                     if end.ndim and (others or is_twice):
-                        end.view_of = UnsureView(
-                            Variable(end.node), others, f"{one.label} is one of two arrays, as passes of a loop go", is_twice
-                        )
+                        why = f"{one.label} is one of two arrays, as passes of a loop go"
+                        end.view_of = _unsure(one.label, end, others, why, is_twice)
                 values[key] = unflatten(one.structure, ends)
         names = [
             released(self.constants[k]) if k in self.constants else Variable(self._left(next(last)).node)
             for k in range(n_leaves(self.behind))
         ]
+        for k, (name, value, (others, is_twice)) in enumerate(zip(self.names_behind, names, self.others_behind, strict=True)):
+            if k not in self.constants and value.ndim and (others or is_twice):
+                value.view_of = _unsure(name, value, others, f"{name}, as a loop leaves it, may be a view of an array", is_twice)
         values.update(unflatten(self.behind, names))
+        for name, found in self.known.items():
+            if found:
+                freeze([*found, *holders(values[name])], f"{name} is one of several, as passes of a loop go")
         self.loop.cells.fill(values)
         for array in self.moved:
             array.view_of = Moved(array_itself(array), [], f"{array.name or 'an array'} was handed from pass to pass by {self.what}")
@@ -501,6 +598,11 @@ class _Scan:
         if self.n_steps:
             return rows[-1]
         return concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1]
+
+
+def _unsure(label: str, value: Variable, others: Sequence[Variable], why: str, is_twice: bool) -> UnsureView:
+    view = Returned if label == RESULT else UnsureView
+    return view(array_itself(value), others, why, is_twice)
 
 
 def _carried(label: str, value: Any) -> _Carried:

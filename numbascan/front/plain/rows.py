@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import TracerError
 from ..numpy.creation import arange
 from ..numpy.shape_arguments import dim
 from ..tree import LEAF, Structure, n_leaves, unflatten
@@ -46,7 +47,7 @@ class Rows:
 
     def __iter__(self) -> Iterator[Any]:
         if not isinstance(self.length, int):
-            raise TypeError(
+            raise TracerError(
                 f"a comprehension, or a call of list or the like, runs over as many items as only the run knows{at_line()}; write a `for` "
                 "loop, or array code for all at once"
             )
@@ -57,7 +58,7 @@ class Rows:
 
 
 def _no_length() -> int:
-    raise TypeError(f"how many items there are only the run knows{at_line()}")
+    raise TracerError(f"how many items there are only the run knows{at_line()}")
 
 
 @dataclass(frozen=True)

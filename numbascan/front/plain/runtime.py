@@ -6,14 +6,31 @@ import builtins
 from typing import Any
 
 from ..converted.source import runtime
+from ..variable import at_line
 from . import functions, writers
 from .calls import callee
 from .checks import check, raised
 from .choices import both, choose, compared, one_of, value_of
-from .joining import UNSET, held, released
+from .joining import UNSET, handed
 from .loops import for_each, repeat
 from .rows import Rows, rows_of
-from .stores import item, outside, set_attribute, set_item, update, update_attribute, update_item
+from .stores import (
+    context,
+    del_attribute,
+    del_item,
+    holds_traced,
+    item,
+    key,
+    keys,
+    outside,
+    rebinds,
+    set_attribute,
+    set_item,
+    update,
+    update_attribute,
+    update_item,
+)
+from .text import text
 from .truth import either, negation, plain
 
 
@@ -28,8 +45,15 @@ def known(value: Any) -> Any:
     return lambda: value
 
 
+def of_class(value: Any) -> Any:
+    """What `match` asks for its class."""
+    if holds_traced(value):
+        raise TypeError(f"a `match` asks for the class of a traced value{at_line()}; write isinstance, or match numbers")
+    return value
+
+
 def subject(value: Any) -> Any:
-    """What `match` looks at, where Python does it."""
+    """What `match` looks at, where Python does it, and what a `return` within a choice or a loop gives."""
     return value
 
 
@@ -39,23 +63,31 @@ vars(runtime).update(
     check=check,
     choose=choose,
     compared=compared,
+    context=context,
+    del_attribute=del_attribute,
+    del_item=del_item,
     either=either,
     for_each=for_each,
-    handed=released,
+    handed=handed,
     item=item,
-    kept=held,
+    kept=subject,
     known=known,
+    key=key,
+    keys=keys,
     negation=negation,
+    of_class=of_class,
     one_of=one_of,
     outside=outside,
     plain=plain,
     raised=raised,
+    rebinds=rebinds,
     repeat=repeat,
     rows=rows,
     set_attribute=set_attribute,
     set_item=set_item,
     slice=builtins.slice,
     subject=subject,
+    text=text,
     unset=UNSET,
     update=update,
     update_attribute=update_attribute,

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
-from collections.abc import Callable
+import random
+import types
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from ..converted.source import converted
 from ..tracing import NeedsTracedArrays
 from ..variable import CAPTURE, Variable, as_variable, at_line
 from .arrays import changed, changed_where, of_plain, one_of, traced_mask, written
-from .containers import check_container
-from .frames import FRAMES, Place, note
+from .cells import GlobalVariable, content, fill
+from .chosen import check_free, check_free_array
+from .frames import FRAMES, Place, decides, is_outer, note
 from .joining import held
 from .truth import is_traced
+from .witness import is_opaque
 
 IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.iadd,
@@ -51,8 +59,30 @@ def outside(value: Any) -> Any:
     return array
 
 
+def key(value: Any) -> Any:
+    """A key of a dict, or an element of a set. TypeError for a traced one: only the run knows which others are equal.
+
+    Variables of the symbolic interface are keys of updates: they are told apart as objects.
+    """
+    if holds_traced(value) and not (isinstance(value, Variable) and value.home is None):
+        raise TypeError(
+            f"a traced value is a key of a dict, or an element of a set{at_line()}: only the run knows which it equals; write an array "
+            "and an index, or np.unique of an array"
+        )
+    return value
+
+
+def keys(values: Any) -> list[Any]:
+    """Elements of a set."""
+    return [key(value) for value in values]
+
+
 def item(holder: Any, index: Any) -> Any:
     """`holder[index]`."""
+    if FRAMES.stack and (method := _own_method(holder, "__getitem__")) is not None:
+        return method(index)
+    if isinstance(holder, Mapping):
+        return holder[key(index)]
     if not holds_traced(index) or isinstance(holder, Variable):
         return holder[index]
     if isinstance(holder, np.ndarray):
@@ -64,29 +94,101 @@ def item(holder: Any, index: Any) -> Any:
     return holder[index]
 
 
+def _own_method(value: Any, name: str) -> Callable[..., Any] | None:
+    """A method that the user's class has for an operation of Python's, converted; None where it is Python's own."""
+    method = inspect.getattr_static(type(value), name, None)
+    if type(method) is not types.FunctionType or (own := converted(method)) is method:
+        return None
+    return functools.partial(own, value)
+
+
 def set_item(value: Any, holder: Any, index: Any) -> None:
     """`holder[index] = value`."""
+    if isinstance(holder, Mapping):
+        key(index)
     if isinstance(holder, Variable):
         written(holder, index, value)
         return
+    if (method := _own_method(holder, "__setitem__")) is not None:
+        method(index, value)
+        return
+    check_free(holder)
     if isinstance(holder, np.ndarray) and holder.dtype != object:
         check_plain(holder, (value, index))
-    elif isinstance(holder, (list, dict)):
-        check_container(holder)
-        if FRAMES.stack:
+    elif FRAMES.stack and isinstance(holder, (list, dict)):
+        if is_outer(holder):
             _note_item(holder, index, value)
+    elif FRAMES.stack:
+        check_opaque(holder, "a write of an element")
+    check_index(holder, index)
     holder[index] = value
+
+
+def del_item(holder: Any, index: Any) -> None:
+    """`del holder[index]`."""
+    if (method := _own_method(holder, "__delitem__")) is not None:
+        method(index)
+        return
+    may_change(holder, f"`del {type(holder).__name__}[…]`")
+    del holder[index]
+
+
+def del_attribute(holder: Any, name: str) -> None:
+    """`del holder.name`."""
+    if (method := _own_method(holder, "__delattr__")) is not None:
+        method(name)
+        return
+    if decides() and is_outer(holder):
+        raise TypeError(f"`del` of the attribute {name!r} in {FRAMES.stack[-1].what}{at_line()}; give it another value there (np.nan)")
+    delattr(holder, name)
+
+
+def may_change(holder: Any, what: str) -> None:
+    """TypeError where how many things a list, dict or set holds changes in a branch or a pass that only the run decides."""
+    check_free(holder)
+    if not is_outer(holder):
+        return
+    if decides():
+        raise TypeError(
+            f"{what} in {FRAMES.stack[-1].what}{at_line()} changes how many things it holds; make an array of the full length before "
+            "(np.zeros), and write its elements"
+        )
+    if isinstance(holder, (list, dict, set)):
+        FRAMES.stack[-1].undone.append(contents_of(holder))
+
+
+def check_opaque(value: Any, what: str) -> None:
+    """TypeError where something of which nobody sees what it holds (an iterator, a generator of numbers) is used in a branch or a pass."""
+    if not is_opaque(value) or not (is_outer(value) or isinstance(value, _WORLDS)):
+        return
+    if decides():
+        raise TypeError(
+            f"{what} in {FRAMES.stack[-1].what}{at_line()} uses a {type(value).__name__} that was made before: what becomes of that "
+            "only the run knows; use it before, and use the result there"
+        )
+    FRAMES.stack[-1].is_stuck = True
+
+
+_WORLDS = (np.random.Generator, np.random.RandomState, random.Random)
+"""Whose objects may be there without a name."""
+
+
+def check_index(holder: Any, index: Any) -> None:
+    """TypeError for a traced place of a list: what is written there would be lost."""
+    if isinstance(holder, (list, tuple)) and holds_traced(index):
+        raise TypeError(f"a {type(holder).__name__} is written at a place that only the run knows{at_line()}; use an array (np.zeros)")
 
 
 def check_plain(array: np.ndarray, parts: tuple[Any, ...]) -> None:
     """NeedsTracedArrays where only the run knows what becomes of an array of NumPy's, ValueError for one from outside."""
     if CAPTURE.is_outside is not None and CAPTURE.is_outside(array):
         raise ValueError(f"an array that is read from outside is written into{at_line()}; copy it first (x.copy()), or make it a state")
-    if CAPTURE.home is not None and (holds_traced(parts) or (FRAMES.stack and not FRAMES.stack[-1].is_trial)):
+    if CAPTURE.home is not None and (holds_traced(parts) or decides()):
         raise NeedsTracedArrays(
             f"an array that is read from outside is written with what only the run knows{at_line()}; copy it first (x.copy()), "
             "or make it a state"
         )
+    check_free_array(array)
     if FRAMES.stack:
         before = array.copy()
         FRAMES.stack[-1].undone.append(lambda: np.copyto(array, before))
@@ -94,10 +196,16 @@ def check_plain(array: np.ndarray, parts: tuple[Any, ...]) -> None:
 
 def _note_item(holder: Any, index: Any, value: Any) -> None:
     if isinstance(holder, dict) and index not in holder:
+        if FRAMES.stack[-1].is_trial:
+            FRAMES.stack[-1].undone.append(contents_of(holder))
+            return
         raise TypeError(
             f"a dict gets the new key {index!r} in {FRAMES.stack[-1].what}{at_line()}; give it the key before, with a value "
             "of the same kind"
         )
+    if isinstance(index, slice) and FRAMES.stack[-1].is_trial:
+        FRAMES.stack[-1].undone.append(contents_of(holder))
+        return
     if isinstance(index, slice) or holds_traced(index):
         raise TypeError(f"a list is written at {index!r} in {FRAMES.stack[-1].what}{at_line()}; use an array (np.zeros)")
     key = range(len(holder))[index] if isinstance(holder, list) else index
@@ -116,9 +224,18 @@ def set_attribute(value: Any, holder: Any, name: str) -> None:
     if isinstance(holder, Variable):
         _set_part(value, holder, name)
         return
+    if (method := _own_method(holder, "__setattr__")) is not None:
+        method(name, value)
+        return
+    descriptor = inspect.getattr_static(type(holder), name, None)
+    if type(descriptor) is property and type(descriptor.fset) is types.FunctionType:
+        converted(descriptor.fset)(holder, value)
+        return
+    check_free(holder)
+    is_left = isinstance(value, Variable) and getattr(holder, name, None) is value  # an array that was written stays
     if isinstance(holder, np.ndarray):
         check_plain(holder, (value,))
-    elif FRAMES.stack and not (isinstance(value, Variable) and getattr(holder, name, None) is value):  # an array that was written stays
+    elif FRAMES.stack and not is_left and is_outer(holder):
         _note_attribute(holder, name)
     setattr(holder, name, value)
 
@@ -134,6 +251,9 @@ def _set_part(value: Any, array: Variable, name: str) -> None:
 
 def _note_attribute(holder: Any, name: str) -> None:
     if not hasattr(holder, name):
+        if FRAMES.stack[-1].is_trial:
+            FRAMES.stack[-1].undone.append(lambda: delattr(holder, name))
+            return
         raise TypeError(
             f"a {type(holder).__name__} gets the new attribute {name!r} in {FRAMES.stack[-1].what}{at_line()}; give it the attribute before"
         )
@@ -145,18 +265,19 @@ def _note_attribute(holder: Any, name: str) -> None:
 def update(old: Any, name: str, value: Callable[[], Any]) -> Any:
     """What `x += value` binds x to."""
     new = value()
-    check_container(old)
     if isinstance(old, Variable):
         return changed(old, _binary(name), new)
     if isinstance(old, np.ndarray) and old.dtype != object:
         check_plain(old, (new,))
-    elif FRAMES.stack and isinstance(old, (list, dict, set)) and FRAMES.stack[-1].is_trial:
-        FRAMES.stack[-1].undone.append(contents_of(old))
-    elif FRAMES.stack and isinstance(old, (list, dict, set)):
-        raise TypeError(
-            f"a {type(old).__name__} grows in {FRAMES.stack[-1].what}{at_line()}; make an array of the full length before (np.zeros)"
-        )
+    elif (method := _own_method(old, f"__i{_METHOD_NAMES.get(name, name.lower())}__")) is not None:
+        result = method(new)
+        return _binary(name)(old, new) if result is NotImplemented else result
+    elif isinstance(old, (list, dict, set, deque, bytearray)):
+        may_change(old, f"`+=` of a {type(old).__name__}")
     return IN_PLACE[name](old, new)
+
+
+_METHOD_NAMES = {"Mult": "mul", "Div": "truediv", "BitAnd": "and", "BitOr": "or", "BitXor": "xor"}
 
 
 def contents_of(holder: Any) -> Callable[[], None]:
@@ -191,3 +312,45 @@ def update_item(holder: Any, index: Any, name: str, value: Callable[[], Any]) ->
 def update_attribute(holder: Any, attribute: str, name: str, value: Callable[[], Any]) -> None:
     """`holder.attribute += value`."""
     set_attribute(update(getattr(holder, attribute), name, value), holder, attribute)
+
+
+def rebinds(*probes: Callable[[], Any]) -> None:
+    """The function that is called may bind variables of others (`nonlocal`, `global`); each probe reads one of them."""
+    for probe in probes if FRAMES.stack else ():
+        name = (*probe.__code__.co_freevars, *probe.__code__.co_names)[0]
+        cell: Any = probe.__closure__[0] if probe.__closure__ else GlobalVariable(probe.__globals__, name)
+        if not probe.__closure__ or is_outer(cell):
+            key = (id(cell), "cell") if probe.__closure__ else (id(probe.__globals__), f"global {name}")
+            note(key, _variable(cell, name))
+
+
+def _variable(cell: Any, name: str) -> Place:
+    before = content(cell)
+
+    def write(value: Any) -> None:
+        fill(cell, value)
+
+    return Place(cell, name, lambda: held(content(cell)), write, before, is_changed=lambda: content(cell) is not before)
+
+
+class _Context:
+    """An object of the user's in a `with`, its methods converted."""
+
+    def __init__(self, enter: Callable[..., Any], leave: Callable[..., Any]) -> None:
+        self._enter, self._leave = enter, leave
+
+    def __enter__(self) -> Any:
+        return self._enter()
+
+    def __exit__(self, *error: Any) -> Any:
+        return self._leave(*error)
+
+
+def context(value: Any) -> Any:
+    """What stands behind `with`."""
+    enter, leave = _own_method(value, "__enter__"), _own_method(value, "__exit__")
+    if enter is None or leave is None:
+        if FRAMES.stack:
+            check_opaque(value, "`with`")
+        return value
+    return _Context(enter, leave)

@@ -1,0 +1,73 @@
+"""Lists, dicts, objects and NumPy's arrays that are one of two, as the run decides. Nobody knows which: so none of them may be written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..tracing import NeedsTracedArrays
+from ..tree import fields_of, is_record
+from ..variable import CAPTURE, at_line
+from .cells import ABSENT
+from .frames import Frame
+from .joining import RESULT
+
+
+def holders(value: Any) -> list[Any]:
+    """The lists, dicts, objects and arrays of NumPy's in a nest: what can be written, besides traced arrays."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [*([] if isinstance(value, tuple) else [value]), *(one for part in value for one in holders(part))]
+    if isinstance(value, dict):
+        return [value, *(one for part in value.values() for one in holders(part))]
+    if is_record(kind):
+        return [value, *(one for part in fields_of(value).values() for one in holders(part))]
+    return []
+
+
+def settle(label: str, sides: Sequence[tuple[Any, Frame]], result: Any) -> Any:
+    """What stands for a nest that is one of two: the nest where both are one, else one that may only be read if others know the two."""
+    (one, _), (other, _) = sides
+    if one is ABSENT or other is ABSENT:
+        return result
+    mine = holders(one)
+    if one is other:
+        return one if mine else result
+    both = [(holder, frame) for value, frame in sides for holder in holders(value)]
+    counts = Counter((id(holder), id(frame)) for holder, frame in both)
+    if any(is_known(holder, frame) or counts[id(holder), id(frame)] > 1 for holder, frame in both):
+        what = "what the function returns" if label == RESULT else label
+        freeze([*(holder for holder, _ in both), *holders(result)], f"{what} is one of two, and only the run decides which")
+    return result
+
+
+def is_known(holder: Any, frame: Frame) -> bool:
+    """Whether an object was there before a branch or pass."""
+    while isinstance(holder, np.ndarray) and holder.base is not None:
+        holder = holder.base
+    return frame.knew(holder)
+
+
+def freeze(found: Iterable[Any], why: str) -> None:
+    """From now on, as long as the function is traced, nobody writes what was found."""
+    if CAPTURE.home is not None:
+        CAPTURE.home.frozen.update((id(holder), (holder, why)) for holder in found)
+
+
+def check_free(holder: Any) -> None:
+    """TypeError where a list, a dict or an object is written that is one of two."""
+    if CAPTURE.home is not None and id(holder) in CAPTURE.home.frozen and not isinstance(holder, np.ndarray):
+        _, why = CAPTURE.home.frozen[id(holder)]
+        raise TypeError(f"a {type(holder).__name__} is written{at_line()}, and {why}; copy it first, or write numbers and arrays alone")
+
+
+def check_free_array(array: np.ndarray) -> None:
+    """NeedsTracedArrays where an array of NumPy's is written that is one of two."""
+    for other, why in CAPTURE.home.frozen.values() if CAPTURE.home is not None else ():
+        if isinstance(other, np.ndarray) and np.may_share_memory(array, other):
+            raise NeedsTracedArrays(f"an array is written{at_line()}, and {why}; copy it first, as x.copy()")

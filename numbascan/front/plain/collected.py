@@ -1,0 +1,68 @@
+"""Lists of traced values that are handed to NumPy's functions: NumPy would make arrays of objects of them, and compute with these.
+
+Each list that stands for an array becomes the array that np.array makes of it, in the dtype that it has there.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..variable import HANDS_ON, METHODS, Variable, as_variable
+from .stores import holds_traced
+
+_OF_SEVERAL = "arrays tup seq args xi condlist choicelist choices funclist keys operands multi_index sample"
+_SEVERAL = frozenset(_OF_SEVERAL.split())
+"""Parameters whose lists hold several arrays."""
+_OF_LENGTHS = "shape newshape axis axes size reps repeats indices_or_sections pad_width shift dims order kth source destination dtype out"
+_NO_ARRAYS = frozenset([*_OF_LENGTHS.split(), "N", "M", "k", "num", "edge_order", "mode"])
+"""Parameters whose lists are lengths, axes and the like."""
+_COMPILED = {np.concatenate: ("arrays",), np.lexsort: ("keys",), np.einsum: ("operands",)}
+"""Functions that keep their parameters to themselves, and take several arrays in one."""
+
+
+def collected(values: Any) -> Variable:
+    """np.array of a list or tuple that holds traced values."""
+    x = as_variable(values)
+    return METHODS["astype"](x, x.type.dtype) if x.type.weak else x
+
+
+def takes_arrays(f: Any) -> bool:
+    """Whether `f` is a function of NumPy or SciPy that computes with arrays."""
+    if isinstance(f, type):
+        return False
+    return isinstance(f, np.ufunc) or str(getattr(f, "__module__", "")).startswith(("numpy", "scipy"))
+
+
+def with_arrays(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f`, which gets arrays for lists of traced values."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(value, (list, tuple)) and holds_traced(value) for value in (*args, *kwargs.values())):
+            names = _names(f)
+            args = tuple(_array_of(value, names[min(k, len(names) - 1)] if names else "") for k, value in enumerate(args))
+            kwargs = {name: _array_of(value, name) for name, value in kwargs.items()}
+        return f(*args, **kwargs)
+
+    HANDS_ON.add(call.__code__)
+    return call
+
+
+def _array_of(value: Any, name: str) -> Any:
+    is_list = isinstance(value, (list, tuple)) and name not in _SEVERAL and name not in _NO_ARRAYS
+    return collected(value) if is_list and holds_traced(value) else value
+
+
+@cache
+def _names(f: Callable[..., Any]) -> Sequence[str]:
+    """The names of the parameters by their places; the last one stands for all that follow."""
+    if f in _COMPILED:
+        return _COMPILED[f]
+    try:
+        return tuple(inspect.signature(f).parameters)
+    except (TypeError, ValueError):
+        return ()

@@ -1,0 +1,130 @@
+"""What Python asks of a value (its class, text, hash, truth in `any`) and lists that NumPy makes arrays of: as for numbers, or refused."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from functools import reduce, singledispatch
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numbascan as ns
+
+
+@singledispatch
+def kind(x: Any) -> str:
+    return "another"
+
+
+@kind.register
+def _(x: float) -> str:
+    return "a float"
+
+
+def by_class(x: Any) -> Any:
+    if isinstance(x, (int, float)):
+        return x
+    return -x
+
+
+def by_match(x: Any) -> Any:
+    match x:
+        case float():
+            return x
+        case _:
+            return -x
+
+
+RIGHT: list[Callable[[Any], Any]] = [
+    by_class,
+    lambda x: x if isinstance(x, Real) else -x,
+    lambda x: x if type(x) is float or isinstance(x, np.floating) else -x,
+    lambda x: x if hasattr(x, "real") else -x,
+    lambda x: getattr(x, "imag", 3.0) + getattr(x, "no_such", 2.0),
+    lambda x: x if np.isscalar(x) else -x,
+    lambda x: math.log(x, 2.0) + math.log(x),
+    lambda x: math.hypot(x, -2.0, x),
+    lambda x: math.fsum([x, 1.0, x]) + math.prod([x, 2.0, x]) + math.dist([x, 1.0], [2.0, x]),
+    lambda x: 1.0 if math.isclose(x, 1.0 + 1e-12) else 2.0,
+    lambda x: math.modf(-x)[0] + 10.0 * math.modf(x)[1],
+    lambda x: reduce(lambda a, b: a if a > b else b, [x, 0.5, 2 * x]),
+    lambda x: max(y for y in [x, 0.3, x * 2]) + min(map(abs, [x, -0.1])),
+    lambda x: 1.0 if any(y > 2 for y in [x, 0.3, x * 2]) else 0.0,
+    lambda x: 1.0 if all(y > 0.1 for y in [x, 0.3, x * 2]) else 0.0,
+    lambda x: any(y > 0 for y in [-1, 1, None]) * x,  # Python stops at the one that holds
+    lambda x: x if x in {1.0: 1} else -x,
+    lambda x: np.nan_to_num([x, np.nan]),
+    lambda x: np.reciprocal([int(x), 2]),
+    lambda x: np.logical_and(True, [x > 0, x > 1.2]),
+    lambda x: np.array([np.sum([x > 0, x > 1.2, True]), 3]),
+    lambda x: np.mean([x, 2, 3]) + np.dot([x, 1.0], (2.0, x)) + np.interp(x, [0.0, x, 3.0], [x, 1, 2]),
+    lambda x: np.array([(x > 0), 2]),
+    lambda x: np.array([np.float32(2.0), np.array(x).astype("float32")]),
+    lambda x: np.array([np.array(x).astype("int8"), 300]),
+    lambda x: np.array([[x, 1], [2, x > 0]]),
+    lambda x: np.concatenate([[x], [1.0, 2.0]]),
+    lambda x: len(f"{3}{4:03}") * x + {"a34": 2.0}[f"a{34}"],
+    lambda x: {2: x, 3: 1.0}[1 + 1],
+]
+
+
+@pytest.mark.parametrize("k", range(len(RIGHT)))
+def test_what_python_asks_of_a_value_is_answered_as_for_a_number(k: int) -> None:
+    for x in (1.0, 1.5):
+        result = ns.jit(RIGHT[k], mode="python")(x)
+        np.testing.assert_allclose(result, RIGHT[k](x), rtol=1e-14)
+        assert np.asarray(result).dtype == np.asarray(RIGHT[k](x)).dtype
+
+
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "hash": lambda x: hash(x) * x,
+    "an element of a set": lambda x: len({x, 1.0, 2.0}) * x,
+    "set()": lambda x: len(set([x, x * 1.0])) * x,  # noqa: C405
+    "a set comprehension": lambda x: len({y for y in [x, x * 1.0]}) * x,  # noqa: C416
+    "a starred element": lambda x: len({*[x, x * 1.0]}) * x,
+    "a key": lambda x: {1.0: 2.0}[x] * x,
+    "dict.get": lambda x: {1.0: 2.0}.get(x, 5.0) * x,
+    "a dict": lambda x: len({x: 1, x * 1.0: 2}) * x,
+    "a dict comprehension": lambda x: len({y: y for y in [x, x * 1.0]}) * x,
+    "Counter": lambda x: len(Counter([x, x * 1.0])) * x,
+    "dict.fromkeys": lambda x: len(dict.fromkeys([x, x * 1.0])) * x,
+    "str": lambda x: len(str(x)) * x,
+    "repr": lambda x: len(repr(x)) * x,
+    "digits": lambda x: sum(int(d) for d in str(int(x))) * x,
+    "an f-string": lambda x: len(f"{x}") * x,
+    "part of an f-string": lambda x: len(f"a{x}b") * x,
+    "an f-string in an f-string": lambda x: len(f"a{f'{x}'}b") * x,
+    "a sum of texts": lambda x: len("a" + str(x) + "b") * x,
+    "a key of text": lambda x: {"1.0": 2.0}.get(str(x), 5.0) * x,
+    "equal texts": lambda x: x if str(x) == "1.0" else -x,
+    "format": lambda x: len("{:.3f}".format(x)) * x,  # noqa: UP032 - the method is what is tested
+    "per cent": lambda x: len("%s" % x) * x,  # noqa: UP031 - likewise
+    "a class in match": by_match,
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_only_the_run_knows_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=r"only the run knows|asks for the class"):
+        ns.jit(REFUSED[name], mode="python")(1.0)
+
+
+def test_text_of_traced_values_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        print(f"x is {x:.3f}, {x!r}", str(x), "{:.2f} {}".format(x, 3), "a" + str(x))  # noqa: UP032 - the method is what is tested
+        return x
+
+    assert ns.jit(f, mode="python")(1.0) == 1.0
+    assert capsys.readouterr().out == "x is <x: float64[]>, <x: float64[]> <x: float64[]> <x: float64[]> 3 a<x: float64[]>\n"
+
+
+def test_variables_of_a_graph_are_keys_as_before() -> None:
+    x = ns.tensor.dscalar("x")
+    assert {x: 1}[x] == 1
+    s = ns.shared(1.0, "s")
+    _, updates = ns.scan(lambda: (s * 2.0, {s: s + 1.0}), n_steps=3)
+    assert s in updates
