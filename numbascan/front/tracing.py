@@ -35,6 +35,7 @@ from .protocols import of_object_array
 from .tree import classes_in, flattened
 from .unsupported import given_to_library, holds_traced
 from .variable import CAPTURE, Variable
+from .views import NeedsTracedArrays
 
 PAUSES = (0.01, 0.02, 0.04, 0.08, 0.16)  # seconds, before a function is traced again because another thread may have drawn
 Made = TypeVar("Made")
@@ -95,10 +96,6 @@ def at_home(home: Home | None) -> Iterator[None]:
 def called(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """What a user's function gives, called within another one, or on variables of a graph."""
     return _run(f, args, kwargs, CAPTURE.home or Home())
-
-
-class NeedsTracedArrays(ValueError):
-    """What only the run knows goes into an array of NumPy's. If the traced function made it, that is traced again, with arrays of ours."""
 
 
 class _Context(threading.local):
@@ -211,6 +208,11 @@ def trace(
             "draw from a nt.random.RandomStream, or before (rng.normal(size=n_steps)) and pass the numbers as a sequence. "
             "If it was another thread that drew: "
             "give that a generator of its own"
+        )
+    if Plain.is_on and guards is not None and (names := [] if guards.hold() else guards.written_arrays()):
+        raise ValueError(
+            f"{describe(fn)} writes into {names[0] or 'an array'} while it is traced, which is read from outside: it would not at a call; "
+            "copy it first, or make it an argument or a state"
         )
     if guards is not None and not guards.hold() and not guards.changed_elsewhere():
         guards = Guards(fn, given)  # what the function itself changed (a list it appends to) is no reason to trace it again
@@ -350,11 +352,16 @@ def _binding(guards: Guards | None, arrays: dict[Node, Any], numbers: Numbers) -
         key: Any = (len(numbers.met),) if name is None else id(value)
         return known[key] if key in known else new(key, constant_value(number) if name is None else value, number.type, name or "")
 
-    CAPTURE.array, CAPTURE.number = capture, capture_number
+    outer_outside = CAPTURE.is_outside
+
+    def is_outside(array: np.ndarray) -> bool:
+        return guards.holds_array(array) or (outer_outside is not None and outer_outside(array))
+
+    CAPTURE.array, CAPTURE.number, CAPTURE.is_outside = capture, capture_number, is_outside
     try:
         yield
     finally:
-        CAPTURE.array, CAPTURE.number = outer, outer_number
+        CAPTURE.array, CAPTURE.number, CAPTURE.is_outside = outer, outer_number, outer_outside
 
 
 @contextmanager

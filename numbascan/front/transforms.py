@@ -46,6 +46,7 @@ from .tracing import (
 )
 from .tree import Static, Structure, flatten, flattened, n_leaves, paths, unflatten
 from .variable import Variable, as_variable
+from .views import Assumption
 
 
 @entry
@@ -93,6 +94,9 @@ def jit(
     return StaticJitted(f, chosen, name, profile, statics_of(f, static_argnums, static_argnames, f"ns.jit({getattr(f, '__name__', 'f')})"))
 
 
+Same = tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Traced:
     """A function as a graph for one kind of argument. The graph's inputs: arguments, arrays from outside, shared variables."""
@@ -102,6 +106,8 @@ class Traced:
     shared: tuple[SharedVariable, ...]
     outputs: tuple[Node, ...]
     written: dict[int, Node]  # what arguments hold afterwards, by the number of the leaf, where the function writes into them
+    same: Same  # for each argument the first one that is the same array
+    assumed: dict[int, bool]  # arguments that must lie in C order (True), or be numbers and no arrays of rank 0 (False)
     updates: dict[SharedVariable, Node]  # the states of the random streams that it draws from
     structure: Structure
     guards: Guards | None
@@ -124,8 +130,14 @@ class Compiled:
         results = self.runner.run([*values, *self.arrays] if self.arrays else values, None, key)
         return self._assembled(results)
 
+    @property
+    def is_checked(self) -> bool:
+        """Whether a call has to look at the arguments as they were given."""
+        return bool(self.traced.written or self.traced.assumed)
+
     def run_writing(self, values: Sequence[Any], given: Sequence[Any], name: str) -> Any:
         """The results, after the arguments as they were given have got what the function writes into them."""
+        check_assumed(self.traced, given, name)
         check_writable(self.traced, given, self.arrays, name)
         results = self.runner.run([*values, *self.arrays])
         n_results = len(self.traced.outputs)
@@ -187,6 +199,32 @@ class Run:
     seen: Seen
 
 
+def same_arrays(given: Sequence[Any]) -> Same:
+    """For each argument the number of the first one that is the same array: of the same elements in memory."""
+    places = [_place(value) if isinstance(value, np.ndarray) and value.ndim else k for k, value in enumerate(given)]
+    return tuple([places.index(place) for place in places])
+
+
+def _place(array: np.ndarray) -> Any:
+    memory = array.__array_interface__
+    return memory["data"], memory["shape"], array.strides, memory["typestr"]
+
+
+def check_assumed(traced: Traced, given: Sequence[Any], name: str) -> None:
+    """ValueError where an argument is not what the function takes for true of it."""
+    for k, is_order in traced.assumed.items():
+        array, label = given[k], f"{name}: argument {traced.inputs[k].name}"
+        if not isinstance(array, np.ndarray):
+            continue
+        if is_order and not array.flags.c_contiguous:
+            raise ValueError(
+                f"{label} does not lie in C order, and the function writes into what reshape, ravel or a function of the same order gives "
+                "of it, which is a view of such an array alone; pass np.ascontiguousarray(x), or copy it in the function first"
+            )
+        if not is_order and not array.ndim:
+            raise ValueError(f"{label} is an array of rank 0, which x += y writes into, as it does not into a number; pass x[()]")
+
+
 def check_writable(traced: Traced, given: Sequence[Any], captured: Sequence[Any], name: str) -> None:
     """ValueError or TypeError where an argument that is written is no array of its own that can be written."""
     for k in traced.written:
@@ -198,11 +236,11 @@ def check_writable(traced: Traced, given: Sequence[Any], captured: Sequence[Any]
             )
         if not array.flags.writeable:
             raise ValueError(f"{label}: assignment destination is read-only; copy it first")
-        if array.dtype != np.dtype(traced.inputs[k].type.dtype):
+        if array.dtype.newbyteorder("=") != np.dtype(traced.inputs[k].type.dtype):
             raise TypeError(
                 f"{label} is written into, and has dtype {array.dtype}, which is not computed with; pass {traced.inputs[k].type.dtype}"
             )
-        others = [other for j, other in enumerate(given) if j != k] + list(captured)
+        others = [other for j, other in enumerate(given) if traced.same[j] != k] + list(captured)
         if any(isinstance(other, np.ndarray) and np.may_share_memory(array, other) for other in others):
             raise ValueError(f"{label} is written into, and shares memory with another array that the function reads; pass a copy of one")
 
@@ -258,7 +296,7 @@ class Jitted:
             known = self._known.get(key)
             if known is not None and known.is_current():
                 self._kinds.latest = known
-                return known.run_writing(args, given, self.name) if known.traced.written else known.run(args, key)
+                return self._checked(known, args, given, kwargs) if known.is_checked else known.run(args, key)
             return self._called(args, kwargs, key, given)
         except Exception as error:
             shorten(error)
@@ -274,9 +312,25 @@ class Jitted:
             return self._inlined(args, kwargs)
         if key is not None and all(map(operator.is_, args, values)):
             remember(self._known, key, compiled)
-        if compiled.traced.written:
-            return compiled.run_writing(values, flattened((given, kwargs))[0], self.name)
+        if compiled.is_checked:
+            return self._checked(compiled, values, given, kwargs)
         return compiled.run(values, key)
+
+    def _checked(self, compiled: Compiled, values: Sequence[Any], given: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a call gives of a function that writes into its arguments, or takes something for true of them.
+
+        Where it was given one array twice it runs in a form that was traced with one array.
+        """
+        leaves, structure = flattened((given, kwargs))
+        same = same_arrays(leaves)
+        if compiled.traced.written and same != compiled.traced.same:
+            key = structure, same, tuple([quick_key(value) for value in values])
+            found = self._kinds.get(key) or self._kinds.add(
+                key, (structure, same), tuple(map(small_type, values)), functools.partial(self._build, structure, same=same)
+            )
+            assert found is not None  # as the other form was none
+            compiled = found
+        return compiled.run_writing(values, leaves, self.name)
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the function itself gives."""
@@ -285,7 +339,10 @@ class Jitted:
     def recorded(self, *args: Any) -> tuple[Any, Run] | None:
         """What a call gives, and what it comes from; None where that has no value here."""
         values, compiled = self._kind_of(args)
-        return None if compiled is None else compiled.recorded(flatten((args, {}), []), values)
+        if compiled is None:
+            return None
+        check_assumed(compiled.traced, flattened((args, {}))[0], self.name)
+        return compiled.recorded(flatten((args, {}), []), values)
 
     def replayed(self, seen: Seen, *args: Any) -> Any:
         """What a call gives from values of shared variables that were seen before, and so from the same draws. It stores none."""
@@ -331,11 +388,13 @@ class Jitted:
         roots = parameter_names(self.__wrapped__, len(positional[2]))
         return [*zip(roots, positional[2], strict=True), *zip(keyword[1], keyword[2], strict=True)]
 
-    def _build(self, structure: Structure, types: Types, may_open: bool, before: Compiled | None) -> tuple[Compiled | None, Types]:
+    def _build(
+        self, structure: Structure, types: Types, may_open: bool, before: Compiled | None, same: Same | None = None
+    ) -> tuple[Compiled | None, Types]:
         """The code for arguments of these types, and the types; None where the function uses variables without a value."""
         start = perf_counter()
         numbers = None if before is None else before.traced.numbers
-        traced = self._trace(structure, types, numbers)
+        traced = self._trace(structure, types, numbers, same)
         if may_open:
             traced, types = self._opened(structure, traced, types, numbers)
         seconds = perf_counter() - start
@@ -365,34 +424,47 @@ class Jitted:
             return traced, types
         opened = without(types, axes)
         try:
-            again = self._trace(structure, opened, numbers)
+            again = self._trace(structure, opened, numbers, traced.same)
         except TracerError:
             return traced, types
         self._kinds.leave_open(structure, types, axes)
         return again, opened
 
-    def _trace(self, structure: Structure, types: Sequence[TensorType], numbers: Numbers | None = None) -> Traced:
-        return beside_threads(lambda: self._trace_once(structure, types, numbers))
+    def _trace(self, structure: Structure, types: Sequence[TensorType], numbers: Numbers | None = None, same: Same | None = None) -> Traced:
+        return beside_threads(lambda: self._trace_once(structure, types, numbers, tuple(range(len(types))) if same is None else same))
 
-    def _trace_once(self, structure: Structure, types: Sequence[TensorType], numbers: Numbers | None) -> Traced:
+    def _trace_once(self, structure: Structure, types: Sequence[TensorType], numbers: Numbers | None, same: Same) -> Traced:
         names = self._names(structure)
         inputs = tuple(new_input(type_, name) for type_, name in zip(types, names, strict=True))
         variables = [Variable(node) for node in inputs]
+        variables = [variables[first] for first in same]
         for variable in variables:
             variable.home = self._home
+            if variable.ndim:
+                variable.is_c = Assumption()
+            elif not variable.type.weak:
+                variable.is_0d = Assumption()
+        facts = [variable.is_c if variable.ndim else variable.is_0d for variable in variables]
         args, kwargs = unflatten(structure, variables)
         with in_mode(self.mode), call_draws() as draws:
             result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs, before=numbers)
         leaves, returned = flattened(result.value)
         outputs = tuple(as_variable(leaf).node for leaf in leaves)
-        written = {k: variable.node for k, (variable, node) in enumerate(zip(variables, inputs, strict=True)) if variable.node is not node}
+        written = {k: variables[k].node for k, node in enumerate(inputs) if same[k] == k and variables[k].node is not node}
+        assumed = {
+            k: bool(variable.ndim)
+            for k, (variable, fact) in enumerate(zip(variables, facts, strict=True))
+            if isinstance(fact, Assumption) and fact.is_used
+        }
         updates = {state: value.node for state, value in draws.updates().items()}
         free = free_inputs([*outputs, *written.values(), *updates.values()], bound=(*inputs, *result.arrays))
         refuse_leaked(free, self.name)
         shared = [variable for variable in map(shared_of, free) if variable is not None]
         guards = DrawGuards(result.guards) if draws.next and result.guards is not None else result.guards
         is_symbolic = draws.is_part or len(shared) < len(free)
-        return Traced(inputs, result.arrays, tuple(shared), outputs, written, updates, returned, guards, result.numbers, is_symbolic)
+        return Traced(
+            inputs, result.arrays, tuple(shared), outputs, written, same, assumed, updates, returned, guards, result.numbers, is_symbolic
+        )
 
     # what was compiled ----------------------------------------------------------------------------------------------
 

@@ -27,13 +27,14 @@ from ..tracebacks import entry, with_entries
 from ..types import TensorType, dtype_name
 from .protocols import PROTOCOLS, Protocols, missing, refuse_in_polynomials
 from .unsupported import INSTEAD_OF_METHODS, NO_ADVICE, SPARSE, refuse, refuse_in_numba
-from .views import View
+from .views import Assumption, View
 
 GREATEST_FLOAT = int(np.finfo(np.float64).max)
 
 DISPATCH: dict[Any, Callable[..., Any]] = {}  # a NumPy (or SciPy) function -> ours, with NumPy's arguments
 METHODS: dict[str, Callable[..., Any]] = {}  # names of functions that are methods of a Variable too: x.sum(axis=0)
 PROPERTIES: dict[str, Callable[[Any], Any]] = {}  # names that are read without a call: x.real
+WRITERS: dict[Any, Callable[..., Any]] = {}  # a NumPy function, or the name of a method, that writes into arrays -> ours
 
 
 def implements(*functions: Any, method: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -70,13 +71,14 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
     1
     """
 
-    __slots__ = ("__weakref__", "born", "cell", "home", "is_c", "view_of")
+    __slots__ = ("__weakref__", "born", "cell", "home", "is_0d", "is_c", "view_of")
     __array_priority__ = 1000
 
     def __init__(self, node: Node) -> None:
         self.home: Any = CAPTURE.home  # the trace in which it may be written, or why it may not
         self.born = CAPTURE.frame  # the branch or pass in which it was made
-        self.is_c = len(node.types) == 1 and node.types[0].rank < 2  # whether it lies in C order for sure
+        self.is_c: bool | Assumption = len(node.types) == 1 and node.types[0].rank < 2  # whether it lies in C order for sure
+        self.is_0d: bool | Assumption = False  # whether it is an array of rank 0; an assumption: that it is a number
         self.view_of: View | None = None
         self.cell = [node]  # its value now, and what tells this array from all others, also when it is gone
         self._hold(node)
@@ -132,13 +134,16 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
         if method != "__call__":
             return _ufunc_method(ufunc, method, inputs, kwargs)
         if kwargs.get("out") is not None or "where" in kwargs:
-            raise TypeError(f"np.{ufunc.__name__}(out=…, where=…) cannot write into a traced value{at_line()}; use the result, or np.where")
+            return METHODS["__into__"](ufunc, inputs, kwargs)
         ours = _counterpart(ufunc)
         dtype, casting = kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
         result = ours(*(inputs if dtype is None else _operands_for(ufunc, inputs, dtype, casting)), **kwargs)
-        return tuple(map(_as_element, result)) if isinstance(result, tuple) else _as_element(result)
+        result = tuple(map(_as_element, result)) if isinstance(result, tuple) else _as_element(result)
+        return METHODS["__elementwise__"](ufunc, inputs, result) if METHODS["__may_be_written__"]() else result
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if (writer := _writer(func)) is not None:
+            return writer(*args, **kwargs)
         return METHODS["__own__"](func.__name__, _called, _counterpart(func), func, args, kwargs)
 
     # Python's numbers ----------------------------------------------------------------------------------------------
@@ -165,14 +170,27 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
         if ours is None:
             if name == "_numba_type_":
                 refuse_in_numba()
+            if (writer := _writer(name)) is not None:
+                return functools.partial(writer, self)
             raise missing(self, name)
         return functools.partial(_method, ours, getattr(np.ndarray, name, name), name, self)
+
+    def __copy__(self) -> Variable:
+        return METHODS["__duplicate__"](self)
+
+    def __deepcopy__(self, memo: Any) -> Variable:
+        return METHODS["__duplicate__"](self)
 
     def __getitem__(self, index: Any) -> Variable:
         return METHODS["__getitem__"](self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         METHODS["__setitem__"](self, index, value)
+
+
+def _writer(key: Any) -> Callable[..., Any] | None:
+    """Our function for one that writes into arrays, where traced arrays may be written."""
+    return WRITERS[key] if key in WRITERS and METHODS["__may_be_written__"]() else None
 
 
 def _as_element(result: Any) -> Any:
@@ -250,6 +268,10 @@ _PYTHON: dict[str, Any] = {"b": np.dtype("bool"), "i": int, "u": int, "f": float
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     ours = DISPATCH.get((ufunc, method))
+    if (writer := _writer((ufunc, method))) is not None:
+        return writer(*inputs, **kwargs)
+    if kwargs.get("out") is not None and ours is not None:
+        return METHODS["__own__"](ufunc.__name__, _called, ours, ufunc, inputs, {**kwargs, "out": kwargs["out"][0]})
     if ours is None:
         instead = INSTEAD_OF_METHODS.get(f"{ufunc.__name__}.{method}", INSTEAD_OF_METHODS.get(method, NO_ADVICE))
         raise TypeError(f"np.{ufunc.__name__}.{method} is not supported on traced values{at_line()}; {instead}")
@@ -339,6 +361,7 @@ class _Capture(threading.local):
     frame: Any = None
     array: Callable[[Any], Node | None] | None = None
     number: Callable[[Any, Node], Node] | None = None
+    is_outside: Callable[[Any], bool] | None = None
     is_rule: bool = False
 
 
@@ -347,7 +370,7 @@ CAPTURE = _Capture()
 
 home: what marks the variables that are made now as this trace's own. makes_arrays: np.zeros and its like make variables. frame: the
 branch or pass that is traced. array: the node of such an array, None for others. number: a number and its constant to the input that
-stands for it, or to the constant.
+stands for it, or to the constant. is_outside: whether an array of NumPy's was found outside the function.
 is_rule: what runs now runs again, for derivatives, and must meet the same inputs then.
 """
 

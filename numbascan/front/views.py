@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+
 from ..ir.node import Node
 from ..ops.card import at_line
 
@@ -14,16 +16,64 @@ if TYPE_CHECKING:
     from .variable import Variable
 
 
+class Assumption:
+    """What is taken for true of arguments while a function is traced. is_used: what was traced is right only where it holds.
+
+    parts: the assumptions that this one follows from.
+    """
+
+    __slots__ = ("is_used", "parts")
+
+    def __init__(self, parts: Sequence[Assumption] = ()) -> None:
+        self.parts, self.is_used = tuple(parts), False
+
+    def use(self) -> None:
+        """Says that the call has to see whether it holds."""
+        self.is_used = True
+        for part in self.parts:
+            part.use()
+
+
+def all_of(facts: Sequence[bool | Assumption]) -> bool | Assumption:
+    """Whether all of some facts hold: True, False, or an assumption."""
+    if not all(facts):
+        return False
+    assumed = [fact for fact in facts if isinstance(fact, Assumption)]
+    return (assumed[0] if len(assumed) == 1 else Assumption(assumed)) if assumed else True
+
+
+def use(fact: bool | Assumption) -> None:
+    """Notes that what is traced relies on a fact."""
+    if isinstance(fact, Assumption):
+        fact.use()
+
+
+def is_array(x: Variable) -> bool:
+    """Whether a variable is an array, which can be written, and not a number."""
+    return bool(x.ndim) or x.is_0d is True
+
+
+class NeedsTracedArrays(ValueError):
+    """What only the run knows goes into an array of NumPy's. If the traced function made it, that is traced again, with arrays of ours."""
+
+
 class View:
     """Where a view lies: the array it is a view of, how to read it there, and how to make that array with other elements in the place.
 
     seen: the value of the base that the view was read from. write: None for a view that NumPy lets nobody write.
+    fact: what it is a view by.
     """
 
-    __slots__ = ("base", "read", "seen", "write")
+    __slots__ = ("base", "fact", "read", "seen", "write")
 
-    def __init__(self, base: Variable, read: Callable[[Any], Any], write: Callable[[Any, Any], Any] | None) -> None:
-        self.base, self.read, self.write, self.seen = base, read, write, base.node
+    def __init__(
+        self,
+        base: Variable,
+        read: Callable[[Any], Any],
+        write: Callable[[Any, Any], Any] | None,
+        fact: bool | Assumption = True,
+    ) -> None:
+        self.base, self.read, self.write, self.seen, self.fact = base, read, write, base.node, fact
 
     def changed(self) -> Node | None:
         """What the view holds now, where its base has changed since it was read."""
@@ -31,6 +81,7 @@ class View:
         if now is self.seen:
             return None
         self.check()
+        use(self.fact)
         self.seen = now
         node: Node = self.read(self.base).node
         return node
@@ -39,21 +90,30 @@ class View:
         """Nothing: it is known to be a view. Asked where it is written, and where its base was."""
 
 
+class FlatView(View):
+    """`x.flat`: all elements in C order. What is taken out of it is a copy."""
+
+    __slots__ = ()
+
+
 class UnsureView(View):
     """What may be a view of one array or of another, or a copy: which is the same until one of them is written. `why`: in words.
 
     An array that nobody has any more is written by nobody, so others are held weakly, and their cells tell what was written before.
-    is_shared: another name of the same array was made at the same place.
+    is_shared: another name of the same array was made at the same place. arrays: others that are NumPy's, each with what it held.
     """
 
-    __slots__ = ("is_shared", "others", "why")
+    __slots__ = ("arrays", "is_shared", "others", "why")
 
-    def __init__(self, value: Variable, others: Sequence[Variable], why: str, is_shared: bool = False) -> None:
+    def __init__(
+        self, value: Variable, others: Sequence[Variable], why: str, is_shared: bool = False, arrays: Sequence[np.ndarray] = ()
+    ) -> None:
         super().__init__(value, lambda base: base, None)
         refs: list[Callable[[], Variable | None]] = [
             partial(_itself, other) if other.view_of is not None else weakref.ref(other) for other in others
         ]
         self.others = [(ref, other.cell, other.node) for ref, other in zip(refs, others, strict=True)]
+        self.arrays = [(array, array.tobytes()) for array in arrays]
         self.why, self.is_shared = why, is_shared
 
     def changed(self) -> Node | None:
@@ -62,17 +122,20 @@ class UnsureView(View):
             other = ref()
             if (cell[0] if other is None else other.node) is not seen:
                 self.refuse()
+        if any(array.tobytes() != before for array, before in self.arrays):
+            self.refuse()
         return None
 
     def check(self) -> None:
         """ValueError where one of the others is still there."""
         self.changed()
-        if self.is_shared or any(ref() is not None for ref, _, _ in self.others):
+        if self.is_shared or self.arrays or any(ref() is not None for ref, _, _ in self.others):
             self.refuse()
 
     def refuse(self) -> NoReturn:
-        """ValueError."""
-        raise ValueError(f"{self.why}, and one of them is written{at_line()}; copy it first, as x.copy()")
+        """ValueError; where one of the others is NumPy's, the one that makes them traced arrays, of which more is known."""
+        error = NeedsTracedArrays if self.arrays else ValueError
+        raise error(f"{self.why}, and one of them is written{at_line()}; copy it first, as x.copy()")
 
 
 def _itself(array: Variable) -> Variable:

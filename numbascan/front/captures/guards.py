@@ -132,6 +132,10 @@ class Guards:
                 return False
         return not self.arrays or all(_bytes(array) == before for array, before in self.arrays)
 
+    def written_arrays(self) -> list[str]:
+        """The names of arrays that hold other numbers than when the function was traced."""
+        return [self.array_names[id(array)] for array, before in self.arrays if _bytes(array) != before]
+
     def bytes_watched(self) -> int:
         """Bytes of the arrays that the function reads from outside."""
         return sum(array.nbytes for array, _ in self.arrays)

@@ -99,16 +99,17 @@ def call_on_inputs(
             group.append(fresh)
         arguments[place] = without_static(structure), group
         values[place] = unflatten(
-            structure, [leaf if node is None else _argument(node, name) for leaf, node in zip(leaves, group, strict=True)]
+            structure, [leaf if node is None else _argument(leaf, node, name) for leaf, node in zip(leaves, group, strict=True)]
         )
     results, returned = flattened(called(f, values, kwargs))
     put_outside(back)
     return FunctionCall([arguments[place % len(args)] for place in places], back, returned, [as_variable(leaf).node for leaf in results])
 
 
-def _argument(node: Node, name: str) -> Variable:
+def _argument(given: Any, node: Node, name: str) -> Variable:
     """An argument of a function that is differentiated, which may not be written."""
     argument = Variable(node)
+    argument.is_0d = given.is_0d if isinstance(given, Variable) else False
     argument.home = f"an argument of {name}" if Plain.is_on else None
     return argument
 

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ...errors import TracerError
 from ...ir.node import Node, constant, constant_value
 from ...ops.index_entries import FULL, shortened
 from ...ops.indexing import GATHER, INC_SUBTENSOR, INDEX, SET_SUBTENSOR
@@ -137,7 +138,7 @@ def _no_empty_list(part: Any) -> Any:
 
 def _array_entries(array: Variable) -> list[Any]:
     if array.type.kind == "b":
-        raise TypeError(
+        raise TracerError(
             f"x[mask] with a traced mask ({array!r}){at_line()}: how many elements it takes only the run knows; "
             "write np.where(mask, x, other), or np.where(mask, x, 0) before a sum"
         )

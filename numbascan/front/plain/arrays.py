@@ -10,34 +10,43 @@ result NumPy copies never gives the object that it got, nor a view of it (`own`)
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...errors import TracerError
+from ...ops.of_shape import of_shape
 from ...tracebacks import entry
 from ...types import show_shape
 from ..numpy import indexing
 from ..numpy.choices import where
-from ..tracing import Plain, is_tracing
+from ..numpy.shape import broadcast_to
+from ..numpy.shape_arguments import dim, sizes_of
+from ..tracing import NeedsTracedArrays, Plain, is_tracing
 from ..variable import CAPTURE, METHODS, PROPERTIES, Variable, as_variable, at_line
-from ..views import UnsureView, View
+from ..views import Assumption, FlatView, UnsureView, View, all_of, is_array, use
 from .frames import FRAMES, Place, note
 
 # writing --------------------------------------------------------------------------------------------------------------
 
 
+def may_be_written() -> bool:
+    """Whether traced arrays have an identity here: a function is traced that may be plain Python."""
+    return Plain.is_on and is_tracing()
+
+
 def written(x: Variable, index: Any, value: Any) -> None:
-    """x[index] = value. ValueError for an array that may not be written, TypeError for a variable of the symbolic interface."""
-    _check_may_write(x, "x[idx] = y")
-    if (mask := _traced_mask(index)) is not None:
+    """x[index] = value. ValueError for an array that may not be written, TypeError for a number, and for a variable of a graph."""
+    check_may_write(x, "x[idx] = y")
+    if (mask := traced_mask(index)) is not None:
         _set(x, _masked(x, mask, value))
         return
-    _set(x, indexing.set_subtensor(x[index], _as_dtype(value, x)))
+    _set(x, indexing.set_subtensor(indexing.getitem(x, index), _as_dtype(value, x)))
 
 
-def _check_may_write(x: Variable, what: str) -> None:
+def check_may_write(x: Variable, what: str) -> None:
+    """Raises where an array may not be written."""
     base = x
     while base.view_of is not None:
         if isinstance(base.view_of, UnsureView):
@@ -50,8 +59,9 @@ def _check_may_write(x: Variable, what: str) -> None:
             )
         base = base.view_of.base
     if base.home is None or (CAPTURE.home is None and is_tracing()):
-        error = TracerError if is_tracing() and Plain.is_on else TypeError  # the first makes the function that is traced a converted one
-        raise error(f"{what} on {x!r}{at_line()}: a traced value cannot be written into; write {indexing.WRITING}")
+        raise _not_here(what, x)
+    if not is_array(x):
+        raise TypeError(f"{what}{at_line()}: {_name(x)} is a number, and numbers do not change; write x = y, or give it an axis")
     if isinstance(base.home, str):
         raise ValueError(f"{_name(base)} is written into{at_line()}, but it is {base.home}; copy it first, or make it a state")
     if base.home is not CAPTURE.home:
@@ -61,11 +71,18 @@ def _check_may_write(x: Variable, what: str) -> None:
         )
 
 
+def _not_here(what: str, x: Any) -> TypeError:
+    """The error for a write where none is traced. One of its classes makes the function that is traced a converted one."""
+    error = TracerError if is_tracing() and Plain.is_on else TypeError
+    return error(f"{what} on {x!r}{at_line()}: a traced value cannot be written into; write {indexing.WRITING}")
+
+
 def _set(x: Variable, value: Variable) -> None:
     """Gives an array, and what it is a view of, another value."""
     if x.view_of is not None:
         view = x.view_of
         assert view.write is not None
+        use(view.fact)
         _set(view.base, view.write(view.base, value))
         return
     if FRAMES.stack:
@@ -85,16 +102,13 @@ def _place_of(x: Variable) -> Place:
     return Place(cell, _name(x), lambda: Variable(cell[0]), write, Variable(x.node), x.born)
 
 
-def value_itself(x: Variable) -> Variable:
-    """An array's value as one of its own."""
-    return Variable(x.node)
-
-
 def _as_dtype(value: Any, x: Variable) -> Any:
     """A value as it is stored: NumPy casts what is written, whatever is lost."""
     given = as_variable(value)
-    if given.type.weak or given.dtype == x.dtype:
-        return number_cast(given, x) if given.type.weak else given
+    if given.dtype == x.dtype and not given.type.weak:
+        return given
+    if given.type.weak and not (given.type.kind == "c" and x.type.kind != "c"):
+        return number_cast(given, x)
     if given.type.kind == "c" and x.type.kind != "c":
         raise TypeError(
             f"complex numbers are written into {_name(x)} ({x.type}){at_line()}, which would lose their imaginary parts; write .real"
@@ -104,12 +118,13 @@ def _as_dtype(value: Any, x: Variable) -> Any:
 
 def number_cast(number: Variable, x: Variable) -> Variable:
     """A Python number in the dtype of an array: a float is cut to an integer, as NumPy does."""
-    if number.type.kind == "f" and x.type.kind in "iub":
+    if (number.type.kind == "f" and x.type.kind in "iub") or (number.type.kind == "i" and x.type.kind == "b"):
         return METHODS["astype"](number, x.type.dtype)
     return number
 
 
-def _traced_mask(index: Any) -> Variable | None:
+def traced_mask(index: Any) -> Variable | None:
+    """The mask that an index is, where only the run knows it."""
     if isinstance(index, tuple) and len(index) == 1:
         index = index[0]
     if isinstance(index, Variable) and index.type.kind == "b" and indexing.known_mask(index) is None:
@@ -125,30 +140,70 @@ def _masked(x: Variable, mask: Variable, value: Any) -> Variable:
             f"x[mask] = values{at_line()}: how many values the mask takes only the run knows; write one number, or "
             "x[:] = np.where(mask, other, x)"
         )
-    wide = mask[(..., *(None,) * (x.ndim - mask.ndim))]
-    return where(wide, _as_dtype(given, x), x)
+    return where(_wide(x, mask), _as_dtype(given, x), x)
+
+
+def _wide(x: Variable, mask: Variable) -> Variable:
+    """A mask with the axes of x. IndexError now, or ValueError in the run, where its lengths are not those of x."""
+    if mask.ndim > x.ndim:
+        raise IndexError(f"too many indices for array: {_name(x)} has {x.ndim} dimensions, and its mask {mask.ndim}{at_line()}")
+    for k, (one, other) in enumerate(zip(x.type.shape, mask.type.shape, strict=False)):
+        if one is not None and other is not None and one != other:
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {k}; size of axis is {one} but size of corresponding boolean axis "
+                f"is {other}{at_line()}"
+            )
+    if x.type.shape[: mask.ndim] != mask.type.shape or None in mask.type.shape:
+        sizes = sizes_of([dim(x, k) for k in range(mask.ndim)], "x[mask]")
+        mask = Variable(of_shape(mask.node, sizes, "a mask in brackets"))
+    return mask[(..., *(None,) * (x.ndim - mask.ndim))]
+
+
+def changed_where(x: Variable, mask: Variable, operator: Callable[[Any, Any], Any], value: Callable[[], Any]) -> None:
+    """`x[mask] += y` for a mask that only the run knows. ValueError for several values y."""
+    check_may_write(x, "x[mask] += y")
+    before, wide = Variable(x.node), _wide(x, mask)
+    given = as_variable(value())
+    if given.ndim:
+        raise ValueError(
+            f"x[mask] += values{at_line()}: how many values the mask takes only the run knows; write one number, or "
+            "x[:] = np.where(mask, x + other, x)"
+        )
+    # where the mask does not hold, the operator meets 1: what it does to the elements there is no part of the result or its derivative
+    result = as_variable(operator(where(wide, before, before.dtype.type(1)), given))
+    _check_fits(result, x, "x[mask] += y")
+    _set(x, where(wide, _as_dtype(result, x), before))
 
 
 def changed(x: Any, operator: Callable[[Any, Any], Any], value: Any, name: str = "x += y") -> Any:
     """`x += value` and its like: into an array; for a number, and in the symbolic interface, a new value."""
-    if not x.ndim or not Plain.is_on or (x.home is None and not is_tracing()):
+    if not Plain.is_on or (x.home is None and not is_tracing()):
         return operator(x, value)
-    _check_may_write(x, name)
+    if not is_array(x):
+        use(x.is_0d)  # an array of rank 0 would be written
+        return operator(x, value)
+    check_may_write(x, name)
     result = as_variable(operator(x, value))
-    if result.ndim != x.ndim or any(
-        a is not None and b is not None and a != b for a, b in zip(result.type.shape, x.type.shape, strict=True)
+    if result.ndim > x.ndim or any(
+        b not in (None, a) and (a is not None or b != 1)
+        for a, b in zip(x.type.shape[x.ndim - result.ndim :], result.type.shape, strict=True)
     ):
         raise ValueError(
             f"non-broadcastable output operand with shape {show_shape(x.type.shape)} doesn't match the broadcast shape "
             f"{show_shape(result.type.shape)}{at_line()}"
         )
-    if not np.can_cast(result.dtype, x.dtype, "same_kind"):
+    _check_fits(result, x, name)
+    written(x, Ellipsis, result)
+    return x
+
+
+def _check_fits(result: Variable, x: Variable, name: str, casting: Any = "same_kind") -> None:
+    """TypeError where NumPy does not write a result of that dtype into x."""
+    if not np.can_cast(result.dtype, x.dtype, casting):
         raise TypeError(
             f"{name}: the result has dtype {result.dtype}, and {_name(x)} {x.dtype}{at_line()}; write x = x + y, or "
             f".astype({x.type.dtype!r})"
         )
-    written(x, Ellipsis, result)
-    return x
 
 
 def _name(x: Variable) -> str:
@@ -159,49 +214,91 @@ def _name(x: Variable) -> str:
 
 
 def _view(base: Any, read: Callable[[Any], Any], write: Callable[[Any, Any], Any] | None, result: Any, name: str) -> Any:
-    """What a function gives of an array, as a view of it. A number is none."""
+    """What a function gives of an array, as a view of it. Of a number it is a new array, or a number."""
     value = Variable(result.node)
-    if not result.ndim:
-        return value
+    value.is_0d = not value.ndim and (name not in _OF_NUMBERS or is_array(base))
+    if not is_array(base):
+        return of_argument(base, value)
     value.home = base.home
     if name in ("reshape", "ravel") and not base.is_c:
-        value.view_of = UnsureView(value_itself(value), [base], _ORDER)
-    else:
-        value.is_c = name in ("reshape", "ravel", "expand_dims", "squeeze", "atleast_1d", "atleast_2d", "atleast_3d") and base.is_c
-        value.view_of = View(base, read, write)
+        value.view_of = UnsureView(Variable(value.node), [base], _ORDER)
+        return value
+    value.is_c = name in _KEEP_ORDER and base.is_c
+    value.view_of = View(base, read, write, base.is_c if name in ("reshape", "ravel") else True)
+    return value
+
+
+_OF_NUMBERS = ("real", "imag")  # what numbers have, and give numbers
+_KEEP_ORDER = ("reshape", "ravel", "expand_dims", "squeeze", "atleast_1d", "atleast_2d", "atleast_3d", "view")
+
+
+def of_argument(number: Variable, value: Variable) -> Variable:
+    """What a function gives of a number: an array of its own, unless the number is an argument that may be an array."""
+    if isinstance(number.is_0d, Assumption) and is_array(value):
+        array = Variable(number.node)
+        array.is_0d = True
+        value.view_of = View(Variable(value.node), lambda base: base, lambda base, new: new, number.is_0d)
     return value
 
 
 def getitem(x: Variable, index: Any) -> Any:
     """x[index]: a view for positions and slices, a copy for arrays of positions."""
     value = indexing.getitem(x, index)
-    if x.home is None or not value.ndim or not _is_basic(index):
+    if not may_be_written() or not is_array(x):
         return value
-    value.home, value.is_c = x.home, x.is_c and _keeps_order(index)
+    parts = index if isinstance(index, tuple) else (index,)
+    fact = _is_basic(parts)
+    if not fact or isinstance(x.view_of, FlatView):
+        return value
+    if not value.ndim and not any(part is Ellipsis for part in parts):
+        return value
+    value.home, value.is_c, value.is_0d = x.home, all_of([x.is_c, _keeps_order(parts)]), not value.ndim
+    fixed = tuple(map(_fixed, parts))
     value.view_of = View(
-        x, lambda base: indexing.getitem(base, index), lambda base, new: indexing.set_subtensor(indexing.getitem(base, index), new)
+        x,
+        lambda base: indexing.getitem(base, fixed),
+        lambda base, new: indexing.set_subtensor(indexing.getitem(base, fixed), new),
+        fact,
     )
     return value
 
 
-def _is_basic(index: Any) -> bool:
-    parts = index if isinstance(index, tuple) else (index,)
-    return all(
-        part is None or part is Ellipsis or isinstance(part, slice) or (np.ndim(part) == 0 and not isinstance(part, list)) for part in parts
-    )
+def _fixed(part: Any) -> Any:
+    """A part of an index as it is now."""
+    if isinstance(part, slice):
+        return slice(*map(_fixed, (part.start, part.stop, part.step)))
+    return Variable(part.node) if isinstance(part, Variable) else part
 
 
-def _keeps_order(index: Any) -> bool:
-    """Whether an index takes what lies together: positions, then at most one slice without a step."""
-    parts = index if isinstance(index, tuple) else (index,)
-    slices = [k for k, part in enumerate(parts) if isinstance(part, slice)]
-    return (
-        all(np.ndim(part) == 0 for part in parts) and slices in ([], [len(parts) - 1]) and all(_is_one(parts[k].step) for k in slices)
-    )
+def _is_basic(parts: tuple[Any, ...]) -> bool | Assumption:
+    """Whether NumPy gives a view for an index: of positions and slices. An array of rank 0 is no position."""
+    facts: list[bool | Assumption] = []
+    for part in parts:
+        if part is None or part is Ellipsis or isinstance(part, slice):
+            continue
+        if isinstance(part, Variable):
+            facts.append(False if is_array(part) or part.type.kind == "b" else part.is_0d or True)
+        else:
+            facts.append(not isinstance(part, (list, tuple, np.ndarray, bool, np.bool_)))
+    return all_of(facts)
 
 
-def _is_one(step: Any) -> bool:
-    return step is None or (not isinstance(step, Variable) and bool(step == 1))
+def _keeps_order(parts: tuple[Any, ...]) -> bool:
+    """Whether an index takes what lies together: positions, then a slice without a step, then all."""
+    entries = [part for part in parts if part is not None]
+    if any(part is Ellipsis for part in entries[:-1]):
+        return False  # how many axes it stands for is not asked
+    slices = [part for part in entries if isinstance(part, slice)]
+    is_ordered = all(isinstance(part, slice) or part is Ellipsis for part in entries[len(entries) - len(slices) :])
+    return is_ordered and all(_has_no_step(part) for part in slices) and all(_is_all(part) for part in slices[1:])
+
+
+def _has_no_step(part: slice) -> bool:
+    return part.step is None or (type(part.step) is int and part.step == 1)
+
+
+def _is_all(part: slice) -> bool:
+    return part.start is None and part.stop is None and _has_no_step(part)
 
 
 _ORDER = "reshape and ravel give a view or a copy, depending on the order in which an array lies, which is not known here"
@@ -244,6 +341,8 @@ VIEWS: dict[str, Inverse | None] = {
     "rot90": lambda base, new, k=1, axes=(0, 1): np.rot90(new, -k, axes),
     "real": lambda base, new: new + 1j * _imag(base) if base.type.kind == "c" else new,
     "imag": lambda base, new: _real(base) + 1j * new,
+    "flat": _shaped,
+    "view": lambda base, new: new,
     "T": lambda base, new: METHODS["transpose"](new),
     "mT": lambda base, new: METHODS["swapaxes"](new, -1, -2),
     "diagonal": None,
@@ -254,30 +353,18 @@ VIEWS: dict[str, Inverse | None] = {
     "rollaxis": None,
 }
 """How the base looks with other elements in a view of it, by the name of the function that gives the view; None: nobody writes it.
-`reshape` and `ravel` are views of what lies in C order, and every traced array does that was not transposed."""
+`reshape` and `ravel` are views of what lies in C order."""
 
 
-SAME = frozenset(
-    {
-        "asarray",
-        "asanyarray",
-        "ascontiguousarray",
-        "asfortranarray",
-        "broadcast_arrays",
-        "split",
-        "array_split",
-        "hsplit",
-        "vsplit",
-        "dsplit",
-        "unstack",
-        "__getitem__",
-        "set",
-        "inc",
-        "__setitem__",
-    }
-)
+BY_ITSELF = frozenset({"split", "array_split", "hsplit", "vsplit", "dsplit", "__getitem__", "set", "inc", "__setitem__"})
 """Functions that see to views themselves: what they give may be what they got, or made of its views."""
-
+LIKE = frozenset({"zeros_like", "ones_like", "full_like", "empty_like"})
+COPIES = LIKE | {"copy", "flatten", "round", "around", "take", "repeat", "concatenate", "append", "astype"}
+"""Functions that never give what they got, also where that has the same values."""
+UNSURE = frozenset({"einsum"})
+"""Functions of which only NumPy says when they give views."""
+NEW_0D = LIKE | {"where", "select", "tensordot"}
+"""Functions that give an array of rank 0 where others give a number."""
 
 Run = Callable[[Any, Any, Any, Any], Any]
 
@@ -287,26 +374,216 @@ def own(name: str, run: Run, ours: Any, func: Any, args: tuple[Any, ...], kwargs
 
     run: calls `ours`, which is our function for NumPy's `func`.
     """
-    value = run(ours, func, args, kwargs)
+    if kwargs.get("out") is not None and may_be_written():
+        return _into_one(name, func, args, kwargs)
     x = args[0] if args else None
-    if x is None and name in VIEWS and any(isinstance(value, Variable) for value in kwargs.values()):
+    if not may_be_written():
+        return run(ours, func, args, kwargs)
+    if kwargs.get("copy") is False and name == "nan_to_num":
+        raise TypeError(f"np.nan_to_num(copy=False){at_line()} writes into its argument; write x[...] = np.nan_to_num(x)")
+    _check_order(name, args, kwargs)
+    value = run(ours, func, args, kwargs)
+    if x is None and (name in VIEWS or name in UNSURE) and any(isinstance(value, Variable) for value in kwargs.values()):
         raise TypeError(f"np.{name}: give the array by its place, not by its name{at_line()}; a view of it is traced so")
-    if not isinstance(x, Variable) or x.home is None:
-        return value
-    if name in VIEWS and isinstance(value, Variable) and not (name == "diag" and x.ndim == 1):
+    if name == "broadcast_arrays":
+        return tuple(_read_only(one, array) for one, array in zip(value, args, strict=True))
+    if name in VIEWS and isinstance(value, tuple):  # np.atleast_1d of several arrays
+        return tuple(own(name, run, ours, func, (array,), kwargs) for array in args)
+    is_method = func is not getattr(np, name, None)
+    if name in ("conj", "conjugate") and is_method and x is not None and x.type.kind != "c":
+        return x
+    if name == "astype" and isinstance(x, Variable) and _is_itself(x, value, args, kwargs):
+        return x
+    if name in VIEWS and isinstance(value, Variable) and not (name == "diag" and x is not None and np.ndim(x) == 1):
+        if not isinstance(x, Variable):
+            return _of_plain(x, value)
+        if name == "imag" and x.type.kind != "c" and is_array(x):  # zeros that nobody writes
+            return _read_only(value, value)
         inverse, rest = VIEWS[name], args[1:]
         write = None if inverse is None else lambda base, new: inverse(base, new, *rest, **kwargs)
-        return _view(x, lambda base: run(ours, func, (base, *rest), kwargs), write, value, name)
-    return value if name in SAME else _apart(value)
+        result = _view(x, lambda base: run(ours, func, (base, *rest), kwargs), write, value, name)
+        if name == "flat" and result.view_of is not None:
+            result.view_of = FlatView(x, lambda base: Variable(PROPERTIES["flat"](base).node), write)
+        return result
+    if name in BY_ITSELF:
+        return value
+    return _apart(name, value, args, kwargs, is_method)
 
 
-def _apart(value: Any) -> Any:
-    """A result that is no view, nor what was given."""
-    if isinstance(value, Variable):
-        return Variable(value.node) if value.view_of is not None else value
-    if type(value) in (tuple, list):
-        return type(value)(map(_apart, value))
-    return value
+def _is_itself(x: Variable, value: Variable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether `x.astype(dtype, copy=False)` is x."""
+    copy = args[5] if len(args) > 5 else kwargs.get("copy", True)
+    return not copy and value.dtype == x.dtype and not x.type.weak
 
 
-METHODS.update({"__getitem__": entry(getitem), "__setitem__": entry(written), "__in_place__": entry(changed), "__own__": entry(own)})
+def _check_order(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """TypeError where the order of elements goes by how an array lies, and that is not known."""
+    order = kwargs.get("order", args[-1] if args and name in ("ravel", "flatten", "reshape") else None)
+    x = args[0] if args else None
+    if (
+        isinstance(order, str)
+        and order in ("A", "K")
+        and name in ("ravel", "flatten", "reshape")
+        and isinstance(x, Variable)
+        and x.ndim > 1
+    ):
+        if not x.is_c:
+            raise TypeError(
+                f"{name}(order={order!r}){at_line()}: how {_name(x)} lies in memory decides that, and is not known here; write order='C'"
+            )
+        use(x.is_c)
+
+
+def _read_only(value: Variable, array: Any) -> Variable:
+    """An array that is broadcast with others, which nobody writes."""
+    result = Variable(value.node)
+    base = array if isinstance(array, Variable) else Variable(value.node)
+    result.view_of = View(base, lambda base: broadcast_to(base, value.shape), None)
+    result.is_c, result.is_0d = False, not value.ndim
+    return result
+
+
+def _of_plain(array: Any, value: Variable) -> Variable:
+    """A view of an array of NumPy's, of which it takes something traced: it may only be read, as long as that stays as it is."""
+    result = Variable(value.node)
+    if type(array) is np.ndarray:
+        result.view_of = UnsureView(Variable(value.node), [], "a view of an array of NumPy's", arrays=[array])
+    return result
+
+
+def _apart(name: str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_method: bool) -> Any:
+    """A result that is no view, nor what was given; where a function found nothing to do, NumPy may give what it got."""
+    if isinstance(value, (tuple, list)):
+        parts = [_apart(name, one, args, kwargs, is_method) for one in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if not isinstance(value, Variable):
+        return value
+    result = Variable(value.node)
+    given = [one for one in (*args, *kwargs.values()) if isinstance(one, Variable)]
+    if not value.ndim:
+        result.is_0d = name in NEW_0D or (name in ("copy", "astype") and (not is_method or (bool(given) and given[0].is_0d is True)))
+        return result
+    if name in UNSURE or (name not in COPIES and any(one.ndim and one.node is value.node for one in given)):
+        result.view_of = UnsureView(Variable(value.node), given, f"whether np.{name} gives a view, or what it got, is not known here")
+        result.is_c = False
+    elif (name in LIKE or name in ("copy", "astype")) and value.ndim > 1:
+        order = kwargs.get("order", "C" if name == "copy" and is_method else "K")
+        result.is_c = order == "C" or (order == "K" and bool(given) and given[0].node.type.rank == value.ndim and given[0].is_c)
+    elif name in ("eig", "eigvals"):
+        result.is_c = False  # parts of complex numbers, where these are real
+    return result
+
+
+def elementwise(ufunc: np.ufunc, operands: tuple[Any, ...], result: Any) -> Any:
+    """The results of a ufunc: no operand, also where they have its values. They lie as the operands do."""
+    if isinstance(result, tuple):
+        return tuple(elementwise(ufunc, operands, one) for one in result)
+    if not isinstance(result, Variable):
+        return result
+    new = Variable(result.node) if any(result is operand for operand in operands) or result.view_of is not None else result
+    if new.ndim > 1 and ufunc.signature is None:
+        new.is_c = all_of([_lies_in_order(operand, new.ndim) for operand in operands])
+    return new
+
+
+def _lies_in_order(operand: Any, rank: int) -> bool | Assumption:
+    if isinstance(operand, Variable):
+        return operand.is_c if operand.ndim == rank else operand.ndim < 1
+    if isinstance(operand, np.ndarray):
+        return operand.ndim < 1 or (operand.ndim == rank and operand.flags.c_contiguous)
+    return np.ndim(operand) == 0
+
+
+def duplicate(x: Variable) -> Variable:
+    """`copy.copy(x)`, `copy.deepcopy(x)`: an array of its own."""
+    if type(x) not in (Variable, indexing.Part):
+        made = x.__reduce__()
+        assert isinstance(made, tuple)
+        copied: Variable = made[0](*made[1])
+        return copied
+    new = Variable(x.node)
+    new.is_0d = x.is_0d is True
+    new.is_c = new.is_c or all_of([x.is_c])
+    return new
+
+
+# results that are written into arrays ------------------------------------------------------------------------------------
+
+
+def into(ufunc: np.ufunc, operands: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """np.add(x, y, out=z, where=mask)."""
+    what = f"np.{ufunc.__name__}(out=…, where=…)"
+    out, mask = kwargs.pop("out", None), kwargs.pop("where", True)
+    if not may_be_written():
+        raise TypeError(f"{what} cannot write into a traced value{at_line()}; use the result, or np.where")
+    if out is None or len(out) != ufunc.nout or any(one is None for one in out):
+        raise TypeError(f"{what}{at_line()}: elements without a value would be left; give out= for each result")
+    check_destinations(out, what)
+    casting = kwargs.get("casting", "same_kind")
+    results = ufunc(*operands, **kwargs)
+    results = results if isinstance(results, tuple) else (results,)
+    for one, result in zip(out, results, strict=True):
+        store(one, result, what, casting, mask)
+    return out if len(out) > 1 else out[0]
+
+
+def _into_one(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """np.sum(x, out=z) and its like."""
+    what, out = f"np.{name}(out=…)", kwargs["out"]
+    out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    check_destinations((out,), what)
+    call = func if callable(func) and func is getattr(np, name, None) else None
+    if call is None:
+        raise TypeError(f"{what}{at_line()}: write z[...] = the result")
+    rest = {key: value for key, value in kwargs.items() if key != "out"}
+    result = as_variable(call.reduce(*args, **rest) if isinstance(call, np.ufunc) else call(*args, **rest))
+    if result.dtype != out.dtype or result.ndim != out.ndim:
+        raise TypeError(f"{what}{at_line()}: the result is {result.type}, and out is {out.type}; write z[...] = the result")
+    store(out, result, what, "no")
+    return out
+
+
+def check_destinations(arrays: Sequence[Any], what: str) -> None:
+    """Raises where what only the run knows is to be written into an array that may not be written, or into one of NumPy's."""
+    for array in arrays:
+        if isinstance(array, Variable):
+            check_may_write(array, what)
+        elif CAPTURE.home is None:
+            raise _not_here(what, array)
+        else:
+            raise NeedsTracedArrays(
+                f"{what} writes what only the run knows into an array that is read from outside{at_line()}; copy it first"
+            )
+
+
+def store(x: Variable, value: Any, what: str, casting: Any = "same_kind", mask: Any = True) -> None:
+    """Writes a value into x, where it fits and the mask holds."""
+    given = as_variable(value)
+    if given.ndim > x.ndim:
+        raise ValueError(f"{what}{at_line()}: a value of shape {show_shape(given.type.shape)} does not go into {show_shape(x.type.shape)}")
+    if not given.type.weak:
+        _check_fits(given, x, what, casting)
+    elif given.type.kind not in "b" and "biufc".index(given.type.kind.replace("u", "i")) > "biufc".index(x.type.kind):
+        raise TypeError(f"{what}{at_line()}: {value!r} does not go into {x.type}")
+    if mask is True:
+        written(x, Ellipsis, given)
+        return
+    if as_variable(mask).type.kind != "b":
+        raise TypeError(f"{what}{at_line()}: where= takes truth values, not {as_variable(mask).type}")
+    if as_variable(mask).ndim > x.ndim:
+        raise ValueError(f"{what}{at_line()}: where= has more axes than the array that is written")
+    written(x, Ellipsis, where(mask, _as_dtype(given, x), x))
+
+
+METHODS.update(
+    {
+        "__getitem__": entry(getitem),
+        "__setitem__": entry(written),
+        "__in_place__": entry(changed),
+        "__own__": entry(own),
+        "__into__": entry(into),
+        "__may_be_written__": entry(may_be_written),
+        "__elementwise__": entry(elementwise),
+        "__duplicate__": entry(duplicate),
+    }
+)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..converted.source import converted
+from ..converted.source import converted, is_of_library
 from ..variable import CAPTURE, HANDS_ON, Variable, as_variable, at_line
 from .chosen import check_free
 from .collected import takes_arrays, with_arrays
@@ -27,7 +27,6 @@ MUTATING: dict[type, frozenset[str]] = {
     set: frozenset({"add", "discard", "remove", "pop", "clear", "update", "difference_update", "intersection_update"}),
 }
 
-
 _GENERATORS = (np.random.Generator, np.random.RandomState)
 
 
@@ -39,14 +38,24 @@ def callee(f: Any) -> Any:
 
 
 def _made(f: Any, *args: Any, **kwargs: Any) -> Any:
-    """What a call gives, arrays of NumPy's as traced ones."""
-    return _traced(_callee(f)(*args, **kwargs))
+    """What a call gives, arrays of NumPy's as traced ones. Those that were there before are not written."""
+    value = _callee(f)(*args, **kwargs)
+    before = [part for part in (getattr(f, "__self__", None), *args, *kwargs.values()) if isinstance(part, np.ndarray)]
+    function = getattr(f, "__func__", f)
+    return _traced(value, before, type(function) is types.FunctionType and not is_of_library(function))
 
 
-def _traced(value: Any) -> Any:
-    if type(value) is np.ndarray and value.ndim and value.dtype.kind in "biufc":
-        return Variable(as_variable(value).node)
-    return type(value)(map(_traced, value)) if type(value) in (tuple, list) and any(type(part) is np.ndarray for part in value) else value
+def _traced(value: Any, before: list[np.ndarray], is_users: bool) -> Any:
+    if type(value) is np.ndarray and value.dtype.kind in "biufc":
+        array = Variable(as_variable(value).node)
+        array.is_0d = not value.ndim
+        array.is_c = value.flags.c_contiguous
+        if is_users or any(np.may_share_memory(value, other) for other in before):
+            array.home = "an array that is read from outside, or of an object"
+        return array
+    if type(value) in (tuple, list) and any(type(part) is np.ndarray for part in value):
+        return type(value)(_traced(part, before, is_users) for part in value)
+    return value
 
 
 def _callee(f: Any) -> Any:
@@ -119,7 +128,7 @@ def _watched(f: Any, *args: Any, **kwargs: Any) -> Any:
     return (with_arrays(f) if takes_arrays(f) else f)(*args, **kwargs)
 
 
-HANDS_ON.add(_watched.__code__)
+HANDS_ON.update((_watched.__code__, _made.__code__))
 
 _CHANGING_MODULES = ("_heapq", "_bisect", "_operator")  # their functions change the lists that they are given
 _WRITING_METHODS = frozenset({"fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags", "byteswap", "__setitem__"})

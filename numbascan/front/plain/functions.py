@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from ...ops.card import card_named
-from ..numpy.creation import arange, empty, eye, full, ones, zeros
+from ..numpy.creation import arange, empty, eye, full, identity, linspace, logspace, ones, tri, zeros
 from ..numpy.shape_arguments import dim
 from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
+from ..views import Assumption, UnsureView, all_of, is_array
+from .arrays import of_argument
 from .calls import callee, replaces
 from .choices import value_of
 from .rows import Rows, TracedRange, rows_of, turned, zipped
@@ -283,7 +285,7 @@ def _stand_in(x: Any) -> Any:
     """A value of the class that a traced one has under Python."""
     if not isinstance(x, Variable):
         return x
-    if x.ndim:
+    if is_array(x):
         return np.empty((0,) * x.ndim, x.type.dtype)
     return {"i": 0, "f": 0.0, "c": 0j}[x.type.kind] if x.type.weak else np.zeros((), x.type.dtype)[()]
 
@@ -464,26 +466,69 @@ def _constructor(known: Callable[..., Any], ours: Callable[..., Any]) -> None:
     def made(*args: Any, **kwargs: Any) -> Any:
         if not ((CAPTURE.makes_arrays and not isinstance(known, type)) or holds_traced([*args, *kwargs.values()])):
             return known(*args, **kwargs)
-        result = ours(*args, **kwargs)
-        if isinstance(result, Variable):
-            result.is_c = True
-        return result
+        return ours(*args, **kwargs)
 
     replaces(known)(made)
 
 
+def _new(ours: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that makes an array, which lies in C order."""
+
+    def made(*args: Any, like: Any = None, device: Any = None, **kwargs: Any) -> Any:
+        result = Variable(ours(*args, **kwargs).node)
+        result.is_c, result.is_0d = True, not result.ndim
+        return result
+
+    return made
+
+
 def _array(
-    obj: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0, like: Any = None
+    obj: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False, ndmin: int = 0, like: Any = None
 ) -> Any:
-    x = as_variable(obj)
-    x = METHODS["astype"](x, dtype) if dtype is not None else METHODS["astype"](x, x.type.dtype) if x.type.weak else x
+    if copy is False:
+        raise TypeError(f"np.array(copy=False){at_line()}: write np.asarray(x)")
+    x = _in_order(_as_array(obj, dtype, bool(copy)), order or "K")
     while x.ndim < ndmin:
         x = x[np.newaxis]
-    return Variable(x.node) if copy else x
+    return x
+
+
+def _as_array(obj: Any, dtype: Any, is_copied: bool) -> Variable:
+    """An array of numbers, arrays, or nests of these; with `is_copied` always a new one."""
+    x = as_variable(obj)
+    cast = METHODS["astype"](x, x.type.dtype if dtype is None else dtype) if dtype is not None or x.type.weak else x
+    if cast.dtype == x.dtype and isinstance(obj, Variable) and is_array(obj) and not is_copied:
+        return obj
+    result = Variable(cast.node)
+    if type(obj) is np.ndarray and not is_copied:
+        result.home = "an array that is read from outside, or of an object"
+    result.is_0d = not result.ndim
+    result.is_c = result.is_c or not isinstance(obj, (Variable, np.ndarray)) or all_of([x.is_c])
+    if isinstance(obj, Variable) and isinstance(obj.is_0d, Assumption) and not is_copied:
+        return of_argument(obj, result)
+    return result
+
+
+def _in_order(x: Variable, order: str) -> Variable:
+    """An array that lies in an order: itself where it does, or a new one."""
+    if order in ("K", "A"):
+        if order == "A":
+            raise TypeError(f"order='A'{at_line()} goes by how an array lies in memory; write order='C' or 'K'")
+        return x
+    if (x.ndim < 2 and x.is_c is True) or (order == "C" and x.is_c is True):
+        return x
+    result = Variable(x.node)
+    why = f"an array in order {order!r} is the array itself or a copy, as that lies in memory, which is not known here"
+    result.view_of, result.is_c = UnsureView(Variable(x.node), [x], why), order == "C"
+    return result
 
 
 def _asarray(obj: Any, dtype: Any = None, order: Any = None, **_: Any) -> Any:
-    return _array(obj, dtype, copy=not isinstance(obj, Variable))
+    return _array(obj, dtype, copy=None, order=order)
+
+
+def _ordered(order: str) -> Callable[..., Any]:
+    return lambda a, dtype=None, **_: np.atleast_1d(_array(a, dtype, copy=None, order=order))
 
 
 def _as(name: str) -> Callable[..., Any]:
@@ -491,14 +536,20 @@ def _as(name: str) -> Callable[..., Any]:
 
 
 _CONSTRUCTORS: dict[Any, Callable[..., Any]] = {
-    np.zeros: zeros,
-    np.ones: ones,
-    np.empty: empty,
-    np.full: full,
-    np.arange: arange,
-    np.eye: eye,
+    np.zeros: _new(zeros),
+    np.ones: _new(ones),
+    np.empty: _new(empty),
+    np.full: _new(full),
+    np.arange: _new(arange),
+    np.eye: _new(eye),
+    np.identity: _new(identity),
+    np.tri: _new(tri),
     np.array: _array,
     **dict.fromkeys((np.asarray, np.asanyarray), _asarray),
+    np.ascontiguousarray: _ordered("C"),
+    np.asfortranarray: _ordered("F"),
+    np.linspace: linspace,
+    np.logspace: logspace,
     **{getattr(np, name): _as(name.strip("_")) for name in ("float64", "float32", "int64", "int32", "complex128", "bool_")},
 }
 for _known, _ours in _CONSTRUCTORS.items():

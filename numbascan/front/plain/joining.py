@@ -16,7 +16,7 @@ from ...types import TensorType, show_shape
 from ..tree import LEAF, Structure, alike, flattened, unflatten
 from ..tree import describe as describe_structure
 from ..variable import METHODS, Variable, as_variable, number_as, op
-from ..views import UnsureView
+from ..views import UnsureView, is_array
 from .cells import ABSENT
 from .frames import Frame
 
@@ -38,11 +38,11 @@ class Held:
     root: the cell of the array that it is a view of, or of itself. sources: what it may share memory with, weakly.
     """
 
-    __slots__ = ("born", "cell", "is_view", "ref", "root", "sources", "value")
+    __slots__ = ("born", "cell", "is_0d", "is_view", "ref", "root", "sources", "value")
 
     def __init__(self, array: Variable) -> None:
         self.ref, self.cell, self.born, self.is_view = weakref.ref(array), array.cell, array.born, array.view_of is not None
-        self.value = Variable(array.node)
+        self.value, self.is_0d = Variable(array.node), array.is_0d is True
         while array.view_of is not None and not isinstance(array.view_of, UnsureView):
             array = array.view_of.base
         self.root = array.cell
@@ -76,7 +76,7 @@ class Returned(UnsureView):
     def handed_out(self) -> UnsureView:
         """What the caller gets."""
         others = [array for array in (ref() for ref, _, _ in self.others) if array is not None]
-        return UnsureView(self.base, others, self.why, self.is_shared)
+        return UnsureView(self.base, others, self.why, self.is_shared, [array for array, _ in self.arrays])
 
 
 def held(nest: Any) -> Any:
@@ -86,7 +86,7 @@ def held(nest: Any) -> Any:
     leaves, structure = flattened(nest)
     if not any(isinstance(leaf, Variable) for leaf in leaves):
         return nest
-    return unflatten(structure, [Held(leaf) if isinstance(leaf, Variable) and leaf.ndim else leaf for leaf in leaves])
+    return unflatten(structure, [Held(leaf) if isinstance(leaf, Variable) and is_array(leaf) else leaf for leaf in leaves])
 
 
 def released(nest: Any) -> Any:
@@ -248,21 +248,32 @@ class _Meeting:
     def settle(self, frames: tuple[Frame, Frame], sole: Collection[int], names: Counter[tuple[int, int]]) -> None:
         """Makes the result one that may only be read, where the two arrays are known elsewhere."""
         if not self.result.ndim:
-            return
+            if not any(map(_is_0d, (self.one, self.other))):
+                return
+            self.result.is_0d = True
+            if not all(map(_is_0d, (self.one, self.other))):
+                self.result.home = "a number or an array of rank 0, and only the run decides which"
+                return
         sides = list(zip((0, 1), (self.one, self.other), frames, strict=True))
         known = [leaf for _, leaf, frame in sides if not _is_private(leaf, frame, sole)]
         arrays = [array for leaf in known if isinstance(leaf, Held) for array in leaf.others()]
+        numpys = [leaf for leaf in known if isinstance(leaf, np.ndarray)]
         why = f"{self.what} is one of two arrays, and only the run decides which"
         is_shared = any(isinstance(leaf, Held) and names[k, id(leaf.root)] > 1 for k, leaf, _ in sides)
-        if arrays or is_shared:
+        if arrays or is_shared or numpys:
             view = Returned if self.is_returned else UnsureView
-            self.result.view_of = view(self.result_itself(), arrays, why, is_shared)
+            self.result.view_of = view(self.result_itself(), arrays, why, is_shared, numpys)
         elif known:
             self.result.home = "one of two arrays, and only the run decides which"
 
     def result_itself(self) -> Variable:
         """The result as a value of its own."""
         return Variable(self.result.node)
+
+
+def _is_0d(leaf: Any) -> bool:
+    """Whether a leaf of rank 0 is an array."""
+    return isinstance(leaf, np.ndarray) or (isinstance(leaf, Held) and leaf.is_0d)
 
 
 def _arrays_in(way: Way) -> list[tuple[int, int]]:

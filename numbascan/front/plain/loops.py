@@ -29,7 +29,7 @@ from ..tracing import PART_OF, NeedsTracedArrays
 from ..tree import Structure, alike, flattened, n_leaves, paths, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, Variable, as_variable, at_line
-from ..views import Moved, UnsureView, View
+from ..views import Moved, UnsureView, View, is_array
 from .cells import ABSENT, Cells, Part, keeping, line_of, soles
 from .choices import choose, value_of
 from .chosen import freeze, holders, is_known
@@ -239,7 +239,7 @@ class _Scan:
     def _carry_numbers(self, name: str, value: Any) -> None:
         """Takes a number, or a nest of numbers, as one that passes change. Arrays are carried once a pass puts another in their place."""
         leaves, _ = flattened(value)
-        if leaves and all(is_numeric(leaf) and not np.ndim(leaf) for leaf in leaves):
+        if leaves and all(is_numeric(leaf) and not is_array_leaf(leaf) for leaf in leaves):
             self.carried[name] = _carried(name, value)
 
     def run(self, over: Any) -> None:
@@ -503,7 +503,7 @@ class _Scan:
         ends = [leaf for key in names for leaf in results[key] if isinstance(leaf, Held)]
         roots = {id(leaf.root) for leaf in ends} | {id(array.cell) for leaf in ends for array in leaf.others()}
         is_written = any(isinstance(place.before, Variable) and place.before.node in handed_on for place in noted.places.values())
-        starts = [leaf for key in names for leaf in self.carried[key].objects if isinstance(leaf, Variable) and leaf.ndim]
+        starts = [leaf for key in names for leaf in self.carried[key].objects if isinstance(leaf, Variable) and is_array(leaf)]
         counts = Counter([*(id(leaf.root) for leaf in ends), *(id(leaf.cell) for leaf in starts)])
         is_known = bool(counts) and (max(counts.values()) > 1 or not all(noted.made(leaf.born) and not leaf.is_view for leaf in ends))
         if is_known and (is_written or any((root, None) in self.places for root in roots)):
@@ -618,6 +618,11 @@ def _carried(label: str, value: Any) -> _Carried:
         [as_variable(value_in(leaf)) for leaf in leaves],
         [leaf.array if isinstance(leaf, Held) else leaf for leaf in leaves],
     )
+
+
+def is_array_leaf(leaf: Any) -> bool:
+    """Whether a leaf of a nest is an array, which can be written, and no number."""
+    return is_array(leaf) if isinstance(leaf, Variable) else isinstance(leaf, np.ndarray)
 
 
 def array_itself(array: Variable) -> Variable:

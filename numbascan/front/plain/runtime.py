@@ -7,7 +7,7 @@ from typing import Any
 
 from ..converted.source import runtime
 from ..variable import at_line
-from . import functions
+from . import functions, writers
 from .calls import callee
 from .checks import check, raised
 from .choices import both, choose, compared, one_of, value_of
@@ -95,4 +95,4 @@ vars(runtime).update(
     value_of=value_of,
 )
 
-__all__ = ["functions"]
+__all__ = ["functions", "writers"]

@@ -16,7 +16,7 @@ import numpy as np
 from ..converted.source import converted
 from ..tracing import NeedsTracedArrays
 from ..variable import CAPTURE, Variable, as_variable, at_line
-from .arrays import changed, written
+from .arrays import changed, changed_where, traced_mask, written
 from .cells import GlobalVariable, content, fill
 from .chosen import check_free, check_free_array
 from .frames import FRAMES, Place, decides, is_outer, note
@@ -178,7 +178,9 @@ def check_index(holder: Any, index: Any) -> None:
 
 
 def check_plain(array: np.ndarray, parts: tuple[Any, ...]) -> None:
-    """NeedsTracedArrays where only the run knows what becomes of an array of NumPy's."""
+    """NeedsTracedArrays where only the run knows what becomes of an array of NumPy's, ValueError for one from outside."""
+    if CAPTURE.is_outside is not None and CAPTURE.is_outside(array):
+        raise ValueError(f"an array that is read from outside is written into{at_line()}; copy it first (x.copy()), or make it a state")
     if CAPTURE.home is not None and (holds_traced(parts) or decides()):
         raise NeedsTracedArrays(
             f"an array that is read from outside is written with what only the run knows{at_line()}; copy it first (x.copy()), "
@@ -215,6 +217,9 @@ def _note_item(holder: Any, index: Any) -> None:
 
 def set_attribute(value: Any, holder: Any, name: str) -> None:
     """`holder.name = value`."""
+    if isinstance(holder, Variable):
+        _set_part(value, holder, name)
+        return
     if (method := _own_method(holder, "__setattr__")) is not None:
         method(name, value)
         return
@@ -223,9 +228,20 @@ def set_attribute(value: Any, holder: Any, name: str) -> None:
         converted(descriptor.fset)(holder, value)
         return
     check_free(holder)
-    if FRAMES.stack and not isinstance(holder, Variable) and is_outer(holder):
+    if isinstance(holder, np.ndarray):
+        check_plain(holder, (value,))
+    elif FRAMES.stack and is_outer(holder):
         _note_attribute(holder, name)
     setattr(holder, name, value)
+
+
+def _set_part(value: Any, array: Variable, name: str) -> None:
+    """`x.real = value` and its like."""
+    if name not in ("real", "imag", "flat"):
+        raise AttributeError(f"the attribute {name!r} of an array is set{at_line()}; write x = x.reshape(shape), or x[...] = values")
+    if name == "imag" and array.type.kind != "c":
+        raise TypeError(f"array does not have imaginary part to set{at_line()}")
+    written(getattr(array, name), Ellipsis, value)
 
 
 def _note_attribute(holder: Any, name: str) -> None:
@@ -282,8 +298,8 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 def update_item(holder: Any, index: Any, name: str, value: Callable[[], Any]) -> None:
     """`holder[index] += value`."""
-    if isinstance(holder, Variable) and isinstance(index, Variable) and index.type.kind == "b":
-        written(holder, index, _BINARY[name](holder, value()))
+    if isinstance(holder, Variable) and (mask := traced_mask(index)) is not None:
+        changed_where(holder, mask, _BINARY[name], value)
         return
     set_item(update(item(holder, index), name, value), holder, index)
 

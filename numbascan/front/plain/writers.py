@@ -1,0 +1,126 @@
+"""NumPy's functions that write into arrays: `x.fill(v)`, `x.sort()`, `np.copyto(x, v)`, `np.add.at(x, i, v)`, … for traced arrays.
+
+Each takes what NumPy's takes. What they do not take is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...tracebacks import entry
+from ..numpy import creation, indexing
+from ..numpy.shape import ravel
+from ..variable import METHODS, WRITERS, Variable, as_variable, at_line
+from .arrays import check_destinations, number_cast, store, written
+
+
+def _writes(what: str, *functions: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorator: this function of ours writes into its first argument, as NumPy's `functions` do."""
+
+    def noted(ours: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(ours)
+        def checked(array: Any, *args: Any, **kwargs: Any) -> None:
+            check_destinations((array,), what)
+            ours(array, *args, **kwargs)
+
+        WRITERS.update(dict.fromkeys(functions, entry(checked)))
+        return ours
+
+    return noted
+
+
+@_writes("x.fill(y)", "fill")
+def fill(x: Variable, value: Any) -> None:
+    """x[...] = value, a number."""
+    if as_variable(value).ndim:
+        raise ValueError(f"x.fill(y){at_line()}: y is one number, not an array of {as_variable(value).ndim} axes")
+    written(x, Ellipsis, value)
+
+
+@_writes("x.sort()", "sort")
+def sort(x: Variable, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    """The elements of x in ascending order along an axis."""
+    if order is not None:
+        raise TypeError(f"x.sort(order=…){at_line()}: traced arrays have no fields")
+    written(x, Ellipsis, np.sort(Variable(x.node), axis=axis))
+
+
+@_writes("np.fill_diagonal", np.fill_diagonal)
+def fill_diagonal(a: Variable, val: Any, wrap: bool = False) -> None:
+    """The main diagonal of `a`."""
+    value = as_variable(val)
+    written(a, Ellipsis, creation.fill_diagonal(Variable(a.node), _stored(value, a), wrap))
+
+
+def _stored(value: Variable, x: Variable) -> Variable:
+    """A value in the dtype of the array that it is written into."""
+    if value.type.kind == "c" and x.type.kind != "c":
+        raise TypeError(f"complex numbers are written into an array of {x.type}{at_line()}; write .real")
+    return number_cast(value, x) if value.type.weak else METHODS["astype"](value, x.type.dtype)
+
+
+@_writes("np.put", np.put, "put")
+def put(a: Variable, ind: Any, v: Any, mode: str = "raise") -> None:
+    """The elements at some places in C order."""
+    if mode != "raise":
+        raise TypeError(f"np.put(mode={mode!r}){at_line()}; write the places as np.clip(k, 0, n - 1) or k % n")
+    places, values = ravel(ind), ravel(_stored(as_variable(v), a)) if as_variable(v).ndim else _stored(as_variable(v), a)
+    if values.ndim and (None in (*values.type.shape, *places.type.shape) or values.type.shape != places.type.shape):
+        raise ValueError(f"np.put{at_line()}: give one number, or a number for each place; x.flat[places] = values")
+    flat = ravel(Variable(a.node))
+    written(a, Ellipsis, indexing.set_subtensor(flat[places], values).reshape(a.shape))
+
+
+@_writes("np.copyto", np.copyto)
+def copyto(dst: Variable, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """dst[...] = src, where a mask holds."""
+    store(dst, src, "np.copyto", casting, where)
+
+
+@_writes("np.putmask", np.putmask, np.place)
+def putmask(a: Variable, mask: Any, values: Any) -> None:
+    """One number where a mask holds."""
+    where, value = as_variable(mask), as_variable(values)
+    while value.ndim and value.type.shape[0] == 1:
+        value = value[0]
+    if value.ndim or where.ndim != a.ndim:
+        raise ValueError(
+            f"np.putmask and np.place{at_line()}: give one number, and a mask of the array's shape; or x[:] = np.where(mask, y, x)"
+        )
+    written(a, where if where.type.kind == "b" else where != 0, value)
+
+
+@_writes("np.put_along_axis", np.put_along_axis)
+def put_along_axis(arr: Variable, indices: Any, values: Any, axis: Any) -> None:
+    """For every place of the other axes, the elements at the indices there."""
+    if axis is None:
+        raise TypeError(f"np.put_along_axis(axis=None){at_line()}; write np.put(x, indices, values)")
+    places = as_variable(indices)
+    written(arr, indexing.along_axis(arr, places, axis % arr.ndim), values)
+
+
+@_writes("x.itemset", "partition", "itemset", "resize", "setfield", "byteswap", "setflags")
+def other(x: Variable, *args: Any, **kwargs: Any) -> None:
+    """What is not supported: TypeError."""
+    raise TypeError(f"this method writes into {x!r}{at_line()}, and is not supported on traced values; write x[...] = values")
+
+
+def _at(ufunc: np.ufunc, sign: int) -> None:
+    @_writes(f"np.{ufunc.__name__}.at", (ufunc, "at"))
+    def at(a: Variable, indices: Any, b: Any) -> None:
+        result = np.result_type(
+            *[value.dtype if not value.type.weak else 0.0 if value.type.kind == "f" else 0 for value in (a, as_variable(b))]
+        )
+        if not np.can_cast(result, a.dtype, "same_kind"):
+            raise TypeError(f"np.{ufunc.__name__}.at{at_line()}: {as_variable(b).type} does not go into {a.type}")
+        value = _stored(as_variable(b), a)
+        before = Variable(a.node)
+        written(a, Ellipsis, indexing.inc_subtensor(indexing.getitem(before, indices), value if sign > 0 else -value))
+
+
+_at(np.add, 1)
+_at(np.subtract, -1)
