@@ -463,7 +463,7 @@ def deletes_of_its_own(x: Any) -> Any:
 
 def with_context(x: Any) -> Any:
     b = Bag()
-    for k in range(30):
+    for _k in range(30):
         with b:
             x = x * 0.9
             if x < 0.5:

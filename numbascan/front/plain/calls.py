@@ -129,7 +129,7 @@ def _watched(f: Any, *args: Any, **kwargs: Any) -> Any:
     return (with_arrays(f) if takes_arrays(f) else f)(*args, **kwargs)
 
 
-HANDS_ON.add(_watched.__code__)
+HANDS_ON.update((_watched.__code__, _made.__code__))
 
 _CHANGING_MODULES = ("_heapq", "_bisect", "_operator")  # their functions change the lists that they are given
 _WRITING_METHODS = frozenset({"fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags", "byteswap", "__setitem__"})
