@@ -16,7 +16,7 @@ import numpy as np
 from ..converted.source import converted
 from ..tracing import NeedsTracedArrays
 from ..variable import CAPTURE, Variable, as_variable, at_line
-from .arrays import changed, changed_where, of_plain, one_of, traced_mask, written
+from .arrays import behind_mask, changed, changed_where, of_plain, one_of, written
 from .cells import GlobalVariable, content, fill
 from .chosen import check_free, check_free_array
 from .frames import FRAMES, Place, decides, is_outer, note
@@ -303,8 +303,8 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 def update_item(holder: Any, index: Any, name: str, value: Callable[[], Any]) -> None:
     """`holder[index] += value`."""
-    if isinstance(holder, Variable) and (mask := traced_mask(index)) is not None:
-        changed_where(holder, mask, _BINARY[name], value)
+    if isinstance(holder, Variable) and (found := behind_mask(holder, index)) is not None:
+        changed_where(*found, _BINARY[name], value)
         return
     set_item(update(item(holder, index), name, value), holder, index)
 
