@@ -785,6 +785,45 @@ def number_as_array(x: Any, v: Any) -> Any:
     return s, t, u, v
 
 
+def box_handed_from_pass_to_pass(x: Any) -> Any:
+    y = 0.0
+    s = 0.0
+    for i in range(30):
+        y += 1
+        s = np.where(x[i % 4] > 0, y, s)
+        y = s
+        s += 2
+    return s, y
+
+
+def box_or_number(x: Any) -> Any:
+    s = 0.0
+    if x[0] > 0:
+        s = np.where(x[1] > 0, x[1], 2.0)
+    z = s
+    s += 1
+    return s, z
+
+
+def known_box_or_number(x: Any) -> Any:
+    s = np.zeros(())
+    z = s if x[0] > 0 else x[1]
+    z += 1
+    return z, s
+
+
+def box_of_one_name(x: Any) -> Any:
+    s = 0.0
+    if x[0] > 0:
+        s = np.where(x[1] > 0, x[1], 2.0)
+    s += 1
+    for i in range(30):
+        s += x[0]
+        s = np.where(x[i % 4] > 0, s + 1, s)
+    s *= 2
+    return s
+
+
 def a_number_is_not_written(x: Any) -> Any:
     n = np.sum(x)
     n[()] = 3.0
@@ -796,6 +835,13 @@ def test_arrays_of_rank_0_are_arrays(f: Callable[..., Any]) -> None:
     for s in (1, -1):
         right_or_refused(f, s * X)
         compare(f, s * X)
+
+
+@pytest.mark.parametrize("f", [box_handed_from_pass_to_pass, box_or_number, known_box_or_number])
+def test_a_number_or_an_array_of_rank_0_is_right_or_refused(f: Callable[..., Any]) -> None:
+    for s in (1, -1):
+        right_or_refused(f, s * X)
+        compare(box_of_one_name, s * X)
 
 
 def test_numbers_do_not_change() -> None:

@@ -25,7 +25,7 @@ from ..numpy.shape import broadcast_to
 from ..numpy.shape_arguments import dim, sizes_of
 from ..tracing import NeedsTracedArrays, Plain, is_tracing
 from ..variable import CAPTURE, HOOKS, METHODS, PROPERTIES, Variable, as_variable, at_line
-from ..views import Assumption, FlatView, UnsureView, View, all_of, is_array, use
+from ..views import Assumption, Either, FlatView, UnsureView, View, all_of, is_array, use
 from .frames import FRAMES, Place, note
 
 # writing --------------------------------------------------------------------------------------------------------------
@@ -195,6 +195,8 @@ def changed(x: Any, operator: Callable[[Any, Any], Any], value: Any, name: str =
     """`x += value` and its like: into an array; for a number, and in the symbolic interface, a new value."""
     if not Plain.is_on or (x.home is None and not is_tracing()):
         return operator(x, value)
+    if isinstance(x.is_0d, Either):
+        return x.is_0d.replaced(x, Variable(as_variable(operator(x, value)).node), CAPTURE.frame)
     if not is_array(x):
         use(x.is_0d)  # an array of rank 0 would be written
         return operator(x, value)
