@@ -20,7 +20,6 @@ from ...errors import TracerError
 from ...ir.graph import free_inputs
 from ...ir.node import Node, constant_value, next_serial
 from ...types import TensorType, show_shape
-from ..numpy.creation import zeros
 from ..numpy.joining import concatenate
 from ..scan.arguments import Arguments, make_options
 from ..scan.returns import until
@@ -594,10 +593,8 @@ class _Scan:
         return _weak_as(concatenate([first[np.newaxis], rows[-1:]])[-1], before)
 
     def _left(self, rows: Variable) -> Variable:
-        """What the last step left under a name that was not bound before; zeros where there was none."""
-        if self.n_steps:
-            return rows[-1]
-        return concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1]
+        """What the last step left under a name that was not bound before: an IndexError at the run where there was none, and it is read."""
+        return rows[-1]
 
 
 def _unsure(label: str, value: Variable, others: Sequence[Variable], why: str, is_twice: bool) -> UnsureView:
