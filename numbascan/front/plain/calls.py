@@ -105,8 +105,8 @@ def _watched(f: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls what is not converted. Refused where it may do, in a branch or a pass, what nobody sees and can carry along."""
     for array in _arrays_written(f, args, kwargs):
         check_plain(array, (*args, *kwargs.values()))
-    if getattr(f, "__module__", None) in _CHANGING_MODULES:
-        for value in args:
+    for value in args:
+        if hasattr(value, "__next__") or getattr(f, "__module__", None) in _CHANGING_MODULES:
             check_free(value)
     if FRAMES.stack:
         for value in (getattr(f, "__self__", None), *args, *kwargs.values()):

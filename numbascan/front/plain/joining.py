@@ -15,8 +15,8 @@ from ...ops.card import card_named
 from ...types import TensorType, show_shape
 from ..tree import LEAF, Structure, alike, flattened, unflatten
 from ..tree import describe as describe_structure
-from ..variable import METHODS, Variable, as_variable, number_as, op
-from ..views import UnsureView
+from ..variable import CAPTURE, METHODS, Variable, as_variable, number_as, op
+from ..views import UnsureView, View
 from .cells import ABSENT
 from .frames import Frame
 
@@ -99,6 +99,37 @@ def released(nest: Any) -> Any:
     return unflatten(structure, [leaf.array if isinstance(leaf, Held) else leaf for leaf in leaves])
 
 
+class Unassured(View):
+    """What a loop leaves under a name that was not bound before it: where it runs no step, reading it is an IndexError at the run."""
+
+    __slots__ = ("frame",)
+
+    def __init__(self, rows: Variable) -> None:
+        super().__init__(rows, lambda rows: rows[-1], None)
+        self.frame: Any = self  # no frame: it was not read yet
+
+    def changed(self) -> Any:
+        """Its value, made where it is read: a choice may read it on one side alone."""
+        if self.frame is CAPTURE.frame:
+            return None
+        self.frame = CAPTURE.frame
+        return self.read(self.base).node
+
+
+def is_unassured(value: Any) -> bool:
+    """Whether a value, or a part of it, is there only if a loop has run a step."""
+    if type(value) in (tuple, list):
+        return any(map(is_unassured, value))
+    return type(value) is Variable and type(value.view_of) is Unassured
+
+
+def assured(value: Any, before: Any) -> Any:
+    """A value; under a name that was bound before it was read from another one, and so is there."""
+    if is_absent(before) or not is_unassured(value):
+        return value
+    return Variable(value.node) if isinstance(value, Variable) else type(value)(assured(part, None) for part in value)
+
+
 def handed(nest: Any) -> Any:
     """What a function gives to its caller."""
     result = released(nest)
@@ -114,8 +145,13 @@ def value_in(leaf: Any) -> Any:
 
 
 def is_unbound(value: Any) -> bool:
-    """Whether a variable has no value yet."""
-    return value is ABSENT or value is UNSET
+    """Whether a variable has no value yet, or one that is not there for sure."""
+    return value is UNSET or is_absent(value)
+
+
+def is_absent(value: Any) -> bool:
+    """Whether a variable is not bound, or not for sure."""
+    return value is ABSENT or is_unassured(value)
 
 
 def is_numeric(value: Any) -> bool:
@@ -208,8 +244,11 @@ def joined(
     meetings: dict[tuple[int, int], _Meeting] = {}
     nests: list[tuple[Structure, list[Any]]] = []
     for label, one, other in ways:
-        if is_same(one, other) or one is ABSENT or other is ABSENT:
-            nests.append((LEAF, [released(one) if is_same(one, other) else ABSENT]))
+        if is_absent(one) or is_absent(other):
+            nests.append((LEAF, [one if one is other else ABSENT]))
+            continue
+        if is_same(one, other):
+            nests.append((LEAF, [released(one)]))
             continue
         what = "what the function returns" if label == RESULT else label
         structure, leaves = leaves_of(_filled(one, other), _filled(other, one), what, places)

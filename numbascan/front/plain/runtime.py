@@ -12,15 +12,17 @@ from .checks import check, raised
 from .choices import both, choose, compared, one_of, value_of
 from .joining import UNSET, handed
 from .loops import for_each, repeat
-from .rows import Rows, rows_of
-from .stores import context, del_attribute, del_item, item, outside, rebinds, set_attribute, set_item, update, update_attribute, update_item
+from .rows import Once, rows_of
+from .stores import check_iterator, context, del_attribute, del_item, item, outside, rebinds, set_attribute, set_item, update, update_attribute, update_item
 from .truth import either, negation, plain
 
 
 def rows(items: Any) -> Any:
     """What a comprehension runs over."""
-    found = rows_of(items)
-    return items if found is None or not isinstance(found, Rows) else iter(found)
+    if not isinstance(items, Once) and (found := rows_of(items)) is not None:
+        return iter(found)
+    check_iterator(items, "a comprehension")
+    return items
 
 
 def known(value: Any) -> Any:

@@ -9,16 +9,18 @@ import random
 import types
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..converted.source import converted
 from ..tracing import NeedsTracedArrays
+from ..tree import flattened
 from ..variable import CAPTURE, Variable, as_variable, at_line
+from ..views import UnsureView, View
 from .arrays import changed, written
 from .cells import GlobalVariable, content, fill
-from .chosen import check_free, check_free_array
+from .chosen import check_free, check_free_array, freeze, holders
 from .frames import FRAMES, Place, decides, is_outer, note
 from .joining import held
 from .truth import is_traced
@@ -65,11 +67,44 @@ def item(holder: Any, index: Any) -> Any:
         return method(index)
     if not holds_traced(index) or isinstance(holder, Variable):
         return holder[index]
-    if isinstance(holder, np.ndarray) or (isinstance(holder, (list, tuple)) and not isinstance(index, slice)):
-        return as_variable(holder)[index]
+    if isinstance(holder, np.ndarray):
+        return _read_only(holder)[index]
+    if isinstance(holder, (list, tuple)) and not isinstance(index, slice):
+        return _one_of(holder, index)
     if isinstance(holder, range):
         return holder.start + holder.step * as_variable(index)
     return holder[index]
+
+
+def _read_only(array: np.ndarray) -> Variable:
+    """An array of NumPy's as a traced one: where it is written, the function is traced again with traced arrays."""
+
+    def write(*_: Any) -> NoReturn:
+        raise NeedsTracedArrays(
+            f"an array that is read from outside is written at a place that only the run knows{at_line()}; copy it first (x.copy()), or make "
+            "it a state"
+        )
+
+    value = Variable(as_variable(array).node)
+    if array.ndim > 1:
+        freeze([array], "what it holds at a place that only the run knows was taken as a view")
+        value.view_of = View(Variable(value.node), lambda base: base, write)
+    return value
+
+
+def _one_of(several: Any, index: Any) -> Variable:
+    """The one of a list that stands at a traced place."""
+    value = Variable(as_variable(several)[index].node)
+    if value.ndim:
+        why = "an element of a list at a place that only the run knows is one of several arrays"
+        known = [one for part in several for one in holders(part)]
+        freeze(known, why)
+        arrays = [part for part in flattened(several)[0] if isinstance(part, Variable) and part.ndim]
+        if arrays:
+            value.view_of = UnsureView(Variable(value.node), arrays, why)
+        elif known:
+            value.home = "one of several arrays of a list"
+    return value
 
 
 def _own_method(value: Any, name: str) -> Callable[..., Any] | None:
@@ -143,6 +178,13 @@ def check_opaque(value: Any, what: str) -> None:
             "run knows; use it before, and use the result there"
         )
     FRAMES.stack[-1].is_stuck = True
+
+
+def check_iterator(items: Any, what: str) -> None:
+    """TypeError where an iterator is run over of which only the run knows where it stands, or where it will stand."""
+    check_free(items)
+    if FRAMES.stack:
+        check_opaque(items, what)
 
 
 _WORLDS = (np.random.Generator, np.random.RandomState, random.Random)
