@@ -16,7 +16,7 @@ from ...types import TensorType, show_shape
 from ..tree import LEAF, Structure, alike, flattened, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, METHODS, Variable, as_variable, number_as, op
-from ..views import UnsureView, View
+from ..views import UnsureView
 from .cells import ABSENT
 from .frames import Frame
 
@@ -99,21 +99,32 @@ def released(nest: Any) -> Any:
     return unflatten(structure, [leaf.array if isinstance(leaf, Held) else leaf for leaf in leaves])
 
 
-class Unassured(View):
-    """What a loop leaves under a name that was not bound before it: where it runs no step, reading it is an IndexError at the run."""
+class Unassured(UnsureView):
+    """What a loop leaves under a name that was not bound before it: where it runs no step, reading it is an IndexError at the run.
 
-    __slots__ = ("frame",)
+    rows: of which it is the last one. others, why, is_shared: what it may be a view of, too.
+    """
 
-    def __init__(self, rows: Variable) -> None:
-        super().__init__(rows, lambda rows: rows[-1], None)
-        self.frame: Any = self  # no frame: it was not read yet
+    __slots__ = ("frame", "owner")
+
+    def __init__(self, owner: Variable, rows: Variable, others: Sequence[Variable], why: str, is_shared: bool) -> None:
+        super().__init__(rows, others, why, is_shared)
+        self.owner, self.frame = weakref.ref(owner), self  # no frame: it was not read yet
 
     def changed(self) -> Any:
         """Its value, made where it is read: a choice may read it on one side alone."""
+        super().changed()
         if self.frame is CAPTURE.frame:
             return None
         self.frame = CAPTURE.frame
-        return self.read(self.base).node
+        return self.base[-1].node
+
+    def check(self) -> None:
+        """ValueError where it may be a view of an array that is still there. It is written: so it is there."""
+        super().check()
+        owner = self.owner()
+        if owner is not None:
+            owner._hold(self.base[-1].node)
 
 
 def is_unassured(value: Any) -> bool:

@@ -247,6 +247,7 @@ class _Scan:
 
     def run(self, over: Any) -> None:
         """Binds the variables as they are behind the loop."""
+        self.loop.cells.fill(self.start)
         with keeping(self.start):
             self.sole = soles(self.start)
             for _ in range(ATTEMPTS):
@@ -575,11 +576,9 @@ class _Scan:
                         end.view_of = _unsure(one.label, end, others, why, is_twice)
                 values[key] = unflatten(one.structure, ends)
         names = [
-            released(self.constants[k]) if k in self.constants else self._left(name, next(last)) for k, name in enumerate(self.names_behind)
+            released(self.constants[k]) if k in self.constants else self._left(name, next(last), *self.others_behind[k])
+            for k, name in enumerate(self.names_behind)
         ]
-        for k, (name, value, (others, is_twice)) in enumerate(zip(self.names_behind, names, self.others_behind, strict=True)):
-            if k not in self.constants and value.ndim and (others or is_twice) and not is_unassured(value):
-                value.view_of = _unsure(name, value, others, f"{name}, as a loop leaves it, may be a view of an array", is_twice)
         values.update(unflatten(self.behind, names))
         for name, found in self.known.items():
             if found:
@@ -595,14 +594,17 @@ class _Scan:
         first = as_type(before, TensorType(rows.type.dtype, ()))
         return _weak_as(concatenate([first[np.newaxis], rows[-1:]])[-1], before)
 
-    def _left(self, name: str, rows: Variable) -> Variable:
+    def _left(self, name: str, rows: Variable, others: Sequence[Variable], is_twice: bool) -> Variable:
         """What the last step left under a name that was not bound before. Where there was none, of our own flags and results zeros."""
+        why = f"{name}, as a loop leaves it, may be a view of an array"
         if self.n_steps:
-            return Variable(rows[-1].node)
-        if name.startswith("_ns_"):
-            return Variable(concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1].node)
-        value = Variable(rows[-1].node)
-        value.view_of = Unassured(rows)
+            value = Variable(rows[-1].node)
+        else:
+            value = Variable(concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1].node)
+        if not self.n_steps and not name.startswith("_ns_"):
+            value.view_of = Unassured(value, rows, others, why, is_twice)
+        elif value.ndim and (others or is_twice):
+            value.view_of = _unsure(name, value, others, why, is_twice)
         return value
 
 
