@@ -418,11 +418,14 @@ class _Lowering:
         inner = pattern.pattern if isinstance(pattern, ast.MatchAs) else pattern
         tests = [_test(inner, subject)] if inner is not None else []
         bound: list[ast.stmt] = [ast.Assign([ast.Name(captured, ast.Store())], _load(subject))] if captured else []
-        if bound and tests:
+        body = case.body
+        if bound and tests and case.guard is None:  # bound where the case is taken
+            bound, body = [], [*(_at(one, pattern) for one in bound), *body]
+        elif bound and tests:
             bound = [ast.If(tests[0], bound, [])]
         tests += [case.guard] if case.guard is not None else []
         test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests) if tests else ast.Constant(True)
-        return [_at(one, pattern) for one in (*bound, ast.If(test, case.body, rest))]
+        return [_at(one, pattern) for one in (*bound, ast.If(test, body, rest))]
 
     def _assignment(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.stmt]:
         """Elements and attributes are written by functions, which keep account of what a branch changes."""

@@ -42,7 +42,8 @@ from .truth import either, negation, truth
 UNROLLED = 16  # passes that are written out: a scan has a cost of its own
 MOST_WRITTEN_OUT = 4096  # passes of a loop that cannot be a scan
 ATTEMPTS = 12  # traces of a body until its states stand
-_NO_SCAN = (TypeError, ValueError, IndexError, KeyError, TracerError, AttributeError)  # why a loop is written out
+_NO_SCAN = (TypeError, ValueError, LookupError, TracerError, AttributeError, NameError, NotImplementedError, RecursionError)
+"""Why a loop is written out."""
 _MOST_STEPS = 2**63 - 1
 _KEPT = Checkpoint("64MB")  # states that a loop of unknown length keeps for its gradient
 
