@@ -85,7 +85,7 @@ def _has_own_start(cls: type) -> bool:
 
 def _constructed(cls: type, *args: Any, **kwargs: Any) -> Any:
     """A new object."""
-    value = object.__new__(cls)
+    value: Any = object.__new__(cls)
     start: Any = inspect.getattr_static(cls, "__init__")
     if converted(start)(value, *args, **kwargs) is not None:
         raise TypeError(f"{cls.__name__}.__init__ should return None{at_line()}")

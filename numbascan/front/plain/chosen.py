@@ -30,7 +30,7 @@ def holders(value: Any) -> list[Any]:
 
 
 def settle(label: str, sides: Sequence[tuple[Any, Frame]], result: Any) -> Any:
-    """What stands for a nest that is one of two: the nest itself where both are one, else one that may only be read if others know the two."""
+    """What stands for a nest that is one of two: itself where both are one, else one that may only be read if others know the two."""
     (one, _), (other, _) = sides
     if is_absent(one) or is_absent(other):
         return result

@@ -34,7 +34,23 @@ from .cells import ABSENT, Cells, Part, keeping, line_of, soles
 from .choices import choose, value_of
 from .chosen import freeze, holders, is_known
 from .frames import Frame, Place, Stuck, frame, note
-from .joining import RESULT, Held, Returned, Unassured, as_type, assured, held, is_absent, is_numeric, is_same, is_unassured, is_unbound, promoted, released, value_in
+from .joining import (
+    RESULT,
+    Held,
+    Returned,
+    Unassured,
+    as_type,
+    assured,
+    held,
+    is_absent,
+    is_numeric,
+    is_same,
+    is_unassured,
+    is_unbound,
+    promoted,
+    released,
+    value_in,
+)
 from .rows import Rows, TracedRange, rows_of
 from .stores import check_iterator
 from .truth import either, negation, truth
@@ -425,7 +441,7 @@ class _Scan:
         return outputs if over is None else [*outputs, until(over)]
 
     def _others_behind(self, noted: Frame, leaves: Sequence[Any], results: dict[Any, list[Any]]) -> list[tuple[list[Variable], bool]]:
-        """Of what a pass leaves under names that were not bound: the arrays outside of which it may be a view, and whether it has two names."""
+        """Of what a pass leaves under new names: the arrays outside of which it may be a view, and whether it has two names."""
         everything = [*leaves, *(leaf for key in results if key not in self.places for leaf in results[key])]
         counts = Counter(id(leaf.root) for leaf in everything if isinstance(leaf, Held))
         return [
@@ -581,9 +597,9 @@ class _Scan:
             for k, name in enumerate(self.names_behind)
         ]
         values.update(unflatten(self.behind, names))
-        for name, found in self.known.items():
-            if found:
-                freeze([*found, *holders(values[name])], f"{name} is one of several, as passes of a loop go")
+        for name, known in self.known.items():
+            if known:
+                freeze([*known, *holders(values[name])], f"{name} is one of several, as passes of a loop go")
         self.loop.cells.fill(values)
         for array in self.moved:
             array.view_of = Moved(array_itself(array), [], f"{array.name or 'an array'} was handed from pass to pass by {self.what}")

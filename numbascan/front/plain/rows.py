@@ -91,8 +91,8 @@ class Once:
     def _check(self) -> None:
         if self._why:
             raise TypeError(
-                f"an iterator (of zip, enumerate or reversed) {self._why}, and is read again{at_line()}; under Python it runs out: call zip, "
-                "enumerate or reversed where each loop begins"
+                f"an iterator (of zip, enumerate or reversed) {self._why}, and is read again{at_line()}; under Python it runs out: make "
+                "one for each loop"
             )
 
     def _move(self, at: int, why: str) -> None:
@@ -100,7 +100,7 @@ class Once:
         if frame is not None and self._born is not frame and not frame.made(self._born):
             if not frame.is_trial:
                 raise TypeError(
-                    f"an iterator (of zip, enumerate or reversed) that was made before is advanced in {frame.what}{at_line()}; make it there"
+                    f"an iterator (of zip, enumerate, reversed) that was made before is advanced in {frame.what}{at_line()}; make it there"
                 )
             frame.undone.append(lambda: self._set(*before))
         self._set(at, why)

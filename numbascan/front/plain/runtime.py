@@ -13,7 +13,20 @@ from .choices import both, choose, compared, one_of, value_of
 from .joining import UNSET, handed
 from .loops import for_each, repeat
 from .rows import Once, rows_of
-from .stores import check_iterator, context, del_attribute, del_item, item, outside, rebinds, set_attribute, set_item, update, update_attribute, update_item
+from .stores import (
+    check_iterator,
+    context,
+    del_attribute,
+    del_item,
+    item,
+    outside,
+    rebinds,
+    set_attribute,
+    set_item,
+    update,
+    update_attribute,
+    update_item,
+)
 from .truth import either, negation, plain
 
 

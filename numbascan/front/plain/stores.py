@@ -81,8 +81,8 @@ def _read_only(array: np.ndarray) -> Variable:
 
     def write(*_: Any) -> NoReturn:
         raise NeedsTracedArrays(
-            f"an array that is read from outside is written at a place that only the run knows{at_line()}; copy it first (x.copy()), or make "
-            "it a state"
+            f"an array that is read from outside is written at a place that only the run knows{at_line()}; copy it first (x.copy()), "
+            "or make it a state"
         )
 
     value = Variable(as_variable(array).node)
@@ -174,8 +174,8 @@ def check_opaque(value: Any, what: str) -> None:
         return
     if decides():
         raise TypeError(
-            f"{what} in {FRAMES.stack[-1].what}{at_line()} uses a {type(value).__name__} that was made before: what becomes of that only the "
-            "run knows; use it before, and use the result there"
+            f"{what} in {FRAMES.stack[-1].what}{at_line()} uses a {type(value).__name__} that was made before: what becomes of that only "
+            "the run knows; use it before, and use the result there"
         )
     FRAMES.stack[-1].is_stuck = True
 
