@@ -15,7 +15,16 @@ class ScanTypeError(ScanError, TypeError, ValueError):
 
 
 class TracerError(ScanError, TypeError):
-    """A traced value was used where only a concrete one can stand."""
+    """A traced value was used where only a concrete one can stand.
+
+    n_made: how many there were; so a trace knows of one that an `except` of the user's has caught.
+    """
+
+    n_made = 0
+
+    def __init__(self, *args: object) -> None:
+        TracerError.n_made += 1
+        super().__init__(*args)
 
 
 class TracerBoolError(TracerError):

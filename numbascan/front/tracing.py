@@ -231,9 +231,12 @@ def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str
         return fn(*arguments, **keywords)
     if code not in _CONVERTED:
         taken_back = [keep((fn, arguments, keywords)) for keep in KEPT]
+        n_refusals = TracerError.n_made
         try:
             with at_home(None):
-                return fn(*arguments, **keywords)
+                result = fn(*arguments, **keywords)
+            if TracerError.n_made == n_refusals or converted(fn) is fn:  # none that an `except` has caught
+                return result
         except Exception as error:
             if not _may_be_plain(error) or converted(fn) is fn:
                 raise

@@ -389,10 +389,14 @@ class _Lowering:
         if node.orelse and _jumps(node.body, _ALL):
             flags = [flag for one in node.body for flag in self._flags(one)]
             orelse = [_at(ast.If(_call("plain", _call("either", *flags)), [ast.Pass()], orelse), node)]
-        handlers = [_at(ast.ExceptHandler(one.type, one.name, self.block(one.body) or [ast.Pass()]), one) for one in node.handlers]
+        handlers = [_at(ast.ExceptHandler(one.type, one.name, self._caught(one)), one) for one in node.handlers]
         final = self.block(node.finalbody)
         self.is_tried = before
         return [_at(ast.Try(body or [ast.Pass()], handlers, orelse, final), node)]
+
+    def _caught(self, handler: ast.ExceptHandler) -> list[ast.stmt]:
+        """What runs where an error is caught: refusals are not errors of the program."""
+        return [_at(ast.Expr(_call("caught")), handler), *self.block(handler.body)]
 
     def _match(self, node: ast.Match) -> list[ast.stmt]:
         """`match` on numbers is a chain of choices; any other asks Python."""

@@ -58,7 +58,7 @@ def _callee(f: Any) -> Any:
         return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
     ours = _replaced(f)
     if ours is not f:
-        return ours
+        return functools.partial(_watched_ours, f, ours) if _is_watching() and f not in _ASKING else ours
     if isinstance(f, type):
         return functools.partial(_constructed, f) if _has_own_start(f) else functools.partial(_watched, f) if FRAMES.stack else f
     if kind is types.BuiltinMethodType and f.__name__ in MUTATING.get(type(f.__self__), ()):
@@ -67,6 +67,23 @@ def _callee(f: Any) -> Any:
     if own is not f:
         return own
     return functools.partial(_watched, f) if FRAMES.stack or CAPTURE.home is not None else f
+
+
+_ASKING = frozenset({isinstance, type, callable, next, setattr, delattr})  # they change nothing, or see to it themselves
+
+
+def _is_watching() -> bool:
+    return bool(FRAMES.stack) or (CAPTURE.home is not None and bool(CAPTURE.home.frozen))
+
+
+def _watched_ours(f: Any, ours: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls what stands in the place of one of Python's functions. Refused for iterators of which only the run knows where they stand."""
+    for value in args:
+        if hasattr(value, "__next__"):
+            check_free(value)
+            if FRAMES.stack:
+                check_opaque(value, getattr(f, "__name__", type(f).__name__))
+    return ours(*args, **kwargs)
 
 
 def _replaced(f: Any) -> Any:

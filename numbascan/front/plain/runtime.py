@@ -8,7 +8,7 @@ from typing import Any
 from ..converted.source import runtime
 from . import functions
 from .calls import callee
-from .checks import check, raised
+from .checks import caught, check, raised
 from .choices import both, choose, compared, one_of, value_of
 from .joining import UNSET, handed
 from .loops import for_each, repeat
@@ -51,6 +51,7 @@ def subject(value: Any) -> Any:
 vars(runtime).update(
     both=both,
     callee=callee,
+    caught=caught,
     check=check,
     choose=choose,
     compared=compared,

@@ -20,6 +20,7 @@ from ..variable import CAPTURE, Variable, as_variable, at_line
 from ..views import UnsureView, View
 from .arrays import changed, written
 from .cells import GlobalVariable, content, fill
+from .checks import is_refusal
 from .chosen import check_free, check_free_array, freeze, holders
 from .frames import FRAMES, Place, decides, is_outer, note
 from .joining import held
@@ -333,7 +334,7 @@ def _variable(cell: Any, name: str) -> Place:
 
 
 class _Context:
-    """An object of the user's in a `with`, its methods converted."""
+    """An object in a `with`, its methods converted where they are the user's. It does not hold back a refusal."""
 
     def __init__(self, enter: Callable[..., Any], leave: Callable[..., Any]) -> None:
         self._enter, self._leave = enter, leave
@@ -341,15 +342,16 @@ class _Context:
     def __enter__(self) -> Any:
         return self._enter()
 
-    def __exit__(self, *error: Any) -> Any:
-        return self._leave(*error)
+    def __exit__(self, cls: Any, error: Any, trace: Any) -> Any:
+        return self._leave(cls, error, trace) and not (CAPTURE.home is not None and is_refusal(error))
 
 
 def context(value: Any) -> Any:
     """What stands behind `with`."""
-    enter, leave = _own_method(value, "__enter__"), _own_method(value, "__exit__")
-    if enter is None or leave is None:
-        if FRAMES.stack:
-            check_opaque(value, "`with`")
-        return value
+    cls = type(value)
+    if not hasattr(cls, "__enter__") or not hasattr(cls, "__exit__"):
+        return value  # Python says so
+    if FRAMES.stack:
+        check_opaque(value, "`with`")
+    enter, leave = (_own_method(value, name) or functools.partial(getattr(cls, name), value) for name in ("__enter__", "__exit__"))
     return _Context(enter, leave)
