@@ -34,6 +34,7 @@ GREATEST_FLOAT = int(np.finfo(np.float64).max)
 DISPATCH: dict[Any, Callable[..., Any]] = {}  # a NumPy (or SciPy) function -> ours, with NumPy's arguments
 METHODS: dict[str, Callable[..., Any]] = {}  # names of functions that are methods of a Variable too: x.sum(axis=0)
 PROPERTIES: dict[str, Callable[[Any], Any]] = {}  # names that are read without a call: x.real
+HOOKS: dict[str, Callable[..., Any]] = {}  # what `front/plain/arrays.py` knows of arrays that are written
 WRITERS: dict[Any, Callable[..., Any]] = {}  # a NumPy function, or the name of a method, that writes into arrays -> ours
 
 
@@ -139,7 +140,7 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
         dtype, casting = kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
         result = ours(*(inputs if dtype is None else _operands_for(ufunc, inputs, dtype, casting)), **kwargs)
         result = tuple(map(_as_element, result)) if isinstance(result, tuple) else _as_element(result)
-        return METHODS["__elementwise__"](ufunc, inputs, result) if METHODS["__may_be_written__"]() else result
+        return HOOKS["elementwise"](ufunc, inputs, result) if HOOKS["may_be_written"]() else result
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if (writer := _writer(func)) is not None:
@@ -176,10 +177,10 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
         return functools.partial(_method, ours, getattr(np.ndarray, name, name), name, self)
 
     def __copy__(self) -> Variable:
-        return METHODS["__duplicate__"](self)
+        return HOOKS["duplicate"](self)
 
     def __deepcopy__(self, memo: Any) -> Variable:
-        return METHODS["__duplicate__"](self)
+        return HOOKS["duplicate"](self)
 
     def __getitem__(self, index: Any) -> Variable:
         return METHODS["__getitem__"](self, index)
@@ -190,7 +191,7 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
 
 def _writer(key: Any) -> Callable[..., Any] | None:
     """Our function for one that writes into arrays, where traced arrays may be written."""
-    return WRITERS[key] if key in WRITERS and METHODS["__may_be_written__"]() else None
+    return WRITERS[key] if key in WRITERS and HOOKS["may_be_written"]() else None
 
 
 def _as_element(result: Any) -> Any:
@@ -271,7 +272,7 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs:
     if (writer := _writer((ufunc, method))) is not None:
         return writer(*inputs, **kwargs)
     if kwargs.get("out") is not None and ours is not None:
-        return METHODS["__own__"](ufunc.__name__, _called, ours, ufunc, inputs, {**kwargs, "out": kwargs["out"][0]})
+        return METHODS["__own__"](f"{ufunc.__name__}.{method}", _called, ours, getattr(ufunc, method), inputs, kwargs)
     if ours is None:
         instead = INSTEAD_OF_METHODS.get(f"{ufunc.__name__}.{method}", INSTEAD_OF_METHODS.get(method, NO_ADVICE))
         raise TypeError(f"np.{ufunc.__name__}.{method} is not supported on traced values{at_line()}; {instead}")

@@ -1085,3 +1085,126 @@ def test_what_is_read_from_outside_may_not_be_written(f: Callable[..., Any]) -> 
     OUTSIDE[:] = 1.0
     with pytest.raises(ValueError, match="outside"):
         ns.jit(f, mode="python")(X)
+
+
+# lists and dicts ----------------------------------------------------------------------------------------------------------
+
+
+def list_written_before_it_is_read(x: Any) -> Any:
+    a, b = [1.0, x[1]], [2.0, x[0]]
+    z = a if x[0] > 0 else b
+    a[0] = 9.0
+    return z[0]
+
+
+def list_written_by_another_name(x: Any) -> Any:
+    a, b = [1.0, x[1]], [2.0, x[0]]
+    if x[0] > 0:
+        z = a
+    else:
+        z = b
+    z[0] = 9.0
+    return a[0] + b[0]
+
+
+def dict_written_by_another_name(x: Any) -> Any:
+    a, b = {"k": x[0]}, {"k": x[1]}
+    z = a if x[0] > 0 else b
+    z.update(k=1.0)
+    return a["k"] + b["k"]
+
+
+def inner_list_written(x: Any) -> Any:
+    inner = [1.0, x[0]]
+    if x[0] > 0:
+        z = [inner, 1]
+    else:
+        z = [[2.0, 2.0], 1]
+    z[0][0] = 5.0
+    return inner, z
+
+
+def list_bound_anew_on_one_way(x: Any) -> Any:
+    z = [x[0], 2.0]
+    m = z
+    if x[0] > 0:
+        z = [1.0, 2.0]
+    z[1] = 9.0
+    return m, z
+
+
+def lists_that_nobody_else_knows(x: Any) -> Any:
+    if x[0] > 0:
+        z = [x[0], [1.0, 2.0]]
+    else:
+        z = [x[1], [2.0, 3.0]]
+    z[0] += 1
+    z[1][0] = 7
+    z.append(5.0)
+    w = [1.0, x[1]] if x[1] > 0 else [2.0, x[0]]
+    w[0] = 8.0
+    return z, w
+
+
+def list_that_stays_itself(x: Any) -> Any:
+    z = [x[0], 2.0]
+    m = z
+    if x[0] > 0:
+        z[0] = 3.0
+        y = 1
+    else:
+        y = 2
+    z[1] = 9.0
+    return m, z, y
+
+
+def dicts_that_are_read(x: Any) -> Any:
+    a, b = {"k": x[0], "w": np.ones(4)}, {"k": x[1], "w": x}
+    z = a if x[0] > 0 else b
+    return a["k"] + b["k"] + z["k"] * z["w"]
+
+
+class Body:
+    place: Any
+
+
+def attribute_written_in_a_loop(x: Any) -> Any:
+    body = Body()
+    body.place = np.zeros(4)
+    other = body.place
+    for _ in range(30):
+        body.place += x * 0.1
+        if body.place[0] > 1:
+            body.place[0] = 0
+    return other, body.place
+
+
+def array_at_a_traced_place(x: Any) -> Any:
+    arrays = [np.zeros(4) for _ in range(3)]
+    arrays[(x[0] > 0) * 1][0] = x[1]
+    return arrays
+
+
+def row_of_a_known_array(x: Any) -> Any:
+    W = np.arange(12.0).reshape(3, 4)
+    row = W[(x[0] > 0) * 1]
+    W[1] = 0
+    return row
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        *(list_written_before_it_is_read, list_written_by_another_name, dict_written_by_another_name, inner_list_written),
+        *(list_bound_anew_on_one_way, array_at_a_traced_place, row_of_a_known_array),
+    ],
+)
+def test_lists_that_are_one_of_two_are_right_or_refused(f: Callable[..., Any]) -> None:
+    for s in (1, -1):
+        right_or_refused(f, s * X)
+
+
+@pytest.mark.parametrize("f", [lists_that_nobody_else_knows, list_that_stays_itself, dicts_that_are_read, attribute_written_in_a_loop])
+def test_lists_and_objects_go_through_choices(f: Callable[..., Any]) -> None:
+    for s in (1, -1):
+        compare(f, s * X)

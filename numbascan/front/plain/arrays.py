@@ -24,7 +24,7 @@ from ..numpy.choices import where
 from ..numpy.shape import broadcast_to
 from ..numpy.shape_arguments import dim, sizes_of
 from ..tracing import NeedsTracedArrays, Plain, is_tracing
-from ..variable import CAPTURE, METHODS, PROPERTIES, Variable, as_variable, at_line
+from ..variable import CAPTURE, HOOKS, METHODS, PROPERTIES, Variable, as_variable, at_line
 from ..views import Assumption, FlatView, UnsureView, View, all_of, is_array, use
 from .frames import FRAMES, Place, note
 
@@ -235,8 +235,6 @@ _KEEP_ORDER = ("reshape", "ravel", "expand_dims", "squeeze", "atleast_1d", "atle
 def of_argument(number: Variable, value: Variable) -> Variable:
     """What a function gives of a number: an array of its own, unless the number is an argument that may be an array."""
     if isinstance(number.is_0d, Assumption) and is_array(value):
-        array = Variable(number.node)
-        array.is_0d = True
         value.view_of = View(Variable(value.node), lambda base: base, lambda base, new: new, number.is_0d)
     return value
 
@@ -396,7 +394,7 @@ def own(name: str, run: Run, ours: Any, func: Any, args: tuple[Any, ...], kwargs
         return x
     if name in VIEWS and isinstance(value, Variable) and not (name == "diag" and x is not None and np.ndim(x) == 1):
         if not isinstance(x, Variable):
-            return _of_plain(x, value)
+            return of_plain(x, value)
         if name == "imag" and x.type.kind != "c" and is_array(x):  # zeros that nobody writes
             return _read_only(value, value)
         inverse, rest = VIEWS[name], args[1:]
@@ -443,10 +441,12 @@ def _read_only(value: Variable, array: Any) -> Variable:
     return result
 
 
-def _of_plain(array: Any, value: Variable) -> Variable:
-    """A view of an array of NumPy's, of which it takes something traced: it may only be read, as long as that stays as it is."""
+def of_plain(array: Any, value: Variable) -> Variable:
+    """A part of an array of NumPy's, as only the run knows: it may only be read, as long as that stays as it is."""
     result = Variable(value.node)
-    if type(array) is np.ndarray:
+    if CAPTURE.is_outside is not None and CAPTURE.is_outside(array):
+        result.home = "a part of an array that is read from outside"
+    elif type(array) is np.ndarray and value.ndim:
         result.view_of = UnsureView(Variable(value.node), [], "a view of an array of NumPy's", arrays=[array])
     return result
 
@@ -532,11 +532,9 @@ def _into_one(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     what, out = f"np.{name}(out=…)", kwargs["out"]
     out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     check_destinations((out,), what)
-    call = func if callable(func) and func is getattr(np, name, None) else None
-    if call is None:
-        raise TypeError(f"{what}{at_line()}: write z[...] = the result")
     rest = {key: value for key, value in kwargs.items() if key != "out"}
-    result = as_variable(call.reduce(*args, **rest) if isinstance(call, np.ufunc) else call(*args, **rest))
+    is_function = func is getattr(np, name, None) or isinstance(getattr(func, "__self__", None), np.ufunc)
+    result = as_variable(func(*args, **rest) if is_function else getattr(args[0], name)(*args[1:], **rest))
     if result.dtype != out.dtype or result.ndim != out.ndim:
         raise TypeError(f"{what}{at_line()}: the result is {result.type}, and out is {out.type}; write z[...] = the result")
     store(out, result, what, "no")
@@ -582,8 +580,6 @@ METHODS.update(
         "__in_place__": entry(changed),
         "__own__": entry(own),
         "__into__": entry(into),
-        "__may_be_written__": entry(may_be_written),
-        "__elementwise__": entry(elementwise),
-        "__duplicate__": entry(duplicate),
     }
 )
+HOOKS.update(may_be_written=may_be_written, elementwise=elementwise, duplicate=duplicate)

@@ -27,6 +27,7 @@ MUTATING: dict[type, frozenset[str]] = {
     set: frozenset({"add", "discard", "remove", "pop", "clear", "update", "difference_update", "intersection_update"}),
 }
 
+
 _GENERATORS = (np.random.Generator, np.random.RandomState)
 
 

@@ -19,7 +19,7 @@ def holders(value: Any) -> list[Any]:
     """The lists, dicts, objects and arrays of NumPy's in a nest: what can be written, besides traced arrays."""
     kind = type(value)
     if kind is np.ndarray:
-        return [value] if value.ndim else []
+        return [value]
     if isinstance(value, (list, tuple)):
         return [*([] if isinstance(value, tuple) else [value]), *(one for part in value for one in holders(part))]
     if isinstance(value, dict):

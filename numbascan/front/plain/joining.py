@@ -297,9 +297,9 @@ class _Meeting:
 
     def settle(self, frames: tuple[Frame, Frame], sole: Collection[int], names: Counter[tuple[int, int]]) -> None:
         """Makes the result one that may only be read, where the two arrays are known elsewhere."""
+        if not self.result.ndim and not any(map(_is_0d, (self.one, self.other))):
+            return
         if not self.result.ndim:
-            if not any(map(_is_0d, (self.one, self.other))):
-                return
             self.result.is_0d = True
             if not all(map(_is_0d, (self.one, self.other))):
                 self.result.home = "a number or an array of rank 0, and only the run decides which"
@@ -307,7 +307,7 @@ class _Meeting:
         sides = list(zip((0, 1), (self.one, self.other), frames, strict=True))
         known = [leaf for _, leaf, frame in sides if not _is_private(leaf, frame, sole)]
         arrays = [array for leaf in known if isinstance(leaf, Held) for array in leaf.others()]
-        numpys = [leaf for leaf in known if isinstance(leaf, np.ndarray)]
+        numpys = [leaf for leaf in known if isinstance(leaf, np.ndarray) and not is_outside(leaf)]
         why = f"{self.what} is one of two arrays, and only the run decides which"
         is_shared = any(isinstance(leaf, Held) and names[k, id(leaf.root)] > 1 for k, leaf, _ in sides)
         if arrays or is_shared or numpys:
@@ -319,6 +319,11 @@ class _Meeting:
     def result_itself(self) -> Variable:
         """The result as a value of its own."""
         return Variable(self.result.node)
+
+
+def is_outside(array: np.ndarray) -> bool:
+    """Whether an array of NumPy's was found outside the function, so that nobody writes it."""
+    return CAPTURE.is_outside is not None and CAPTURE.is_outside(array)
 
 
 def _is_0d(leaf: Any) -> bool:

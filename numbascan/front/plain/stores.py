@@ -151,7 +151,7 @@ def set_item(value: Any, holder: Any, index: Any) -> None:
         check_plain(holder, (value, index))
     elif FRAMES.stack and isinstance(holder, (list, dict)):
         if is_outer(holder):
-            _note_item(holder, index)
+            _note_item(holder, index, value)
     elif FRAMES.stack:
         check_opaque(holder, "a write of an element")
     check_index(holder, index)
@@ -238,7 +238,7 @@ def check_plain(array: np.ndarray, parts: tuple[Any, ...]) -> None:
         FRAMES.stack[-1].undone.append(lambda: np.copyto(array, before))
 
 
-def _note_item(holder: Any, index: Any) -> None:
+def _note_item(holder: Any, index: Any, value: Any) -> None:
     if isinstance(holder, dict) and index not in holder:
         if FRAMES.stack[-1].is_trial:
             FRAMES.stack[-1].undone.append(contents_of(holder))
@@ -253,6 +253,8 @@ def _note_item(holder: Any, index: Any) -> None:
     if isinstance(index, slice) or holds_traced(index):
         raise TypeError(f"a list is written at {index!r} in {FRAMES.stack[-1].what}{at_line()}; use an array (np.zeros)")
     key = range(len(holder))[index] if isinstance(holder, list) else index
+    if holder[key] is value and isinstance(value, Variable):  # an array that was written, in its place
+        return
 
     def write(value: Any) -> None:
         holder[key] = value
@@ -274,9 +276,10 @@ def set_attribute(value: Any, holder: Any, name: str) -> None:
         converted(descriptor.fset)(holder, value)
         return
     check_free(holder)
+    is_left = isinstance(value, Variable) and getattr(holder, name, None) is value  # an array that was written stays
     if isinstance(holder, np.ndarray):
         check_plain(holder, (value,))
-    elif FRAMES.stack and is_outer(holder):
+    elif FRAMES.stack and not is_left and is_outer(holder):
         _note_attribute(holder, name)
     setattr(holder, name, value)
 
