@@ -388,8 +388,9 @@ def name_nodes(names: dict[str, Any], mark: int) -> None:
     """Names the nodes made since `mark` by the variables that hold them, where they have no name yet."""
     for name, value in names.items():
         if isinstance(value, Variable):
-            _name(value.node, name, mark)
-            for index, element in _elements(value.node):
+            node = value.cell[0]  # as it was last read: whether it may be read now is nobody's question here
+            _name(node, name, mark)
+            for index, element in _elements(node):
                 _name(element, "_".join((name, *map(str, index))), mark)
         elif issubclass(type(value), np.ndarray) and value.dtype == object:  # np.array([x, y]) of traced values
             for index, part in np.ndenumerate(value):

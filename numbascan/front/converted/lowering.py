@@ -390,10 +390,14 @@ class _Lowering:
         if node.orelse and _jumps(node.body, _ALL):
             flags = [flag for one in node.body for flag in self._flags(one)]
             orelse = [_at(ast.If(_call("plain", _call("either", *flags)), [ast.Pass()], orelse), node)]
-        handlers = [_at(ast.ExceptHandler(one.type, one.name, self.block(one.body) or [ast.Pass()]), one) for one in node.handlers]
+        handlers = [_at(ast.ExceptHandler(one.type, one.name, self._caught(one)), one) for one in node.handlers]
         final = self.block(node.finalbody)
         self.is_tried = before
         return [_at(ast.Try(body or [ast.Pass()], handlers, orelse, final), node)]
+
+    def _caught(self, handler: ast.ExceptHandler) -> list[ast.stmt]:
+        """What runs where an error is caught: refusals are not errors of the program."""
+        return [_at(ast.Expr(_call("caught")), handler), *self.block(handler.body)]
 
     def _match(self, node: ast.Match) -> list[ast.stmt]:
         """`match` on numbers is a chain of choices; any other asks Python."""
@@ -420,11 +424,14 @@ class _Lowering:
         inner = pattern.pattern if isinstance(pattern, ast.MatchAs) else pattern
         tests = [_test(inner, subject)] if inner is not None else []
         bound: list[ast.stmt] = [ast.Assign([ast.Name(captured, ast.Store())], _load(subject))] if captured else []
-        if bound and tests:
+        body = case.body
+        if bound and tests and case.guard is None:  # bound where the case is taken
+            bound, body = [], [*(_at(one, pattern) for one in bound), *body]
+        elif bound and tests:
             bound = [ast.If(tests[0], bound, [])]
         tests += [case.guard] if case.guard is not None else []
         test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests) if tests else ast.Constant(True)
-        return [_at(one, pattern) for one in (*bound, ast.If(test, case.body, rest))]
+        return [_at(one, pattern) for one in (*bound, ast.If(test, body, rest))]
 
     def _assignment(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.stmt]:
         """Elements and attributes are written by functions, which keep account of what a branch changes."""

@@ -469,16 +469,6 @@ def of_plain(array: Any, value: Variable) -> Variable:
     return result
 
 
-def one_of(items: Sequence[Any], value: Variable) -> Variable:
-    """An element of a list at a place that only the run knows: it may only be read, as long as all of them stay as they are."""
-    result = Variable(value.node)
-    if value.ndim:
-        ours, numpys = ([item for item in items if isinstance(item, kind)] for kind in (Variable, np.ndarray))
-        why = "an element of a list at a place that only the run knows is one of its arrays"
-        result.view_of = UnsureView(Variable(value.node), ours, why, arrays=numpys)
-    return result
-
-
 def _apart(name: str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_method: bool) -> Any:
     """A result that is no view, nor what was given; where a function found nothing to do, NumPy may give what it got."""
     if isinstance(value, (tuple, list)):

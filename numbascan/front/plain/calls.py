@@ -70,7 +70,7 @@ def _callee(f: Any) -> Any:
         return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
     ours = _replaced(f)
     if ours is not f:
-        return ours
+        return functools.partial(_watched_ours, f, ours) if _is_watching() and f not in _ASKING else ours
     if isinstance(f, type):
         return functools.partial(_constructed, f) if _has_own_start(f) else functools.partial(_watched, f) if FRAMES.stack else f
     if kind is types.BuiltinMethodType and type(f.__self__) is str and f.__name__ == "format":
@@ -81,6 +81,23 @@ def _callee(f: Any) -> Any:
     if own is not f:
         return own
     return functools.partial(_watched, f) if FRAMES.stack or CAPTURE.home is not None else f
+
+
+_ASKING = frozenset({isinstance, type, callable, next, setattr, delattr})  # they change nothing, or see to it themselves
+
+
+def _is_watching() -> bool:
+    return bool(FRAMES.stack) or (CAPTURE.home is not None and bool(CAPTURE.home.frozen))
+
+
+def _watched_ours(f: Any, ours: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls what stands in the place of one of Python's functions. Refused for iterators of which only the run knows where they stand."""
+    for value in args:
+        if hasattr(value, "__next__"):
+            check_free(value)
+            if FRAMES.stack:
+                check_opaque(value, getattr(f, "__name__", type(f).__name__))
+    return ours(*args, **kwargs)
 
 
 def _replaced(f: Any) -> Any:
@@ -100,7 +117,7 @@ def _has_own_start(cls: type) -> bool:
 
 def _constructed(cls: type, *args: Any, **kwargs: Any) -> Any:
     """A new object."""
-    value = object.__new__(cls)
+    value: Any = object.__new__(cls)
     start: Any = inspect.getattr_static(cls, "__init__")
     if converted(start)(value, *args, **kwargs) is not None:
         raise TypeError(f"{cls.__name__}.__init__ should return None{at_line()}")
@@ -120,8 +137,8 @@ def _watched(f: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls what is not converted. Refused where it may do, in a branch or a pass, what nobody sees and can carry along."""
     for array in _arrays_written(f, args, kwargs):
         check_plain(array, (*args, *kwargs.values()))
-    if getattr(f, "__module__", None) in _CHANGING_MODULES:
-        for value in args:
+    for value in args:
+        if hasattr(value, "__next__") or getattr(f, "__module__", None) in _CHANGING_MODULES:
             check_free(value)
     if FRAMES.stack:
         for value in (getattr(f, "__self__", None), *args, *kwargs.values()):

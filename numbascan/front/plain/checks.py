@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import TracerBoolError
-from ..variable import Variable, at_line
+from ...errors import TracerBoolError, TracerError
+from ..variable import CAPTURE, Variable, at_line
 from .frames import FRAMES
 from .truth import truth
 
@@ -19,6 +21,22 @@ def check(condition: Any, message: Callable[[], Any]) -> None:
     if not known:
         text = message()
         raise AssertionError(*([] if text is None else [text]))
+
+
+_OURS = re.compile(r", line \d+(, in .*)?\)")  # as messages say where the user's code is
+
+
+def caught() -> None:
+    """Passes a refusal on that stands behind an `except` of the user's: tracing has failed, not the program."""
+    error = sys.exc_info()[1]
+    if CAPTURE.home is not None and is_refusal(error):
+        assert error is not None
+        raise error
+
+
+def is_refusal(error: BaseException | None) -> bool:
+    """Whether an error says that something cannot be traced."""
+    return isinstance(error, TracerError) or (isinstance(error, (TypeError, ValueError)) and bool(_OURS.search(str(error))))
 
 
 def raised(error: Any, *_: Any) -> Any:

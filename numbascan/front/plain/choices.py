@@ -12,7 +12,7 @@ from ..variable import Variable
 from .cells import Cells, Part, keeping, line_of, soles
 from .chosen import settle as settle_holders
 from .frames import Frame, frame, note
-from .joining import Way, held, joined
+from .joining import Way, assured, held, joined
 from .truth import COMPARISONS, truth
 
 
@@ -69,7 +69,7 @@ def _ran(side: Part | None, parts: Sequence[Part | None], cells: Cells, before: 
         try:
             if side is not None:
                 side()
-            objects = cells.values()
+            objects = {name: assured(value, before[name]) for name, value in cells.values().items()}
             values = {name: held(value) for name, value in objects.items()}
         finally:
             written = noted.undo(cells, before)

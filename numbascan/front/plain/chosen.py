@@ -11,9 +11,8 @@ import numpy as np
 from ..tracing import NeedsTracedArrays
 from ..tree import fields_of, is_record
 from ..variable import CAPTURE, at_line
-from .cells import ABSENT
 from .frames import Frame
-from .joining import RESULT
+from .joining import RESULT, is_absent
 
 
 def holders(value: Any) -> list[Any]:
@@ -31,9 +30,9 @@ def holders(value: Any) -> list[Any]:
 
 
 def settle(label: str, sides: Sequence[tuple[Any, Frame]], result: Any) -> Any:
-    """What stands for a nest that is one of two: the nest where both are one, else one that may only be read if others know the two."""
+    """What stands for a nest that is one of two: itself where both are one, else one that may only be read if others know the two."""
     (one, _), (other, _) = sides
-    if one is ABSENT or other is ABSENT:
+    if is_absent(one) or is_absent(other):
         return result
     mine = holders(one)
     if one is other:
@@ -63,7 +62,8 @@ def check_free(holder: Any) -> None:
     """TypeError where a list, a dict or an object is written that is one of two."""
     if CAPTURE.home is not None and id(holder) in CAPTURE.home.frozen and not isinstance(holder, np.ndarray):
         _, why = CAPTURE.home.frozen[id(holder)]
-        raise TypeError(f"a {type(holder).__name__} is written{at_line()}, and {why}; copy it first, or write numbers and arrays alone")
+        what = "read" if hasattr(holder, "__next__") else "written"
+        raise TypeError(f"a {type(holder).__name__} is {what}{at_line()}, and {why}; copy it first, or write numbers and arrays alone")
 
 
 def check_free_array(array: np.ndarray) -> None:

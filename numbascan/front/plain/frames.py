@@ -1,7 +1,7 @@
 """What a branch or a pass changes besides variables: it is noted, so that it can be taken back and carried along.
 
-A write outside every branch and pass that the run decides is Python's own. What was changed and not noted, a witness
-finds; it is refused.
+A write outside every branch and pass that the run decides is Python's own. What was changed and not noted is found by a witness, and
+refused.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from ..views import Assumption, UnsureView, all_of, is_array
 from .arrays import of_argument
 from .calls import callee, replaces
 from .choices import value_of
-from .rows import Rows, TracedRange, rows_of, turned, zipped
+from .rows import Once, Rows, TracedRange, rows_of, turned, zipped
 from .stores import holds_traced, keys
 from .stores import key as key_of
 from .truth import either, is_traced, negation, truth
@@ -128,7 +128,7 @@ def _extreme(known: Callable[..., Any], of_array: Callable[..., Any], is_better:
         values = _several(args)
         if values is None and len(args) == 1 and _is_traced(args[0]) and as_variable(args[0]).ndim == 1 and key is None:
             return _of_rows(as_variable(args[0]), of_array, is_better)
-        if values is None and len(args) == 1 and isinstance(args[0], (Rows, Iterator)):
+        if values is None and len(args) == 1 and isinstance(args[0], (Rows, Once, Iterator)):
             values = list(args[0])
         if values is None:
             return known(*args, **({} if key is None else {"key": callee(key)}), **default)
@@ -236,7 +236,7 @@ def _range(*args: Any) -> Any:
 @replaces(enumerate)
 def _enumerate(items: Any, start: Any = 0) -> Any:
     rows = rows_of(items)
-    return enumerate(items, start) if rows is None else _counted(rows, start)
+    return enumerate(items, start) if rows is None else Once(_counted(rows, start))
 
 
 def _is_known(rows: Rows) -> bool:
@@ -253,24 +253,29 @@ def _counted(rows: Rows, start: Any) -> Rows:
 
 @replaces(zip)
 def _zip(*items: Any, strict: bool = False) -> Any:
-    parts = [rows_of(part) for part in items]
+    parts = [] if any(isinstance(part, Once) for part in items) else [rows_of(part) for part in items]  # which may run out before
     if not parts or any(part is None for part in parts):
         return zip(*items, strict=strict)
     known = [part for part in parts if part is not None]
     if strict and len({part.length for part in known if _is_known(part)}) > 1:
         return zip(*items, strict=True)
-    return zipped(known)
+    return Once(zipped(known))
 
 
 @replaces(reversed)
 def _reversed(items: Any) -> Any:
-    rows = rows_of(items)
-    return reversed(items) if rows is None else turned(rows)
+    rows = None if isinstance(items, Once) else rows_of(items)  # as Python, which refuses it
+    return reversed(items) if rows is None else Once(turned(rows))
 
 
 @replaces(map)
 def _map(f: Any, *items: Iterable[Any]) -> Any:
-    return map(callee(f), *[part if rows_of(part) is None else iter(rows_of(part) or ()) for part in items])
+    return map(callee(f), *[part if isinstance(part, Once) or (rows := rows_of(part)) is None else iter(rows) for part in items])
+
+
+@replaces(functools.reduce)
+def _reduce(f: Any, items: Iterable[Any], /, *initial: Any) -> Any:
+    return functools.reduce(callee(f), items, *initial)
 
 
 @replaces(filter)
@@ -331,12 +336,6 @@ def _collection(known: Callable[..., Any]) -> Callable[..., Any]:
 
 for _known_collection in (set, frozenset):
     replaces(_known_collection)(_collection(_known_collection))
-
-
-@replaces(functools.reduce)
-def _reduce(f: Any, items: Any, *initial: Any) -> Any:
-    rows = rows_of(items)
-    return functools.reduce(callee(f), items if rows is None else iter(rows), *initial)
 
 
 @replaces(callable)

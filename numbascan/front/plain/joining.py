@@ -99,6 +99,48 @@ def released(nest: Any) -> Any:
     return unflatten(structure, [leaf.array if isinstance(leaf, Held) else leaf for leaf in leaves])
 
 
+class Unassured(UnsureView):
+    """What a loop leaves under a name that was not bound before it: where it runs no step, reading it is an IndexError at the run.
+
+    rows: of which it is the last one. others, why, is_shared: what it may be a view of, too.
+    """
+
+    __slots__ = ("frame", "owner")
+
+    def __init__(self, owner: Variable, rows: Variable, others: Sequence[Variable], why: str, is_shared: bool) -> None:
+        super().__init__(rows, others, why, is_shared)
+        self.owner, self.frame = weakref.ref(owner), self  # no frame: it was not read yet
+
+    def changed(self) -> Any:
+        """Its value, made where it is read: a choice may read it on one side alone."""
+        super().changed()
+        if self.frame is CAPTURE.frame:
+            return None
+        self.frame = CAPTURE.frame
+        return self.base[-1].node
+
+    def check(self) -> None:
+        """ValueError where it may be a view of an array that is still there. It is written: so it is there."""
+        super().check()
+        owner = self.owner()
+        if owner is not None:
+            owner._hold(self.base[-1].node)
+
+
+def is_unassured(value: Any) -> bool:
+    """Whether a value, or a part of it, is there only if a loop has run a step."""
+    if type(value) in (tuple, list):
+        return any(map(is_unassured, value))
+    return type(value) is Variable and type(value.view_of) is Unassured
+
+
+def assured(value: Any, before: Any) -> Any:
+    """A value; under a name that was bound before it was read from another one, and so is there."""
+    if is_absent(before) or not is_unassured(value):
+        return value
+    return Variable(value.node) if isinstance(value, Variable) else type(value)(assured(part, None) for part in value)
+
+
 def handed(nest: Any) -> Any:
     """What a function gives to its caller."""
     result = released(nest)
@@ -114,8 +156,13 @@ def value_in(leaf: Any) -> Any:
 
 
 def is_unbound(value: Any) -> bool:
-    """Whether a variable has no value yet."""
-    return value is ABSENT or value is UNSET
+    """Whether a variable has no value yet, or one that is not there for sure."""
+    return value is UNSET or is_absent(value)
+
+
+def is_absent(value: Any) -> bool:
+    """Whether a variable is not bound, or not for sure."""
+    return value is ABSENT or is_unassured(value)
 
 
 def is_numeric(value: Any) -> bool:
@@ -208,8 +255,11 @@ def joined(
     meetings: dict[tuple[int, int], _Meeting] = {}
     nests: list[tuple[Structure, list[Any]]] = []
     for label, one, other in ways:
-        if is_same(one, other) or one is ABSENT or other is ABSENT:
-            nests.append((LEAF, [released(one) if is_same(one, other) else ABSENT]))
+        if is_absent(one) or is_absent(other):
+            nests.append((LEAF, [one if one is other else ABSENT]))
+            continue
+        if is_same(one, other):
+            nests.append((LEAF, [released(one)]))
             continue
         what = "what the function returns" if label == RESULT else label
         structure, leaves = leaves_of(_filled(one, other), _filled(other, one), what, places)

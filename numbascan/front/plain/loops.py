@@ -26,7 +26,7 @@ from ..scan.arguments import Arguments, make_options
 from ..scan.returns import until
 from ..scan.scan import symbolic
 from ..tracing import PART_OF, NeedsTracedArrays
-from ..tree import Structure, alike, flattened, n_leaves, paths, unflatten
+from ..tree import Structure, alike, flattened, paths, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, Variable, as_variable, at_line
 from ..views import Either, Moved, UnsureView, View, is_array
@@ -34,14 +34,33 @@ from .cells import ABSENT, Cells, Part, keeping, line_of, soles
 from .choices import choose, value_of
 from .chosen import freeze, holders, is_known
 from .frames import Frame, Place, Stuck, frame, note
-from .joining import RESULT, Held, Returned, as_type, held, is_0d, is_numeric, is_same, is_unbound, promoted, released, value_in
+from .joining import (
+    RESULT,
+    Held,
+    Returned,
+    Unassured,
+    as_type,
+    assured,
+    held,
+    is_0d,
+    is_absent,
+    is_numeric,
+    is_same,
+    is_unassured,
+    is_unbound,
+    promoted,
+    released,
+    value_in,
+)
 from .rows import Rows, TracedRange, rows_of
+from .stores import check_iterator
 from .truth import either, negation, truth
 
 UNROLLED = 16  # passes that are written out: a scan has a cost of its own
 MOST_WRITTEN_OUT = 4096  # passes of a loop that cannot be a scan
 ATTEMPTS = 12  # traces of a body until its states stand
-_NO_SCAN = (TypeError, ValueError, IndexError, KeyError, TracerError, AttributeError)  # why a loop is written out
+_NO_SCAN = (TypeError, ValueError, LookupError, TracerError, AttributeError, NameError, NotImplementedError, RecursionError)
+"""Why a loop is written out."""
 _MOST_STEPS = 2**63 - 1
 _KEPT = Checkpoint("64MB")  # states that a loop of unknown length keeps for its gradient
 
@@ -49,6 +68,7 @@ _KEPT = Checkpoint("64MB")  # states that a loop of unknown length keeps for its
 def for_each(items: Any, body: Part, names: Sequence[str], exits: Sequence[str]) -> None:
     """`for item in items: body(item)`, until a flag of `exits` is set."""
     loop = _Loop(body, Cells((body,), (*names, *exits)), tuple(dict.fromkeys((*names, *exits))), exits)
+    check_iterator(items, "a loop")
     rows = rows_of(items)
     if rows is not None and not isinstance(rows.length, int):
         loop.rolled(rows)
@@ -105,6 +125,7 @@ class _Loop:
                 return
 
     def _under_choice(self, over: Variable, items: Iterator[Any]) -> None:
+        freeze([items], "a loop over it was left where only the run decides, so that nobody knows where it stands")
         rest = _closing_over(self.body, lambda: self.one_by_one(items))
         choose(over, None, rest, self.names)
 
@@ -224,7 +245,7 @@ class _Scan:
 
     def __init__(self, loop: _Loop, rows: Rows | None, test: Callable[[], Any] | None, first: Any = None) -> None:
         self.loop, self.rows, self.test, self.first = loop, rows, test, first
-        self.start = loop.cells.values()
+        self.start = {name: ABSENT if is_unassured(value) else value for name, value in loop.cells.values().items()}
         self.what = f"the loop{line_of(loop.body)}"
         self.carried: dict[Any, _Carried] = {}
         self.places: dict[tuple[int, Any], Place] = {}
@@ -247,6 +268,7 @@ class _Scan:
 
     def run(self, over: Any) -> None:
         """Binds the variables as they are behind the loop."""
+        self.loop.cells.fill(self.start)
         with keeping(self.start):
             self.sole = soles(self.start)
             for _ in range(ATTEMPTS):
@@ -369,7 +391,7 @@ class _Scan:
                 loop.body(*([self._item(row)] if self.rows is not None else []))
                 over = loop.is_over()
                 go_on = self._goes_on(over)
-                objects = loop.cells.values()
+                objects = {name: assured(value, self.start[name]) for name, value in loop.cells.values().items()}
                 ends: dict[Any, Any] = {name: held(value) for name, value in objects.items()}
             finally:
                 written = noted.undo(loop.cells, self.start)
@@ -443,7 +465,7 @@ class _Scan:
         again = False
         for name in self.loop.names:
             start, end = self.start[name], ends[name]
-            if name in self.carried or name in self.left or is_unbound(start) or end is ABSENT or is_same(held(start), end):
+            if name in self.carried or name in self.left or is_unbound(start) or is_absent(end) or is_same(held(start), end):
                 continue
             if all(map(is_numeric, flattened(start)[0])):
                 if _is_unchanged_nest(start, end):
@@ -455,7 +477,7 @@ class _Scan:
 
     def _leaves(self, one: _Carried, end: Any) -> list[Any]:
         """The leaves of a value behind a pass. TypeError for one of another structure, or that is no number."""
-        if end is ABSENT:
+        if is_absent(end):
             raise UnboundLocalError(f"{self.what} leaves {one.label} unbound on some way{at_line()}; give it a value on every way")
         leaves, structure = flattened(end)
         if not alike(structure, one.structure):
@@ -588,16 +610,13 @@ class _Scan:
                         end.view_of = _unsure(one.label, end, others, why, is_twice)
                 values[key] = self._made_of(one, ends)
         names = [
-            released(self.constants[k]) if k in self.constants else Variable(self._left(next(last)).node)
-            for k in range(n_leaves(self.behind))
+            released(self.constants[k]) if k in self.constants else self._left(name, next(last), *self.others_behind[k])
+            for k, name in enumerate(self.names_behind)
         ]
-        for k, (name, value, (others, is_twice)) in enumerate(zip(self.names_behind, names, self.others_behind, strict=True)):
-            if k not in self.constants and value.ndim and (others or is_twice):
-                value.view_of = _unsure(name, value, others, f"{name}, as a loop leaves it, may be a view of an array", is_twice)
         values.update(unflatten(self.behind, names))
-        for name, found in self.known.items():
-            if found:
-                freeze([*found, *holders(values[name])], f"{name} is one of several, as passes of a loop go")
+        for name, known in self.known.items():
+            if known:
+                freeze([*known, *holders(values[name])], f"{name} is one of several, as passes of a loop go")
         self.loop.cells.fill(values)
         handed_on = [leaf for one in self.carried.values() for leaf in one.objects if isinstance(getattr(leaf, "is_0d", None), Either)]
         for array in [*self.moved, *handed_on]:
@@ -610,11 +629,18 @@ class _Scan:
         first = as_type(before, TensorType(rows.type.dtype, ()))
         return _weak_as(concatenate([first[np.newaxis], rows[-1:]])[-1], before)
 
-    def _left(self, rows: Variable) -> Variable:
-        """What the last step left under a name that was not bound before; zeros where there was none."""
+    def _left(self, name: str, rows: Variable, others: Sequence[Variable], is_twice: bool) -> Variable:
+        """What the last step left under a name that was not bound before. Where there was none, of our own flags and results zeros."""
+        why = f"{name}, as a loop leaves it, may be a view of an array"
         if self.n_steps:
-            return rows[-1]
-        return concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1]
+            value = Variable(rows[-1].node)
+        else:
+            value = Variable(concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1].node)
+        if not self.n_steps and not name.startswith("_ns_"):
+            value.view_of = Unassured(value, rows, others, why, is_twice)
+        elif value.ndim and (others or is_twice):
+            value.view_of = _unsure(name, value, others, why, is_twice)
+        return value
 
 
 def _unsure(label: str, value: Variable, others: Sequence[Variable], why: str, is_twice: bool) -> UnsureView:

@@ -13,7 +13,7 @@ from ...errors import TracerError
 from ..numpy.creation import arange
 from ..numpy.shape_arguments import dim
 from ..tree import LEAF, Structure, n_leaves, unflatten
-from ..variable import Variable, as_variable, at_line
+from ..variable import CAPTURE, Variable, as_variable, at_line
 from .truth import is_traced
 
 
@@ -61,6 +61,55 @@ def _no_length() -> int:
     raise TracerError(f"how many items there are only the run knows{at_line()}")
 
 
+class Once:
+    """What `zip`, `enumerate` and `reversed` give: an iterator, which runs out. Where it stands is known at every place of the code."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows, self._born, self._at, self._why = rows, CAPTURE.frame, 0, ""
+
+    def taken(self) -> Rows:
+        """The items that are left, for what runs over them. TypeError where that was done before."""
+        self._check()
+        rows, at = self._rows.after(self._at) if self._at else self._rows, at_line()
+        self._move(self._at, f"was run over before{at}")
+        return rows
+
+    def __iter__(self) -> Once:
+        return self
+
+    def __next__(self) -> Any:
+        self._check()
+        if not isinstance(self._rows.length, int):
+            raise TypeError(
+                f"a comprehension, `next`, or a call of list or the like, takes of as many items as only the run knows{at_line()}; write a "
+                "`for` loop, or array code for all at once"
+            )
+        if self._at >= self._rows.length:
+            raise StopIteration
+        self._move(self._at + 1, "")
+        return self._rows.at(self._at - 1)
+
+    def _check(self) -> None:
+        if self._why:
+            raise TypeError(
+                f"an iterator (of zip, enumerate or reversed) {self._why}, and is read again{at_line()}; under Python it runs out: make "
+                "one for each loop"
+            )
+
+    def _move(self, at: int, why: str) -> None:
+        frame, before = CAPTURE.frame, (self._at, self._why)
+        if frame is not None and self._born is not frame and not frame.made(self._born):
+            if not frame.is_trial:
+                raise TypeError(
+                    f"an iterator (of zip, enumerate, reversed) that was made before is advanced in {frame.what}{at_line()}; make it there"
+                )
+            frame.undone.append(lambda: self._set(*before))
+        self._set(at, why)
+
+    def _set(self, at: int, why: str) -> None:
+        self._at, self._why = at, why
+
+
 @dataclass(frozen=True)
 class TracedRange:
     """`range(start, stop, step)` of traced bounds."""
@@ -87,6 +136,8 @@ class TracedRange:
 
 def rows_of(items: Any) -> Rows | None:
     """The rows that a loop over `items` runs over; None for what only Python can run over."""
+    if isinstance(items, Once):
+        return items.taken()
     if isinstance(items, Rows):
         return items
     if isinstance(items, range):
@@ -135,4 +186,4 @@ def _numbers(source: range) -> Variable:
     return source.start + source.step * arange(np.int64(len(source)))
 
 
-__all__ = ["Rows", "TracedRange", "n_leaves", "rows_of", "turned", "zipped"]
+__all__ = ["Once", "Rows", "TracedRange", "n_leaves", "rows_of", "turned", "zipped"]

@@ -9,12 +9,13 @@ from ..converted.source import runtime
 from ..variable import at_line
 from . import functions, writers
 from .calls import callee
-from .checks import check, raised
+from .checks import caught, check, raised
 from .choices import both, choose, compared, one_of, value_of
 from .joining import UNSET, handed
 from .loops import for_each, repeat
-from .rows import Rows, rows_of
+from .rows import Once, rows_of
 from .stores import (
+    check_iterator,
     context,
     del_attribute,
     del_item,
@@ -36,8 +37,10 @@ from .truth import either, negation, plain
 
 def rows(items: Any) -> Any:
     """What a comprehension runs over."""
-    found = rows_of(items)
-    return items if found is None or not isinstance(found, Rows) else iter(found)
+    if not isinstance(items, Once) and (found := rows_of(items)) is not None:
+        return iter(found)
+    check_iterator(items, "a comprehension")
+    return items
 
 
 def known(value: Any) -> Any:
@@ -60,6 +63,7 @@ def subject(value: Any) -> Any:
 vars(runtime).update(
     both=both,
     callee=callee,
+    caught=caught,
     check=check,
     choose=choose,
     compared=compared,

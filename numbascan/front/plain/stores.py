@@ -9,16 +9,19 @@ import random
 import types
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..converted.source import converted
 from ..tracing import NeedsTracedArrays
+from ..tree import flattened
 from ..variable import CAPTURE, Variable, as_variable, at_line
-from .arrays import behind_mask, changed, changed_where, of_plain, one_of, written
+from ..views import UnsureView, View
+from .arrays import behind_mask, changed, changed_where, written
 from .cells import GlobalVariable, content, fill
-from .chosen import check_free, check_free_array
+from .checks import is_refusal
+from .chosen import check_free, check_free_array, freeze, holders
 from .frames import FRAMES, Place, decides, is_outer, note
 from .joining import held
 from .truth import is_traced
@@ -86,12 +89,43 @@ def item(holder: Any, index: Any) -> Any:
     if not holds_traced(index) or isinstance(holder, Variable):
         return holder[index]
     if isinstance(holder, np.ndarray):
-        return of_plain(holder, as_variable(holder)[index])
+        return _read_only(holder)[index]
     if isinstance(holder, (list, tuple)) and not isinstance(index, slice):
-        return one_of(holder, as_variable(holder)[index])
+        return _one_of(holder, index)
     if isinstance(holder, range):
         return holder.start + holder.step * as_variable(index)
     return holder[index]
+
+
+def _read_only(array: np.ndarray) -> Variable:
+    """An array of NumPy's as a traced one: where it is written, the function is traced again with traced arrays."""
+
+    def write(*_: Any) -> NoReturn:
+        raise NeedsTracedArrays(
+            f"an array that is read from outside is written at a place that only the run knows{at_line()}; copy it first (x.copy()), "
+            "or make it a state"
+        )
+
+    value = Variable(as_variable(array).node)
+    if array.ndim > 1:
+        freeze([array], "what it holds at a place that only the run knows was taken as a view")
+        value.view_of = View(Variable(value.node), lambda base: base, write)
+    return value
+
+
+def _one_of(several: Any, index: Any) -> Variable:
+    """The one of a list that stands at a traced place."""
+    value = Variable(as_variable(several)[index].node)
+    if value.ndim:
+        why = "an element of a list at a place that only the run knows is one of several arrays"
+        known = [one for part in several for one in holders(part)]
+        freeze(known, why)
+        arrays = [part for part in flattened(several)[0] if isinstance(part, Variable) and part.ndim]
+        if arrays:
+            value.view_of = UnsureView(Variable(value.node), arrays, why)
+        elif known:
+            value.home = "one of several arrays of a list"
+    return value
 
 
 def _own_method(value: Any, name: str) -> Callable[..., Any] | None:
@@ -140,6 +174,9 @@ def del_attribute(holder: Any, name: str) -> None:
         return
     if decides() and is_outer(holder):
         raise TypeError(f"`del` of the attribute {name!r} in {FRAMES.stack[-1].what}{at_line()}; give it another value there (np.nan)")
+    if FRAMES.stack and is_outer(holder) and hasattr(holder, name):
+        before = getattr(holder, name)
+        FRAMES.stack[-1].undone.append(lambda: setattr(holder, name, before))
     delattr(holder, name)
 
 
@@ -163,10 +200,17 @@ def check_opaque(value: Any, what: str) -> None:
         return
     if decides():
         raise TypeError(
-            f"{what} in {FRAMES.stack[-1].what}{at_line()} uses a {type(value).__name__} that was made before: what becomes of that "
-            "only the run knows; use it before, and use the result there"
+            f"{what} in {FRAMES.stack[-1].what}{at_line()} uses a {type(value).__name__} that was made before: what becomes of that only "
+            "the run knows; use it before, and use the result there"
         )
     FRAMES.stack[-1].is_stuck = True
+
+
+def check_iterator(items: Any, what: str) -> None:
+    """TypeError where an iterator is run over of which only the run knows where it stands, or where it will stand."""
+    check_free(items)
+    if FRAMES.stack:
+        check_opaque(items, what)
 
 
 _WORLDS = (np.random.Generator, np.random.RandomState, random.Random)
@@ -252,7 +296,7 @@ def _set_part(value: Any, array: Variable, name: str) -> None:
 def _note_attribute(holder: Any, name: str) -> None:
     if not hasattr(holder, name):
         if FRAMES.stack[-1].is_trial:
-            FRAMES.stack[-1].undone.append(lambda: delattr(holder, name))
+            FRAMES.stack[-1].undone.append(lambda: delattr(holder, name) if hasattr(holder, name) else None)
             return
         raise TypeError(
             f"a {type(holder).__name__} gets the new attribute {name!r} in {FRAMES.stack[-1].what}{at_line()}; give it the attribute before"
@@ -334,7 +378,7 @@ def _variable(cell: Any, name: str) -> Place:
 
 
 class _Context:
-    """An object of the user's in a `with`, its methods converted."""
+    """An object in a `with`, its methods converted where they are the user's. It does not hold back a refusal."""
 
     def __init__(self, enter: Callable[..., Any], leave: Callable[..., Any]) -> None:
         self._enter, self._leave = enter, leave
@@ -342,15 +386,16 @@ class _Context:
     def __enter__(self) -> Any:
         return self._enter()
 
-    def __exit__(self, *error: Any) -> Any:
-        return self._leave(*error)
+    def __exit__(self, cls: Any, error: Any, trace: Any) -> Any:
+        return self._leave(cls, error, trace) and not (CAPTURE.home is not None and is_refusal(error))
 
 
 def context(value: Any) -> Any:
     """What stands behind `with`."""
-    enter, leave = _own_method(value, "__enter__"), _own_method(value, "__exit__")
-    if enter is None or leave is None:
-        if FRAMES.stack:
-            check_opaque(value, "`with`")
-        return value
+    cls = type(value)
+    if not hasattr(cls, "__enter__") or not hasattr(cls, "__exit__"):
+        return value  # Python says so
+    if FRAMES.stack:
+        check_opaque(value, "`with`")
+    enter, leave = (_own_method(value, name) or functools.partial(getattr(cls, name), value) for name in ("__enter__", "__exit__"))
     return _Context(enter, leave)

@@ -146,7 +146,7 @@ class Witness:
         self._todo += [(value, name) for value in values if type(value) not in _ATOMS]
 
     def _look(self, value: Any, name: str) -> None:
-        kind = type(value)
+        kind: Any = type(value)
         if kind in _ATOMS or id(value) in self._known:
             return
         role = _role(kind)
@@ -367,7 +367,7 @@ def _kinds(cls: type) -> tuple[_Kind, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _role(cls: type) -> str:
+def _role(cls: Any) -> str:
     """ "atom": its objects do not change; "class"; "seen": one can see what they hold; "opaque": one cannot."""
     if issubclass(cls, type):
         return "class"
@@ -409,5 +409,5 @@ def _is_written_in_python(cls: type) -> bool:
 
 def is_opaque(value: Any) -> bool:
     """Whether nobody can see what a value is made of, so that what a call does to it cannot be known."""
-    kind = type(value)
+    kind: Any = type(value)
     return kind not in _ATOMS and (_role(kind) == "opaque" or kind in _ITERATORS or kind is types.GeneratorType)
