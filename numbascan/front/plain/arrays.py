@@ -551,6 +551,10 @@ def into(ufunc: np.ufunc, operands: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     results = ufunc(*operands, **kwargs)
     results = results if isinstance(results, tuple) else (results,)
     for one, result in zip(out, results, strict=True):
+        if ufunc.signature is not None and as_variable(result).ndim != one.ndim:
+            raise TypeError(
+                f"{what}{at_line()}: the result has {as_variable(result).ndim} axes, and out {one.ndim}; write z[...] = the result"
+            )
         store(one, result, what, casting, mask)
     return out if len(out) > 1 else out[0]
 
@@ -561,7 +565,7 @@ def _into_one(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     check_destinations((out,), what)
     rest = {key: value for key, value in kwargs.items() if key != "out"}
-    is_function = func is getattr(np, name, None) or isinstance(getattr(func, "__self__", None), np.ufunc)
+    is_function = callable(func) and func is not getattr(np.ndarray, name, None)
     result = as_variable(func(*args, **rest) if is_function else getattr(args[0], name)(*args[1:], **rest))
     if result.dtype != out.dtype or result.ndim != out.ndim:
         raise TypeError(f"{what}{at_line()}: the result is {result.type}, and out is {out.type}; write z[...] = the result")

@@ -103,12 +103,6 @@ def put_along_axis(arr: Variable, indices: Any, values: Any, axis: Any) -> None:
     written(arr, indexing.along_axis(arr, places, axis % arr.ndim), values)
 
 
-@_writes("x.itemset", "partition", "itemset", "resize", "setfield", "byteswap", "setflags")
-def other(x: Variable, *args: Any, **kwargs: Any) -> None:
-    """What is not supported: TypeError."""
-    raise TypeError(f"this method writes into {x!r}{at_line()}, and is not supported on traced values; write x[...] = values")
-
-
 def _at(ufunc: np.ufunc, sign: int) -> None:
     @_writes(f"np.{ufunc.__name__}.at", (ufunc, "at"))
     def at(a: Variable, indices: Any, b: Any) -> None:
