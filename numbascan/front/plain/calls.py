@@ -6,6 +6,7 @@ import abc
 import functools
 import inspect
 import types
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..converted.source import converted
 from ..variable import CAPTURE, Variable, as_variable, at_line
 from .chosen import check_free
 from .frames import FRAMES
-from .stores import check_opaque, check_plain, del_attribute, may_change, set_attribute
+from .stores import check_key, check_opaque, check_plain, del_attribute, may_change, set_attribute
 
 REPLACED: dict[Any, Callable[..., Any]] = {}
 """What is called in the place of Python's and NumPy's functions: with these very arguments, and for known ones the same result."""
@@ -60,7 +61,7 @@ def _callee(f: Any) -> Any:
     if ours is not f:
         return functools.partial(_watched_ours, f, ours) if _is_watching() and f not in _ASKING else ours
     if isinstance(f, type):
-        return functools.partial(_constructed, f) if _has_own_start(f) else functools.partial(_watched, f) if FRAMES.stack else f
+        return functools.partial(_constructed, f) if _has_own_start(f) else functools.partial(_watched, f) if FRAMES.stack or CAPTURE.home is not None else f
     if kind is types.BuiltinMethodType and f.__name__ in MUTATING.get(type(f.__self__), ()):
         return functools.partial(_changed, f)
     own = converted(f)
@@ -122,6 +123,7 @@ def _watched(f: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls what is not converted. Refused where it may do, in a branch or a pass, what nobody sees and can carry along."""
     for array in _arrays_written(f, args, kwargs):
         check_plain(array, (*args, *kwargs.values()))
+    _check_keys(f, args)
     for value in args:
         if hasattr(value, "__next__") or getattr(f, "__module__", None) in _CHANGING_MODULES:
             check_free(value)
@@ -129,6 +131,19 @@ def _watched(f: Any, *args: Any, **kwargs: Any) -> Any:
         for value in (getattr(f, "__self__", None), *args, *kwargs.values()):
             check_opaque(value, getattr(f, "__name__", type(f).__name__))
     return f(*args, **kwargs)
+
+
+_OF_KEYS = frozenset({"get", "pop", "setdefault", "add", "discard", "remove", "__contains__", "__getitem__", "__setitem__", "fromkeys"})
+_SETS = (set, frozenset, Counter)
+
+
+def _check_keys(f: Any, args: tuple[Any, ...]) -> None:
+    """TypeError where a traced number would be a key of a dict or an element of a set."""
+    owner = getattr(f, "__self__", None)
+    if args and isinstance(owner, (dict, set, frozenset)) and (f.__name__ in _OF_KEYS or isinstance(owner, _SETS)):
+        check_key(owner, args[0])
+    elif args and isinstance(f, type) and issubclass(f, _SETS):
+        check_key(f(), args[0])
 
 
 _CHANGING_MODULES = ("_heapq", "_bisect", "_operator")  # their functions change the lists that they are given

@@ -72,6 +72,7 @@ def item(holder: Any, index: Any) -> Any:
         return _read_only(holder)[index]
     if isinstance(holder, (list, tuple)) and not isinstance(index, slice):
         return _one_of(holder, index)
+    check_key(holder, index)
     if isinstance(holder, range):
         return holder.start + holder.step * as_variable(index)
     return holder[index]
@@ -192,8 +193,17 @@ _WORLDS = (np.random.Generator, np.random.RandomState, random.Random)
 """Whose objects may be there without a name."""
 
 
+def check_key(holder: Any, key: Any) -> None:
+    """TypeError for a traced key: two of one value are one key under Python, and only the run knows which are."""
+    if isinstance(holder, (dict, set, frozenset)) and holds_traced(key):
+        raise TypeError(
+            f"a {type(holder).__name__} is asked for a key that only the run knows{at_line()}; use an array, and the number as its index"
+        )
+
+
 def check_index(holder: Any, index: Any) -> None:
-    """TypeError for a traced place of a list: what is written there would be lost."""
+    """TypeError for a traced place of a list or dict: what is written there would be lost."""
+    check_key(holder, index)
     if isinstance(holder, (list, tuple)) and holds_traced(index):
         raise TypeError(f"a {type(holder).__name__} is written at a place that only the run knows{at_line()}; use an array (np.zeros)")
 
@@ -231,7 +241,7 @@ def _note_item(holder: Any, index: Any) -> None:
         holder[key] = value
 
     label = f"an element [{key!r}] of a {type(holder).__name__}"
-    note((id(holder), ("item", key)), Place(holder, label, lambda: held(holder[key]), write, holder[key]))
+    note((id(holder), ("item", key)), Place(holder, label, lambda: held(holder[key]), write, holder[key], content=lambda: holder[key]))
 
 
 def set_attribute(value: Any, holder: Any, name: str) -> None:
@@ -259,7 +269,7 @@ def _note_attribute(holder: Any, name: str) -> None:
         )
     label = f"the attribute {name!r} of a {type(holder).__name__}"
     read, write = (lambda: held(getattr(holder, name))), (lambda value: setattr(holder, name, value))
-    note((id(holder), name), Place(holder, label, read, write, getattr(holder, name)))
+    note((id(holder), name), Place(holder, label, read, write, getattr(holder, name), content=lambda: getattr(holder, name)))
 
 
 def update(old: Any, name: str, value: Callable[[], Any]) -> Any:
@@ -330,7 +340,7 @@ def _variable(cell: Any, name: str) -> Place:
     def write(value: Any) -> None:
         fill(cell, value)
 
-    return Place(cell, name, lambda: held(content(cell)), write, before, is_changed=lambda: content(cell) is not before)
+    return Place(cell, name, lambda: held(content(cell)), write, before, is_changed=lambda: content(cell) is not before, content=lambda: content(cell))
 
 
 class _Context:
