@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 import inspect
+import sys
 import types
 from collections import Counter
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from ..converted.source import converted
 from ..variable import CAPTURE, Variable, as_variable, at_line
 from .chosen import check_free
 from .frames import FRAMES
-from .stores import check_key, check_opaque, check_plain, del_attribute, may_change, set_attribute
+from .stores import check_key, check_opaque, check_plain, del_attribute, may_change, outside, set_attribute
 
 REPLACED: dict[Any, Callable[..., Any]] = {}
 """What is called in the place of Python's and NumPy's functions: with these very arguments, and for known ones the same result."""
@@ -44,9 +45,52 @@ def _made(f: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _traced(value: Any) -> Any:
-    if type(value) is np.ndarray and value.ndim and value.dtype.kind in "biufc":
-        return Variable(as_variable(value).node)
-    return type(value)(map(_traced, value)) if type(value) in (tuple, list) and any(type(part) is np.ndarray for part in value) else value
+    if type(value) is np.ndarray:
+        is_new = sys.getrefcount(value) <= _OF_A_RESULT
+        return _array(value, is_new)
+    if type(value) not in (tuple, list) or not any(type(part) is np.ndarray for part in value):
+        return value
+    if type(value) is list and sys.getrefcount(value) > _OF_A_RESULT:
+        return value  # somebody else has it, and sees what is written into it
+    parts = []
+    for part in value:
+        is_new = sys.getrefcount(part) <= _OF_A_PART
+        parts.append(_array(part, is_new) if type(part) is np.ndarray else part)
+    return type(value)(parts)
+
+
+def _array(array: np.ndarray, is_new: bool) -> Any:
+    """An array that a call gives, traced. One that somebody else has may not be written."""
+    if not array.ndim or array.dtype.kind not in "biufc":
+        return array
+    base = array.base
+    is_new = is_new and (base is None or (isinstance(base, np.ndarray) and sys.getrefcount(base) <= _OF_A_BASE))
+    return Variable(as_variable(array).node) if is_new else outside(array)
+
+
+def _references() -> tuple[int, int, int]:
+    """How often an object is referred to that `_traced` got and nobody else has; a part of such a tuple; and the base of an array in `_array`."""
+
+    def seen(value: Any) -> int:
+        return sys.getrefcount(value)
+
+    def of_part(value: Any) -> int:
+        count = 0
+        for part in value:
+            count = sys.getrefcount(part)
+        return count
+
+    def of_base(array: Any) -> int:
+        base = array.base
+        return sys.getrefcount(base)
+
+    def made(f: Any, *args: Any) -> Any:
+        return f(np.zeros(*args))
+
+    return made(seen, 2), of_part((np.zeros(2),)), made(lambda array: of_base(array[:1]), 2) - 1
+
+
+_OF_A_RESULT, _OF_A_PART, _OF_A_BASE = _references()
 
 
 def _callee(f: Any) -> Any:

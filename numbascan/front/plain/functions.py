@@ -21,7 +21,7 @@ from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
 from .calls import callee, replaces
 from .choices import value_of
 from .rows import Once, Rows, TracedRange, rows_of, turned, zipped
-from .stores import holds_traced
+from .stores import holds_traced, outside
 from .truth import either, is_traced, negation, truth
 
 
@@ -384,7 +384,8 @@ def _array(
 
 
 def _asarray(obj: Any, dtype: Any = None, order: Any = None, **_: Any) -> Any:
-    return _array(obj, dtype, copy=not isinstance(obj, Variable))
+    x = outside(obj)  # one of NumPy's is not copied either, and may not be written
+    return _array(x, dtype, copy=not isinstance(x, Variable))
 
 
 def _as(name: str) -> Callable[..., Any]:
