@@ -218,7 +218,9 @@ _WORLDS = (np.random.Generator, np.random.RandomState, random.Random)
 
 
 def check_index(holder: Any, index: Any) -> None:
-    """TypeError for a traced place of a list: what is written there would be lost."""
+    """TypeError for a traced place of a list or dict: what is written there would be lost."""
+    if isinstance(holder, Mapping):
+        key(index)
     if isinstance(holder, (list, tuple)) and holds_traced(index):
         raise TypeError(f"a {type(holder).__name__} is written at a place that only the run knows{at_line()}; use an array (np.zeros)")
 
@@ -260,7 +262,7 @@ def _note_item(holder: Any, index: Any, value: Any) -> None:
         holder[key] = value
 
     label = f"an element [{key!r}] of a {type(holder).__name__}"
-    note((id(holder), ("item", key)), Place(holder, label, lambda: held(holder[key]), write, holder[key]))
+    note((id(holder), ("item", key)), Place(holder, label, lambda: held(holder[key]), write, holder[key], content=lambda: holder[key]))
 
 
 def set_attribute(value: Any, holder: Any, name: str) -> None:
@@ -303,7 +305,7 @@ def _note_attribute(holder: Any, name: str) -> None:
         )
     label = f"the attribute {name!r} of a {type(holder).__name__}"
     read, write = (lambda: held(getattr(holder, name))), (lambda value: setattr(holder, name, value))
-    note((id(holder), name), Place(holder, label, read, write, getattr(holder, name)))
+    note((id(holder), name), Place(holder, label, read, write, getattr(holder, name), content=lambda: getattr(holder, name)))
 
 
 def update(old: Any, name: str, value: Callable[[], Any]) -> Any:
@@ -374,7 +376,15 @@ def _variable(cell: Any, name: str) -> Place:
     def write(value: Any) -> None:
         fill(cell, value)
 
-    return Place(cell, name, lambda: held(content(cell)), write, before, is_changed=lambda: content(cell) is not before)
+    return Place(
+        cell,
+        name,
+        lambda: held(content(cell)),
+        write,
+        before,
+        is_changed=lambda: content(cell) is not before,
+        content=lambda: content(cell),
+    )
 
 
 class _Context:
