@@ -69,7 +69,7 @@ def _array(array: np.ndarray, is_new: bool) -> Any:
 
 
 def _references() -> tuple[int, int, int]:
-    """How often an object is referred to that `_traced` got and nobody else has; a part of such a tuple; and the base of an array in `_array`."""
+    """How often an object is referred to that nobody else has: what `_traced` got, a part of that, the base of an array in `_array`."""
 
     def seen(value: Any) -> int:
         return sys.getrefcount(value)
@@ -105,7 +105,9 @@ def _callee(f: Any) -> Any:
     if ours is not f:
         return functools.partial(_watched_ours, f, ours) if _is_watching() and f not in _ASKING else ours
     if isinstance(f, type):
-        return functools.partial(_constructed, f) if _has_own_start(f) else functools.partial(_watched, f) if FRAMES.stack or CAPTURE.home is not None else f
+        if _has_own_start(f):
+            return functools.partial(_constructed, f)
+        return functools.partial(_watched, f) if FRAMES.stack or CAPTURE.home is not None else f
     if kind is types.BuiltinMethodType and f.__name__ in MUTATING.get(type(f.__self__), ()):
         return functools.partial(_changed, f)
     own = converted(f)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
 import random
 import types
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -114,7 +114,7 @@ def _own_method(value: Any, name: str) -> Callable[..., Any] | None:
     method = inspect.getattr_static(type(value), name, None)
     if type(method) is not types.FunctionType or (own := converted(method)) is method:
         return None
-    return functools.partial(own, value)
+    return partial(own, value)
 
 
 def set_item(value: Any, holder: Any, index: Any) -> None:
@@ -340,7 +340,8 @@ def _variable(cell: Any, name: str) -> Place:
     def write(value: Any) -> None:
         fill(cell, value)
 
-    return Place(cell, name, lambda: held(content(cell)), write, before, is_changed=lambda: content(cell) is not before, content=lambda: content(cell))
+    now = partial(content, cell)
+    return Place(cell, name, lambda: held(now()), write, before, is_changed=lambda: now() is not before, content=now)
 
 
 class _Context:
@@ -363,5 +364,5 @@ def context(value: Any) -> Any:
         return value  # Python says so
     if FRAMES.stack:
         check_opaque(value, "`with`")
-    enter, leave = (_own_method(value, name) or functools.partial(getattr(cls, name), value) for name in ("__enter__", "__exit__"))
+    enter, leave = (_own_method(value, name) or partial(getattr(cls, name), value) for name in ("__enter__", "__exit__"))
     return _Context(enter, leave)
