@@ -17,7 +17,7 @@ from ..converted.source import converted
 from ..variable import CAPTURE, Variable, as_variable, at_line
 from .chosen import check_free
 from .frames import FRAMES
-from .stores import check_key, check_opaque, check_plain, del_attribute, may_change, outside, set_attribute
+from .stores import check_key, check_opaque, check_plain, del_attribute, may_change, outside, set_attribute, set_item
 
 REPLACED: dict[Any, Callable[..., Any]] = {}
 """What is called in the place of Python's and NumPy's functions: with these very arguments, and for known ones the same result."""
@@ -110,6 +110,8 @@ def _callee(f: Any) -> Any:
         return functools.partial(_watched, f) if FRAMES.stack or CAPTURE.home is not None else f
     if kind is types.BuiltinMethodType and f.__name__ in MUTATING.get(type(f.__self__), ()):
         return functools.partial(_changed, f)
+    if kind is types.MethodWrapperType and f.__name__ == "__setitem__" and type(f.__self__) in (list, dict):
+        return lambda index, value: set_item(value, f.__self__, index)
     own = converted(f)
     if own is not f:
         return own

@@ -152,7 +152,7 @@ def del_attribute(holder: Any, name: str) -> None:
         method(name)
         return
     if decides() and is_outer(holder):
-        raise TypeError(f"`del` of the attribute {name!r} in {FRAMES.stack[-1].what}{at_line()}; give it another value there (np.nan)")
+        raise TypeError(f"`del` of the attribute {name!r} in {FRAMES.stack[-1].place}; give it another value there (np.nan)")
     delattr(holder, name)
 
 
@@ -163,7 +163,7 @@ def may_change(holder: Any, what: str) -> None:
         return
     if decides():
         raise TypeError(
-            f"{what} in {FRAMES.stack[-1].what}{at_line()} changes how many things it holds; make an array of the full length before "
+            f"{what} in {FRAMES.stack[-1].place} changes how many things it holds; make an array of the full length before "
             "(np.zeros), and write its elements"
         )
     if isinstance(holder, (list, dict, set)):
@@ -176,7 +176,7 @@ def check_opaque(value: Any, what: str) -> None:
         return
     if decides():
         raise TypeError(
-            f"{what} in {FRAMES.stack[-1].what}{at_line()} uses a {type(value).__name__} that was made before: what becomes of that only "
+            f"{what} in {FRAMES.stack[-1].place} uses a {type(value).__name__} that was made before: what becomes of that only "
             "the run knows; use it before, and use the result there"
         )
     FRAMES.stack[-1].is_stuck = True
@@ -227,14 +227,13 @@ def _note_item(holder: Any, index: Any) -> None:
             FRAMES.stack[-1].undone.append(contents_of(holder))
             return
         raise TypeError(
-            f"a dict gets the new key {index!r} in {FRAMES.stack[-1].what}{at_line()}; give it the key before, with a value "
-            "of the same kind"
+            f"a dict gets the new key {index!r} in {FRAMES.stack[-1].place}; give it the key before, with a value of the same kind"
         )
     if isinstance(index, slice) and FRAMES.stack[-1].is_trial:
         FRAMES.stack[-1].undone.append(contents_of(holder))
         return
     if isinstance(index, slice) or holds_traced(index):
-        raise TypeError(f"a list is written at {index!r} in {FRAMES.stack[-1].what}{at_line()}; use an array (np.zeros)")
+        raise TypeError(f"a list is written at {index!r} in {FRAMES.stack[-1].place}; use an array (np.zeros)")
     key = range(len(holder))[index] if isinstance(holder, list) else index
 
     def write(value: Any) -> None:
@@ -265,7 +264,7 @@ def _note_attribute(holder: Any, name: str) -> None:
             FRAMES.stack[-1].undone.append(lambda: delattr(holder, name))
             return
         raise TypeError(
-            f"a {type(holder).__name__} gets the new attribute {name!r} in {FRAMES.stack[-1].what}{at_line()}; give it the attribute before"
+            f"a {type(holder).__name__} gets the new attribute {name!r} in {FRAMES.stack[-1].place}; give it the attribute before"
         )
     label = f"the attribute {name!r} of a {type(holder).__name__}"
     read, write = (lambda: held(getattr(holder, name))), (lambda value: setattr(holder, name, value))
