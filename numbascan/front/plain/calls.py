@@ -17,7 +17,7 @@ from ..variable import CAPTURE, HANDS_ON, Variable, as_variable, at_line
 from .chosen import check_free
 from .collected import takes_arrays, with_arrays
 from .frames import FRAMES
-from .stores import check_opaque, check_plain, del_attribute, may_change, outside, set_attribute
+from .stores import check_opaque, check_plain, del_attribute, may_change, outside, set_attribute, set_item
 
 REPLACED: dict[Any, Callable[..., Any]] = {}
 """What is called in the place of Python's and NumPy's functions: with these very arguments, and for known ones the same result."""
@@ -76,7 +76,7 @@ def _array(array: np.ndarray, is_new: bool, before: list[np.ndarray]) -> Any:
 
 
 def _references() -> tuple[int, int, int]:
-    """How often something is referred to that nobody else has: what `_traced` gets, a part of such a tuple, the base of an array."""
+    """How often an object is referred to that nobody else has: what `_traced` got, a part of that, the base of an array in `_array`."""
 
     def seen(value: Any) -> int:
         return sys.getrefcount(value)
@@ -113,17 +113,15 @@ def _callee(f: Any) -> Any:
     if ours is not f:
         return functools.partial(_watched_ours, f, ours) if _is_watching() and f not in _ASKING else ours
     if isinstance(f, type):
-        return (
-            functools.partial(_constructed, f)
-            if _has_own_start(f)
-            else functools.partial(_watched, f)
-            if FRAMES.stack or CAPTURE.home is not None
-            else f
-        )
+        if _has_own_start(f):
+            return functools.partial(_constructed, f)
+        return functools.partial(_watched, f) if FRAMES.stack or CAPTURE.home is not None else f
     if kind is types.BuiltinMethodType and type(f.__self__) is str and f.__name__ == "format":
         return functools.partial(REPLACED[str.format], f.__self__)
     if kind is types.BuiltinMethodType and f.__name__ in MUTATING.get(type(f.__self__), ()):
         return functools.partial(_changed, f)
+    if kind is types.MethodWrapperType and f.__name__ == "__setitem__" and type(f.__self__) in (list, dict):
+        return lambda index, value: set_item(value, f.__self__, index)
     own = converted(f)
     if own is not f:
         return own

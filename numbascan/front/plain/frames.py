@@ -38,6 +38,12 @@ class Frame:
     objects: dict[tuple[int, Any], Any] = field(default_factory=dict)
     is_stuck: bool = False
 
+    @property
+    def place(self) -> str:
+        """How messages call it, and the line that is traced."""
+        line = at_line()
+        return self.what if line in self.what else f"{self.what}{line}"
+
     def knew(self, value: Any) -> bool:
         """Whether an object may have been there before the branch or pass: what was made within is its own."""
         return self.witness is None or self.witness.knows(value)
@@ -84,7 +90,7 @@ class Frame:
         for record in self.changes:
             error = Stuck if self.is_stuck else TypeError
             raise error(
-                f"{record.label} changes in {self.what}{at_line()} in a way that cannot be carried along: give a variable, an element, an "
+                f"{record.label} changes in {self.place} in a way that cannot be carried along: give a variable, an element, an "
                 "attribute or an array another number there, or take it out"
             )
 

@@ -388,7 +388,7 @@ class _Scan:
                 loop.body(*([self._item(row)] if self.rows is not None else []))
                 over = loop.is_over()
                 go_on = self._goes_on(over)
-                objects = {name: assured(value, self.start[name]) for name, value in loop.cells.values().items()}
+                objects: dict[Any, Any] = {name: assured(value, self.start[name]) for name, value in loop.cells.values().items()}
                 ends: dict[Any, Any] = {name: held(value) for name, value in objects.items()}
             finally:
                 written = noted.undo(loop.cells, self.start)
@@ -397,7 +397,7 @@ class _Scan:
             self.read_live()
         self._note_places(noted)
         objects |= noted.objects
-        self.known = {name: self._known_holders(noted, name, self.start[name], objects) for name in loop.names}
+        self.known: dict[Any, list[Any]] = {name: self._known_holders(noted, name, self.start[name], objects) for name in loop.names}
         self.known |= {key: self._known_holders(noted, key, place.before, objects) for key, place in self.places.items()}
         ends |= written
         return self._returned(noted, given, ends, None if go_on is True else negation(go_on))
