@@ -34,6 +34,32 @@ class Assumption:
             part.use()
 
 
+class Either(Assumption):
+    """That of a number or an array of rank 0 nobody knows which it is. is_changed: `x += y` has replaced it."""
+
+    __slots__ = ("is_changed",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_changed = False
+
+    def use(self) -> None:
+        """ValueError."""
+        raise ValueError(f"a number or an array of rank 0, as only the run decides, is written{at_line()}; write x = x + y")
+
+    def replaced(self, x: Variable, result: Variable, frame: Any) -> Variable:
+        """What `x += y` gives: a new value. From then on nobody may read the one before, which may have changed or not."""
+        is_own = frame is None or frame.made(x.born)
+        if result.type.dtype != x.type.dtype or not (is_own or frame.is_trial):  # the other branch may read it
+            self.use()
+        if not is_own:
+            frame.undone.append(lambda: setattr(x, "view_of", None))
+        self.is_changed = True
+        result.is_0d = self
+        x.view_of = Moved(result, [], "a number or an array of rank 0, as only the run decides, has another name")
+        return result
+
+
 def all_of(facts: Sequence[bool | Assumption]) -> bool | Assumption:
     """Whether all of some facts hold: True, False, or an assumption."""
     if not all(facts):

@@ -54,9 +54,11 @@ N = np.array(3.0)
 MATRIX = [(A,)]
 CALLS: dict[str, list[tuple[Any, ...]]] = {
     **{key: [([A, A],), ([A],)] for key in ("concatenate", "stack", "vstack", "hstack", "dstack", "column_stack", "block")},
+    **{key: [([A, A],), ([A],), ([A.T, A.T],), ([A, A.T],), ([V, V],)] for key in ("concatenate", "stack", "vstack")},
     **{key: [(V, V), (A, A)] for key in ("dot", "inner", "outer", "tensordot", "kron", "vdot", "isclose", "allclose", "isin", "cross")},
     "tensordot": [(A, A), (A, A.T)],
-    "matmul": [(A, A)],
+    "matmul": [(A, A), (A.T, A.T), (A, V)],
+    "dot": [(A, A), (A.T, A.T), (A, V), (V, V)],
     **{key: [(A, 0), (V,)] for key in ("average",)},
     **{key: [(A, 3), (A, 1), (V, 3)] for key in ("array_split", "split")},
     **{key: [(A, 3), (V, 3)] for key in ("hsplit",)},
@@ -207,7 +209,8 @@ def traced_sharing(call: Callable[..., Any], args: tuple[Any, ...]) -> list[list
             arguments[k] = value
         result = call(*ns.front.tree.unflatten(structure, arguments))
         found.append(seen_sharing(result, list(values)))
-        found.append([str(bool(leaf.is_c)) for leaf in map(as_traced, flattened(result)[0])])
+        in_order = all(leaves[k].flags.c_contiguous for k in places)  # what is assumed of arguments, the call looks at
+        found.append([str(leaf.is_c is True or (bool(leaf.is_c) and in_order)) for leaf in map(as_traced, flattened(result)[0])])
         return 0.0
 
     ns.jit(f, mode="python")([leaves[k] for k in places])
@@ -383,18 +386,18 @@ def chain(rng: np.random.Generator, n_steps: int, place: str) -> tuple[Callable[
 
 
 @pytest.mark.parametrize("place", ["plain", "branch", "one branch", "loop", "while"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_chains_of_views_and_copies_are_right_or_refused(seed: int, place: str) -> None:
     rng = np.random.default_rng(seed)
     n_right = 0
-    for _ in range(8):
+    for _ in range(5):
         f, what = chain(rng, int(rng.integers(1, 5)), place)
         for x in (np.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(4, 3).T, np.arange(6.0), np.arange(12.0)[::2], np.ones((1, 3))):
             try:
                 n_right += right_or_refused(f, x)
             except (AssertionError, IndexError) as error:
                 raise AssertionError(what) from error
-    assert n_right > 12
+    assert n_right > 8
 
 
 # programs -----------------------------------------------------------------------------------------------------------------
@@ -469,7 +472,13 @@ def by_masks(x: Any) -> Any:
     a[x < 0] += 1
     a[a > 3] = 0.0
     a[a == 0] **= 2
-    return a
+    A = np.outer(x, np.arange(3.0)) + np.zeros((2, 4, 3))
+    A[0, x > 0] = 4.0
+    A[:, x < 0, 1] += 1
+    A[..., A[0, 1] > 0] *= 3
+    A[1, :, :][A[1] > 0.9] = 0.5
+    A[:, x < 0, 1:] -= 2
+    return a, A
 
 
 def by_places(x: Any, idx: Any) -> Any:
@@ -776,6 +785,45 @@ def number_as_array(x: Any, v: Any) -> Any:
     return s, t, u, v
 
 
+def box_handed_from_pass_to_pass(x: Any) -> Any:
+    y = 0.0
+    s = 0.0
+    for i in range(30):
+        y += 1
+        s = np.where(x[i % 4] > 0, y, s)
+        y = s
+        s += 2
+    return s, y
+
+
+def box_or_number(x: Any) -> Any:
+    s = 0.0
+    if x[0] > 0:
+        s = np.where(x[1] > 0, x[1], 2.0)
+    z = s
+    s += 1
+    return s, z
+
+
+def known_box_or_number(x: Any) -> Any:
+    s = np.zeros(())
+    z = s if x[0] > 0 else x[1]
+    z += 1
+    return z, s
+
+
+def box_of_one_name(x: Any) -> Any:
+    s = 0.0
+    if x[0] > 0:
+        s = np.where(x[1] > 0, x[1], 2.0)
+    s += 1
+    for i in range(30):
+        s += x[0]
+        s = np.where(x[i % 4] > 0, s + 1, s)
+    s *= 2
+    return s
+
+
 def a_number_is_not_written(x: Any) -> Any:
     n = np.sum(x)
     n[()] = 3.0
@@ -787,6 +835,13 @@ def test_arrays_of_rank_0_are_arrays(f: Callable[..., Any]) -> None:
     for s in (1, -1):
         right_or_refused(f, s * X)
         compare(f, s * X)
+
+
+@pytest.mark.parametrize("f", [box_handed_from_pass_to_pass, box_or_number, known_box_or_number])
+def test_a_number_or_an_array_of_rank_0_is_right_or_refused(f: Callable[..., Any]) -> None:
+    for s in (1, -1):
+        right_or_refused(f, s * X)
+        compare(box_of_one_name, s * X)
 
 
 def test_numbers_do_not_change() -> None:

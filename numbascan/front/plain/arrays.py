@@ -25,7 +25,7 @@ from ..numpy.shape import broadcast_to
 from ..numpy.shape_arguments import dim, sizes_of
 from ..tracing import NeedsTracedArrays, Plain, is_tracing
 from ..variable import CAPTURE, HOOKS, METHODS, PROPERTIES, Variable, as_variable, at_line
-from ..views import Assumption, FlatView, UnsureView, View, all_of, is_array, use
+from ..views import Assumption, Either, FlatView, UnsureView, View, all_of, is_array, use
 from .frames import FRAMES, Place, note
 
 # writing --------------------------------------------------------------------------------------------------------------
@@ -39,8 +39,9 @@ def may_be_written() -> bool:
 def written(x: Variable, index: Any, value: Any) -> None:
     """x[index] = value. ValueError for an array that may not be written, TypeError for a number, and for a variable of a graph."""
     check_may_write(x, "x[idx] = y")
-    if (mask := traced_mask(index)) is not None:
-        _set(x, _masked(x, mask, value))
+    if (found := behind_mask(x, index)) is not None:
+        part, mask = found
+        _set(part, _masked(part, mask, value))
         return
     _set(x, indexing.set_subtensor(indexing.getitem(x, index), _as_dtype(value, x)))
 
@@ -123,16 +124,30 @@ def number_cast(number: Variable, x: Variable) -> Variable:
     return number
 
 
-def traced_mask(index: Any) -> Variable | None:
-    """The mask that an index is, where only the run knows it."""
-    if isinstance(index, tuple) and len(index) == 1:
-        index = index[0]
-    if isinstance(index, Variable) and index.type.kind == "b" and indexing.known_mask(index) is None:
-        return index
-    return None
+def behind_mask(x: Variable, index: Any) -> tuple[Variable, Variable] | None:
+    """The part of x in which a mask takes elements, and the mask with the axes of that, where only the run knows it; else None."""
+    parts = index if isinstance(index, tuple) else (index,)
+    masks = [k for k, part in enumerate(parts) if _is_traced_mask(part)]
+    if not masks:
+        return None
+    if len(parts) == 1:
+        return x, _wide(x, parts[0], 0)
+    (place, *others), mask = masks, parts[masks[0]]
+    if others or not _is_basic(parts[:place] + parts[place + 1 :]):
+        raise TypeError(f"x[mask, …]{at_line()}: beside a mask that only the run knows stand positions and slices alone")
+    part = getitem(x, (*parts[:place], *(slice(None),) * mask.ndim, *parts[place + 1 :]))
+    taken = sum(not (one is None or one is Ellipsis) for one in parts) - 1 + mask.ndim
+    before = sum(
+        x.ndim - taken if one is Ellipsis else 1 for one in parts[:place] if one is None or one is Ellipsis or isinstance(one, slice)
+    )
+    return part, _wide(part, mask, before)
 
 
-def _masked(x: Variable, mask: Variable, value: Any) -> Variable:
+def _is_traced_mask(part: Any) -> bool:
+    return isinstance(part, Variable) and part.type.kind == "b" and indexing.known_mask(part) is None
+
+
+def _masked(x: Variable, wide: Variable, value: Any) -> Variable:
     """x with the value where the mask holds. ValueError for several values: how many are needed only the run knows."""
     given = as_variable(value)
     if given.ndim:
@@ -140,29 +155,30 @@ def _masked(x: Variable, mask: Variable, value: Any) -> Variable:
             f"x[mask] = values{at_line()}: how many values the mask takes only the run knows; write one number, or "
             "x[:] = np.where(mask, other, x)"
         )
-    return where(_wide(x, mask), _as_dtype(given, x), x)
+    return where(wide, _as_dtype(given, x), x)
 
 
-def _wide(x: Variable, mask: Variable) -> Variable:
-    """A mask with the axes of x. IndexError now, or ValueError in the run, where its lengths are not those of x."""
-    if mask.ndim > x.ndim:
+def _wide(x: Variable, mask: Variable, before: int) -> Variable:
+    """A mask with the axes of x, behind so many. IndexError now, or ValueError in the run, where its lengths are not those of x."""
+    if before + mask.ndim > x.ndim:
         raise IndexError(f"too many indices for array: {_name(x)} has {x.ndim} dimensions, and its mask {mask.ndim}{at_line()}")
-    for k, (one, other) in enumerate(zip(x.type.shape, mask.type.shape, strict=False)):
+    lengths = x.type.shape[before : before + mask.ndim]
+    for k, (one, other) in enumerate(zip(lengths, mask.type.shape, strict=True)):
         if one is not None and other is not None and one != other:
             raise IndexError(
-                f"boolean index did not match indexed array along axis {k}; size of axis is {one} but size of corresponding boolean axis "
-                f"is {other}{at_line()}"
+                f"boolean index did not match indexed array along axis {before + k}; size of axis is {one} but size of corresponding "
+                f"boolean axis is {other}{at_line()}"
             )
-    if x.type.shape[: mask.ndim] != mask.type.shape or None in mask.type.shape:
-        sizes = sizes_of([dim(x, k) for k in range(mask.ndim)], "x[mask]")
+    if lengths != mask.type.shape or None in lengths:
+        sizes = sizes_of([dim(x, before + k) for k in range(mask.ndim)], "x[mask]")
         mask = Variable(of_shape(mask.node, sizes, "a mask in brackets"))
-    return mask[(..., *(None,) * (x.ndim - mask.ndim))]
+    return mask[(..., *(None,) * (x.ndim - before - mask.ndim))]
 
 
-def changed_where(x: Variable, mask: Variable, operator: Callable[[Any, Any], Any], value: Callable[[], Any]) -> None:
-    """`x[mask] += y` for a mask that only the run knows. ValueError for several values y."""
+def changed_where(x: Variable, wide: Variable, operator: Callable[[Any, Any], Any], value: Callable[[], Any]) -> None:
+    """`x[mask] += y` for a mask with the axes of x that only the run knows. ValueError for several values y."""
     check_may_write(x, "x[mask] += y")
-    before, wide = Variable(x.node), _wide(x, mask)
+    before = Variable(x.node)
     given = as_variable(value())
     if given.ndim:
         raise ValueError(
@@ -179,6 +195,8 @@ def changed(x: Any, operator: Callable[[Any, Any], Any], value: Any, name: str =
     """`x += value` and its like: into an array; for a number, and in the symbolic interface, a new value."""
     if not Plain.is_on or (x.home is None and not is_tracing()):
         return operator(x, value)
+    if isinstance(x.is_0d, Either):
+        return x.is_0d.replaced(x, Variable(as_variable(operator(x, value)).node), CAPTURE.frame)
     if not is_array(x):
         use(x.is_0d)  # an array of rank 0 would be written
         return operator(x, value)
@@ -357,7 +375,7 @@ VIEWS: dict[str, Inverse | None] = {
 BY_ITSELF = frozenset({"split", "array_split", "hsplit", "vsplit", "dsplit", "__getitem__", "set", "inc", "__setitem__"})
 """Functions that see to views themselves: what they give may be what they got, or made of its views."""
 LIKE = frozenset({"zeros_like", "ones_like", "full_like", "empty_like"})
-COPIES = LIKE | {"copy", "flatten", "round", "around", "take", "repeat", "concatenate", "append", "astype"}
+COPIES = LIKE | {"copy", "flatten", "round", "around", "take", "repeat", "concatenate", "append", "astype", "tile"}
 """Functions that never give what they got, also where that has the same values."""
 UNSURE = frozenset({"einsum"})
 """Functions of which only NumPy says when they give views."""
@@ -469,9 +487,17 @@ def _apart(name: str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
     elif (name in LIKE or name in ("copy", "astype")) and value.ndim > 1:
         order = kwargs.get("order", "C" if name == "copy" and is_method else "K")
         result.is_c = order == "C" or (order == "K" and bool(given) and given[0].node.type.rank == value.ndim and given[0].is_c)
+    elif name in ("concatenate", "stack", "vstack") and isinstance(args[0], (list, tuple)):
+        result.is_c = all_of([one.is_c if isinstance(one, Variable) else one.flags.c_contiguous for one in map(_array, args[0])])
+    elif name in ("dot", "outer"):
+        result.is_c = True
     elif name in ("eig", "eigvals"):
         result.is_c = False  # parts of complex numbers, where these are real
     return result
+
+
+def _array(value: Any) -> Any:
+    return value if isinstance(value, Variable) else np.asarray(value)
 
 
 def elementwise(ufunc: np.ufunc, operands: tuple[Any, ...], result: Any) -> Any:
@@ -483,6 +509,8 @@ def elementwise(ufunc: np.ufunc, operands: tuple[Any, ...], result: Any) -> Any:
     new = Variable(result.node) if any(result is operand for operand in operands) or result.view_of is not None else result
     if new.ndim > 1 and ufunc.signature is None:
         new.is_c = all_of([_lies_in_order(operand, new.ndim) for operand in operands])
+    elif ufunc is np.matmul:
+        new.is_c = True
     return new
 
 

@@ -16,7 +16,7 @@ from ...types import TensorType, show_shape
 from ..tree import LEAF, Structure, alike, flattened, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, METHODS, Variable, as_variable, number_as, op
-from ..views import UnsureView, is_array
+from ..views import Either, UnsureView, is_array
 from .cells import ABSENT
 from .frames import Frame
 
@@ -297,15 +297,13 @@ class _Meeting:
 
     def settle(self, frames: tuple[Frame, Frame], sole: Collection[int], names: Counter[tuple[int, int]]) -> None:
         """Makes the result one that may only be read, where the two arrays are known elsewhere."""
-        if not self.result.ndim and not any(map(_is_0d, (self.one, self.other))):
+        if not self.result.ndim and not any(map(is_0d, (self.one, self.other))):
             return
-        if not self.result.ndim:
-            self.result.is_0d = True
-            if not all(map(_is_0d, (self.one, self.other))):
-                self.result.home = "a number or an array of rank 0, and only the run decides which"
-                return
         sides = list(zip((0, 1), (self.one, self.other), frames, strict=True))
         known = [leaf for _, leaf, frame in sides if not _is_private(leaf, frame, sole)]
+        if not self.result.ndim:
+            known = [leaf for leaf in known if is_0d(leaf)]
+            self.result.is_0d = True if known or all(map(is_0d, (self.one, self.other))) else Either()
         arrays = [array for leaf in known if isinstance(leaf, Held) for array in leaf.others()]
         numpys = [leaf for leaf in known if isinstance(leaf, np.ndarray) and not is_outside(leaf)]
         why = f"{self.what} is one of two arrays, and only the run decides which"
@@ -326,9 +324,9 @@ def is_outside(array: np.ndarray) -> bool:
     return CAPTURE.is_outside is not None and CAPTURE.is_outside(array)
 
 
-def _is_0d(leaf: Any) -> bool:
+def is_0d(leaf: Any) -> bool:
     """Whether a leaf of rank 0 is an array."""
-    return isinstance(leaf, np.ndarray) or (isinstance(leaf, Held) and leaf.is_0d)
+    return isinstance(leaf, np.ndarray) or (isinstance(leaf, (Held, Variable)) and leaf.is_0d is True)
 
 
 def _arrays_in(way: Way) -> list[tuple[int, int]]:

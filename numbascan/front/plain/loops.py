@@ -29,7 +29,7 @@ from ..tracing import PART_OF, NeedsTracedArrays
 from ..tree import Structure, alike, flattened, paths, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, Variable, as_variable, at_line
-from ..views import Moved, UnsureView, View, is_array
+from ..views import Either, Moved, UnsureView, View, is_array
 from .cells import ABSENT, Cells, Part, keeping, line_of, soles
 from .choices import choose, value_of
 from .chosen import freeze, holders, is_known, keep_free
@@ -42,6 +42,7 @@ from .joining import (
     as_type,
     assured,
     held,
+    is_0d,
     is_absent,
     is_numeric,
     is_same,
@@ -227,7 +228,8 @@ class _Row(View):
 class _Carried:
     """A value that goes from pass to pass: a variable or a place that the body changes.
 
-    initial: its leaves before the loop. objects: the arrays that these leaves are, where they are some. is_read: whether a pass reads what
+    initial: its leaves before the loop. objects: the arrays that these leaves are, where they are some. kinds: of each leaf whether it is
+    an array of rank 0; None where some passes have one, others a number. is_read: whether a pass reads what
     the one before has left. is_asked_for: whether it does so and makes nothing of it.
     """
 
@@ -235,6 +237,7 @@ class _Carried:
     structure: Structure
     initial: list[Variable]
     objects: list[Any]
+    kinds: list[bool | None]
     is_read: bool = True
     is_asked_for: bool = False
 
@@ -252,6 +255,7 @@ class _Scan:
         self.sole: set[int] = set()
         self.moved: list[Variable] = []
         self.shared: dict[Any, list[tuple[list[Variable], bool]]] = {}
+        self.eithers: list[Either] = []  # of what this pass was given
         self.n_steps: int | None = None  # how many steps run, where that is known
         self.is_live = False  # rows are read from what the arrays hold at each pass
         for name, value in self.start.items():
@@ -372,6 +376,7 @@ class _Scan:
     def _step(self, row: Sequence[Variable], states: Sequence[Variable]) -> Any:
         """One pass on placeholders: what it carries on, what it leaves behind, and whether it is the last."""
         loop, values = self.loop, iter(states)
+        self.eithers = []
         given: dict[Any, list[Node]] = {}
         with frame(f"the body of {self.what}", parts=[loop.body, self.test]) as noted:
             start = dict(self.start)
@@ -379,9 +384,9 @@ class _Scan:
                 given[key] = [next(values).node for _ in one.initial] if one.is_read else []
                 if key in self.places:
                     note(key, self.places[key])
-                    self.places[key].write(unflatten(one.structure, map(Variable, given[key])))
+                    self.places[key].write(self._made_of(one, map(Variable, given[key])))
                 else:
-                    start[key] = unflatten(one.structure, map(Variable, given[key])) if one.is_read else ABSENT
+                    start[key] = self._made_of(one, map(Variable, given[key])) if one.is_read else ABSENT
             loop.cells.fill(start)
             del start
             try:
@@ -489,6 +494,15 @@ class _Scan:
                 raise TypeError(f"{self.what}: {one.label} is a number before it and {leaf!r} behind a pass{at_line()}; give it one kind")
         return leaves
 
+    def _made_of(self, one: _Carried, leaves: Iterable[Variable]) -> Any:
+        """A value of its leaves, of which some are arrays of rank 0."""
+        given = list(leaves)
+        for leaf, kind in zip(given, one.kinds, strict=True):
+            if kind is None:
+                self.eithers.append(Either())
+            leaf.is_0d = self.eithers[-1] if kind is None else kind
+        return unflatten(one.structure, given)
+
     def _settled(self, one: _Carried, ends: Sequence[Any]) -> bool:
         """Whether a state has another type behind a pass than before it; then it is promoted."""
         is_new = False
@@ -500,6 +514,8 @@ class _Scan:
                     f"behind a pass{at_line()}; give it one shape"
                 )
             type_ = promoted(before.type, after.type)
+            kind = one.kinds[k] if one.kinds[k] is (not after.ndim and is_0d(leaf)) else None
+            one.kinds[k], is_new = kind, is_new or kind is not one.kinds[k]
             if (before.type.dtype, before.type.weak) not in ((after.type.dtype, after.type.weak), (type_.dtype, type_.weak)):
                 one.initial[k], is_new = as_type(before, type_), True
         return is_new
@@ -528,6 +544,7 @@ class _Scan:
         ends = [leaf for key in names for leaf in results[key] if isinstance(leaf, Held)]
         roots = {id(leaf.root) for leaf in ends} | {id(array.cell) for leaf in ends for array in leaf.others()}
         is_written = any(isinstance(place.before, Variable) and place.before.node in handed_on for place in noted.places.values())
+        is_written = is_written or any(either.is_changed for either in self.eithers)
         starts = [leaf for key in names for leaf in self.carried[key].objects if isinstance(leaf, Variable) and is_array(leaf)]
         counts = Counter([*(id(leaf.root) for leaf in ends), *(id(leaf.cell) for leaf in starts)])
         is_known = bool(counts) and (max(counts.values()) > 1 or not all(noted.made(leaf.born) and not leaf.is_view for leaf in ends))
@@ -589,13 +606,13 @@ class _Scan:
             ends = [Variable(self._last(before, row).node) for before, row in zip(one.initial, found[key], strict=True)]
             if key in self.places:
                 note(key, self.places[key])
-                self.places[key].write(unflatten(one.structure, ends))
+                self.places[key].write(self._made_of(one, ends))
             else:
                 for end, (others, is_twice) in zip(ends, self.shared[key], strict=True):
-                    if end.ndim and (others or is_twice):
+                    if (end.ndim or any(one.kinds)) and (others or is_twice):
                         why = f"{one.label} is one of two arrays, as passes of a loop go"
                         end.view_of = _unsure(one.label, end, others, why, is_twice)
-                values[key] = unflatten(one.structure, ends)
+                values[key] = self._made_of(one, ends)
         names = [
             released(self.constants[k]) if k in self.constants else self._left(name, next(last), *self.others_behind[k])
             for k, name in enumerate(self.names_behind)
@@ -606,7 +623,8 @@ class _Scan:
                 label, now = (self.places[name].label, self.places[name].content()) if name in self.places else (name, values[name])
                 freeze([*known, *holders(now)], f"{label} is one of several, as passes of a loop go")
         self.loop.cells.fill(values)
-        for array in self.moved:
+        handed_on = [leaf for one in self.carried.values() for leaf in one.objects if isinstance(getattr(leaf, "is_0d", None), Either)]
+        for array in [*self.moved, *handed_on]:
             array.view_of = Moved(array_itself(array), [], f"{array.name or 'an array'} was handed from pass to pass by {self.what}")
 
     def _last(self, before: Variable, rows: Variable) -> Variable:
@@ -647,6 +665,7 @@ def _carried(label: str, value: Any) -> _Carried:
         structure,
         [as_variable(value_in(leaf)) for leaf in leaves],
         [leaf.array if isinstance(leaf, Held) else leaf for leaf in leaves],
+        [not np.ndim(value_in(leaf)) and is_0d(leaf) for leaf in leaves],
     )
 
 

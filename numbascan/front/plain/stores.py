@@ -18,7 +18,7 @@ from ..tracing import NeedsTracedArrays
 from ..tree import flattened
 from ..variable import CAPTURE, Variable, as_variable, at_line
 from ..views import UnsureView, View
-from .arrays import changed, changed_where, traced_mask, written
+from .arrays import behind_mask, changed, changed_where, written
 from .cells import GlobalVariable, content, fill
 from .checks import is_refusal
 from .chosen import check_free, check_free_array, freeze, holders
@@ -348,8 +348,8 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 def update_item(holder: Any, index: Any, name: str, value: Callable[[], Any]) -> None:
     """`holder[index] += value`."""
-    if isinstance(holder, Variable) and (mask := traced_mask(index)) is not None:
-        changed_where(holder, mask, _BINARY[name], value)
+    if isinstance(holder, Variable) and (found := behind_mask(holder, index)) is not None:
+        changed_where(*found, _BINARY[name], value)
         return
     set_item(update(item(holder, index), name, value), holder, index)
 
