@@ -19,6 +19,7 @@ from ...checkpoint import Checkpoint
 from ...errors import TracerError
 from ...ir.graph import free_inputs
 from ...ir.node import Node, constant_value, next_serial
+from ...ops.last_state import last_state
 from ...types import TensorType, show_shape
 from ..numpy.creation import zeros
 from ..numpy.joining import concatenate
@@ -591,7 +592,7 @@ class _Scan:
         if self.n_steps:
             return _weak_as(rows[-1], before)
         first = as_type(before, TensorType(rows.type.dtype, ()))
-        return _weak_as(concatenate([first[np.newaxis], rows[-1:]])[-1], before)
+        return _weak_as(Variable(last_state(first.node, rows.node)), before)
 
     def _left(self, rows: Variable) -> Variable:
         """What the last step left under a name that was not bound before; zeros where there was none."""

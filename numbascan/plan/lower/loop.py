@@ -35,7 +35,7 @@ from ..builder import Indices
 from ..casts import cast
 from ..storage.inplace import Updates, updated_in_place
 from ..storage.placement import Placement, is_rotated, is_short_in_memory, is_small
-from ..storage.save_mem import MOST_ROWS, All, Every, FromEnd, Last, LastRows, LastStates, Lengths, Path, Request, Thinned, requests
+from ..storage.save_mem import MOST_ROWS, All, Every, FromEnd, Last, LastRows, LastState, LastStates, Lengths, Path, Request, Thinned, requests
 from ..storage.states import (
     FEW_ROWS,
     LocalState,
@@ -439,6 +439,9 @@ class _Loop:
             return Computed(shape, every.dims, lambda index: every.at((sub(sub(self.steps, 1), index[0]), *index[1:])))
         if isinstance(request, Path):
             return self._path(result, shape, first=0)
+        if isinstance(request, LastState):
+            assert result.storage is not None
+            return result.storage.last(self.steps)
         if isinstance(request, Last):
             is_carry = result.position >= len(self.spec.states) + len(self.spec.traces)
             if not is_carry:

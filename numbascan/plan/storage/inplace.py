@@ -35,6 +35,7 @@ from ...ops.lowering import Elementwise
 from ...ops.runtime_attributes import filled
 from ..target import Target
 from .placement import Placement, is_rotated, is_small, placements
+from .save_mem import STATE_BEHIND
 from .stores import replaces_part
 
 LARGE = 64  # elements of a slice beyond which it may be as long as the row
@@ -166,8 +167,8 @@ def _argument_before(graph: Graph) -> int | None:
 
 
 def _last_state(part: Node) -> State | None:
-    """The state of a loop of which `part` is the last row, where the loop looks back at one row of it."""
-    if part.op is not INDEX or part.attr("spec") != (-1,):
+    """The state of a loop of which `part` is the last row, or which it is behind the last step, where the loop looks back at one row of it."""
+    if part.op is not STATE_BEHIND and (part.op is not INDEX or part.attr("spec") != (-1,)):
         return None
     loop, result = made_with(part)[0], part.inputs[0]
     states = loop_spec(loop).states if loop.op is SCAN else ()
@@ -177,7 +178,7 @@ def _last_state(part: Node) -> State | None:
 
 def made_with(part: Node) -> list[Node]:
     """The nodes that are made to make a part: in front of the last row of a loop, the loop."""
-    if part.op is not INDEX:
+    if part.op not in (INDEX, STATE_BEHIND):
         return [part]
     result = part.inputs[0]
     return [result.inputs[0], result, part] if result.op is ITEM else [result, part]
