@@ -1,4 +1,7 @@
-"""The state of a loop behind its last step: the last row of its result, and the initial value where there was no step."""
+"""The state of a loop behind its last step: the last row of its result, and the initial value where there was no step.
+
+So it is also the last row of what a loop has traced, and another value where there was no step.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 from ..ir.loop_node import SCAN, loop_spec
 from ..ir.loops import Expr, add, compare
 from ..ir.node import ITEM, Node, constant, constant_value
+from ..ir.ports import State
 from ..types import TensorType
 from .algebra import call, dims_of, expand, incremented, rows, where, zeros_like
 from .card import Card, apply, register
@@ -48,7 +52,7 @@ def _vjp(node: Node, cotangent: Node) -> tuple[Node | None, Node | None]:
     has_steps = call("greater", n_steps, 0)
     later = cotangent if known is not None else where(has_steps, cotangent, 0)
     first = None if known is not None else where(has_steps, 0, cotangent)
-    if loop.op is SCAN:  # the loop's rule takes it apart, and asks no row for it
+    if _state_of(result) is not None:  # the loop's rule takes it apart, and asks no row for it
         return first, incremented(zeros_like(result), later, (-1,))
     last = rows(expand(later, (0,)), None, call("minimum", n_steps, constant(1, "int64")))
     return first, incremented(zeros_like(result), last, ((-1, None, None),))
@@ -74,9 +78,16 @@ LAST_STATE = register(
 
 def last_state(initial: Node, result: Node) -> Node:
     """The state of which `result` holds the rows, behind the last step; `initial`: as it was before, where the loop does not say."""
+    state = _state_of(result)
+    own = state is not None and state.depth == 1 and not state.has_axis
+    return apply(LAST_STATE, state.initial if state is not None and own else initial, result)
+
+
+def _state_of(result: Node) -> State | None:
+    """The state of a loop of which a node is the result."""
     loop, index = (result.inputs[0], result.number("index")) if result.op is ITEM else (result, 0)
-    states = loop_spec(loop).states if loop.op is SCAN else ()
-    state = states[index] if index < len(states) else None
-    if state is not None and state.depth == 1 and not state.has_axis:
-        initial = state.initial
-    return apply(LAST_STATE, initial, result)
+    if loop.op is not SCAN:
+        return None
+    spec = loop_spec(loop)
+    k = index - len(spec.mit_mots)
+    return spec.states[k] if 0 <= k < len(spec.states) else None

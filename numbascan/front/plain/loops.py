@@ -598,6 +598,8 @@ class _Scan:
         """What the last step left under a name that was not bound before; zeros where there was none."""
         if self.n_steps:
             return rows[-1]
+        if rows.ndim == 1:
+            return Variable(last_state(zeros((), rows.type.dtype).node, rows.node))
         return concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1]
 
 

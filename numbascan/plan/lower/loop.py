@@ -274,7 +274,7 @@ class _Loop:
                 name = next(node.name for node, same in result.requests.items() if same == request)
                 numbers = self._fixed(request.n_rows), self._fixed(request.most)
                 result.thinned[request] = Thinning(self.builder, result.storage, *numbers, name or f"{result.name}_kept")
-            elif isinstance(request, Last) and result.storage is None and is_small(result.write, self.scope.target):
+            elif isinstance(request, Last | LastState) and result.storage is None and is_small(result.write, self.scope.target):
                 result.last = self._last_elements(result)
             elif (rows := self._sink(result, request)) is not None:
                 result.sinks[request] = rows
@@ -440,8 +440,7 @@ class _Loop:
         if isinstance(request, Path):
             return self._path(result, shape, first=0)
         if isinstance(request, LastState):
-            assert result.storage is not None
-            return result.storage.last(self.steps)
+            return self._last_elements_of(result) if result.storage is None else result.storage.last(self.steps)
         if isinstance(request, Last):
             is_carry = result.position >= len(self.spec.states) + len(self.spec.traces)
             if not is_carry:
@@ -452,8 +451,7 @@ class _Loop:
             if result.storage is not None:
                 return result.storage.last(self.steps)
             if result.last:
-                elements: dict[tuple[int, ...], Expr] = dict(result.last)
-                return InLocals(result.write.type, result.dims, elements, self.builder, self.builder.block, f"{result.name}_last")
+                return self._last_elements_of(result)
             if request in result.sinks:
                 return result.sinks[request].place(result.sinks[request].dims)
             dims, at = self._kept_at(result, shape)
@@ -471,6 +469,11 @@ class _Loop:
             return self._last_states(result, request.k, shape)
         assert isinstance(request, Every)
         return result.sinks[request].all_rows(every_count(self.steps, request.start, request.k), shape)
+
+    def _last_elements_of(self, result: LoopResult) -> InLocals:
+        """The last row of a small trace."""
+        elements: dict[tuple[int, ...], Expr] = dict(result.last)
+        return InLocals(result.write.type, result.dims, elements, self.builder, self.builder.block, f"{result.name}_last")
 
     def _kept_at(self, result: LoopResult, shape: TensorType) -> tuple[Indices, Callable[[Indices], Expr]]:
         """The dimensions of a row, and the elements of the last rows by the number of their step, from where they lie."""

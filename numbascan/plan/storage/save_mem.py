@@ -19,6 +19,7 @@ from ...ir.graph import Graph, substitute, toposort
 from ...ir.inner_graphs import all_nodes, bodies
 from ...ir.loop_node import SCAN, loop_spec
 from ...ir.node import ITEM, Node, constant_value
+from ...ops.algebra import is_zero
 from ...ops.card import Card, apply
 from ...ops.control import with_bodies
 from ...ops.dims import DIM
@@ -78,7 +79,7 @@ class LastStates:
 
 @dataclass(frozen=True)
 class LastState:
-    """A state behind the last step, without an axis; the initial one where there was none."""
+    """A state behind the last step, without an axis; the initial one where there was none, and of a traced number 0."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,16 @@ def _is_of_state(node: Node) -> bool:
     return state is not None and (state.initial, state.depth, state.has_axis) == (node.inputs[0], depth, has_axis)
 
 
+def _is_of_trace(node: Node) -> bool:
+    """Is it the last of a loop's traced numbers, and 0 where there is none?"""
+    initial, source = node.inputs
+    if node.type.rank or not is_zero(initial) or not _is_loop_result(source):
+        return False
+    loop, index = (source.inputs[0], source.number("index")) if source.op is ITEM else (source, 0)
+    spec = loop_spec(loop)
+    return 0 <= index - len(spec.states) < len(spec.traces)
+
+
 def is_row_read(node: Node) -> bool:
     """Is the node `x[-1]`, `x[-k:]`, `x[s::k]` or, where the number of rows is known beforehand, `x[::-1]`, and nothing more?"""
     if node.op is not INDEX or len(node.inputs) != 1:
@@ -244,7 +255,8 @@ STATE_BEHIND = Card(
     lambda rows, shape: TensorType(rows.dtype, shape),
     Generate(_no_row, _no_row),
 )
-"""LAST_STATE of the rows of a loop's own state, in a plan: it reads the initial value nowhere but in the loop."""
+"""LAST_STATE of the rows of a loop's own state, in a plan: it reads the initial value nowhere but in the loop. And that of numbers that a
+loop traces, with 0 where there is no step: locals hold the last one of these, and start so."""
 
 
 def with_states_behind(graph: Graph) -> Graph:
@@ -259,7 +271,7 @@ def _with_states_behind(outputs: Sequence[Node]) -> tuple[Node, ...]:
     for node in toposort(outputs):
         inputs = tuple(done[parent] for parent in node.inputs)
         done[node] = node if inputs == node.inputs else node.op.rebuild(node, inputs)
-        if node.op is LAST_STATE and _is_of_state(done[node]):
+        if node.op is LAST_STATE and (_is_of_state(done[node]) or _is_of_trace(done[node])):
             done[node] = apply(STATE_BEHIND, inputs[1], shape=node.type.shape)
         done[node].name, done[node].origin = done[node].name or node.name, done[node].origin or node.origin
     return tuple(done[output] for output in outputs)
