@@ -19,6 +19,7 @@ from ...checkpoint import Checkpoint
 from ...errors import TracerError
 from ...ir.graph import free_inputs
 from ...ir.node import Node, constant_value, next_serial
+from ...ops.last_state import last_state
 from ...types import TensorType, show_shape
 from ..numpy.creation import zeros
 from ..numpy.joining import concatenate
@@ -632,13 +633,15 @@ class _Scan:
         if self.n_steps:
             return _weak_as(rows[-1], before)
         first = as_type(before, TensorType(rows.type.dtype, ()))
-        return _weak_as(concatenate([first[np.newaxis], rows[-1:]])[-1], before)
+        return _weak_as(Variable(last_state(first.node, rows.node)), before)
 
     def _left(self, name: str, rows: Variable, others: Sequence[Variable], is_twice: bool) -> Variable:
         """What the last step left under a name that was not bound before. Where there was none, of our own flags and results zeros."""
         why = f"{name}, as a loop leaves it, may be a view of an array"
         if self.n_steps:
             value = Variable(rows[-1].node)
+        elif rows.ndim == 1:
+            value = Variable(last_state(zeros((), rows.type.dtype).node, rows.node))
         else:
             value = Variable(concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1].node)
         if not self.n_steps and not name.startswith("_ns_"):
