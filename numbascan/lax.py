@@ -35,6 +35,7 @@ from .front.tree import NONE, Structure, flattened, is_record, paths, unflatten
 from .front.tree import describe as _shown
 from .front.variable import Variable, as_variable, number_as
 from .ir.node import constant_value
+from .ops.last_state import last_state
 from .ops.of_shape import of_shape
 from .ops.runtime_attributes import sized
 from .ops.shape import ARANGE
@@ -364,7 +365,7 @@ class _Carry:
         if isinstance(n_steps, int) and n_steps > 0:
             return self.nest([row[-1] for row in rows])
         pairs = zip(self.first(rows), rows, strict=True)
-        return self.nest([np.concatenate([first[np.newaxis], row[-1:]])[-1] for first, row in pairs])
+        return self.nest([Variable(last_state(first.node, row.node)) for first, row in pairs])
 
     def first(self, rows: Sequence[Variable]) -> list[Variable]:
         """The initial leaves, Python numbers in the dtypes of `rows`."""

@@ -12,6 +12,7 @@ from ..ir.graph import Graph
 from ..ir.loops import Function
 from ..ir.names import Names
 from .lower.function import FunctionBuilder
+from .storage.save_mem import with_states_behind
 from .target import Target
 
 
@@ -44,7 +45,7 @@ def plan(
     names of loop passes to leave out. `watch` is told the function as it is built, and as each pass leaves it.
     """
     names = Names((name, *reserved), tuple(beginnings))
-    lowered = FunctionBuilder(graph, target, given or [False] * len(graph.outputs), check_finite, names)
+    lowered = FunctionBuilder(with_states_behind(graph), target, given or [False] * len(graph.outputs), check_finite, names)
     body = lowered.body()
     constants = lowered.arguments.constants
     result = Plan(Function(name, tuple(lowered.arguments.declared), body, names, lowered.builder.rings), constants)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,7 @@ from ..variable import CAPTURE, HANDS_ON, Variable, as_variable, at_line
 from .chosen import check_free
 from .collected import takes_arrays, with_arrays
 from .frames import FRAMES
-from .stores import check_opaque, check_plain, del_attribute, may_change, set_attribute
+from .stores import check_opaque, check_plain, del_attribute, may_change, outside, set_attribute, set_item
 
 REPLACED: dict[Any, Callable[..., Any]] = {}
 """What is called in the place of Python's and NumPy's functions: with these very arguments, and for known ones the same result."""
@@ -40,23 +41,63 @@ def callee(f: Any) -> Any:
 
 def _made(f: Any, *args: Any, **kwargs: Any) -> Any:
     """What a call gives, arrays of NumPy's as traced ones. Those that were there before are not written."""
-    value = _callee(f)(*args, **kwargs)
     before = [part for part in (getattr(f, "__self__", None), *args, *kwargs.values()) if isinstance(part, np.ndarray)]
     function = getattr(f, "__func__", f)
-    return _traced(value, before, type(function) is types.FunctionType and not is_of_library(function))
+    is_users = type(function) is types.FunctionType and not is_of_library(function)
+    return _traced(_callee(f)(*args, **kwargs), before, is_users)
 
 
 def _traced(value: Any, before: list[np.ndarray], is_users: bool) -> Any:
-    if type(value) is np.ndarray and value.dtype.kind in "biufc":
-        array = Variable(as_variable(value).node)
-        array.is_0d = not value.ndim
-        array.is_c = value.flags.c_contiguous
-        if is_users or any(np.may_share_memory(value, other) for other in before):
-            array.home = "an array that is read from outside, or of an object"
+    """What a call gave. An array that somebody else has, who sees what is written into it, may not be written."""
+    if type(value) is np.ndarray:
+        is_new = sys.getrefcount(value) <= _OF_A_RESULT
+        return _array(value, is_new and not is_users, before)
+    if type(value) not in (tuple, list) or not any(type(part) is np.ndarray for part in value):
+        return value
+    if type(value) is list and sys.getrefcount(value) > _OF_A_RESULT:
+        return value
+    parts = []
+    for part in value:
+        is_new = sys.getrefcount(part) <= _OF_A_PART
+        parts.append(_array(part, is_new and not is_users, before) if type(part) is np.ndarray else part)
+    return type(value)(parts)
+
+
+def _array(array: np.ndarray, is_new: bool, before: list[np.ndarray]) -> Any:
+    if array.dtype.kind not in "biufc":
         return array
-    if type(value) in (tuple, list) and any(type(part) is np.ndarray for part in value):
-        return type(value)(_traced(part, before, is_users) for part in value)
-    return value
+    base = array.base
+    is_new = is_new and (base is None or (isinstance(base, np.ndarray) and sys.getrefcount(base) <= _OF_A_BASE))
+    if not is_new or any(np.may_share_memory(array, other) for other in before):
+        return outside(array)
+    result = Variable(as_variable(array).node)
+    result.is_0d, result.is_c = not array.ndim, array.flags.c_contiguous
+    return result
+
+
+def _references() -> tuple[int, int, int]:
+    """How often an object is referred to that nobody else has: what `_traced` got, a part of that, the base of an array in `_array`."""
+
+    def seen(value: Any) -> int:
+        return sys.getrefcount(value)
+
+    def of_part(value: Any) -> int:
+        count = 0
+        for part in value:
+            count = sys.getrefcount(part)
+        return count
+
+    def of_base(array: Any) -> int:
+        base = array.base
+        return sys.getrefcount(base)
+
+    def made(f: Any, *args: Any) -> Any:
+        return f(np.zeros(*args))
+
+    return made(seen, 2), of_part((np.zeros(2),)), made(lambda array: of_base(array[:1]), 2) - 1
+
+
+_OF_A_RESULT, _OF_A_PART, _OF_A_BASE = _references()
 
 
 def _callee(f: Any) -> Any:
@@ -72,11 +113,15 @@ def _callee(f: Any) -> Any:
     if ours is not f:
         return functools.partial(_watched_ours, f, ours) if _is_watching() and f not in _ASKING else ours
     if isinstance(f, type):
-        return functools.partial(_constructed, f) if _has_own_start(f) else functools.partial(_watched, f) if FRAMES.stack else f
+        if _has_own_start(f):
+            return functools.partial(_constructed, f)
+        return functools.partial(_watched, f) if FRAMES.stack or CAPTURE.home is not None else f
     if kind is types.BuiltinMethodType and type(f.__self__) is str and f.__name__ == "format":
         return functools.partial(REPLACED[str.format], f.__self__)
     if kind is types.BuiltinMethodType and f.__name__ in MUTATING.get(type(f.__self__), ()):
         return functools.partial(_changed, f)
+    if kind is types.MethodWrapperType and f.__name__ == "__setitem__" and type(f.__self__) in (list, dict):
+        return lambda index, value: set_item(value, f.__self__, index)
     own = converted(f)
     if own is not f:
         return own

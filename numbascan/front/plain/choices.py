@@ -47,7 +47,8 @@ def _both_ways(condition: Variable, then: Part | None, other: Part | None, cells
     cells.fill(names)
     for (key, place), value in zip(written.items(), values[len(before) :], strict=True):
         note(key, place)
-        place.write(value)
+        objects = [(side.frame.objects.get(key, place.before), side.frame) for side in sides]
+        place.write(settle_holders(place.label, objects, value))
     settle()
 
 

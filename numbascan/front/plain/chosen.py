@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,9 @@ def settle(label: str, sides: Sequence[tuple[Any, Frame]], result: Any) -> Any:
 
 
 def is_known(holder: Any, frame: Frame) -> bool:
-    """Whether an object was there before a branch or pass."""
+    """Whether an object was there before a branch or pass, or others know it since."""
+    if CAPTURE.home is not None and id(holder) in CAPTURE.home.frozen:
+        return True
     while isinstance(holder, np.ndarray) and holder.base is not None:
         holder = holder.base
     return frame.knew(holder)
@@ -56,6 +58,18 @@ def freeze(found: Iterable[Any], why: str) -> None:
     """From now on, as long as the function is traced, nobody writes what was found."""
     if CAPTURE.home is not None:
         CAPTURE.home.frozen.update((id(holder), (holder, why)) for holder in found)
+
+
+def keep_free() -> Callable[[], None]:
+    """What takes back all that is frozen from now on."""
+    home = CAPTURE.home
+    before = {} if home is None else dict(home.frozen)
+
+    def take_back() -> None:
+        if home is not None:
+            home.frozen = before
+
+    return take_back
 
 
 def check_free(holder: Any) -> None:

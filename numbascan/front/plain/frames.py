@@ -25,6 +25,7 @@ class Frame:
     places: elements and attributes that were written: what reads one, what writes it, and the value before.
     undone: how to take back all else. what: how messages call it. is_trial: it may yet be Python's own, so
     that what it does to lists is taken back and not refused. witness: what was there before. is_stuck: what it did cannot be taken back.
+    objects: what the places held at the end.
     """
 
     what: str
@@ -34,7 +35,14 @@ class Frame:
     outer: Frame | None = None
     witness: Witness | None = None
     changes: list[Record] = field(default_factory=list)
+    objects: dict[tuple[int, Any], Any] = field(default_factory=dict)
     is_stuck: bool = False
+
+    @property
+    def place(self) -> str:
+        """How messages call it, and the line that is traced."""
+        line = at_line()
+        return self.what if line in self.what else f"{self.what}{line}"
 
     def knew(self, value: Any) -> bool:
         """Whether an object may have been there before the branch or pass: what was made within is its own."""
@@ -57,6 +65,7 @@ class Frame:
         """Everything that was noted as it was before; the values that the places had last."""
         self.places = {key: place for key, place in self.places.items() if place.is_changed()}
         last = {key: place.read() for key, place in self.places.items()}
+        self.objects = {key: place.content() for key, place in self.places.items()}
         for undo in reversed(self.undone):
             undo()
         for place in self.places.values():
@@ -81,7 +90,7 @@ class Frame:
         for record in self.changes:
             error = Stuck if self.is_stuck else TypeError
             raise error(
-                f"{record.label} changes in {self.what}{at_line()} in a way that cannot be carried along: give a variable, an element, an "
+                f"{record.label} changes in {self.place} in a way that cannot be carried along: give a variable, an element, an "
                 "attribute or an array another number there, or take it out"
             )
 
@@ -97,7 +106,8 @@ class Frame:
 class Place:
     """An element of a list or dict, an attribute, an array, or a variable of another function: what was written besides own variables.
 
-    born: of an array, where it was made. is_changed: of what only may have been written, whether it holds something else now.
+    born: of an array, where it was made. is_changed: of what only may have been written, whether it holds something else now. content:
+    of all but arrays, the object that it holds, where `read` gives its value.
     """
 
     holder: Any
@@ -107,6 +117,7 @@ class Place:
     before: Any
     born: Frame | None = None
     is_changed: Callable[[], bool] = lambda: True
+    content: Callable[[], Any] = lambda: None
 
 
 class _Frames(threading.local):

@@ -24,7 +24,7 @@ from .arrays import of_argument
 from .calls import callee, replaces
 from .choices import value_of
 from .rows import Once, Rows, TracedRange, rows_of, turned, zipped
-from .stores import holds_traced, keys
+from .stores import holds_traced, keys, outside
 from .stores import key as key_of
 from .truth import either, is_traced, negation, truth
 
@@ -523,7 +523,8 @@ def _in_order(x: Variable, order: str) -> Variable:
 
 
 def _asarray(obj: Any, dtype: Any = None, order: Any = None, **_: Any) -> Any:
-    return _array(obj, dtype, copy=None, order=order)
+    x = outside(obj)  # one of NumPy's is not copied either, and may not be written
+    return _array(x, dtype, copy=None, order=order)
 
 
 def _ordered(order: str) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ from ...checkpoint import Checkpoint
 from ...errors import TracerError
 from ...ir.graph import free_inputs
 from ...ir.node import Node, constant_value, next_serial
+from ...ops.last_state import last_state
 from ...types import TensorType, show_shape
 from ..numpy.creation import zeros
 from ..numpy.joining import concatenate
@@ -32,7 +33,7 @@ from ..variable import CAPTURE, Variable, as_variable, at_line
 from ..views import Either, Moved, UnsureView, View, is_array
 from .cells import ABSENT, Cells, Part, keeping, line_of, soles
 from .choices import choose, value_of
-from .chosen import freeze, holders, is_known
+from .chosen import freeze, holders, is_known, keep_free
 from .frames import Frame, Place, Stuck, frame, note
 from .joining import (
     RESULT,
@@ -132,7 +133,7 @@ class _Loop:
     def tried(self, rows: Rows) -> None:
         """A long loop of known length."""
         for k in range(rows.length):
-            before, mark = self.cells.values(), next_serial()
+            before, free, mark = self.cells.values(), keep_free(), next_serial()
             with frame(f"a loop{line_of(self.body)}", is_trial=True, parts=[self.body]) as noted:
                 try:
                     self.body(rows.at(k))
@@ -143,6 +144,7 @@ class _Loop:
             is_known = over is True or (over is False and next_serial() == mark + 1)
             if not is_known and rows.length - k > UNROLLED and not self._has_to_stay(noted, rows.length - k):
                 noted.undo(self.cells, before)
+                free()
                 self._rest(rows.after(k))
                 return
             noted.hand_on()
@@ -164,12 +166,13 @@ class _Loop:
 
     def _rest(self, rows: Rows) -> None:
         """What is left of a loop, as a scan, or written out where that cannot be."""
-        before = self.cells.values()
+        before, free = self.cells.values(), keep_free()
         try:
             with frame(f"a loop{line_of(self.body)}", parts=[self.body]) as noted:
                 self.rolled(rows)
         except BaseException as error:
             noted.undo(self.cells, before)
+            free()
             is_final = isinstance(error, Stuck) or (isinstance(error, NeedsTracedArrays) and not CAPTURE.makes_arrays)
             if is_final or noted.is_stuck or rows.length > MOST_WRITTEN_OUT or not isinstance(error, _NO_SCAN):
                 raise
@@ -178,7 +181,7 @@ class _Loop:
         last = noted.take_back()
         for key, place in noted.places.items():
             note(key, place)
-            place.write(released(last[key]))
+            place.write(released(last[key]) if noted.objects[key] is None else noted.objects[key])
 
     # as a scan --------------------------------------------------------------------------------------------------------
 
@@ -391,7 +394,7 @@ class _Scan:
                 loop.body(*([self._item(row)] if self.rows is not None else []))
                 over = loop.is_over()
                 go_on = self._goes_on(over)
-                objects = {name: assured(value, self.start[name]) for name, value in loop.cells.values().items()}
+                objects: dict[Any, Any] = {name: assured(value, self.start[name]) for name, value in loop.cells.values().items()}
                 ends: dict[Any, Any] = {name: held(value) for name, value in objects.items()}
             finally:
                 written = noted.undo(loop.cells, self.start)
@@ -399,13 +402,15 @@ class _Scan:
         if not self.is_live and self._reads_what_is_written(noted):
             self.read_live()
         self._note_places(noted)
-        self.known = {name: self._known_holders(noted, name, objects) for name in loop.names}
+        objects |= noted.objects
+        self.known: dict[Any, list[Any]] = {name: self._known_holders(noted, name, self.start[name], objects) for name in loop.names}
+        self.known |= {key: self._known_holders(noted, key, place.before, objects) for key, place in self.places.items()}
         ends |= written
         return self._returned(noted, given, ends, None if go_on is True else negation(go_on))
 
-    def _known_holders(self, noted: Frame, name: str, objects: dict[str, Any]) -> list[Any]:
-        """The lists and the like that a name has behind a pass, where others know them."""
-        found, start = holders(objects[name]), holders(self.start[name])
+    def _known_holders(self, noted: Frame, name: Any, before: Any, objects: dict[Any, Any]) -> list[Any]:
+        """The lists and the like that a name or a place has behind a pass, where others know them."""
+        found, start = holders(objects.get(name)), holders(before)
         if list(map(id, found)) == list(map(id, start)):
             return []
         counts = Counter(id(holder) for value in objects.values() for holder in holders(value))
@@ -616,7 +621,8 @@ class _Scan:
         values.update(unflatten(self.behind, names))
         for name, known in self.known.items():
             if known:
-                freeze([*known, *holders(values[name])], f"{name} is one of several, as passes of a loop go")
+                label, now = (self.places[name].label, self.places[name].content()) if name in self.places else (name, values[name])
+                freeze([*known, *holders(now)], f"{label} is one of several, as passes of a loop go")
         self.loop.cells.fill(values)
         handed_on = [leaf for one in self.carried.values() for leaf in one.objects if isinstance(getattr(leaf, "is_0d", None), Either)]
         for array in [*self.moved, *handed_on]:
@@ -627,13 +633,15 @@ class _Scan:
         if self.n_steps:
             return _weak_as(rows[-1], before)
         first = as_type(before, TensorType(rows.type.dtype, ()))
-        return _weak_as(concatenate([first[np.newaxis], rows[-1:]])[-1], before)
+        return _weak_as(Variable(last_state(first.node, rows.node)), before)
 
     def _left(self, name: str, rows: Variable, others: Sequence[Variable], is_twice: bool) -> Variable:
         """What the last step left under a name that was not bound before. Where there was none, of our own flags and results zeros."""
         why = f"{name}, as a loop leaves it, may be a view of an array"
         if self.n_steps:
             value = Variable(rows[-1].node)
+        elif rows.ndim == 1:
+            value = Variable(last_state(zeros((), rows.type.dtype).node, rows.node))
         else:
             value = Variable(concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1].node)
         if not self.n_steps and not name.startswith("_ns_"):

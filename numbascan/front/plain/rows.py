@@ -101,7 +101,7 @@ class Once:
         if frame is not None and self._born is not frame and not frame.made(self._born):
             if not frame.is_trial:
                 raise TypeError(
-                    f"an iterator (of zip, enumerate, reversed) that was made before is advanced in {frame.what}{at_line()}; make it there"
+                    f"an iterator (of zip, enumerate, reversed) that was made before is advanced in {frame.place}; make it there"
                 )
             frame.undone.append(lambda: self._set(*before))
         self._set(at, why)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
 import random
 import types
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -133,7 +133,7 @@ def _own_method(value: Any, name: str) -> Callable[..., Any] | None:
     method = inspect.getattr_static(type(value), name, None)
     if type(method) is not types.FunctionType or (own := converted(method)) is method:
         return None
-    return functools.partial(own, value)
+    return partial(own, value)
 
 
 def set_item(value: Any, holder: Any, index: Any) -> None:
@@ -173,7 +173,7 @@ def del_attribute(holder: Any, name: str) -> None:
         method(name)
         return
     if decides() and is_outer(holder):
-        raise TypeError(f"`del` of the attribute {name!r} in {FRAMES.stack[-1].what}{at_line()}; give it another value there (np.nan)")
+        raise TypeError(f"`del` of the attribute {name!r} in {FRAMES.stack[-1].place}; give it another value there (np.nan)")
     if FRAMES.stack and is_outer(holder) and hasattr(holder, name):
         before = getattr(holder, name)
         FRAMES.stack[-1].undone.append(lambda: setattr(holder, name, before))
@@ -187,7 +187,7 @@ def may_change(holder: Any, what: str) -> None:
         return
     if decides():
         raise TypeError(
-            f"{what} in {FRAMES.stack[-1].what}{at_line()} changes how many things it holds; make an array of the full length before "
+            f"{what} in {FRAMES.stack[-1].place} changes how many things it holds; make an array of the full length before "
             "(np.zeros), and write its elements"
         )
     if isinstance(holder, (list, dict, set)):
@@ -200,7 +200,7 @@ def check_opaque(value: Any, what: str) -> None:
         return
     if decides():
         raise TypeError(
-            f"{what} in {FRAMES.stack[-1].what}{at_line()} uses a {type(value).__name__} that was made before: what becomes of that only "
+            f"{what} in {FRAMES.stack[-1].place} uses a {type(value).__name__} that was made before: what becomes of that only "
             "the run knows; use it before, and use the result there"
         )
     FRAMES.stack[-1].is_stuck = True
@@ -218,7 +218,9 @@ _WORLDS = (np.random.Generator, np.random.RandomState, random.Random)
 
 
 def check_index(holder: Any, index: Any) -> None:
-    """TypeError for a traced place of a list: what is written there would be lost."""
+    """TypeError for a traced place of a list or dict: what is written there would be lost."""
+    if isinstance(holder, Mapping):
+        key(index)
     if isinstance(holder, (list, tuple)) and holds_traced(index):
         raise TypeError(f"a {type(holder).__name__} is written at a place that only the run knows{at_line()}; use an array (np.zeros)")
 
@@ -244,14 +246,13 @@ def _note_item(holder: Any, index: Any, value: Any) -> None:
             FRAMES.stack[-1].undone.append(contents_of(holder))
             return
         raise TypeError(
-            f"a dict gets the new key {index!r} in {FRAMES.stack[-1].what}{at_line()}; give it the key before, with a value "
-            "of the same kind"
+            f"a dict gets the new key {index!r} in {FRAMES.stack[-1].place}; give it the key before, with a value of the same kind"
         )
     if isinstance(index, slice) and FRAMES.stack[-1].is_trial:
         FRAMES.stack[-1].undone.append(contents_of(holder))
         return
     if isinstance(index, slice) or holds_traced(index):
-        raise TypeError(f"a list is written at {index!r} in {FRAMES.stack[-1].what}{at_line()}; use an array (np.zeros)")
+        raise TypeError(f"a list is written at {index!r} in {FRAMES.stack[-1].place}; use an array (np.zeros)")
     key = range(len(holder))[index] if isinstance(holder, list) else index
     if holder[key] is value and isinstance(value, Variable):  # an array that was written, in its place
         return
@@ -260,7 +261,7 @@ def _note_item(holder: Any, index: Any, value: Any) -> None:
         holder[key] = value
 
     label = f"an element [{key!r}] of a {type(holder).__name__}"
-    note((id(holder), ("item", key)), Place(holder, label, lambda: held(holder[key]), write, holder[key]))
+    note((id(holder), ("item", key)), Place(holder, label, lambda: held(holder[key]), write, holder[key], content=lambda: holder[key]))
 
 
 def set_attribute(value: Any, holder: Any, name: str) -> None:
@@ -299,11 +300,11 @@ def _note_attribute(holder: Any, name: str) -> None:
             FRAMES.stack[-1].undone.append(lambda: delattr(holder, name) if hasattr(holder, name) else None)
             return
         raise TypeError(
-            f"a {type(holder).__name__} gets the new attribute {name!r} in {FRAMES.stack[-1].what}{at_line()}; give it the attribute before"
+            f"a {type(holder).__name__} gets the new attribute {name!r} in {FRAMES.stack[-1].place}; give it the attribute before"
         )
     label = f"the attribute {name!r} of a {type(holder).__name__}"
     read, write = (lambda: held(getattr(holder, name))), (lambda value: setattr(holder, name, value))
-    note((id(holder), name), Place(holder, label, read, write, getattr(holder, name)))
+    note((id(holder), name), Place(holder, label, read, write, getattr(holder, name), content=lambda: getattr(holder, name)))
 
 
 def update(old: Any, name: str, value: Callable[[], Any]) -> Any:
@@ -374,7 +375,8 @@ def _variable(cell: Any, name: str) -> Place:
     def write(value: Any) -> None:
         fill(cell, value)
 
-    return Place(cell, name, lambda: held(content(cell)), write, before, is_changed=lambda: content(cell) is not before)
+    now = partial(content, cell)
+    return Place(cell, name, lambda: held(now()), write, before, is_changed=lambda: now() is not before, content=now)
 
 
 class _Context:
@@ -397,5 +399,5 @@ def context(value: Any) -> Any:
         return value  # Python says so
     if FRAMES.stack:
         check_opaque(value, "`with`")
-    enter, leave = (_own_method(value, name) or functools.partial(getattr(cls, name), value) for name in ("__enter__", "__exit__"))
+    enter, leave = (_own_method(value, name) or partial(getattr(cls, name), value) for name in ("__enter__", "__exit__"))
     return _Context(enter, leave)

@@ -7,6 +7,7 @@ classes. Nothing of the user's is run for it. What is in no branch's power (libr
 from __future__ import annotations
 
 import array
+import builtins
 import functools
 import gc
 import operator
@@ -201,9 +202,9 @@ class Witness:
                 self._record(cell, _CELL, name)
         names, attributes = names_of(code)
         for name in names:
-            if name in space:
+            if name in space or not hasattr(builtins, name):
                 self._spot(space, name)
-                if type(space[name]) is types.ModuleType:
+                if type(space.get(name)) is types.ModuleType:
                     self._look_at_module(space[name], attributes)
 
     def _look_at_module(self, module: types.ModuleType, names: frozenset[str]) -> None:

@@ -15,7 +15,6 @@ from ...ops.runtime_attributes import stretched
 from ..builder import Indices
 from ..casts import cast
 from ..storage.placement import Placement
-from ..storage.save_mem import is_loop_rows
 from ..storage.stores import fixed_dims, in_locals, is_there, label_of, store
 from ..storage.tensor_values import Computed, InMemory, Value, indices_of
 from . import contract as lower_contract
@@ -194,12 +193,10 @@ def _passes(scope: Scope, node: Node, kind: Passes) -> Value:
 
 def _taken_over(scope: Scope, node: Node, kind: Passes) -> list[InMemory]:
     """The memory of operand 0, where that was taken for it here and nothing else reads it: then only what changes is written."""
-    before = node.inputs[0]
-    value = scope.value(before)
-    is_own = isinstance(before.op, Card) and not isinstance(before.op.lower, View) and not is_loop_rows(before)
-    if kind.inside is None or not is_own or node in scope.targets or before in scope.targets or scope.reads(before) > 1:
+    if kind.inside is None or node in scope.targets:
         return []
-    return [value] if isinstance(value, InMemory) and value.array in scope.builder.shapes else []
+    memory = scope.left_behind(node.inputs[0])
+    return [] if memory is None else [memory]
 
 
 def _written_in_locals(passes: object) -> dict[tuple[int, ...], Expr] | None:

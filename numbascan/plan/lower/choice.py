@@ -61,7 +61,8 @@ def _written(scope: Scope, node: Node, target: NextRow, updates: Sequence[Update
     for graph, changes in zip(branches(node), updates, strict=True):
         (output,) = graph.outputs
         with builder.branch() as side:
-            targets = {part: [target] for part in [*changes.rows, *([output] if is_made_in_place(output) else [])]}
+            parts = [part for part, writes in changes.rows.items() if writes]
+            targets = {part: [target] for part in [*parts, *([output] if is_made_in_place(output) else [])]}
             inner = scope.inner(graph.outputs, dict(zip(graph.inputs, operands, strict=True)), targets, changes.stored)
             inner.run(last=changes.rows)
             for part in changes.rows:

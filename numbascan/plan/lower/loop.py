@@ -35,7 +35,21 @@ from ..builder import Indices
 from ..casts import cast
 from ..storage.inplace import Updates, updated_in_place
 from ..storage.placement import Placement, is_rotated, is_short_in_memory, is_small
-from ..storage.save_mem import MOST_ROWS, All, Every, FromEnd, Last, LastRows, LastStates, Lengths, Path, Request, Thinned, requests
+from ..storage.save_mem import (
+    MOST_ROWS,
+    All,
+    Every,
+    FromEnd,
+    Last,
+    LastRows,
+    LastState,
+    LastStates,
+    Lengths,
+    Path,
+    Request,
+    Thinned,
+    requests,
+)
 from ..storage.states import (
     FEW_ROWS,
     LocalState,
@@ -220,7 +234,7 @@ class _Loop:
             self._check_room()
             return PathState(self.builder, state, initial, result.name, self.room)
         if state.write in self._in_place.rows:
-            return RowState(self.builder, state, initial, result.name, self._taken_over(state.initial))
+            return RowState(self.builder, state, initial, result.name, self._taken_over(state.initial, state.write.type.dtype))
         if state.depth >= FEW_ROWS or result.most_kept > 1:
             return WindowState(self.builder, state, initial, result.name, max(state.depth + 1, result.most_kept), self.room)
         return RingState(self.builder, state, initial, result.name)
@@ -238,11 +252,14 @@ class _Loop:
             return False
         return Path() in result.rows_read or (All() in result.rows_read and self._out(result) is None)
 
-    def _taken_over(self, initial: Node) -> str | None:
-        """The row that the loop is to update in place; or the states that the loop before has kept, where nobody else reads them."""
+    def _taken_over(self, initial: Node, dtype: str) -> str | None:
+        """The row that the loop is to update in place; or what its initial value lies in, where nobody else reads that."""
         target = self.scope.row_updated(self.node, initial)
         if target is not None:
             return target.row.array
+        memory = self.scope.left_behind(initial)
+        if memory is not None and initial.type.dtype == dtype:
+            return memory.array
         if initial.op is not THINNED or self.scope.readers.get(initial) != [self.node]:
             return None
         value = self.scope.value(initial)
@@ -274,7 +291,7 @@ class _Loop:
                 name = next(node.name for node, same in result.requests.items() if same == request)
                 numbers = self._fixed(request.n_rows), self._fixed(request.most)
                 result.thinned[request] = Thinning(self.builder, result.storage, *numbers, name or f"{result.name}_kept")
-            elif isinstance(request, Last) and result.storage is None and is_small(result.write, self.scope.target):
+            elif isinstance(request, Last | LastState) and result.storage is None and is_small(result.write, self.scope.target):
                 result.last = self._last_elements(result)
             elif (rows := self._sink(result, request)) is not None:
                 result.sinks[request] = rows
@@ -439,6 +456,8 @@ class _Loop:
             return Computed(shape, every.dims, lambda index: every.at((sub(sub(self.steps, 1), index[0]), *index[1:])))
         if isinstance(request, Path):
             return self._path(result, shape, first=0)
+        if isinstance(request, LastState):
+            return self._last_elements_of(result) if result.storage is None else result.storage.last(self.steps)
         if isinstance(request, Last):
             is_carry = result.position >= len(self.spec.states) + len(self.spec.traces)
             if not is_carry:
@@ -449,8 +468,7 @@ class _Loop:
             if result.storage is not None:
                 return result.storage.last(self.steps)
             if result.last:
-                elements: dict[tuple[int, ...], Expr] = dict(result.last)
-                return InLocals(result.write.type, result.dims, elements, self.builder, self.builder.block, f"{result.name}_last")
+                return self._last_elements_of(result)
             if request in result.sinks:
                 return result.sinks[request].place(result.sinks[request].dims)
             dims, at = self._kept_at(result, shape)
@@ -468,6 +486,11 @@ class _Loop:
             return self._last_states(result, request.k, shape)
         assert isinstance(request, Every)
         return result.sinks[request].all_rows(every_count(self.steps, request.start, request.k), shape)
+
+    def _last_elements_of(self, result: LoopResult) -> InLocals:
+        """The last row of a small trace."""
+        elements: dict[tuple[int, ...], Expr] = dict(result.last)
+        return InLocals(result.write.type, result.dims, elements, self.builder, self.builder.block, f"{result.name}_last")
 
     def _kept_at(self, result: LoopResult, shape: TensorType) -> tuple[Indices, Callable[[Indices], Expr]]:
         """The dimensions of a row, and the elements of the last rows by the number of their step, from where they lie."""

@@ -11,12 +11,13 @@ from ...ir.loops import Apply, Expr, Index, Literal, Template, names_in
 from ...ir.names import verbatim
 from ...ir.node import CONSTANT, ITEM, Node, constant_value
 from ...ops.card import Card
+from ...ops.lowering import View
 from ...types import TensorType
 from ..builder import Builder, Indices
 from ..casts import cast
 from ..storage.arguments import KernelArguments
 from ..storage.placement import Placement, is_small, placements
-from ..storage.save_mem import is_loop_rows
+from ..storage.save_mem import STATE_BEHIND, is_loop_rows
 from ..storage.states import Destination, NextRow, ResultRows
 from ..storage.stores import is_there, replaces_part, store
 from ..storage.tensor_values import InLocals, InMemory, Value, indices_of
@@ -145,6 +146,16 @@ class Scope:
         """The row that `node` is to be made in, if `before` lies there."""
         rows = [target for target in self.targets.get(node, ()) if isinstance(target, NextRow)]
         return next((target for target in rows if is_there(self.value(before), target.row)), None)
+
+    def left_behind(self, before: Node) -> InMemory | None:
+        """The memory of a value, for its one reader to write into: whole, taken for the value here, and read for nothing else."""
+        value = self.value(before)
+        is_own = isinstance(before.op, Card) and not isinstance(before.op.lower, View) and not is_loop_rows(before)
+        if before.op is STATE_BEHIND:  # the loop has ended, and nobody asks it for other rows of this state
+            is_own = self.reads(before.inputs[0]) == 1
+        if not is_own or before in self.targets or self.reads(before) > 1 or not isinstance(value, InMemory):
+            return None
+        return value if value.array in self.builder.shapes and not value.lead and value.offset == 0 else None
 
     def filled(self, node: Node, dims: Indices, element: Callable[[Indices], Expr]) -> InMemory:
         """The value in memory, written by one loop nest; into every array that is to hold it."""

@@ -92,7 +92,7 @@ class Step:
         self.t, self.results, self.steps = t, results, steps
 
     def make(self, updates: Updates) -> None:
-        """`updates`: what overwrites the row that it comes from; all else comes before.
+        """`updates`: what overwrites the row that it comes from; all else comes before, but for what reads other results of that.
 
         A step sees states as they were before it. So the condition of `until` and small new rows are in locals before a row is overwritten,
         every check and store comes before locals and rings move on, and only then the loop may end.
@@ -105,14 +105,18 @@ class Step:
             for thinning in result.thinned.values():
                 thinning.keep(self.t)
         scope.run(last=in_place)
-        new = {result.position: self._new_row(result, bool(in_place)) for result in self.results}
-        stop = None if spec.until is None else self._condition(spec.until)
-        if scope.context.check_finite and not spec.waits:
-            self._tell_lane()
-        self._store_all([result for result in self.results if result.write not in in_place], new)
-        for write in in_place:
-            scope.make(write)
-        self._store_all([result for result in self.results if result.write in in_place], new)
+        new: dict[int, Elements | None] = {}
+        stop = None
+        for late in (False, True):
+            for write in in_place if late else ():
+                scope.make(write)
+            results = [result for result in self.results if (result.write in in_place) == late]
+            new |= {result.position: self._new_row(result, bool(in_place)) for result in results}
+            if spec.until is not None and (spec.until in in_place) == late:
+                stop = self._condition(spec.until)
+            if scope.context.check_finite and not spec.waits and not late:
+                self._tell_lane()
+            self._store_all(results, new)
         self._rotate(new)
         for result in self.results:
             if isinstance(result.storage, LocalState):
@@ -163,7 +167,9 @@ class Step:
                 place = result.storage.target(self.t)
                 if place is not None:
                     row = NextRow(self.builder, place, self._changed_shape(result))
-                    targets.update({part: [row] for part, write in updates.rows.items() if write is result.write and part is not write})
+                    for part, writes in updates.rows.items():
+                        if result.write in writes and part is not result.write:
+                            targets.setdefault(part, []).append(row)
                     places.append(row)
             if is_made:
                 places += [rows for request, rows in result.sinks.items() if not isinstance(request, Every | Lengths)]

@@ -11,7 +11,8 @@ one where nothing in the step reads the new row, and what is computed while rows
 - or a choice does so on one side, and on the other too, or leaves the row as it was. What it is given is computed before in the same way;
 - the loops that overwrite other rows, and read this one, come first.
 
-Inner loops and choices write into the row while they run, so whatever the row is read for between two of them refuses both.
+Inner loops and choices write into the row while they run, so whatever the row is read for between two of them refuses both. What reads
+other results of such a loop is made behind it, and reads the old row no more.
 
 Not handled: states with several taps, rows that another state takes over, and slices that may be as long as the row, where what is
 written reads others of its elements: a second row then costs no more than a work row. An inner loop two of whose last rows are read.
@@ -19,7 +20,7 @@ written reads others of its elements: a second row then costs no more than a wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import inf
 
@@ -35,12 +36,12 @@ from ...ops.lowering import Elementwise
 from ...ops.runtime_attributes import filled
 from ..target import Target
 from .placement import Placement, is_rotated, is_small, placements
+from .save_mem import STATE_BEHIND
 from .stores import replaces_part
 
 LARGE = 64  # elements of a slice beyond which it may be as long as the row
 
 Places = Mapping[Node, Placement]
-Reads = Mapping[State, Set[Node]]  # what is read while a state's new row is written
 Readers = Mapping[Node, Sequence[Node]]
 Parts = list[Node]  # from the old row to the new one: each is the one before with a part of it replaced
 
@@ -49,11 +50,12 @@ Parts = list[Node]  # from the old row to the new one: each is the one before wi
 class Updates:
     """What overwrites the row that it comes from.
 
-    rows: the values to make after all the rest, in this order, and for each the new row that it is or is on the way to.
+    rows: the values to make after all the rest, in this order, and for each the new rows that it is or is on the way to: several of a loop
+    that updates several, none of what only reads the results of such a loop.
     stored: values that must be computed before that, not where they are read.
     """
 
-    rows: Mapping[Node, Node] = field(default_factory=dict)
+    rows: Mapping[Node, Sequence[Node]] = field(default_factory=dict)
     stored: Set[Node] = frozenset()
 
 
@@ -72,34 +74,87 @@ def updated_in_branch(graph: Graph, k: int, target: Target) -> Updates:
 def _updated(ports: Sequence[State], outputs: Sequence[Node], target: Target) -> Updates:
     readers = users(outputs)
     ports = [port for port in ports if outputs.count(port.write) == 1 and not readers[port.write]]
-    chains = {port: parts for port in ports if (parts := _replaced_parts(port, readers, outputs, target))}
-    stored = _stored(chains, lambda stored: placements(outputs, readers, target, stored))
-    places = placements(outputs, readers, target, stored)
-    nodes: dict[State, list[Node]] = {}
-    for port in ports:
-        if port in chains or _maps_elements(port, places):
-            nodes[port] = [node for part in chains.get(port, [port.write]) for node in made_with(part)]
-    reads = {port: {parent for one in late for node in _computed_in(one, places) for parent in node.inputs} for port, late in nodes.items()}
-    return Updates({node: port.write for port in _ordered(reads) for node in nodes[port]}, stored)
+    parts = {port: parts for port in ports if (parts := _replaced_parts(port, readers, outputs, target))}
+    while True:  # without one port after the other whose row is read too late
+        chains = dict(parts)
+        stored = _stored(chains, lambda stored: placements(outputs, readers, target, stored))
+        places = placements(outputs, readers, target, stored)
+        nodes: dict[State, list[Node]] = {}
+        for port in ports:
+            if port in chains or _maps_elements(port, places):
+                nodes[port] = [node for part in chains.get(port, [port.write]) for node in made_with(part)]
+        groups = _groups(nodes, outputs)
+        wrong = next((port for group in groups for port in group.ports if group.reads_late(port, nodes[port], places)), None)
+        if wrong is None:
+            rows = {
+                node: [port.write for port in group.ports if node in nodes[port]]
+                for group in _ordered(groups, places)
+                for node in group.nodes
+            }
+            return Updates(rows, stored)
+        ports = [port for port in ports if port is not wrong]
+        parts.pop(wrong, None)
 
 
-def _ordered(reads: Reads) -> list[State]:
-    """States, each behind those for which its row is read; of rows that are each read for the other one is left out."""
-    left, ordered = dict(reads), []
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """States whose new rows are made together, as one loop makes several of them, and all that is made late with them, in order.
+
+    Results of such a loop may be read by others, which are made behind it, and must not read the old rows.
+    """
+
+    ports: Sequence[State]
+    nodes: Sequence[Node]
+
+    def reads(self, places: Places) -> set[Node]:
+        """What is read while the rows are overwritten, but for the rows themselves."""
+        read = {parent for late in self.nodes for parent in _read_by(late, places)}
+        return read - {port.reads[0] for port in self.ports}
+
+    def reads_late(self, port: State, own: Sequence[Node], places: Places) -> bool:
+        """Does anything read the old row of a state but what makes the new one? `own`: that."""
+        return any(port.reads[0] in _read_by(node, places) for node in self.nodes if node not in own)
+
+
+def _read_by(late: Node, places: Places) -> Iterator[Node]:
+    """What is read where a value is computed."""
+    return (parent for node in _computed_in(late, places) for parent in node.inputs)
+
+
+def _groups(nodes: Mapping[State, Sequence[Node]], outputs: Sequence[Node]) -> list[_Group]:
+    """The states in groups. Two are in one where a value is made late for both."""
+    of: dict[Node, dict[State, None]] = {}  # the states for which a value is made late
+    together: dict[State, dict[State, None]] = {port: {port: None} for port in nodes}
+    for node in toposort(outputs):
+        of[node] = {port: None for port in nodes if node in nodes[port]}
+        for parent in node.inputs:
+            of[node] |= of[parent]
+        members = {member: None for port in of[node] for member in together[port]}
+        together |= dict.fromkeys(members, members)
+    groups = {id(members): members for members in together.values()}
+    return [
+        _Group(list(members), [node for node, late in of.items() if not members.keys().isdisjoint(late)]) for members in groups.values()
+    ]
+
+
+def _ordered(groups: Sequence[_Group], places: Places) -> list[_Group]:
+    """Groups, each behind those for which its rows are read; of two that are each read for the other one is left out."""
+    left, ordered = {group: group.reads(places) for group in groups}, []
     while left:
-        port, behind = next(iter(left)), []
-        while port not in behind and (reader := _reader(port, left)) is not None:
-            behind.append(port)
-            port = reader
-        if port not in behind:
-            ordered.append(port)
-        del left[port]
+        group, behind = next(iter(left)), []
+        while group not in behind and (reader := _reader(group, left)) is not None:
+            behind.append(group)
+            group = reader
+        if group not in behind:
+            ordered.append(group)
+        del left[group]
     return ordered
 
 
-def _reader(port: State, reads: Reads) -> State | None:
-    """Another state for which the row of `port` is read."""
-    return next((other for other, nodes in reads.items() if other is not port and port.reads[0] in nodes), None)
+def _reader(group: _Group, reads: Mapping[_Group, Set[Node]]) -> _Group | None:
+    """Another group for which a row of this one is read."""
+    rows = {port.reads[0] for port in group.ports}
+    return next((other for other, nodes in reads.items() if other is not group and not rows.isdisjoint(nodes)), None)
 
 
 # parts of a row that are replaced -----------------------------------------------------------------------------------
@@ -111,12 +166,17 @@ def _replaced_parts(state: State, readers: Readers, outputs: Sequence[Node], tar
     parts = [state.write]
     while (before := updated_operand(parts[0], target)) is not None and read not in _others(parts[0], before):
         between = {before, *made_with(parts[0])} - {read, parts[0]}
-        if any(len(readers[one]) > 1 or one in outputs for one in between):
+        if any(_is_read_besides(one, readers) or one in outputs for one in between):
             return []
         if before is read:
             return parts
         parts.insert(0, before)
     return []
+
+
+def _is_read_besides(node: Node, readers: Readers) -> bool:
+    """Do several read a value? Of a loop only those count that are not its results."""
+    return len(readers[node]) > 1 and not (node.op is SCAN and all(reader.op is ITEM for reader in readers[node]))
 
 
 def updated_operand(part: Node, target: Target) -> Node | None:
@@ -166,8 +226,8 @@ def _argument_before(graph: Graph) -> int | None:
 
 
 def _last_state(part: Node) -> State | None:
-    """The state of a loop of which `part` is the last row, where the loop looks back at one row of it."""
-    if part.op is not INDEX or part.attr("spec") != (-1,):
+    """The state of a loop of which `part` is the last row, or which it is behind the last step, where the loop looks back at one row of it."""
+    if part.op is not STATE_BEHIND and (part.op is not INDEX or part.attr("spec") != (-1,)):
         return None
     loop, result = made_with(part)[0], part.inputs[0]
     states = loop_spec(loop).states if loop.op is SCAN else ()
@@ -177,7 +237,7 @@ def _last_state(part: Node) -> State | None:
 
 def made_with(part: Node) -> list[Node]:
     """The nodes that are made to make a part: in front of the last row of a loop, the loop."""
-    if part.op is not INDEX:
+    if part.op not in (INDEX, STATE_BEHIND):
         return [part]
     result = part.inputs[0]
     return [result.inputs[0], result, part] if result.op is ITEM else [result, part]

@@ -2,14 +2,16 @@
 
 A result of which only the end, or every k-th row, is read costs memory for those rows alone. What the readers may be:
 `out[-1]` (Last), `out[-k:]` (LastRows), `out[s::k]` (Every), `out[::-1]` (FromEnd), the rows from the initial ones on, as gradients read
-them (Path), or the last of these (LastStates), states evenly apart, as many as there is room for (Thinned), no row, only how long they
-are (Lengths), anything else (All). What reads certain rows from the end on reads them of `out[-k:]`.
+them (Path), or the last of these (LastStates), the state behind the last step (LastState), states evenly apart, as many as there is room
+for (Thinned), no row, only how long they are (Lengths), anything else (All). What reads certain rows from the end on reads them of
+`out[-k:]`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
@@ -17,12 +19,17 @@ from ...ir.graph import Graph, substitute, toposort
 from ...ir.inner_graphs import all_nodes, bodies
 from ...ir.loop_node import SCAN, loop_spec
 from ...ir.node import ITEM, Node, constant_value
+from ...ops.algebra import is_zero
+from ...ops.card import Card, apply
 from ...ops.control import with_bodies
 from ...ops.dims import DIM
 from ...ops.history import HISTORY
 from ...ops.indexing import GATHER, INDEX
+from ...ops.last_state import LAST_STATE
+from ...ops.lowering import Generate
 from ...ops.runtime_attributes import ARRAY, HOLE, filled, sized
 from ...ops.thinned import THINNED
+from ...types import TensorType
 
 MOST_ROWS = 2**62  # more than any loop makes
 BACKWARDS = (None, None, -1)
@@ -71,6 +78,11 @@ class LastStates:
 
 
 @dataclass(frozen=True)
+class LastState:
+    """A state behind the last step, without an axis; the initial one where there was none, and of a traced number 0."""
+
+
+@dataclass(frozen=True)
 class Thinned:
     """A state at every 2**m-th step, with the least m at which these are no more than `most`; room for `n_rows`."""
 
@@ -83,7 +95,7 @@ class Lengths:
     """No row, but how long the rows are: all must have one length."""
 
 
-Request = All | Last | LastRows | Every | FromEnd | Path | LastStates | Thinned | Lengths
+Request = All | Last | LastRows | Every | FromEnd | Path | LastStates | LastState | Thinned | Lengths
 
 
 def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[dict[Node, Request]]:
@@ -119,6 +131,8 @@ def _item_index(reader: Node) -> object:
 
 def row_request(reader: Node) -> Request:
     """Which rows of its operand a node reads."""
+    if reader.op is STATE_BEHIND:
+        return LastState()
     if not is_row_read(reader):
         return All()
     spec = reader.attr("spec")
@@ -166,14 +180,25 @@ def is_thinned(node: Node) -> bool:
 
 def _is_of_state(node: Node) -> bool:
     """Are the operands a loop's state, its initial rows first?"""
-    if not _is_loop_result(node.inputs[1]):
-        return False
     source = node.inputs[1]
+    if not _is_loop_result(source):
+        return False
     loop, index = (source.inputs[0], source.attr("index")) if source.op is ITEM else (source, 0)
     spec = loop_spec(loop)
     assert isinstance(index, int)
     state = spec.states[index] if index < len(spec.states) else None
-    return state is not None and state.initial is node.inputs[0] and state.depth == node.attr("depth")
+    has_axis, depth = (False, 1) if node.op is LAST_STATE else (node.attr("has_axis"), node.attr("depth"))
+    return state is not None and (state.initial, state.depth, state.has_axis) == (node.inputs[0], depth, has_axis)
+
+
+def _is_of_trace(node: Node) -> bool:
+    """Is it the last of a loop's traced numbers, and 0 where there is none?"""
+    initial, source = node.inputs
+    if node.type.rank or not is_zero(initial) or not _is_loop_result(source):
+        return False
+    loop, index = (source.inputs[0], source.number("index")) if source.op is ITEM else (source, 0)
+    spec = loop_spec(loop)
+    return 0 <= index - len(spec.states) < len(spec.traces)
 
 
 def is_row_read(node: Node) -> bool:
@@ -188,7 +213,7 @@ def is_row_read(node: Node) -> bool:
 
 def is_loop_rows(node: Node) -> bool:
     """Does the node stand for some rows of a loop's result, which the loop itself keeps?"""
-    return is_history(node) or is_thinned(node) or (is_row_read(node) and _is_loop_result(node.inputs[0]))
+    return node.op is STATE_BEHIND or is_history(node) or is_thinned(node) or (is_row_read(node) and _is_loop_result(node.inputs[0]))
 
 
 def may_end_early(node: Node) -> bool:
@@ -200,7 +225,7 @@ def may_end_early(node: Node) -> bool:
     elif is_thinned(node):
         return False
     elif is_loop_rows(node):
-        if row_request(node) == Last():
+        if row_request(node) in (Last(), LastState()):
             return False
         node = node.inputs[0]
     source = node.inputs[0] if node.op is ITEM else node
@@ -218,6 +243,42 @@ def _is_row_entry(entry: object) -> bool:
     if step in (None, 1):
         return isinstance(start, int) and start < 0
     return isinstance(step, int) and step > 1 and (start is None or (isinstance(start, int) and start >= 0))
+
+
+def _no_row(*_: object) -> NoReturn:
+    raise AssertionError("a loop makes its states behind the last step itself")
+
+
+STATE_BEHIND = Card(
+    "state_behind",
+    _no_row,
+    lambda rows, shape: TensorType(rows.dtype, shape),
+    Generate(_no_row, _no_row),
+)
+"""LAST_STATE of the rows of a loop's own state, in a plan: it reads the initial value nowhere but in the loop. And that of numbers that a
+loop traces, with 0 where there is no step: locals hold the last one of these, and start so."""
+
+
+def with_states_behind(graph: Graph) -> Graph:
+    """The graph in which a loop's states behind its last step are asked of the loop alone; the same in steps and branches."""
+    return Graph(graph.inputs, _with_states_behind(graph.outputs))
+
+
+def _with_states_behind(outputs: Sequence[Node]) -> tuple[Node, ...]:
+    if any(_holds_last_state(body.outputs) for node in toposort(outputs) for body in bodies(node)):
+        outputs = with_bodies(outputs, _with_states_behind)
+    done: dict[Node, Node] = {}
+    for node in toposort(outputs):
+        inputs = tuple(done[parent] for parent in node.inputs)
+        done[node] = node if inputs == node.inputs else node.op.rebuild(node, inputs)
+        if node.op is LAST_STATE and (_is_of_state(done[node]) or _is_of_trace(done[node])):
+            done[node] = apply(STATE_BEHIND, inputs[1], shape=node.type.shape)
+        done[node].name, done[node].origin = done[node].name or node.name, done[node].origin or node.origin
+    return tuple(done[output] for output in outputs)
+
+
+def _holds_last_state(outputs: Sequence[Node]) -> bool:
+    return any(inner.op is LAST_STATE for inner in all_nodes(outputs))
 
 
 def split_row_reads(graph: Graph) -> Graph:
