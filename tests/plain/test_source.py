@@ -33,6 +33,23 @@ def test_strings_of_several_lines_stay_as_they_are_in_a_function_that_is_indente
     assert converted(words)() == words()
 
 
+def test_a_function_may_hold_classes() -> None:
+    def made() -> float:
+        class Pair:
+            left: float = 1.0
+
+            def total(self) -> float:
+                class Two:
+                    right = 2.0
+
+                return self.left + Two.right
+
+        return Pair().total()
+
+    assert converted(made) is not made
+    assert converted(made)() == 3.0
+
+
 def test_a_file_that_has_changed_since_is_not_the_source(tmp_path: Path) -> None:
     path = tmp_path / "changes.py"
     path.write_text("def f(x):\n    return x + 1\n")

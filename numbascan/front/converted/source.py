@@ -286,7 +286,13 @@ def _names(code: CodeType) -> tuple[object, ...]:
 
 
 def _constants(code: CodeType) -> list[object]:
-    return [(one.co_code, _constants(one)) if isinstance(one, CodeType) else (type(one), repr(one)) for one in code.co_consts]
+    return [(one.co_code, _constants(one)) if isinstance(one, CodeType) else _constant(one) for one in code.co_consts]
+
+
+def _constant(value: object) -> tuple[type, str]:
+    """A constant as it is told apart; of the qualified name of a class its end, since that begins with where the class stands."""
+    text = value.rpartition("<locals>.")[2] if isinstance(value, str) else value
+    return type(value), repr(text)
 
 
 def _instructions(code: CodeType) -> list[object]:
@@ -302,7 +308,7 @@ _ALIKE = {"LOAD_METHOD": "LOAD_ATTR"}
 def _argument(step: dis.Instruction) -> object:
     if step.opcode in dis.hasjabs or step.opcode in dis.hasjrel:  # places move, the order stays
         return None
-    return _instructions(step.argval) if isinstance(step.argval, CodeType) else (type(step.argval), repr(step.argval))
+    return _instructions(step.argval) if isinstance(step.argval, CodeType) else _constant(step.argval)
 
 
 def _compiled(f: FunctionType, tree: Function) -> CodeType:
