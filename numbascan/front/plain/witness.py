@@ -170,6 +170,7 @@ class Witness:
 
     def _record(self, value: Any, kind: _Kind, name: str) -> None:
         if isinstance(value, np.ndarray):
+            self._add((value.base,), name)  # which another view in the function may show
             self._n_bytes += value.nbytes
             if self._n_bytes > MOST_BYTES:
                 self.is_whole = False
