@@ -20,7 +20,7 @@ from .cells import Cells, GlobalVariable, Part, keeping_all
 from .witness import Record, Witness
 
 
-def NO_OBJECT() -> None:  # noqa: N802 - a constant that is called
+def NO_OBJECT() -> None:
     """What an array holds as a place: it has a value, and no object."""
 
 
