@@ -1379,7 +1379,7 @@ def getter_that_counts(x: Any) -> Any:
     return y + p.c
 
 
-@right(2.0)
+@safe(2.0)
 def metaclass_that_counts(x: Any) -> Any:
     MADE.clear()
     w = Counted(x)
