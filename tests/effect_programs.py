@@ -1,6 +1,6 @@
 """Programs that change objects and arrays in branches and loops: `right` ones give what Python gives, `safe` ones may be refused."""
 
-# ruff: noqa: B006, B007, B018, B023, B905, C416, C417, F821, F841, RUF005, RUF059, B009 - programs as people write them
+# ruff: noqa: B006, B007, B018, B023, B905, C416, C417, E731, F821, F841, RUF005, RUF059, B009 - programs as people write them
 
 from __future__ import annotations
 
@@ -1379,7 +1379,7 @@ def getter_that_counts(x: Any) -> Any:
     return y + p.c
 
 
-@right(2.0)
+@safe(2.0)
 def metaclass_that_counts(x: Any) -> Any:
     MADE.clear()
     w = Counted(x)
@@ -2521,3 +2521,363 @@ def new_arrays_of_numpy(x: Any) -> Any:
     r[1] = x
     s = list(np.linspace(0.0, 1.0, 6).reshape(2, 3))
     return z, p, q[0], r, s[1]
+
+
+# classes of the user ----
+
+
+class Pair:
+    def __init__(s, a, b):
+        s.a = a
+        s.b = b
+
+    def __add__(s, o):
+        return Pair(s.a + o.a, s.b + o.b)
+
+    def __mul__(s, k):
+        return Pair(s.a * k, s.b * k)
+
+    def __neg__(s):
+        return Pair(-s.a, -s.b)
+
+    def __eq__(s, o):
+        return s.a == o.a
+
+    def norm(s):
+        return (s.a**2 + s.b**2) ** 0.5
+
+
+class CountedGrid:
+    def __init__(s, n):
+        s.d = np.zeros((n, n))
+        s.writes = 0
+
+    def __setitem__(s, k, v):
+        s.d[k] = v
+        s.writes += 1
+
+    def __getitem__(s, k):
+        return s.d[k]
+
+    def __len__(s):
+        return len(s.d)
+
+    def __contains__(s, v):
+        return bool((s.d == v).any())
+
+    def __call__(s, i, j):
+        return s.d[i, j]
+
+
+class Timer:
+    def __init__(s):
+        s.log = []
+
+    def __enter__(s):
+        return s
+
+    def __exit__(s, *a):
+        s.log.append(1)
+        return False
+
+
+class Lazy:
+    def __init__(s):
+        s._v = None
+
+    @property
+    def v(s):
+        if s._v is None:
+            s._v = np.arange(5.0)
+        return s._v
+
+
+@safe(2.0)
+def objects_by_choice(x: Any) -> Any:
+    p = Pair(x, 1.0)
+    v = Pair(0.5, -0.2)
+    for k in range(30):
+        p = p + v * 0.1
+        if p.norm() > 3:
+            v = -v
+    return p.a, p.b
+
+
+@right(2.0)
+def grid_of_the_user(x: Any) -> Any:
+    g = CountedGrid(4)
+    for k in range(4):
+        for j in range(4):
+            g[k, j] = x * k + j
+            if g[k, j] > 5:
+                g[k, j] = 5.0
+    return g.d, g.writes, g(1, 2), len(g)
+
+
+@right(2.0)
+def context_that_logs(x: Any) -> Any:
+    t = Timer()
+    for k in range(30):
+        with t:
+            x = x * 0.9
+    return x + len(t.log) if x > 0 else x
+
+
+@safe(2.0)
+def lazy_attribute(x: Any) -> Any:
+    z = Lazy()
+    if x > 0:
+        y = z.v.sum() * x
+    else:
+        y = z.v[0]
+    return y
+
+
+@right(2.0)
+def lazy_attribute_read_before(x: Any) -> Any:
+    z = Lazy()
+    z.v
+    if x > 0:
+        y = z.v.sum() * x
+    else:
+        y = z.v[0]
+    return y
+
+
+@right(2.0)
+def histogram(x: Any) -> Any:
+    counts = np.zeros(5, dtype=int)
+    for k in range(50):
+        x = (x * 3.7) % 5
+        counts[int(x)] += 1
+    return counts
+
+
+@right(2.0)
+def dict_of_names(x: Any) -> Any:
+    names = ["a", "b"]
+    vals = {}
+    for n in names:
+        vals[n] = x * len(n)
+    if x > 1:
+        for n in names:
+            vals[n] = vals[n] + 1
+    return vals["a"] + vals["b"]
+
+
+@right(2.0)
+def log_of_passes(x: Any) -> Any:
+    msgs = []
+
+    def log(m):
+        msgs.append(m)
+
+    for k in range(40):
+        x = x * 0.9
+        log("step")
+    return x + len(msgs) if x > 0 else x
+
+
+@right(2.0)
+def recursion_with_a_sum(x: Any) -> Any:
+    s = 0.0
+
+    def rec(d):
+        nonlocal s
+        s = s + x
+        if d > 0:
+            rec(d - 1)
+
+    rec(5)
+    if x > 0:
+        rec(2)
+    return s
+
+
+@right(np.arange(20.0))
+def records_of_a_sequence(a: Any) -> Any:
+    best = -np.inf
+    arg = -1
+    path = np.zeros(20, dtype=int)
+    n = 0
+    for i, v in enumerate(a):
+        if v % 7 > best:
+            best = v % 7
+            arg = i
+            path[n] = i
+            n += 1
+    return best, arg, path, n
+
+
+@safe(np.arange(20.0))
+def largest_three(a: Any) -> Any:
+    top = np.full(3, -np.inf)
+    for v in np.sin(a):
+        if v > top[0]:
+            top[0] = v
+            top.sort()
+    return top
+
+
+@safe(np.arange(20.0))
+def smoothing_in_place(a: Any) -> Any:
+    w = np.zeros(4)
+    tmp = np.empty(4)
+    for v in a:
+        np.multiply(w, 0.5, out=tmp)
+        w[:] = tmp
+        w[0] += v
+    return w
+
+
+@right(2.0)
+def setitem_of_a_dict(x: Any) -> Any:
+    d = {"n": 0}
+    f = lambda: d.__setitem__("n", d["n"] + 1)
+    for k in range(40):
+        if x > k:
+            f()
+    return d["n"]
+
+
+@right(2.0)
+def update_of_a_dict(x: Any) -> Any:
+    d = {"n": 0}
+    for k in range(40):
+        x = x + 1
+        d.update(n=d["n"] + k)
+    return d["n"] + x
+
+
+@right(2.0)
+def counts_in_a_list(x: Any) -> Any:
+    l = [0] * 5
+    for k in range(40):
+        l[k % 5] += 1
+        if x > k:
+            l[k % 5] += x
+    return l[0] + l[1] + l[4]
+
+
+@right(2.0)
+def walk_of_a_nest(x: Any) -> Any:
+    def walk(t, acc):
+        if isinstance(t, tuple):
+            for u in t:
+                walk(u, acc)
+        else:
+            acc.append(t)
+        return acc
+
+    ls = walk((x, (1.0, (2.0, x))), [])
+    return sum(ls) if x > 0 else x
+
+
+@right(2.0)
+def rows_made_in_passes(x: Any) -> Any:
+    total = 0
+    for i in range(20):
+        row = []
+        for j in range(3):
+            row.append(i * j * x)
+        total = total + max(row)
+    return total
+
+
+# what is made in branches ----
+
+
+class Thing:
+    pass
+
+
+@right(2.0)
+def list_made_in_a_branch_and_filled(x: Any) -> Any:
+    l = [1.0, 1.0]
+    if x > 0:
+        l = [0.0, 0.0]
+        for k in range(30):
+            l[k % 2] = k * 1.0
+    return l[0] + l[1]
+
+
+@right(2.0)
+def list_made_in_a_branch_and_filled_with_traced(x: Any) -> Any:
+    l = [1.0, 1.0]
+    if x > 0:
+        l = [0.0, 0.0]
+        for k in range(30):
+            l[k % 2] = k * x
+    return l[0] + l[1]
+
+
+@right(2.0)
+def object_made_in_a_branch(x: Any) -> Any:
+    y = 0.0
+    if x > 0:
+        s = Thing()
+        s.v = 0.0
+        for k in range(30):
+            s.v = s.v + k
+        y = s.v
+    return y
+
+
+@right(2.0)
+def list_grown_in_a_branch(x: Any) -> Any:
+    y = 0.0
+    if x > 0:
+        p = []
+        for k in range(30):
+            p.append(x * k)
+        y = sum(p)
+    return y
+
+
+@right(2.0)
+def list_made_in_a_branch_of_branches(x: Any) -> Any:
+    l = [1.0, 1.0]
+    if x > 0:
+        l = [0.0, 0.0]
+        if x > 1:
+            l[0] = 5.0
+        if x > 5:
+            l[1] = 6.0
+    return l[0] + l[1]
+
+
+@right(2.0)
+def dict_made_in_a_branch(x: Any) -> Any:
+    l = [1.0, 1.0]
+    if x > 0:
+        l = [0, 0]
+        for k in range(30):
+            l[k % 2] += 1
+        d = {}
+        for k in range(30):
+            d[k] = k
+        x = x + d[29]
+    return l[0] + l[1] + x
+
+
+@right(2.0)
+def buffers_of_a_helper(x: Any) -> Any:
+    def h(v):
+        buf = [0.0, 0.0]
+        for k in range(30):
+            buf[k % 2] = buf[k % 2] + v * k
+        n = 0
+
+        def inc():
+            nonlocal n
+            n += 1
+
+        for k in range(30):
+            inc()
+        return buf, n
+
+    for k in range(20):
+        if x > k:
+            b, n = h(x)
+            x = x + b[0] * 1e-9 + n
+    return x

@@ -614,21 +614,36 @@ def names(programs: list[Any]) -> list[str]:
     return [f.__name__ for f, _ in programs]
 
 
-@pytest.mark.parametrize("f, args", RIGHT, ids=names(RIGHT))
-def test_programs_give_what_they_give_under_python(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    reset()
-    expected = f(*own(args))
-    reset()
-    assert_same(expected, ns.jit(f, mode="python")(*own(args)))
+def others(args: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Arguments of the same types with which other ways are taken."""
+    yield tuple(-a if isinstance(a, float) else a + 2 if isinstance(a, int) else 2.5 * a[::-1] - 1 for a in args)
+    yield tuple(a + 7.3 if isinstance(a, float) else 1 if isinstance(a, int) else 0 * a - 1 for a in args)
 
 
-@pytest.mark.parametrize("f, args", SAFE, ids=names(SAFE))
-def test_programs_give_what_they_give_under_python_or_are_refused(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def assert_same_or_refused(f: Callable[..., Any], traced: Callable[..., Any], args: tuple[Any, ...]) -> None:
     reset()
     expected = under_python(f, *own(args))
     reset()
-    result = outcome(f, *own(args))
+    result = under_python(traced, *own(args))
     if isinstance(expected, Exception):
         assert isinstance(result, Exception)
     elif not isinstance(result, Exception):
         assert_same(expected, result)
+
+
+@pytest.mark.parametrize("f, args", RIGHT, ids=names(RIGHT))
+def test_programs_give_what_they_give_under_python(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    traced = ns.jit(f, mode="python")
+    reset()
+    expected = f(*own(args))
+    reset()
+    assert_same(expected, traced(*own(args)))
+    for other in others(args):
+        assert_same_or_refused(f, traced, other)
+
+
+@pytest.mark.parametrize("f, args", SAFE, ids=names(SAFE))
+def test_programs_give_what_they_give_under_python_or_are_refused(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    traced = ns.jit(f, mode="python")
+    for one in (args, *others(args)):
+        assert_same_or_refused(f, traced, one)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import TracerBoolError, TracerError
 from ..variable import CAPTURE, Variable, at_line
-from .frames import FRAMES
+from .frames import decides
 from .truth import truth
 
 
@@ -41,7 +41,7 @@ def is_refusal(error: BaseException | None) -> bool:
 
 def raised(error: Any, *_: Any) -> Any:
     """What `raise error` raises."""
-    if FRAMES.stack and not FRAMES.stack[-1].is_trial:
+    if decides():
         raise TracerBoolError(
             f"a `raise` that only the run decides{at_line()}; return a number that tells (np.nan), and look at the result"
         )

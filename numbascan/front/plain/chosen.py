@@ -49,8 +49,6 @@ def is_known(holder: Any, frame: Frame) -> bool:
     """Whether an object was there before a branch or pass, or others know it since."""
     if CAPTURE.home is not None and id(holder) in CAPTURE.home.frozen:
         return True
-    while isinstance(holder, np.ndarray) and holder.base is not None:
-        holder = holder.base
     return frame.knew(holder)
 
 

@@ -12,26 +12,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ..tracing import KEPT, Plain
 from ..variable import CAPTURE, at_line
-from .cells import Cells, Part, keeping_all
+from .cells import Cells, GlobalVariable, Part, keeping_all
 from .witness import Record, Witness
+
+
+def NO_OBJECT() -> None:
+    """What an array holds as a place: it has a value, and no object."""
 
 
 @dataclass(eq=False, slots=True)
 class Frame:
     """One branch or pass that is being traced.
 
-    places: elements and attributes that were written: what reads one, what writes it, and the value before.
-    undone: how to take back all else. what: how messages call it. is_trial: it may yet be Python's own, so
-    that what it does to lists is taken back and not refused. witness: what was there before. is_stuck: what it did cannot be taken back.
-    objects: what the places held at the end.
+    places: elements and attributes that were written: what reads one, what writes it, and the value before. objects: what they held at
+    the end. undone: how to take back all else, with the object that was changed. what: how messages call it. is_trial: it may yet be
+    Python's own, so that what it does to lists is taken back and not refused. witness: what was there before. is_stuck: what it did cannot
+    be taken back.
     """
 
     what: str
     is_trial: bool = False
     places: dict[tuple[int, Any], Place] = field(default_factory=dict)
-    undone: list[Callable[[], None]] = field(default_factory=list)
+    undone: list[tuple[Any, Callable[[], None]]] = field(default_factory=list)
     outer: Frame | None = None
     witness: Witness | None = None
     changes: list[Record] = field(default_factory=list)
@@ -46,7 +52,13 @@ class Frame:
 
     def knew(self, value: Any) -> bool:
         """Whether an object may have been there before the branch or pass: what was made within is its own."""
-        return self.witness is None or self.witness.knows(value)
+        while isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray):
+            value = value.base
+        return value is None or self.witness is None or self.witness.knows(value)
+
+    def may_note(self, place: Place) -> bool:
+        """Whether a place was there before: of objects that were made within nothing is taken back."""
+        return place.content is NO_OBJECT or isinstance(place.holder, GlobalVariable) or self.knew(place.holder)
 
     def made(self, born: Frame | None) -> bool:
         """Whether what was made in a branch or pass was made in this one, so that nobody outside knows it."""
@@ -58,15 +70,17 @@ class Frame:
         """What was noted becomes the business of the branch or pass around: it stays done."""
         if self.outer is not None:
             for key, place in self.places.items():
-                self.outer.places.setdefault(key, place)
-            self.outer.undone.extend(self.undone)
+                if self.outer.may_note(place):
+                    self.outer.places.setdefault(key, place)
+            self.outer.undone += [(value, undo) for value, undo in self.undone if self.outer.knew(value)]
+            self.outer.is_stuck = self.outer.is_stuck or self.is_stuck
 
     def take_back(self) -> dict[tuple[int, Any], Any]:
         """Everything that was noted as it was before; the values that the places had last."""
         self.places = {key: place for key, place in self.places.items() if place.is_changed()}
         last = {key: place.read() for key, place in self.places.items()}
         self.objects = {key: place.content() for key, place in self.places.items()}
-        for undo in reversed(self.undone):
+        for _, undo in reversed(self.undone):
             undo()
         for place in self.places.values():
             place.write(place.before)
@@ -117,7 +131,7 @@ class Place:
     before: Any
     born: Frame | None = None
     is_changed: Callable[[], bool] = lambda: True
-    content: Callable[[], Any] = lambda: None
+    content: Callable[[], Any] = NO_OBJECT
 
 
 class _Frames(threading.local):
@@ -136,7 +150,7 @@ class Stuck(TypeError):
 def frame(what: str, is_trial: bool = False, parts: Iterable[Part | None] = ()) -> Iterator[Frame]:
     """While a branch or a pass is traced, which the code of `parts` makes."""
     outer: Frame | None = CAPTURE.frame
-    new = Frame(what, is_trial and (outer is None or outer.is_trial), outer=outer)
+    new = Frame(what, is_trial, outer=outer)
     new.witness = Witness([part for part in parts if part is not None])
     FRAMES.stack.append(new)
     CAPTURE.frame = new
@@ -167,9 +181,14 @@ def _keep(roots: tuple[Any, ...]) -> Callable[[], None]:
 KEPT.append(_keep)
 
 
-def decides() -> bool:
-    """Whether a branch or a pass is traced of which only the run knows whether it runs."""
-    return bool(FRAMES.stack) and not FRAMES.stack[-1].is_trial
+def decides(value: Any = None) -> bool:
+    """Whether a branch or a pass is traced of which only the run knows whether it runs, and which began when an object was there."""
+    for one in reversed(FRAMES.stack):
+        if not one.knew(value):
+            return False
+        if not one.is_trial:
+            return True
+    return False
 
 
 def is_outer(value: Any) -> bool:
@@ -179,5 +198,5 @@ def is_outer(value: Any) -> bool:
 
 def note(key: tuple[int, Any], place: Place) -> None:
     """Notes that a place is about to be written, where a branch or a pass is traced."""
-    if FRAMES.stack and key not in FRAMES.stack[-1].places:
+    if FRAMES.stack and key not in FRAMES.stack[-1].places and FRAMES.stack[-1].may_note(place):
         FRAMES.stack[-1].places[key] = place

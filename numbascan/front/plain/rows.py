@@ -98,12 +98,14 @@ class Once:
 
     def _move(self, at: int, why: str) -> None:
         frame, before = CAPTURE.frame, (self._at, self._why)
-        if frame is not None and self._born is not frame and not frame.made(self._born):
+        if frame is not None:
+            frame.undone.append((None, lambda: self._set(*before)))
+        while frame is not None and not frame.made(self._born):
             if not frame.is_trial:
                 raise TypeError(
                     f"an iterator (of zip, enumerate, reversed) that was made before is advanced in {frame.place}; make it there"
                 )
-            frame.undone.append(lambda: self._set(*before))
+            frame = frame.outer
         self._set(at, why)
 
     def _set(self, at: int, why: str) -> None:

@@ -172,11 +172,11 @@ def del_attribute(holder: Any, name: str) -> None:
     if (method := _own_method(holder, "__delattr__")) is not None:
         method(name)
         return
-    if decides() and is_outer(holder):
+    if decides(holder):
         raise TypeError(f"`del` of the attribute {name!r} in {FRAMES.stack[-1].place}; give it another value there (np.nan)")
     if FRAMES.stack and is_outer(holder) and hasattr(holder, name):
         before = getattr(holder, name)
-        FRAMES.stack[-1].undone.append(lambda: setattr(holder, name, before))
+        FRAMES.stack[-1].undone.append((holder, lambda: setattr(holder, name, before)))
     delattr(holder, name)
 
 
@@ -185,20 +185,20 @@ def may_change(holder: Any, what: str) -> None:
     check_free(holder)
     if not is_outer(holder):
         return
-    if decides():
+    if decides(holder):
         raise TypeError(
             f"{what} in {FRAMES.stack[-1].place} changes how many things it holds; make an array of the full length before "
             "(np.zeros), and write its elements"
         )
     if isinstance(holder, (list, dict, set)):
-        FRAMES.stack[-1].undone.append(contents_of(holder))
+        FRAMES.stack[-1].undone.append((holder, contents_of(holder)))
 
 
 def check_opaque(value: Any, what: str) -> None:
     """TypeError where something of which nobody sees what it holds (an iterator, a generator of numbers) is used in a branch or a pass."""
     if not is_opaque(value) or not (is_outer(value) or isinstance(value, _WORLDS)):
         return
-    if decides():
+    if decides(None if isinstance(value, _WORLDS) else value):
         raise TypeError(
             f"{what} in {FRAMES.stack[-1].place} uses a {type(value).__name__} that was made before: what becomes of that only "
             "the run knows; use it before, and use the result there"
@@ -229,7 +229,7 @@ def check_plain(array: np.ndarray, parts: tuple[Any, ...]) -> None:
     """NeedsTracedArrays where only the run knows what becomes of an array of NumPy's, ValueError for one from outside."""
     if CAPTURE.is_outside is not None and CAPTURE.is_outside(array):
         raise ValueError(f"an array that is read from outside is written into{at_line()}; copy it first (x.copy()), or make it a state")
-    if CAPTURE.home is not None and (holds_traced(parts) or decides()):
+    if CAPTURE.home is not None and (holds_traced(parts) or decides(array)):
         raise NeedsTracedArrays(
             f"an array that is read from outside is written with what only the run knows{at_line()}; copy it first (x.copy()), "
             "or make it a state"
@@ -237,19 +237,19 @@ def check_plain(array: np.ndarray, parts: tuple[Any, ...]) -> None:
     check_free_array(array)
     if FRAMES.stack:
         before = array.copy()
-        FRAMES.stack[-1].undone.append(lambda: np.copyto(array, before))
+        FRAMES.stack[-1].undone.append((array, lambda: np.copyto(array, before)))
 
 
 def _note_item(holder: Any, index: Any, value: Any) -> None:
     if isinstance(holder, dict) and index not in holder:
-        if FRAMES.stack[-1].is_trial:
-            FRAMES.stack[-1].undone.append(contents_of(holder))
+        if not decides(holder):
+            FRAMES.stack[-1].undone.append((holder, contents_of(holder)))
             return
         raise TypeError(
             f"a dict gets the new key {index!r} in {FRAMES.stack[-1].place}; give it the key before, with a value of the same kind"
         )
-    if isinstance(index, slice) and FRAMES.stack[-1].is_trial:
-        FRAMES.stack[-1].undone.append(contents_of(holder))
+    if isinstance(index, slice) and not decides(holder):
+        FRAMES.stack[-1].undone.append((holder, contents_of(holder)))
         return
     if isinstance(index, slice) or holds_traced(index):
         raise TypeError(f"a list is written at {index!r} in {FRAMES.stack[-1].place}; use an array (np.zeros)")
@@ -296,8 +296,8 @@ def _set_part(value: Any, array: Variable, name: str) -> None:
 
 def _note_attribute(holder: Any, name: str) -> None:
     if not hasattr(holder, name):
-        if FRAMES.stack[-1].is_trial:
-            FRAMES.stack[-1].undone.append(lambda: delattr(holder, name) if hasattr(holder, name) else None)
+        if not decides(holder):
+            FRAMES.stack[-1].undone.append((holder, lambda: delattr(holder, name) if hasattr(holder, name) else None))
             return
         raise TypeError(
             f"a {type(holder).__name__} gets the new attribute {name!r} in {FRAMES.stack[-1].place}; give it the attribute before"

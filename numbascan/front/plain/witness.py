@@ -170,6 +170,7 @@ class Witness:
 
     def _record(self, value: Any, kind: _Kind, name: str) -> None:
         if isinstance(value, np.ndarray):
+            self._add((value.base,), name)  # which another view in the function may show
             self._n_bytes += value.nbytes
             if self._n_bytes > MOST_BYTES:
                 self.is_whole = False
@@ -219,7 +220,8 @@ class Witness:
             self._record(_Spot(space, name), _GLOBAL, name)
 
     def _look_at_class(self, cls: type) -> None:
-        for base in cls.__mro__:
+        meta: Any = type(cls)
+        for base in (*cls.__mro__, *meta.__mro__):
             if (base is cls or id(base) not in self._known) and not is_library_name(base.__module__) and not _is_foreign(base):
                 self._known[id(base)] = base
                 self._record(base, _CLASS, base.__name__)
