@@ -142,9 +142,10 @@ class CompiledScan:
 
     def take_over(self, before: CompiledScan) -> bool:
         """Keeps the code of an earlier trace where the new one led to the same graph; whether it did."""
-        if not self.symbolic and not before.symbolic and self.graph == before.graph and _nodes(self.shared) == _nodes(before.shared):
-            self.runner = before.runner
-            return True
+        if not self.symbolic and not before.symbolic and self.graph == before.graph and len(self.shared) == len(before.shared):
+            runner = before.runner.reading(self.shared, self.runner.targets)
+            self.runner = runner or self.runner
+            return runner is not None
         return bool(self.symbolic or before.symbolic)
 
     def checked_out(self, out: Any) -> list[np.ndarray]:
@@ -166,10 +167,6 @@ class CompiledScan:
 def _is_made_here(node: Node, known: Collection[Node], mark: int) -> bool:
     """Has the step made a node that was there before: a value of constants, or of arrays that an earlier trace has captured?"""
     return node.latest >= mark and not free_inputs([node], known)
-
-
-def _nodes(variables: Sequence[Variable]) -> list[Node]:
-    return [variable.node for variable in variables]
 
 
 def _check_out(label: str, array: Any, type_: TensorType) -> None:
