@@ -25,7 +25,7 @@ from ..types import TensorType
 from .captures.guards import Guards
 from .shared import STATES, SharedVariable, shared, shared_of
 from .tracing import KEPT, current_mark, is_traced_in, is_tracing
-from .variable import METHODS, Variable, as_variable, at_line, op
+from .variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
 
 Key = tuple[Variable, Variable]
 _NUMBERING = threading.RLock()  # held while a state gets its number: two of one number would draw the same
@@ -155,11 +155,7 @@ class StepDraws:
 
     def loop(self, stream: Stream, counter: Counter) -> LoopDraws:
         """A loop in the step takes one number, and draws under a key made from it: how far the step gets does not depend on the loop."""
-        if stream.scope is self:
-            return self.own.loop(stream, counter)
-        key, number = self.take(stream)
-        inner = word_of(key, number, 1, np.uint64(0)), word_of(key, number, 1, np.uint64(1))
-        return LoopDraws(counter, inner, as_variable(np.int64(0)), lambda steps: {})
+        return self.own.loop(stream, counter) if stream.scope is self else _apart(self.take(stream), counter)
 
 
 @dataclass(eq=False)
@@ -183,7 +179,9 @@ class CallDraws:
         return key, number
 
     def loop(self, stream: Stream, counter: Counter) -> LoopDraws:
-        """A loop takes as many numbers as its steps draw."""
+        """A loop takes as many numbers as its steps draw. In a branch it takes one: how far what follows gets must not depend on it."""
+        if CAPTURE.frame is not None:
+            return _apart(self.take(stream), counter)
         key, first = self._now(stream)
         if self.first_step is not None:
             first = first + self.first_step * counter.count
@@ -333,8 +331,9 @@ def steps_from(first: Variable) -> Iterator[None]:
 def put_outside(back: dict[Node, Node]) -> None:
     """After a call of a function on inputs of its own: how far it got in its streams, in terms of what was given for them."""
     scope = current_scope()
-    if isinstance(scope, CallDraws):
-        scope.next = {stream: Variable(substitute([number.node], back)[0]) for stream, number in scope.next.items()}
+    call = scope.own if isinstance(scope, StepDraws) else scope
+    if isinstance(call, CallDraws):
+        call.next = {stream: Variable(substitute([number.node], back)[0]) for stream, number in call.next.items()}
 
 
 @contextmanager
@@ -400,6 +399,13 @@ class LoopDraws:
     def first_step(self) -> dict[Node, Node]:
         """What the first step reads."""
         return {self.counter.first.node: self.first.node} | {port.read: port.outer for port in self.key_ports()}
+
+
+def _apart(draw: tuple[Key, Variable], counter: Counter) -> LoopDraws:
+    """The draws of a loop under a key of its own, made of the words of one draw."""
+    key, number = draw
+    inner = word_of(key, number, 1, np.uint64(0)), word_of(key, number, 1, np.uint64(1))
+    return LoopDraws(counter, inner, as_variable(np.int64(0)), lambda steps: {})
 
 
 def loop_draws(stream: Stream, counter: Counter, immediate: bool) -> LoopDraws:

@@ -43,6 +43,10 @@ class _Source:
     def __init__(self, generator: Any, seed_before: Any = None) -> None:
         self.generator, self.seed_before = generator, seed_before
         self.order = 0 if seed_before is None else next(self._numbers)
+        self.stream: Any = None  # held, so that it is found again as long as something is compiled that draws from it
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Source, (self.generator, self.seed_before)
 
     def seed(self) -> int:
         """One seed."""
@@ -58,7 +62,7 @@ class _OuterStream(RandomStream):
 
     def __init__(self, source: _Source) -> None:
         self.trace, self.is_local, self.name, self._seed = 0, False, "rng", 0
-        self.source = source
+        self.source, source.stream = source, self
         self.states = [self._state(0)]
         self.pending = {}
 
@@ -176,7 +180,9 @@ def _with_methods(base: type) -> dict[str, Any]:
 
 
 _Generator: Any = type("_Generator", (_StandIn, np.random.Generator), {"__module__": __name__, **_with_methods(np.random.Generator)})
-_RandomState: Any = type("_RandomState", (_StandIn, np.random.RandomState), {"__module__": __name__, **_with_methods(np.random.RandomState)})
+_RandomState: Any = type(
+    "_RandomState", (_StandIn, np.random.RandomState), {"__module__": __name__, **_with_methods(np.random.RandomState)}
+)
 
 METHODS_OF.update(dict.fromkeys((*GENERATORS, _Generator, _RandomState), _drawn))
 
@@ -202,7 +208,9 @@ def _made(cls: Any, seed: Any, make: Callable[[Any], Any]) -> Any:
         return cls(_InnerStream(_checked_seed(seed)))
     make(seed)  # raises for what is no seed
     if isinstance(seed, np.random.BitGenerator):
-        raise GlobalDrawError(f"a generator is made of a {type(seed).__name__}{at_line()}; write np.random.default_rng(seed), or make it outside")
+        raise GlobalDrawError(
+            f"a generator is made of a {type(seed).__name__}{at_line()}; write np.random.default_rng(seed), or make it outside"
+        )
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     return cls(_InnerStream(np.uint64(sequence.generate_state(1, np.uint64)[0])))
 

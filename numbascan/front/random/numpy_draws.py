@@ -18,7 +18,7 @@ _DOUBLE = "float64"
 
 def _scale(what: str, scale: Any, name: str = "scale") -> Variable:
     """A scale. ValueError where it is negative: now if that is known, else when it runs."""
-    return checked(what, name, scale, "at least 0", lambda x: ~(x < 0))
+    return checked(what, name, scale, "at least 0", lambda x: np.logical_not(x < 0))
 
 
 def _positive(what: str, name: str, parameter: Any) -> Variable:
@@ -197,7 +197,7 @@ class GeneratorDraws(Draws):
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Variable:
         low = as_real(low)
-        return super().uniform(low, checked("uniform", "high", as_real(high), "at least low", lambda x: ~(x < low)), size)
+        return super().uniform(low, checked("uniform", "high", as_real(high), "at least low", lambda x: np.logical_not(x < low)), size)
 
     def standard_normal(self, size: Any = None, dtype: Any = _DOUBLE, out: Any = None) -> Variable:
         _without_out(out)

@@ -21,7 +21,7 @@ from ..captures.numbers import Numbers
 from ..captures.twins import Twin
 from ..export import Exportable
 from ..runner import Runner, as_captured, assembled
-from ..shared import shared_of
+from ..shared import SeededContainer, shared_of
 from ..specialisation import Specialisations, Types
 from ..tree import LEAF, Structure, alike, describe, flatten, n_leaves, paths, unflatten
 from ..variable import Variable
@@ -81,6 +81,7 @@ class CompiledScan:
         known |= {node for node in maker.captured if node.op is CONSTANT or shared_of(node) is not None}
         self.symbolic = [node for node in maker.captured if node not in known and not _is_made_here(node, known, maker.step.mark)]
         self.shared = shared
+        self.has_states = not all(isinstance(variable.container, SeededContainer) for variable in shared)  # that last from call to call
         self.read: object = None  # the copy of what the step read, where it is known to be what this was traced with
         if self.symbolic:
             return
