@@ -42,8 +42,8 @@ class Stream:
     state on.
     """
 
-    scope: Scope | None = None
-    is_carried = True
+    scope: Scope | None
+    is_carried: bool
 
     def __init__(self, seed: int | None = None, name: str | None = None) -> None:
         self.trace = current_mark()
@@ -55,7 +55,7 @@ class Stream:
                 f"a RandomStream without a seed is made in a step{at_line()}: it would be made once, and repeat its numbers in every run; "
                 "give it a seed, or make it outside"
             )
-        self.name = name or "random"
+        self.name, self.scope, self.is_carried = name or "random", None, True
         self._seed = _seed_of(seed)
         self.states = [] if self.is_local else [self._state(0)]
         self.pending: dict[SharedVariable, Variable] = {}

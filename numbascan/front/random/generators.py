@@ -55,16 +55,23 @@ class _Source:
         return seed_from(self.generator)
 
 
-class _OuterStream(RandomStream):
+class _GeneratorStream(RandomStream):
+    """A stream whose state nobody carries from call to call."""
+
+    def _become(self, trace: int, is_local: bool) -> None:
+        """Sets all that a stream has. trace: the mark of the trace that it belongs to, 0 for one of all."""
+        self.trace, self.is_local, self.name, self._seed = trace, is_local, "rng", 0
+        self.scope, self.is_carried = None, False
+        self.states, self.pending = [], {}
+
+
+class _OuterStream(_GeneratorStream):
     """The draws of a generator that is there before the call. Its states begin anew with each run, under a seed from the generator."""
 
-    is_carried = False
-
     def __init__(self, source: _Source) -> None:
-        self.trace, self.is_local, self.name, self._seed = 0, False, "rng", 0
+        self._become(0, is_local=False)
         self.source, source.stream = source, self
         self.states = [self._state(0)]
-        self.pending = {}
 
     def _state(self, stream: int) -> SharedVariable:
         state = shared_in(SeededContainer(self.source, stream), f"rng_state{stream}" if stream else "rng_state")
@@ -72,24 +79,23 @@ class _OuterStream(RandomStream):
         return state
 
 
-class _GivenStream(RandomStream):
+class _GivenStream(_GeneratorStream):
     """The draws of a generator that is an argument. state_given: its state, which the call hands over."""
 
     def __init__(self, state_given: Variable) -> None:
-        self.trace, self.is_local, self.name, self._seed = 0, True, "rng", 0
-        self.states, self.pending, self.state_given = [], {}, state_given
+        self._become(0, is_local=True)
+        self.state_given = state_given
 
     def first(self) -> tuple[Key, Variable]:
         """Key and number of the first draw of a call."""
         return (self.state_given[0], self.state_given[1]), as_variable(np.int64(0))
 
 
-class _InnerStream(RandomStream):
+class _InnerStream(_GeneratorStream):
     """The draws of a generator that is made in what is traced, from a seed: they begin anew each time that this runs."""
 
     def __init__(self, seed: Any) -> None:
-        self.trace, self.is_local, self.name, self._seed = current_mark(), True, "rng", 0
-        self.states, self.pending = [], {}
+        self._become(current_mark(), is_local=True)
         scope = current_scope()
         self.scope = scope if isinstance(scope, (CallDraws, StepDraws)) else CallDraws()
         self.key: Key = METHODS["astype"](as_variable(seed), "uint64"), as_variable(np.uint64(0))

@@ -43,7 +43,7 @@ def _along_first(ndim: int, axis: Any, what: str) -> None:
 
 
 class Draws:
-    """What both of NumPy's kinds of generators have."""
+    """What both of NumPy's kinds of generators have: methods with NumPy's names, parameters and defaults."""
 
     def __init__(self, stream: RandomStream) -> None:
         self._stream = stream
@@ -78,16 +78,16 @@ class Draws:
 
     def rayleigh(self, scale: Any = 1.0, size: Any = None) -> Variable:
         x = as_real(_scale("rayleigh", scale))
-        return _number(np.sqrt(self._stream.exponential(2.0 * x * x, size, _DOUBLE)), size)
+        return _number(as_variable(np.sqrt(self._stream.exponential(2.0 * x * x, size, _DOUBLE))), size)
 
     def weibull(self, a: Any, size: Any = None) -> Variable:
         return _number(self._stream.weibull(a, 1.0, size, _DOUBLE), size)
 
     def pareto(self, a: Any, size: Any = None) -> Variable:
-        return _number(np.expm1(self._stream.exponential(1.0 / _positive("pareto", "a", a), size, _DOUBLE)), size)
+        return _number(as_variable(np.expm1(self._stream.exponential(1.0 / _positive("pareto", "a", a), size, _DOUBLE))), size)
 
     def power(self, a: Any, size: Any = None) -> Variable:
-        return _number(np.exp(-self._stream.exponential(1.0 / _positive("power", "a", a), size, _DOUBLE)), size)
+        return _number(as_variable(np.exp(-self._stream.exponential(1.0 / _positive("power", "a", a), size, _DOUBLE))), size)
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Variable:
         return _number(self._stream.triangular(left, mode, right, size, _DOUBLE), size)
@@ -171,18 +171,19 @@ class Draws:
         drawn = self._stream.choice(a if isinstance(a, (int, np.integer)) else rows, size, replace, p)
         return drawn if rows.ndim else _number(drawn, size)
 
-    def permutation(self, x: Any, axis: Any = 0) -> Variable:
+    def _permutation(self, x: Any, axis: Any = 0) -> Variable:
         rows = as_variable(x)
         _along_first(rows.ndim, axis, "permutation")
         if not rows.ndim and rows.type.kind not in "iu":
             raise TypeError(f"permutation: x is {x!r}{at_line()}; it must be an array, or a whole number")
         return self._stream.permutation(x if isinstance(x, (int, np.integer)) else rows)
 
-    def shuffle(self, x: Any, axis: Any = 0) -> None:
+    def _shuffle(self, x: Any, axis: Any = 0) -> None:
         """Writes the rows of an array in random order."""
         if not isinstance(x, (np.ndarray, Variable)):
             raise TypeError(
-                f"shuffle of a {type(x).__name__} in a traced function{at_line()}: only the run knows the order; shuffle an array (np.array)"
+                f"shuffle of a {type(x).__name__} in a traced function{at_line()}: only the run knows the order; shuffle an array, as of "
+                "np.array"
             )
         _along_first(np.ndim(x), axis, "shuffle")
         set_item(self._stream.permutation(as_variable(x)), x, slice(None))
@@ -217,6 +218,12 @@ class GeneratorDraws(Draws):
     def choice(self, a: Any, size: Any = None, replace: Any = True, p: Any = None, axis: Any = 0, shuffle: Any = True) -> Variable:
         _along_first(np.ndim(a), axis, "choice")
         return self._choice(a, size, replace, p)
+
+    def permutation(self, x: Any, axis: Any = 0) -> Variable:
+        return self._permutation(x, axis)
+
+    def shuffle(self, x: Any, axis: Any = 0) -> None:
+        self._shuffle(x, axis)
 
     def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> Variable:
         _without_out(out)
@@ -263,7 +270,7 @@ class RandomStateDraws(Draws):
         return self._choice(a, size, replace, p)
 
     def permutation(self, x: Any) -> Variable:
-        return super().permutation(x)
+        return self._permutation(x)
 
     def shuffle(self, x: Any) -> None:
-        super().shuffle(x)
+        self._shuffle(x)
