@@ -32,6 +32,7 @@ from .front.device import device_put
 from .front.function import Function, function
 from .front.plain import runtime as _runtime  # noqa: F401 - fills in what converted code calls
 from .front.positional_view import ScanArgs
+from .front.random import generators as _generators  # noqa: F401 - draws of NumPy's generators in converted code
 from .front.scan.returns import until
 from .front.scan.scan import ScanFunction, scan
 from .front.scan.variants import filter, foldl, foldr, map, reduce, scan_checkpoints

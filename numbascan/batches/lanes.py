@@ -103,7 +103,7 @@ class ChunkFunction:
         self.compiled = _compiled(f, tuple([None if leaf.axis is None else 0 for leaf in cases.leaves]), structure, tuple(types), chosen)
         self.structure: Structure = self.compiled.traced.structure
         self.mode = self.compiled.runner.program.mode
-        self.seen = {one.container: one.container.value.copy() for one in self.compiled.traced.shared}
+        self.seen = self.compiled.runner.seen()
         self.dtypes = [np.dtype(node.type.dtype) for node in self.compiled.traced.outputs]
         if not self.dtypes:
             raise TypeError(f"ns.batch: {getattr(f, '__name__', 'f')} returns nothing; return an array, or a nest of arrays")

@@ -25,7 +25,7 @@ from ..types import TensorType
 from .captures.guards import Guards
 from .shared import STATES, SharedVariable, shared, shared_of
 from .tracing import KEPT, current_mark, is_traced_in, is_tracing
-from .variable import METHODS, Variable, as_variable, at_line, op
+from .variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
 
 Key = tuple[Variable, Variable]
 _NUMBERING = threading.RLock()  # held while a state gets its number: two of one number would draw the same
@@ -37,7 +37,13 @@ class Stream:
 
     A state is a shared variable of three words: the key, which is the seed and a number of the stream, and the number of the next draw.
     A stream that is made in a step has no state: it belongs to the loop, each step draws anew, and each run of the loop begins anew.
+
+    scope: where draws are counted that begin anew there, each time that what was made there runs. is_carried: whether calls carry its
+    state on.
     """
+
+    scope: Scope | None
+    is_carried: bool
 
     def __init__(self, seed: int | None = None, name: str | None = None) -> None:
         self.trace = current_mark()
@@ -49,7 +55,7 @@ class Stream:
                 f"a RandomStream without a seed is made in a step{at_line()}: it would be made once, and repeat its numbers in every run; "
                 "give it a seed, or make it outside"
             )
-        self.name = name or "random"
+        self.name, self.scope, self.is_carried = name or "random", None, True
         self._seed = _seed_of(seed)
         self.states = [] if self.is_local else [self._state(0)]
         self.pending: dict[SharedVariable, Variable] = {}
@@ -131,12 +137,15 @@ class Counter:
 
 @dataclass(eq=False)
 class StepDraws:
-    """The draws of a step that is being traced."""
+    """The draws of a step that is being traced. own: those of streams that begin anew in each step."""
 
     counters: dict[Stream, Counter] = field(default_factory=dict)
+    own: CallDraws = field(default_factory=lambda: CallDraws())
 
     def take(self, stream: Stream) -> tuple[Key, Variable]:
         """Key and number of one draw."""
+        if stream.scope is self:
+            return self.own.take(stream)
         known = self.counters.get(stream)
         if known is None:
             words = [Variable(new_input(_WORD, f"{stream.name}_key{k}")) for k in range(2)]
@@ -146,9 +155,7 @@ class StepDraws:
 
     def loop(self, stream: Stream, counter: Counter) -> LoopDraws:
         """A loop in the step takes one number, and draws under a key made from it: how far the step gets does not depend on the loop."""
-        key, number = self.take(stream)
-        inner = word_of(key, number, 1, np.uint64(0)), word_of(key, number, 1, np.uint64(1))
-        return LoopDraws(counter, inner, as_variable(np.int64(0)), lambda steps: {})
+        return self.own.loop(stream, counter) if stream.scope is self else _apart(self.take(stream), counter)
 
 
 @dataclass(eq=False)
@@ -157,9 +164,11 @@ class CallDraws:
 
     is_part: the function is called in another trace, so that what it draws must be drawn by what is traced there.
     first_step: the number of the first step of loops that are made now, where they are the later part of a longer one.
+    others: the streams that have taken the place of others.
     """
 
     next: dict[Stream, Variable] = field(default_factory=dict)
+    others: dict[Stream, Stream] = field(default_factory=dict)
     is_part: bool = False
     first_step: Variable | None = None
 
@@ -170,7 +179,9 @@ class CallDraws:
         return key, number
 
     def loop(self, stream: Stream, counter: Counter) -> LoopDraws:
-        """A loop takes as many numbers as its steps draw."""
+        """A loop takes as many numbers as its steps draw. In a branch it takes one: how far what follows gets must not depend on it."""
+        if CAPTURE.frame is not None:
+            return _apart(self.take(stream), counter)
         key, first = self._now(stream)
         if self.first_step is not None:
             first = first + self.first_step * counter.count
@@ -187,7 +198,8 @@ class CallDraws:
 
     def updates(self) -> dict[SharedVariable, Variable]:
         """The streams' states after the call, for whoever runs it."""
-        return {stream.state: advanced(stream.state, number) for stream, number in self.next.items() if not stream.is_local}
+        carried = {stream: number for stream, number in self.next.items() if stream.is_carried and not stream.is_local}
+        return {stream.state: advanced(stream.state, number) for stream, number in carried.items()}
 
 
 @dataclass(frozen=True)
@@ -225,24 +237,41 @@ class DrawGuards(Guards):
         return self.guards.bytes_watched()
 
 
+Scope = StepDraws | CallDraws | NoDraws
+
+
 class _Scopes(threading.local):
     def __init__(self) -> None:
-        self.stack: list[StepDraws | CallDraws | NoDraws] = []
+        self.stack: list[Scope] = []
 
 
 _SCOPES = _Scopes()
 
 
-def _keep(_: tuple[Any, ...]) -> Callable[[], None]:
-    """What takes back the draws of a function that is called again."""
-    scope = _SCOPES.stack[-1] if _SCOPES.stack else None
+def current_scope() -> Scope | None:
+    """Where draws are counted now; None outside of what is traced."""
+    return _SCOPES.stack[-1] if _SCOPES.stack else None
+
+
+def in_place_of(stream: Stream) -> Stream:
+    """The stream that draws where code draws from `stream`."""
+    for scope in reversed(_SCOPES.stack):
+        if isinstance(scope, CallDraws) and stream in scope.others:
+            return scope.others[stream]
+    return stream
+
+
+def keep_draws(_: tuple[Any, ...] = ()) -> Callable[[], None]:
+    """What takes back the draws of what is traced again."""
+    scope = current_scope()
     if isinstance(scope, CallDraws):
-        before = dict(scope.next)
-        return lambda: setattr(scope, "next", before)
+        return _kept_of_call(scope)
     if isinstance(scope, StepDraws):
         counts = {stream: counter.count for stream, counter in scope.counters.items()}
+        own = _kept_of_call(scope.own)
 
         def take_back() -> None:
+            own()
             scope.counters = {stream: scope.counters[stream] for stream in counts}
             for stream, count in counts.items():
                 scope.counters[stream].count = count
@@ -251,7 +280,16 @@ def _keep(_: tuple[Any, ...]) -> Callable[[], None]:
     return lambda: None
 
 
-KEPT.append(_keep)
+def _kept_of_call(scope: CallDraws) -> Callable[[], None]:
+    before, others = dict(scope.next), dict(scope.others)
+
+    def take_back() -> None:
+        scope.next, scope.others = before, others
+
+    return take_back
+
+
+KEPT.append(keep_draws)
 
 
 @contextmanager
@@ -292,13 +330,14 @@ def steps_from(first: Variable) -> Iterator[None]:
 
 def put_outside(back: dict[Node, Node]) -> None:
     """After a call of a function on inputs of its own: how far it got in its streams, in terms of what was given for them."""
-    scope = _SCOPES.stack[-1] if _SCOPES.stack else None
-    if isinstance(scope, CallDraws):
-        scope.next = {stream: Variable(substitute([number.node], back)[0]) for stream, number in scope.next.items()}
+    scope = current_scope()
+    call = scope.own if isinstance(scope, StepDraws) else scope
+    if isinstance(call, CallDraws):
+        call.next = {stream: Variable(substitute([number.node], back)[0]) for stream, number in call.next.items()}
 
 
 @contextmanager
-def _within(scope: StepDraws | CallDraws | NoDraws) -> Iterator[None]:
+def _within(scope: Scope) -> Iterator[None]:
     _SCOPES.stack.append(scope)
     try:
         yield
@@ -308,13 +347,16 @@ def _within(scope: StepDraws | CallDraws | NoDraws) -> Iterator[None]:
 
 def take(stream: Stream) -> tuple[Key, Variable]:
     """Key and number of one draw, here and now."""
-    if stream.is_local and not is_traced_in(stream.trace):
+    if stream.is_local and stream.trace and not is_traced_in(stream.trace):
         raise TypeError(f"{stream.name} was made in a step, and draws outside it{at_line()}; make it outside")
     if _SCOPES.stack:
         return _SCOPES.stack[-1].take(stream)
+    if isinstance(stream.scope, CallDraws):
+        return stream.scope.take(stream)
     state = stream.new_state()
     key, number = parts(state)
-    stream.pending[state] = advanced(state, number + 1)
+    if stream.is_carried:
+        stream.pending[state] = advanced(state, number + 1)
     return key, number
 
 
@@ -359,16 +401,27 @@ class LoopDraws:
         return {self.counter.first.node: self.first.node} | {port.read: port.outer for port in self.key_ports()}
 
 
+def _apart(draw: tuple[Key, Variable], counter: Counter) -> LoopDraws:
+    """The draws of a loop under a key of its own, made of the words of one draw."""
+    key, number = draw
+    inner = word_of(key, number, 1, np.uint64(0)), word_of(key, number, 1, np.uint64(1))
+    return LoopDraws(counter, inner, as_variable(np.int64(0)), lambda steps: {})
+
+
 def loop_draws(stream: Stream, counter: Counter, immediate: bool) -> LoopDraws:
     """The draws of a loop that is made here; `immediate`: for calls that carry the stream's own state by themselves."""
     if _SCOPES.stack:
         return _SCOPES.stack[-1].loop(stream, counter)
+    if isinstance(stream.scope, CallDraws):
+        return stream.scope.loop(stream, counter)
     if stream.is_local:
         return LoopDraws(counter, *stream.first(), lambda steps: {})
     state = stream.state if immediate else stream.new_state()
     key, first = parts(state)
 
     def after(steps: Any) -> dict[SharedVariable, Variable]:
+        if not stream.is_carried:
+            return {}
         new = advanced(state, first + steps * counter.count)
         if not immediate:
             stream.pending[state] = new

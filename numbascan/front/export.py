@@ -20,7 +20,7 @@ from ..emit.exported import Interface, Parameter
 from ..ir.graph import Graph
 from ..ir.names import parameter_name
 from .runner import Runner
-from .shared import STATES
+from .shared import STATES, SeededContainer
 from .tree import LEAF, NONE, Static, Structure, is_record, n_leaves
 
 OF_KINDS = "; for other lengths export what {name}.lower(…) gives for them"
@@ -54,6 +54,10 @@ class Exportable:
         program = self.runner.program
         if program.mode.target == "cuda":
             raise NotImplementedError(f"{self.name} is compiled for a GPU, and a module runs on the CPU; make it without mode='cuda'")
+        if any(isinstance(variable.container, SeededContainer) for variable in self.runner.shared):
+            raise NotImplementedError(
+                f"{self.name} draws from one of NumPy's generators, which a module cannot advance; draw from a nt.random.RandomStream"
+            )
         updated = [state for state in self.runner.targets if state.node not in STATES]
         if updated:
             names = ", ".join(state.name or repr(state) for state in updated)

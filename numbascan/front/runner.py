@@ -7,6 +7,7 @@ import itertools
 import operator
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..ir.node import ITEM, Node
 from ..modes import Mode
 from ..ops.card import Card
 from ..ops.lowering import View
-from .shared import Container, SharedVariable
+from .shared import Container, SeededContainer, SharedVariable, begin
 from .tree import LEAF, Structure, unflatten
 
 _VALUE = itertools.repeat("value")
@@ -48,6 +49,7 @@ class Runner:
         self._shared = [variable.container for variable in shared]
         self._targets = [variable.container for variable in targets]
         self._locks = sorted({id(c): c for c in (*self._shared, *self._targets)}.values(), key=id)
+        self._seeded = [container for container in self._shared if isinstance(container, SeededContainer)]
         copied = _aliases(graph) if mode.target == "numba" else [True] * len(graph.outputs)  # NumPy's results may be views
         self.outputs = [(np.dtype(node.type.dtype), copy) for node, copy in zip(graph.outputs, copied, strict=True)]
         self._n_results = len(graph.outputs) - len(self._targets)
@@ -61,18 +63,46 @@ class Runner:
         if not self._locks:
             return self._run(values, out, key)
         with _Held(self._locks):
+            if self._seeded:
+                begin(self._seeded)
             values = [*values, *(container.value for container in self._shared)]
             if self._targets:
-                results = self._run(values, out)
-                deque(map(setattr, self._targets, _VALUE, results[self._n_results :]), maxlen=0)  # in C: no signal comes between two
-                return results[: self._n_results]
+                return self._run_updating(values, out)
         return self._run(values, out)
+
+    def _run_updating(self, values: Sequence[Any], out: list[np.ndarray] | None) -> list[np.ndarray]:
+        """The results, with the new values of `targets` stored."""
+        results = self._run(values, out)
+        deque(map(setattr, self._targets, _VALUE, results[self._n_results :]), maxlen=0)  # in C: no signal comes between two
+        return results[: self._n_results]
+
+    def seen(self) -> Seen:
+        """Copies of the values of shared variables that a run starts from."""
+        with _Held(self._locks):
+            begin(self._seeded)
+            return {container: container.value.copy() for container in self._shared}
 
     def recorded(self, values: Sequence[Any]) -> tuple[list[np.ndarray], Seen]:
         """What `run` gives, and copies of the values of shared variables that it started from."""
         with _Held(self._locks):
-            seen = {container: container.value.copy() for container in self._shared}
-            return self.run(values), seen
+            seen = self.seen()
+            return self._run_updating([*values, *seen.values()], None), seen
+
+    def reading(self, shared: Sequence[SharedVariable], targets: Sequence[SharedVariable]) -> Runner | None:
+        """The same code with other shared variables in the same places; None where others than states of seeded streams differ."""
+        containers, others = [variable.container for variable in shared], [variable.container for variable in targets]
+        if others != self._targets or not all(
+            one is other or (isinstance(one, SeededContainer) and isinstance(other, SeededContainer))
+            for one, other in zip(containers, self._shared, strict=True)
+        ):
+            return None
+        if containers == self._shared:
+            return self
+        runner = copy(self)
+        runner.shared, runner._shared = tuple(shared), containers
+        runner._locks = sorted({id(c): c for c in (*containers, *others)}.values(), key=id)
+        runner._seeded = [container for container in containers if isinstance(container, SeededContainer)]
+        return runner
 
     def replayed(self, values: Sequence[Any], seen: Seen) -> list[np.ndarray]:
         """The results for values of shared variables that were seen before. Nothing is stored."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import uuid
 import weakref
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,6 +34,37 @@ class Container:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Container, (self.value,)
+
+
+class Source(Protocol):
+    """Where the seeds of streams come from. Of several those of lower order are asked first."""
+
+    order: int
+
+    def seed(self) -> int:
+        """The next seed."""
+        ...
+
+
+class SeededContainer(Container):
+    """The state of a stream that begins anew with each run, under the next seed of a source. Nobody carries it on."""
+
+    __slots__ = ("number", "source")
+
+    def __init__(self, source: Source, number: int) -> None:
+        super().__init__(np.array([0, number, 0], dtype=np.uint64))
+        self.source, self.number = source, number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SeededContainer, (self.source, self.number)
+
+
+def begin(containers: Sequence[SeededContainer]) -> None:
+    """New values for a run. Of each source one seed is taken; whoever calls holds the locks."""
+    sources = sorted(dict.fromkeys(container.source for container in containers), key=lambda source: source.order)
+    seeds = {source: source.seed() for source in sources}
+    for container in containers:
+        container.value = np.array([seeds[container.source], container.number, 0], dtype=np.uint64)
 
 
 @with_entries()
@@ -123,8 +154,12 @@ def shared(value: Any, name: str | None = None, borrow: bool = False) -> SharedV
     if array.dtype.kind not in "biufc":
         raise TypeError(f"{label} is {not_numbers(value)}; pass an array or a number")
     dtype = dtype_name(array.dtype)
-    container = Container(array.astype(dtype, order="C", copy=not borrow))
-    type_ = TensorType(dtype, (None,) * array.ndim)
+    return shared_in(Container(array.astype(dtype, order="C", copy=not borrow)), name)
+
+
+def shared_in(container: Container, name: str | None) -> SharedVariable:
+    """The shared variable of a container."""
+    type_ = TensorType(dtype_name(container.value.dtype), (None,) * container.value.ndim)
     node = make(INPUT, (), (type_,), (("container", container), ("number", uuid.uuid4().int)), name)
     variable = shared_of(node)
     assert variable is not None

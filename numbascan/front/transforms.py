@@ -29,6 +29,7 @@ from .export import Exportable, export, njit_of
 from .graph_mode import mode_of
 from .methods import PerInstance, as_attribute, bound_to, is_function, method_behind
 from .runner import Runner, Seen, as_captured, assembled
+from .seeded import has_generators, has_seeds, opened, seeded
 from .shared import SharedVariable, shared_of
 from .specialisation import Specialisations, Types, prepared, quick_key, sequence_axes, small_type, without
 from .statics import Statics, statics_of
@@ -38,6 +39,7 @@ from .tracing import (
     beside_threads,
     called,
     in_mode,
+    is_tracing,
     keywords_in_order,
     name_in_module,
     parameter_names,
@@ -170,10 +172,11 @@ class Compiled:
 
     def take_over(self, before: Compiled) -> bool:
         """Keeps the code of an earlier trace where the new one led to the same graph; whether it did."""
-        ours, theirs = ([*traced.shared, *traced.updates] for traced in (self.traced, before.traced))
-        if self.graph == before.graph and [one.node for one in ours] == [one.node for one in theirs]:
-            self.runner = before.runner
-        return self.runner is before.runner
+        runner = None
+        if self.graph == before.graph and len(self.traced.shared) == len(before.traced.shared):
+            runner = before.runner.reading(self.traced.shared, tuple(self.traced.updates))
+        self.runner = runner or self.runner
+        return runner is not None
 
     @functools.cached_property
     def digest(self) -> str:
@@ -307,6 +310,10 @@ class Jitted:
         leaves, structure = flattened((args, kwargs))
         if any(isinstance(leaf, Variable) for leaf in leaves):
             return self._inlined(args, kwargs)
+        if has_generators(leaves):
+            if is_tracing():
+                return self._inlined(args, kwargs)
+            leaves, structure = flattened(seeded((args, kwargs)))
         values, compiled = self._find(structure, leaves)
         if compiled is None:
             return self._inlined(args, kwargs)
@@ -358,7 +365,13 @@ class Jitted:
 
     def _kind_of(self, args: Sequence[Any]) -> tuple[list[Any], Compiled | None]:
         leaves, structure = flattened((args, {}))
-        return ([], None) if any(isinstance(leaf, Variable) for leaf in leaves) else self._find(structure, leaves)
+        if any(isinstance(leaf, Variable) for leaf in leaves):
+            return [], None
+        if has_generators(leaves):
+            if is_tracing():
+                return [], None
+            leaves, structure = flattened(seeded((args, {})))
+        return self._find(structure, leaves)
 
     def _find(self, structure: Structure, leaves: list[Any]) -> tuple[list[Any], Compiled | None]:
         """The arguments as compiled code takes them, and the code; None where the function uses variables without a value."""
@@ -445,7 +458,7 @@ class Jitted:
             elif not variable.type.weak:
                 variable.is_0d = Assumption()
         facts = [variable.is_c if variable.ndim else variable.is_0d for variable in variables]
-        args, kwargs = unflatten(structure, variables)
+        args, kwargs = opened(structure, variables)
         with in_mode(self.mode), call_draws() as draws:
             result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs, before=numbers)
         leaves, returned = flattened(result.value)
@@ -470,7 +483,7 @@ class Jitted:
 
     def lower(self, *args: Any, **kwargs: Any) -> Jitted:
         """Itself, traced and compiled for arguments like these."""
-        leaves, structure = flattened((args, kwargs))
+        leaves, structure = flattened(seeded((args, kwargs), is_drawn=False))
         values, compiled = self._find(structure, leaves)
         if compiled is None:
             raise TypeError(f"{self.name} uses variables without a value, so there is nothing to compile; use ns.function")
@@ -526,6 +539,10 @@ class Jitted:
     def _exportable(self) -> Exportable:
         structure, compiled = self._kinds.to_export(self.name)
         compiled.refuse_writes("an exported function gives results alone")
+        if has_seeds(structure):
+            raise NotImplementedError(
+                f"{self.name} draws from one of NumPy's generators, which an exported function cannot take; give it the numbers"
+            )
         assert not isinstance(structure, str)  # of (args, kwargs)
         positional, keyword = structure[2]
         n_positional, leaf = len(positional[2]), iter(range(len(compiled.traced.inputs)))

@@ -11,6 +11,7 @@ import numpy as np
 from ..tracebacks import entry
 from .derivatives.of_functions import Transformed, transform
 from .scan.scan import scan
+from .seeded import as_parts
 from .tracing import called, parameter_names
 from .transforms import Jitted, marked
 from .tree import Keys, Static, Structure, fields_of, flatten, flattened, is_record, unflatten
@@ -23,7 +24,7 @@ class _Vmap(Transformed):
     what = "ns.vmap"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = marked(self.__wrapped__, args, kwargs)
+        args, kwargs = as_parts(marked(self.__wrapped__, args, kwargs))
         leaves, structure = flattened((args, kwargs))
         axes = [*_axes_of(self.options["in_axes"], args, parameter_names(self.__wrapped__, len(args))), *nested_axes(0, kwargs, self.what)]
         returned, results = over_lanes(self.__wrapped__, leaves, structure, axes, self.__name__)

@@ -287,5 +287,7 @@ def random_state(guards: Guards | None = None) -> bytes:
 
 def _state_of(generator: Any) -> Any:
     if isinstance(generator, np.random.Generator):
-        return generator.bit_generator.state
-    return generator.get_state(legacy=False) if isinstance(generator, np.random.RandomState) else generator.getstate()
+        return np.random.Generator.bit_generator.__get__(generator).state  # of those that stand for others, too
+    if isinstance(generator, np.random.RandomState):
+        return np.random.RandomState.get_state(generator, legacy=False)
+    return generator.getstate()

@@ -13,6 +13,7 @@ from ...ops.algebra import is_float
 from ...ops.gradient_identities import derivative_of
 from ..draw_scopes import put_outside
 from ..scan.updates import WHERE_OUTPUTS_ARE
+from ..seeded import STAND_INS, as_parts
 from ..shared import SharedVariable
 from ..tracing import Plain, called, is_tracing, parameter_names
 from ..tree import NONE, Static, Structure, describe, flattened, n_leaves, paths, unflatten
@@ -86,7 +87,7 @@ def call_on_inputs(
     values, back = list(args), {}
     arguments: dict[int, tuple[Structure, list[Node | None]]] = {}
     for place in dict.fromkeys(place % len(args) for place in places):
-        leaves, structure = flattened(args[place])
+        leaves, structure = flattened(as_parts(args[place]))
         group: list[Node | None] = []
         for leaf, label in zip(leaves, paths(structure, labels[place]), strict=True):
             node = as_variable(leaf).node
@@ -115,8 +116,13 @@ def _argument(given: Any, node: Node, name: str) -> Variable:
 
 
 def without_static(structure: Structure) -> Structure:
-    """The structure of a derivative with respect to an argument: None for a static one."""
-    return NONE if not isinstance(structure, str) and isinstance(structure[0], Static) else structure
+    """The structure of a derivative with respect to an argument: None for a static one, and for a generator."""
+    if isinstance(structure, str):
+        return structure
+    cls, keys, children = structure
+    if isinstance(cls, Static) or cls in STAND_INS:
+        return NONE
+    return cls, keys, tuple([without_static(child) for child in children])
 
 
 def has_updates(structure: Structure) -> bool:

@@ -29,6 +29,9 @@ MUTATING: dict[type, frozenset[str]] = {
 }
 
 
+METHODS_OF: dict[type, Callable[[Any, str], Callable[..., Any]]] = {}
+"""For classes of Python's and NumPy's: what is called in the place of a method, from the object and the method's name."""
+
 _GENERATORS = (np.random.Generator, np.random.RandomState)
 
 
@@ -102,6 +105,8 @@ _OF_A_RESULT, _OF_A_PART, _OF_A_BASE = _references()
 
 def _callee(f: Any) -> Any:
     kind = type(f)
+    if kind is types.MethodType and type(f.__self__) in METHODS_OF:
+        return METHODS_OF[type(f.__self__)](f.__self__, f.__name__)
     if kind is types.FunctionType or kind is types.MethodType:
         own = _replaced(f) if kind is types.FunctionType else f
         own = converted(f) if own is f else own

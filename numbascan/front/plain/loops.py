@@ -21,6 +21,7 @@ from ...ir.graph import free_inputs
 from ...ir.node import Node, constant_value, next_serial
 from ...ops.last_state import last_state
 from ...types import TensorType, show_shape
+from ..draw_scopes import keep_draws
 from ..numpy.creation import zeros
 from ..numpy.joining import concatenate
 from ..scan.arguments import Arguments, make_options
@@ -133,7 +134,7 @@ class _Loop:
     def tried(self, rows: Rows) -> None:
         """A long loop of known length."""
         for k in range(rows.length):
-            before, free, mark = self.cells.values(), keep_free(), next_serial()
+            before, taken_back, mark = self.cells.values(), (keep_free(), keep_draws()), next_serial()
             with frame(f"a loop{line_of(self.body)}", is_trial=True, parts=[self.body]) as noted:
                 try:
                     self.body(rows.at(k))
@@ -144,7 +145,8 @@ class _Loop:
             is_known = over is True or (over is False and next_serial() == mark + 1)
             if not is_known and rows.length - k > UNROLLED and not self._has_to_stay(noted, rows.length - k):
                 noted.undo(self.cells, before)
-                free()
+                for take_back in taken_back:
+                    take_back()
                 self._rest(rows.after(k))
                 return
             noted.hand_on()

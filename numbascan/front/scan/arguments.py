@@ -19,6 +19,7 @@ from ...modes import Mode, as_mode
 from ...ops.card import at_line
 from ...types import TensorType
 from ..conversion import as_argument, is_number_list
+from ..seeded import as_parts
 from ..specialisation import LARGEST_FIXED, quick_key, small_type
 from ..tree import LEAF, NONE, Structure, flatten, is_named_tuple, n_leaves
 from ..variable import Variable
@@ -54,7 +55,7 @@ class Arguments:
         self.bare_out = items is not outputs_info
         self.outs: tuple[OutKey, ...] | None = tuple([_output(item, k, leaves, name) for k, item in enumerate(items)]) or None
         self.n_initial = len(leaves) - self.n_seq
-        self.nons: tuple[Structure, ...] = tuple([_flat(item, leaves) for item in items_of(non_sequences)])
+        self.nons: tuple[Structure, ...] = tuple([_flat(as_parts(item), leaves) for item in items_of(non_sequences)])
         self._normalise(name)
 
     def _normalise(self, name: str) -> None:

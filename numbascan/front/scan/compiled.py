@@ -21,7 +21,7 @@ from ..captures.numbers import Numbers
 from ..captures.twins import Twin
 from ..export import Exportable
 from ..runner import Runner, as_captured, assembled
-from ..shared import shared_of
+from ..shared import SeededContainer, shared_of
 from ..specialisation import Specialisations, Types
 from ..tree import LEAF, Structure, alike, describe, flatten, n_leaves, paths, unflatten
 from ..variable import Variable
@@ -81,6 +81,7 @@ class CompiledScan:
         known |= {node for node in maker.captured if node.op is CONSTANT or shared_of(node) is not None}
         self.symbolic = [node for node in maker.captured if node not in known and not _is_made_here(node, known, maker.step.mark)]
         self.shared = shared
+        self.has_states = not all(isinstance(variable.container, SeededContainer) for variable in shared)  # that last from call to call
         self.read: object = None  # the copy of what the step read, where it is known to be what this was traced with
         if self.symbolic:
             return
@@ -142,9 +143,10 @@ class CompiledScan:
 
     def take_over(self, before: CompiledScan) -> bool:
         """Keeps the code of an earlier trace where the new one led to the same graph; whether it did."""
-        if not self.symbolic and not before.symbolic and self.graph == before.graph and _nodes(self.shared) == _nodes(before.shared):
-            self.runner = before.runner
-            return True
+        if not self.symbolic and not before.symbolic and self.graph == before.graph and len(self.shared) == len(before.shared):
+            runner = before.runner.reading(self.shared, self.runner.targets)
+            self.runner = runner or self.runner
+            return runner is not None
         return bool(self.symbolic or before.symbolic)
 
     def checked_out(self, out: Any) -> list[np.ndarray]:
@@ -166,10 +168,6 @@ class CompiledScan:
 def _is_made_here(node: Node, known: Collection[Node], mark: int) -> bool:
     """Has the step made a node that was there before: a value of constants, or of arrays that an earlier trace has captured?"""
     return node.latest >= mark and not free_inputs([node], known)
-
-
-def _nodes(variables: Sequence[Variable]) -> list[Node]:
-    return [variable.node for variable in variables]
 
 
 def _check_out(label: str, array: Any, type_: TensorType) -> None:

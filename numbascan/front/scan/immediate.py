@@ -87,7 +87,7 @@ def run_now(
     else:
         scans = ImmediateScans()
         compiled = scans.find(fn, arguments, steps is not None, options)
-    if compiled.symbolic or compiled.shared:
+    if compiled.symbolic or compiled.has_states:
         return None
     quick = quick_call(*given) if isinstance(fn, types.FunctionType) else None
     if quick is not None:
@@ -109,7 +109,7 @@ def _found(fn: types.FunctionType, arguments: Arguments, has_n_steps: bool, opti
     scans = _scans.setdefault(fn, ImmediateScans(None if like is None else _scans.get(like.fn))) if is_new else _scans[fn]
     twin = new_twin(fn) if is_new else None
     compiled = scans.find(fn, arguments, has_n_steps, options, twin)
-    if twin is not None and compiled.read is twin.copy and not (compiled.symbolic or compiled.shared):
+    if twin is not None and compiled.read is twin.copy and not (compiled.symbolic or compiled.has_states):
         remember(twin)
     return scans, compiled
 

@@ -1,0 +1,106 @@
+"""NumPy's generators among arguments. A call takes one seed from each, and compiled code gets that as an array: the state of a stream.
+
+So nothing is compiled anew for another generator. In a function that is traced a stand-in draws from the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .tree import LEAF, Static, Structure, flattened, unflatten
+from .variable import Variable
+
+GENERATORS = (np.random.Generator, np.random.RandomState)
+
+
+@dataclass(eq=False, slots=True)
+class Seeded:
+    """What compiled code gets for a generator. state: the words of a stream that begins with a seed."""
+
+    state: Any
+
+
+class _OfGenerator(Seeded):
+    """For a `np.random.Generator`."""
+
+    __slots__ = ()
+
+
+class _OfRandomState(Seeded):
+    """For a `np.random.RandomState`."""
+
+    __slots__ = ()
+
+
+STAND_INS: dict[type, Callable[[Variable], Any]] = {}
+"""What makes the object that a traced function gets for a generator, from the state of its stream."""
+
+
+def stands_in(kind: type) -> Callable[[Callable[[Variable], Any]], Callable[[Variable], Any]]:
+    """Decorator: this makes the stand-ins for generators of a class."""
+
+    def noted(make: Callable[[Variable], Any]) -> Callable[[Variable], Any]:
+        STAND_INS[_OfGenerator if kind is np.random.Generator else _OfRandomState] = make
+        return make
+
+    return noted
+
+
+def has_generators(leaves: Iterable[Any]) -> bool:
+    """Whether one of NumPy's generators is among the leaves of a nest."""
+    return any(isinstance(leaf, GENERATORS) for leaf in leaves)
+
+
+def seed_from(generator: Any) -> int:
+    """One seed, which advances the generator."""
+    if isinstance(generator, np.random.RandomState):
+        return int(generator.randint(0, 2**63 - 1, dtype=np.int64))
+    return int(generator.integers(0, 2**63 - 1, dtype=np.int64))
+
+
+def seeded(nest: Any, is_drawn: bool = True) -> Any:
+    """A nest with a seed for each generator. is_drawn: a call is made, and advances them."""
+    leaves, structure = flattened(nest)
+    return unflatten(structure, [_seeded(leaf, is_drawn) if isinstance(leaf, GENERATORS) else leaf for leaf in leaves])
+
+
+def _seeded(generator: Any, is_drawn: bool) -> Seeded:
+    state = np.array([seed_from(generator) if is_drawn else 0, 0, 0], dtype=np.uint64)
+    return _OfRandomState(state) if isinstance(generator, np.random.RandomState) else _OfGenerator(state)
+
+
+def opened(structure: Structure, variables: Sequence[Variable]) -> Any:
+    """The nest that a traced function gets: stand-ins where a seed is given."""
+    makers: list[Callable[[Variable], Any] | None] = []
+    plain = _without_seeds(structure, makers)
+    return unflatten(plain, [x if make is None else make(x) for make, x in zip(makers, variables, strict=True)])
+
+
+def _without_seeds(structure: Structure, makers: list[Callable[[Variable], Any] | None]) -> Structure:
+    """The structure with a leaf for each seed. makers: of each leaf what makes a stand-in of it."""
+    if isinstance(structure, str):
+        if structure == LEAF:
+            makers.append(None)
+        return structure
+    cls, keys, children = structure
+    if cls in STAND_INS:
+        makers.append(STAND_INS[cls])
+        return LEAF
+    return cls, keys, tuple([_without_seeds(child, makers) for child in children])
+
+
+def has_seeds(structure: Structure) -> bool:
+    """Whether a generator was given."""
+    return not isinstance(structure, str) and (structure[0] in STAND_INS or any(map(has_seeds, structure[2])))
+
+
+def as_parts(nest: Any) -> Any:
+    """A nest whose generators are parts of its structure, and no leaves."""
+    leaves, structure = flattened(nest)
+    if not has_generators(leaves):
+        return nest
+    return unflatten(structure, [Static(leaf) if isinstance(leaf, GENERATORS) else leaf for leaf in leaves])
