@@ -35,7 +35,21 @@ from ..builder import Indices
 from ..casts import cast
 from ..storage.inplace import Updates, updated_in_place
 from ..storage.placement import Placement, is_rotated, is_short_in_memory, is_small
-from ..storage.save_mem import MOST_ROWS, All, Every, FromEnd, Last, LastRows, LastState, LastStates, Lengths, Path, Request, Thinned, requests
+from ..storage.save_mem import (
+    MOST_ROWS,
+    All,
+    Every,
+    FromEnd,
+    Last,
+    LastRows,
+    LastState,
+    LastStates,
+    Lengths,
+    Path,
+    Request,
+    Thinned,
+    requests,
+)
 from ..storage.states import (
     FEW_ROWS,
     LocalState,

@@ -86,7 +86,11 @@ def _updated(ports: Sequence[State], outputs: Sequence[Node], target: Target) ->
         groups = _groups(nodes, outputs)
         wrong = next((port for group in groups for port in group.ports if group.reads_late(port, nodes[port], places)), None)
         if wrong is None:
-            rows = {node: [port.write for port in group.ports if node in nodes[port]] for group in _ordered(groups, places) for node in group.nodes}
+            rows = {
+                node: [port.write for port in group.ports if node in nodes[port]]
+                for group in _ordered(groups, places)
+                for node in group.nodes
+            }
             return Updates(rows, stored)
         ports = [port for port in ports if port is not wrong]
         parts.pop(wrong, None)
@@ -128,7 +132,9 @@ def _groups(nodes: Mapping[State, Sequence[Node]], outputs: Sequence[Node]) -> l
         members = {member: None for port in of[node] for member in together[port]}
         together |= dict.fromkeys(members, members)
     groups = {id(members): members for members in together.values()}
-    return [_Group(list(members), [node for node, late in of.items() if not members.keys().isdisjoint(late)]) for members in groups.values()]
+    return [
+        _Group(list(members), [node for node, late in of.items() if not members.keys().isdisjoint(late)]) for members in groups.values()
+    ]
 
 
 def _ordered(groups: Sequence[_Group], places: Places) -> list[_Group]:
@@ -220,7 +226,7 @@ def _argument_before(graph: Graph) -> int | None:
 
 
 def _last_state(part: Node) -> State | None:
-    """The state of a loop of which `part` is the last row, or which it is behind the last step, where the loop looks back at one row of it."""
+    """The state of a loop of which `part` is the last row, or which it is behind the last step, where the loop looks back at one row."""
     if part.op is not STATE_BEHIND and (part.op is not INDEX or part.attr("spec") != (-1,)):
         return None
     loop, result = made_with(part)[0], part.inputs[0]
