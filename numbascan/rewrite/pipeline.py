@@ -15,6 +15,7 @@ from .factor_once import factor_once
 from .merge_inouts import merge_inouts
 from .merge_scans import merge_scans
 from .one_step import one_step
+from .parts_in_branches import parts_in_branches
 from .push_out_checks import push_out_checks
 from .push_out_dot import push_out_dot
 from .push_out_non_seq import push_out_non_seq
@@ -32,6 +33,7 @@ PASSES: tuple[Pass, ...] = (
     push_out_checks,
     merge_inouts,
     remove_unused,
+    parts_in_branches,
     choose_parts,
     read_parts,
     factor_once,

@@ -20,7 +20,7 @@ from ..ir.node import Node, constant
 from ..ops.algebra import add, call, cast, dims_of, taken, where
 from ..ops.indexing import INC_SUBTENSOR, INDEX, SET_SUBTENSOR
 from ..ops.runtime_attributes import filled
-from .replace_loops import is_in_memory, placed, with_loops, with_step
+from .replace_loops import is_in_memory, loop_results, placed, with_loops, with_nodes
 
 
 def read_parts(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -31,10 +31,15 @@ def read_parts(outputs: Sequence[Node]) -> tuple[Node, ...]:
 def _changed(loop: Node) -> Sequence[Node] | None:
     spec = loop_spec(loop)
     writes = spec.inner_outputs()
-    states = [*(state.write for state in spec.states), *(carry.write for carry in spec.carries)]
-    parts = {part for write in states for part in _parts(write)}
-    if not any(node.op is INDEX and node.inputs[0] in parts for node in toposort(writes)):
-        return None
+    new = reads_of_parts(writes, [*(state.write for state in spec.states), *(carry.write for carry in spec.carries)])
+    return None if new == writes else loop_results(loop, spec.with_inner(spec.inner_inputs(), new))
+
+
+def reads_of_parts(outputs: Sequence[Node], arrays: Sequence[Node]) -> tuple[Node, ...]:
+    """`outputs` with what they read of `arrays`, which are among them, read of those in which nothing is replaced yet."""
+    parts = {part for array in arrays for part in _parts(array)}
+    if not any(node.op is INDEX and node.inputs[0] in parts for node in toposort(outputs)):
+        return tuple(outputs)
 
     def change(node: Node, done: Mapping[Node, Node]) -> Node | None:
         if node.op is not INDEX or node.inputs[0] not in parts:
@@ -42,7 +47,7 @@ def _changed(loop: Node) -> Sequence[Node] | None:
         with placed(node):
             return _read(node, parts, done)
 
-    return with_step(loop, change)
+    return with_nodes(outputs, change)
 
 
 def _parts(write: Node) -> Iterator[Node]:

@@ -37,14 +37,18 @@ def loop_results(loop: Node, spec: LoopSpec) -> tuple[Node, ...]:
 def with_step(loop: Node, change: Callable[[Node, Mapping[Node, Node]], Node | None]) -> tuple[Node, ...]:
     """The results of a loop in whose step `change` gives what stands for a node, or None; told what stands for those before."""
     spec = loop_spec(loop)
-    writes = spec.inner_outputs()
+    return loop_results(loop, spec.with_inner(spec.inner_inputs(), with_nodes(spec.inner_outputs(), change)))
+
+
+def with_nodes(outputs: Sequence[Node], change: Callable[[Node, Mapping[Node, Node]], Node | None]) -> tuple[Node, ...]:
+    """`outputs` where `change` gives what stands for a node, or None; told what stands for those before."""
     done: dict[Node, Node] = {}
-    for node in toposort(writes):
+    for node in toposort(outputs):
         inputs = tuple(done[parent] for parent in node.inputs)
         done[node] = node if inputs == node.inputs else node.op.rebuild(node, inputs)
         done[node] = change(node, done) or done[node]
         done[node].name = done[node].name or node.name
-    return loop_results(loop, spec.with_inner(spec.inner_inputs(), tuple(done[write] for write in writes)))
+    return tuple(done[output] for output in outputs)
 
 
 def is_in_memory(array: Node) -> bool:

@@ -226,7 +226,7 @@ def _argument_before(graph: Graph) -> int | None:
 
 
 def _last_state(part: Node) -> State | None:
-    """The state of a loop that `part` is behind the last step, or whose last row it is, where the loop looks back at one row."""
+    """The state of a loop of which `part` is the last row, or which it is behind the last step, where the loop looks back at one row."""
     if part.op is not STATE_BEHIND and (part.op is not INDEX or part.attr("spec") != (-1,)):
         return None
     loop, result = made_with(part)[0], part.inputs[0]
