@@ -205,10 +205,9 @@ def trace(
     if random_state(guards) != state:
         raise GlobalDrawError(
             f"{describe(fn)} draws random numbers while it is traced: they would be the same at every step and call; "
-            "draw from a nt.random.RandomStream, or before (rng.normal(size=n_steps)) and pass the numbers as a sequence; NumPy's generators "
-            "draw in functions that are converted, and as arguments of others. "
-            "If it was another thread that drew: "
-            "give that a generator of its own"
+            "draw from a nt.random.RandomStream, or before (rng.normal(size=n_steps)) and pass the numbers as a sequence; NumPy's "
+            "generators draw in functions that are converted, and as arguments of others. If it was another thread that drew: give that a "
+            "generator of its own"
         )
     if Plain.is_on and guards is not None and (names := [] if guards.hold() else guards.written_arrays()):
         raise ValueError(
