@@ -53,7 +53,7 @@ class Either(Assumption):
         if result.type.dtype != x.type.dtype or not (is_own or frame.is_trial):  # the other branch may read it
             self.use()
         if not is_own:
-            frame.undone.append(lambda: setattr(x, "view_of", None))
+            frame.undone.append((x, lambda: setattr(x, "view_of", None)))
         self.is_changed = True
         result.is_0d = self
         x.view_of = Moved(result, [], "a number or an array of rank 0, as only the run decides, has another name")
