@@ -129,6 +129,7 @@ def test_an_update_may_be_a_number():
 
 
 def test_a_random_draw_while_tracing_is_refused():
+    @ns.as_written
     def step(s):
         return s + np.random.normal()  # noqa: NPY002 - the very mistake
 

@@ -212,7 +212,7 @@ def _arrays_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
         found.append(owner)
     elif isinstance(f, np.ufunc):
         found += args[f.nin :]
-    elif isinstance(f, types.FunctionType | type(np.copyto)) and f in _WRITING:
+    elif type(f) in (types.FunctionType, type(np.copyto)) and f in _WRITING:
         found.append(args[0] if args else kwargs.get(_WRITING[f]))
     elif args and ((isinstance(owner, np.ufunc) and f.__name__ == "at") or (isinstance(owner, _GENERATORS) and f.__name__ == "shuffle")):
         found.append(args[0])

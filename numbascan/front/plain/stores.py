@@ -70,7 +70,7 @@ def key(value: Any) -> Any:
     if holds_traced(value) and not (isinstance(value, Variable) and value.home is None):
         raise TypeError(
             f"a traced value is a key of a dict, or an element of a set{at_line()}: only the run knows which it equals; write an array "
-            "and an index, or np.unique of an array"
+            "and an index, or np.unique of an array (in updates the keys must be shared variables)"
         )
     return value
 
