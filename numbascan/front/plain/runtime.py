@@ -9,7 +9,7 @@ from ..converted.source import runtime
 from ..variable import at_line
 from . import functions
 from .calls import callee
-from .checks import check, raised
+from .checks import failed, raised
 from .choices import both, choose, compared, one_of, value_of
 from .joining import UNSET, handed
 from .loops import for_each, repeat
@@ -60,13 +60,13 @@ def subject(value: Any) -> Any:
 vars(runtime).update(
     both=both,
     callee=callee,
-    check=check,
     choose=choose,
     compared=compared,
     context=context,
     del_attribute=del_attribute,
     del_item=del_item,
     either=either,
+    failed=failed,
     for_each=for_each,
     handed=handed,
     item=item,
