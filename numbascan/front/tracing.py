@@ -97,9 +97,10 @@ class Checks:
                 f"{describe(fn)} has an `assert` or a `raise` that only the run decides, and returns nothing that waits for it; return a "
                 "number or an array"
             )
+        results = [self._waiting(leaf) if isinstance(leaf, _NUMERIC) else leaf for leaf in leaves]  # before what they view changes
         for array in written:
             array._hold(self._waiting(array).node)
-        return unflatten(structure, [self._waiting(leaf) if isinstance(leaf, _NUMERIC) else leaf for leaf in leaves])
+        return unflatten(structure, results)
 
     def _waiting(self, x: Any) -> Variable:
         return op(RAISING, x, self.passed, error="AssertionError", message="what is checked does not hold")
@@ -269,8 +270,8 @@ def trace(
     if random_state(guards) != state:
         raise GlobalDrawError(
             f"{describe(fn)} draws random numbers while it is traced: they would be the same at every step and call; "
-            "draw from a nt.random.RandomStream, or before (rng.normal(size=n_steps)) and pass the numbers as a sequence; NumPy's generators "
-            "draw in functions that are converted, and as arguments of others. "
+            "draw from a nt.random.RandomStream, or before (rng.normal(size=n_steps)) and pass the numbers as a sequence; NumPy's "
+            "generators draw in functions that are converted, and as arguments of others. "
             "If it was another thread that drew: "
             "give that a generator of its own"
         )

@@ -31,7 +31,10 @@ RAISING = register(
         View(_dims, lambda view, index: index),
         samples=lambda: [((np.array([0.5, 2.0]), np.bool_(True)), {"error": "ValueError", "message": "a sample"})],
         linear=(0,),
-        vjp=lambda node, cotangent: (apply(RAISING, cotangent, node.inputs[1], error=node.attr("error"), message=node.attr("message")), None),
+        vjp=lambda node, cotangent: (
+            apply(RAISING, cotangent, node.inputs[1], error=node.attr("error"), message=node.attr("message")),
+            None,
+        ),
     )
 )
 """The first operand where the second holds; else an error. A cotangent takes the same way."""

@@ -27,8 +27,8 @@ class RaisedAtRun(TracerBoolError):
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(
-            f"a `raise` of {type(error).__name__} that only the run decides{at_line()}: an error of Python's own with one text can be raised "
-            "there, in a branch of an `if` whose other branch goes on; return a number that tells (np.nan), and look at the result"
+            f"a `raise` of {type(error).__name__} that only the run decides{at_line()}: an error of Python's own with one text can be "
+            "raised there, in a branch of an `if` whose other branch goes on; return a number that tells (np.nan), and look at the result"
         )
         self.error = error
 
