@@ -14,27 +14,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
+from numbers import Number
 from time import sleep
 from types import CodeType
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ..errors import TracerError
+from ..errors import TracerBoolError, TracerError
 from ..ir.graph import dependents, free_inputs, toposort
 from ..ir.node import CONSTANT, INPUT, ITEM, Node, constant_value, new_input, next_serial
 from ..modes import Mode
 from ..ops.card import PLACE, at_line, is_library, is_users
 from ..ops.dims import DIM
+from ..ops.raising import RAISING
 from ..types import TensorType
 from .captures.guards import Guards, random_state
 from .captures.numbers import Numbers
 from .conversion import type_of
 from .converted.source import code_that_runs, converted
 from .protocols import of_object_array
-from .tree import classes_in, flattened
+from .tree import classes_in, flattened, unflatten
 from .unsupported import given_to_library, holds_traced
-from .variable import CAPTURE, Variable
+from .variable import CAPTURE, Variable, op
 from .views import NeedsTracedArrays
 
 PAUSES = (0.01, 0.02, 0.04, 0.08, 0.16)  # seconds, before a function is traced again because another thread may have drawn
@@ -75,6 +77,66 @@ class Home:
 
     def __init__(self) -> None:
         self.frozen: dict[int, tuple[Any, str]] = {}
+
+
+_NUMERIC = (Variable, Number, np.ndarray, np.generic)
+
+
+class Checks:
+    """What a function that is traced checks by `assert` and `raise`. passed: True, or a traced one that is there once all have held."""
+
+    def __init__(self) -> None:
+        self.passed: Any = True
+
+    def behind(self, value: Any, written: Sequence[Variable], fn: Callable[..., Any]) -> Any:
+        """What a function gives, where all that it checks holds. written: the arguments that it has written."""
+        if self.passed is True:
+            return value
+        leaves, structure = flattened(value)
+        if not written and not any(isinstance(leaf, _NUMERIC) for leaf in leaves):
+            raise TracerBoolError(
+                f"{describe(fn)} has an `assert` or a `raise` that only the run decides, and returns nothing that waits for it; return a "
+                "number or an array"
+            )
+        results = [self._waiting(leaf) if isinstance(leaf, _NUMERIC) else leaf for leaf in leaves]  # before what they view changes
+        for array in written:
+            array._hold(self._waiting(array).node)
+        return unflatten(structure, results)
+
+    def _waiting(self, x: Any) -> Variable:
+        return op(RAISING, x, self.passed, error="AssertionError", message="what is checked does not hold")
+
+
+class _Checking(threading.local):
+    """The checks of the function that is traced in this thread."""
+
+    def __init__(self) -> None:
+        self.checks: Checks | None = None
+
+
+CHECKING = _Checking()
+
+
+def _keep_checks(_: tuple[Any, ...]) -> Callable[[], None]:
+    """What takes back the checks of a function that is traced again."""
+    checks = CHECKING.checks
+    passed = True if checks is None else checks.passed
+
+    def take_back() -> None:
+        if checks is not None:
+            checks.passed = passed
+
+    return take_back
+
+
+@contextmanager
+def _checking() -> Iterator[Checks]:
+    """While a function is traced whose results wait for what it checks."""
+    outer, CHECKING.checks = CHECKING.checks, Checks()
+    try:
+        yield CHECKING.checks
+    finally:
+        CHECKING.checks = outer
 
 
 PART_OF = "part_of"
@@ -229,7 +291,10 @@ def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str
         with at_home(None):
             return fn(*arguments, **keywords)
     try:
-        return _run_converted(fn, form, arguments, keywords, home)
+        given = [(leaf, leaf.node) for leaf in flattened((tuple(arguments), dict(keywords)))[0] if isinstance(leaf, Variable)]
+        with _checking() as checks:
+            value = _run_converted(fn, form, arguments, keywords, home)
+            return checks.behind(value, [array for array, node in given if array.node is not node], fn)
     except NameError as error:
         if isinstance(error, UnboundLocalError) or "free variable" not in str(error):
             raise
@@ -265,6 +330,7 @@ def _run_converted(
 
 KEPT: list[Callable[[tuple[Any, ...]], Callable[[], None]]] = []
 """What a trace changes besides the graph: functions of what is called, and with what, that give what takes it back."""
+KEPT.append(_keep_checks)
 _WRITERS: set[CodeType | None] = set()  # code that writes traced values into arrays that it makes
 
 

@@ -1,5 +1,7 @@
 """Shared and other outer variables that a step reads and updates."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -131,7 +133,7 @@ def test_an_update_may_be_a_number():
 def test_a_random_draw_while_tracing_is_refused():
     @ns.as_written
     def step(s):
-        return s + np.random.normal()  # noqa: NPY002 - the very mistake
+        return s + random.random()  # the very mistake
 
     with pytest.raises(TypeError, match=r"step .*draws random numbers.*pass the numbers as a sequence"):
         ns.scan(step, outputs_info=0.0, n_steps=3)

@@ -130,6 +130,25 @@ def _leaves(statements: Sequence[ast.stmt]) -> bool:
 _ALL = (ast.Return, ast.Break, ast.Continue)
 
 
+class _Failure(ast.Raise):
+    """What an `assert` raises. msg: its message."""
+
+    _fields = ("exc", "cause", "msg")
+    msg: ast.expr | None
+
+
+def _as_choice(node: ast.Assert) -> ast.If:
+    """`assert test, msg` as an `if` whose branch raises."""
+    failure = _at(_Failure(None, None), node)
+    failure.msg = node.msg
+    return _at(ast.If(_at(ast.UnaryOp(ast.Not(), node.test), node), [failure], []), node)
+
+
+def _splits(statements: Sequence[ast.stmt]) -> bool:
+    """Whether what follows an `assert` or a branch that raises is the other branch."""
+    return any(isinstance(one, ast.Assert) or (isinstance(one, ast.If) and _jumps([one], (ast.Raise,))) for one in statements[:-1])
+
+
 # statements -----------------------------------------------------------------------------------------------------------
 
 
@@ -178,7 +197,7 @@ class _Lowering:
             if isinstance(one, ast.Global | ast.Nonlocal):
                 self.declared.update(dict.fromkeys(one.names, "global" if isinstance(one, ast.Global) else "nonlocal"))
         body = node.body
-        is_simple = not any(_jumps([one], (ast.Return,)) for one in body if not isinstance(one, ast.Return))
+        is_simple = not any(_jumps([one], (ast.Return,)) for one in body if not isinstance(one, ast.Return)) and not _splits(body)
         start = [one for one in body[:1] if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)]  # the docstring
         if is_simple:
             lines = self.block(body[len(start) :], returns=True)
@@ -227,7 +246,9 @@ class _Lowering:
                 continue
             if isinstance(statement, _ALL):
                 return lines + self._jump(statement, returns)
-            if isinstance(statement, ast.If) and rest and _jumps([statement], _ALL):
+            if isinstance(statement, ast.Assert):
+                statement = _as_choice(statement)
+            if isinstance(statement, ast.If) and rest and _jumps([statement], (*_ALL, ast.Raise)):
                 if _leaves(statement.body):  # `if c: return a` and more: the rest is the other branch
                     return lines + self._choice(statement, statement.body, [*statement.orelse, *rest])
                 if _leaves(statement.orelse):
@@ -259,9 +280,9 @@ class _Lowering:
             return self._assignment(node)
         if isinstance(node, ast.Delete):
             return [self._deletion(one, node) for one in node.targets]
-        if isinstance(node, ast.Assert):
-            message = _lambda(self._value(node.msg) if node.msg is not None else ast.Constant(None))
-            return [_at(ast.Expr(_call("check", self._value(node.test), message)), node)]
+        if isinstance(node, _Failure):
+            message = ast.Tuple([self._value(node.msg)] if node.msg is not None else [], ast.Load())
+            return [_at(ast.Raise(_call("failed", message), None), node)]
         if isinstance(node, ast.Raise) and node.exc is not None:
             cause = [self._value(node.cause)] if node.cause is not None else []
             return [_at(ast.Raise(_call("raised", self._value(node.exc), *cause), cause[0] if cause else None), node)]

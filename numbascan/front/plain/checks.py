@@ -1,26 +1,56 @@
-"""`assert` and `raise` in converted code."""
+"""`assert` and `raise` in converted code: where only the run decides about them they are checks of the compiled code."""
 
 from __future__ import annotations
 
+import builtins
 import re
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from ...errors import TracerBoolError, TracerError
-from ..variable import CAPTURE, Variable, at_line
-from .frames import decides
-from .truth import truth
+from ...ops.raising import RAISING
+from ..tracing import CHECKING
+from ..variable import CAPTURE, Variable, as_variable, at_line, op
+from .frames import Place, decides, note
+from .joining import held
+
+_CARRIED = frozenset(
+    {ArithmeticError, AssertionError, Exception, IndexError, KeyError, LookupError, NotImplementedError, OverflowError, RuntimeError}
+    | {TypeError, ValueError, ZeroDivisionError}
+)
+"""Errors of Python's that compiled code raises, with a text."""
 
 
-def check(condition: Any, message: Callable[[], Any]) -> None:
-    """`assert condition, message`."""
-    known = truth(condition)
-    if isinstance(known, Variable):
-        raise TracerBoolError(f"an `assert` asks for a value that only the run knows{at_line()}; take it out, or check the result")
-    if not known:
-        text = message()
-        raise AssertionError(*([] if text is None else [text]))
+class RaisedAtRun(TracerBoolError):
+    """A `raise` in a branch that only the run decides: the way ends here. Where nobody takes it as such, it is refused.
+
+    error: what is raised.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(
+            f"a `raise` of {type(error).__name__} that only the run decides{at_line()}: an error of Python's own with one text can be "
+            "raised there, in a branch of an `if` whose other branch goes on; return a number that tells (np.nan), and look at the result"
+        )
+        self.error = error
+
+    def is_carried(self) -> bool:
+        """Whether compiled code can raise it."""
+        args = self.error.args
+        return CHECKING.checks is not None and type(self.error) in _CARRIED and (not args or (len(args) == 1 and isinstance(args[0], str)))
+
+    def unless(self, holds: Variable) -> None:
+        """Notes that the error is raised at the run unless a condition holds."""
+        checks = CHECKING.checks
+        assert checks is not None
+
+        def write(value: Any) -> None:
+            checks.passed = value
+
+        note((id(checks), "checks"), Place(checks, "what is checked", lambda: held(checks.passed), write, checks.passed))
+        text = str.__str__(self.error.args[0]) if self.error.args else ""
+        message = text or f"raise {type(self.error).__name__}"
+        checks.passed = op(RAISING, as_variable(checks.passed), holds, error=type(self.error).__name__, message=message)
 
 
 _OURS = re.compile(r", line \d+(, in .*)?\)")  # as messages say where the user's code is
@@ -42,7 +72,12 @@ def is_refusal(error: BaseException | None) -> bool:
 def raised(error: Any, *_: Any) -> Any:
     """What `raise error` raises."""
     if decides():
-        raise TracerBoolError(
-            f"a `raise` that only the run decides{at_line()}; return a number that tells (np.nan), and look at the result"
-        )
+        made = error() if isinstance(error, type) and issubclass(error, BaseException) else error
+        if isinstance(made, BaseException):
+            raise RaisedAtRun(made)
     return error
+
+
+def failed(message: Any) -> Any:
+    """What `assert condition, message` raises where the condition does not hold; `message`: in a tuple, empty for none."""
+    return raised(builtins.AssertionError(*message))

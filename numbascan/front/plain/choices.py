@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...ir.node import Node, next_serial
 from ..control import chosen_nodes
-from ..variable import Variable
+from ..variable import Variable, as_variable
 from .cells import Cells, Part, keeping, line_of, soles
+from .checks import RaisedAtRun
 from .chosen import settle as settle_holders
 from .frames import Frame, frame, note
-from .joining import Way, assured, held, joined
+from .joining import Way, assured, filler, held, joined
 from .truth import COMPARISONS, truth
 
 
@@ -33,7 +36,17 @@ def choose(condition: Any, then: Part | None, other: Part | None, names: Sequenc
 
 def _both_ways(condition: Variable, then: Part | None, other: Part | None, cells: Cells, before: dict[str, Any], sole: set[int]) -> None:
     """Traces both branches, and binds what each variable is behind them."""
-    sides = [_ran(side, (then, other), cells, before) for side in (then, other)]
+    holds = as_variable(np.logical_not(condition)), condition  # unless which an error on a side is raised
+    sides = [_ran(side, (then, other), cells, before, unless) for side, unless in zip((then, other), holds, strict=True)]
+    if any(side.error is not None for side in sides):
+        if sides[0].error is not None and sides[1].error is not None:
+            raise sides[1].error
+        for side, live, part, unless in zip(sides, reversed(sides), (other, then), holds, strict=True):
+            if side.error is not None and part is None:  # nothing else depends on the choice
+                side.error.unless(unless)
+                return
+            if side.error is not None:
+                side.follow(live, before)
     where = f" in one branch{line_of(then)}", f" in the other{line_of(other)}"
     ways: list[Way] = [(name, sides[0].values[name], sides[1].values[name]) for name in before]
     written = {**sides[0].frame.places, **sides[1].frame.places}
@@ -54,28 +67,48 @@ def _both_ways(condition: Variable, then: Part | None, other: Part | None, cells
 
 @dataclass(slots=True)
 class _Side:
-    """What a branch has made: the variables, as values and as objects, and what it wrote."""
+    """What a branch has made: the variables, as values and as objects, and what it wrote. error: what ends it."""
 
     mark: int
     values: dict[str, Any]
     objects: dict[str, Any]
     frame: Frame
     written: dict[tuple[int, Any], Any]
+    error: RaisedAtRun | None = None
+
+    def follow(self, live: _Side, before: dict[str, Any]) -> None:
+        """Gives a side that ends in an error values like those of the other one: nobody reads them."""
+        self.values = {name: filler(value, held(before[name]), self.frame) for name, value in live.values.items()}
+        self.objects = {name: live.objects[name] if value is live.values[name] else value for name, value in self.values.items()}
+        for key, place in live.frame.places.items():
+            if key not in self.written:
+                self.written[key] = filler(live.written[key], held(place.before), self.frame)
 
 
-def _ran(side: Part | None, parts: Sequence[Part | None], cells: Cells, before: dict[str, Any]) -> _Side:
-    """A branch that is traced, with all that it changes taken back."""
+def _ran(side: Part | None, parts: Sequence[Part | None], cells: Cells, before: dict[str, Any], unless: Variable) -> _Side:
+    """A branch that is traced, with all that it changes taken back. unless: the condition that does not hold in it."""
+    error = None
     mark = next_serial()
     with frame(f"a branch of an `if` that only the run decides{line_of(side)}", parts=parts) as noted:
         try:
             if side is not None:
-                side()
+                try:
+                    side()
+                except RaisedAtRun as raised:
+                    if not raised.is_carried():
+                        raise
+                    error = raised
             objects = {name: assured(value, before[name]) for name, value in cells.values().items()}
             values = {name: held(value) for name, value in objects.items()}
         finally:
             written = noted.undo(cells, before)
         noted.refuse_changes()
-    return _Side(mark, values, objects, noted, written)
+    if error is None:
+        return _Side(mark, values, objects, noted, written)
+    with frame(noted.what) as noted:  # of all that it did the error is left
+        error.unless(unless)
+        written = noted.take_back()
+    return _Side(mark, values, objects, noted, written, error)
 
 
 def _chooser(condition: Node, marks: Sequence[int]) -> Callable[[list[tuple[Variable, Variable]]], list[Variable]]:

@@ -360,6 +360,31 @@ def _zero(leaf: Any) -> Variable:
     return as_variable(_ZERO[x.type.kind]) if x.type.weak else METHODS["zeros_like"](x)
 
 
+def filler(value: Any, before: Any, frame: Frame) -> Any:
+    """What stands for a value on a way that ends in an error: what was there before, and what is known, stay; else zeros."""
+    if is_unbound(value):
+        return value
+    leaves, structure = flattened(value)
+    olds, old_structure = ([], LEAF) if is_unbound(before) else flattened(before)
+    known = olds if structure == old_structure and len(olds) == len(leaves) else [None] * len(leaves)
+    fillers = [_filler(leaf, old, frame) for leaf, old in zip(leaves, known, strict=True)]
+    return value if all(one is leaf for one, leaf in zip(fillers, leaves, strict=True)) else unflatten(structure, fillers)
+
+
+def _filler(leaf: Any, old: Any, frame: Frame) -> Any:
+    if not isinstance(leaf, (Variable, Held)) or is_same(leaf, old):
+        return leaf
+    type_ = value_in(leaf).type
+    if type_.weak:
+        return as_variable(_ZERO[type_.kind])
+    zero = as_variable(np.zeros([dim or 0 for dim in type_.shape], type_.dtype))
+    if not zero.ndim:
+        return zero
+    array = Held(zero)
+    array.born = frame
+    return array
+
+
 _ZERO: dict[str, Any] = {"b": False, "i": 0, "f": 0.0, "c": 0j}
 
 

@@ -9,7 +9,7 @@ from ..converted.source import runtime
 from ..variable import at_line
 from . import functions, writers
 from .calls import callee
-from .checks import caught, check, raised
+from .checks import caught, failed, raised
 from .choices import both, choose, compared, one_of, value_of
 from .joining import UNSET, handed
 from .loops import for_each, repeat
@@ -64,13 +64,13 @@ vars(runtime).update(
     both=both,
     callee=callee,
     caught=caught,
-    check=check,
     choose=choose,
     compared=compared,
     context=context,
     del_attribute=del_attribute,
     del_item=del_item,
     either=either,
+    failed=failed,
     for_each=for_each,
     handed=handed,
     item=item,

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ...errors import TracerError
 from ..converted.source import converted
 from ..tracing import NeedsTracedArrays
 from ..tree import flattened
@@ -62,13 +63,17 @@ def outside(value: Any) -> Any:
     return array
 
 
+class TracedKeyError(TracerError, ValueError):
+    """A traced value is a key."""
+
+
 def key(value: Any) -> Any:
     """A key of a dict, or an element of a set. TypeError for a traced one: only the run knows which others are equal.
 
     Variables of the symbolic interface are keys of updates: they are told apart as objects.
     """
     if holds_traced(value) and not (isinstance(value, Variable) and value.home is None):
-        raise TypeError(
+        raise TracedKeyError(
             f"a traced value is a key of a dict, or an element of a set{at_line()}: only the run knows which it equals; write an array "
             "and an index, or np.unique of an array (in updates the keys must be shared variables)"
         )
