@@ -69,6 +69,8 @@ _MOST_OF = (LEAST, GREATEST, BROADCAST_DIM, INDEX_SUM, INDEX_DIFFERENCE, FLOOR_D
 
 
 def _is_count(number: Index) -> bool:
+    if isinstance(number, Literal):
+        return number.dtype == "int64" and number.value in (0, 1)
     return number >= 0 if isinstance(number, int) else isinstance(number, Length)
 
 
@@ -329,7 +331,7 @@ class Builder:
         others = [dim for dim in shape if not isinstance(dim, int)]
         if not others:
             return fixed * np.dtype(dtype).itemsize <= SMALL
-        return len(others) == 1 and fixed <= ROWS and self._is_not_negative(others[0]) and self.is_bounded(others[0])
+        return len(others) == 1 and fixed <= ROWS and self.is_not_negative(others[0]) and self.is_bounded(others[0])
 
     def is_at_most_one(self, number: Index) -> bool:
         """Is a length 0 or 1, whatever the run brings, as that of `x[:1]` is?"""
@@ -345,7 +347,8 @@ class Builder:
         """Is a number at most about the length of an array that there is?"""
         return self._holds(number, _BOUNDED_IF, _is_bounded_leaf)
 
-    def _is_not_negative(self, number: Index) -> bool:
+    def is_not_negative(self, number: Index) -> bool:
+        """Is a number 0 or more, as it is made of lengths, 0 and 1?"""
         return self._holds(number, _NOT_NEGATIVE_IF, _is_count)
 
     def _holds(self, number: Index, quantifiers: Mapping[Template, Quantifier], is_leaf: Callable[[Index], bool]) -> bool:
@@ -434,7 +437,7 @@ class Builder:
         """Does a condition ask whether something is 0 or more that is made of lengths alone?"""
         if not isinstance(condition, Apply) or condition.template is not COMPARE_WITH[">="]:
             return False
-        return condition.args[1] == 0 and self._is_not_negative(condition.args[0])
+        return condition.args[1] == 0 and self.is_not_negative(condition.args[0])
 
     def same(self, a: Index, b: Index, error: str, message: str) -> None:
         """Both dimensions must be equal: seen now, checked before, or checked at run time. They are one until the check's block ends."""

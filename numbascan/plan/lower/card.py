@@ -20,6 +20,7 @@ from ..storage.tensor_values import Computed, InMemory, Value, indices_of
 from . import contract as lower_contract
 from . import fold as lower_fold
 from . import library as lower_library
+from .known_operands import simpler
 from .routine_operands import array_of, in_memory
 from .scope import NodeOperands, Scope, location
 
@@ -89,7 +90,8 @@ def _is_product(node: Node) -> bool:
 
 
 def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:
-    dims = broadcast_dims(scope, node)
+    card, dims = node.op, broadcast_dims(scope, node)
+    assert isinstance(card, Card)
     loop = kind.loop(*(parent.type for parent in node.inputs))
     template = kind.code(*loop)
     result_dtype = loop[len(node.inputs)]
@@ -106,7 +108,8 @@ def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:
         )
         if template is BROADCAST_DIM:
             return broadcast_dim(*operands)
-        computed = operands[0] if template is IDENTITY else Apply(result_dtype, template, operands)
+        known = simpler(scope.builder, card, result_dtype, operands)
+        computed = operands[0] if template is IDENTITY else known or Apply(result_dtype, template, operands)
         return cast(computed, node.type.dtype)
 
     return _computed(scope, node, dims, element)

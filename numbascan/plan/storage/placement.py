@@ -17,6 +17,7 @@ from ...ir.ports import State
 from ...ops.card import Card
 from ...ops.control import IF_ELSE, branches
 from ...ops.dims import DIM
+from ...ops.elementwise import ADD, MUL, SUB
 from ...ops.indexing import is_replaced_at_run_time
 from ...ops.lowering import Elementwise, Fold, Generate, Passes, View
 from ..target import Target
@@ -116,7 +117,31 @@ def _is_inline(node: Node, reading: Node | None, readers_of: Mapping[Node, Seque
         return _is_by_row(node, final) and all(_reads_rows(node, reader, readers_of, final) for reader in readers_of[node])
     if not isinstance(kind, Elementwise):
         return False
-    return reading is not None if node.type.rank else _is_nested_scalar(node, readers_of[node], final)
+    if node.type.rank:
+        return reading is not None or _is_counted_out(node, readers_of, final)
+    return _is_nested_scalar(node, readers_of[node], final)
+
+
+def _is_counted_out(node: Node, readers_of: Mapping[Node, Sequence[Node]], final: Iterable[Node]) -> bool:
+    """Do loops alone read, one in a step, numbers that are evenly spaced? To compute one costs no more than to load it."""
+    readers = readers_of[node]
+    if not readers or node in final or node.type.rank != 1 or node.type.dtype != "int64" or not _is_evenly_spaced(node):
+        return False
+    return all(_is_sequence(node, one) if one.op is SCAN else _is_counted_out(one, readers_of, final) for one in readers)
+
+
+def _is_sequence(node: Node, loop: Node) -> bool:
+    """Does a loop read a value as one of its sequences, at one row in a step, and in no other way?"""
+    seqs = [seq for seq in loop_spec(loop).seqs if seq.outer is node]
+    return len(seqs) == loop.inputs.count(node) == 1 and len(seqs[0].taps) == 1
+
+
+def _is_evenly_spaced(node: Node) -> bool:
+    """Is it counted numbers, times a number, and a number added?"""
+    kind = node.op.lower if isinstance(node.op, Card) else None
+    if not node.type.rank or (isinstance(kind, Generate) and not kind.from_operand):
+        return True
+    return node.op in (ADD, SUB, MUL) and all(map(_is_evenly_spaced, node.inputs))  # of few operations: they stand in ranges alone
 
 
 def _is_read_by_elements(node: Node, readers_of: Mapping[Node, Sequence[Node]]) -> bool:
