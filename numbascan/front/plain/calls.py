@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..converted.source import converted, is_of_library
-from ..variable import CAPTURE, HANDS_ON, Variable, as_variable, at_line
+from ..variable import CAPTURE, Variable, as_variable, at_line
 from .chosen import check_free
 from .collected import takes_arrays, with_arrays
 from .frames import FRAMES
@@ -195,8 +195,6 @@ def _watched(f: Any, *args: Any, **kwargs: Any) -> Any:
             check_opaque(value, getattr(f, "__name__", type(f).__name__))
     return (with_arrays(f) if takes_arrays(f) else f)(*args, **kwargs)
 
-
-HANDS_ON.update((_watched.__code__, _made.__code__))
 
 _CHANGING_MODULES = ("_heapq", "_bisect", "_operator")  # their functions change the lists that they are given
 _WRITING_METHODS = frozenset({"fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags", "byteswap", "__setitem__"})

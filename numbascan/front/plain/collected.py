@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..variable import HANDS_ON, METHODS, Variable, as_variable
+from ..variable import METHODS, Variable, as_variable
 from .stores import holds_traced
 
 _OF_SEVERAL = "arrays tup seq args xi condlist choicelist choices funclist keys operands multi_index sample"
@@ -48,7 +48,6 @@ def with_arrays(f: Callable[..., Any]) -> Callable[..., Any]:
             kwargs = {name: _array_of(value, name) for name, value in kwargs.items()}
         return f(*args, **kwargs)
 
-    HANDS_ON.add(call.__code__)
     return call
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...ops.card import card_named
+from ...ops.raising import RAISING
 from ..numpy.creation import arange, empty, eye, full, identity, linspace, logspace, ones, tri, zeros
 from ..numpy.shape_arguments import dim
 from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
@@ -75,7 +76,7 @@ def _int(*args: Any) -> Any:
         return int(*args)
     if as_variable(args[0]).type.kind == "c":
         raise TypeError(f"int() argument must be a real number, not complex{at_line()}")
-    return _number(args[0], "int64")
+    return _whole(args[0])
 
 
 @replaces(abs)
@@ -348,9 +349,25 @@ def _print(*args: Any, **kwargs: Any) -> None:
     print(*[repr(arg) if isinstance(arg, Variable) else arg for arg in args], **kwargs)
 
 
-def _whole(rounded: Callable[..., Any], x: Any) -> Any:
-    """A rounded number as Python's int."""
-    return _number(rounded(x), "int64")
+def _whole(x: Any) -> Any:
+    """A number as Python's int. What has none is Python's error at the run."""
+    x = as_variable(x)
+    if x.type.kind == "f":
+        x = op(RAISING, x, x == x, error="ValueError", message="cannot convert float NaN to integer")
+        what = "cannot convert float infinity, or a number beyond 64 bits, to integer"
+        x = op(RAISING, x, abs(x) < 2.0**63, error="OverflowError", message=what)
+    return _number(x, "int64")
+
+
+def _rounded(rounding: Callable[..., Any], x: Any) -> Any:
+    return _whole(rounding(x))
+
+
+@replaces(round)
+def _round(x: Any, ndigits: Any = None) -> Any:
+    if not _is_traced(x, ndigits):
+        return round(x, ndigits)
+    return _rounded(np.round, x) if ndigits is None else round(as_variable(x), ndigits)
 
 
 # modules math and cmath -----------------------------------------------------------------------------------------------
@@ -402,7 +419,7 @@ def _of_one(known: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable
 
 
 for _name in ("floor", "ceil", "trunc"):
-    replaces(getattr(math, _name))(_of_one(getattr(math, _name), partial(_whole, getattr(np, _name))))
+    replaces(getattr(math, _name))(_of_one(getattr(math, _name), partial(_rounded, getattr(np, _name))))
 for _name in ("isnan", "isinf", "isfinite"):
     replaces(getattr(math, _name))(_of_one(getattr(math, _name), getattr(np, _name)))
 

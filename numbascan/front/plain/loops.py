@@ -58,6 +58,7 @@ from .rows import Rows, TracedRange, rows_of
 from .stores import check_iterator
 from .truth import either, negation, truth
 
+ENOUGH_KNOWN = 64  # passes that were Python's own, behind which others are not tried
 UNROLLED = 16  # passes that are written out: a scan has a cost of its own
 MOST_WRITTEN_OUT = 4096  # passes of a loop that cannot be a scan
 ATTEMPTS = 12  # traces of a body until its states stand
@@ -133,7 +134,13 @@ class _Loop:
 
     def tried(self, rows: Rows) -> None:
         """A long loop of known length."""
+        n_known = 0
         for k in range(rows.length):
+            if n_known >= ENOUGH_KNOWN:
+                if self._goes_on_untried(rows, k):
+                    n_known += 1
+                    continue
+                return
             before, taken_back, mark = self.cells.values(), (keep_free(), keep_draws()), next_serial()
             with frame(f"a loop{line_of(self.body)}", is_trial=True, parts=[self.body]) as noted:
                 try:
@@ -155,6 +162,27 @@ class _Loop:
             if over is not False:
                 self._under_choice(over, iter(rows.after(k + 1)))
                 return
+            n_known = n_known + 1 if is_known else 0
+
+    def _goes_on_untried(self, rows: Rows, k: int) -> bool:
+        """Whether a loop goes on behind pass k, which is run as Python does: that many before it were Python's own, and to try one costs.
+
+        Where it computes something traced it is written out, and what is left is a scan.
+        """
+        mark = next_serial()
+        self.body(rows.at(k))
+        over = self.is_over()
+        if over is True:
+            return False
+        if over is False and next_serial() == mark + 1:
+            return True
+        if rows.length - k - 1 > UNROLLED:
+            self._rest(rows.after(k + 1))
+        elif over is False:
+            self.one_by_one(iter(rows.after(k + 1)))
+        else:
+            self._under_choice(over, iter(rows.after(k + 1)))
+        return False
 
     def _has_to_stay(self, noted: Frame, n_left: int) -> bool:
         """Whether what a pass did cannot be taken back: all are written out then. TypeError for too many."""

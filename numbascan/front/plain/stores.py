@@ -133,8 +133,13 @@ def _one_of(several: Any, index: Any) -> Variable:
     return value
 
 
+_BUILT_IN = frozenset({int, float, complex, bool, str, list, tuple, dict, set, np.ndarray, np.float64, np.int64, Variable})
+
+
 def _own_method(value: Any, name: str) -> Callable[..., Any] | None:
     """A method that the user's class has for an operation of Python's, converted; None where it is Python's own."""
+    if type(value) in _BUILT_IN:
+        return None
     method = inspect.getattr_static(type(value), name, None)
     if type(method) is not types.FunctionType or (own := converted(method)) is method:
         return None
