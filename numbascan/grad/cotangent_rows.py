@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..ir.node import Node
-from ..ops.algebra import incremented, indexed, is_zero, total, zeros_like
+from ..ops.algebra import call, incremented, indexed, is_zero, total, where, zeros_like
+from ..ops.dims import dim_node
 
 
 def split_last(cotangent: Node) -> tuple[Node | None, Node | None]:
@@ -34,8 +35,19 @@ def _last_row(node: Node) -> Node | None:
         return None
     spec = node.attr("spec")
     assert isinstance(spec, tuple)
+    value = node.inputs[1]
+    if spec == ((-1, None, None),):
+        return _row_alone(node, value)
     if not spec or spec[0] != -1:
         return None
-    value = node.inputs[1]
     row = zeros_like(indexed(node, (-1,)))
     return value if len(spec) == 1 and value.type.rank == row.type.rank else incremented(row, value, spec[1:])
+
+
+def _row_alone(node: Node, value: Node) -> Node | None:
+    """The last row of `x[-1:]`, 0 where there is none, where that is one row, or none, of a value made for it."""
+    one = value.inputs[0] if value.op.name == "index" else value
+    whole = ((None, None, None),) * (node.type.rank - 1)
+    if one.op.name != "index" or one.attr("spec") != ("newaxis", *whole) or len(value.inputs) > 2 or value.type.rank != node.type.rank:
+        return None
+    return where(call("greater", dim_node(node, 0), 0), one.inputs[0], 0)

@@ -50,10 +50,7 @@ def _vjp(node: Node, cotangent: Node) -> tuple[Node | None, Node | None]:
     if known is not None and not known:
         return cotangent, None
     has_steps = call("greater", n_steps, 0)
-    later = cotangent if known is not None else where(has_steps, cotangent, 0)
-    first = None if known is not None else where(has_steps, 0, cotangent)
-    if _state_of(result) is not None:  # the loop's rule takes it apart, and asks no row for it
-        return first, incremented(zeros_like(result), later, (-1,))
+    first, later = (None, cotangent) if known is not None else (where(has_steps, 0, cotangent), where(has_steps, cotangent, 0))
     last = rows(expand(later, (0,)), None, call("minimum", n_steps, constant(1, "int64")))
     return first, incremented(zeros_like(result), last, ((-1, None, None),))
 

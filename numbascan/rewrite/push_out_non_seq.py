@@ -18,13 +18,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.graph import close, substitute, toposort, users
-from ..ir.loop_node import loop_spec
+from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, constant, constant_value, new_input
 from ..ir.ports import LoopSpec, NonSeq
 from ..ops.algebra import broadcast_to, call, cast, counted, dims_of, expand, where
 from ..ops.card import Card, apply
 from ..ops.control import IF_ELSE, branches, if_else_outputs
 from ..ops.dims import DIM
+from ..ops.elementwise import ADD, MUL, SUB
 from ..ops.gradient_identities import DISCONNECTED
 from ..ops.lowering import Contract, Elementwise, Fold, Library, Passes, View
 from .replace_loops import loop_results, placed, with_loops
@@ -113,6 +114,8 @@ def _pays(node: Node, readers: Mapping[Node, Sequence[Node]]) -> bool:
         return False
     if not card.is_cheap:
         return True
+    if _is_evenly_spaced(node) and all(reader.op is SCAN for reader in readers[node]):
+        return False  # a loop computes the one that it reads
     if _only_broadcasts(node):
         return any(isinstance(one.op, Card) and isinstance(one.op.lower, Contract | Library) for one in readers[node])
     return _is_costly(node) or node.type.size is None or node.type.size > SMALL
@@ -121,6 +124,13 @@ def _pays(node: Node, readers: Mapping[Node, Sequence[Node]]) -> bool:
 def _only_broadcasts(node: Node) -> bool:
     """Is no operand as large as the result?"""
     return bool(node.type.rank) and all(parent.type.shape != node.type.shape or _is_generated(parent) for parent in node.inputs)
+
+
+def _is_evenly_spaced(node: Node) -> bool:
+    """Is it counted numbers, times a number, and a number added?"""
+    if not node.type.rank or node.op.name == "arange":
+        return True
+    return node.type.dtype == "int64" and node.op in (ADD, SUB, MUL) and all(map(_is_evenly_spaced, node.inputs))
 
 
 def _is_generated(node: Node) -> bool:

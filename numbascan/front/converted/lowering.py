@@ -124,6 +124,8 @@ def _leaves(statements: Sequence[ast.stmt]) -> bool:
     last = statements[-1]
     if isinstance(last, ast.If):
         return _leaves(last.body) and _leaves(last.orelse)
+    if isinstance(last, ast.While):  # `while True` without `break` ends in a `return` or an error
+        return isinstance(last.test, ast.Constant) and bool(last.test.value) and not _jumps(last.body, (ast.Break,))
     return isinstance(last, (ast.Return, ast.Break, ast.Continue, ast.Raise))
 
 

@@ -414,6 +414,10 @@ for _module, _dtype in ((math, "float64"), (cmath, "complex128")):
             replaces(_known)(_of_math(_known, _ours, _dtype))
 
 
+for _known, _name in ((math.gamma, "gamma"), (math.lgamma, "gammaln"), (math.erf, "erf"), (math.erfc, "erfc")):
+    replaces(_known)(_of_math(_known, partial(op, card_named(_name)), "float64"))
+
+
 def _of_one(known: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[..., Any]:
     return lambda x: finish(as_variable(x)) if _is_traced(x) else known(x)
 

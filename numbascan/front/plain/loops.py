@@ -10,6 +10,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from keyword import iskeyword
 from typing import Any, NoReturn
 
@@ -732,7 +733,7 @@ def _signature(names: Iterable[str]) -> inspect.Signature:
     used: dict[str, None] = {}
     for k, name in enumerate(names):
         is_clear = name.isidentifier() and not iskeyword(name) and not name.startswith("_") and name not in used
-        used[name if is_clear else f"value_{k}"] = None
+        used[name if is_clear else next(one for n in count(k) if (one := f"value_{n}") not in used)] = None
     return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in used])
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import inf
 
 from ...ir.graph import Graph, toposort, users
@@ -73,18 +74,19 @@ def updated_in_branch(graph: Graph, k: int, target: Target) -> Updates:
 
 def _updated(ports: Sequence[State], outputs: Sequence[Node], target: Target) -> Updates:
     readers = users(outputs)
-    ports = [port for port in ports if outputs.count(port.write) == 1 and not readers[port.write]]
+    ports = [port for port in ports if outputs.count(port.write) == 1]
     parts = {port: parts for port in ports if (parts := _replaced_parts(port, readers, outputs, target))}
+    early: set[Node] = set()  # elements of old rows that are read before any is overwritten
     while True:  # without one port after the other whose row is read too late
         chains = dict(parts)
-        stored = _stored(chains, lambda stored: placements(outputs, readers, target, stored))
+        stored = _stored(chains, lambda stored: placements(outputs, readers, target, stored), readers, early)
         places = placements(outputs, readers, target, stored)
         nodes: dict[State, list[Node]] = {}
         for port in ports:
             if port in chains or _maps_elements(port, places):
                 nodes[port] = [node for part in chains.get(port, [port.write]) for node in made_with(part)]
-        groups = _groups(nodes, outputs)
-        wrong = next((port for group in groups for port in group.ports if group.reads_late(port, nodes[port], places)), None)
+        groups = _groups(nodes, outputs, _made_before(chains, readers))
+        wrong = next(((port, late) for group in groups for port in group.ports if (late := group.wrong(port, nodes[port], places))), None)
         if wrong is None:
             rows = {
                 node: [port.write for port in group.ports if node in nodes[port]]
@@ -92,15 +94,20 @@ def _updated(ports: Sequence[State], outputs: Sequence[Node], target: Target) ->
                 for node in group.nodes
             }
             return Updates(rows, stored)
-        ports = [port for port in ports if port is not wrong]
-        parts.pop(wrong, None)
+        port, late = wrong
+        if early.isdisjoint(late) and all(_is_element(one, port.reads[0]) for one in late):
+            early |= late
+        else:
+            ports = [one for one in ports if one is not port]
+            parts.pop(port, None)
 
 
 @dataclass(frozen=True, eq=False)
 class _Group:
     """States whose new rows are made together, as one loop makes several of them, and all that is made late with them, in order.
 
-    Results of such a loop may be read by others, which are made behind it, and must not read the old rows.
+    Results of such a loop, and rows on the way to the new one, may be read by others, which are made behind these, and must not read the
+    old rows. `nodes` is empty where there is no such order.
     """
 
     ports: Sequence[State]
@@ -111,9 +118,12 @@ class _Group:
         read = {parent for late in self.nodes for parent in _read_by(late, places)}
         return read - {port.reads[0] for port in self.ports}
 
-    def reads_late(self, port: State, own: Sequence[Node], places: Places) -> bool:
-        """Does anything read the old row of a state but what makes the new one? `own`: that."""
-        return any(port.reads[0] in _read_by(node, places) for node in self.nodes if node not in own)
+    def wrong(self, port: State, own: Sequence[Node], places: Places) -> set[Node]:
+        """What reads the old row of a state too late, but for what makes the new one (`own`): the new one where nothing can be done."""
+        if not self.nodes:
+            return {port.write}
+        late = {one for node in self.nodes if node not in own for one in _computed_in(node, places) if port.reads[0] in one.inputs}
+        return late if late.isdisjoint(self.nodes) else {port.write}
 
 
 def _read_by(late: Node, places: Places) -> Iterator[Node]:
@@ -121,8 +131,8 @@ def _read_by(late: Node, places: Places) -> Iterator[Node]:
     return (parent for node in _computed_in(late, places) for parent in node.inputs)
 
 
-def _groups(nodes: Mapping[State, Sequence[Node]], outputs: Sequence[Node]) -> list[_Group]:
-    """The states in groups. Two are in one where a value is made late for both."""
+def _groups(nodes: Mapping[State, Sequence[Node]], outputs: Sequence[Node], before: Mapping[Node, Sequence[Node]]) -> list[_Group]:
+    """The states in groups. Two are in one where a value is made late for both. `before`: what else must be made before a node."""
     of: dict[Node, dict[State, None]] = {}  # the states for which a value is made late
     together: dict[State, dict[State, None]] = {port: {port: None} for port in nodes}
     for node in toposort(outputs):
@@ -132,9 +142,20 @@ def _groups(nodes: Mapping[State, Sequence[Node]], outputs: Sequence[Node]) -> l
         members = {member: None for port in of[node] for member in together[port]}
         together |= dict.fromkeys(members, members)
     groups = {id(members): members for members in together.values()}
-    return [
-        _Group(list(members), [node for node, late in of.items() if not members.keys().isdisjoint(late)]) for members in groups.values()
-    ]
+    late = [(members, [node for node, ports in of.items() if not members.keys().isdisjoint(ports)]) for members in groups.values()]
+    return [_Group(list(members), _in_order(made, before)) for members, made in late]
+
+
+def _in_order(nodes: Sequence[Node], before: Mapping[Node, Sequence[Node]]) -> list[Node]:
+    """Nodes, each behind its operands among them and what else must be made before it; none where that is a circle."""
+    left, ordered = dict.fromkeys(nodes), list[Node]()
+    while left:
+        node = next((one for one in left if left.keys().isdisjoint([*one.inputs, *before.get(one, ())])), None)
+        if node is None:
+            return []
+        ordered.append(node)
+        del left[node]
+    return ordered
 
 
 def _ordered(groups: Sequence[_Group], places: Places) -> list[_Group]:
@@ -175,8 +196,29 @@ def _replaced_parts(state: State, readers: Readers, outputs: Sequence[Node], tar
 
 
 def _is_read_besides(node: Node, readers: Readers) -> bool:
-    """Do several read a value? Of a loop only those count that are not its results."""
-    return len(readers[node]) > 1 and not (node.op is SCAN and all(reader.op is ITEM for reader in readers[node]))
+    """Do several read a value? Of a loop only those count that are not its results, of an array not what reads one element."""
+    if node.op is SCAN and all(reader.op is ITEM for reader in readers[node]):
+        return False
+    return len([reader for reader in readers[node] if not _is_element(reader, node)]) > 1
+
+
+def _is_element(reader: Node, array: Node) -> bool:
+    """Is it one element of an array?"""
+    return reader.op is INDEX and not reader.type.rank and reader.inputs.count(array) == 1 and reader.inputs[0] is array
+
+
+def _elements(chains: Mapping[State, Parts], readers: Readers) -> set[Node]:
+    """What reads one element of a row on its way to the new one: locals, made before the next part is replaced."""
+    return {element for elements in _made_before(chains, readers).values() for element in elements}
+
+
+def _made_before(chains: Mapping[State, Parts], readers: Readers) -> dict[Node, list[Node]]:
+    """For each node that replaces a part what reads one element of the row before."""
+    made: dict[Node, list[Node]] = {}
+    for parts in chains.values():
+        for before, part in pairwise(parts):
+            made.setdefault(made_with(part)[0], []).extend(one for one in readers[before] if _is_element(one, before))
+    return made
 
 
 def updated_operand(part: Node, target: Target) -> Node | None:
@@ -250,9 +292,11 @@ def _others(part: Node, before: Node) -> list[Node]:
     return inputs
 
 
-def _stored(chains: dict[State, Parts], placed: Callable[[Set[Node]], Places]) -> Set[Node]:
+def _stored(
+    chains: dict[State, Parts], placed: Callable[[Set[Node]], Places], readers: Readers, early: Set[Node] = frozenset()
+) -> Set[Node]:
     """What must be computed before rows are overwritten. Leaves out of `chains` those for which that would be many elements."""
-    stored: set[Node] = set()
+    stored = _elements(chains, readers) | early
     while True:
         places = placed(stored)
         late = {(state, part, one) for state, parts in chains.items() for part in parts for one in _late(state, part, places)}
@@ -261,7 +305,7 @@ def _stored(chains: dict[State, Parts], placed: Callable[[Set[Node]], Places]) -
         large = {state for state, part, one in late if _is_large(part, one)}
         for state in large:
             del chains[state]
-        stored = set() if large else stored | {one for _, _, one in late}
+        stored = _elements(chains, readers) | early if large else stored | {one for _, _, one in late}
 
 
 def _late(state: State, part: Node, places: Places) -> list[Node]:

@@ -127,7 +127,23 @@ def _is_counted_out(node: Node, readers_of: Mapping[Node, Sequence[Node]], final
     readers = readers_of[node]
     if not readers or node in final or node.type.rank != 1 or node.type.dtype != "int64" or not _is_evenly_spaced(node):
         return False
-    return all(_is_sequence(node, one) if one.op is SCAN else _is_counted_out(one, readers_of, final) for one in readers)
+    return all(
+        _is_sequence(node, one)
+        if one.op is SCAN
+        else _is_one_of(one)
+        or (_is_view(one) and one not in final and bool(readers_of[one]) and all(map(_is_one_of, readers_of[one])))
+        or _is_counted_out(one, readers_of, final)
+        for one in readers
+    )
+
+
+def _is_one_of(node: Node) -> bool:
+    """Is it one number of an array?"""
+    return not node.type.rank and isinstance(node.op, Card) and isinstance(node.op.lower, View | Generate)
+
+
+def _is_view(node: Node) -> bool:
+    return isinstance(node.op, Card) and isinstance(node.op.lower, View) and not any(one.type.rank for one in node.inputs[1:])
 
 
 def _is_sequence(node: Node, loop: Node) -> bool:
