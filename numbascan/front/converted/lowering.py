@@ -591,7 +591,8 @@ class _Expressions(ast.NodeTransformer):
         for one in node.values:
             if isinstance(one, ast.FormattedValue):
                 one.value = ast.Call(_load(SEEN), [self.visit(one.value)], [])
-                one.format_spec = self.generic_visit(one.format_spec) if isinstance(one.format_spec, ast.JoinedStr) else None
+                if isinstance(one.format_spec, ast.JoinedStr):
+                    self.generic_visit(one.format_spec)
         return _at(_call("text", ast.Lambda(_arguments([SEEN]), node)), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:

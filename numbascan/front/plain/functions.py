@@ -440,7 +440,9 @@ def _log(x: Any, *base: Any) -> Any:
 def _hypot(*coordinates: Any) -> Any:
     if not _is_traced(*coordinates):
         return math.hypot(*coordinates)
-    total = functools.reduce(np.hypot, [_number(abs(_number(one, "float64")), "float64") for one in coordinates])
+    total: Any = 0.0
+    for one in coordinates:
+        total = np.hypot(total, _number(one, "float64"))
     return _number(total, "float64")
 
 
