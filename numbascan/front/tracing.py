@@ -63,12 +63,6 @@ class TraceResult:
     numbers: Numbers | None = None
 
 
-class Plain:
-    """Whether functions are converted (`front/plain`)."""
-
-    is_on = True
-
-
 class Home:
     """A function that is being traced: the arrays that it makes, and arguments of its own, it may write.
 
@@ -250,7 +244,7 @@ def trace(
     home = getattr(fn, PART_OF, None) or Home()
     for leaf in leaves:
         if isinstance(leaf, Variable) and leaf.home is ITS_OWN:
-            leaf.home = home if Plain.is_on else None
+            leaf.home = home
     _CONTEXT.marks.append(mark)
     try:
         with _binding(guards, arrays, numbers), _naming(fn, mark):
@@ -271,7 +265,7 @@ def trace(
             "generators draw in functions that are converted, and as arguments of others. If it was another thread that drew: give that a "
             "generator of its own"
         )
-    if Plain.is_on and guards is not None and (names := [] if guards.hold() else guards.written_arrays()):
+    if guards is not None and (names := [] if guards.hold() else guards.written_arrays()):
         raise ValueError(
             f"{describe(fn)} writes into {names[0] or 'an array'} while it is traced, which is read from outside: it would not at a call; "
             "copy it first, or make it an argument or a state"
@@ -283,8 +277,8 @@ def trace(
 
 def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home) -> Any:
     """What a function gives, in its converted form where it has one."""
-    if not Plain.is_on or getattr(fn, PART_OF, None) is not None:
-        with at_home(home if Plain.is_on else None):
+    if getattr(fn, PART_OF, None) is not None:
+        with at_home(home):
             return fn(*arguments, **keywords)
     form = converted(fn)
     if form is fn:
@@ -433,7 +427,7 @@ def _binding(guards: Guards | None, arrays: dict[Node, Any], numbers: Numbers) -
 @contextmanager
 def _naming(fn: Callable[..., Any], mark: int) -> Iterator[None]:
     """While this runs, local variables of `fn` name the nodes that they hold when it returns."""
-    codes = {code_of(fn), code_that_runs(converted(inspect.unwrap(fn))) if Plain.is_on else None} - {None}
+    codes = {code_of(fn), code_that_runs(converted(inspect.unwrap(fn)))} - {None}
     previous = sys.getprofile()
     if not codes or not (previous is None or inspect.isroutine(previous)):  # a profiler written in C could not be put back
         yield

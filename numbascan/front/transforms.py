@@ -35,7 +35,6 @@ from .specialisation import Specialisations, Types, prepared, quick_key, sequenc
 from .statics import Statics, statics_of
 from .tracing import (
     ITS_OWN,
-    Plain,
     beside_threads,
     called,
     in_mode,
@@ -272,7 +271,7 @@ class Jitted:
     def _home(self) -> Any:
         """Whose the arguments are while they are traced: the function may write into them, what is made of a function may not."""
         what = getattr(self.__wrapped__, "what", None)
-        return ITS_OWN if what is None else f"an argument of {what}({self.name})" if Plain.is_on else None
+        return ITS_OWN if what is None else f"an argument of {what}({self.name})"
 
     def _use(self, tables: Tables) -> None:
         """Takes what is compiled from here, and puts it there."""

@@ -10,15 +10,9 @@ import numpy as np
 import pytest
 
 import numbascan as ns
-from numbascan.front.tracing import Plain
 from numbascan.front.tree import flattened
 from numbascan.front.variable import DISPATCH, METHODS, PROPERTIES, Variable
 from numbascan.front.views import Assumption, UnsureView
-
-
-@pytest.fixture(autouse=True)
-def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Plain, "is_on", True)
 
 
 def compare(f: Callable[..., Any], *args: Any, mode: str = "python") -> None:

@@ -18,13 +18,6 @@ import pytest
 from effect_programs import RIGHT, SAFE, reset
 
 import numbascan as ns
-from numbascan.front.tracing import Plain
-
-
-@pytest.fixture(autouse=True)
-def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Plain, "is_on", True)
-
 
 REFUSALS = (TypeError, ValueError, UnboundLocalError, ns.TracerError)
 

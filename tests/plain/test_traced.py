@@ -1,4 +1,4 @@
-"""Choices and loops of traced values, with the switch on: each function beside itself under Python."""
+"""Choices and loops of traced values: each function beside itself under Python."""
 
 from __future__ import annotations
 
@@ -9,12 +9,6 @@ import numpy as np
 import pytest
 
 import numbascan as ns
-from numbascan.front.tracing import Plain
-
-
-@pytest.fixture(autouse=True)
-def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Plain, "is_on", True)
 
 
 def newton(a: Any) -> Any:
@@ -119,7 +113,7 @@ def test_an_array_that_is_one_of_two_may_not_be_written() -> None:
         ns.jit(written, mode="python")(1.0, np.ones(3), np.zeros(3))
 
 
-def test_without_the_switch_traced_control_flow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Plain, "is_on", False)
+@pytest.mark.usefixtures("unconverted")
+def test_a_function_without_source_is_refused_where_it_asks_for_a_traced_value() -> None:
     with pytest.raises(ns.TracerBoolError):
         ns.jit(choices, mode="python")(2.0)

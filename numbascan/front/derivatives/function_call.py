@@ -15,7 +15,7 @@ from ..draw_scopes import put_outside
 from ..scan.updates import WHERE_OUTPUTS_ARE
 from ..seeded import STAND_INS, as_parts
 from ..shared import SharedVariable
-from ..tracing import Plain, called, is_tracing, parameter_names
+from ..tracing import called, is_tracing, parameter_names
 from ..tree import NONE, Static, Structure, describe, flattened, n_leaves, paths, unflatten
 from ..variable import Variable, as_variable
 from .of_variables import check_cost, check_wrt
@@ -111,7 +111,7 @@ def _argument(given: Any, node: Node, name: str) -> Variable:
     """An argument of a function that is differentiated, which may not be written."""
     argument = Variable(node)
     argument.is_0d = given.is_0d if isinstance(given, Variable) else False
-    argument.home = f"an argument of {name}" if Plain.is_on else None
+    argument.home = f"an argument of {name}"
     return argument
 
 

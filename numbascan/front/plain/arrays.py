@@ -23,7 +23,7 @@ from ..numpy import indexing
 from ..numpy.choices import where
 from ..numpy.shape import broadcast_to
 from ..numpy.shape_arguments import dim, sizes_of
-from ..tracing import NeedsTracedArrays, Plain, is_tracing
+from ..tracing import NeedsTracedArrays, is_tracing
 from ..variable import CAPTURE, HOOKS, METHODS, PROPERTIES, Variable, as_variable, at_line
 from ..views import Assumption, Either, FlatView, UnsureView, View, all_of, is_array, use
 from .frames import FRAMES, Place, note
@@ -33,7 +33,7 @@ from .frames import FRAMES, Place, note
 
 def may_be_written() -> bool:
     """Whether traced arrays have an identity here: a function is traced that may be plain Python."""
-    return Plain.is_on and is_tracing()
+    return is_tracing()
 
 
 def written(x: Variable, index: Any, value: Any) -> None:
@@ -74,7 +74,7 @@ def check_may_write(x: Variable, what: str) -> None:
 
 def _not_here(what: str, x: Any) -> TypeError:
     """The error for a write where none is traced. One of its classes makes the function that is traced a converted one."""
-    error = TracerError if is_tracing() and Plain.is_on else TypeError
+    error = TracerError if is_tracing() else TypeError
     return error(f"{what} on {x!r}{at_line()}: a traced value cannot be written into; write {indexing.WRITING}")
 
 
@@ -193,7 +193,7 @@ def changed_where(x: Variable, wide: Variable, operator: Callable[[Any, Any], An
 
 def changed(x: Any, operator: Callable[[Any, Any], Any], value: Any, name: str = "x += y") -> Any:
     """`x += value` and its like: into an array; for a number, and in the symbolic interface, a new value."""
-    if not Plain.is_on or (x.home is None and not is_tracing()):
+    if x.home is None and not is_tracing():
         return operator(x, value)
     if isinstance(x.is_0d, Either):
         return x.is_0d.replaced(x, Variable(as_variable(operator(x, value)).node), CAPTURE.frame)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tracing import KEPT, Plain
+from ..tracing import KEPT
 from ..variable import CAPTURE, at_line
 from .cells import Cells, GlobalVariable, Part, keeping_all
 from .witness import Record, Witness
@@ -164,10 +164,10 @@ def frame(what: str, is_trial: bool = False, parts: Iterable[Part | None] = ()) 
 
 def _keep(roots: tuple[Any, ...]) -> Callable[[], None]:
     """What a function that is traced again can reach is as it was before the first time. TypeError where that cannot be."""
-    witness = Witness((), roots) if Plain.is_on else None
+    witness = Witness((), roots)
 
     def take_back() -> None:
-        for record in witness.changes() if witness is not None else ():
+        for record in witness.changes():
             record.give_back()
             if not record.is_same():
                 raise Stuck(

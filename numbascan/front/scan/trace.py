@@ -16,7 +16,7 @@ from ...types import TensorType
 from ..captures.numbers import Numbers
 from ..draw_scopes import Counter, DrawGuards, Stream, step_draws
 from ..numpy.shape import broadcast_to
-from ..tracing import ITS_OWN, Plain, TraceResult, beside_threads, describe, in_mode, in_step, trace
+from ..tracing import ITS_OWN, TraceResult, beside_threads, describe, in_mode, in_step, trace
 from ..tree import Structure, n_leaves, paths, unflatten
 from ..variable import Variable, as_variable, number_as
 from .arguments import Arguments, Options, Taps
@@ -182,7 +182,7 @@ class StepTracer:
         """A row as the step gets it: of a state a copy of its own, of a sequence one that it may not write."""
         row = Variable(node)
         is_state = any(group is state for state in self.states)
-        row.home = ITS_OWN if is_state else f"a sequence of {self.scan}" if Plain.is_on else None
+        row.home = ITS_OWN if is_state else f"a sequence of {self.scan}"
         return row
 
     # results --------------------------------------------------------------------------------------------------------
