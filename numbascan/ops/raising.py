@@ -23,7 +23,7 @@ def _dims(view: Operands) -> Indices:
     return view.dims(0)
 
 
-RAISING = register(
+RAISING: Card = register(
     Card(
         "raising",
         _raising,

@@ -46,11 +46,16 @@ class Frame:
             born = born.outer
         return born is self
 
+    def note(self, key: tuple[int, Any], place: Place) -> None:
+        """Notes that a place is written here."""
+        if not (place.is_private and self.made(place.born)):
+            self.places.setdefault(key, place)
+
     def hand_on(self) -> None:
         """What was noted becomes the business of the branch or pass around: it stays done."""
         if self.outer is not None:
             for key, place in self.places.items():
-                self.outer.places.setdefault(key, place)
+                self.outer.note(key, place)
             self.outer.undone.extend(self.undone)
 
     def take_back(self) -> dict[tuple[int, Any], Any]:
@@ -97,7 +102,8 @@ class Frame:
 class Place:
     """An element of a list or dict, an attribute, an array, or a variable of another function: what was written besides own variables.
 
-    born: of an array, where it was made. is_changed: of what only may have been written, whether it holds something else now.
+    born: of an array, where it was made. is_private: nobody reads it there. is_changed: of what only may have been written, whether it
+    holds something else now.
     """
 
     holder: Any
@@ -107,6 +113,7 @@ class Place:
     before: Any
     born: Frame | None = None
     is_changed: Callable[[], bool] = lambda: True
+    is_private: bool = False
 
 
 class _Frames(threading.local):
@@ -168,5 +175,5 @@ def is_outer(value: Any) -> bool:
 
 def note(key: tuple[int, Any], place: Place) -> None:
     """Notes that a place is about to be written, where a branch or a pass is traced."""
-    if FRAMES.stack and key not in FRAMES.stack[-1].places:
-        FRAMES.stack[-1].places[key] = place
+    if FRAMES.stack:
+        FRAMES.stack[-1].note(key, place)
