@@ -32,7 +32,7 @@ from ..types import TensorType
 from .captures.guards import Guards, random_state
 from .captures.numbers import Numbers
 from .conversion import type_of
-from .converted.source import code_that_runs, converted
+from .converted.source import code_that_runs, converted, is_converted
 from .protocols import of_object_array
 from .tree import classes_in, flattened, unflatten
 from .unsupported import given_to_library, holds_traced
@@ -77,10 +77,14 @@ _NUMERIC = (Variable, Number, np.ndarray, np.generic)
 
 
 class Checks:
-    """What a function that is traced checks by `assert` and `raise`. passed: True, or a traced one that is there once all have held."""
+    """What a function that is traced checks by `assert` and `raise`.
+
+    passed: True, or a traced one that is there once all have held. born: the branch or pass in which the function is traced.
+    """
 
     def __init__(self) -> None:
         self.passed: Any = True
+        self.born = CAPTURE.frame
 
     def behind(self, value: Any, written: Sequence[Variable], fn: Callable[..., Any]) -> Any:
         """What a function gives, where all that it checks holds. written: the arguments that it has written."""
@@ -124,11 +128,11 @@ def _keep_checks(_: tuple[Any, ...]) -> Callable[[], None]:
 
 
 @contextmanager
-def _checking() -> Iterator[Checks]:
-    """While a function is traced whose results wait for what it checks."""
-    outer, CHECKING.checks = CHECKING.checks, Checks()
+def _checking(checks: Checks | None) -> Iterator[None]:
+    """While a function is traced: what it checks. None: nobody waits for that."""
+    outer, CHECKING.checks = CHECKING.checks, checks
     try:
-        yield CHECKING.checks
+        yield
     finally:
         CHECKING.checks = outer
 
@@ -149,9 +153,10 @@ def at_home(home: Home | None) -> Iterator[None]:
         CAPTURE.home = outer
 
 
-def called(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """What a user's function gives, called within another one, or on variables of a graph."""
-    return _run(f, args, kwargs, CAPTURE.home or Home())
+def called(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], is_inlined: bool = False) -> Any:
+    """What a user's function gives, called within another one, or on variables of a graph. is_inlined: it is a part of the other one."""
+    with _checking(CHECKING.checks if is_inlined else None):
+        return _run(f, args, kwargs, CAPTURE.home or Home(), CHECKING.checks)
 
 
 class _Context(threading.local):
@@ -275,18 +280,22 @@ def trace(
     return TraceResult(value, mark, arrays, guards, numbers)
 
 
-def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home) -> Any:
-    """What a function gives, in its converted form where it has one."""
+def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home, waits: Checks | None = None) -> Any:
+    """What a function gives, in its converted form where it has one. waits: those checks of a function that is traced around this one,
+    which its results wait for; else its own results wait for its checks."""
     if getattr(fn, PART_OF, None) is not None:
         with at_home(home):
             return fn(*arguments, **keywords)
     form = converted(fn)
-    if form is fn:
-        with at_home(None):
+    if form is fn and not is_converted(fn):
+        with at_home(None), _checking(waits):
             return fn(*arguments, **keywords)
     try:
+        if waits is not None:
+            return _run_converted(fn, form, arguments, keywords, home)
         given = [(leaf, leaf.node) for leaf in flattened((tuple(arguments), dict(keywords)))[0] if isinstance(leaf, Variable)]
-        with _checking() as checks:
+        checks = Checks()
+        with _checking(checks):
             value = _run_converted(fn, form, arguments, keywords, home)
             return checks.behind(value, [array for array, node in given if array.node is not node], fn)
     except NameError as error:

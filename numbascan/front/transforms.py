@@ -340,7 +340,7 @@ class Jitted:
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the function itself gives."""
-        return called(self.__wrapped__, args, kwargs)
+        return called(self.__wrapped__, args, kwargs, is_inlined=True)
 
     def recorded(self, *args: Any) -> tuple[Any, Run] | None:
         """What a call gives, and what it comes from; None where that has no value here."""

@@ -185,6 +185,28 @@ def test_steps_of_scans_raise() -> None:
         ns.lax.fori_loop(0, 3, lambda _, x: positive(x) - 1.0, 2.0)
 
 
+def test_functions_within_functions_raise() -> None:
+    @ns.jit
+    def check(x: Any) -> None:
+        assert x > 0, "checked"
+
+    def stepping(x: Any) -> Any:
+        assert x < 100, "outer"
+
+        def step(s: Any) -> Any:
+            check(s)
+            return s - 1
+
+        check(x + 3)
+        return ns.scan(step, outputs_info=x, n_steps=3)[0][-1] + ns.vmap(positive)(np.array([1.0, 2.0]) + x).sum()
+
+    compiled = ns.jit(stepping, mode="python")
+    assert compiled(5.0) == 15.0
+    for x, message in ((2.0, "checked"), (-4.0, "checked"), (101.0, "outer")):
+        with pytest.raises(AssertionError, match=message):
+            compiled(x)
+
+
 def test_derivatives_raise_too() -> None:
     assert ns.grad(root)(4.0) == 0.25
     with pytest.raises(ValueError, match="negative"):

@@ -76,6 +76,11 @@ def code_that_runs(form: Callable[..., Any]) -> CodeType | None:
     return getattr(inner, "__code__", None)
 
 
+def is_converted(form: Callable[..., Any]) -> bool:
+    """Whether the code of a function has been converted, as that of functions written in a converted one."""
+    return code_that_runs(form) in _ours
+
+
 def reason(f: Callable[..., Any]) -> str:
     """Why a function stays as it is; "" where it does not."""
     code = getattr(f, "__code__", None)

@@ -47,7 +47,8 @@ class RaisedAtRun(TracerBoolError):
         def write(value: Any) -> None:
             checks.passed = value
 
-        note((id(checks), "checks"), Place(checks, "what is checked", lambda: held(checks.passed), write, checks.passed))
+        place = Place(checks, "what is checked", lambda: held(checks.passed), write, checks.passed, checks.born, is_private=True)
+        note((id(checks), "checks"), place)
         text = str.__str__(self.error.args[0]) if self.error.args else ""
         message = text or f"raise {type(self.error).__name__}"
         checks.passed = op(RAISING, as_variable(checks.passed), holds, error=type(self.error).__name__, message=message)

@@ -66,12 +66,16 @@ class Frame:
             born = born.outer
         return born is self
 
+    def note(self, key: tuple[int, Any], place: Place) -> None:
+        """Notes that a place is written here."""
+        if key not in self.places and self.may_note(place) and not (place.is_private and self.made(place.born)):
+            self.places[key] = place
+
     def hand_on(self) -> None:
         """What was noted becomes the business of the branch or pass around: it stays done."""
         if self.outer is not None:
             for key, place in self.places.items():
-                if self.outer.may_note(place):
-                    self.outer.places.setdefault(key, place)
+                self.outer.note(key, place)
             self.outer.undone += [(value, undo) for value, undo in self.undone if self.outer.knew(value)]
             self.outer.is_stuck = self.outer.is_stuck or self.is_stuck
 
@@ -121,7 +125,7 @@ class Place:
     """An element of a list or dict, an attribute, an array, or a variable of another function: what was written besides own variables.
 
     born: of an array, where it was made. is_changed: of what only may have been written, whether it holds something else now. content:
-    of all but arrays, the object that it holds, where `read` gives its value.
+    of all but arrays, the object that it holds, where `read` gives its value. is_private: nobody reads it where it was made.
     """
 
     holder: Any
@@ -132,6 +136,7 @@ class Place:
     born: Frame | None = None
     is_changed: Callable[[], bool] = lambda: True
     content: Callable[[], Any] = NO_OBJECT
+    is_private: bool = False
 
 
 class _Frames(threading.local):
@@ -198,5 +203,5 @@ def is_outer(value: Any) -> bool:
 
 def note(key: tuple[int, Any], place: Place) -> None:
     """Notes that a place is about to be written, where a branch or a pass is traced."""
-    if FRAMES.stack and key not in FRAMES.stack[-1].places and FRAMES.stack[-1].may_note(place):
-        FRAMES.stack[-1].places[key] = place
+    if FRAMES.stack:
+        FRAMES.stack[-1].note(key, place)
