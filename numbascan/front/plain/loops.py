@@ -444,6 +444,7 @@ class _Scan:
         self.names_behind = [name for name, value in behind.items() for _ in flattened(value)[0]]
         self.constants = {k: leaf for k, leaf in enumerate(leaves) if not is_numeric(leaf) or self._is_outer(noted, leaf)}
         self.others_behind = self._others_behind(noted, leaves, results)
+        self.weak_behind = [k not in self.constants and as_variable(value_in(leaf)).type.weak for k, leaf in enumerate(leaves)]
         last = [as_variable(value_in(leaf)) for k, leaf in enumerate(leaves) if k not in self.constants]
         states = {key: [as_variable(value_in(leaf)) for leaf in results[key]] for key in results}
         self._check_reads(given, states, last, over)
@@ -617,7 +618,7 @@ class _Scan:
                         end.view_of = _unsure(one.label, end, others, why, is_twice)
                 values[key] = self._made_of(one, ends)
         names = [
-            released(self.constants[k]) if k in self.constants else self._left(name, next(last), *self.others_behind[k])
+            released(self.constants[k]) if k in self.constants else self._left(name, next(last), self.weak_behind[k], *self.others_behind[k])
             for k, name in enumerate(self.names_behind)
         ]
         values.update(unflatten(self.behind, names))
@@ -637,8 +638,11 @@ class _Scan:
         first = as_type(before, TensorType(rows.type.dtype, ()))
         return _weak_as(Variable(last_state(first.node, rows.node)), before)
 
-    def _left(self, name: str, rows: Variable, others: Sequence[Variable], is_twice: bool) -> Variable:
-        """What the last step left under a name that was not bound before. Where there was none, of our own flags and results zeros."""
+    def _left(self, name: str, rows: Variable, is_weak: bool, others: Sequence[Variable], is_twice: bool) -> Variable:
+        """What the last step left under a name that was not bound before. Where there was none, of our own flags and results zeros.
+
+        is_weak: it is one of Python's numbers.
+        """
         why = f"{name}, as a loop leaves it, may be a view of an array"
         if self.n_steps:
             value = Variable(rows[-1].node)
@@ -646,6 +650,7 @@ class _Scan:
             value = Variable(last_state(zeros((), rows.type.dtype).node, rows.node))
         else:
             value = Variable(concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1].node)
+        value = as_type(value, TensorType(value.type.dtype, value.type.shape, weak=is_weak))
         if not self.n_steps and not name.startswith("_ns_"):
             value.view_of = Unassured(value, rows, others, why, is_twice)
         elif value.ndim and (others or is_twice):
