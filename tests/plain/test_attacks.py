@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -67,3 +68,112 @@ def test_truth_values_of_pythons_numbers_are_pythons(f: Callable[..., Any], args
     """Their sums are integers."""
     result = ns.jit(f, mode="python")(*args)
     assert (result, result.dtype) == (f(*args), "int64")
+
+
+def names_swapped(x: Any, n: int) -> Any:
+    a = b = x
+    c = x * 2
+    for i in range(20):
+        a[i] += 1
+        b, c = c, b
+    return a, b, c
+
+
+def elements_swapped(x: Any, n: int) -> Any:
+    several = [x, x * 2]
+    for i in range(20):
+        x[i] += 1
+        several[0], several[1] = several[1], several[0]
+    return several
+
+
+def attributes_swapped(x: Any, n: int) -> Any:
+    class Pair:
+        pass
+
+    p: Any = Pair()
+    p.a, p.b, p.c = x, x, x * 2
+    for i in range(n):
+        p.a[i] += 1
+        p.b, p.c = p.c, p.b
+    return p.a, p.b, p.c
+
+
+def element_of_two(x: Any, n: int) -> Any:
+    several = [x]
+    for i in range(20):
+        if x[i] > 3:
+            several[0] = x * 2
+        else:
+            several[0][0] += 1
+    return several, x
+
+
+def view_turned(x: Any, n: int) -> Any:
+    several = [x[:10]]
+    for _ in range(20):
+        several[0] = several[0][::-1]
+        x[3] += 1
+    return several, x
+
+
+def written_behind(x: Any, n: int) -> Any:
+    a, b = x[:4], x[4:8]
+    for _ in range(n):
+        a, b = b, a
+    a[0] = 1
+    return a, b, x
+
+
+def start_written_behind(x: Any, n: int) -> Any:
+    a, b = x, x * 2
+    for _ in range(n):
+        a, b = b, a
+    x[0] = 99
+    return a, b
+
+
+def two_names_behind(x: Any, n: int) -> Any:
+    p = x.copy()
+    for _ in range(n):
+        p = p * 0.5
+        y = p
+    p[0] = 99
+    return p, y
+
+
+def element_and_name_behind(x: Any, n: int) -> Any:
+    d = {"p": x.copy()}
+    for _ in range(n):
+        d["p"] = d["p"] * 0.5
+        y = d["p"]
+    d["p"][0] = 99
+    return d["p"], y
+
+
+ALIASES = [
+    names_swapped,
+    elements_swapped,
+    attributes_swapped,
+    element_of_two,
+    view_turned,
+    written_behind,
+    start_written_behind,
+    two_names_behind,
+    element_and_name_behind,
+]
+
+
+@pytest.mark.parametrize("f", ALIASES)
+@pytest.mark.parametrize("n", [3, 20])
+def test_arrays_with_other_names_are_seen_there_or_refused(f: Callable[..., Any], n: int) -> None:
+    x = np.arange(20.0) - 7.5
+    ours = copy.copy(x)
+    expected = f(x, n)
+    try:
+        result = ns.jit(f, mode="python")(ours, n)
+    except ValueError:
+        return
+    for one, other in zip(expected, result, strict=True):
+        np.testing.assert_array_equal(other, one)
+    np.testing.assert_array_equal(ours, x)
