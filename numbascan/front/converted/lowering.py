@@ -544,7 +544,9 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         operators = [type(one).__name__ for one in node.ops]
-        if len(operators) == 1 and operators[0] not in ("In", "NotIn"):
+        is_of_truth = any(isinstance(one, ast.Constant) and isinstance(one.value, bool) for one in (node.left, *node.comparators))
+        asked = ("In", "NotIn", "Is", "IsNot") if is_of_truth else ("In", "NotIn")
+        if len(operators) == 1 and operators[0] not in asked:
             return self.generic_visit(node)
         if len(operators) > 1 and _has_walrus(node):
             return self.generic_visit(node)

@@ -25,14 +25,17 @@ def _compare(name: str, x1: Any, x2: Any) -> Variable:
 
 
 def _beside(x: Any, other: Any) -> Any:
-    """x, if it is a known Python integer beside an integer: in that one's dtype, or in one that holds it; infinite beyond 64 bits."""
+    """x, if it is a known Python integer beside an integer: in that one's dtype, or in one that holds it; infinite beyond 64 bits.
+
+    Beside a Python integer it stays one: what they compare to is a bool of Python's.
+    """
     value = x if type(x) is int else constant_value(x.node) if isinstance(x, Variable) and x.type.weak and x.type.kind in "iu" else None
     type_ = None if value is None or is_large(other) else as_variable(other).type
     if value is None or type_ is None or type_.kind not in "iu":
         return x
     value, info = int(value), np.iinfo(type_.dtype)
     dtype = type_.dtype if info.min <= value <= info.max else None
-    return Variable(constant(value if -(2**63) <= value < 2**64 else math.copysign(math.inf, value), dtype))
+    return Variable(constant(value if -(2**63) <= value < 2**64 else math.copysign(math.inf, value), dtype, weak=type_.weak))
 
 
 @implements(np.less)

@@ -27,7 +27,7 @@ from .choices import value_of
 from .rows import Once, Rows, TracedRange, rows_of, turned, zipped
 from .stores import holds_traced, keys, outside
 from .stores import key as key_of
-from .truth import either, is_traced, negation, truth
+from .truth import either, is_traced, negation, python_bool, truth
 
 
 def _is_traced(*values: Any) -> bool:
@@ -67,7 +67,7 @@ def _complex(*args: Any) -> Any:
 
 @replaces(bool)
 def _bool(*args: Any) -> Any:
-    return truth(args[0]) if len(args) == 1 and _is_traced(args[0]) else bool(*args)
+    return python_bool(truth(args[0])) if len(args) == 1 and _is_traced(args[0]) else bool(*args)
 
 
 @replaces(int)
@@ -195,7 +195,7 @@ def _one_holds(items: Iterable[Any]) -> Any:
         conditions.append(truth(item))
         if conditions[-1] is True:
             return True
-    return either(*conditions)
+    return python_bool(either(*conditions))
 
 
 @replaces(all)
@@ -293,7 +293,7 @@ def _stand_in(x: Any) -> Any:
         return x
     if is_array(x):
         return np.empty((0,) * x.ndim, x.type.dtype)
-    return {"i": 0, "f": 0.0, "c": 0j}[x.type.kind] if x.type.weak else np.zeros((), x.type.dtype)[()]
+    return {"b": False, "i": 0, "f": 0.0, "c": 0j}[x.type.kind] if x.type.weak else np.zeros((), x.type.dtype)[()]
 
 
 @replaces(isinstance)

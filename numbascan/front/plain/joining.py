@@ -105,11 +105,12 @@ class Unassured(UnsureView):
     rows: of which it is the last one. others, why, is_shared: what it may be a view of, too.
     """
 
-    __slots__ = ("frame", "owner")
+    __slots__ = ("frame", "is_weak", "owner")
 
     def __init__(self, owner: Variable, rows: Variable, others: Sequence[Variable], why: str, is_shared: bool) -> None:
         super().__init__(rows, others, why, is_shared)
         self.owner, self.frame = weakref.ref(owner), self  # no frame: it was not read yet
+        self.is_weak = owner.type.weak
 
     def changed(self) -> Any:
         """Its value, made where it is read: a choice may read it on one side alone."""
@@ -117,14 +118,18 @@ class Unassured(UnsureView):
         if self.frame is CAPTURE.frame:
             return None
         self.frame = CAPTURE.frame
-        return self.base[-1].node
+        return self._last()
+
+    def _last(self) -> Any:
+        last = self.base[-1]
+        return as_type(last, TensorType(last.type.dtype, last.type.shape, weak=self.is_weak)).node
 
     def check(self) -> None:
         """ValueError where it may be a view of an array that is still there. It is written: so it is there."""
         super().check()
         owner = self.owner()
         if owner is not None:
-            owner._hold(self.base[-1].node)
+            owner._hold(self._last())
 
 
 def is_unassured(value: Any) -> bool:

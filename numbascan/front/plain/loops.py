@@ -36,7 +36,7 @@ from ..views import Either, Moved, UnsureView, View, is_array
 from .cells import ABSENT, Cells, Part, keeping, line_of, soles
 from .choices import choose, value_of
 from .chosen import freeze, holders, is_known, keep_free
-from .frames import Frame, Place, Stuck, frame, note
+from .frames import NO_OBJECT, Frame, Place, Stuck, frame, note
 from .joining import (
     RESULT,
     Held,
@@ -288,6 +288,7 @@ class _Scan:
         self.moved: list[Variable] = []
         self.shared: dict[Any, list[tuple[list[Variable], bool]]] = {}
         self.eithers: list[Either] = []  # of what this pass was given
+        self.handed: list[Any] = []  # the cells of arrays that this pass was given under names that are bound anew
         self.n_steps: int | None = None  # how many steps run, where that is known
         self.is_live = False  # rows are read from what the arrays hold at each pass
         for name, value in self.start.items():
@@ -408,17 +409,20 @@ class _Scan:
     def _step(self, row: Sequence[Variable], states: Sequence[Variable]) -> Any:
         """One pass on placeholders: what it carries on, what it leaves behind, and whether it is the last."""
         loop, values = self.loop, iter(states)
-        self.eithers = []
+        self.eithers, self.handed = [], []
         given: dict[Any, list[Node]] = {}
         with frame(f"the body of {self.what}", parts=[loop.body, self.test]) as noted:
             start = dict(self.start)
             for key, one in self.carried.items():
                 given[key] = [next(values).node for _ in one.initial] if one.is_read else []
+                arrays = list(map(Variable, given[key]))
+                self.handed += [array.cell for array in arrays] if self._is_bound(key) else []
                 if key in self.places:
                     note(key, self.places[key])
-                    self.places[key].write(self._made_of(one, map(Variable, given[key])))
+                    self.places[key].write(self._made_of(one, arrays))
                 else:
-                    start[key] = self._made_of(one, map(Variable, given[key])) if one.is_read else ABSENT
+                    start[key] = self._made_of(one, arrays) if one.is_read else ABSENT
+                del arrays
             loop.cells.fill(start)
             del start
             try:
@@ -466,16 +470,18 @@ class _Scan:
         if any(settled):
             raise _Again(self)
         self._check_rest(ends)
-        self._check_arrays(noted, given, results)
         behind = {name: ends[name] for name in self.loop.names if is_unbound(self.start[name]) and name not in self.carried}
         behind = {name: behind[name] for name in sorted(behind) if not is_unbound(behind[name])}  # as leaves stand
         leaves, self.behind = flattened(behind)
+        self._check_arrays(noted, given, results, leaves)
         self.names_behind = [name for name, value in behind.items() for _ in flattened(value)[0]]
         self.constants = {k: leaf for k, leaf in enumerate(leaves) if not is_numeric(leaf) or self._is_outer(noted, leaf)}
         self.others_behind = self._others_behind(noted, leaves, results)
+        self.weak_behind = [k not in self.constants and as_variable(value_in(leaf)).type.weak for k, leaf in enumerate(leaves)]
         last = [as_variable(value_in(leaf)) for k, leaf in enumerate(leaves) if k not in self.constants]
         states = {key: [as_variable(value_in(leaf)) for leaf in results[key]] for key in results}
         self._check_reads(given, states, last, over)
+        self._check_starts(given, states, results)
         unread = [leaf for key, one in self.carried.items() if not one.is_read for leaf in states[key]]
         outputs: list[Any] = [leaf for key, one in self.carried.items() if one.is_read for leaf in states[key]]
         outputs.append({"last": (*unread, *last)})
@@ -483,7 +489,7 @@ class _Scan:
 
     def _others_behind(self, noted: Frame, leaves: Sequence[Any], results: dict[Any, list[Any]]) -> list[tuple[list[Variable], bool]]:
         """Of what a pass leaves under new names: the arrays outside of which it may be a view, and whether it has two names."""
-        everything = [*leaves, *(leaf for key in results if key not in self.places for leaf in results[key])]
+        everything = [*leaves, *(leaf for key in results if self._is_bound(key) for leaf in results[key])]
         counts = Counter(id(leaf.root) for leaf in everything if isinstance(leaf, Held))
         return [
             ([array for array in leaf.others() if not noted.made(array.born)], counts[id(leaf.root)] > 1)
@@ -569,31 +575,74 @@ class _Scan:
                 "be carried from pass to pass"
             )
 
-    def _check_arrays(self, noted: Frame, given: dict[Any, list[Node]], results: dict[Any, list[Any]]) -> None:
+    def _check_arrays(self, noted: Frame, given: dict[Any, list[Node]], results: dict[Any, list[Any]], behind: Sequence[Any]) -> None:
         """ValueError where arrays that are handed from pass to pass are written, and one of them has another name, too."""
-        names = [key for key in self.carried if key not in self.places]
+        names = [key for key in self.carried if self._is_bound(key)]
         handed_on = {node for key in names for node in given[key]}
         ends = [leaf for key in names for leaf in results[key] if isinstance(leaf, Held)]
         roots = {id(leaf.root) for leaf in ends} | {id(array.cell) for leaf in ends for array in leaf.others()}
-        is_written = any(isinstance(place.before, Variable) and place.before.node in handed_on for place in noted.places.values())
+        arrays = [place.before for place in noted.places.values() if place.content is NO_OBJECT]
+        is_written = any(isinstance(array, Variable) and array.node in handed_on for array in arrays)
         is_written = is_written or any(either.is_changed for either in self.eithers)
         starts = [leaf for key in names for leaf in self.carried[key].objects if isinstance(leaf, Variable) and is_array(leaf)]
         counts = Counter([*(id(leaf.root) for leaf in ends), *(id(leaf.cell) for leaf in starts)])
-        is_known = bool(counts) and (max(counts.values()) > 1 or not all(noted.made(leaf.born) and not leaf.is_view for leaf in ends))
+        is_own = self._is_own(noted, results, ends)
+        is_known = bool(counts) and (max(counts.values()) > 1 or not is_own)
         if is_known and (is_written or any((root, None) in self.places for root in roots)):
             raise ValueError(
                 f"{self.what}: an array that goes from pass to pass under a name that is bound anew is written, and has another name, too"
                 f"{at_line()}; copy it where it gets the other name, as x.copy()"
             )
+        counts.update(id(leaf.root) for leaf in behind if isinstance(leaf, Held))
         self.moved = [array for array in starts if id(array.cell) not in self.sole] if is_written else []
         self.shared = {key: [] for key in names}
         for key in names:
             for leaf, start in zip(results[key], self.carried[key].objects, strict=True):
                 is_new = isinstance(leaf, Held) and noted.made(leaf.born) and not leaf.is_view
                 others = [] if is_new or not isinstance(leaf, Held) else [one for one in leaf.others() if one.born is not noted]
-                others += [start] if isinstance(start, Variable) and id(start.cell) not in self.sole and not self.n_steps else []
+                others += self._seen_by_others([start]) if not self.n_steps else []
+                others += self._seen_by_others(starts) if isinstance(leaf, Held) and self._is_handed_on(leaf) else []
+                others = [one for one in others if not any(one is array for array in self.moved)]  # which nobody may read
                 is_twice = isinstance(leaf, Held) and counts[id(leaf.root)] > 1
                 self.shared[key].append((others, is_twice))
+
+    def _seen_by_others(self, starts: Iterable[Any]) -> list[Variable]:
+        """Of what names had before the loop: the arrays that others have, too, and those below views."""
+        arrays = [start for start in starts if isinstance(start, Variable) and is_array(start)]
+        seen = [array for array in arrays if id(array.cell) not in self.sole]
+        return [*seen, *(one for array in arrays if array.view_of is not None for one in Held(array).others())]
+
+    def _is_handed_on(self, leaf: Held) -> bool:
+        """Whether what a pass leaves may be an array that it was given."""
+        handed = {id(cell) for cell in self.handed}
+        return id(leaf.root) in handed or any(id(array.cell) in handed for array in leaf.others())
+
+    def _is_own(self, noted: Frame, results: dict[Any, list[Any]], ends: Sequence[Held]) -> bool:
+        """Whether a pass makes every array that it leaves, names as no views, an element as one of some that it alone has."""
+        sources = Counter(id(array.cell) for leaf in ends for array in leaf.others())
+        elements = {id(leaf) for key in results if key in self.places for leaf in results[key]}
+
+        def is_one_of_own(leaf: Held) -> bool:
+            return id(leaf) in elements and all(noted.made(one.born) and sources[id(one.cell)] == 1 for one in leaf.others())
+
+        return all(noted.made(leaf.born) and (not leaf.is_view or is_one_of_own(leaf)) for leaf in ends)
+
+    def _is_bound(self, key: Any) -> bool:
+        """Whether what is carried is bound anew, a name, an element or an attribute, and no array that is written."""
+        return key not in self.places or self.places[key].content is not NO_OBJECT
+
+    def _check_starts(self, given: dict[Any, list[Node]], states: dict[Any, list[Variable]], results: dict[Any, list[Any]]) -> None:
+        """ValueError where a pass writes an array that a name has before the loop alone: in other passes it has another."""
+        written = [key for key in self.places if any(end.node is not node for end, node in zip(states[key], given[key], strict=True))]
+        for key, one in self.carried.items():
+            starts = [Held(leaf) for leaf in one.objects if isinstance(leaf, Variable) and is_array(leaf)]
+            roots = {id(leaf.root) for leaf in starts} | {id(array.cell) for leaf in starts for array in leaf.others()}
+            is_handed_on = any(isinstance(leaf, Held) and self._is_handed_on(leaf) for leaf in results[key])
+            if self._is_bound(key) and one.is_read and is_handed_on and any((root, None) in written for root in roots):
+                raise ValueError(
+                    f"{self.what} writes an array that {one.label} has before the loop, and binds {one.label} anew{at_line()}: which array "
+                    f"it has at a pass only the run knows; give it a copy, as x.copy()"
+                )
 
     def _check_reads(self, given: dict[Any, list[Node]], states: dict[Any, list[Variable]], last: Sequence[Variable], over: Any) -> None:
         """_Again for a variable that every pass leaves as it was, which keeps what is known of it, and for one that no pass reads."""
@@ -636,17 +685,19 @@ class _Scan:
         found |= {key: [next(last) for _ in one.initial] for key, one in self.carried.items() if not one.is_read}
         for key, one in self.carried.items():
             ends = [Variable(self._last(before, row).node) for before, row in zip(one.initial, found[key], strict=True)]
+            for end, (others, is_twice) in zip(ends, self.shared.get(key, []), strict=self._is_bound(key)):
+                if (end.ndim or any(one.kinds)) and (others or is_twice):
+                    why = f"{one.label} is one of two arrays, as passes of a loop go"
+                    end.view_of = _unsure(one.label, end, others, why, is_twice)
             if key in self.places:
                 note(key, self.places[key])
                 self.places[key].write(self._made_of(one, ends))
             else:
-                for end, (others, is_twice) in zip(ends, self.shared[key], strict=True):
-                    if (end.ndim or any(one.kinds)) and (others or is_twice):
-                        why = f"{one.label} is one of two arrays, as passes of a loop go"
-                        end.view_of = _unsure(one.label, end, others, why, is_twice)
                 values[key] = self._made_of(one, ends)
         names = [
-            released(self.constants[k]) if k in self.constants else self._left(name, next(last), *self.others_behind[k])
+            released(self.constants[k])
+            if k in self.constants
+            else self._left(name, next(last), self.weak_behind[k], *self.others_behind[k])
             for k, name in enumerate(self.names_behind)
         ]
         values.update(unflatten(self.behind, names))
@@ -666,8 +717,11 @@ class _Scan:
         first = as_type(before, TensorType(rows.type.dtype, ()))
         return _weak_as(Variable(last_state(first.node, rows.node)), before)
 
-    def _left(self, name: str, rows: Variable, others: Sequence[Variable], is_twice: bool) -> Variable:
-        """What the last step left under a name that was not bound before. Where there was none, of our own flags and results zeros."""
+    def _left(self, name: str, rows: Variable, is_weak: bool, others: Sequence[Variable], is_twice: bool) -> Variable:
+        """What the last step left under a name that was not bound before. Where there was none, of our own flags and results zeros.
+
+        is_weak: it is one of Python's numbers.
+        """
         why = f"{name}, as a loop leaves it, may be a view of an array"
         if self.n_steps:
             value = Variable(rows[-1].node)
@@ -675,6 +729,7 @@ class _Scan:
             value = Variable(last_state(zeros((), rows.type.dtype).node, rows.node))
         else:
             value = Variable(concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1].node)
+        value = as_type(value, TensorType(value.type.dtype, value.type.shape, weak=is_weak))
         if not self.n_steps and not name.startswith("_ns_"):
             value.view_of = Unassured(value, rows, others, why, is_twice)
         elif value.ndim and (others or is_twice):

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import TracerError
+from ...ops.card import card_named
 from ..numpy.creation import arange
 from ..numpy.shape_arguments import dim
 from ..tree import LEAF, Structure, n_leaves, unflatten
-from ..variable import CAPTURE, Variable, as_variable, at_line
+from ..variable import CAPTURE, Variable, as_variable, at_line, op
 from .truth import is_traced
 
 
@@ -35,7 +36,8 @@ class Rows:
 
     def one(self, rows: Sequence[Any]) -> Any:
         """The item that rows make. What is Python's int in a loop of Python is such a number here."""
-        return unflatten(self.structure, list(rows))
+        numbers = [_python_int(row) if isinstance(source, _RANGES) else row for source, row in zip(self.sources, rows, strict=True)]
+        return unflatten(self.structure, numbers)
 
     def at(self, k: int) -> Any:
         """Item k."""
@@ -134,6 +136,15 @@ class TracedRange:
         """All of them."""
         first, step = as_variable(self.start).astype("int64"), as_variable(self.step).astype("int64")
         return first + step * arange(self.length)
+
+
+_RANGES = (range, TracedRange)
+
+
+def _python_int(number: Any) -> Any:
+    """A number of a range: it takes the dtype of the arrays that it meets."""
+    is_strong = isinstance(number, Variable) and not number.type.weak
+    return op(card_named("python_number"), number) if is_strong else number
 
 
 def rows_of(items: Any) -> Rows | None:

@@ -10,7 +10,8 @@ import numpy as np
 
 from ...errors import TracerBoolError
 from ...ir.node import constant_value
-from ..variable import Variable, as_variable, at_line
+from ...ops.card import card_named
+from ..variable import Variable, as_variable, at_line, op
 
 _AMBIGUOUS = "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
 
@@ -54,7 +55,13 @@ def plain(condition: Any) -> bool:
 def negation(value: Any) -> Any:
     """`not value`."""
     known = truth(value)
-    return np.logical_not(known) if isinstance(known, Variable) else not known
+    return python_bool(np.logical_not(known)) if isinstance(known, Variable) else not known
+
+
+def python_bool(value: Any) -> Any:
+    """A truth value as Python's own: `True + True` is 2, where NumPy's is True."""
+    is_strong = isinstance(value, Variable) and not value.type.weak
+    return op(card_named("python_number"), value) if is_strong else value
 
 
 def either(*flags: Any) -> Any:
@@ -79,15 +86,23 @@ def contains(container: Any, value: Any) -> Any:
         inside = (number >= container.start) & (number < container.stop)
         if container.step < 0:
             inside = (number <= container.start) & (number > container.stop)
-        return inside & ((number - container.start) % abs(container.step) == 0)
+        return python_bool(inside & ((number - container.start) % abs(container.step) == 0))
     if isinstance(container, (list, tuple, Set, Mapping, np.ndarray)):
         result: Any = False
         for part in np.ravel(container) if isinstance(container, np.ndarray) else container:
             if part is value:
                 return True
             result = either(result, truth(value == part))
-        return result
+        return python_bool(result)
     return value in container
+
+
+def _is(one: Any, other: Any) -> Any:
+    """`one is other`: of a truth value of Python's that only the run knows, and True or False, whether it is that."""
+    value, known = (other, one) if isinstance(one, bool) else (one, other)
+    if isinstance(known, bool) and isinstance(value, Variable) and value.type.weak and value.type.kind == "b":
+        return value if known else negation(value)
+    return one is other
 
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -97,8 +112,8 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "LtE": operator.le,
     "Gt": operator.gt,
     "GtE": operator.ge,
-    "Is": operator.is_,
-    "IsNot": operator.is_not,
+    "Is": _is,
+    "IsNot": lambda one, other: negation(_is(one, other)),
     "In": lambda value, container: contains(container, value),
     "NotIn": lambda value, container: negation(contains(container, value)),
 }
