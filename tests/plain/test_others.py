@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -72,3 +73,42 @@ def test_math_has_the_functions_of_gauss_and_euler(mode: str | None) -> None:
 def test_a_derivative_goes_through_gamma() -> None:
     differences = (math.gamma(2.5 + 1e-6) - math.gamma(2.5 - 1e-6)) / 2e-6
     assert ns.grad(lambda x: math.gamma(x))(2.5) == pytest.approx(differences)
+
+
+def sum_of_differences(y: Any, n: Any) -> Any:
+    total = np.zeros(n)
+    for i in numba.prange(n):
+        for j in numba.prange(1, n, 2):
+            total[i] += abs(y[i] - y[j])
+    return total
+
+
+def test_prange_is_range() -> None:
+    args = np.random.default_rng(2).normal(size=7), 6
+    np.testing.assert_allclose(ns.jit(sum_of_differences, mode="python")(*args), sum_of_differences(*args), rtol=1e-12)
+
+
+class Named(type):
+    """Classes that say of which module they are by a property, as those of Cython."""
+
+    __module__ = property(lambda cls: __name__)  # type: ignore[assignment]
+
+
+class Scale(metaclass=Named):
+    by = 3.0
+
+
+class Shift:
+    __module__ = property(lambda self: __name__)  # type: ignore[assignment]
+    by = 1.0
+
+
+SCALE, SHIFT = Scale(), Shift()
+
+
+def scaled(x: Any) -> Any:
+    return x * SCALE.by + SHIFT.by if x > 0 else x
+
+
+def test_a_class_may_have_a_module_that_is_no_name() -> None:
+    assert ns.jit(scaled, mode="python")(2.0) == scaled(2.0)

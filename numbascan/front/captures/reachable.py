@@ -286,7 +286,7 @@ def _module_of(value: Any) -> str:
 
 def _root_of(kind: type) -> str:
     """The top-level package in which a class was written."""
-    return kind.__module__.split(".")[0]
+    return str(kind.__module__).split(".")[0]
 
 
 def _package_of(fn: Any) -> str:

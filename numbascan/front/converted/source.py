@@ -110,9 +110,9 @@ def is_of_library(f: FunctionType) -> bool:
     return is_library_name(str(f.__globals__.get("__name__")))
 
 
-def is_library_name(module: str) -> bool:
-    """Whether a module is one of those."""
-    return module.partition(".")[0] in _LIBRARIES
+def is_library_name(module: object) -> bool:
+    """Whether a module is one of those. What a class has as `__module__` may be no name: a property that its objects share (Cython)."""
+    return isinstance(module, str) and module.partition(".")[0] in _LIBRARIES
 
 
 def _make(f: FunctionType) -> CodeType | None:

@@ -151,11 +151,16 @@ def _watched_ours(f: Any, ours: Callable[..., Any], *args: Any, **kwargs: Any) -
 
 
 def _replaced(f: Any) -> Any:
+    if type(f) is type and (f.__module__, f.__name__) == _PRANGE:
+        return REPLACED[range]
     try:
         ours = REPLACED.get(f)
     except TypeError:  # without a hash
         return f
     return ours or f
+
+
+_PRANGE = ("numba.misc.special", "prange")  # where Numba does not compile it, it is `range`; not imported here, as Numba is slow to load
 
 
 def _has_own_start(cls: type) -> bool:

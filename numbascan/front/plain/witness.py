@@ -376,7 +376,7 @@ def _role(cls: Any) -> str:
         return "class"
     if cls is types.FunctionType or cls in _PARTS:
         return "seen"
-    root = cls.__module__.partition(".")[0]
+    root = str(cls.__module__).partition(".")[0]
     if root == "numbascan" or issubclass(cls, (np.generic, np.dtype, types.ModuleType)):
         return "atom"
     base = next(one for one in cls.__mro__ if not _is_written_in_python(one))
