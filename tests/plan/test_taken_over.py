@@ -78,3 +78,25 @@ def test_a_branch_writes_into_memory_of_its_own_alone() -> None:
         return nt.ifelse(x[0, 0] > 9, lambda: nt.set_subtensor(z[3:], 0.0), lambda: nt.inc_subtensor((z + 1)[:3], 5.0)) + z
 
     both(chosen, X, Y)
+
+
+def test_a_loop_goes_on_in_the_memory_of_its_initial_value() -> None:
+    def end(x: Any, y: Any) -> Any:
+        return ns.scan(lambda u, s: s * 0.5 + u, x, np.tanh(y[0] + x[1]), return_updates=False)[-1]
+
+    def of_rows(x: Any, y: Any) -> Any:  # the first row of two is the state
+        taps = {"initial": np.stack([y[0], 2 * y[1]]), "taps": [-2]}
+        return ns.scan(lambda u, s: np.tanh(s + u), x, [taps], return_updates=False)[-1]
+
+    def of_one_row(x: Any, y: Any) -> Any:
+        taps = {"initial": np.tanh(y[:1] + x[:1]), "taps": [-1]}
+        return ns.scan(lambda u, s: np.tanh(s + u), x, [taps], return_updates=False)[-1]
+
+    def twice(x: Any, y: Any) -> Any:
+        start = np.tanh(y[0] + x[1])
+        return ns.scan(lambda u, s: s * 0.5 + u, x, start, return_updates=False)[-1] + start
+
+    x, y = RNG.normal(size=(2, 30, 40))
+    assert both(end, x, y).count("np.empty") == 1
+    for f in (of_rows, of_one_row, twice):
+        both(f, x, y)

@@ -234,7 +234,7 @@ class _Loop:
             self._check_room()
             return PathState(self.builder, state, initial, result.name, self.room)
         if state.write in self._in_place.rows:
-            return RowState(self.builder, state, initial, result.name, self._taken_over(state.initial, state.write.type.dtype))
+            return RowState(self.builder, state, initial, result.name, self._taken_over(state))
         if state.depth >= FEW_ROWS or result.most_kept > 1:
             return WindowState(self.builder, state, initial, result.name, max(state.depth + 1, result.most_kept), self.room)
         return RingState(self.builder, state, initial, result.name)
@@ -252,13 +252,14 @@ class _Loop:
             return False
         return Path() in result.rows_read or (All() in result.rows_read and self._out(result) is None)
 
-    def _taken_over(self, initial: Node, dtype: str) -> str | None:
+    def _taken_over(self, state: State) -> str | None:
         """The row that the loop is to update in place; or what its initial value lies in, where nobody else reads that."""
+        initial = state.initial
         target = self.scope.row_updated(self.node, initial)
         if target is not None:
             return target.row.array
         memory = self.scope.left_behind(initial)
-        if memory is not None and initial.type.dtype == dtype:
+        if memory is not None and initial.type.dtype == state.write.type.dtype and not state.has_axis:
             return memory.array
         if initial.op is not THINNED or self.scope.readers.get(initial) != [self.node]:
             return None
