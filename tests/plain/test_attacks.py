@@ -177,3 +177,33 @@ def test_arrays_with_other_names_are_seen_there_or_refused(f: Callable[..., Any]
     for one, other in zip(expected, result, strict=True):
         np.testing.assert_array_equal(other, one)
     np.testing.assert_array_equal(ours, x)
+
+
+def reads_the_first_array(x: Any) -> Any:
+    a = np.zeros(2)
+    b = a
+    while x > 0:
+        a[0] = x
+        b = b + 1
+        x = x - 1
+    return a, b
+
+
+def is_one_of_two(x: Any, m: Any) -> Any:
+    y = x.copy()
+    if m > 0:
+        y = x
+    return 5 if y is x else 6
+
+
+REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], type[Exception]]] = [
+    (reads_the_first_array, (3.0,), ValueError),
+    (is_one_of_two, (np.ones(3), 1), TypeError),
+    (lambda x: sorted([x, 1.5])[0], (np.nan,), ValueError),
+]
+
+
+@pytest.mark.parametrize("f, args, error", REFUSED)
+def test_what_only_python_can_know_is_refused(f: Callable[..., Any], args: tuple[Any, ...], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        ns.jit(f, mode="python")(*args)

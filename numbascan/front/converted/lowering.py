@@ -544,8 +544,8 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         operators = [type(one).__name__ for one in node.ops]
-        is_of_truth = any(isinstance(one, ast.Constant) and isinstance(one.value, bool) for one in (node.left, *node.comparators))
-        asked = ("In", "NotIn", "Is", "IsNot") if is_of_truth else ("In", "NotIn")
+        is_of_none = any(isinstance(one, ast.Constant) and one.value is None for one in (node.left, *node.comparators))
+        asked = ("In", "NotIn") if is_of_none else ("In", "NotIn", "Is", "IsNot")
         if len(operators) == 1 and operators[0] not in asked:
             return self.generic_visit(node)
         if len(operators) > 1 and _has_walrus(node):

@@ -25,7 +25,7 @@ from ..numpy.shape import broadcast_to
 from ..numpy.shape_arguments import dim, sizes_of
 from ..tracing import NeedsTracedArrays, is_tracing
 from ..variable import CAPTURE, HOOKS, METHODS, PROPERTIES, Variable, as_variable, at_line
-from ..views import Assumption, Either, FlatView, UnsureView, View, all_of, is_array, use
+from ..views import Assumption, Either, FlatView, Moved, UnsureView, View, all_of, is_array, use
 from .frames import FRAMES, Place, note
 
 # writing --------------------------------------------------------------------------------------------------------------
@@ -88,7 +88,17 @@ def _set(x: Variable, value: Variable) -> None:
         return
     if FRAMES.stack:
         note((id(x.cell), None), _place_of(x))
+        _move_aliases(x)
     x._hold(value.node)
+
+
+def _move_aliases(x: Variable) -> None:
+    """What loops hand on under names that had this array before them is this array in the first pass alone: it is read no more."""
+    for one in FRAMES.stack:
+        for ref in one.aliases.pop(id(x.cell), ()):
+            if (alias := ref()) is not None:
+                why = f"{_name(alias)} has the array {_name(x)} in the first pass of a loop, and another one in later ones"
+                alias.view_of = Moved(Variable(alias.node), [], why)
 
 
 def _place_of(x: Variable) -> Place:

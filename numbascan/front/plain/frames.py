@@ -7,6 +7,7 @@ refused.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..tracing import KEPT
-from ..variable import CAPTURE, at_line
+from ..variable import CAPTURE, Variable, at_line
 from .cells import Cells, GlobalVariable, Part, keeping_all
 from .witness import Record, Witness
 
@@ -31,7 +32,7 @@ class Frame:
     places: elements and attributes that were written: what reads one, what writes it, and the value before. objects: what they held at
     the end. undone: how to take back all else, with the object that was changed. what: how messages call it. is_trial: it may yet be
     Python's own, so that what it does to lists is taken back and not refused. witness: what was there before. is_stuck: what it did cannot
-    be taken back.
+    be taken back. aliases: what a loop's names have in a pass, by the id of the cell of the array that they had before it.
     """
 
     what: str
@@ -43,6 +44,7 @@ class Frame:
     changes: list[Record] = field(default_factory=list)
     objects: dict[tuple[int, Any], Any] = field(default_factory=dict)
     is_stuck: bool = False
+    aliases: dict[int, list[weakref.ref[Variable]]] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
@@ -82,12 +84,14 @@ class Frame:
     def take_back(self) -> dict[tuple[int, Any], Any]:
         """Everything that was noted as it was before; the values that the places had last."""
         self.places = {key: place for key, place in self.places.items() if place.is_changed()}
-        last = {key: place.read() for key, place in self.places.items()}
-        self.objects = {key: place.content() for key, place in self.places.items()}
-        for _, undo in reversed(self.undone):
-            undo()
-        for place in self.places.values():
-            place.write(place.before)
+        try:
+            last = {key: place.read() for key, place in self.places.items()}
+        finally:  # an array that may not be read is refused, behind all
+            self.objects = {key: place.content() for key, place in self.places.items()}
+            for _, undo in reversed(self.undone):
+                undo()
+            for place in self.places.values():
+                place.write(place.before)
         return last
 
     def restore(self) -> None:
@@ -114,10 +118,11 @@ class Frame:
 
     def undo(self, cells: Cells, before: Mapping[str, Any]) -> dict[tuple[int, Any], Any]:
         """Everything as it was before, variables too; the values that the places had last."""
-        last = self.take_back()
-        cells.fill(before)
-        self.restore()
-        return last
+        try:
+            return self.take_back()
+        finally:
+            cells.fill(before)
+            self.restore()
 
 
 @dataclass(eq=False, slots=True)

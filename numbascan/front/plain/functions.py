@@ -211,6 +211,9 @@ def _sorted(items: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
     if not (_is_traced(items) or values is not items):
         return sorted(items, key=None if key is None else callee(key), reverse=reverse)
     array = as_variable(values)
+    if array.type.kind == "f" and key is None:
+        what = "sorted of NaN: under Python its place depends on the order of comparisons"
+        array = op(RAISING, array, np.logical_not(np.isnan(array).any()), error="ValueError", message=what)
     order = np.argsort(as_variable([callee(key)(x) for x in array]) if key is not None else array, stable=True)
     if reverse:  # of equal ones the first stays first
         ranks = as_variable([callee(key)(x) for x in array]) if key is not None else array

@@ -7,6 +7,7 @@ from the first such pass on, which is taken back; where that cannot be (a list t
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -417,6 +418,7 @@ class _Scan:
                 given[key] = [next(values).node for _ in one.initial] if one.is_read else []
                 arrays = list(map(Variable, given[key]))
                 self.handed += [array.cell for array in arrays] if self._is_bound(key) else []
+                self._note_aliases(noted, key, arrays)
                 if key in self.places:
                     note(key, self.places[key])
                     self.places[key].write(self._made_of(one, arrays))
@@ -442,6 +444,16 @@ class _Scan:
         self.known |= {key: self._known_holders(noted, key, place.before, objects) for key, place in self.places.items()}
         ends |= written
         return self._returned(noted, given, ends, None if go_on is True else negation(go_on))
+
+    def _note_aliases(self, noted: Frame, key: Any, arrays: Sequence[Variable]) -> None:
+        """Notes which arrays the names of a pass had before the loop."""
+        if isinstance(key, tuple) and key[1] is None:  # the array itself
+            return
+        for array, before in zip(arrays, self.carried[key].objects, strict=False):
+            if isinstance(before, Variable) and is_array(before):
+                start = Held(before)
+                for cell in {id(start.root), *(id(other.cell) for other in start.others())}:
+                    noted.aliases.setdefault(cell, []).append(weakref.ref(array))
 
     def _known_holders(self, noted: Frame, name: Any, before: Any, objects: dict[Any, Any]) -> list[Any]:
         """The lists and the like that a name or a place has behind a pass, where others know them."""

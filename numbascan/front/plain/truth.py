@@ -12,6 +12,7 @@ from ...errors import TracerBoolError
 from ...ir.node import constant_value
 from ...ops.card import card_named
 from ..variable import Variable, as_variable, at_line, op
+from ..views import UnsureView
 
 _AMBIGUOUS = "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
 
@@ -102,6 +103,9 @@ def _is(one: Any, other: Any) -> Any:
     value, known = (other, one) if isinstance(one, bool) else (one, other)
     if isinstance(known, bool) and isinstance(value, Variable) and value.type.weak and value.type.kind == "b":
         return value if known else negation(value)
+    unsure = [x for x in (one, other) if isinstance(x, Variable) and isinstance(x.view_of, UnsureView)]
+    if unsure and one is not other and isinstance(one, Variable) and isinstance(other, Variable):
+        raise TypeError(f"`is` asks which array {unsure[0]!r} is{at_line()}, and only the run knows; compare what they hold")
     return one is other
 
 
