@@ -185,7 +185,24 @@ def loop_on_one_side(a: Any, n: Any, m: Any) -> Any:
     return x, k
 
 
+def loops_on_both_sides(a: Any, b: Any, n: Any, m: Any) -> Any:
+    x, y, s = a.copy(), b.copy(), 0.0
+    for i in range(n):
+        if y[0] > x[0]:
+            for j in range(m):
+                y[i] += y[j] * 0.25 - x[2]
+            for j in range(1, n):
+                s = s * 0.5 + j * x[1]
+        else:
+            for j in range(m):
+                x[i] = y[i] - x[j] * 0.5
+                s = s * 0.5 + x[i]
+        x = x * 0.5 + y
+    return x, y, s
+
+
 OTHERS = {
+    loops_on_both_sides: (ROW, OTHER),
     old_row_read_behind: (ROW,),
     each_read_for_the_other: (ROW, OTHER),
     exchanged: (ROW,),

@@ -125,6 +125,8 @@ def _is_inline(node: Node, reading: Node | None, readers_of: Mapping[Node, Seque
 def _is_counted_out(node: Node, readers_of: Mapping[Node, Sequence[Node]], final: Iterable[Node]) -> bool:
     """Do loops alone read, one in a step, numbers that are evenly spaced? To compute one costs no more than to load it."""
     readers = readers_of[node]
+    if not isinstance(node.op, Card) or len(node.types) > 1:
+        return False
     if not readers or node in final or node.type.rank != 1 or node.type.dtype != "int64" or not _is_evenly_spaced(node):
         return False
     return all(
@@ -139,7 +141,7 @@ def _is_counted_out(node: Node, readers_of: Mapping[Node, Sequence[Node]], final
 
 def _is_one_of(node: Node) -> bool:
     """Is it one number of an array?"""
-    return not node.type.rank and isinstance(node.op, Card) and isinstance(node.op.lower, View | Generate)
+    return isinstance(node.op, Card) and isinstance(node.op.lower, View | Generate) and not node.type.rank
 
 
 def _is_view(node: Node) -> bool:
