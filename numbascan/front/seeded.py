@@ -62,10 +62,22 @@ def seed_from(generator: Any) -> int:
     return int(generator.integers(0, 2**63 - 1, dtype=np.int64))
 
 
-def seeded(nest: Any, is_drawn: bool = True) -> Any:
-    """A nest with a seed for each generator. is_drawn: a call is made, and advances them."""
-    leaves, structure = flattened(nest)
-    return unflatten(structure, [_seeded(leaf, is_drawn) if isinstance(leaf, GENERATORS) else leaf for leaf in leaves])
+def seeded(leaves: Sequence[Any], structure: Structure, is_drawn: bool = True) -> tuple[list[Any], Structure]:
+    """A nest with a seed for each generator; static parts stay what they are. is_drawn: a call is made, and advances the generators."""
+    given, found = iter(leaves), []
+
+    def of(part: Structure) -> Structure:
+        if not isinstance(part, str):
+            return part[0], part[1], tuple([of(child) for child in part[2]])
+        if part != LEAF:
+            return part
+        leaf = next(given)
+        inner, form = flattened(_seeded(leaf, is_drawn)) if isinstance(leaf, GENERATORS) else ([leaf], LEAF)
+        found.extend(inner)
+        return form
+
+    form = of(structure)
+    return found, form
 
 
 def _seeded(generator: Any, is_drawn: bool) -> Seeded:

@@ -312,7 +312,7 @@ class Jitted:
         if has_generators(leaves):
             if is_tracing():
                 return self._inlined(args, kwargs)
-            leaves, structure = flattened(seeded((args, kwargs)))
+            leaves, structure = seeded(leaves, structure)
         values, compiled = self._find(structure, leaves)
         if compiled is None:
             return self._inlined(args, kwargs)
@@ -369,7 +369,7 @@ class Jitted:
         if has_generators(leaves):
             if is_tracing():
                 return [], None
-            leaves, structure = flattened(seeded((args, {})))
+            leaves, structure = seeded(leaves, structure)
         return self._find(structure, leaves)
 
     def _find(self, structure: Structure, leaves: list[Any]) -> tuple[list[Any], Compiled | None]:
@@ -482,7 +482,9 @@ class Jitted:
 
     def lower(self, *args: Any, **kwargs: Any) -> Jitted:
         """Itself, traced and compiled for arguments like these."""
-        leaves, structure = flattened(seeded((args, kwargs), is_drawn=False))
+        leaves, structure = flattened((args, kwargs))
+        if has_generators(leaves):
+            leaves, structure = seeded(leaves, structure, is_drawn=False)
         values, compiled = self._find(structure, leaves)
         if compiled is None:
             raise TypeError(f"{self.name} uses variables without a value, so there is nothing to compile; use ns.function")

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.loops import PLAIN
+from ..ir.loops import AND, PLAIN
 from ..ir.node import Node
 from .algebra import broadcast_to, call, dims_of, sum_to, total, where
-from .elementwise import compiled, loop_card, points, ufunc_loop
+from .elementwise import by_kind, compiled, infix, loop_card, points, ufunc_loop
 
 
 def hidden_product(x: Any, slope: Any) -> Any:
@@ -53,7 +53,7 @@ HIDDEN_PRODUCT = loop_card(
     "hidden_product",
     _evaluate,
     ufunc_loop(np.multiply),
-    compiled(hidden_product, PLAIN),
+    by_kind(b=infix("and", AND), iufc=compiled(hidden_product, PLAIN)),
     samples=points((-1.7, 2.1), (0.3, 1.9), with_complex=True),
     vjp=_vjp,
     jvp=_jvp,

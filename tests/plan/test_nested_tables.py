@@ -118,7 +118,7 @@ IN_PLACE = {
     before_and_behind: (1, (TABLE,)),
     three_levels: (1, (TABLE,)),
     two_rows: (2, (ROW, OTHER)),
-    number_besides: (3, (ROW,)),  # and the numbers of a range, made before the outer loop
+    number_besides: (2, (ROW,)),  # and the numbers of a range, made before the outer loop
     branches: (1, (ROW,)),
     flags: (1, (ROW,)),
     until: (1, (ROW,)),
@@ -231,7 +231,8 @@ def check(f: Callable[..., Any], arrays: tuple[Any, ...]) -> str:
 def test_one_memory(f: Callable[..., Any]) -> None:
     count, arrays = IN_PLACE[f]
     text = check(f, arrays)
-    assert text.count("np.empty") == count  # no second row, no work row, no copy of the result
+    tables = [line for line in text.splitlines() if "np.empty" in line and "np.int64" not in line]  # a range may be stored
+    assert len(tables) == count  # no second row, no work row, no copy of the result
     assert "small_array" not in text
     assert "concatenate" not in text
 

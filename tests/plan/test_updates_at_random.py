@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -31,13 +32,13 @@ class Changes:
     """Changes of an array by random choices. `x`: the array on the way; `y`: as the step met it, and `z`: another state's."""
 
     def __init__(self, seed: int) -> None:
-        self.random = np.random.default_rng(seed)
+        self.random = random.Random(seed)
 
     def one_of(self, *options: Change) -> Any:
-        return options[self.random.integers(len(options))]()
+        return options[self.random.randrange(len(options))]()
 
     def below(self, n: int) -> int:
-        return int(self.random.integers(n))
+        return self.random.randrange(n)
 
     def value(self, i: Any, u: Any, x: Any, y: Any, z: Any) -> Any:
         """What one place gets: a number, or a row of a matrix."""
@@ -75,7 +76,7 @@ class Changes:
         """A choice between two changes, the array as it was, all of it changed, or another one."""
         sides: list[Change] = [lambda: self.change(i, u, x, y, z, depth - 1)] * 2
         sides += [lambda: x, lambda: x * 0.5 + u, lambda: put(x, i[1], z[i[0]]), lambda: z * u if self.below(3) == 0 else x + z]
-        sides = [sides[k] for k in self.random.permutation(len(sides))]
+        sides = self.random.sample(sides, len(sides))
         return nt.ifelse(self.condition(i, u, x, z), sides[0], sides[1])
 
     def loop(self, i: Any, u: Any, x: Any, y: Any, z: Any, depth: int) -> Any:
