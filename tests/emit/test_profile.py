@@ -40,9 +40,10 @@ def test_a_loop_that_copies_a_state_is_named() -> None:
     put = lambda x, i: nt.set_subtensor(x[i], 0.5)  # noqa: E731 - short
     assert copied(lambda i, x: put(x, i), keep_last=1) == {}
     assert copied(lambda i, x: put(x, i)) == {}  # each step has a row of its own
-    assert copied(lambda i, x: (put(x, i), put(x, i).sum()), [x, None], keep_last=[1, None]) == {"x_rows": 9 * 49}
+    assert copied(lambda i, x: (put(x, i), put(x, i).sum()), [x, None], keep_last=[1, None]) == {}  # the sum is taken behind
+    assert copied(lambda i, x: (put(x, i), (put(x, i) * x).sum()), [x, None], keep_last=[1, None]) == {"x_rows": 9 * 49}
     assert copied(lambda i, x: nt.ifelse(i > 1, put(x, i), x[::-1]), keep_last=1) == {"x_rows": 9 * 49}  # of the longer side
-    loop: Any = ns.scan(lambda i, x: (put(x, i), put(x, i).sum()), profile=True, keep_last=[1, None])
+    loop: Any = ns.scan(lambda i, x: (put(x, i), (put(x, i) * x).sum()), profile=True, keep_last=[1, None])
     loop(places, [x, None])
     assert "      x_rows: 441 numbers copied" in str(loop.profile)
 
