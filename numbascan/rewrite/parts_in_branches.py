@@ -43,8 +43,9 @@ def _changed(loop: Node) -> Sequence[Node] | None:
     if not any(node.op is IF_ELSE for node in toposort(writes)):
         return None
     changing = [read for port in recurrent(spec) for read in reads_of(port)]
+    made: Results = lambda node, outputs: _with_parts(node, _parts_for(node, outputs, dependents(outputs, changing)))  # noqa: E731 - short
     try:
-        new = _apart(_with_choices(writes, lambda node, outputs: _with_parts(node, _parts_for(node, outputs, dependents(outputs, changing)))))
+        new = _apart(_with_choices(writes, made))
     except ValueError:  # lengths that are known by now do not fit in a branch: an error of the run, if that is taken
         return None
     return None if new == writes else loop_results(loop, spec.with_inner(spec.inner_inputs(), new))
