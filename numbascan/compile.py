@@ -191,7 +191,9 @@ class Program:
     def source(self, target: str = "cpu") -> str:
         """The generated code, of the kernel that ran last, or of the graph as it stands."""
         if target not in SOURCES:
-            raise ValueError(f"source(target={target!r}): the targets are {' and '.join(map(repr, SOURCES))}")
+            raise ValueError(
+                f"source(target={target!r}): the targets are {' and '.join(map(repr, SOURCES))}, of functions and steps 'python', too"
+            )
         mode = self.mode if self.mode.target == SOURCES[target] else replace(self.mode, target=SOURCES[target])
         if self._kernels and mode is self.mode:
             return list(self._kernels.values())[-1].text

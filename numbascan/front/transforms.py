@@ -24,6 +24,7 @@ from ..tracebacks import entry, shorten, with_entries
 from ..types import TensorType
 from .captures.guards import Guards
 from .captures.numbers import Numbers
+from .converted.source import converted_text
 from .draw_scopes import DrawGuards, call_draws
 from .export import Exportable, export, njit_of
 from .graph_mode import mode_of
@@ -503,8 +504,8 @@ class Jitted:
         return self._of_latest().graph
 
     def source(self, target: str = "cpu") -> str:
-        """The generated code for the latest kind of argument."""
-        return self._of_latest().runner.program.source(target)
+        """The generated code for the latest kind of argument; of target 'python' what the function became (`front/converted`)."""
+        return converted_text(self.__wrapped__) if target == "python" else self._of_latest().runner.program.source(target)
 
     def memory(self) -> Any:
         """Bytes stored for results and work space, for the latest kind of argument."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import numbascan as ns
 from numbascan.front.converted import source
 from numbascan.front.converted.source import converted, reason
 
@@ -85,3 +86,17 @@ def test_the_sources_of_libraries_are_found(monkeypatch: pytest.MonkeyPatch) -> 
     found = {f.__name__: reason(f) for f in functions if converted(f) is f}
     assert set(found.values()) <= {"it is a generator, or asynchronous"}
     assert len(found) < len(functions) / 4
+
+
+def test_what_a_function_became_can_be_read() -> None:
+    def absolute(x: float) -> float:
+        if x < 0:
+            return -x
+        return x
+
+    text = ns.jit(absolute).source("python")
+    assert "_ns_.choose(x < 0, _ns_part_1_, _ns_part_2_" in text
+    compile(text, "text", "exec")
+    assert ns.scan(absolute).source("python") == text == ns.grad(absolute).source("python")
+    with pytest.raises(ValueError, match=r"source\('python'\): absolute is not converted: .*as_written"):
+        ns.jit(ns.as_written(absolute)).source("python")

@@ -68,6 +68,22 @@ def converted(f: Callable[..., Any]) -> Callable[..., Any]:
     return f
 
 
+def converted_text(f: Callable[..., Any]) -> str:
+    """What a function becomes, as Python writes it: `_ns_` is what it calls. ValueError, with the reason, for one that stays as it is."""
+    inner: Any = inspect.unwrap(f)
+    while (behind := getattr(inner, "__func__", None) or getattr(inner, "func", None)) is not None:
+        inner = inspect.unwrap(behind)
+    if type(inner) is not FunctionType or converted(inner) is inner:
+        why = reason(inner) or "it is no function of the user's, or marked ns.as_written"
+        raise ValueError(f"source('python'): {getattr(inner, '__name__', inner)!s} is not converted: {why}")
+    code = inner.__code__
+    tree = ast.fix_missing_locations(lowered(_with_private_names(_tree(code), code)))
+    for part in ast.walk(tree):
+        if isinstance(part, ast.FunctionDef):
+            part.__class__ = ast.FunctionDef  # unparse goes by the class itself
+    return ast.unparse(tree) + "\n"
+
+
 def code_that_runs(form: Callable[..., Any]) -> CodeType | None:
     """The code of a function in its converted form, behind methods and partial; None for builtins."""
     inner: Any = form

@@ -15,6 +15,7 @@ from ...ir.node import Node
 from ...ops.card import at_line
 from ...progress import Show, checked_progress
 from ...tracebacks import shorten, with_entries
+from ..converted.source import converted_text
 from ..export import Exportable, export, njit_of
 from ..methods import PerInstance, as_attribute, bound_to, is_function
 from ..shared import SharedVariable
@@ -322,8 +323,8 @@ class ScanFunction:
         return compiled
 
     def source(self, target: str = "cpu") -> str:
-        """The generated code for the latest kind of argument."""
-        return self._latest().runner.program.source(target)
+        """The generated code for the latest kind of argument; of target 'python' what the step became (`front/converted`)."""
+        return converted_text(self.__wrapped__) if target == "python" else self._latest().runner.program.source(target)
 
     @property
     def graph(self) -> Any:
