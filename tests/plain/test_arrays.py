@@ -235,6 +235,7 @@ def agree(call: Callable[..., Any], args: tuple[Any, ...]) -> None:
         assert is_c == "False" or not isinstance(leaf, np.ndarray) or leaf.flags.c_contiguous or leaf.ndim == 0
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of functions that NumPy is about to give up
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f"{f.__module__ if hasattr(f, '__module__') else 'ufunc'}.{f.__name__}")
 def test_results_share_memory_as_numpys_do(f: Any) -> None:
     if f.__name__ not in NOT_ASKED:

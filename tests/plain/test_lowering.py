@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -145,7 +146,7 @@ def test_what_stays_as_it_is_says_why() -> None:
     assert converted(numbers) is numbers
     assert "generator" in reason(numbers)
     assert converted(space["unseen"]) is space["unseen"]
-    assert "cannot be read" in reason(space["unseen"])
+    assert re.search("cannot be (read|found)", reason(space["unseen"]))
     assert converted(np.linalg.norm) is np.linalg.norm
     as_is = ns.as_written(countdown)
     assert converted(as_is) is countdown

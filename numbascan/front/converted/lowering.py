@@ -141,8 +141,7 @@ class _Failure(ast.Raise):
 
 def _as_choice(node: ast.Assert) -> ast.If:
     """`assert test, msg` as an `if` whose branch raises."""
-    failure = _at(_Failure(None, None), node)
-    failure.msg = node.msg
+    failure = _at(_Failure(None, None, node.msg), node)
     return _at(ast.If(_at(ast.UnaryOp(ast.Not(), node.test), node), [failure], []), node)
 
 
