@@ -51,13 +51,13 @@ def implements(*functions: Any, method: str | None = None) -> Callable[[Callable
     return note
 
 
-_HANDS_ON = frozenset({"numbascan.front.plain.calls", "numbascan.front.plain.collected"})
-"""Modules of ours that call what the user calls."""
+_HANDS_ON = "numbascan.front.plain.calls"
+"""The module of ours that calls what the user calls."""
 
 
 def _asks_here(frame: FrameType | None) -> bool:
     """Whether it is code of ours that wants to find a variable again: as an object, whatever its value."""
-    while frame is not None and frame.f_globals.get("__name__") in _HANDS_ON:
+    while frame is not None and frame.f_globals.get("__name__") == _HANDS_ON:
         frame = frame.f_back
     return frame is not None and str(frame.f_globals.get("__name__")).startswith("numbascan")
 

@@ -141,7 +141,8 @@ class _Failure(ast.Raise):
 
 def _as_choice(node: ast.Assert) -> ast.If:
     """`assert test, msg` as an `if` whose branch raises."""
-    failure = _at(_Failure(None, None, node.msg), node)
+    fields: list[ast.expr | None] = [None, None, node.msg]  # all of them: Python 3.13 warns of one that is missing
+    failure = _at(_Failure(*fields), node)
     return _at(ast.If(_at(ast.UnaryOp(ast.Not(), node.test), node), [failure], []), node)
 
 

@@ -198,7 +198,9 @@ def _watched(f: Any, *args: Any, **kwargs: Any) -> Any:
     if FRAMES.stack:
         for value in (getattr(f, "__self__", None), *args, *kwargs.values()):
             check_opaque(value, getattr(f, "__name__", type(f).__name__))
-    return (with_arrays(f) if takes_arrays(f) else f)(*args, **kwargs)
+    if takes_arrays(f):
+        args, kwargs = with_arrays(f, args, kwargs)
+    return f(*args, **kwargs)
 
 
 _CHANGING_MODULES = ("_heapq", "_bisect", "_operator")  # their functions change the lists that they are given

@@ -38,17 +38,13 @@ def takes_arrays(f: Any) -> bool:
     return isinstance(f, np.ufunc) or str(getattr(f, "__module__", "")).startswith(("numpy", "scipy"))
 
 
-def with_arrays(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f`, which gets arrays for lists of traced values."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(value, (list, tuple)) and holds_traced(value) for value in (*args, *kwargs.values())):
-            names = _names(f)
-            args = tuple(_array_of(value, names[min(k, len(names) - 1)] if names else "") for k, value in enumerate(args))
-            kwargs = {name: _array_of(value, name) for name, value in kwargs.items()}
-        return f(*args, **kwargs)
-
-    return call
+def with_arrays(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call of `f`, with arrays for lists of traced values."""
+    if not any(isinstance(value, (list, tuple)) and holds_traced(value) for value in (*args, *kwargs.values())):
+        return args, kwargs
+    names = _names(f)
+    places = [_array_of(value, names[min(k, len(names) - 1)] if names else "") for k, value in enumerate(args)]
+    return tuple(places), {name: _array_of(value, name) for name, value in kwargs.items()}
 
 
 def _array_of(value: Any, name: str) -> Any:

@@ -10,7 +10,7 @@ import inspect
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from keyword import iskeyword
 from typing import Any, NoReturn
@@ -802,6 +802,3 @@ def _signature(names: Iterable[str]) -> inspect.Signature:
         is_clear = name.isidentifier() and not iskeyword(name) and not name.startswith("_") and name not in used
         used[name if is_clear else next(one for n in count(k) if (one := f"value_{n}") not in used)] = None
     return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in used])
-
-
-__all__ = ["Node", "UnsureView", "field", "for_each", "repeat"]

@@ -13,7 +13,7 @@ from ...errors import TracerError
 from ...ops.card import card_named
 from ..numpy.creation import arange
 from ..numpy.shape_arguments import dim
-from ..tree import LEAF, Structure, n_leaves, unflatten
+from ..tree import LEAF, Structure, unflatten
 from ..variable import CAPTURE, Variable, as_variable, at_line, op
 from .truth import is_traced
 
@@ -197,6 +197,3 @@ def _sequence(source: Any) -> Variable:
 
 def _numbers(source: range) -> Variable:
     return source.start + source.step * arange(np.int64(len(source)))
-
-
-__all__ = ["Once", "Rows", "TracedRange", "n_leaves", "rows_of", "turned", "zipped"]
