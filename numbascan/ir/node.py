@@ -27,6 +27,13 @@ _interned: weakref.WeakValueDictionary[Hashable, Node] = weakref.WeakValueDictio
 _interning = threading.RLock()  # or two threads would make two nodes of one; a collection of garbage in between may make nodes too
 
 
+class _Asked(threading.local):
+    count = 0
+
+
+_asked = _Asked()
+
+
 class Op(Protocol):
     """What a node computes. Cards, Scan and the leaves below are Ops."""
 
@@ -102,6 +109,7 @@ def make(
 ) -> Node:
     """The one node of this op, inputs and attributes; made now if it does not live yet."""
     key = (id(op), tuple(node.serial for node in inputs), tuple(types), attrs)
+    _asked.count += 1
     with _interning:
         node = _interned.get(key)
         if node is not None:
@@ -116,6 +124,11 @@ def make(
         node.has_loop = op.name == LOOP or any(parent.has_loop for parent in inputs)
         _interned[key] = node
         return node
+
+
+def n_asked() -> int:
+    """How many nodes this thread has asked for, new ones and others: whether a piece of code computes with nodes, whatever threads do."""
+    return _asked.count
 
 
 def next_serial() -> int:

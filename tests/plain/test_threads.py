@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -86,3 +87,28 @@ def test_one_function_in_several_threads(f: Callable[..., Any]) -> None:
 
 def test_several_functions_at_once_each_for_the_first_time() -> None:
     together(lambda k: assert_as_plain(FUNCTIONS[k % 4], ns.jit(FUNCTIONS[k % 4], mode="python"), k))
+
+
+def test_a_loop_of_known_numbers_stays_pythons_beside_a_thread_that_traces() -> None:
+    def f(x: Any) -> Any:
+        n = 0
+        for k in range(300):
+            n = n + k % 3
+        return x * {0: 1.0, 1: 2.0, 2: 3.0}[n % 3]
+
+    done = threading.Event()
+
+    def traces() -> None:
+        while not done.is_set():
+            ns.jit(lambda x: np.sin(x) + 1.0, mode="python")(2.0)
+
+    other, interval = threading.Thread(target=traces), sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    other.start()
+    try:
+        for _ in range(30):
+            assert ns.jit(f, mode="python")(2.0) == f(2.0)
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        other.join()

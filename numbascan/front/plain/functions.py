@@ -381,6 +381,11 @@ _NAMES = {
 }  # fmt: skip
 
 
+_OF_THEIR_OWN = "floor ceil trunc isnan isinf isfinite isclose gcd lcm modf frexp ldexp remainder pow"
+_OTHERWISE = frozenset(_OF_THEIR_OWN.split())
+"""Functions of `math` whose arguments or results are not those of NumPy's function of that name."""
+
+
 def _of_math(known: Callable[..., Any], ours: Callable[..., Any], dtype: str) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         if not _is_traced(*args):
@@ -392,27 +397,7 @@ def _of_math(known: Callable[..., Any], ours: Callable[..., Any], dtype: str) ->
 
 for _module, _dtype in ((math, "float64"), (cmath, "complex128")):
     for _name, _known in vars(_module).items():
-        _ours = (
-            getattr(np, _NAMES.get(_name, _name), None)
-            if _name
-            not in (
-                "floor",
-                "ceil",
-                "trunc",
-                "isnan",
-                "isinf",
-                "isfinite",
-                "isclose",
-                "gcd",
-                "lcm",
-                "modf",
-                "frexp",
-                "ldexp",
-                "remainder",
-                "pow",
-            )
-            else None
-        )
+        _ours = None if _name in _OTHERWISE else getattr(np, _NAMES.get(_name, _name), None)
         if builtins.callable(_known) and isinstance(_ours, np.ufunc):
             replaces(_known)(_of_math(_known, _ours, _dtype))
 

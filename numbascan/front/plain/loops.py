@@ -20,7 +20,7 @@ import numpy as np
 from ...checkpoint import Checkpoint
 from ...errors import TracerError
 from ...ir.graph import free_inputs
-from ...ir.node import Node, constant_value, next_serial
+from ...ir.node import Node, constant_value, n_asked
 from ...ops.last_state import last_state
 from ...types import TensorType, show_shape
 from ..draw_scopes import keep_draws
@@ -143,7 +143,7 @@ class _Loop:
                     n_known += 1
                     continue
                 return
-            before, taken_back, mark = self.cells.values(), (keep_free(), keep_draws()), next_serial()
+            before, taken_back, mark = self.cells.values(), (keep_free(), keep_draws()), n_asked()
             with frame(f"a loop{line_of(self.body)}", is_trial=True, parts=[self.body]) as noted:
                 try:
                     self.body(rows.at(k))
@@ -151,7 +151,7 @@ class _Loop:
                     noted.undo(self.cells, before)
                     raise
             over = self.is_over()
-            is_known = over is True or (over is False and next_serial() == mark + 1)
+            is_known = over is True or (over is False and n_asked() == mark)
             if not is_known and rows.length - k > UNROLLED and not self._has_to_stay(noted, rows.length - k):
                 noted.undo(self.cells, before)
                 for take_back in taken_back:
@@ -171,12 +171,12 @@ class _Loop:
 
         Where it computes something traced it is written out, and what is left is a scan.
         """
-        mark = next_serial()
+        mark = n_asked()
         self.body(rows.at(k))
         over = self.is_over()
         if over is True:
             return False
-        if over is False and next_serial() == mark + 1:
+        if over is False and n_asked() == mark:
             return True
         if rows.length - k - 1 > UNROLLED:
             self._rest(rows.after(k + 1))
