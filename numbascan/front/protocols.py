@@ -25,7 +25,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,19 @@ _INSTEAD = {
     "tolist": "write x itself, or list(x) where its length is fixed",
 }
 """What to write for what ndarrays have and traced values have not."""
+
+
+UNCONVERTED: dict[tuple[CodeType, str], str] = {}
+"""Why functions stay as they are, by their code and its file; `front/converted` notes it."""
+
+
+def _why_not_converted() -> str:
+    """Why Python itself decides in the user's function that asks, as messages say it; nothing where that is not known."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame):
+        frame = frame.f_back
+    why = "" if frame is None else UNCONVERTED.get((frame.f_code, frame.f_code.co_filename), "")
+    return f" in {frame.f_code.co_name}, which is not converted, since {why}" if frame is not None and why else ""
 
 
 PROTOCOLS = (
@@ -149,7 +162,8 @@ class Protocols:
         value = constant_value(self.node)
         if value is None:
             refuse_in_libraries()
-            raise error(f"{use} needs a concrete value, but {self._seen} is traced{at_line()}; write {instead}")
+            why = _why_not_converted() if error is TracerBoolError else ""
+            raise error(f"{use} needs a concrete value, but {self._seen} is traced{at_line()}{why}; write {instead}")
         return value
 
     def __bool__(self: Any) -> bool:

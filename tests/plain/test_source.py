@@ -100,3 +100,19 @@ def test_what_a_function_became_can_be_read() -> None:
     assert ns.scan(absolute).source("python") == text == ns.grad(absolute).source("python")
     with pytest.raises(ValueError, match=r"source\('python'\): absolute is not converted: .*as_written"):
         ns.jit(ns.as_written(absolute)).source("python")
+
+
+def test_a_refusal_says_why_a_function_is_not_converted() -> None:
+    def halves(x: Any) -> Any:
+        while x > 1:
+            x = x / 2
+            yield x
+
+    with pytest.raises(
+        ns.TracerBoolError, match=r"test_source\.py, line \d+\) in halves, which is not converted, since it is a generator.*np\.where"
+    ):
+        ns.jit(lambda x: sum(halves(x)), mode="python")(8.0)
+    space: dict[str, Any] = {"__name__": "elsewhere"}
+    exec(compile("def unseen(x):\n    return x if x > 0 else -x\n", "nowhere.py", "exec"), space)
+    with pytest.raises(ns.TracerBoolError, match="in unseen, which is not converted, since its source cannot be read"):
+        ns.jit(space["unseen"], mode="python")(8.0)

@@ -17,6 +17,7 @@ from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
 
 from ...tracebacks import entry
+from ..protocols import UNCONVERTED
 from .lowering import PART, PASS, RUNTIME, Function, NotConvertible, lowered
 
 Key = tuple[CodeType, str]  # equal code of two files has two forms: tracebacks show the file
@@ -25,7 +26,6 @@ runtime = SimpleNamespace()
 """What converted code calls; `front/plain` fills it in."""
 
 _made: dict[Key, CodeType | None] = {}  # the code of a function -> that of a function which makes the converted one
-_reasons: dict[Key, str] = {}
 _ours: set[CodeType] = set()  # code that has been converted already
 _LOCK = threading.RLock()
 _LIBRARIES = frozenset({*sys.stdlib_module_names, "numpy", "scipy", "numba", "llvmlite", "numbascan"} - {"__main__", "this"})
@@ -100,7 +100,7 @@ def is_converted(form: Callable[..., Any]) -> bool:
 def reason(f: Callable[..., Any]) -> str:
     """Why a function stays as it is; "" where it does not."""
     code = getattr(f, "__code__", None)
-    return _reasons.get((code, code.co_filename), "") if code is not None else ""
+    return UNCONVERTED.get((code, code.co_filename), "") if code is not None else ""
 
 
 def _function(f: FunctionType) -> Callable[..., Any]:
@@ -142,7 +142,7 @@ def _make(f: FunctionType) -> CodeType | None:
                 _check_is_source_of(code, tree)
                 _made[key] = _compiled(f, lowered(tree))
             except (NotConvertible, SyntaxError, OSError, RecursionError, ValueError) as error:
-                _made[key], _reasons[key] = None, str(error) or type(error).__name__
+                _made[key], UNCONVERTED[key] = None, str(error) or type(error).__name__
         return _made[key]
 
 
