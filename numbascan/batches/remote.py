@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import io
+import linecache
 import pickle
 import threading
 import warnings
@@ -180,8 +181,8 @@ def pickled(f: Callable[..., Any], cases: Cases, lanes: ChunkFunction) -> bytes:
                 return ScanFunction, (value.__wrapped__, value._defaults)
             if type(value) is Jitted:
                 return Jitted, (value.__wrapped__, value.given_mode, value.name)
-            if isinstance(value, CodeType):  # messages name its file, which cloudpickle leaves out since version 3.1.3
-                return _code_of, (value.co_filename, *self.dispatch_table[CodeType](value))
+            if isinstance(value, CodeType):  # with its file, which cloudpickle leaves out since version 3.1.3
+                return _code_of, (value.co_filename, linecache.getlines(value.co_filename), *self.dispatch_table[CodeType](value))
             return super().reducer_override(value)
 
     buffer = io.BytesIO()
@@ -190,7 +191,10 @@ def pickled(f: Callable[..., Any], cases: Cases, lanes: ChunkFunction) -> bytes:
     return buffer.getvalue()
 
 
-def _code_of(file: str, make: Callable[..., CodeType], parts: tuple[Any, ...]) -> CodeType:
+def _code_of(file: str, lines: list[str], make: Callable[..., CodeType], parts: tuple[Any, ...]) -> CodeType:
+    """Code with its file, which messages name, and the lines of that, of which plain Python is converted: a worker may not have it."""
+    if lines and not linecache.getlines(file):
+        linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
     return make(*parts).replace(co_filename=file)
 
 

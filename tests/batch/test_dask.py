@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import pickle
 import shutil
@@ -92,6 +93,25 @@ def test_messages_of_workers_name_the_file_of_a_step_within_the_function(client:
     _, errors = run((a,), inverses, scheduler=client, on_error="record")
     assert [case for case, _ in errors] == [4]
     assert f"({__file__}, line " in errors[0][1]
+
+
+def test_plain_python_of_a_notebook_runs_on_workers(client: Any) -> None:
+    """A worker has no file of a cell: its lines are sent along."""
+    cell = """
+def bounced(a):
+    v = a
+    for i in range(50):
+        if v > 1.0:
+            v = v - 0.7
+        else:
+            v += 0.3
+    return v
+"""
+    linecache.cache["<cell 7>"] = (len(cell), None, cell.splitlines(keepends=True), "<cell 7>")
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(cell, "<cell 7>", "exec"), space)
+    got = run(f=space["bounced"], scheduler=client)
+    np.testing.assert_allclose(got, [space["bounced"](a) for a in X], rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore")
