@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from .graph import Graph, close
 from .node import LOOP, Node, make
 from .ports import LoopSpec
-from .respecialise import respecialised
+from .respecialise import MISFIT, respecialised
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +59,8 @@ def loop_spec(node: Node) -> LoopSpec:
     body = node.attr("body")
     assert isinstance(body, Body)
     return body.ports.with_outer(node.inputs)
+
+
+def is_misfit(node: Node) -> bool:
+    """True for a loop that can only have no step, since lengths in its step do not fit."""
+    return node.op is SCAN and any(key == MISFIT for key, _ in loop_spec(node).notes)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from ..ir.graph import Graph, toposort
 from ..ir.inner_graphs import bodies
-from ..ir.loop_node import SCAN
+from ..ir.loop_node import SCAN, is_misfit
 from ..ir.node import Node
 from ..modes import REWRITES
 from ..ops.control import IF_ELSE, with_bodies
@@ -62,6 +62,8 @@ def _rewritten(outputs: tuple[Node, ...], passes: Sequence[Pass]) -> tuple[Node,
         outputs = with_bodies(outputs, lambda inner: _rewritten(tuple(inner), passes))
     if _has_loops(outputs):
         for rewrite in passes:
+            if any(map(is_misfit, toposort(outputs))):
+                break  # a pass builds steps again, and this one cannot be built with the lengths that came to light
             outputs = rewrite(outputs)
     return outputs
 

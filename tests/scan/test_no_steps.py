@@ -140,3 +140,24 @@ def test_lengths_that_a_call_fixes_are_no_error_before_the_first_step() -> None:
         with pytest.raises((IndexError, ValueError)):
             run(np.ones(3), np.ones(4), 1)
         assert run(np.ones(6), np.ones(6), 1) == 1 + 12 + 6
+
+
+OF_ROWS: dict[str, Callable[..., Any]] = {
+    "an index": lambda s, x, y: s + x[7],
+    "an element that is set": lambda s, x, y: s + nt.set_subtensor(x[7], s).sum(),
+    "elements that are set": lambda s, x, y: s + nt.set_subtensor(x[:2], y).sum(),
+    "lengths of a product": lambda s, x, y: s + (x * y).sum(),
+    "an extreme of nothing": lambda s, x, y: s + x[3:].max() * y[0],
+}
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_rows_that_do_not_fit_are_no_error_where_there_are_none(name: str, mode: str | None) -> None:
+    """Also of a gradient, whose steps wait for sequences alone: no rewrite builds a step again that no lengths fit."""
+    x, y = nt.dmatrix("x"), nt.dmatrix("y")
+    path = ns.scan(lambda x, y, s: OF_ROWS[name](s, x, y), [x, y], np.float64(0), return_updates=False)
+    run = ns.function([x, y], [path, *ns.grad(path.sum(), [x, y], disconnected_inputs="ignore")], mode=mode)
+    assert [part.shape for part in run(np.ones((0, 3)), np.ones((0, 5)))] == [(0,), (0, 3), (0, 5)]
+    with pytest.raises((IndexError, ValueError)):
+        run(np.ones((1, 3)), np.ones((1, 5)))
