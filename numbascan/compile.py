@@ -49,13 +49,14 @@ from .types import SUPPORTED_DTYPES, TensorType
 
 LARGEST_FIXED = 16  # a dimension up to this length may be compiled in
 MOST_LENGTHS = 8  # so many lengths of one dimension, then it is left to the run
+ARRAYS = (np.ndarray, DeviceArray)
 PLAIN = 0x101  # flags.num: C-contiguous and aligned
 RESERVED = {"numba": cpu.RESERVED, "cuda": (*cpu.RESERVED, *cuda.RESERVED)}  # what the text of a target uses besides Python's names
-MANY = 8  # arguments
 MOST_KEYS = 4096  # lengths stand in keys: a table that grows beyond this is emptied
 
 # what a number of each class is, where kernels take it as it stands (a Python int: where 64 bits hold it)
 DTYPES: dict[type, str] = {bool: "bool", float: "float64", complex: "complex128"} | {np.dtype(name).type: name for name in SUPPORTED_DTYPES}
+NUMBERS = frozenset(DTYPES)
 
 MACHINES = {"numba": CPU, "cuda": CUDA}  # that a mode compiles for
 SOURCES = {"cpu": "numba", "cuda": "cuda"}  # the modes whose code `source` shows
@@ -290,15 +291,12 @@ class Kernel:
             explained = readable(error, self._error_texts)
             raise self._too_large(values, error) if explained is error and is_about_memory(error) else explained from None
         if self._is_single:
-            results = (results,)
-        elif results is None:
-            return []
-        if not self._has_numbers:
-            return list(results)
-        return [
-            value if isinstance(value, (np.ndarray, DeviceArray)) else np.asarray(value, dtype)
-            for value, dtype in zip(results, self._dtypes, strict=True)
-        ]
+            return [results if isinstance(results, ARRAYS) else np.array(results, self._dtypes[0])]
+        if self._has_numbers:
+            return [
+                value if isinstance(value, ARRAYS) else np.array(value, dtype) for value, dtype in zip(results, self._dtypes, strict=True)
+            ]
+        return [] if results is None else list(results)
 
     def _by_numpy(self, *arguments: Any) -> Any:
         """What the machine code would give. The text run as Python would not: there 1 / 0 raises, and integers do not wrap around."""
@@ -458,10 +456,10 @@ def key_of(values: Sequence[Any], rows: Sequence[Any] = ()) -> Any:
         key.append(value.dtype)
         key.append(shape[0] == 1)
         key.append(shape[1:])
-    if len(values) > MANY and all(map(DTYPES.__contains__, map(type, values))):  # what the loop gives for numbers, in half the time
-        return (*key, *map(type, values))
-    for value in values:
-        kind = type(value)
+    kinds = tuple(map(type, values))
+    if NUMBERS.issuperset(kinds):  # what the loop gives, in a third of the time
+        return (*key, *kinds) if key else kinds
+    for kind, value in zip(kinds, values, strict=True):
         if kind is np.ndarray:
             if value.flags.num & PLAIN != PLAIN:
                 return None

@@ -53,13 +53,16 @@ class Runner:
         copied = _aliases(graph) if mode.target == "numba" else [True] * len(graph.outputs)  # NumPy's results may be views
         self.outputs = [(np.dtype(node.type.dtype), copy) for node, copy in zip(graph.outputs, copied, strict=True)]
         self._n_results = len(graph.outputs) - len(self._targets)
-        self._is_plain = not any(copied for _, copied in self.outputs) and all(node.type.rank for node in graph.outputs)
+        self._is_plain = not any(copied for _, copied in self.outputs)
+        self._is_direct = self._is_plain and not self._locks
 
     def run(self, values: Sequence[Any], out: list[np.ndarray] | None = None, key: Any = None) -> list[np.ndarray]:
         """The results for one value per argument, checked before; `out` has an array for each to be written into.
 
         `key`: what decides the kind of the values, where that is known.
         """
+        if self._is_direct and out is None:
+            return self.program.run(values, None, key)
         if not self._locks:
             return self._run(values, out, key)
         with _Held(self._locks):

@@ -126,16 +126,11 @@ class Compiled:
         self.runner = Runner(self.graph, mode, name, traced.shared, tuple(traced.updates), specialise=False, profile=profile)
         self.traced, self.arrays, self.guards = traced, as_captured(traced.arrays), traced.guards
         self._assembled = assembled(traced.structure)
+        self.is_checked = bool(traced.written or traced.assumed)  # whether a call has to look at the arguments as they were given
 
     def run(self, values: Sequence[Any], key: Any = None) -> Any:
         """The results. `key`: what decides the kind of the values, where that is known."""
-        results = self.runner.run([*values, *self.arrays] if self.arrays else values, None, key)
-        return self._assembled(results)
-
-    @property
-    def is_checked(self) -> bool:
-        """Whether a call has to look at the arguments as they were given."""
-        return bool(self.traced.written or self.traced.assumed)
+        return self._assembled(self.runner.run([*values, *self.arrays] if self.arrays else values, None, key))
 
     def run_writing(self, values: Sequence[Any], given: Sequence[Any], name: str) -> Any:
         """The results, after the arguments as they were given have got what the function writes into them."""
@@ -297,7 +292,7 @@ class Jitted:
                 args = laid_out(args)
                 key = key_of(args)
             known = self._known.get(key)
-            if known is not None and known.is_current():
+            if known is not None and (known.guards is None or known.guards.hold()):
                 self._kinds.latest = known
                 return self._checked(known, args, given, kwargs) if known.is_checked else known.run(args, key)
             return self._called(args, kwargs, key, given)

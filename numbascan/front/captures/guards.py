@@ -104,33 +104,30 @@ class Guards:
     def hold(self) -> bool:
         """Whether every read would give what it gave."""
         try:
-            return self._hold()
+            for reference, code, defaults, keywords, attributes in self._functions:
+                # one that is gone is not called again; whoever held it is asked, too
+                if (fn := reference()) is not None and not (
+                    fn.__code__ is code
+                    and fn.__defaults__ is defaults
+                    and fn.__kwdefaults__ is keywords
+                    and (fn.__dict__ or None) is attributes
+                ):
+                    return False
+            for cell, value in self._cells:
+                if (now := cell.cell_contents) is not value and not same(now, value):
+                    return False
+            for space, name, value in self._names:
+                if (now := space.get(name, ABSENT)) is not value and not same(now, value):
+                    return False
+            for names, absent in self._absent:
+                if not names.isdisjoint(absent):
+                    return False
+            for ask, source, value in self._reads:
+                if (now := ask(source)) is not value and not same(now, value):
+                    return False
+            return not self.arrays or all(_bytes(array) == before for array, before in self.arrays)
         except (AttributeError, RuntimeError, TypeError, ValueError):  # what was there is gone, or changes at this very moment
             return False
-
-    def _hold(self) -> bool:
-        for reference, code, defaults, keywords, attributes in self._functions:
-            # one that is gone is not called again; whoever held it is asked, too
-            if (fn := reference()) is not None and not (
-                fn.__code__ is code
-                and fn.__defaults__ is defaults
-                and fn.__kwdefaults__ is keywords
-                and (fn.__dict__ or None) is attributes
-            ):
-                return False
-        for cell, value in self._cells:
-            if (now := cell.cell_contents) is not value and not same(now, value):
-                return False
-        for space, name, value in self._names:
-            if (now := space.get(name, ABSENT)) is not value and not same(now, value):
-                return False
-        for names, absent in self._absent:
-            if not names.isdisjoint(absent):
-                return False
-        for ask, source, value in self._reads:
-            if (now := ask(source)) is not value and not same(now, value):
-                return False
-        return not self.arrays or all(_bytes(array) == before for array, before in self.arrays)
 
     def written_arrays(self) -> list[str]:
         """The names of arrays that hold other numbers than when the function was traced."""
