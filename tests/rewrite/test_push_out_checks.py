@@ -40,5 +40,5 @@ def test_values_stay():
 
 def test_what_does_not_fit_is_still_refused():
     slopes = ns.function([x, h, A, B], ns.grad(network(x, h, A, B), [A, B]))
-    with pytest.raises(ValueError, match="3 in one and 4 in another.* in the step of scan"):
+    with pytest.raises(ValueError, match=r"3 in one and 4 in another.* in the step of scan"):
         slopes(np.ones((7, 5)), np.ones(4), np.ones((5, 3)), np.ones((4, 4)))
