@@ -34,7 +34,8 @@ def module_text(function: Function, fastmath: str = "", threads: int | None = No
     function = replace(function, body=with_lanes(with_places(function.body, names)), names=names)
     # an entry for callers in C, which nobody asks for, would take 8 % of the time to compile
     options = ['error_model="numpy"', "nogil=True", "no_cfunc_wrapper=True", *([f"fastmath={fastmath}"] if fastmath else [])]
-    outlined = outlined_loops(function, ", ".join(options))  # for one thread, too: the same machine code gives the same bits
+    # for one thread, too: the same machine code gives the same bits. Python calls none of them
+    outlined = outlined_loops(function, ", ".join([*options, "no_cpython_wrapper=True"]))
     looks = Looks(function.names, bool(fastmath))
     functions = [line for loop in outlined for line in (*loop.function(messages, looks), "", "")]
     body = "\n".join(_body(function, outlined, messages, threads or 0, looks))

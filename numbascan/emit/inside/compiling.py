@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import binding
 from numba import config
 
-from . import arrays, long_functions, plain_locals
+from . import arrays, inner_functions, long_functions, plain_locals
 from .object_code import NDARRAY
 from .shortcuts import ARRAY_CLASS, CACHE_LINES, COMPILER, DECLARATIONS, DECLARATIONS_OF_CODE, OPERATOR_TYPES
 
@@ -32,7 +32,14 @@ def short_ways() -> Iterator[None]:
             typing_context, target_context = COMPILER.cpu_target.typing_context, COMPILER.cpu_target.target_context
             stack.enter_context(COMPILER.global_compiler_lock)
             _load_declarations(typing_context, target_context)
-            for change in (_cache_lines, _array_class, _operator_types, plain_locals.replace, long_functions.replace):
+            for change in (
+                _cache_lines,
+                _array_class,
+                _operator_types,
+                plain_locals.replace,
+                long_functions.replace,
+                inner_functions.replace,
+            ):
                 change(stack)
             arrays.replace_np_empty(stack, typing_context)
         yield

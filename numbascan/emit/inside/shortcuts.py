@@ -202,6 +202,17 @@ LONG_FUNCTIONS = Shortcut(
     "numba.core.ssa:_run_block_rewrite(blocks, states, handler)",
     "numba.core.ssa:_run_ssa(blocks)",
 )
+# Functions that Python never calls are optimised and translated as parts of those that call them alone (`inner_functions.py`).
+INNER_FUNCTIONS = Shortcut(
+    "inner_functions",
+    "numba.core.codegen:CPUCodeLibrary._optimize_final_module(self)",
+    "numba.core.codegen:CPUCodeLibrary._finalize_final_module(self)",
+    "numba.core.codegen:CPUCodeLibrary._finalize_dynamic_globals(self)",
+    "numba.core.codegen:CPUCodeLibrary._verify_declare_only_symbols(self)",
+    "numba.core.codegen:JITCPUCodegen.set_env(self, env_name, env)",
+    "numba.core.cpu:CPUContext.get_executable(self, library, fndesc, env)",
+    "numba.core.environment:lookup_environment(env_name)",
+)
 # The type of `x + y` is found once for the types of x and y; Numba tries dozens of templates, each time.
 OPERATOR_TYPES = Shortcut("operator_types", "numba.core.types.functions:BaseFunction.get_call_type(self, context, args, kws)")
 
