@@ -29,6 +29,9 @@ MUTATING: dict[type, frozenset[str]] = {
 }
 
 
+COMPARING: dict[tuple[type, str], Callable[..., Any]] = {}
+"""What is called in the place of methods of lists and tuples that compare their elements, with the list itself before the arguments."""
+
 METHODS_OF: dict[type, Callable[[Any, str], Callable[..., Any]]] = {}
 """For classes of Python's and NumPy's: what is called in the place of a method, from the object and the method's name."""
 
@@ -125,6 +128,8 @@ def _callee(f: Any) -> Any:
         return functools.partial(REPLACED[str.format], f.__self__)
     if kind is types.BuiltinMethodType and f.__name__ in MUTATING.get(type(f.__self__), ()):
         return functools.partial(_changed, f)
+    if kind is types.BuiltinMethodType and (compared := COMPARING.get((type(f.__self__), f.__name__))) is not None:
+        return functools.partial(compared, f.__self__)
     if kind is types.MethodWrapperType and f.__name__ == "__setitem__" and type(f.__self__) in (list, dict):
         return lambda index, value: set_item(value, f.__self__, index)
     own = converted(f)
@@ -185,6 +190,8 @@ def _constructed(cls: type, *args: Any, **kwargs: Any) -> Any:
 def _changed(method: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls a method that changes a list, dict or set: taken back with the branch or pass, or refused there."""
     may_change(method.__self__, f"{type(method.__self__).__name__}.{method.__name__}")
+    if (compared := COMPARING.get((type(method.__self__), method.__name__))) is not None:
+        return compared(method.__self__, *args, **kwargs)
     return _watched(method, *args, **kwargs)
 
 

@@ -9,7 +9,7 @@ import builtins
 import cmath
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -23,11 +23,13 @@ from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
 from ..views import Assumption, UnsureView, all_of, is_array
 from .arrays import of_argument
 from .calls import callee, replaces
-from .choices import value_of
+from .collected import with_no_lists
+from .elements import Generated, is_run, run
+from .lists import Listed, list_of
 from .rows import Once, Rows, TracedRange, rows_of, turned, zipped
 from .stores import holds_traced, keys, outside
 from .stores import key as key_of
-from .truth import either, is_traced, negation, python_bool, truth
+from .truth import is_traced, python_bool, truth
 
 
 def _is_traced(*values: Any) -> bool:
@@ -103,123 +105,12 @@ def _divmod(a: Any, b: Any) -> Any:
 
 @replaces(len)
 def _len(x: Any) -> Any:
-    if isinstance(x, Rows):
+    if isinstance(x, Rows | Listed):
         return x.length
     if not _is_traced(x):
         return len(x)
     array = as_variable(x)
     return len(array) if not array.ndim or isinstance(array.type.shape[0], int) else _number(dim(array, 0), "int64")
-
-
-# several values -------------------------------------------------------------------------------------------------------
-
-
-def _several(args: tuple[Any, ...]) -> list[Any] | None:
-    """The values of `max(a, b)` or `max(list)`; None for one array, or values that are known."""
-    if len(args) > 1:
-        return list(args) if _is_traced(*args) else None
-    (items,) = args
-    if isinstance(items, (list, tuple)):
-        return list(items) if _is_traced(*items) else None
-    return None
-
-
-def _extreme(known: Callable[..., Any], of_array: Callable[..., Any], is_better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def extreme(*args: Any, key: Any = None, **default: Any) -> Any:
-        values = _several(args)
-        if values is None and len(args) == 1 and _is_traced(args[0]) and as_variable(args[0]).ndim == 1 and key is None:
-            return _of_rows(as_variable(args[0]), of_array, is_better)
-        if values is None and len(args) == 1 and isinstance(args[0], (Rows, Once, Iterator)):
-            values = list(args[0])
-        if values is None:
-            return known(*args, **({} if key is None else {"key": callee(key)}), **default)
-        if not values:
-            return known(values, **default)
-        rank = (lambda value: value) if key is None else callee(key)
-        best = values[0]
-        for value in values[1:]:
-            best = _better(is_better(rank(value), rank(best)), value, best)
-        return best
-
-    return extreme
-
-
-def _better(condition: Any, one: Any, other: Any) -> Any:
-    return value_of(condition, lambda: one, lambda: other)
-
-
-def _of_rows(x: Variable, of_array: Callable[..., Any], is_better: Callable[[Any, Any], Any]) -> Any:
-    """Python's extreme of an array: as its comparisons go, where NaN is neither more nor less."""
-    if x.type.kind != "f":
-        return of_array(x)
-    if isinstance(x.type.shape[0], int):
-        best = x[0]
-        for k in range(1, len(x)):
-            best = _better(is_better(x[k], best), x[k], best)
-        return best
-    worst = -np.inf if of_array is np.max else np.inf
-    others = of_array(np.where(np.isnan(x), worst, x))
-    return value_of(np.isnan(x[0]), lambda: x[0], lambda: others)
-
-
-replaces(max)(_extreme(max, np.max, lambda a, b: a > b))
-replaces(min)(_extreme(min, np.min, lambda a, b: a < b))
-
-
-@replaces(sum)
-def _sum(items: Any, /, start: Any = 0) -> Any:
-    if isinstance(items, (list, tuple)) and _is_traced(*items, start):
-        for item in items:
-            start = start + item
-        return start
-    if not _is_traced(items):
-        return sum(items, start)
-    x = as_variable(items)
-    if isinstance(x.type.shape[0], int):
-        return sum([x[k] for k in range(len(x))], start)
-    total = np.sum(x, axis=0)
-    return total if isinstance(start, int) and start == 0 else start + total
-
-
-@replaces(any)
-def _any(items: Any, /) -> Any:
-    if isinstance(items, (list, tuple, Iterator)):
-        return _one_holds(items)
-    return np.any(as_variable(items)) if _is_traced(items) and as_variable(items).ndim == 1 else any(items)
-
-
-def _one_holds(items: Iterable[Any]) -> Any:
-    """Whether one of some conditions holds. Those behind a known one that does are not computed."""
-    conditions = []
-    for item in items:
-        conditions.append(truth(item))
-        if conditions[-1] is True:
-            return True
-    return python_bool(either(*conditions))
-
-
-@replaces(all)
-def _all(items: Any, /) -> Any:
-    if isinstance(items, (list, tuple, Iterator)):
-        return negation(_one_holds(negation(item) for item in items))
-    return np.all(as_variable(items)) if _is_traced(items) and as_variable(items).ndim == 1 else all(items)
-
-
-@replaces(sorted)
-def _sorted(items: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
-    values = list(items) if isinstance(items, (list, tuple)) and _is_traced(*items) else items
-    if not (_is_traced(items) or values is not items):
-        return sorted(items, key=None if key is None else callee(key), reverse=reverse)
-    array = as_variable(values)
-    if array.type.kind == "f" and key is None:
-        what = "sorted of NaN: under Python its place depends on the order of comparisons"
-        array = op(RAISING, array, np.logical_not(np.isnan(array).any()), error="ValueError", message=what)
-    order = np.argsort(as_variable([callee(key)(x) for x in array]) if key is not None else array, stable=True)
-    if reverse:  # of equal ones the first stays first
-        ranks = as_variable([callee(key)(x) for x in array]) if key is not None else array
-        order = len(array) - 1 - np.argsort(ranks[::-1], stable=True)[::-1]
-    ordered = array[order]
-    return [ordered[k] for k in range(len(ordered))]
 
 
 # loops ----------------------------------------------------------------------------------------------------------------
@@ -273,8 +164,11 @@ def _reversed(items: Any) -> Any:
 
 
 @replaces(map)
-def _map(f: Any, *items: Iterable[Any]) -> Any:
-    return map(callee(f), *[part if isinstance(part, Once) or (rows := rows_of(part)) is None else iter(rows) for part in items])
+def _map(f: Any, *items: Any) -> Any:
+    function = callee(f)
+    source = items[0] if len(items) == 1 else _zip(*items)
+    call = function if len(items) == 1 else lambda item: function(*item)
+    return Generated(source, lambda parts, each: [each(call(part)) for part in parts]) if CAPTURE.home else map(function, *items)
 
 
 @replaces(functools.reduce)
@@ -284,7 +178,10 @@ def _reduce(f: Any, items: Iterable[Any], /, *initial: Any) -> Any:
 
 @replaces(filter)
 def _filter(f: Any, items: Iterable[Any]) -> Any:
-    return filter(None if f is None else callee(f), items)
+    is_kept = (lambda item: item) if f is None else callee(f)
+    if not CAPTURE.home:
+        return filter(None if f is None else is_kept, items)
+    return Generated(items, lambda parts, each: [each.when(is_kept(part), lambda: each(part)) for part in parts])  # noqa: B023 - run at once
 
 
 # what a value is --------------------------------------------------------------------------------------------------------
@@ -292,6 +189,8 @@ def _filter(f: Any, items: Iterable[Any]) -> Any:
 
 def _stand_in(x: Any) -> Any:
     """A value of the class that a traced one has under Python."""
+    if isinstance(x, Listed):
+        return x.kind()
     if not isinstance(x, Variable):
         return x
     if is_array(x):
@@ -446,8 +345,24 @@ def _dist(p: Any, q: Any) -> Any:
 
 @replaces(math.fsum)
 def _fsum(items: Any, /) -> Any:
-    values = list(items)
+    values = list_of(items)
+    if isinstance(values, Listed):
+        return _number(np.sum(values.array()), "float64")
     return _number(sum(values), "float64") if _is_traced(*values) else math.fsum(values)
+
+
+@replaces(math.prod)
+def _prod(items: Any, /, *, start: Any = 1) -> Any:
+    if not (is_run(items) or holds_traced([items, start])):
+        return math.prod(items, start=start)
+    product = start
+
+    def multiply(element: Any) -> None:
+        nonlocal product
+        product = product * element
+
+    run(items, multiply, ("product",))
+    return product
 
 
 @replaces(math.isclose)
@@ -495,6 +410,7 @@ def _new(ours: Callable[..., Any]) -> Callable[..., Any]:
 def _array(
     obj: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False, ndmin: int = 0, like: Any = None
 ) -> Any:
+    obj = with_no_lists(obj)
     if copy is False:
         raise TypeError(f"np.array(copy=False){at_line()}: write np.asarray(x)")
     x = _in_order(_as_array(obj, dtype, bool(copy)), order or "K")
@@ -546,6 +462,12 @@ def _as(name: str) -> Callable[..., Any]:
     return lambda x=0: METHODS["astype"](as_variable(x), name)
 
 
+def _from_elements(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    if count != -1:
+        raise TypeError(f"np.fromiter(count=…){at_line()}; write np.array of a list")
+    return _array(list_of(iter), dtype)
+
+
 _CONSTRUCTORS: dict[Any, Callable[..., Any]] = {
     np.zeros: _new(zeros),
     np.ones: _new(ones),
@@ -559,6 +481,7 @@ _CONSTRUCTORS: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys((np.asarray, np.asanyarray), _asarray),
     np.ascontiguousarray: _ordered("C"),
     np.asfortranarray: _ordered("F"),
+    np.fromiter: _from_elements,
     np.linspace: linspace,
     np.logspace: logspace,
     **{getattr(np, name): _as(name.strip("_")) for name in ("float64", "float32", "int64", "int32", "complex128", "bool_")},

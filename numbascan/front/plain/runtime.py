@@ -7,15 +7,15 @@ from typing import Any
 
 from ..converted.source import runtime
 from ..variable import at_line
-from . import functions, writers
+from . import functions, ordering, several, writers
 from .calls import callee
 from .checks import caught, failed, raised
 from .choices import both, choose, compared, one_of, value_of
+from .elements import items_of
 from .joining import UNSET, handed
+from .lists import listed, made
 from .loops import for_each, repeat
-from .rows import Once, rows_of
 from .stores import (
-    check_iterator,
     context,
     del_attribute,
     del_item,
@@ -36,11 +36,8 @@ from .truth import either, negation, plain
 
 
 def rows(items: Any) -> Any:
-    """What a comprehension runs over."""
-    if not isinstance(items, Once) and (found := rows_of(items)) is not None:
-        return iter(found)
-    check_iterator(items, "a comprehension")
-    return items
+    """What a comprehension of a dict or a set runs over."""
+    return items_of(items)
 
 
 def known(value: Any) -> Any:
@@ -78,6 +75,8 @@ vars(runtime).update(
     known=known,
     key=key,
     keys=keys,
+    listed=listed,
+    made=made,
     negation=negation,
     of_class=of_class,
     one_of=one_of,
@@ -99,4 +98,4 @@ vars(runtime).update(
     value_of=value_of,
 )
 
-__all__ = ["functions", "writers"]
+__all__ = ["functions", "ordering", "several", "writers"]

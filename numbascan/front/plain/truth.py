@@ -13,6 +13,7 @@ from ...ir.node import constant_value
 from ...ops.card import card_named
 from ..variable import Variable, as_variable, at_line, op
 from ..views import UnsureView
+from .made import Made
 
 _AMBIGUOUS = "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
 
@@ -80,6 +81,8 @@ def contains(container: Any, value: Any) -> Any:
     """`value in container`."""
     if isinstance(container, Variable):
         return (container == value).any()
+    if isinstance(container, Made):
+        return container.holds(value)
     if not is_traced(value) and not (isinstance(container, (list, tuple)) and any(map(is_traced, container))):
         return value in container
     if isinstance(container, range):
