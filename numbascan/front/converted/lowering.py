@@ -373,7 +373,7 @@ class _Lowering:
 
     def _while(self, node: ast.While) -> list[ast.stmt]:
         if isinstance(node.test, ast.NamedExpr) or _has_walrus(node.test):
-            raise NotConvertible("a walrus stands in the test of a while loop")
+            return self._while_bound(node)
         test = self._value(node.test)
         loop, body = self._body(node, [], [])
         if self.is_tried:
@@ -381,6 +381,16 @@ class _Lowering:
         else:
             lines = [body, _at(ast.Expr(_call("repeat", _lambda(test), *loop.run(body))), node)]
         return [*loop.start(node), *lines, *self._loop_else(node, loop)]
+
+    def _while_bound(self, node: ast.While) -> list[ast.stmt]:
+        """A `while` whose test binds names: its parts are asked one after the other at the beginning of each pass."""
+        if node.orelse and _jumps(node.body, (ast.Break, ast.Return)):
+            raise NotConvertible("a walrus stands in the test of a while loop that has `else`, and a `break` or `return`")
+        test = node.test
+        tests = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+        ends = [_at(ast.If(_at(ast.UnaryOp(ast.Not(), one), one), [_at(ast.Break(), one)], []), one) for one in tests]
+        loop = _at(ast.While(_at(ast.Constant(True), node.test), [*ends, *node.body], []), node)
+        return [*self._while(loop), *self.block(node.orelse)]
 
     def _body(self, node: ast.For | ast.While, parameters: list[str], start: list[ast.stmt]) -> tuple[_Loop, ast.FunctionDef]:
         """The flags of a loop, and the function of one pass."""
@@ -546,9 +556,7 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         operators = [type(one).__name__ for one in node.ops]
-        is_of_none = any(isinstance(one, ast.Constant) and one.value is None for one in (node.left, *node.comparators))
-        asked = ("In", "NotIn") if is_of_none else ("In", "NotIn", "Is", "IsNot")
-        if len(operators) == 1 and operators[0] not in asked:
+        if len(operators) == 1 and operators[0] not in ("In", "NotIn", "Is", "IsNot"):
             return self.generic_visit(node)
         if len(operators) > 1 and _has_walrus(node):
             return self.generic_visit(node)

@@ -13,12 +13,13 @@ import numpy as np
 
 from ...ops.card import card_named
 from ...types import TensorType, show_shape
-from ..tree import LEAF, Structure, alike, flattened, unflatten
+from ..tree import LEAF, Structure, alike, flattened, is_record, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, METHODS, Variable, as_variable, number_as, op
 from ..views import Either, UnsureView, is_array
 from .cells import ABSENT
 from .frames import Frame
+from .options import as_options
 
 
 class Unset:
@@ -189,7 +190,8 @@ def is_same(one: Any, other: Any) -> bool:
         return False
     if isinstance(one, (float, complex, np.inexact)):
         return type(one) is type(other) and repr(one) == repr(other)
-    return type(one) is type(other) and not isinstance(one, (list, tuple, dict)) and bool(one == other)
+    is_nest = isinstance(one, (list, tuple, dict)) or is_record(type(one))
+    return type(one) is type(other) and not is_nest and bool(one == other)
 
 
 def common(one: Any, other: Any, what: str, places: tuple[str, str]) -> tuple[Variable, Variable]:
@@ -267,7 +269,8 @@ def joined(
             nests.append((LEAF, [released(one)]))
             continue
         what = "what the function returns" if label == RESULT else label
-        structure, leaves = leaves_of(_filled(one, other), _filled(other, one), what, places)
+        mine_or_none, theirs_or_none = as_options(_filled(one, other), _filled(other, one))
+        structure, leaves = leaves_of(mine_or_none, theirs_or_none, what, places)
         parts: list[Any] = []
         for mine, theirs in leaves:
             if is_same(mine, theirs):

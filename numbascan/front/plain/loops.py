@@ -30,7 +30,7 @@ from ..scan.arguments import Arguments, make_options
 from ..scan.returns import until
 from ..scan.scan import symbolic
 from ..tracing import PART_OF, NeedsTracedArrays
-from ..tree import Structure, alike, flattened, paths, unflatten
+from ..tree import LEAF, Structure, alike, flattened, paths, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, HOOKS, Variable, as_variable, at_line
 from ..views import Either, Moved, UnsureView, View, is_array
@@ -57,6 +57,7 @@ from .joining import (
     value_in,
 )
 from .made import Made, OtherDtype
+from .options import Option, as_options
 from .rows import PythonNumbers, Rows, TracedRange, rows_of
 from .stores import check_iterator
 from .truth import either, negation, truth
@@ -68,6 +69,7 @@ ATTEMPTS = 12  # traces of a body until its states stand
 _NO_SCAN = (TypeError, ValueError, LookupError, TracerError, AttributeError, NameError, NotImplementedError, RecursionError)
 """Why a loop is written out."""
 _MOST_STEPS = 2**63 - 1
+_, _OPTION = flattened(Option(False, False))
 _KEPT = Checkpoint("64MB")  # states that a loop of unknown length keeps for its gradient
 
 
@@ -282,6 +284,12 @@ class _Carried:
     is_read: bool = True
     is_asked_for: bool = False
 
+    def may_be_none(self) -> None:
+        """A number is None behind a pass, or not."""
+        self.structure = _OPTION
+        self.initial = [as_variable(True), *self.initial]
+        self.objects, self.kinds = [True, *self.objects], [False, *self.kinds]
+
 
 class _Scan:
     """A loop as a scan. The body is traced until it is known what it changes, and of which types that is."""
@@ -453,7 +461,7 @@ class _Scan:
             noted.refuse_changes()
         if not self.is_live and self._reads_what_is_written(noted):
             self.read_live()
-        self._note_places(noted)
+        self._note_places(noted, written)
         objects |= noted.objects
         self.known: dict[Any, list[Any]] = {name: self._known_holders(noted, name, self.start[name], objects) for name in loop.names}
         self.known |= {key: self._known_holders(noted, key, place.before, objects) for key, place in self.places.items()}
@@ -479,12 +487,13 @@ class _Scan:
         is_seen = any(is_known(holder, noted) or counts[id(holder)] > 1 for holder in found)
         return [*start, *found] if is_seen or (start and (not self.n_steps or name not in self.carried)) else []
 
-    def _note_places(self, noted: Frame) -> None:
+    def _note_places(self, noted: Frame, ends: dict[tuple[int, Any], Any]) -> None:
         """_Again where the body writes an array, an element or an attribute that is not carried yet."""
         new = {key: place for key, place in noted.places.items() if key not in self.places and not noted.made(place.born)}
         for key, place in new.items():
             self.places[key] = place
-            self.carried[key] = _carried(place.label, place.before)
+            before, _ = as_options(place.before, ends.get(key))
+            self.carried[key] = _carried(place.label, before)
         if new:
             raise _Again(self)
 
@@ -543,7 +552,7 @@ class _Scan:
             if all(map(is_numeric, flattened(start)[0])):
                 if _is_unchanged_nest(start, end):
                     continue
-                self.carried[name] = _carried(name, start)
+                self.carried[name] = _carried(name, as_options(start, end)[0])
                 again = True
         if again:
             raise _Again(self)
@@ -552,6 +561,11 @@ class _Scan:
         """The leaves of a value behind a pass. TypeError for one of another structure, or that is no number."""
         if is_absent(end):
             raise UnboundLocalError(f"{self.what} leaves {one.label} unbound on some way{at_line()}; give it a value on every way")
+        if one.structure == _OPTION:
+            end = as_options(Option(False, False), end)[1]
+        elif isinstance(end, Option) and one.structure == LEAF:
+            one.may_be_none()
+            raise _Again(self)
         leaves, structure = flattened(end)
         if not alike(structure, one.structure):
             raise TypeError(

@@ -15,6 +15,7 @@ from .elements import items_of
 from .joining import UNSET, handed
 from .lists import listed, made
 from .loops import for_each, repeat
+from .options import numbers_in
 from .stores import (
     context,
     del_attribute,
@@ -53,7 +54,7 @@ def of_class(value: Any) -> Any:
 
 
 def subject(value: Any) -> Any:
-    """What `match` looks at, where Python does it, and what a `return` within a choice or a loop gives."""
+    """What `match` looks at, where Python does it."""
     return value
 
 
@@ -71,7 +72,7 @@ vars(runtime).update(
     for_each=for_each,
     handed=handed,
     item=item,
-    kept=subject,
+    kept=numbers_in,
     known=known,
     key=key,
     keys=keys,

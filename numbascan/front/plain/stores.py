@@ -26,6 +26,7 @@ from .chosen import check_free, check_free_array, freeze, holders
 from .frames import FRAMES, Place, decides, is_outer, note
 from .joining import held
 from .made import Made
+from .options import numbers_in
 from .truth import is_traced
 from .witness import is_opaque
 
@@ -90,6 +91,7 @@ def keys(values: Any) -> list[Any]:
 
 def item(holder: Any, index: Any) -> Any:
     """`holder[index]`."""
+    index = numbers_in(index)
     if FRAMES.stack and (method := _own_method(holder, "__getitem__")) is not None:
         return method(index)
     if isinstance(holder, Mapping):
@@ -151,6 +153,7 @@ def _own_method(value: Any, name: str) -> Callable[..., Any] | None:
 
 def set_item(value: Any, holder: Any, index: Any) -> None:
     """`holder[index] = value`."""
+    index = numbers_in(index)
     if isinstance(holder, Mapping):
         key(index)
     if isinstance(holder, Made):

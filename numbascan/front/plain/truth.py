@@ -14,6 +14,7 @@ from ...ops.card import card_named
 from ..variable import Variable, as_variable, at_line, op
 from ..views import UnsureView
 from .made import Made
+from .options import Option
 
 _AMBIGUOUS = "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
 
@@ -22,6 +23,8 @@ def is_traced(value: Any) -> bool:
     """Whether only the run knows a value: a variable without a known value, or an array of objects that holds one."""
     if isinstance(value, Variable):
         return constant_value(value.node) is None
+    if isinstance(value, Option):
+        return True
     if type(value) is np.ndarray and value.dtype == object:
         return any(isinstance(part, Variable) for part in value.flat)
     return False
@@ -31,6 +34,8 @@ def truth(condition: Any) -> bool | Variable:
     """A condition as Python's bool where it is known, else as a boolean scalar. ValueError for an array of several elements."""
     if condition is True or condition is False:
         return condition
+    if isinstance(condition, Option):  # None is false
+        return truth(as_variable(condition.has) & truth(condition.value))
     if not is_traced(condition):
         if isinstance(condition, Variable):
             return bool(constant_value(condition.node))
@@ -103,6 +108,9 @@ def contains(container: Any, value: Any) -> Any:
 
 def _is(one: Any, other: Any) -> Any:
     """`one is other`: of a truth value of Python's that only the run knows, and True or False, whether it is that."""
+    if one is None or other is None:
+        option = other if one is None else one
+        return negation(option.has) if isinstance(option, Option) else one is other
     value, known = (other, one) if isinstance(one, bool) else (one, other)
     if isinstance(known, bool) and isinstance(value, Variable) and value.type.weak and value.type.kind == "b":
         return value if known else negation(value)
