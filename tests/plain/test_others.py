@@ -112,3 +112,101 @@ def scaled(x: Any) -> Any:
 
 def test_a_class_may_have_a_module_that_is_no_name() -> None:
     assert ns.jit(scaled, mode="python")(2.0) == scaled(2.0)
+
+
+# functions that Numba has compiled ----------------------------------------------------------------------------------------
+
+
+@numba.njit
+def clipped(x: Any, limit: Any) -> Any:
+    return limit if x > limit else x
+
+
+@numba.njit
+def simulated(x: Any, n: int) -> Any:
+    path = np.zeros(n)
+    for k in range(n):
+        x = clipped(0.9 * x + 0.1 * k, 1.5)
+        path[k] = x
+    return path
+
+
+@numba.njit
+def filled(x: Any, value: float) -> None:
+    for k in range(len(x)):
+        x[k] = value + k
+
+
+@numba.njit
+def wrapped(n: int) -> int:
+    return np.int32(n) * 2
+
+
+@numba.vectorize
+def doubled(x: Any) -> Any:
+    return 2 * x
+
+
+def of_compiled(x: Any, n: int) -> Any:
+    known = wrapped(5)
+    array = np.zeros(3)
+    filled(array, 2.0)
+    total = simulated(x, n).sum() + known
+    if x > 0:
+        total += clipped(x, limit=0.5)
+    return total, array, max(clipped(x, 0.1), x)
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_functions_that_numba_has_compiled_are_traced(mode: str | None) -> None:
+    for x in (0.7, -0.7):
+        for one, other in zip(ns.jit(of_compiled, mode=mode)(x, 30), of_compiled(x, 30), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    slope = (simulated(0.7 + 1e-6, 30).sum() - simulated(0.7 - 1e-6, 30).sum()) / 2e-6
+    assert ns.grad(lambda x: simulated(x, 30).sum())(0.7) == pytest.approx(slope)
+    lanes = np.array([0.1, 0.7])
+    np.testing.assert_allclose(ns.vmap(lambda x: simulated(x, 30))(lanes), [simulated(x, 30) for x in lanes])
+
+
+def test_functions_that_numba_has_compiled_write_arguments() -> None:
+    def f(x: Any) -> Any:
+        filled(x, x[0])
+        return x.sum()
+
+    x = np.arange(1.0, 30.0)
+    expected = x.copy()
+    assert ns.jit(f, mode="python")(x) == pytest.approx(f(expected))
+    np.testing.assert_allclose(x, expected)
+
+
+def test_ufuncs_that_numba_has_made_are_refused() -> None:
+    with pytest.raises(ns.TracerError, match=r"doubled.*leave the decorator out"):
+        ns.jit(lambda x: doubled(x))(2.0)
+
+
+# which array an argument is ----------------------------------------------------------------------------------------------
+
+
+def test_an_array_that_is_two_arguments_is_one_array() -> None:
+    f = ns.jit(lambda x, y: (x is y, x is not y, x + y), mode="python")
+    one, other = np.arange(3.0), np.arange(3.0)
+    for x, y in [(one, one), (one, other), (one, one), (one, one[:2].copy().repeat(2)[:3])]:
+        assert tuple(map(bool, f(x, y)[:2])) == (x is y, x is not y)
+    with pytest.raises(TypeError, match=r"only ns\.jit knows"):
+        ns.grad(lambda x, y: (x + y).sum() if x is y else x.sum())(one, one)
+
+
+def test_arrays_of_rank_0_are_of_their_own_class() -> None:
+    f = ns.jit(lambda x: (type(x) is np.float64, isinstance(x, np.ndarray), isinstance(x, float)), mode="python")
+    for x in (np.array(3.0), np.float64(3.0), 3.0, np.array(3.0), np.array([3.0])):
+        assert tuple(map(bool, f(x))) == f.__wrapped__(x)
+
+
+def test_arrays_of_rank_0_are_written_in_place() -> None:
+    def f(x: Any) -> Any:
+        x += 1
+        return x * 2
+
+    traced, x = ns.jit(f, mode="python"), np.array(3.0)
+    assert [float(traced(v)) for v in (x, 3.0, x, np.float64(3.0))] == [8.0, 8.0, 10.0, 8.0]
+    assert x == 5.0

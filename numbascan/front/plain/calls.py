@@ -17,7 +17,7 @@ from ..variable import CAPTURE, Variable, as_variable, at_line
 from .chosen import check_free
 from .collected import takes_arrays, with_arrays
 from .frames import FRAMES
-from .stores import check_opaque, check_plain, del_attribute, may_change, outside, set_attribute, set_item
+from .stores import check_opaque, check_plain, del_attribute, holds_traced, may_change, outside, set_attribute, set_item
 
 REPLACED: dict[Any, Callable[..., Any]] = {}
 """What is called in the place of Python's and NumPy's functions: with these very arguments, and for known ones the same result."""
@@ -135,7 +135,21 @@ def _callee(f: Any) -> Any:
     own = converted(f)
     if own is not f:
         return own
+    if _is_compiled_by_numba(kind) and CAPTURE.home is not None:
+        return functools.partial(_compiled, f)
     return functools.partial(_watched, f) if FRAMES.stack or CAPTURE.home is not None else f
+
+
+def _is_compiled_by_numba(kind: type) -> bool:
+    """Whether objects of a class are functions that `numba.njit` has compiled. Numba is not imported for that: it is slow to load."""
+    return kind.__module__.startswith("numba.") and any(cls.__name__ == "Dispatcher" for cls in kind.__mro__)
+
+
+def _compiled(f: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls a function that Numba has compiled; for traced arguments the Python function that it was made of."""
+    if holds_traced([*args, *kwargs.values()]):
+        return callee(f.py_func)(*args, **kwargs)
+    return _watched(f, *args, **kwargs)
 
 
 _ASKING = frozenset({isinstance, type, callable, next, setattr, delattr})  # they change nothing, or see to it themselves

@@ -20,7 +20,7 @@ from ...ops.raising import RAISING
 from ..numpy.creation import arange, empty, eye, full, identity, linspace, logspace, ones, tri, zeros
 from ..numpy.shape_arguments import dim
 from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
-from ..views import Assumption, UnsureView, all_of, is_array
+from ..views import Assumption, UnsureView, all_of, is_array, use
 from .arrays import of_argument
 from .calls import callee, replaces
 from .collected import with_no_lists
@@ -193,6 +193,7 @@ def _stand_in(x: Any) -> Any:
         return x.kind()
     if not isinstance(x, Variable):
         return x
+    use(x.is_0d)  # an array of rank 0 is of another class
     if is_array(x):
         return np.empty((0,) * x.ndim, x.type.dtype)
     return {"b": False, "i": 0, "f": 0.0, "c": 0j}[x.type.kind] if x.type.weak else np.zeros((), x.type.dtype)[()]

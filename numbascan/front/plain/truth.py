@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import TracerBoolError
-from ...ir.node import constant_value
+from ...ir.node import INPUT, constant_value
 from ...ops.card import card_named
 from ..variable import Variable, as_variable, at_line, op
-from ..views import UnsureView
+from ..views import UnsureView, note_same
 from .made import Made
 from .options import Option
 
@@ -106,6 +106,11 @@ def contains(container: Any, value: Any) -> Any:
     return value in container
 
 
+def _is_argument(x: Any) -> bool:
+    """Whether a value is an array that the function was given."""
+    return isinstance(x, Variable) and bool(x.ndim) and x.view_of is None and x.cell[0].op is INPUT and x.home is not None
+
+
 def _is(one: Any, other: Any) -> Any:
     """`one is other`: of a truth value of Python's that only the run knows, and True or False, whether it is that."""
     if one is None or other is None:
@@ -114,6 +119,10 @@ def _is(one: Any, other: Any) -> Any:
     value, known = (other, one) if isinstance(one, bool) else (one, other)
     if isinstance(known, bool) and isinstance(value, Variable) and value.type.weak and value.type.kind == "b":
         return value if known else negation(value)
+    if one is not other and _is_argument(one) and _is_argument(other):
+        if isinstance(one.home, str) or isinstance(other.home, str):
+            raise TypeError(f"`is` asks whether {one!r} and {other!r} are one array{at_line()}, and only ns.jit knows; leave it out")
+        note_same()
     unsure = [x for x in (one, other) if isinstance(x, Variable) and isinstance(x.view_of, UnsureView)]
     if unsure and one is not other and isinstance(one, Variable) and isinstance(other, Variable):
         raise TypeError(f"`is` asks which array {unsure[0]!r} is{at_line()}, and only the run knows; compare what they hold")
