@@ -169,8 +169,8 @@ class Specialisations(Generic[C]):
         before = " and ".join(map(str, seen[:-1]))
         warnings.warn(
             f"{label} is compiled for the {MANY_VALUES}rd time because {names()[k]} has another length ({seen[-1]} on axis {axis}, before "
-            f"{before}). Lengths up to {LARGEST_FIXED} are fixed in the code, until there were {MOST_LENGTHS} of them; where many will come, pad the "
-            "array to one length, or above that",
+            f"{before}). Lengths up to {LARGEST_FIXED} are fixed in the code, until there were {MOST_LENGTHS} of them; where many come, "
+            "pad the array to one length, or above that",
             RecompilationWarning,
             stacklevel=_depth_of_caller(),
         )

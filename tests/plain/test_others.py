@@ -210,3 +210,31 @@ def test_arrays_of_rank_0_are_written_in_place() -> None:
     traced, x = ns.jit(f, mode="python"), np.array(3.0)
     assert [float(traced(v)) for v in (x, 3.0, x, np.float64(3.0))] == [8.0, 8.0, 10.0, 8.0]
     assert x == 5.0
+
+
+# whole numbers -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_math_of_whole_numbers(mode: str | None) -> None:
+    def f(n: Any, k: Any) -> Any:
+        return math.gcd(n, k), math.lcm(n, k), math.gcd(n, k, 4), math.gcd(-n, k), math.isqrt(n), math.factorial(k), math.comb(n, k)
+
+    traced = ns.jit(f, mode=mode)
+    for n, k in [(12, 18), (0, 5), (5, 0), (0, 0), (66, 20), (7, 9), (60, 15)]:
+        assert tuple(map(int, traced(n, k))) == f(n, k)
+    root = ns.jit(lambda n: math.isqrt(n), mode=mode)
+    for n in (0, 1, 15, 16, 17, 10**18, 2**63 - 1, 3037000499**2, 3037000499**2 - 1):
+        assert root(n) == math.isqrt(n)
+
+
+def test_math_of_whole_numbers_raises_as_python_does() -> None:
+    for f in (math.isqrt, math.factorial):
+        with pytest.raises(ValueError, match="negative"):
+            ns.jit(lambda n, f=f: f(n), mode="python")(-1)
+        with pytest.raises(TypeError, match="integer"):
+            ns.jit(lambda n, f=f: f(n), mode="python")(1.5)
+    with pytest.raises(OverflowError, match="64 bits"):
+        ns.jit(lambda n: math.factorial(n), mode="python")(21)
+    with pytest.raises(OverflowError, match="64 bits"):
+        ns.jit(lambda n: math.comb(n, 3), mode="python")(67)

@@ -26,6 +26,7 @@ from .calls import callee, replaces
 from .collected import with_no_lists
 from .elements import Generated, is_run, run
 from .lists import Listed, list_of
+from .loops import repeat
 from .rows import Once, Rows, TracedRange, rows_of, turned, zipped
 from .stores import holds_traced, keys, outside
 from .stores import key as key_of
@@ -383,6 +384,90 @@ def _modf(x: Any) -> Any:
     whole = np.trunc(x)
     fraction = np.copysign(np.where(np.isinf(x), 0.0, x - whole), x)
     return _number(fraction, "float64"), _number(whole, "float64")
+
+
+# whole numbers --------------------------------------------------------------------------------------------------------
+
+
+def _is_whole(x: Any, name: str) -> bool:
+    """Whether a traced value is Python's int, which `math` asks for. TypeError where it is a float."""
+    if isinstance(x, Variable) and x.type.kind not in "biu":
+        raise TypeError(f"'float' object cannot be interpreted as an integer: math.{name} of {x!r}{at_line()}")
+    return True
+
+
+def _of_whole(known: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*numbers: Any) -> Any:
+        if not _is_traced(*numbers):
+            return known(*numbers)
+        return ours(*[_number(x, "int64") for x in numbers if _is_whole(x, known.__name__)])
+
+    return function
+
+
+def _checked(x: Any, holds: Any, message: str, error: str = "ValueError") -> Any:
+    return op(RAISING, as_variable(x), as_variable(holds), error=error, message=message)
+
+
+def _gcd(*numbers: Any) -> Any:
+    return functools.reduce(_gcd_of_two, numbers, 0)
+
+
+def _gcd_of_two(one: Any, other: Any) -> Any:
+    """Euclid's."""
+    a, b = abs(one), abs(other)
+
+    def divide() -> None:
+        nonlocal a, b
+        a, b = b, a % b
+
+    repeat(lambda: b != 0, divide, ("a", "b"), ())
+    return a
+
+
+def _lcm(*numbers: Any) -> Any:
+    return functools.reduce(lambda one, other: abs(one * (other // np.maximum(_gcd_of_two(one, other), 1))), numbers, 1)
+
+
+def _isqrt(n: Any) -> Any:
+    """The whole part of the root: that of a float is at most one off."""
+    n = _checked(n, n >= 0, "isqrt() argument must be nonnegative")
+    root = METHODS["astype"](np.floor(np.sqrt(METHODS["astype"](n, "float64"))), "int64")
+    root = np.minimum(root, 3037000499)  # whose square is the largest in 64 bits
+    root = np.where(root * root > n, root - 1, root)
+    is_less = (root < 3037000499) & ((root + 1) * (root + 1) <= n)
+    return _number(np.where(is_less, root + 1, root), "int64")
+
+
+_FACTORIALS = np.array([math.factorial(k) for k in range(21)])
+
+
+def _factorial(n: Any) -> Any:
+    n = _checked(n, n >= 0, "factorial() not defined for negative values")
+    n = _checked(n, n <= 20, "factorial() of more than 20 does not fit into 64 bits", "OverflowError")
+    return _number(as_variable(_FACTORIALS)[n], "int64")
+
+
+_BINOMIALS = np.array([[math.comb(n, k) for k in range(34)] for n in range(67)])  # those of 67 things do not fit into 64 bits
+
+
+def _comb(n: Any, k: Any) -> Any:
+    n = _checked(n, n >= 0, "n must be a non-negative integer")
+    k = _checked(k, k >= 0, "k must be a non-negative integer")
+    n = _checked(n, n <= 66, "comb() of more than 66 things may not fit into 64 bits", "OverflowError")
+    least = np.minimum(k, n - k)
+    return _number(np.where(k > n, 0, as_variable(_BINOMIALS)[n, np.maximum(least, 0)]), "int64")
+
+
+_OF_WHOLE: dict[Any, Callable[..., Any]] = {
+    math.gcd: _gcd,
+    math.lcm: _lcm,
+    math.isqrt: _isqrt,
+    math.factorial: _factorial,
+    math.comb: _comb,
+}
+for _known, _ours in _OF_WHOLE.items():
+    replaces(_known)(_of_whole(_known, _ours))
 
 
 # arrays that are made -------------------------------------------------------------------------------------------------
