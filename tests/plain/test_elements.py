@@ -371,3 +371,81 @@ def test_lists_that_compare_their_elements() -> None:
         ns.jit(lambda x: [x[0], x[1]].index(x[2]), mode="python")(SHORT)
     with pytest.raises(ValueError, match="NaN"):
         ns.jit(lambda x: sorted(range(3), key=lambda k: x[k]), mode="python")(np.array([1.0, np.nan, 0.0]))
+
+
+# places of arrays --------------------------------------------------------------------------------------------------------
+
+
+def by_places(x: Any) -> Any:
+    total = 0.0
+    for i, j in np.ndindex(x.shape):
+        total += x[i, j] * (i - j)
+    return total
+
+
+def written_at_places(x: Any) -> Any:
+    y = np.zeros_like(x)
+    for place in np.ndindex(*x.shape):
+        if x[place] > 3:
+            y[place] = x[place] * place[0]
+    return y
+
+
+def enumerated(x: Any) -> Any:
+    total = 0.0
+    for place, v in np.ndenumerate(x):
+        total += v * place[0] - place[-1]
+    return total
+
+
+def enumerated_and_written(x: Any) -> Any:
+    x = x.copy()
+    for (_, _), v in np.ndenumerate(x):
+        x[-1, 0] += v
+        if v > 50:
+            break
+    return x
+
+
+def counted(x: Any) -> Any:
+    return sum(x[place] * k for k, place in enumerate(np.ndindex(x.shape))), np.array([x[i] * i[0] for i in np.ndindex(x.shape)])
+
+
+def backwards(x: Any) -> Any:
+    total = 0.0
+    for v, place in zip(x, np.ndindex(x.shape[:1]), strict=True):
+        total = total / 2 + v.sum() * place[0]
+    return total
+
+
+def of_known_lengths(x: Any) -> Any:
+    total = 0.0
+    for i, j in np.ndindex(30, 30):
+        total += x[0, 0] * i - j
+    for _ in np.ndindex(0, 3):
+        total += 100.0
+    return total
+
+
+PLACES = [by_places, written_at_places, enumerated, enumerated_and_written, counted, backwards, of_known_lengths]
+
+
+@pytest.mark.parametrize("f", PLACES)
+@pytest.mark.parametrize("x", [TABLE, TABLE[:2], TABLE[:, :1].copy()])
+def test_loops_over_places(f: Callable[..., Any], x: Any) -> None:
+    assert_as_python(f, x)
+
+
+def test_places_of_many_axes_and_of_none() -> None:
+    x = np.arange(120.0).reshape(20, 2, 3)
+    for f in (written_at_places, enumerated):
+        assert_as_python(f, x)
+        assert_as_python(f, x[:, 0, 0].copy())
+    for n in (0, 1, 20):
+        assert_as_python(lambda x, n: sum((i * j * x for i, j in np.ndindex(n, 3)), 0.0), 2.0, n)
+
+
+def test_compiled_places_and_their_derivatives() -> None:
+    for f in (by_places, written_at_places, enumerated):
+        assert_as_python(f, TABLE, mode=None)
+    np.testing.assert_allclose(ns.grad(by_places)(TABLE), [[i - j for j in range(3)] for i in range(20)])

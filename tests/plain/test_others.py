@@ -238,3 +238,42 @@ def test_math_of_whole_numbers_raises_as_python_does() -> None:
         ns.jit(lambda n: math.factorial(n), mode="python")(21)
     with pytest.raises(OverflowError, match="64 bits"):
         ns.jit(lambda n: math.comb(n, 3), mode="python")(67)
+
+
+# names that are not bound ------------------------------------------------------------------------------------------------
+
+
+def left_by_for(x: Any, n: Any) -> Any:
+    for k in range(n):
+        y = x * k
+    return y
+
+
+def left_by_while(x: Any, n: Any) -> Any:
+    while x > n:
+        y = x * np.ones(3)
+        x = x / 2
+    return y.sum()
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+@pytest.mark.parametrize("f", [left_by_for, left_by_while])
+def test_a_name_that_no_pass_has_bound_is_told_at_the_run(f: Callable[..., Any], mode: str | None) -> None:
+    traced = ns.jit(f, mode=mode)
+    unbound = 0 if f is left_by_for else 9
+    assert traced(3.0, 2) == pytest.approx(f(3.0, 2))
+    with pytest.raises(UnboundLocalError) as theirs:
+        f(3.0, unbound)
+    with pytest.raises(UnboundLocalError, match="variable 'y'") as ours:
+        traced(3.0, unbound)
+    assert str(theirs.value) in str(ours.value)
+
+
+def test_a_name_that_some_branch_leaves_unbound_is_told_while_tracing() -> None:
+    def f(x: Any) -> Any:
+        if x > 0:
+            y = 1.0
+        return y
+
+    with pytest.raises(UnboundLocalError, match="'y'"):
+        ns.jit(f, mode="python")(1.0)

@@ -9,6 +9,7 @@ import builtins
 import cmath
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -24,10 +25,10 @@ from ..views import Assumption, UnsureView, all_of, is_array, use
 from .arrays import of_argument
 from .calls import callee, replaces
 from .collected import with_no_lists
-from .elements import Generated, is_run, run
+from .elements import Generated, is_open, is_run, run
 from .lists import Listed, list_of
-from .loops import repeat
-from .rows import Once, Rows, TracedRange, rows_of, turned, zipped
+from .loops import UNROLLED, repeat
+from .rows import Once, Rows, TracedRange, places, rows_of, turned, zipped
 from .stores import holds_traced, keys, outside
 from .stores import key as key_of
 from .truth import is_traced, python_bool, truth
@@ -149,7 +150,9 @@ def _counted(rows: Rows, start: Any) -> Rows:
 
 @replaces(zip)
 def _zip(*items: Any, strict: bool = False) -> Any:
-    parts = [] if any(isinstance(part, Once) for part in items) else [rows_of(part) for part in items]  # which may run out before
+    is_pythons = any(isinstance(part, Once) for part in items) and not any(map(is_open, items))  # which may run out before
+    is_pythons = is_pythons or any(hasattr(part, "__next__") and not isinstance(part, Once) for part in items)
+    parts = [] if is_pythons else [rows_of(part) for part in items]
     if not parts or any(part is None for part in parts):
         return zip(*items, strict=strict)
     known = [part for part in parts if part is not None]
@@ -170,6 +173,24 @@ def _map(f: Any, *items: Any) -> Any:
     source = items[0] if len(items) == 1 else _zip(*items)
     call = function if len(items) == 1 else lambda item: function(*item)
     return Generated(source, lambda parts, each: [each(call(part)) for part in parts]) if CAPTURE.home else map(function, *items)
+
+
+@replaces(np.ndindex)
+def _ndindex(*shape: Any) -> Any:
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    is_short = not _is_traced(*sizes) and (not CAPTURE.home or math.prod(sizes) <= UNROLLED)
+    if not sizes or is_short:
+        return np.ndindex(*shape)
+    return Once(places([size if is_traced(size) else operator.index(size) for size in sizes]))
+
+
+@replaces(np.ndenumerate)
+def _ndenumerate(arr: Any) -> Any:
+    if not (isinstance(arr, Variable) and arr.ndim):
+        return np.ndenumerate(arr)
+    found = places([dim(arr, axis) for axis in range(arr.ndim)])
+    elements = arr if arr.ndim == 1 else arr.reshape(-1)
+    return Once(Rows((*found.sources, elements), (tuple, None, (found.structure, "*")), found.length))
 
 
 @replaces(functools.reduce)

@@ -781,7 +781,7 @@ class _Scan:
             value = Variable(concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1].node)
         value = as_type(value, TensorType(value.type.dtype, value.type.shape, weak=is_weak))
         if not self.n_steps and not name.startswith("_ns_"):
-            value.view_of = Unassured(value, rows, others, why, is_twice)
+            value.view_of = Unassured(name, value, rows, others, why, is_twice)
         elif value.ndim and (others or is_twice):
             value.view_of = _unsure(name, value, others, why, is_twice)
         return value

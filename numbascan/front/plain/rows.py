@@ -132,7 +132,36 @@ class TracedRange:
         return first + step * arange(self.length)
 
 
-_OF_PYTHON = (range, TracedRange, PythonNumbers)
+@dataclass(frozen=True)
+class Digits:
+    """One position of places counted through in C order: `numbers // stride % size`."""
+
+    numbers: Any
+    stride: Any
+    size: Any
+
+    def __getitem__(self, index: Any) -> Any:
+        part = self.numbers[index]
+        return Digits(part, self.stride, self.size) if isinstance(index, slice) else part // self.stride % self.size
+
+    def all(self) -> Variable:
+        """All of them."""
+        return as_variable(_sequence(self.numbers) // self.stride % self.size)
+
+
+def places(shape: Sequence[Any]) -> Rows:
+    """All places of an array of a shape, of known or traced lengths, in C order: each a tuple of positions."""
+    strides: list[Any] = [1]
+    for size in reversed(shape):
+        strides.insert(0, strides[0] * size)
+    length, *strides = strides
+    numbers = range(length) if isinstance(length, int) else TracedRange(0, length, 1)
+    safe = [max(size, 1) if isinstance(size, int) else np.maximum(size, 1) for size in (*strides, *shape)]  # of no place nothing is read
+    digits = [Digits(numbers, stride, size) for stride, size in zip(safe[: len(shape)], safe[len(shape) :], strict=True)]
+    return Rows(tuple(digits), (tuple, None, (LEAF,) * len(digits)), length)
+
+
+_OF_PYTHON = (range, TracedRange, PythonNumbers, Digits)
 
 
 def python_number(number: Any) -> Any:
@@ -187,6 +216,8 @@ def _turned(source: Any, length: Any) -> Any:
 def _sequence(source: Any) -> Variable:
     if isinstance(source, PythonNumbers):
         return source.array
+    if isinstance(source, Digits):
+        return source.all()
     if isinstance(source, TracedRange):
         return source.numbers()
     if isinstance(source, range):
