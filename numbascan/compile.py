@@ -33,6 +33,7 @@ from .ops.control import inlined
 from .ops.dims import DIM
 from .ops.indexing import INDEX
 from .ops.lowering import Elementwise, View
+from .ops.raising import as_own
 from .oracle.debug import debug_run
 from .oracle.finite import finite_run
 from .oracle.interpret import LoopRun, interpret
@@ -436,7 +437,7 @@ def readable(error: Exception, texts: Mapping[str, str]) -> Exception:
     if name not in texts:
         return error
     kind = ScanTypeError if ONE_SHAPE in texts[name] else type(error)
-    return kind(texts[name].format(*error.args[1:]))
+    return as_own(kind(texts[name].format(*error.args[1:])))
 
 
 def key_of(values: Sequence[Any], rows: Sequence[Any] = ()) -> Any:

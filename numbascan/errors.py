@@ -54,6 +54,10 @@ class CompilationError(ScanError, RuntimeError):
     """The code that a function became does not compile: a fault of numbascan, which `mode="python"` does not meet."""
 
 
+class RecompilationWarning(RuntimeWarning):
+    """A function is compiled for the third time, because of a number or a length that is fixed in its code."""
+
+
 class CudaUnavailableError(ScanError, RuntimeError):
     """`mode="cuda"` without a CUDA device or driver. The text ends with what `numbascan info` says about the GPU."""
 

@@ -26,6 +26,7 @@ from .front.numpy.rearranging import *
 from .front.numpy.reductions import *
 from .front.numpy.sets import *
 from .front.numpy.shape import *
+from .front.numpy.without_nan import *
 from .front.random import random_stream as random  # noqa: F401 - `nt.random`
 from .front.shared import SharedVariable as SharedVariable
 from .front.symbolic import vectorize as vectorize

@@ -6,6 +6,7 @@ goes by, too), and so is every dimension that a scan runs over: `sequence_axes` 
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections import Counter
@@ -14,13 +15,14 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from ..compile import LARGEST_FIXED, FixedLengths
+from ..compile import LARGEST_FIXED, MOST_LENGTHS, FixedLengths
 from ..emit.runtime.device_array import DeviceArray
-from ..errors import TracerBoolError, TracerError
+from ..errors import RecompilationWarning, TracerBoolError, TracerError
 from ..ir.graph import substitute, toposort
 from ..ir.inner_graphs import all_nodes
 from ..ir.loop_node import SCAN, loop_spec
 from ..ir.node import Node, new_input
+from ..ops.card import is_users
 from ..types import SUPPORTED_DTYPES, TensorType
 from .captures.guards import Guards
 from .conversion import as_argument, type_of
@@ -73,6 +75,7 @@ class Specialisations(Generic[C]):
         self._by_types: dict[tuple[Hashable, Types], C] = {}
         self._lengths: dict[Hashable, FixedLengths] = {}
         self._open: dict[Hashable, set[Axis]] = {}
+        self._made: dict[Hashable, list[Types]] = {}  # for which lengths there was code
         self._fixed: Counter[str] = Counter()  # how often code was made anew for another value of a number from outside, by its name
         self._lock = threading.RLock()
 
@@ -88,12 +91,18 @@ class Specialisations(Generic[C]):
         return code
 
     def add(
-        self, key: Hashable, structure: Hashable, small: Types, build: Callable[[Types, bool, C | None], tuple[C | None, Types]]
+        self,
+        key: Hashable,
+        structure: Hashable,
+        small: Types,
+        build: Callable[[Types, bool, C | None], tuple[C | None, Types]],
+        names: Callable[[], Sequence[str]],
+        label: str,
     ) -> C | None:
         """The code for a new key: of another key of the same kind, else built now.
 
         build: from the types to trace with, whether dimensions may be left open, and the code of an earlier trace, to the code (or None)
-        and its types.
+        and its types. names: of the arguments. label: what a warning calls the function, "" for none.
         """
         with self._lock:
             types = self._types(structure, small)
@@ -110,6 +119,8 @@ class Specialisations(Generic[C]):
                 if code is None:
                     return None
                 self._by_types[structure, types] = code
+                if label:
+                    self._note_length(structure, types, names, label)
             self._quick[key] = self.latest = code
         return code
 
@@ -140,9 +151,29 @@ class Specialisations(Generic[C]):
                 f"{label} is compiled for the {MANY_VALUES}rd time because {name}, which it reads outside, has another value "
                 f"({now!r}, before {before!r}). Exponents, what decides a shape, an index or a number of steps, and whole numbers among "
                 f"whole numbers are fixed in the code; pass {name} as an argument",
-                RuntimeWarning,
-                stacklevel=2,
+                RecompilationWarning,
+                stacklevel=_depth_of_caller(),
             )
+
+    def _note_length(self, structure: Hashable, types: Types, names: Callable[[], Sequence[str]], label: str) -> None:
+        """Says, at the third time, that code is compiled again because an array has another length that is fixed in it."""
+        made = self._made.setdefault(_signature(structure, types), [])
+        if types in made:  # what the function reads from outside has changed
+            return
+        made.append(types)
+        lengths = [(k, axis, [one[k].shape[axis] for one in made]) for k, type_ in enumerate(types) for axis in range(type_.rank)]
+        changing = [one for one in lengths if None not in one[2] and len(set(one[2])) == MANY_VALUES]
+        if len(made) != MANY_VALUES or not changing:
+            return
+        k, axis, seen = changing[0]
+        before = " and ".join(map(str, seen[:-1]))
+        warnings.warn(
+            f"{label} is compiled for the {MANY_VALUES}rd time because {names()[k]} has another length ({seen[-1]} on axis {axis}, before "
+            f"{before}). Lengths up to {LARGEST_FIXED} are fixed in the code, until there were {MOST_LENGTHS} of them; where many come, "
+            "pad the array to one length, or above that",
+            RecompilationWarning,
+            stacklevel=_depth_of_caller(),
+        )
 
     def _types(self, structure: Hashable, small: Types) -> Types:
         """The types to trace with: those of `small`, with dimensions left open where many lengths were seen or a scan runs."""
@@ -159,6 +190,14 @@ class Specialisations(Generic[C]):
     def leave_open(self, structure: Hashable, types: Types, axes: set[Axis]) -> None:
         """From now on these dimensions are never fixed for arguments of this signature."""
         self._open.setdefault(_signature(structure, types), set()).update(axes)
+
+
+def _depth_of_caller() -> int:
+    """How far away the user's code is from who asks."""
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and not is_users(frame):
+        depth, frame = depth + 1, frame.f_back
+    return depth
 
 
 def _signature(structure: Hashable, types: Types) -> Hashable:

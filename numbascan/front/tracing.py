@@ -36,7 +36,7 @@ from .converted.source import code_that_runs, converted, is_converted
 from .protocols import of_object_array
 from .tree import classes_in, flattened, unflatten
 from .unsupported import given_to_library, holds_traced
-from .variable import CAPTURE, Variable, op
+from .variable import CAPTURE, HOOKS, Variable, op
 from .views import NeedsTracedArrays
 
 PAUSES = (0.01, 0.02, 0.04, 0.08, 0.16)  # seconds, before a function is traced again because another thread may have drawn
@@ -317,7 +317,7 @@ def _run_converted(
     taken_back = [keep((fn, arguments, keywords)) for keep in KEPT]
     try:
         with at_home(home):
-            return form(*arguments, **keywords)
+            return HOOKS["returned"](form(*arguments, **keywords))
     except NeedsTracedArrays:
         if CAPTURE.makes_arrays:
             raise
@@ -326,7 +326,7 @@ def _run_converted(
         CAPTURE.makes_arrays = True
         _WRITERS.add(code)
         with at_home(home):
-            return form(*arguments, **keywords)
+            return HOOKS["returned"](form(*arguments, **keywords))
     finally:
         CAPTURE.makes_arrays = known
 

@@ -48,7 +48,7 @@ from .tracing import (
 )
 from .tree import Static, Structure, flatten, flattened, n_leaves, paths, unflatten
 from .variable import Variable, as_variable
-from .views import Assumption
+from .views import Assumption, asking_same
 
 
 @entry
@@ -97,6 +97,7 @@ def jit(
 
 
 Same = tuple[int, ...]
+Places = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,8 @@ class Traced:
     outputs: tuple[Node, ...]
     written: dict[int, Node]  # what arguments hold afterwards, by the number of the leaf, where the function writes into them
     same: Same  # for each argument the first one that is the same array
+    asks_same: bool  # whether it asks which arguments are one array
+    arrays_0d: Places  # arguments that are arrays of rank 0
     assumed: dict[int, bool]  # arguments that must lie in C order (True), or be numbers and no arrays of rank 0 (False)
     updates: dict[SharedVariable, Node]  # the states of the random streams that it draws from
     structure: Structure
@@ -126,7 +129,7 @@ class Compiled:
         self.runner = Runner(self.graph, mode, name, traced.shared, tuple(traced.updates), specialise=False, profile=profile)
         self.traced, self.arrays, self.guards = traced, as_captured(traced.arrays), traced.guards
         self._assembled = assembled(traced.structure)
-        self.is_checked = bool(traced.written or traced.assumed)  # whether a call has to look at the arguments as they were given
+        self.is_checked = bool(traced.written or traced.assumed or traced.asks_same)  # whether a call looks at arguments as they were given
 
     def run(self, values: Sequence[Any], key: Any = None) -> Any:
         """The results. `key`: what decides the kind of the values, where that is known."""
@@ -321,15 +324,17 @@ class Jitted:
     def _checked(self, compiled: Compiled, values: Sequence[Any], given: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What a call gives of a function that writes into its arguments, or takes something for true of them.
 
-        Where it was given one array twice it runs in a form that was traced with one array.
+        Where it was given one array twice, or arrays of rank 0, it runs in a form that was traced with these.
         """
         leaves, structure = flattened((given, kwargs))
-        same = same_arrays(leaves)
-        if compiled.traced.written and same != compiled.traced.same:
-            key = structure, same, tuple([quick_key(value) for value in values])
-            found = self._kinds.get(key) or self._kinds.add(
-                key, (structure, same), tuple(map(small_type, values)), functools.partial(self._build, structure, same=same)
-            )
+        traced = compiled.traced
+        same = same_arrays(leaves) if traced.written or traced.asks_same else traced.same
+        numbers = [k for k, is_order in traced.assumed.items() if not is_order]
+        arrays_0d = tuple([k for k in numbers if isinstance(leaves[k], np.ndarray) and not leaves[k].ndim])
+        if same != traced.same or arrays_0d:
+            key = structure, same, arrays_0d, tuple([quick_key(value) for value in values])
+            build = functools.partial(self._build, structure, same=same, arrays_0d=arrays_0d)
+            found = self._kinds.get(key) or self._added(key, (structure, same, arrays_0d), structure, values, build)
             assert found is not None  # as the other form was none
             compiled = found
         return compiled.run_writing(values, leaves, self.name)
@@ -374,8 +379,13 @@ class Jitted:
         key = structure, tuple([quick_key(value) for value in values])
         compiled = self._kinds.get(key)
         if compiled is None:
-            compiled = self._kinds.add(key, structure, tuple(map(small_type, values)), functools.partial(self._build, structure))
+            compiled = self._added(key, structure, structure, values, functools.partial(self._build, structure))
         return values, compiled
+
+    def _added(self, key: Any, kind: Any, structure: Structure, values: Sequence[Any], build: Callable[..., Any]) -> Compiled | None:
+        """The code for arguments of a new kind."""
+        label = "" if self.mode.target == "python" else self.name
+        return self._kinds.add(key, kind, tuple(map(small_type, values)), build, functools.partial(self._names, structure), label)
 
     def _prepared(self, k: int, value: Any, structure: Structure) -> Any:
         if type(value) is float:
@@ -397,12 +407,18 @@ class Jitted:
         return [*zip(roots, positional[2], strict=True), *zip(keyword[1], keyword[2], strict=True)]
 
     def _build(
-        self, structure: Structure, types: Types, may_open: bool, before: Compiled | None, same: Same | None = None
+        self,
+        structure: Structure,
+        types: Types,
+        may_open: bool,
+        before: Compiled | None,
+        same: Same | None = None,
+        arrays_0d: Places = (),
     ) -> tuple[Compiled | None, Types]:
         """The code for arguments of these types, and the types; None where the function uses variables without a value."""
         start = perf_counter()
         numbers = None if before is None else before.traced.numbers
-        traced = self._trace(structure, types, numbers, same)
+        traced = self._trace(structure, types, numbers, same, arrays_0d)
         if may_open:
             traced, types = self._opened(structure, traced, types, numbers)
         seconds = perf_counter() - start
@@ -432,29 +448,41 @@ class Jitted:
             return traced, types
         opened = without(types, axes)
         try:
-            again = self._trace(structure, opened, numbers, traced.same)
+            again = self._trace(structure, opened, numbers, traced.same, traced.arrays_0d)
         except TracerError:
             return traced, types
         self._kinds.leave_open(structure, types, axes)
         return again, opened
 
-    def _trace(self, structure: Structure, types: Sequence[TensorType], numbers: Numbers | None = None, same: Same | None = None) -> Traced:
-        return beside_threads(lambda: self._trace_once(structure, types, numbers, tuple(range(len(types))) if same is None else same))
+    def _trace(
+        self,
+        structure: Structure,
+        types: Sequence[TensorType],
+        numbers: Numbers | None = None,
+        same: Same | None = None,
+        arrays_0d: Places = (),
+    ) -> Traced:
+        apart = tuple(range(len(types)))
+        return beside_threads(lambda: self._trace_once(structure, types, numbers, apart if same is None else same, arrays_0d))
 
-    def _trace_once(self, structure: Structure, types: Sequence[TensorType], numbers: Numbers | None, same: Same) -> Traced:
+    def _trace_once(
+        self, structure: Structure, types: Sequence[TensorType], numbers: Numbers | None, same: Same, arrays_0d: Places
+    ) -> Traced:
         names = self._names(structure)
         inputs = tuple(new_input(type_, name) for type_, name in zip(types, names, strict=True))
         variables = [Variable(node) for node in inputs]
         variables = [variables[first] for first in same]
-        for variable in variables:
+        for k, variable in enumerate(variables):
             variable.home = self._home
             if variable.ndim:
                 variable.is_c = Assumption()
+            elif k in arrays_0d:
+                variable.is_0d = True
             elif not variable.type.weak:
                 variable.is_0d = Assumption()
         facts = [variable.is_c if variable.ndim else variable.is_0d for variable in variables]
         args, kwargs = opened(structure, variables)
-        with in_mode(self.mode), call_draws() as draws:
+        with in_mode(self.mode), call_draws() as draws, asking_same() as asked:
             result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs, before=numbers)
         leaves, returned = flattened(result.value)
         outputs = tuple(as_variable(leaf).node for leaf in leaves)
@@ -471,7 +499,20 @@ class Jitted:
         guards = DrawGuards(result.guards) if draws.next and result.guards is not None else result.guards
         is_symbolic = draws.is_part or len(shared) < len(free)
         return Traced(
-            inputs, result.arrays, tuple(shared), outputs, written, same, assumed, updates, returned, guards, result.numbers, is_symbolic
+            inputs,
+            result.arrays,
+            tuple(shared),
+            outputs,
+            written,
+            same,
+            bool(asked),
+            arrays_0d,
+            assumed,
+            updates,
+            returned,
+            guards,
+            result.numbers,
+            is_symbolic,
         )
 
     # what was compiled ----------------------------------------------------------------------------------------------

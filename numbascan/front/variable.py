@@ -51,6 +51,14 @@ def implements(*functions: Any, method: str | None = None) -> Callable[[Callable
     return note
 
 
+class Deferred:
+    """What stands for a number, and gives it where it is computed with."""
+
+    def number(self) -> Variable:
+        """The number."""
+        raise NotImplementedError
+
+
 _HANDS_ON = "numbascan.front.plain.calls"
 """The module of ours that calls what the user calls."""
 
@@ -227,11 +235,20 @@ def _with_python_numbers(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
         return of_numbers(self) if self.type.weak else of_arrays(self)
 
     def binary(self: Variable, other: Any) -> Any:
+        if isinstance(other, Deferred):
+            other = other.number()
+        if ufunc is np.multiply and _is_count(self) and isinstance(other, (list, tuple)) and HOOKS["may_be_written"]():
+            return HOOKS["repeated"](other, self)  # [x] * n
         if not (self.type.weak and _is_python_number(other)):
             return of_arrays(self, other)
         return of_numbers(other, self) if name in _REFLECTED else of_numbers(self, other)
 
     return unary if ufunc.nin == 1 else binary
+
+
+def _is_count(x: Variable) -> bool:
+    """Is it a whole number, of which a list can be repeated?"""
+    return not x.ndim and x.is_0d is not True and (x.type.kind in "iu" or (x.type.kind == "b" and x.type.weak))
 
 
 _NAMES: dict[np.ufunc, str] = dict(
@@ -380,6 +397,8 @@ def as_node(value: Any) -> Node:
     """The node of a Variable, a number (weak), an array, or a nest of these."""
     if isinstance(value, Variable):
         return value.node
+    if isinstance(value, Deferred):
+        return value.number().node
     refuse_other_arrays(value, "an array in the computation")
     if isinstance(value, np.generic):
         return constant(value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -32,6 +34,33 @@ class Assumption:
         self.is_used = True
         for part in self.parts:
             part.use()
+
+
+class _Asked(threading.local):
+    """A list for each function that is traced: what it asks of its arguments stands there."""
+
+    def __init__(self) -> None:
+        self.lists: list[list[bool]] = []
+
+
+_ASKED = _Asked()
+
+
+@contextmanager
+def asking_same() -> Iterator[list[bool]]:
+    """While a function is traced; the list is empty as long as it does not ask which of its arguments are one array."""
+    _ASKED.lists.append([])
+    try:
+        yield _ASKED.lists[-1]
+    finally:
+        _ASKED.lists.pop()
+
+
+def note_same() -> None:
+    """Notes that the function that is traced asks which of its arguments are one array. TypeError where no call can tell."""
+    if not _ASKED.lists:
+        raise TypeError(f"`is` asks whether two arguments are one array{at_line()}, and only ns.jit knows; leave it out")
+    _ASKED.lists[-1].append(True)
 
 
 class Either(Assumption):

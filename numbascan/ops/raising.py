@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 import builtins
+import re
+import threading
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from .card import Card, apply, register
 from .lowering import Indices, Operands, View
+
+_OWN: WeakValueDictionary[str, type[Exception]] = WeakValueDictionary()
+_LOCK = threading.Lock()
+_MARK = re.compile(r"raise ([^ ]+): (.*)", re.DOTALL)
+
+
+def named(cls: type[Exception], message: str) -> str:
+    """A message that names the class of its error: compiled code raises Python's own errors, and `as_own` makes one of that class."""
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    with _LOCK:
+        k = 1
+        while _OWN.setdefault(name if k == 1 else f"{name}#{k}", cls) is not cls:  # another class of that name
+            k += 1
+    return f"raise {name if k == 1 else f'{name}#{k}'}: {message}"
+
+
+def as_own(error: Exception) -> Exception:
+    """An error of the class that its message names; itself where it names none."""
+    text = error.args[0] if error.args else None
+    found = _MARK.fullmatch(text) if isinstance(text, str) else None
+    cls = _OWN.get(found[1]) if found is not None else None
+    return error if found is None or cls is None else cls(found[2])
 
 
 def _raising(x: Any, holds: Any, error: str, message: str) -> Any:

@@ -17,6 +17,7 @@ from ..ops.algebra import dims_of
 from ..ops.card import PLACE, Card, evaluate
 from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, branches, graph_of, py_call
 from ..ops.lowering import Elementwise
+from ..ops.raising import RAISING, as_own
 from ..ops.random import DRAW_NUMBERS
 from ..ops.runtime_attributes import filled
 from ..progress import seldom, told, who_is_asked, who_is_told
@@ -89,11 +90,13 @@ def _evaluated(card: Card, node: Node, operands: list[Any]) -> tuple[Any, ...]:
     PLACE.origin, PLACE.step = node.origin, ""
     try:
         return evaluate(card, node.types, tuple(parent.type for parent in node.inputs), operands, node.params)
-    except (ValueError, IndexError, ArithmeticError) as error:
+    except Exception as error:
+        if card is not RAISING and not isinstance(error, (ValueError, IndexError, ArithmeticError)):
+            raise
         text = f"{card.name}: {error}".strip() if type(error) is ValueError and isinstance(card.lower, Elementwise) else str(error).strip()
         line = f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else ""
         text += "" if line in text else line
-        raise type(error)(f"{text} in {step}" if step else text) from error
+        raise as_own(type(error)(f"{text} in {step}" if step else text)) from error
     finally:
         PLACE.origin, PLACE.step = origin, step
 

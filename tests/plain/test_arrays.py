@@ -208,7 +208,7 @@ def traced_sharing(call: Callable[..., Any], args: tuple[Any, ...]) -> list[list
         return 0.0
 
     ns.jit(f, mode="python")([leaves[k] for k in places])
-    return found
+    return found[-2:]  # of one array twice it is traced once more
 
 
 def is_refused(error: Exception) -> bool:
@@ -293,8 +293,7 @@ def test_a_traced_position_gives_a_view_of_a_row_unless_it_is_an_array() -> None
 
     compare(f, A, 1)
     compare(f, A, np.int64(1))
-    with pytest.raises(ValueError, match="rank 0"):
-        ns.jit(f, mode="python")(A.copy(), np.array(1))
+    compare(f, A, np.array(1))
 
 
 # writes through what operations give --------------------------------------------------------------------------------------
@@ -842,13 +841,12 @@ def test_a_number_or_an_array_of_rank_0_is_right_or_refused(f: Callable[..., Any
 def test_numbers_do_not_change() -> None:
     compare(number_as_array, X, 2.0)
     compare(number_as_array, X, np.float64(2.0))
-    with pytest.raises(ValueError, match="rank 0"):
-        ns.jit(number_as_array, mode="python")(X, np.array(2.0))
+    compare(number_as_array, X, np.array(2.0))
     with pytest.raises(TypeError, match="number"):
         ns.jit(a_number_is_not_written, mode="python")(X)
 
 
-def test_an_argument_of_rank_0_that_would_be_written_is_refused() -> None:
+def test_an_argument_of_rank_0_is_written_by_ns_jit_alone() -> None:
     def f(x: Any) -> Any:
         y = x
         y += 1
@@ -857,8 +855,9 @@ def test_an_argument_of_rank_0_that_would_be_written_is_refused() -> None:
     for x in (2.0, np.float64(2.0)):
         assert ns.jit(f, mode="python")(x) == f(x)
         assert ns.jit(ns.grad(f), mode="python")(x) == 2 * x + 1
-    for g in (ns.jit(f, mode="python"), ns.jit(ns.grad(f), mode="python"), ns.grad(f), ns.value_and_grad(f)):
-        with pytest.raises(ValueError, match="rank 0"):
+    compare(f, np.array(2.0))
+    for g in (ns.jit(ns.grad(f), mode="python"), ns.grad(f), ns.value_and_grad(f)):
+        with pytest.raises(ValueError, match=r"rank 0|an argument of"):
             g(np.array(2.0))
 
 

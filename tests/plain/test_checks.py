@@ -254,9 +254,101 @@ class OwnError(Exception):
     pass
 
 
+class WithTextError(ValueError):
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class TwoPartsError(Exception):
+    def __init__(self, what: str, number: float) -> None:
+        super().__init__(f"{what} {number}")
+        self.number = number
+
+
 def own(x: Any) -> Any:
     if x < 0:
-        raise OwnError("own")
+        raise OwnError("it is {negative}")
+    if x > 5:
+        raise WithTextError("it is large")
+    if x == 2:
+        raise OwnError
+    if x == 3:
+        raise np.linalg.LinAlgError("it is three")
+    if x == 4:
+        raise FloatingPointError("it is four")
+    return x
+
+
+def own_in_a_loop(x: Any) -> Any:
+    total = 0.0
+    for _ in range(30):
+        total += x
+        if total > 10:
+            raise OwnError("too much")
+    return total
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+@pytest.mark.parametrize(("f", "values"), [(own, [-1.0, 1.0, 2.0, 3.0, 4.0, 7.0]), (own_in_a_loop, [0.1, 1.0])])
+def test_errors_of_the_users_own_classes(f: Any, values: list[float], mode: str | None) -> None:
+    traced = ns.jit(f, mode=mode)
+    for x in values:
+        error = raised_by(f, x)
+        if error is None:
+            assert traced(x) == pytest.approx(f(x))
+            continue
+        with pytest.raises(type(error), match=r"test_checks\.py, line") as caught:
+            traced(x)
+        assert type(caught.value) is type(error)
+        assert str(error) in str(caught.value)
+        assert getattr(caught.value, "text", str(caught.value)) == str(caught.value)
+
+
+def raised_by(f: Any, x: float) -> Exception | None:
+    try:
+        f(x)
+    except Exception as error:
+        return error
+    return None
+
+
+def test_classes_of_one_name_are_told_apart() -> None:
+    def of_class(number: float) -> Any:
+        class LocalError(Exception):
+            pass
+
+        def f(x: Any) -> Any:
+            if x > 0:
+                raise LocalError("it is positive")
+            return x + number
+
+        return ns.jit(f), LocalError
+
+    for f, cls in [of_class(1.0), of_class(2.0)]:
+        with pytest.raises(cls, match="positive"):
+            f(1.0)
+
+
+def test_own_errors_leave_arguments_as_they_were_and_go_through_derivatives_and_lanes() -> None:
+    def f(x: Any) -> Any:
+        x[0] = 3.0
+        if x[1] < 0:
+            raise OwnError("negative")
+
+    x = np.array([1.0, -1.0])
+    with pytest.raises(OwnError, match="negative"):
+        ns.jit(f)(x)
+    assert x[0] == 1.0
+    with pytest.raises(OwnError):
+        ns.grad(own)(-1.0)
+    with pytest.raises(OwnError, match="step of scan"):
+        ns.vmap(own)(np.array([1.0, -1.0]))
+
+
+def with_number(x: Any) -> Any:
+    if x < 0:
+        raise TwoPartsError("negative", 1.0)
     return x
 
 
@@ -277,7 +369,7 @@ def alone(x: Any) -> None:
     assert x > 0
 
 
-@pytest.mark.parametrize("f", [own, two_parts, always, alone])
+@pytest.mark.parametrize("f", [with_number, two_parts, always, alone])
 def test_what_compiled_code_cannot_raise_is_refused_while_tracing(f: Any) -> None:
     with pytest.raises(TracerBoolError, match="only the run decides"):
         ns.jit(f, mode="python")(1.0)

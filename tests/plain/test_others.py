@@ -112,3 +112,168 @@ def scaled(x: Any) -> Any:
 
 def test_a_class_may_have_a_module_that_is_no_name() -> None:
     assert ns.jit(scaled, mode="python")(2.0) == scaled(2.0)
+
+
+# functions that Numba has compiled ----------------------------------------------------------------------------------------
+
+
+@numba.njit
+def clipped(x: Any, limit: Any) -> Any:
+    return limit if x > limit else x
+
+
+@numba.njit
+def simulated(x: Any, n: int) -> Any:
+    path = np.zeros(n)
+    for k in range(n):
+        x = clipped(0.9 * x + 0.1 * k, 1.5)
+        path[k] = x
+    return path
+
+
+@numba.njit
+def filled(x: Any, value: float) -> None:
+    for k in range(len(x)):
+        x[k] = value + k
+
+
+@numba.njit
+def wrapped(n: int) -> int:
+    return np.int32(n) * 2
+
+
+@numba.vectorize
+def doubled(x: Any) -> Any:
+    return 2 * x
+
+
+def of_compiled(x: Any, n: int) -> Any:
+    known = wrapped(5)
+    array = np.zeros(3)
+    filled(array, 2.0)
+    total = simulated(x, n).sum() + known
+    if x > 0:
+        total += clipped(x, limit=0.5)
+    return total, array, max(clipped(x, 0.1), x)
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_functions_that_numba_has_compiled_are_traced(mode: str | None) -> None:
+    for x in (0.7, -0.7):
+        for one, other in zip(ns.jit(of_compiled, mode=mode)(x, 30), of_compiled(x, 30), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    slope = (simulated(0.7 + 1e-6, 30).sum() - simulated(0.7 - 1e-6, 30).sum()) / 2e-6
+    assert ns.grad(lambda x: simulated(x, 30).sum())(0.7) == pytest.approx(slope)
+    lanes = np.array([0.1, 0.7])
+    np.testing.assert_allclose(ns.vmap(lambda x: simulated(x, 30))(lanes), [simulated(x, 30) for x in lanes])
+
+
+def test_functions_that_numba_has_compiled_write_arguments() -> None:
+    def f(x: Any) -> Any:
+        filled(x, x[0])
+        return x.sum()
+
+    x = np.arange(1.0, 30.0)
+    expected = x.copy()
+    assert ns.jit(f, mode="python")(x) == pytest.approx(f(expected))
+    np.testing.assert_allclose(x, expected)
+
+
+def test_ufuncs_that_numba_has_made_are_refused() -> None:
+    with pytest.raises(ns.TracerError, match=r"doubled.*leave the decorator out"):
+        ns.jit(lambda x: doubled(x))(2.0)
+
+
+# which array an argument is ----------------------------------------------------------------------------------------------
+
+
+def test_an_array_that_is_two_arguments_is_one_array() -> None:
+    f = ns.jit(lambda x, y: (x is y, x is not y, x + y), mode="python")
+    one, other = np.arange(3.0), np.arange(3.0)
+    for x, y in [(one, one), (one, other), (one, one), (one, one[:2].copy().repeat(2)[:3])]:
+        assert tuple(map(bool, f(x, y)[:2])) == (x is y, x is not y)
+    with pytest.raises(TypeError, match=r"only ns\.jit knows"):
+        ns.grad(lambda x, y: (x + y).sum() if x is y else x.sum())(one, one)
+
+
+def test_arrays_of_rank_0_are_of_their_own_class() -> None:
+    f = ns.jit(lambda x: (type(x) is np.float64, isinstance(x, np.ndarray), isinstance(x, float)), mode="python")
+    for x in (np.array(3.0), np.float64(3.0), 3.0, np.array(3.0), np.array([3.0])):
+        assert tuple(map(bool, f(x))) == f.__wrapped__(x)
+
+
+def test_arrays_of_rank_0_are_written_in_place() -> None:
+    def f(x: Any) -> Any:
+        x += 1
+        return x * 2
+
+    traced, x = ns.jit(f, mode="python"), np.array(3.0)
+    assert [float(traced(v)) for v in (x, 3.0, x, np.float64(3.0))] == [8.0, 8.0, 10.0, 8.0]
+    assert x == 5.0
+
+
+# whole numbers -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_math_of_whole_numbers(mode: str | None) -> None:
+    def f(n: Any, k: Any) -> Any:
+        return math.gcd(n, k), math.lcm(n, k), math.gcd(n, k, 4), math.gcd(-n, k), math.isqrt(n), math.factorial(k), math.comb(n, k)
+
+    traced = ns.jit(f, mode=mode)
+    for n, k in [(12, 18), (0, 5), (5, 0), (0, 0), (66, 20), (7, 9), (60, 15)]:
+        assert tuple(map(int, traced(n, k))) == f(n, k)
+    root = ns.jit(lambda n: math.isqrt(n), mode=mode)
+    for n in (0, 1, 15, 16, 17, 10**18, 2**63 - 1, 3037000499**2, 3037000499**2 - 1):
+        assert root(n) == math.isqrt(n)
+
+
+def test_math_of_whole_numbers_raises_as_python_does() -> None:
+    for f in (math.isqrt, math.factorial):
+        with pytest.raises(ValueError, match="negative"):
+            ns.jit(lambda n, f=f: f(n), mode="python")(-1)
+        with pytest.raises(TypeError, match="integer"):
+            ns.jit(lambda n, f=f: f(n), mode="python")(1.5)
+    with pytest.raises(OverflowError, match="64 bits"):
+        ns.jit(lambda n: math.factorial(n), mode="python")(21)
+    with pytest.raises(OverflowError, match="64 bits"):
+        ns.jit(lambda n: math.comb(n, 3), mode="python")(67)
+
+
+# names that are not bound ------------------------------------------------------------------------------------------------
+
+
+def left_by_for(x: Any, n: Any) -> Any:
+    for k in range(n):
+        y = x * k
+    return y
+
+
+def left_by_while(x: Any, n: Any) -> Any:
+    while x > n:
+        y = x * np.ones(3)
+        x = x / 2
+    return y.sum()
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+@pytest.mark.parametrize("f", [left_by_for, left_by_while])
+def test_a_name_that_no_pass_has_bound_is_told_at_the_run(f: Callable[..., Any], mode: str | None) -> None:
+    traced = ns.jit(f, mode=mode)
+    unbound = 0 if f is left_by_for else 9
+    assert traced(3.0, 2) == pytest.approx(f(3.0, 2))
+    with pytest.raises(UnboundLocalError) as theirs:
+        f(3.0, unbound)
+    with pytest.raises(UnboundLocalError, match="variable 'y'") as ours:
+        traced(3.0, unbound)
+    assert str(theirs.value) in str(ours.value)
+
+
+def test_a_name_that_some_branch_leaves_unbound_is_told_while_tracing() -> None:
+    def f(x: Any) -> Any:
+        if x > 0:
+            y = 1.0
+        return y
+
+    with pytest.raises(UnboundLocalError, match="'y'"):
+        ns.jit(f, mode="python")(1.0)

@@ -16,7 +16,8 @@ numbers, boolean operators that hold a walrus.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ Function = ast.FunctionDef | ast.Lambda
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 PART, PASS, ITEM = "_ns_part_", "_ns_pass_", "_ns_item_"  # names begin so: of branches, of bodies, of values that nobody else sees
+ITEMS, EACH = "_ns_items", "_ns_each"  # in comprehensions: what they run over, and what takes their elements
 SEEN = "_ns_seen"  # in text: tells which values stand there
 _UNTOUCHED = frozenset({"super", "locals", "globals", "vars", "eval", "exec", "dir"})  # they look at the frame that calls them
 
@@ -371,7 +373,7 @@ class _Lowering:
 
     def _while(self, node: ast.While) -> list[ast.stmt]:
         if isinstance(node.test, ast.NamedExpr) or _has_walrus(node.test):
-            raise NotConvertible("a walrus stands in the test of a while loop")
+            return self._while_bound(node)
         test = self._value(node.test)
         loop, body = self._body(node, [], [])
         if self.is_tried:
@@ -379,6 +381,16 @@ class _Lowering:
         else:
             lines = [body, _at(ast.Expr(_call("repeat", _lambda(test), *loop.run(body))), node)]
         return [*loop.start(node), *lines, *self._loop_else(node, loop)]
+
+    def _while_bound(self, node: ast.While) -> list[ast.stmt]:
+        """A `while` whose test binds names: its parts are asked one after the other at the beginning of each pass."""
+        if node.orelse and _jumps(node.body, (ast.Break, ast.Return)):
+            raise NotConvertible("a walrus stands in the test of a while loop that has `else`, and a `break` or `return`")
+        test = node.test
+        tests = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+        ends = [_at(ast.If(_at(ast.UnaryOp(ast.Not(), one), one), [_at(ast.Break(), one)], []), one) for one in tests]
+        loop = _at(ast.While(_at(ast.Constant(True), node.test), [*ends, *node.body], []), node)
+        return [*self._while(loop), *self.block(node.orelse)]
 
     def _body(self, node: ast.For | ast.While, parameters: list[str], start: list[ast.stmt]) -> tuple[_Loop, ast.FunctionDef]:
         """The flags of a loop, and the function of one pass."""
@@ -544,9 +556,7 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         operators = [type(one).__name__ for one in node.ops]
-        is_of_none = any(isinstance(one, ast.Constant) and one.value is None for one in (node.left, *node.comparators))
-        asked = ("In", "NotIn") if is_of_none else ("In", "NotIn", "Is", "IsNot")
-        if len(operators) == 1 and operators[0] not in asked:
+        if len(operators) == 1 and operators[0] not in ("In", "NotIn", "Is", "IsNot"):
             return self.generic_visit(node)
         if len(operators) > 1 and _has_walrus(node):
             return self.generic_visit(node)
@@ -624,20 +634,62 @@ class _Expressions(ast.NodeTransformer):
         self.local = outer
         return _at(ast.Lambda(node.args, body), node)
 
-    def _comprehension(self, node: ast.AST) -> ast.AST:
-        outer, self.local = (
-            self.local,
-            {*self.local, *(one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))},
-        )
-        node = self.generic_visit(node)
-        self.local = outer
-        if isinstance(node, ast.SetComp):
-            node.elt = _key(node.elt)
-        elif isinstance(node, ast.DictComp):
-            node.key = _key(node.key)
+    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:
+        with self._with_targets(node):
+            self.generic_visit(node)
+        node.elt = _key(node.elt)
         return node
 
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
+        with self._with_targets(node):
+            self.generic_visit(node)
+        node.key = _key(node.key)
+        return node
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        return self._elements(node, "listed")
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
+        return self._elements(node, "made")
+
+    def _elements(self, node: ast.ListComp | ast.GeneratorExp, name: str) -> ast.AST:
+        """`[f(v) for v in x if c]` becomes `listed(x, lambda items, each: [each.when(c, lambda: each(f(v))) for v in items])`."""
+        if not _is_simple(node):
+            with self._with_targets(node):
+                return self.generic_visit(node)
+        first: ast.expr = self.visit(node.generators[0].iter)
+        with self._with_targets(node):
+            return _at(_call(name, first, self._made(node.generators, node.elt)), node)
+
+    def _made(self, loops: Sequence[ast.comprehension], element: ast.expr) -> ast.Lambda:
+        """What makes the elements of some items of the first of the loops."""
+        loop, *others = loops
+        if others:
+            result: ast.expr = _method(EACH, "over", self.visit(others[0].iter), self._made(others, element))
+        else:
+            result = ast.Call(_load(EACH), [self.visit(element)], [])
+        for condition in reversed(loop.ifs):
+            result = _method(EACH, "when", self.visit(condition), _lambda(_at(result, element)))
+        one = ast.comprehension(loop.target, _load(ITEMS), [], 0)
+        return _at(ast.Lambda(_arguments([ITEMS, EACH]), _at(ast.ListComp(_at(result, element), [one]), element)), element)
+
+    @contextmanager
+    def _with_targets(self, node: ast.AST) -> Iterator[None]:
+        """While the names that the loops of a comprehension bind are local."""
+        targets = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        outer, self.local = self.local, {*self.local, *targets}
+        yield
+        self.local = outer
+
+
+def _is_simple(node: ast.ListComp | ast.GeneratorExp) -> bool:
+    """Whether a comprehension can be made of functions: it binds names of its own, and nothing in it looks at the frame."""
+    targets = [part for loop in node.generators for part in ast.walk(loop.target)]
+    is_plain = not any(isinstance(part, ast.Subscript | ast.Attribute) for part in targets) and not any(
+        one.is_async for one in node.generators
+    )
+    frames = (one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id in _UNTOUCHED)
+    return is_plain and not _has_walrus(node) and not any(frames)
 
 
 class _Methods(ast.NodeTransformer):
@@ -692,6 +744,10 @@ def _assign(name: str, value: ast.expr, place: ast.AST) -> ast.stmt:
 
 def _call(name: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Attribute(_load(RUNTIME), name, ast.Load()), list(args), [])
+
+
+def _method(holder: str, name: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(ast.Attribute(_load(holder), name, ast.Load()), list(args), [])
 
 
 def _lambda(body: ast.expr) -> ast.Lambda:

@@ -110,25 +110,6 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     return (result, np.zeros_like(result) + total) if returned else result
 
 
-@implements(np.nansum)
-def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Variable:
-    """The sum over axes of the elements that are not NaN."""
-    x = as_variable(a)
-    return sum(where(np.isnan(x), x.dtype.type(0), x) if x.type.kind in "fc" else x, axis, dtype, out, keepdims)
-
-
-@implements(np.nanmean)
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Variable:
-    """The mean over axes of the elements that are not NaN."""
-    x = as_variable(a)
-    if x.type.kind not in "fc":
-        return mean(x, axis, dtype, out, keepdims)
-    if dtype is not None and np.dtype(dtype).kind not in "fc":
-        raise TypeError(f"np.nanmean: dtype is {np.dtype(dtype)}{at_line()}; give that of a floating-point number")
-    total = nansum(x, axis, dtype, out, keepdims)
-    return total / cast(sum(~np.isnan(x), axis=axis, keepdims=keepdims), np.zeros(0, total.dtype).real.dtype)
-
-
 @implements(np.median)
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Variable:
     """The middle element over axes, or the mean of the two in the middle; NaN where one is NaN, and of nothing.
@@ -296,6 +277,6 @@ def _matrix_norm(x: Variable, ord: Any, axes: tuple[int, ...], keepdims: bool) -
     return result if keepdims else squeeze(result, axis=axes)
 
 
-__all__ = ["average", "corrcoef", "cov", "mean", "median", "nanmean", "nansum", "norm", "std", "var"]
+__all__ = ["average", "corrcoef", "cov", "mean", "median", "norm", "std", "var"]
 
 entries(globals(), __all__)

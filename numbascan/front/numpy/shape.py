@@ -225,6 +225,17 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Variable:
     return transpose(x, tuple(exchanged.get(k, k) for k in range(x.ndim)))
 
 
+@implements(np.rollaxis)
+def rollaxis(a: Any, axis: int, start: int = 0) -> Variable:
+    """`a` with an axis moved in front of the one that stands at `start`."""
+    x = as_variable(a)
+    moved = axis_of(axis, x.ndim, "np.rollaxis")
+    place = start + x.ndim if start < 0 else start
+    if not 0 <= place <= x.ndim:
+        raise ValueError(f"np.rollaxis: start is {start}{at_line()}, and the array has {x.ndim} axes")
+    return moveaxis(x, moved, place - (moved < place))
+
+
 @implements(np.moveaxis)
 def moveaxis(a: Any, source: Any, destination: Any) -> Variable:
     """`a` with the axes `source` moved to the places `destination`, the others in their order.
@@ -339,7 +350,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Variable:
 
 __all__ = [
     *("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "copy", "dimshuffle", "expand_dims", "flatten"),
-    *("matrix_transpose", "moveaxis", "ndim", "ravel", "reshape", "result_type", "shape", "shape_padaxis", "shape_padleft"),
+    *("matrix_transpose", "moveaxis", "ndim", "ravel", "reshape", "result_type", "rollaxis", "shape", "shape_padaxis", "shape_padleft"),
     *("shape_padright", "size", "specify_shape", "squeeze", "swapaxes", "transpose"),
 ]
 

@@ -350,6 +350,12 @@ def _imag(base: Any) -> Any:
     return PROPERTIES["imag"](base)
 
 
+def _rolled(rank: int, axis: int, start: int) -> int:
+    """Where `rollaxis` puts an axis."""
+    place = start % rank if start < 0 else start
+    return place - (axis % rank < place)
+
+
 VIEWS: dict[str, Inverse | None] = {
     "transpose": _transposed,
     "swapaxes": lambda base, new, one, other: METHODS["swapaxes"](new, one, other),
@@ -376,7 +382,7 @@ VIEWS: dict[str, Inverse | None] = {
     "broadcast_to": None,
     "matrix_transpose": lambda base, new: METHODS["swapaxes"](new, -1, -2),
     "permute_dims": _transposed,
-    "rollaxis": None,
+    "rollaxis": lambda base, new, axis, start=0: np.moveaxis(new, _rolled(base.ndim, axis, start), axis),
 }
 """How the base looks with other elements in a view of it, by the name of the function that gives the view; None: nobody writes it.
 `reshape` and `ravel` are views of what lies in C order."""

@@ -17,7 +17,7 @@ from ..variable import CAPTURE, Variable, as_variable, at_line
 from .chosen import check_free
 from .collected import takes_arrays, with_arrays
 from .frames import FRAMES
-from .stores import check_opaque, check_plain, del_attribute, may_change, outside, set_attribute, set_item
+from .stores import check_opaque, check_plain, del_attribute, holds_traced, may_change, outside, set_attribute, set_item
 
 REPLACED: dict[Any, Callable[..., Any]] = {}
 """What is called in the place of Python's and NumPy's functions: with these very arguments, and for known ones the same result."""
@@ -28,6 +28,9 @@ MUTATING: dict[type, frozenset[str]] = {
     set: frozenset({"add", "discard", "remove", "pop", "clear", "update", "difference_update", "intersection_update"}),
 }
 
+
+COMPARING: dict[tuple[type, str], Callable[..., Any]] = {}
+"""What is called in the place of methods of lists and tuples that compare their elements, with the list itself before the arguments."""
 
 METHODS_OF: dict[type, Callable[[Any, str], Callable[..., Any]]] = {}
 """For classes of Python's and NumPy's: what is called in the place of a method, from the object and the method's name."""
@@ -125,12 +128,28 @@ def _callee(f: Any) -> Any:
         return functools.partial(REPLACED[str.format], f.__self__)
     if kind is types.BuiltinMethodType and f.__name__ in MUTATING.get(type(f.__self__), ()):
         return functools.partial(_changed, f)
+    if kind is types.BuiltinMethodType and (compared := COMPARING.get((type(f.__self__), f.__name__))) is not None:
+        return functools.partial(compared, f.__self__)
     if kind is types.MethodWrapperType and f.__name__ == "__setitem__" and type(f.__self__) in (list, dict):
         return lambda index, value: set_item(value, f.__self__, index)
     own = converted(f)
     if own is not f:
         return own
+    if _is_compiled_by_numba(kind) and CAPTURE.home is not None:
+        return functools.partial(_compiled, f)
     return functools.partial(_watched, f) if FRAMES.stack or CAPTURE.home is not None else f
+
+
+def _is_compiled_by_numba(kind: type) -> bool:
+    """Whether objects of a class are functions that `numba.njit` has compiled. Numba is not imported for that: it is slow to load."""
+    return kind.__module__.startswith("numba.") and any(cls.__name__ == "Dispatcher" for cls in kind.__mro__)
+
+
+def _compiled(f: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls a function that Numba has compiled; for traced arguments the Python function that it was made of."""
+    if holds_traced([*args, *kwargs.values()]):
+        return callee(f.py_func)(*args, **kwargs)
+    return _watched(f, *args, **kwargs)
 
 
 _ASKING = frozenset({isinstance, type, callable, next, setattr, delattr})  # they change nothing, or see to it themselves
@@ -185,6 +204,8 @@ def _constructed(cls: type, *args: Any, **kwargs: Any) -> Any:
 def _changed(method: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls a method that changes a list, dict or set: taken back with the branch or pass, or refused there."""
     may_change(method.__self__, f"{type(method.__self__).__name__}.{method.__name__}")
+    if (compared := COMPARING.get((type(method.__self__), method.__name__))) is not None:
+        return compared(method.__self__, *args, **kwargs)
     return _watched(method, *args, **kwargs)
 
 

@@ -52,6 +52,27 @@ def soles(values: Mapping[str, Any]) -> set[int]:
     return {id(values[name].cell) for name in arrays if sys.getrefcount(values[name]) - _OURS.counts[id(values[name])] == _OF_ONE_VARIABLE}
 
 
+class Joined:
+    """Several functions as one part: `action` runs their code. A name that they share is the variable of the last one."""
+
+    def __init__(self, functions: Sequence[Part], action: Callable[..., None]) -> None:
+        self.functions = [one for function in functions for one in functions_of(function)]
+        self.action = action
+        self.__code__, self.__closure__, self.__globals__ = (
+            self.functions[0].__code__,
+            self.functions[0].__closure__,
+            self.functions[0].__globals__,
+        )
+
+    def __call__(self, *args: Any) -> None:
+        self.action(*args)
+
+
+def functions_of(part: Part) -> Sequence[Part]:
+    """The functions whose code a part runs."""
+    return part.functions if isinstance(part, Joined) else (part,)
+
+
 class Absent:
     """A variable that is not bound, and why where that needs a word."""
 
@@ -88,10 +109,10 @@ class Cells:
 
     def __init__(self, parts: Sequence[Part | None], names: Sequence[str]) -> None:
         held: dict[str, CellType | GlobalVariable] = {}
-        for part in parts:
-            if part is not None:
-                held.update(zip(part.__code__.co_freevars, part.__closure__ or (), strict=True))
-        spaces = [part.__globals__ for part in parts if part is not None]
+        functions = [one for part in parts if part is not None for one in functions_of(part)]
+        for one in functions:
+            held.update(zip(one.__code__.co_freevars, one.__closure__ or (), strict=True))
+        spaces = [one.__globals__ for one in reversed(functions)]
         self._cells = {name: held[name] if name in held else GlobalVariable(spaces[0], name) for name in names}
 
     def values(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from ...errors import TracerBoolError, TracerError
-from ...ops.raising import RAISING
+from ...ops.raising import RAISING, named
 from ..tracing import CHECKING
 from ..variable import CAPTURE, Variable, as_variable, at_line, op
 from .frames import Place, decides, note
@@ -29,15 +29,16 @@ class RaisedAtRun(TracerBoolError):
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(
-            f"a `raise` of {type(error).__name__} that only the run decides{at_line()}: an error of Python's own with one text can be "
-            "raised there, in a branch of an `if` whose other branch goes on; return a number that tells (np.nan), and look at the result"
+            f"a `raise` of {type(error).__name__} that only the run decides{at_line()}: an error that is made of one text can be raised "
+            "there, in a branch of an `if` whose other branch goes on; return a number that tells (np.nan), and look at the result"
         )
         self.error = error
 
     def is_carried(self) -> bool:
         """Whether compiled code can raise it."""
         args = self.error.args
-        return CHECKING.checks is not None and type(self.error) in _CARRIED and (not args or (len(args) == 1 and isinstance(args[0], str)))
+        is_text = not args or (len(args) == 1 and isinstance(args[0], str))
+        return CHECKING.checks is not None and is_text and (type(self.error) in _CARRIED or _is_of_text(self.error))
 
     def unless(self, holds: Variable) -> None:
         """Notes that the error is raised at the run unless a condition holds."""
@@ -51,7 +52,23 @@ class RaisedAtRun(TracerBoolError):
         note((id(checks), "checks"), place)
         text = str.__str__(self.error.args[0]) if self.error.args else ""
         message = text or f"raise {type(self.error).__name__}"
-        checks.passed = op(RAISING, as_variable(checks.passed), holds, error=type(self.error).__name__, message=message)
+        cls: Any = type(self.error)
+        name, message = (cls.__name__, message) if cls in _CARRIED else ("RuntimeError", named(cls, message))
+        checks.passed = op(RAISING, as_variable(checks.passed), holds, error=name, message=message)
+
+
+def _is_of_text(error: BaseException) -> bool:
+    """Whether an error of a class of the user's is made of its text alone."""
+    cls: Any = type(error)
+    if not isinstance(error, Exception) or isinstance(error, StopIteration | StopAsyncIteration):
+        return False
+    try:
+        text = str.__str__(error.args[0]) if error.args else "a text"
+        again = cls(text)
+        is_same = not error.args or vars(again) == vars(error)
+        return type(again) is cls and again.args == (text,) and is_same
+    except Exception:
+        return False
 
 
 _OURS = re.compile(r", line \d+(, in .*)?\)")  # as messages say where the user's code is

@@ -14,24 +14,33 @@ from ..variable import Variable, as_variable
 from .cells import Cells, Part, keeping, line_of, soles
 from .checks import RaisedAtRun
 from .chosen import settle as settle_holders
-from .frames import Frame, frame, note
+from .frames import FRAMES, Frame, frame, note
 from .joining import Way, assured, filler, held, joined
+from .made import OtherDtype
 from .truth import COMPARISONS, truth
 
 
 def choose(condition: Any, then: Part | None, other: Part | None, names: Sequence[str]) -> None:
     """One of two branches, or where only the run knows which, both, and a choice for each variable that one of them changes."""
     known = truth(condition)
-    if not isinstance(known, Variable):
-        side = then if known else other
-        if side is not None:
-            side()
-        return
-    cells = Cells((then, other), names)
+    if isinstance(known, Variable):
+        chosen_in(known, then, other, Cells((then, other), names))
+    elif (side := then if known else other) is not None:
+        side()
+
+
+def chosen_in(condition: Variable, then: Part | None, other: Part | None, cells: Cells) -> None:
+    """`choose` for a traced condition, and for variables that need not be those of the branches' own code."""
     before = cells.values()
     with keeping(before):
         sole = soles(before)
-        _both_ways(known, then, other, cells, before, sole)
+        try:
+            _both_ways(condition, then, other, cells, before, sole)
+        except OtherDtype as error:
+            if FRAMES.stack:
+                raise
+            error.promote()
+            _both_ways(condition, then, other, cells, before, sole)
 
 
 def _both_ways(condition: Variable, then: Part | None, other: Part | None, cells: Cells, before: dict[str, Any], sole: set[int]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..variable import METHODS, Variable, as_variable
+from .made import Made
 from .stores import holds_traced
 
 _OF_SEVERAL = "arrays tup seq args xi condlist choicelist choices funclist keys operands multi_index sample"
@@ -27,7 +28,7 @@ _COMPILED = {np.concatenate: ("arrays",), np.lexsort: ("keys",), np.einsum: ("op
 
 def collected(values: Any) -> Variable:
     """np.array of a list or tuple that holds traced values."""
-    x = as_variable(values)
+    x = as_variable(with_no_lists(values))
     return METHODS["astype"](x, x.type.dtype) if x.type.weak else x
 
 
@@ -40,7 +41,7 @@ def takes_arrays(f: Any) -> bool:
 
 def with_arrays(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call of `f`, with arrays for lists of traced values."""
-    if not any(isinstance(value, (list, tuple)) and holds_traced(value) for value in (*args, *kwargs.values())):
+    if not any(isinstance(value, (list, tuple, Made)) and holds_traced(value) for value in (*args, *kwargs.values())):
         return args, kwargs
     names = _names(f)
     places = [_array_of(value, names[min(k, len(names) - 1)] if names else "") for k, value in enumerate(args)]
@@ -48,8 +49,17 @@ def with_arrays(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _array_of(value: Any, name: str) -> Any:
-    is_list = isinstance(value, (list, tuple)) and name not in _SEVERAL and name not in _NO_ARRAYS
-    return collected(value) if is_list and holds_traced(value) else value
+    if name in _NO_ARRAYS or not isinstance(value, (list, tuple, Made)) or not holds_traced(value):
+        return value
+    return with_no_lists(value) if name in _SEVERAL and not isinstance(value, Made) else collected(value)
+
+
+def with_no_lists(value: Any) -> Any:
+    """A nest with an array for each list of as many elements as only the run knows."""
+    if isinstance(value, Made):
+        return value.array()
+    is_nest = isinstance(value, (list, tuple)) and not hasattr(value, "_fields")
+    return type(value)(map(with_no_lists, value)) if is_nest and any(isinstance(one, (list, tuple, Made)) for one in value) else value
 
 
 @cache

@@ -9,7 +9,8 @@ import builtins
 import cmath
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator
+import operator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -20,14 +21,17 @@ from ...ops.raising import RAISING
 from ..numpy.creation import arange, empty, eye, full, identity, linspace, logspace, ones, tri, zeros
 from ..numpy.shape_arguments import dim
 from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
-from ..views import Assumption, UnsureView, all_of, is_array
+from ..views import Assumption, UnsureView, all_of, is_array, use
 from .arrays import of_argument
 from .calls import callee, replaces
-from .choices import value_of
-from .rows import Once, Rows, TracedRange, rows_of, turned, zipped
+from .collected import with_no_lists
+from .elements import Generated, is_open, is_run, run
+from .lists import Listed, list_of
+from .loops import UNROLLED, repeat
+from .rows import Once, Rows, TracedRange, places, rows_of, turned, zipped
 from .stores import holds_traced, keys, outside
 from .stores import key as key_of
-from .truth import either, is_traced, negation, python_bool, truth
+from .truth import is_traced, python_bool, truth
 
 
 def _is_traced(*values: Any) -> bool:
@@ -103,123 +107,12 @@ def _divmod(a: Any, b: Any) -> Any:
 
 @replaces(len)
 def _len(x: Any) -> Any:
-    if isinstance(x, Rows):
+    if isinstance(x, Rows | Listed):
         return x.length
     if not _is_traced(x):
         return len(x)
     array = as_variable(x)
     return len(array) if not array.ndim or isinstance(array.type.shape[0], int) else _number(dim(array, 0), "int64")
-
-
-# several values -------------------------------------------------------------------------------------------------------
-
-
-def _several(args: tuple[Any, ...]) -> list[Any] | None:
-    """The values of `max(a, b)` or `max(list)`; None for one array, or values that are known."""
-    if len(args) > 1:
-        return list(args) if _is_traced(*args) else None
-    (items,) = args
-    if isinstance(items, (list, tuple)):
-        return list(items) if _is_traced(*items) else None
-    return None
-
-
-def _extreme(known: Callable[..., Any], of_array: Callable[..., Any], is_better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def extreme(*args: Any, key: Any = None, **default: Any) -> Any:
-        values = _several(args)
-        if values is None and len(args) == 1 and _is_traced(args[0]) and as_variable(args[0]).ndim == 1 and key is None:
-            return _of_rows(as_variable(args[0]), of_array, is_better)
-        if values is None and len(args) == 1 and isinstance(args[0], (Rows, Once, Iterator)):
-            values = list(args[0])
-        if values is None:
-            return known(*args, **({} if key is None else {"key": callee(key)}), **default)
-        if not values:
-            return known(values, **default)
-        rank = (lambda value: value) if key is None else callee(key)
-        best = values[0]
-        for value in values[1:]:
-            best = _better(is_better(rank(value), rank(best)), value, best)
-        return best
-
-    return extreme
-
-
-def _better(condition: Any, one: Any, other: Any) -> Any:
-    return value_of(condition, lambda: one, lambda: other)
-
-
-def _of_rows(x: Variable, of_array: Callable[..., Any], is_better: Callable[[Any, Any], Any]) -> Any:
-    """Python's extreme of an array: as its comparisons go, where NaN is neither more nor less."""
-    if x.type.kind != "f":
-        return of_array(x)
-    if isinstance(x.type.shape[0], int):
-        best = x[0]
-        for k in range(1, len(x)):
-            best = _better(is_better(x[k], best), x[k], best)
-        return best
-    worst = -np.inf if of_array is np.max else np.inf
-    others = of_array(np.where(np.isnan(x), worst, x))
-    return value_of(np.isnan(x[0]), lambda: x[0], lambda: others)
-
-
-replaces(max)(_extreme(max, np.max, lambda a, b: a > b))
-replaces(min)(_extreme(min, np.min, lambda a, b: a < b))
-
-
-@replaces(sum)
-def _sum(items: Any, /, start: Any = 0) -> Any:
-    if isinstance(items, (list, tuple)) and _is_traced(*items, start):
-        for item in items:
-            start = start + item
-        return start
-    if not _is_traced(items):
-        return sum(items, start)
-    x = as_variable(items)
-    if isinstance(x.type.shape[0], int):
-        return sum([x[k] for k in range(len(x))], start)
-    total = np.sum(x, axis=0)
-    return total if isinstance(start, int) and start == 0 else start + total
-
-
-@replaces(any)
-def _any(items: Any, /) -> Any:
-    if isinstance(items, (list, tuple, Iterator)):
-        return _one_holds(items)
-    return np.any(as_variable(items)) if _is_traced(items) and as_variable(items).ndim == 1 else any(items)
-
-
-def _one_holds(items: Iterable[Any]) -> Any:
-    """Whether one of some conditions holds. Those behind a known one that does are not computed."""
-    conditions = []
-    for item in items:
-        conditions.append(truth(item))
-        if conditions[-1] is True:
-            return True
-    return python_bool(either(*conditions))
-
-
-@replaces(all)
-def _all(items: Any, /) -> Any:
-    if isinstance(items, (list, tuple, Iterator)):
-        return negation(_one_holds(negation(item) for item in items))
-    return np.all(as_variable(items)) if _is_traced(items) and as_variable(items).ndim == 1 else all(items)
-
-
-@replaces(sorted)
-def _sorted(items: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
-    values = list(items) if isinstance(items, (list, tuple)) and _is_traced(*items) else items
-    if not (_is_traced(items) or values is not items):
-        return sorted(items, key=None if key is None else callee(key), reverse=reverse)
-    array = as_variable(values)
-    if array.type.kind == "f" and key is None:
-        what = "sorted of NaN: under Python its place depends on the order of comparisons"
-        array = op(RAISING, array, np.logical_not(np.isnan(array).any()), error="ValueError", message=what)
-    order = np.argsort(as_variable([callee(key)(x) for x in array]) if key is not None else array, stable=True)
-    if reverse:  # of equal ones the first stays first
-        ranks = as_variable([callee(key)(x) for x in array]) if key is not None else array
-        order = len(array) - 1 - np.argsort(ranks[::-1], stable=True)[::-1]
-    ordered = array[order]
-    return [ordered[k] for k in range(len(ordered))]
 
 
 # loops ----------------------------------------------------------------------------------------------------------------
@@ -257,7 +150,9 @@ def _counted(rows: Rows, start: Any) -> Rows:
 
 @replaces(zip)
 def _zip(*items: Any, strict: bool = False) -> Any:
-    parts = [] if any(isinstance(part, Once) for part in items) else [rows_of(part) for part in items]  # which may run out before
+    is_pythons = any(isinstance(part, Once) for part in items) and not any(map(is_open, items))  # which may run out before
+    is_pythons = is_pythons or any(hasattr(part, "__next__") and not isinstance(part, Once) for part in items)
+    parts = [] if is_pythons else [rows_of(part) for part in items]
     if not parts or any(part is None for part in parts):
         return zip(*items, strict=strict)
     known = [part for part in parts if part is not None]
@@ -273,8 +168,29 @@ def _reversed(items: Any) -> Any:
 
 
 @replaces(map)
-def _map(f: Any, *items: Iterable[Any]) -> Any:
-    return map(callee(f), *[part if isinstance(part, Once) or (rows := rows_of(part)) is None else iter(rows) for part in items])
+def _map(f: Any, *items: Any) -> Any:
+    function = callee(f)
+    source = items[0] if len(items) == 1 else _zip(*items)
+    call = function if len(items) == 1 else lambda item: function(*item)
+    return Generated(source, lambda parts, each: [each(call(part)) for part in parts]) if CAPTURE.home else map(function, *items)
+
+
+@replaces(np.ndindex)
+def _ndindex(*shape: Any) -> Any:
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    is_short = not _is_traced(*sizes) and (not CAPTURE.home or math.prod(sizes) <= UNROLLED)
+    if not sizes or is_short:
+        return np.ndindex(*shape)
+    return Once(places([size if is_traced(size) else operator.index(size) for size in sizes]))
+
+
+@replaces(np.ndenumerate)
+def _ndenumerate(arr: Any) -> Any:
+    if not (isinstance(arr, Variable) and arr.ndim):
+        return np.ndenumerate(arr)
+    found = places([dim(arr, axis) for axis in range(arr.ndim)])
+    elements = arr if arr.ndim == 1 else arr.reshape(-1)
+    return Once(Rows((*found.sources, elements), (tuple, None, (found.structure, "*")), found.length))
 
 
 @replaces(functools.reduce)
@@ -284,7 +200,10 @@ def _reduce(f: Any, items: Iterable[Any], /, *initial: Any) -> Any:
 
 @replaces(filter)
 def _filter(f: Any, items: Iterable[Any]) -> Any:
-    return filter(None if f is None else callee(f), items)
+    is_kept = (lambda item: item) if f is None else callee(f)
+    if not CAPTURE.home:
+        return filter(None if f is None else is_kept, items)
+    return Generated(items, lambda parts, each: [each.when(is_kept(part), lambda: each(part)) for part in parts])  # noqa: B023 - run at once
 
 
 # what a value is --------------------------------------------------------------------------------------------------------
@@ -292,8 +211,11 @@ def _filter(f: Any, items: Iterable[Any]) -> Any:
 
 def _stand_in(x: Any) -> Any:
     """A value of the class that a traced one has under Python."""
+    if isinstance(x, Listed):
+        return x.kind()
     if not isinstance(x, Variable):
         return x
+    use(x.is_0d)  # an array of rank 0 is of another class
     if is_array(x):
         return np.empty((0,) * x.ndim, x.type.dtype)
     return {"b": False, "i": 0, "f": 0.0, "c": 0j}[x.type.kind] if x.type.weak else np.zeros((), x.type.dtype)[()]
@@ -446,8 +368,24 @@ def _dist(p: Any, q: Any) -> Any:
 
 @replaces(math.fsum)
 def _fsum(items: Any, /) -> Any:
-    values = list(items)
+    values = list_of(items)
+    if isinstance(values, Listed):
+        return _number(np.sum(values.array()), "float64")
     return _number(sum(values), "float64") if _is_traced(*values) else math.fsum(values)
+
+
+@replaces(math.prod)
+def _prod(items: Any, /, *, start: Any = 1) -> Any:
+    if not (is_run(items) or holds_traced([items, start])):
+        return math.prod(items, start=start)
+    product = start
+
+    def multiply(element: Any) -> None:
+        nonlocal product
+        product = product * element
+
+    run(items, multiply, ("product",))
+    return product
 
 
 @replaces(math.isclose)
@@ -467,6 +405,90 @@ def _modf(x: Any) -> Any:
     whole = np.trunc(x)
     fraction = np.copysign(np.where(np.isinf(x), 0.0, x - whole), x)
     return _number(fraction, "float64"), _number(whole, "float64")
+
+
+# whole numbers --------------------------------------------------------------------------------------------------------
+
+
+def _is_whole(x: Any, name: str) -> bool:
+    """Whether a traced value is Python's int, which `math` asks for. TypeError where it is a float."""
+    if isinstance(x, Variable) and x.type.kind not in "biu":
+        raise TypeError(f"'float' object cannot be interpreted as an integer: math.{name} of {x!r}{at_line()}")
+    return True
+
+
+def _of_whole(known: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*numbers: Any) -> Any:
+        if not _is_traced(*numbers):
+            return known(*numbers)
+        return ours(*[_number(x, "int64") for x in numbers if _is_whole(x, known.__name__)])
+
+    return function
+
+
+def _checked(x: Any, holds: Any, message: str, error: str = "ValueError") -> Any:
+    return op(RAISING, as_variable(x), as_variable(holds), error=error, message=message)
+
+
+def _gcd(*numbers: Any) -> Any:
+    return functools.reduce(_gcd_of_two, numbers, 0)
+
+
+def _gcd_of_two(one: Any, other: Any) -> Any:
+    """Euclid's."""
+    a, b = abs(one), abs(other)
+
+    def divide() -> None:
+        nonlocal a, b
+        a, b = b, a % b
+
+    repeat(lambda: b != 0, divide, ("a", "b"), ())
+    return a
+
+
+def _lcm(*numbers: Any) -> Any:
+    return functools.reduce(lambda one, other: abs(one * (other // np.maximum(_gcd_of_two(one, other), 1))), numbers, 1)
+
+
+def _isqrt(n: Any) -> Any:
+    """The whole part of the root: that of a float is at most one off."""
+    n = _checked(n, n >= 0, "isqrt() argument must be nonnegative")
+    root = METHODS["astype"](np.floor(np.sqrt(METHODS["astype"](n, "float64"))), "int64")
+    root = np.minimum(root, 3037000499)  # whose square is the largest in 64 bits
+    root = np.where(root * root > n, root - 1, root)
+    is_less = (root < 3037000499) & ((root + 1) * (root + 1) <= n)
+    return _number(np.where(is_less, root + 1, root), "int64")
+
+
+_FACTORIALS = np.array([math.factorial(k) for k in range(21)])
+
+
+def _factorial(n: Any) -> Any:
+    n = _checked(n, n >= 0, "factorial() not defined for negative values")
+    n = _checked(n, n <= 20, "factorial() of more than 20 does not fit into 64 bits", "OverflowError")
+    return _number(as_variable(_FACTORIALS)[n], "int64")
+
+
+_BINOMIALS = np.array([[math.comb(n, k) for k in range(34)] for n in range(67)])  # those of 67 things do not fit into 64 bits
+
+
+def _comb(n: Any, k: Any) -> Any:
+    n = _checked(n, n >= 0, "n must be a non-negative integer")
+    k = _checked(k, k >= 0, "k must be a non-negative integer")
+    n = _checked(n, n <= 66, "comb() of more than 66 things may not fit into 64 bits", "OverflowError")
+    least = np.minimum(k, n - k)
+    return _number(np.where(k > n, 0, as_variable(_BINOMIALS)[n, np.maximum(least, 0)]), "int64")
+
+
+_OF_WHOLE: dict[Any, Callable[..., Any]] = {
+    math.gcd: _gcd,
+    math.lcm: _lcm,
+    math.isqrt: _isqrt,
+    math.factorial: _factorial,
+    math.comb: _comb,
+}
+for _known, _ours in _OF_WHOLE.items():
+    replaces(_known)(_of_whole(_known, _ours))
 
 
 # arrays that are made -------------------------------------------------------------------------------------------------
@@ -495,6 +517,7 @@ def _new(ours: Callable[..., Any]) -> Callable[..., Any]:
 def _array(
     obj: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False, ndmin: int = 0, like: Any = None
 ) -> Any:
+    obj = with_no_lists(obj)
     if copy is False:
         raise TypeError(f"np.array(copy=False){at_line()}: write np.asarray(x)")
     x = _in_order(_as_array(obj, dtype, bool(copy)), order or "K")
@@ -546,6 +569,12 @@ def _as(name: str) -> Callable[..., Any]:
     return lambda x=0: METHODS["astype"](as_variable(x), name)
 
 
+def _from_elements(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    if count != -1:
+        raise TypeError(f"np.fromiter(count=…){at_line()}; write np.array of a list")
+    return _array(list_of(iter), dtype)
+
+
 _CONSTRUCTORS: dict[Any, Callable[..., Any]] = {
     np.zeros: _new(zeros),
     np.ones: _new(ones),
@@ -559,6 +588,7 @@ _CONSTRUCTORS: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys((np.asarray, np.asanyarray), _asarray),
     np.ascontiguousarray: _ordered("C"),
     np.asfortranarray: _ordered("F"),
+    np.fromiter: _from_elements,
     np.linspace: linspace,
     np.logspace: logspace,
     **{getattr(np, name): _as(name.strip("_")) for name in ("float64", "float32", "int64", "int32", "complex128", "bool_")},

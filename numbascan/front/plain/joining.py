@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from ...ops.card import card_named
+from ...ops.raising import RAISING, named
 from ...types import TensorType, show_shape
-from ..tree import LEAF, Structure, alike, flattened, unflatten
+from ..numpy.shape_arguments import dim
+from ..tree import LEAF, Structure, alike, flattened, is_record, unflatten
 from ..tree import describe as describe_structure
 from ..variable import CAPTURE, METHODS, Variable, as_variable, number_as, op
 from ..views import Either, UnsureView, is_array
 from .cells import ABSENT
 from .frames import Frame
+from .options import as_options
 
 
 class Unset:
@@ -100,17 +103,17 @@ def released(nest: Any) -> Any:
 
 
 class Unassured(UnsureView):
-    """What a loop leaves under a name that was not bound before it: where it runs no step, reading it is an IndexError at the run.
+    """What a loop leaves under a name that was not bound before it: where it runs no step, reading it is Python's error at the run.
 
-    rows: of which it is the last one. others, why, is_shared: what it may be a view of, too.
+    owner: its value, zeros where there is no step. rows: of which it is the last one. others, why, is_shared: what it may be a view of.
     """
 
-    __slots__ = ("frame", "is_weak", "owner")
+    __slots__ = ("frame", "name", "owner", "value")
 
-    def __init__(self, owner: Variable, rows: Variable, others: Sequence[Variable], why: str, is_shared: bool) -> None:
+    def __init__(self, name: str, owner: Variable, rows: Variable, others: Sequence[Variable], why: str, is_shared: bool) -> None:
         super().__init__(rows, others, why, is_shared)
         self.owner, self.frame = weakref.ref(owner), self  # no frame: it was not read yet
-        self.is_weak = owner.type.weak
+        self.name, self.value = name, Variable(owner.node)
 
     def changed(self) -> Any:
         """Its value, made where it is read: a choice may read it on one side alone."""
@@ -121,8 +124,9 @@ class Unassured(UnsureView):
         return self._last()
 
     def _last(self) -> Any:
-        last = self.base[-1]
-        return as_type(last, TensorType(last.type.dtype, last.type.shape, weak=self.is_weak)).node
+        text = f"cannot access local variable {self.name!r} where it is not associated with a value"
+        message = named(UnboundLocalError, text)
+        return op(RAISING, self.value, dim(self.base, 0) > 0, error="RuntimeError", message=message).node
 
     def check(self) -> None:
         """ValueError where it may be a view of an array that is still there. It is written: so it is there."""
@@ -189,7 +193,8 @@ def is_same(one: Any, other: Any) -> bool:
         return False
     if isinstance(one, (float, complex, np.inexact)):
         return type(one) is type(other) and repr(one) == repr(other)
-    return type(one) is type(other) and not isinstance(one, (list, tuple, dict)) and bool(one == other)
+    is_nest = isinstance(one, (list, tuple, dict)) or is_record(type(one))
+    return type(one) is type(other) and not is_nest and bool(one == other)
 
 
 def common(one: Any, other: Any, what: str, places: tuple[str, str]) -> tuple[Variable, Variable]:
@@ -267,7 +272,8 @@ def joined(
             nests.append((LEAF, [released(one)]))
             continue
         what = "what the function returns" if label == RESULT else label
-        structure, leaves = leaves_of(_filled(one, other), _filled(other, one), what, places)
+        mine_or_none, theirs_or_none = as_options(_filled(one, other), _filled(other, one))
+        structure, leaves = leaves_of(mine_or_none, theirs_or_none, what, places)
         parts: list[Any] = []
         for mine, theirs in leaves:
             if is_same(mine, theirs):

@@ -30,14 +30,14 @@ from ..scan.arguments import Arguments, make_options
 from ..scan.returns import until
 from ..scan.scan import symbolic
 from ..tracing import PART_OF, NeedsTracedArrays
-from ..tree import Structure, alike, flattened, paths, unflatten
+from ..tree import LEAF, Structure, alike, flattened, paths, unflatten
 from ..tree import describe as describe_structure
-from ..variable import CAPTURE, Variable, as_variable, at_line
+from ..variable import CAPTURE, HOOKS, Variable, as_variable, at_line
 from ..views import Either, Moved, UnsureView, View, is_array
-from .cells import ABSENT, Cells, Part, keeping, line_of, soles
-from .choices import choose, value_of
+from .cells import ABSENT, Cells, Joined, Part, keeping, line_of, soles
+from .choices import chosen_in, value_of
 from .chosen import freeze, holders, is_known, keep_free
-from .frames import NO_OBJECT, Frame, Place, Stuck, frame, note
+from .frames import FRAMES, NO_OBJECT, Frame, Place, Stuck, frame, note
 from .joining import (
     RESULT,
     Held,
@@ -56,7 +56,9 @@ from .joining import (
     released,
     value_in,
 )
-from .rows import Rows, TracedRange, rows_of
+from .made import Made, OtherDtype
+from .options import Option, as_options
+from .rows import PythonNumbers, Rows, TracedRange, rows_of
 from .stores import check_iterator
 from .truth import either, negation, truth
 
@@ -67,12 +69,16 @@ ATTEMPTS = 12  # traces of a body until its states stand
 _NO_SCAN = (TypeError, ValueError, LookupError, TracerError, AttributeError, NameError, NotImplementedError, RecursionError)
 """Why a loop is written out."""
 _MOST_STEPS = 2**63 - 1
+_, _OPTION = flattened(Option(False, False))
 _KEPT = Checkpoint("64MB")  # states that a loop of unknown length keeps for its gradient
 
 
 def for_each(items: Any, body: Part, names: Sequence[str], exits: Sequence[str]) -> None:
     """`for item in items: body(item)`, until a flag of `exits` is set."""
-    loop = _Loop(body, Cells((body,), (*names, *exits)), tuple(dict.fromkeys((*names, *exits))), exits)
+    if isinstance(items, Made) and items.is_open():
+        HOOKS["run"](items, body, names, exits)
+        return
+    loop = _of_part(body, names, exits)
     check_iterator(items, "a loop")
     rows = rows_of(items)
     if rows is not None and not isinstance(rows.length, int):
@@ -83,9 +89,20 @@ def for_each(items: Any, body: Part, names: Sequence[str], exits: Sequence[str])
         loop.tried(rows)
 
 
+def collected(rows: Rows, body: Part, names: Sequence[str]) -> dict[str, Any]:
+    """What all passes of a loop leave under some names: for each an array with a row for each pass, in the nests that a pass leaves."""
+    loop = _of_part(body, names, ())
+    scan = _Scan(loop, rows, None)
+    scan.keeps_all = True
+    scan.run(False)
+    values = loop.cells.values()
+    loop.cells.fill(dict.fromkeys(names, ABSENT))
+    return {name: values[name] for name in names}
+
+
 def repeat(test: Callable[[], Any], body: Part, names: Sequence[str], exits: Sequence[str]) -> None:
     """`while test(): body()`, until a flag of `exits` is set."""
-    loop = _Loop(body, Cells((body,), (*names, *exits)), tuple(dict.fromkeys((*names, *exits))), exits)
+    loop = _of_part(body, names, exits)
     while True:
         over = loop.is_over()
         if over is True:
@@ -97,6 +114,11 @@ def repeat(test: Callable[[], Any], body: Part, names: Sequence[str], exits: Seq
         if not goes_on:
             return
         body()
+
+
+def _of_part(body: Part, names: Sequence[str], exits: Sequence[str]) -> _Loop:
+    every = tuple(dict.fromkeys((*names, *exits)))
+    return _Loop(body, Cells((body,), every), every, exits)
 
 
 @dataclass(slots=True)
@@ -131,8 +153,8 @@ class _Loop:
 
     def _under_choice(self, over: Variable, items: Iterator[Any]) -> None:
         freeze([items], "a loop over it was left where only the run decides, so that nobody knows where it stands")
-        rest = _closing_over(self.body, lambda: self.one_by_one(items))
-        choose(over, None, rest, self.names)
+        rest = Joined((self.body,), lambda: self.one_by_one(items))
+        chosen_in(over, None, rest, self.cells)
 
     def tried(self, rows: Rows) -> None:
         """A long loop of known length."""
@@ -227,18 +249,6 @@ class _Loop:
         _Scan(self, None, test, first).run(self.is_over())
 
 
-def _closing_over(part: Part, action: Callable[[], None]) -> Part:
-    """`action` as a part with the cells of another one."""
-
-    class _Part:
-        __code__, __closure__, __globals__ = part.__code__, part.__closure__, part.__globals__
-
-        def __call__(self) -> None:
-            action()
-
-    return _Part()
-
-
 class _Again(BaseException):
     """The body of a loop is traced again: what is carried has changed. No error, so that no `except` of the user's catches it."""
 
@@ -274,6 +284,12 @@ class _Carried:
     is_read: bool = True
     is_asked_for: bool = False
 
+    def may_be_none(self) -> None:
+        """A number is None behind a pass, or not."""
+        self.structure = _OPTION
+        self.initial = [as_variable(True), *self.initial]
+        self.objects, self.kinds = [True, *self.objects], [False, *self.kinds]
+
 
 class _Scan:
     """A loop as a scan. The body is traced until it is known what it changes, and of which types that is."""
@@ -291,6 +307,7 @@ class _Scan:
         self.eithers: list[Either] = []  # of what this pass was given
         self.handed: list[Any] = []  # the cells of arrays that this pass was given under names that are bound anew
         self.n_steps: int | None = None  # how many steps run, where that is known
+        self.keeps_all = False  # what each pass leaves, not the last alone
         self.is_live = False  # rows are read from what the arrays hold at each pass
         for name, value in self.start.items():
             if not is_unbound(value):
@@ -318,6 +335,12 @@ class _Scan:
                 except NameError as error:
                     if not self._asks_for(error.name):
                         raise
+                    continue
+                except OtherDtype as other:
+                    if FRAMES.stack:
+                        raise
+                    other.promote()
+                    self.loop.cells.fill(self.start)
                     continue
                 self._bind(results)
                 return
@@ -438,7 +461,7 @@ class _Scan:
             noted.refuse_changes()
         if not self.is_live and self._reads_what_is_written(noted):
             self.read_live()
-        self._note_places(noted)
+        self._note_places(noted, written)
         objects |= noted.objects
         self.known: dict[Any, list[Any]] = {name: self._known_holders(noted, name, self.start[name], objects) for name in loop.names}
         self.known |= {key: self._known_holders(noted, key, place.before, objects) for key, place in self.places.items()}
@@ -464,12 +487,13 @@ class _Scan:
         is_seen = any(is_known(holder, noted) or counts[id(holder)] > 1 for holder in found)
         return [*start, *found] if is_seen or (start and (not self.n_steps or name not in self.carried)) else []
 
-    def _note_places(self, noted: Frame) -> None:
+    def _note_places(self, noted: Frame, ends: dict[tuple[int, Any], Any]) -> None:
         """_Again where the body writes an array, an element or an attribute that is not carried yet."""
         new = {key: place for key, place in noted.places.items() if key not in self.places and not noted.made(place.born)}
         for key, place in new.items():
             self.places[key] = place
-            self.carried[key] = _carried(place.label, place.before)
+            before, _ = as_options(place.before, ends.get(key))
+            self.carried[key] = _carried(place.label, before)
         if new:
             raise _Again(self)
 
@@ -504,11 +528,15 @@ class _Scan:
         everything = [*leaves, *(leaf for key in results if self._is_bound(key) for leaf in results[key])]
         counts = Counter(id(leaf.root) for leaf in everything if isinstance(leaf, Held))
         return [
-            ([array for array in leaf.others() if not noted.made(array.born)], counts[id(leaf.root)] > 1)
+            ([array for array in leaf.others() if not noted.made(array.born)], self._is_shared(noted, leaf, counts))
             if isinstance(leaf, Held)
             else ([], False)
             for leaf in leaves
         ]
+
+    def _is_shared(self, noted: Frame, leaf: Held, counts: Counter[int]) -> bool:
+        """Whether an array that a pass leaves has two names, or may be that of another pass, too."""
+        return counts[id(leaf.root)] > 1 or (self.keeps_all and (leaf.is_view or not noted.made(leaf.born)))
 
     def _is_outer(self, noted: Frame, leaf: Any) -> bool:
         """Whether a leaf is an array that was there before the loop: a name of it stays one."""
@@ -524,7 +552,7 @@ class _Scan:
             if all(map(is_numeric, flattened(start)[0])):
                 if _is_unchanged_nest(start, end):
                     continue
-                self.carried[name] = _carried(name, start)
+                self.carried[name] = _carried(name, as_options(start, end)[0])
                 again = True
         if again:
             raise _Again(self)
@@ -533,6 +561,11 @@ class _Scan:
         """The leaves of a value behind a pass. TypeError for one of another structure, or that is no number."""
         if is_absent(end):
             raise UnboundLocalError(f"{self.what} leaves {one.label} unbound on some way{at_line()}; give it a value on every way")
+        if one.structure == _OPTION:
+            end = as_options(Option(False, False), end)[1]
+        elif isinstance(end, Option) and one.structure == LEAF:
+            one.may_be_none()
+            raise _Again(self)
         leaves, structure = flattened(end)
         if not alike(structure, one.structure):
             raise TypeError(
@@ -729,11 +762,16 @@ class _Scan:
         first = as_type(before, TensorType(rows.type.dtype, ()))
         return _weak_as(Variable(last_state(first.node, rows.node)), before)
 
-    def _left(self, name: str, rows: Variable, is_weak: bool, others: Sequence[Variable], is_twice: bool) -> Variable:
+    def _left(self, name: str, rows: Variable, is_weak: bool, others: Sequence[Variable], is_twice: bool) -> Any:
         """What the last step left under a name that was not bound before. Where there was none, of our own flags and results zeros.
 
         is_weak: it is one of Python's numbers.
         """
+        if self.keeps_all:
+            every = Variable(rows.node)
+            if every.ndim > 1 and (others or is_twice):
+                every.view_of = UnsureView(array_itself(every), others, "an element of a list may be a view of an array", is_twice)
+            return PythonNumbers(every) if is_weak else every
         why = f"{name}, as a loop leaves it, may be a view of an array"
         if self.n_steps:
             value = Variable(rows[-1].node)
@@ -743,7 +781,7 @@ class _Scan:
             value = Variable(concatenate([zeros((1, *rows.shape[1:]), rows.type.dtype), rows[-1:]])[-1].node)
         value = as_type(value, TensorType(value.type.dtype, value.type.shape, weak=is_weak))
         if not self.n_steps and not name.startswith("_ns_"):
-            value.view_of = Unassured(value, rows, others, why, is_twice)
+            value.view_of = Unassured(name, value, rows, others, why, is_twice)
         elif value.ndim and (others or is_twice):
             value.view_of = _unsure(name, value, others, why, is_twice)
         return value

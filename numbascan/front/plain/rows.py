@@ -14,7 +14,8 @@ from ...ops.card import card_named
 from ..numpy.creation import arange
 from ..numpy.shape_arguments import dim
 from ..tree import LEAF, Structure, unflatten
-from ..variable import CAPTURE, Variable, as_variable, at_line, op
+from ..variable import Variable, as_variable, at_line, op
+from .made import Made, RunsOut
 from .truth import is_traced
 
 
@@ -36,7 +37,7 @@ class Rows:
 
     def one(self, rows: Sequence[Any]) -> Any:
         """The item that rows make. What is Python's int in a loop of Python is such a number here."""
-        numbers = [_python_int(row) if isinstance(source, _RANGES) else row for source, row in zip(self.sources, rows, strict=True)]
+        numbers = [python_number(row) if isinstance(source, _OF_PYTHON) else row for source, row in zip(self.sources, rows, strict=True)]
         return unflatten(self.structure, numbers)
 
     def at(self, k: int) -> Any:
@@ -50,8 +51,8 @@ class Rows:
     def __iter__(self) -> Iterator[Any]:
         if not isinstance(self.length, int):
             raise TracerError(
-                f"a comprehension, or a call of list or the like, runs over as many items as only the run knows{at_line()}; write a `for` "
-                "loop, or array code for all at once"
+                f"what is not Python's own, or makes a dict, runs over as many items as only the run knows{at_line()}; write a `for` loop, "
+                "or np.array of a list"
             )
         return (self.at(k) for k in range(self.length))
 
@@ -63,55 +64,48 @@ def _no_length() -> int:
     raise TracerError(f"how many items there are only the run knows{at_line()}")
 
 
-class Once:
-    """What `zip`, `enumerate` and `reversed` give: an iterator, which runs out. Where it stands is known at every place of the code."""
+class Once(RunsOut):
+    """What `zip`, `enumerate` and `reversed` give."""
 
     def __init__(self, rows: Rows) -> None:
-        self._rows, self._born, self._at, self._why = rows, CAPTURE.frame, 0, ""
+        super().__init__()
+        self._rows = rows
+
+    @property
+    def length(self) -> Any:
+        """How many items there were at first."""
+        return self._rows.length
 
     def taken(self) -> Rows:
         """The items that are left, for what runs over them. TypeError where that was done before."""
-        self._check()
-        rows, at = self._rows.after(self._at) if self._at else self._rows, at_line()
-        self._move(self._at, f"was run over before{at}")
+        self.check()
+        rows = self._rows.after(self._at) if self._at else self._rows
+        self.finish()
         return rows
 
-    def __iter__(self) -> Once:
-        return self
-
     def __next__(self) -> Any:
-        self._check()
+        self.check()
         if not isinstance(self._rows.length, int):
             raise TypeError(
-                f"a comprehension, `next`, or a call of list or the like, takes of as many items as only the run knows{at_line()}; write a "
+                f"`next`, or a call of what is not Python's own, takes of as many items as only the run knows{at_line()}; write a "
                 "`for` loop, or array code for all at once"
             )
         if self._at >= self._rows.length:
             raise StopIteration
-        self._move(self._at + 1, "")
+        self.move(self._at + 1, "")
         return self._rows.at(self._at - 1)
 
-    def _check(self) -> None:
-        if self._why:
-            raise TypeError(
-                f"an iterator (of zip, enumerate or reversed) {self._why}, and is read again{at_line()}; under Python it runs out: make "
-                "one for each loop"
-            )
 
-    def _move(self, at: int, why: str) -> None:
-        frame, before = CAPTURE.frame, (self._at, self._why)
-        if frame is not None:
-            frame.undone.append((None, lambda: self._set(*before)))
-        while frame is not None and not frame.made(self._born):
-            if not frame.is_trial:
-                raise TypeError(
-                    f"an iterator (of zip, enumerate, reversed) that was made before is advanced in {frame.place}; make it there"
-                )
-            frame = frame.outer
-        self._set(at, why)
+class PythonNumbers:
+    """An array whose elements are Python's numbers."""
 
-    def _set(self, at: int, why: str) -> None:
-        self._at, self._why = at, why
+    __slots__ = ("array",)
+
+    def __init__(self, array: Variable) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> Any:
+        return python_number(self.array[index])
 
 
 @dataclass(frozen=True)
@@ -138,19 +132,51 @@ class TracedRange:
         return first + step * arange(self.length)
 
 
-_RANGES = (range, TracedRange)
+@dataclass(frozen=True)
+class Digits:
+    """One position of places counted through in C order: `numbers // stride % size`."""
+
+    numbers: Any
+    stride: Any
+    size: Any
+
+    def __getitem__(self, index: Any) -> Any:
+        part = self.numbers[index]
+        return Digits(part, self.stride, self.size) if isinstance(index, slice) else part // self.stride % self.size
+
+    def all(self) -> Variable:
+        """All of them."""
+        return as_variable(_sequence(self.numbers) // self.stride % self.size)
 
 
-def _python_int(number: Any) -> Any:
-    """A number of a range: it takes the dtype of the arrays that it meets."""
-    is_strong = isinstance(number, Variable) and not number.type.weak
-    return op(card_named("python_number"), number) if is_strong else number
+def places(shape: Sequence[Any]) -> Rows:
+    """All places of an array of a shape, of known or traced lengths, in C order: each a tuple of positions."""
+    strides: list[Any] = [1]
+    for size in reversed(shape):
+        strides.insert(0, strides[0] * size)
+    length, *strides = strides
+    numbers = range(length) if isinstance(length, int) else TracedRange(0, length, 1)
+    safe = [max(size, 1) if isinstance(size, int) else np.maximum(size, 1) for size in (*strides, *shape)]  # of no place nothing is read
+    digits = [Digits(numbers, stride, size) for stride, size in zip(safe[: len(shape)], safe[len(shape) :], strict=True)]
+    return Rows(tuple(digits), (tuple, None, (LEAF,) * len(digits)), length)
+
+
+_OF_PYTHON = (range, TracedRange, PythonNumbers, Digits)
+
+
+def python_number(number: Any) -> Any:
+    """A number that takes the dtype of the arrays that it meets; of an array one of such numbers."""
+    if not isinstance(number, Variable) or number.type.weak:
+        return number
+    return PythonNumbers(number) if number.ndim else op(card_named("python_number"), number)
 
 
 def rows_of(items: Any) -> Rows | None:
     """The rows that a loop over `items` runs over; None for what only Python can run over."""
     if isinstance(items, Once):
         return items.taken()
+    if isinstance(items, Made):
+        return items.rows()
     if isinstance(items, Rows):
         return items
     if isinstance(items, range):
@@ -188,6 +214,10 @@ def _turned(source: Any, length: Any) -> Any:
 
 
 def _sequence(source: Any) -> Variable:
+    if isinstance(source, PythonNumbers):
+        return source.array
+    if isinstance(source, Digits):
+        return source.all()
     if isinstance(source, TracedRange):
         return source.numbers()
     if isinstance(source, range):

@@ -7,15 +7,16 @@ from typing import Any
 
 from ..converted.source import runtime
 from ..variable import at_line
-from . import functions, writers
+from . import functions, ordering, several, writers
 from .calls import callee
 from .checks import caught, failed, raised
 from .choices import both, choose, compared, one_of, value_of
+from .elements import items_of
 from .joining import UNSET, handed
+from .lists import listed, made
 from .loops import for_each, repeat
-from .rows import Once, rows_of
+from .options import numbers_in
 from .stores import (
-    check_iterator,
     context,
     del_attribute,
     del_item,
@@ -36,11 +37,8 @@ from .truth import either, negation, plain
 
 
 def rows(items: Any) -> Any:
-    """What a comprehension runs over."""
-    if not isinstance(items, Once) and (found := rows_of(items)) is not None:
-        return iter(found)
-    check_iterator(items, "a comprehension")
-    return items
+    """What a comprehension of a dict or a set runs over."""
+    return items_of(items)
 
 
 def known(value: Any) -> Any:
@@ -56,7 +54,7 @@ def of_class(value: Any) -> Any:
 
 
 def subject(value: Any) -> Any:
-    """What `match` looks at, where Python does it, and what a `return` within a choice or a loop gives."""
+    """What `match` looks at, where Python does it."""
     return value
 
 
@@ -74,10 +72,12 @@ vars(runtime).update(
     for_each=for_each,
     handed=handed,
     item=item,
-    kept=subject,
+    kept=numbers_in,
     known=known,
     key=key,
     keys=keys,
+    listed=listed,
+    made=made,
     negation=negation,
     of_class=of_class,
     one_of=one_of,
@@ -99,4 +99,4 @@ vars(runtime).update(
     value_of=value_of,
 )
 
-__all__ = ["functions", "writers"]
+__all__ = ["functions", "ordering", "several", "writers"]

@@ -25,6 +25,8 @@ from .checks import is_refusal
 from .chosen import check_free, check_free_array, freeze, holders
 from .frames import FRAMES, Place, decides, is_outer, note
 from .joining import held
+from .made import Made
+from .options import numbers_in
 from .truth import is_traced
 from .witness import is_opaque
 
@@ -47,6 +49,8 @@ IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
 
 def holds_traced(value: Any) -> bool:
     """Whether a value, or what tuples and lists in it hold, is a variable."""
+    if isinstance(value, Made):
+        return True
     if isinstance(value, (tuple, list)):
         return any(map(holds_traced, value))
     if isinstance(value, slice):
@@ -87,11 +91,12 @@ def keys(values: Any) -> list[Any]:
 
 def item(holder: Any, index: Any) -> Any:
     """`holder[index]`."""
+    index = numbers_in(index)
     if FRAMES.stack and (method := _own_method(holder, "__getitem__")) is not None:
         return method(index)
     if isinstance(holder, Mapping):
         return holder[key(index)]
-    if not holds_traced(index) or isinstance(holder, Variable):
+    if not holds_traced(index) or isinstance(holder, Variable | Made):
         return holder[index]
     if isinstance(holder, np.ndarray):
         return _read_only(holder)[index]
@@ -148,8 +153,12 @@ def _own_method(value: Any, name: str) -> Callable[..., Any] | None:
 
 def set_item(value: Any, holder: Any, index: Any) -> None:
     """`holder[index] = value`."""
+    index = numbers_in(index)
     if isinstance(holder, Mapping):
         key(index)
+    if isinstance(holder, Made):
+        holder.set(index, value)
+        return
     if isinstance(holder, Variable):
         written(holder, index, value)
         return
@@ -322,6 +331,11 @@ def update(old: Any, name: str, value: Callable[[], Any]) -> Any:
     new = value()
     if isinstance(old, Variable):
         return changed(old, _binary(name), new)
+    if isinstance(old, list | Made) and (isinstance(new, Made) or (name == "Mult" and holds_traced(new))):
+        raise TypeError(
+            f"a list changes in place to as many elements as only the run knows{at_line()}, which other names of it would not see; write "
+            "x = x + y, or an array (np.zeros)"
+        )
     if isinstance(old, np.ndarray) and old.dtype != object:
         check_plain(old, (new,))
     elif (method := _own_method(old, f"__i{_METHOD_NAMES.get(name, name.lower())}__")) is not None:

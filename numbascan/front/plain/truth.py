@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from ...errors import TracerBoolError
-from ...ir.node import constant_value
+from ...ir.node import INPUT, constant_value
 from ...ops.card import card_named
 from ..variable import Variable, as_variable, at_line, op
-from ..views import UnsureView
+from ..views import UnsureView, note_same
+from .made import Made
+from .options import Option
 
 _AMBIGUOUS = "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
 
@@ -21,6 +23,8 @@ def is_traced(value: Any) -> bool:
     """Whether only the run knows a value: a variable without a known value, or an array of objects that holds one."""
     if isinstance(value, Variable):
         return constant_value(value.node) is None
+    if isinstance(value, Option):
+        return True
     if type(value) is np.ndarray and value.dtype == object:
         return any(isinstance(part, Variable) for part in value.flat)
     return False
@@ -30,6 +34,8 @@ def truth(condition: Any) -> bool | Variable:
     """A condition as Python's bool where it is known, else as a boolean scalar. ValueError for an array of several elements."""
     if condition is True or condition is False:
         return condition
+    if isinstance(condition, Option):  # None is false
+        return truth(as_variable(condition.has) & truth(condition.value))
     if not is_traced(condition):
         if isinstance(condition, Variable):
             return bool(constant_value(condition.node))
@@ -80,6 +86,8 @@ def contains(container: Any, value: Any) -> Any:
     """`value in container`."""
     if isinstance(container, Variable):
         return (container == value).any()
+    if isinstance(container, Made):
+        return container.holds(value)
     if not is_traced(value) and not (isinstance(container, (list, tuple)) and any(map(is_traced, container))):
         return value in container
     if isinstance(container, range):
@@ -98,11 +106,23 @@ def contains(container: Any, value: Any) -> Any:
     return value in container
 
 
+def _is_argument(x: Any) -> bool:
+    """Whether a value is an array that the function was given."""
+    return isinstance(x, Variable) and bool(x.ndim) and x.view_of is None and x.cell[0].op is INPUT and x.home is not None
+
+
 def _is(one: Any, other: Any) -> Any:
     """`one is other`: of a truth value of Python's that only the run knows, and True or False, whether it is that."""
+    if one is None or other is None:
+        option = other if one is None else one
+        return negation(option.has) if isinstance(option, Option) else one is other
     value, known = (other, one) if isinstance(one, bool) else (one, other)
     if isinstance(known, bool) and isinstance(value, Variable) and value.type.weak and value.type.kind == "b":
         return value if known else negation(value)
+    if one is not other and _is_argument(one) and _is_argument(other):
+        if isinstance(one.home, str) or isinstance(other.home, str):
+            raise TypeError(f"`is` asks whether {one!r} and {other!r} are one array{at_line()}, and only ns.jit knows; leave it out")
+        note_same()
     unsure = [x for x in (one, other) if isinstance(x, Variable) and isinstance(x.view_of, UnsureView)]
     if unsure and one is not other and isinstance(one, Variable) and isinstance(other, Variable):
         raise TypeError(f"`is` asks which array {unsure[0]!r} is{at_line()}, and only the run knows; compare what they hold")

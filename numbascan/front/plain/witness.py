@@ -26,6 +26,7 @@ from ..captures.namespaces import ABSENT, CONTAINERS, content, items, slots, slo
 from ..captures.reachable import names_of
 from ..converted.source import is_library_name, runtime
 from ..variable import Variable
+from .cells import functions_of
 
 MOST_OBJECTS = 4000  # that are looked at
 MOST_ITEMS = 50_000  # of a container: what a longer one holds is not looked into
@@ -118,7 +119,8 @@ class Witness:
         self._n_bytes = 0
         self.is_whole = True
         for part in parts:
-            self._look_at_code(part)
+            for one in functions_of(part):
+                self._look_at_code(one)
         self._add(values, "")
         while self._todo and len(self._known) < MOST_OBJECTS:
             self._look(*self._todo.pop())

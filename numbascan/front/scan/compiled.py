@@ -243,7 +243,9 @@ class CompiledScans(Specialisations[CompiledScan]):
                 built.read = twin.copy
             return built, types
 
-        compiled = self.add(key, structure, tuple(arguments.types()), build)
+        small = tuple(arguments.types())
+        label = "" if options.mode is not None and options.mode.target == "python" else options.name
+        compiled = self.add(key, structure, small, build, lambda: [f"array {k} of its arguments" for k in range(len(small))], label)
         assert compiled is not None
         return compiled
 

@@ -19,7 +19,7 @@ from ...ir.graph import Graph, substitute, toposort
 from ...ir.inner_graphs import all_nodes, bodies
 from ...ir.loop_node import SCAN, loop_spec
 from ...ir.node import ITEM, Node, constant_value
-from ...ops.algebra import is_zero
+from ...ops.algebra import call, cast, concatenate, expand, indexed, is_zero, rows, where
 from ...ops.card import Card, apply
 from ...ops.control import with_bodies
 from ...ops.dims import DIM
@@ -271,10 +271,29 @@ def _with_states_behind(outputs: Sequence[Node]) -> tuple[Node, ...]:
     for node in toposort(outputs):
         inputs = tuple(done[parent] for parent in node.inputs)
         done[node] = node if inputs == node.inputs else node.op.rebuild(node, inputs)
-        if node.op is LAST_STATE and (_is_of_state(done[node]) or _is_of_trace(done[node])):
-            done[node] = apply(STATE_BEHIND, inputs[1], shape=node.type.shape)
+        if node.op is LAST_STATE:
+            done[node] = _behind(done[node])
         done[node].name, done[node].origin = done[node].name or node.name, done[node].origin or node.origin
     return tuple(done[output] for output in outputs)
+
+
+def _behind(node: Node) -> Node:
+    """LAST_STATE by what a loop keeps of its last step, so that it keeps no row besides; the node itself where that cannot be."""
+    initial, source = node.inputs
+    if _is_of_state(node) or _is_of_trace(node):
+        return apply(STATE_BEHIND, source, shape=node.type.shape)
+    if not _is_loop_result(source):
+        return node
+    loop, index = (source.inputs[0], source.number("index")) if source.op is ITEM else (source, 0)
+    spec = loop_spec(loop)
+    state = spec.states[index] if index < len(spec.states) else None
+    is_trace = 0 <= index - len(spec.states) < len(spec.traces)
+    if not is_trace and (state is None or state.depth > 1 or state.has_axis):
+        return node
+    first = cast(initial, source.type.dtype)
+    if is_trace and node.type.rank:
+        return indexed(concatenate([expand(first, (0,)), rows(source, -1)]), (-1,))
+    return where(call("greater", spec.n_steps, 0), apply(STATE_BEHIND, source, shape=node.type.shape), first)
 
 
 def _holds_last_state(outputs: Sequence[Node]) -> bool:

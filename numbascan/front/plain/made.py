@@ -1,0 +1,88 @@
+"""Iterators, and what makes its elements as they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..variable import CAPTURE, Variable, at_line
+
+Make = Callable[[Iterable[Any], Any], Any]  # what makes elements of some items, and hands each on
+
+
+class RunsOut:
+    """An iterator, of which is known at every place of the code where it stands. `what` is how messages call it."""
+
+    what = "an iterator (of zip, enumerate or reversed)"
+
+    def __init__(self) -> None:
+        self._born, self._at, self._why = CAPTURE.frame, 0, ""
+
+    def __iter__(self) -> Any:
+        return self
+
+    def check(self) -> None:
+        """TypeError where it was run over before."""
+        if self._why:
+            raise TypeError(f"{self.what} {self._why}, and is read again{at_line()}; under Python it runs out: make one for each loop")
+
+    def finish(self) -> None:
+        """Nobody may read it from now on."""
+        self.move(self._at, f"was run over before{at_line()}")
+
+    def move(self, at: int, why: str, is_stuck: bool = False) -> None:
+        """Where it stands now. TypeError in a branch or a pass that only the run decides, and that began when it was there.
+
+        is_stuck: that cannot be taken back.
+        """
+        frame, before = CAPTURE.frame, (self._at, self._why)
+        if frame is not None:
+            frame.undone.append((None, lambda: self._set(*before)))
+        while frame is not None and not frame.made(self._born):
+            if not frame.is_trial:
+                raise TypeError(f"{self.what} that was made before is advanced in {frame.place}; make it there")
+            frame.is_stuck = frame.is_stuck or is_stuck
+            frame = frame.outer
+        self._set(at, why)
+
+    def _set(self, at: int, why: str) -> None:
+        self._at, self._why = at, why
+
+
+class Made:
+    """What makes elements of items: a generator expression, `map`, `filter`, or a list of a length that only the run knows."""
+
+    def taken(self) -> tuple[Any, Make]:
+        """What it runs over, and what makes its elements of that."""
+        raise NotImplementedError
+
+    def is_open(self) -> bool:
+        """Whether only the run knows how many items it runs over."""
+        raise NotImplementedError
+
+    def rows(self) -> Any:
+        """Its elements as `Rows`, where they are there already; else None."""
+        return None
+
+    def array(self) -> Variable:
+        """np.array of it. TypeError where that is no array."""
+        raise TypeError(f"an array is made of an iterator{at_line()}; write np.array of a list, [… for …] or list(…)")
+
+    def holds(self, value: Any) -> Any:
+        """`value in x`."""
+        raise TypeError(f"`in` asks an iterator{at_line()}; make a list of it")
+
+    def set(self, index: Any, value: Any) -> None:
+        """`x[index] = value`. TypeError where that cannot be."""
+        raise TypeError(f"an iterator is written{at_line()}; make a list of it")
+
+
+class OtherDtype(TypeError):
+    """A list gets a number that its dtype does not hold, in a branch or a pass. `promote` gives it one that does, before these."""
+
+    def __init__(self, promote: Callable[[], None], dtype: str, before: str) -> None:
+        super().__init__(
+            f"a list of {before} gets an element of {dtype}{at_line()}, and how many elements it has only the run knows; give all elements "
+            "one dtype from the start (0.0 for 0)"
+        )
+        self.promote = promote
