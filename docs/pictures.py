@@ -1,4 +1,4 @@
-"""The pictures of the front page, drawn when the pages are built: for light and for dark, from what the code and the stored figures say now."""
+"""The pictures of the front page, drawn when the pages are built: for light and for dark, from the code and the stored figures."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
-
-import numbascan as ns
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "_build" / "pictures"
