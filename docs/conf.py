@@ -4,9 +4,10 @@ import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # pictures.py
+sys.path.insert(0, str(Path(__file__).parent))  # the modules beside this file
 
 import pictures
+import reference_pages
 
 project = "numbascan"
 author = "The numbascan developers"
@@ -22,6 +23,14 @@ default_role = "code"  # single backticks in docstrings
 html_theme = "furo"
 html_title = f"numbascan {release}"
 exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+autosummary_filename_map = {"numbascan.Function": "numbascan.Function-class"}  # folders may not tell it from numbascan.function
+autosummary_context = {
+    "shown_members": reference_pages.MEMBERS,
+    "called": reference_pages.CALLED,
+    "see_also": reference_pages.see_also(),
+}
+autodoc_typehints = "none"  # the docstrings tell shapes and kinds
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "  # what is copied can be run: no prompts, no results
 copybutton_prompt_is_regexp = True
