@@ -14,7 +14,15 @@ author = "The numbascan developers"
 copyright = author
 version = release = version_of("numbascan")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
@@ -22,7 +30,7 @@ default_role = "code"  # single backticks in docstrings
 
 html_theme = "furo"
 html_title = f"numbascan {release}"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "examples"]
 templates_path = ["_templates"]
 autosummary_filename_map = {"numbascan.Function": "numbascan.Function-class"}  # folders may not tell it from numbascan.function
 autosummary_context = {
@@ -34,5 +42,16 @@ autodoc_typehints = "none"  # the docstrings tell shapes and kinds
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "  # what is copied can be run: no prompts, no results
 copybutton_prompt_is_regexp = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",  # all of them are run, and an example that fails fails the pages
+    "capture_repr": (),
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 5,
+}
 
 pictures.draw_all()
