@@ -1,13 +1,28 @@
 """How the documentation is built: `tox -e docs`."""
 
+import sys
 from importlib.metadata import version as version_of
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # the modules beside this file
+
+import pictures
+import reference_pages
 
 project = "numbascan"
 author = "The numbascan developers"
 copyright = author
 version = release = version_of("numbascan")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
@@ -15,3 +30,28 @@ default_role = "code"  # single backticks in docstrings
 
 html_theme = "furo"
 html_title = f"numbascan {release}"
+exclude_patterns = ["_build", "examples"]
+templates_path = ["_templates"]
+autosummary_filename_map = {"numbascan.Function": "numbascan.Function-class"}  # folders may not tell it from numbascan.function
+autosummary_context = {
+    "shown_members": reference_pages.MEMBERS,
+    "called": reference_pages.CALLED,
+    "see_also": reference_pages.see_also(),
+}
+autodoc_typehints = "none"  # the docstrings tell shapes and kinds
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # what is copied can be run: no prompts, no results
+copybutton_prompt_is_regexp = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",  # all of them are run, and an example that fails fails the pages
+    "capture_repr": (),
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 5,
+}
+
+pictures.draw_all()

@@ -65,7 +65,9 @@ def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: Any = None, r
     Raises TypeError where the carry changes, with its leaf and both types, ValueError for lengths that differ.
 
     >>> import numbascan.lax as lax, numpy as np
-    >>> total, means = lax.scan(lambda s, x: (s + x, (s + x) / 2), 0, np.array([1.0, 2.0, 4.0]))
+    >>> total, means = lax.scan(
+    ...     lambda s, x: (s + x, (s + x) / 2), 0, np.array([1.0, 2.0, 4.0])
+    ... )
     >>> total, means
     (array(7.), array([0.5, 1.5, 3.5]))
     """

@@ -92,7 +92,12 @@ def batch(
     TypeError for arguments that `f` does not take; OSError for a store that cannot be written; ImportError for a package that is missing.
 
     >>> import numbascan as ns, numpy as np
-    >>> ns.batch(lambda x, y: {"sum": x + y}, (np.arange(3.0), 10.0), in_axes=(0, None), progress=False)
+    >>> ns.batch(
+    ...     lambda x, y: {"sum": x + y},
+    ...     (np.arange(3.0), 10.0),
+    ...     in_axes=(0, None),
+    ...     progress=False,
+    ... )
     {'sum': array([10., 11., 12.])}
     """
     _check(chunk, part, on_error, progress, store)

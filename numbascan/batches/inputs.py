@@ -60,7 +60,11 @@ def grid(**axes: Any) -> Grid:
     Raises ValueError for an argument that is a single value, and without arguments.
 
     >>> import numbascan as ns, numpy as np
-    >>> ns.batch(lambda rho, sigma: rho * sigma, ns.grid(rho=np.array([1.0, 2.0, 3.0]), sigma=[10.0, 20.0]), progress=False)
+    >>> ns.batch(
+    ...     lambda rho, sigma: rho * sigma,
+    ...     ns.grid(rho=np.array([1.0, 2.0, 3.0]), sigma=[10.0, 20.0]),
+    ...     progress=False,
+    ... )
     array([[10., 20.],
            [20., 40.],
            [30., 60.]])

@@ -122,7 +122,9 @@ def py_step(f: Callable[..., Any]) -> Callable[..., Any]:
     ...     if isinstance(x, np.ndarray):
     ...         print("x is", x)
     ...     return 2 * x
-    >>> rows, _ = ns.scan(lambda x: double(x), outputs_info=np.float64(1), n_steps=2, mode="python")
+    >>> rows, _ = ns.scan(
+    ...     lambda x: double(x), outputs_info=np.float64(1), n_steps=2, mode="python"
+    ... )
     x is 1.0
     x is 2.0
     """

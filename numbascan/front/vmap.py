@@ -124,7 +124,9 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Jitted:
     Raises ValueError for arguments with different numbers of lanes.
 
     >>> import numbascan as ns, numpy as np
-    >>> ns.vmap(lambda x, y: x @ y, in_axes=(0, None))(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
+    >>> ns.vmap(lambda x, y: x @ y, in_axes=(0, None))(
+    ...     np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0])
+    ... )
     array([21., 43.])
     """
     return transform(_Vmap, f, in_axes=in_axes, out_axes=out_axes)

@@ -25,7 +25,9 @@ def digest_of(graph: Graph) -> str:
     >>> from numbascan.ir.node import constant, new_input
     >>> from numbascan.types import TensorType
     >>> x, y = (new_input(TensorType("float64"), name) for name in "xy")
-    >>> digest_of(Graph((x,), (x, constant(2.0)))) == digest_of(Graph((y,), (y, constant(2.0))))
+    >>> digest_of(Graph((x,), (x, constant(2.0)))) == digest_of(
+    ...     Graph((y,), (y, constant(2.0)))
+    ... )
     True
     """
     inputs = {node: _digest("input", k, node.type) for k, node in enumerate(graph.inputs)}

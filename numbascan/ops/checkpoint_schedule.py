@@ -48,7 +48,12 @@ def extra_steps(steps: int, states: int) -> int:
 
     Griewank & Walther, ACM Transactions on Mathematical Software 26 (2000) 19-45.
 
-    >>> [extra_steps(10, 3), extra_steps(100, 5), extra_steps(1000, 10), extra_steps(10**6, 100)]
+    >>> [
+    ...     extra_steps(10, 3),
+    ...     extra_steps(100, 5),
+    ...     extra_steps(1000, 10),
+    ...     extra_steps(10**6, 100),
+    ... ]
     [15, 316, 3636, 3817896]
     """
     r = _repetitions(steps, states)
@@ -94,7 +99,11 @@ def steps_again(steps: int, slots: int | None = None, block: int = 1, stride: in
     Besides these, each backward step computes what it needs of the forward one. `stride`: steps between stored states, where periodic.
     `found`: how many states the loop's own run has stored at most, where online.
 
-    >>> [steps_again(10, slots=3), steps_again(100, block=10, stride=10), steps_again(100, slots=5, block=2, found=2)]
+    >>> [
+    ...     steps_again(10, slots=3),
+    ...     steps_again(100, block=10, stride=10),
+    ...     steps_again(100, slots=5, block=2, found=2),
+    ... ]
     [15, 180, 252]
     """
     slots = steps if slots is None else slots

@@ -50,7 +50,9 @@ def verify_grad(
     derivative.
 
     >>> import numbascan as ns, numpy as np
-    >>> ns.verify_grad(lambda x, y: np.sin(x) * y, [np.array([0.5, 2.0]), np.array([1.0, 3.0])])
+    >>> ns.verify_grad(
+    ...     lambda x, y: np.sin(x) * y, [np.array([0.5, 2.0]), np.array([1.0, 3.0])]
+    ... )
     """
     for k, value in enumerate(point if isinstance(point, (list, tuple)) else [point]):
         if isinstance(value, dict):

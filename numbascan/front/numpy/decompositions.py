@@ -152,7 +152,9 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Variable, Variable, Variab
     Raises LinAlgError as `svd` does, and where `a` and `b` do not fit.
 
     >>> import numbascan.tensor as nt
-    >>> x, residuals, rank, s = nt.linalg.lstsq(nt.tensor("float64", shape=(5, 2)), nt.tensor("float64", shape=(5,)))
+    >>> x, residuals, rank, s = nt.linalg.lstsq(
+    ...     nt.tensor("float64", shape=(5, 2)), nt.tensor("float64", shape=(5,))
+    ... )
     >>> x.type.shape, residuals.type.shape, rank.dtype
     ((2,), (1,), dtype('int32'))
     """

@@ -37,7 +37,11 @@ class until:
     Raises TypeError for a condition that is not a scalar.
 
     >>> import numbascan as ns
-    >>> powers, _ = ns.scan(lambda x: (2 * x, ns.until(2 * x > 45)), outputs_info=np.float64(1), n_steps=1024)
+    >>> powers, _ = ns.scan(
+    ...     lambda x: (2 * x, ns.until(2 * x > 45)),
+    ...     outputs_info=np.float64(1),
+    ...     n_steps=1024,
+    ... )
     >>> powers
     array([ 2.,  4.,  8., 16., 32., 64.])
     """

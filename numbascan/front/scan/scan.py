@@ -89,7 +89,9 @@ def scan(
     differ in type, TypeError for what is no array, MissingInputError under `strict`.
 
     >>> import numbascan as ns, numpy as np
-    >>> total, updates = ns.scan(lambda x, s: s + x, sequences=np.array([1.5, 2.0, 4.0]), outputs_info=0)
+    >>> total, updates = ns.scan(
+    ...     lambda x, s: s + x, sequences=np.array([1.5, 2.0, 4.0]), outputs_info=0
+    ... )
     >>> total
     array([1.5, 3.5, 7.5])
     """

@@ -91,7 +91,9 @@ def foldl(
     """`reduce` from the first row to the last.
 
     >>> import numbascan as ns, numpy as np
-    >>> number, updates = ns.foldl(lambda digit, number: 10 * number + digit, np.array([4, 0, 7]), 0)
+    >>> number, updates = ns.foldl(
+    ...     lambda digit, number: 10 * number + digit, np.array([4, 0, 7]), 0
+    ... )
     >>> int(number)
     407
     """
@@ -110,7 +112,9 @@ def foldr(
     """`reduce` from the last row to the first.
 
     >>> import numbascan as ns, numpy as np
-    >>> number, updates = ns.foldr(lambda digit, number: 10 * number + digit, np.array([4, 0, 7]), 0)
+    >>> number, updates = ns.foldr(
+    ...     lambda digit, number: 10 * number + digit, np.array([4, 0, 7]), 0
+    ... )
     >>> int(number)
     704
     """
@@ -134,7 +138,9 @@ def filter(
     Raises TypeError if `fn` returns something other than scalars, ValueError if it is neither one nor one for each sequence.
 
     >>> import numbascan as ns, numpy as np
-    >>> kept, updates = ns.filter(lambda row: row.sum() > 2, np.array([[3, 4], [1, 0], [0, 5]]))
+    >>> kept, updates = ns.filter(
+    ...     lambda row: row.sum() > 2, np.array([[3, 4], [1, 0], [0, 5]])
+    ... )
     >>> kept
     array([[3, 4],
            [0, 5]])
@@ -210,7 +216,9 @@ def scan_checkpoints(
     Raises ValueError for a `save_every_N` that is no int of 1 or more.
 
     >>> import numbascan as ns, numpy as np
-    >>> rows, updates = ns.scan_checkpoints(lambda s: s + 1, outputs_info=np.float64(0), n_steps=8, save_every_N=3)
+    >>> rows, updates = ns.scan_checkpoints(
+    ...     lambda s: s + 1, outputs_info=np.float64(0), n_steps=8, save_every_N=3
+    ... )
     >>> rows
     array([3., 6., 8.])
     """

@@ -1,0 +1,28 @@
+"""Every program of the gallery runs, and the number that it checks is right."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "examples").glob("*.py"))
+
+
+def test_there_are_twenty_programs():
+    assert len(EXAMPLES) >= 20
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_program_draws_one_picture_and_its_number_is_right(path, capsys):
+    matplotlib = pytest.importorskip("matplotlib")  # of the extra plot: `tox -e docs` has it
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    assert re.search(r"^ *assert ", path.read_text(encoding="utf-8"), re.MULTILINE)
+    try:
+        runpy.run_path(str(path))
+        assert len(pyplot.get_fignums()) == 1
+        assert capsys.readouterr().out
+    finally:
+        pyplot.close("all")
