@@ -58,7 +58,7 @@ CALLS: dict[str, list[tuple[Any, ...]]] = {
     **{key: [(A, 3), (V, 3)] for key in ("hsplit",)},
     "vsplit": [(A, 3), (A, 1)],
     "dsplit": [(T, 2), (T, 1)],
-    **{key: [(A, 0, 1), (A, 0, 0), (T, 0, 2)] for key in ("moveaxis", "swapaxes")},
+    **{key: [(A, 0, 1), (A, 0, 0), (T, 0, 2)] for key in ("moveaxis", "rollaxis", "swapaxes")},
     "interp": [(V, V, V)],
     **{key: [(V, V + 1, 4)] for key in ("linspace", "logspace")},
     **{key: [(A, 1), (V, 1), (V, 2)] for key in ("repeat", "tile")},
