@@ -19,7 +19,18 @@ from statistics import median
 from time import process_time_ns, thread_time_ns
 
 COMPILING = ("np_empty", "plain_locals", "long_functions", "operator_types", "declarations", "object_code", "array_class")
-RUNNING = ("entry_point", "array_class", "cache_lines", "stack", "vector_forms", "threads", "lapack", "numpy_sorts", "scipy_functions")
+RUNNING = (
+    "entry_point",
+    "array_class",
+    "cache_lines",
+    "stack",
+    "vector_forms",
+    "threads",
+    "lapack",
+    "numpy_sorts",
+    "numpy_fft",
+    "scipy_functions",
+)
 
 
 def step_of(lines: int) -> str:
@@ -77,6 +88,7 @@ def call_of(name: str) -> tuple[object, tuple[object, ...]]:
         "threads": (ns.vmap(lanes), (rng.normal(size=2_000),)),
         "lapack": (lambda a, b: np.linalg.solve(a, b), (rng.normal(size=(12, 12)), np.ones(12))),
         "numpy_sorts": (lambda x: np.sort(x), (rng.normal(size=1000),)),
+        "numpy_fft": (lambda x: np.fft.fft(x), (rng.normal(size=100),)),
         "scipy_functions": (lambda x: nt.digamma(x), (rng.uniform(1, 2, 1000),)),
     }
     function, arguments = programs[name]

@@ -15,6 +15,7 @@ from .front.derivatives.of_functions import grad as grad
 from .front.derivatives.of_functions import hessian as hessian
 from .front.derivatives.of_functions import jacobian as jacobian
 from .front.derivatives.of_variables import *
+from .front.numpy import fourier as fft  # noqa: F401 - `nt.fft`
 from .front.numpy.averages import *
 from .front.numpy.creation import *
 from .front.numpy.decompositions import *

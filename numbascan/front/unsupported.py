@@ -180,7 +180,7 @@ def _decorated(frame: FrameType) -> tuple[str, str] | None:
 
 def _instead(module: str, name: str) -> str:
     if module.startswith(("numpy.fft", "scipy.fft")):
-        return f"write {_TRANSFORM}"
+        return f"write np.fft.{name}" if hasattr(np.fft, name) else f"write {_TRANSFORM}"
     if module.startswith("scipy.sparse"):
         return SPARSE
     if ours := _of_ours(module, name):

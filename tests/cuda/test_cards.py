@@ -25,7 +25,8 @@ OF_SCIPY = "erfinv digamma polygamma betaln log_ndtr ndtri erfcx erfc_integral j
 OF_SCIPY += " gammainc_slope betainc_slope_a betainc_slope_b gammainc gammaincc betainc"
 OF_LAPACK = "solve_triangular solve_triangular_vector solve_factors solve_factor expm eigh eigvalsh qr svd svdvals pinv lu_factor"
 OF_LAPACK += " permutation_of_pivots eig eigvals"
-REFUSED = {*OF_SCIPY.split(), *OF_LAPACK.split(), "recurrence"}
+OF_NUMPY = "fft rfft irfft"
+REFUSED = {*OF_SCIPY.split(), *OF_LAPACK.split(), *OF_NUMPY.split(), "recurrence"}
 """Cards whose samples have no CUDA code."""
 OF_SHORT_ROWS = {"sort", "argsort", "middles", "searchsorted"}
 """Cards that have code for rows of a fixed, small length alone."""

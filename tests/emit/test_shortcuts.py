@@ -115,6 +115,7 @@ PROGRAMS = {
     "scipy_functions": (special, by_numpy(special), (rng.uniform(1, 2, 5),)),
     "threads": (lanes, by_hand, (rng.uniform(size=2_000),)),
     "numpy_sorts": (lambda x: np.sort(x), np.sort, (rng.normal(size=100),)),
+    "numpy_fft": (lambda x: np.fft.irfft(np.fft.fft(x)), lambda x: np.fft.irfft(np.fft.fft(x)), (rng.normal(size=100),)),
 }
 
 

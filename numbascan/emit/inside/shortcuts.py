@@ -256,5 +256,13 @@ THREADS = Shortcut(
 LAPACK = Shortcut("lapack", "numba.np.linalg:_LAPACK", "numba.np.linalg:get_blas_kind(dtype, func_name)", "numba.np.linalg:F_INT_nptype")
 # NumPy's sorts (`numpy_sorts.py`); else rows are merged.
 NUMPY_SORTS = Shortcut("numpy_sorts", "numpy._core._multiarray_umath:_ARRAY_API")
+# NumPy's Fourier transforms (`numpy_fft.py`); else they are called through Python.
+NUMPY_FFT = Shortcut(
+    "numpy_fft",
+    "numpy.fft._pocketfft_umath:fft",
+    "numpy.fft._pocketfft_umath:rfft_n_even",
+    "numpy.fft._pocketfft_umath:rfft_n_odd",
+    "numpy.fft._pocketfft_umath:irfft",
+)
 # Machine code of SciPy's scalar functions; else they are called through Python.
 SCIPY = Shortcut("scipy_functions", "scipy.special.cython_special:__pyx_capi__")

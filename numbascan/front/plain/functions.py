@@ -19,6 +19,7 @@ import numpy as np
 from ...ops.card import card_named
 from ...ops.raising import RAISING
 from ..numpy.creation import arange, empty, eye, full, identity, linspace, logspace, ones, tri, zeros
+from ..numpy.fourier import fftfreq, rfftfreq
 from ..numpy.shape_arguments import dim
 from ..variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
 from ..views import Assumption, UnsureView, all_of, is_array, use
@@ -591,6 +592,8 @@ _CONSTRUCTORS: dict[Any, Callable[..., Any]] = {
     np.fromiter: _from_elements,
     np.linspace: linspace,
     np.logspace: logspace,
+    np.fft.fftfreq: fftfreq,
+    np.fft.rfftfreq: rfftfreq,
     **{getattr(np, name): _as(name.strip("_")) for name in ("float64", "float32", "int64", "int32", "complex128", "bool_")},
 }
 for _known, _ours in _CONSTRUCTORS.items():
