@@ -156,10 +156,10 @@ class Writer:
         """A `while` whose test binds a name."""
         pad = "    " * indent
         self.count += 1
-        count, own = f"c{self.count}", {**names, f"w{self.count}": "number"}
+        count, own, compare = f"c{self.count}", {**names, f"w{self.count}": "number"}, self.random.choice(["<", ">"])
         return [
             f"{pad}{count} = 0",
-            f"{pad}while (w{self.count} := {self.number(names, 1)}) {self.random.choice(['<', '>'])} {self.number(names, 2)} and {count} < n:",
+            f"{pad}while (w{self.count} := {self.number(names, 1)}) {compare} {self.number(names, 2)} and {count} < n:",
             f"{pad}    {count} += 1",
             *self.block(own, depth + 1, True, indent + 1),
         ]

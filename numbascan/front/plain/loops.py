@@ -604,7 +604,7 @@ class _Scan:
         return is_new
 
     def _promoted(self, one: _Carried, ends: Sequence[Any]) -> list[Variable]:
-        """What a pass leaves, in the type of what was there before it, which holds both. Where there is a pass, and none reads it, as it is."""
+        """What a pass leaves, in the type of what was before, which holds both. Where there is a pass, and none reads it, as it is."""
         values = [as_variable(value_in(leaf)) for leaf in ends]
         if self.n_steps and not one.is_read:
             return values
