@@ -53,7 +53,9 @@ class Writer:
         def array() -> str:
             return self.one_of(names, "array")
 
-        kind = self.random.randrange(9)
+        kind = self.random.randrange(10)
+        if kind == 9:
+            return self.of_elements(names, depth)
         if kind == 0:
             return f"{array()}[{self.place(names)}]"
         if kind == 1:
@@ -66,10 +68,31 @@ class Writer:
             return f"{self.random.choice(['np.sin', 'abs', 'helper', 'float'])}({one()})"
         return f"({one()} {self.random.choice('+-*')} {one()})"
 
+    def of_elements(self, names: dict[str, str], depth: int) -> str:
+        """A number made of the elements of an array, by a comprehension."""
+        own = {**names, "v": "number"}
+        element, items = self.number(own, depth + 1), self.one_of(names, "array")
+        some = f" if {self.condition(own, depth + 2)}" if self.chance(0.5) else ""
+        numbers = f"{element} for v in {items}{some}"
+        return self.random.choice(
+            [
+                f"sum({numbers})",
+                f"sum([{numbers}])",
+                f"max(({numbers}), default={self.number(names, 3)})",
+                f"min([{numbers}], default=0.5)",
+                f"float(any({self.condition(own, depth + 1)} for v in {items}))",
+                f"float(all({self.condition(own, depth + 1)} for v in {items}))",
+                f"len([{numbers}])",
+                f"max({items}, key=lambda v: {element})",
+                f"min(range(len({items})), key=lambda k: {items}[k] * {self.number(names, 3)})",
+            ]
+        )
+
     def array(self, names: dict[str, str]) -> str:
         one, number = self.one_of(names, "array"), self.number(names, 1)
         return self.random.choice(
             [
+                f"np.array([{self.number({**names, 'v': 'number'}, 1)} + 0.0 for v in {one}])",
                 f"({one} * {number})",
                 f"({one} + {self.one_of(names, 'array')})",
                 f"{one}.copy()",
@@ -110,8 +133,49 @@ class Writer:
         if draw < 0.78:
             return self.choice(names, depth, in_loop, indent)
         if depth < 2:
-            return self.loop(names, depth, indent)
+            kinds = [self.loop, self.loop, self.loop, self.best, self.bound, self.filled]
+            return self.random.choice(kinds)(names, depth, indent)
         return [f"{pad}pass"]
+
+    def best(self, names: dict[str, str], depth: int, indent: int) -> list[str]:
+        """A variable that is None before a loop."""
+        pad, name = "    " * indent, self.one_of(names, "number")
+        self.count += 1
+        found, own = f"best{self.count}", {**names, "v": "number"}
+        compare = self.random.choice(["<", ">"])
+        return [
+            f"{pad}{found} = None",
+            f"{pad}for v in {self.one_of(names, 'array')}.copy():",
+            f"{pad}    if {self.condition(own, 1)} and ({found} is None or {self.number(own, 2)} {compare} {found}):",
+            f"{pad}        {found} = {self.number(own, 1)}",
+            f"{pad}if {found} is not None:",
+            f"{pad}    {name} = {found} * 0.5",
+        ]
+
+    def bound(self, names: dict[str, str], depth: int, indent: int) -> list[str]:
+        """A `while` whose test binds a name."""
+        pad = "    " * indent
+        self.count += 1
+        count, own, compare = f"c{self.count}", {**names, f"w{self.count}": "number"}, self.random.choice(["<", ">"])
+        return [
+            f"{pad}{count} = 0",
+            f"{pad}while (w{self.count} := {self.number(names, 1)}) {compare} {self.number(names, 2)} and {count} < n:",
+            f"{pad}    {count} += 1",
+            *self.block(own, depth + 1, True, indent + 1),
+        ]
+
+    def filled(self, names: dict[str, str], depth: int, indent: int) -> list[str]:
+        """A list of as many elements as the run knows, written in a loop."""
+        pad, name = "    " * indent, self.one_of(names, "number")
+        self.count += 1
+        k = self.count
+        own = {**names, f"i{k}": "place"}
+        return [
+            f"{pad}l{k} = [{self.random.choice(['0.0', '1', '0.5'])}] * (len(a) + 1)",
+            f"{pad}for i{k} in range(len(a)):",
+            f"{pad}    l{k}[i{k} + 1] = l{k}[i{k}] * 0.5 + {self.number(own, 2)}",
+            f"{pad}{name} = l{k}[-1] + sum(l{k}) + len(l{k})",
+        ]
 
     def choice(self, names: dict[str, str], depth: int, in_loop: bool, indent: int) -> list[str]:
         pad, inner = "    " * indent, "    " * (indent + 1)

@@ -243,6 +243,69 @@ def test_what_a_while_leaves_and_reads_not_is_kept_of_the_last_pass_alone(f: Cal
         assert_as_python(f, x, mode=None)
 
 
+def test_records_and_dicts_are_returned_with_numbers() -> None:
+    def f(x: Any) -> Any:
+        y = None
+        if x > 0:
+            y = x
+        return Pair(y, [1.0, y]), {"y": y}, (y,)
+
+    pair, named, (number,) = ns.jit(f, mode="python")(2.0)
+    assert type(pair) is Pair
+    assert (pair.one, pair.other[1], named["y"], number) == (2.0, 2.0, 2.0, 2.0)
+    with pytest.raises(TypeError, match="it is None"):
+        ns.jit(f, mode="python")(-2.0)
+
+
+def test_numbers_of_python_are_promoted_by_passes() -> None:
+    def f(x: Any, n: Any) -> Any:
+        y, total = 1.5, 0.0
+        for _ in range(n):
+            total += y
+            y = 3
+        return total + x, y
+
+    for n in (1, 20):
+        assert_as_python(f, 1.0, n)
+
+
+def number_left(x: Any, n: Any) -> Any:
+    y = x * 0.5
+    for k in range(n):
+        y = k
+    return y
+
+
+def array_left(x: Any, n: Any) -> Any:
+    y = x * np.ones(3)
+    for k in range(n):
+        y = np.arange(3) + k
+    return y
+
+
+def left_of_a_while(x: Any, n: Any) -> Any:
+    y = x * np.float64(0.5)
+    z = x * 0.5
+    while n > 3:
+        n = n - 1
+        y = z = 0
+    return y, z
+
+
+def place_left(x: Any, n: Any) -> Any:
+    y = 0.5
+    for k in range(20):
+        y = k + n * 0
+    return np.arange(40)[y] * x
+
+
+@pytest.mark.parametrize("f", [number_left, array_left, left_of_a_while, place_left])
+@pytest.mark.parametrize("mode", ["python", None])
+def test_what_was_there_before_a_loop_without_a_pass_is_not_cut_to_what_passes_leave(f: Callable[..., Any], mode: str | None) -> None:
+    for n in (0, 1, 20):
+        assert_as_python(f, 0.7, n, mode=mode)
+
+
 # names that the test of a `while` binds -------------------------------------------------------------------------------------
 
 

@@ -515,7 +515,7 @@ class _Scan:
         self.others_behind = self._others_behind(noted, leaves, results)
         self.weak_behind = [k not in self.constants and as_variable(value_in(leaf)).type.weak for k, leaf in enumerate(leaves)]
         last = [as_variable(value_in(leaf)) for k, leaf in enumerate(leaves) if k not in self.constants]
-        states = {key: [as_variable(value_in(leaf)) for leaf in results[key]] for key in results}
+        states = {key: self._promoted(one, results[key]) for key, one in self.carried.items()}
         self._check_reads(given, states, last, over)
         self._check_starts(given, states, results)
         unread = [leaf for key, one in self.carried.items() if not one.is_read for leaf in states[key]]
@@ -602,6 +602,16 @@ class _Scan:
             if (before.type.dtype, before.type.weak) not in ((after.type.dtype, after.type.weak), (type_.dtype, type_.weak)):
                 one.initial[k], is_new = as_type(before, type_), True
         return is_new
+
+    def _promoted(self, one: _Carried, ends: Sequence[Any]) -> list[Variable]:
+        """What a pass leaves, in the type of what was before, which holds both. Where there is a pass, and none reads it, as it is."""
+        values = [as_variable(value_in(leaf)) for leaf in ends]
+        if self.n_steps and not one.is_read:
+            return values
+        types = [
+            TensorType(before.type.dtype, value.type.shape, before.type.weak) for value, before in zip(values, one.initial, strict=True)
+        ]
+        return [as_type(value, type_) for value, type_ in zip(values, types, strict=True)]
 
     def _check_rest(self, ends: dict[Any, Any]) -> None:
         """TypeError for a variable that is no number, and that the body changes."""

@@ -6,12 +6,14 @@ asks.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...ops.raising import RAISING
+from ..tree import fields_of, is_record, unflatten
 from ..variable import HOOKS, Deferred, Variable, as_variable, op
 
 
@@ -73,17 +75,18 @@ def numbers_in(nest: Any) -> Any:
     if isinstance(nest, Option):
         return nest.number()
     if isinstance(nest, dict):
-        return {key: numbers_in(value) for key, value in nest.items()} if any(map(_holds_options, nest.values())) else nest
-    if isinstance(nest, (tuple, list)) and _holds_options(nest):
-        parts = map(numbers_in, nest)
+        found = {key: numbers_in(value) for key, value in nest.items()}
+        return nest if all(found[key] is nest[key] for key in found) else found
+    if isinstance(nest, (tuple, list)):
+        parts = list(map(numbers_in, nest))
+        if all(map(operator.is_, parts, nest)):
+            return nest
         return nest._make(parts) if hasattr(nest, "_make") else type(nest)(parts)
+    if is_record(type(nest)):
+        fields = fields_of(nest)
+        numbers = numbers_in(fields)
+        return nest if numbers is fields else unflatten((type(nest), tuple(numbers), ("*",) * len(numbers)), numbers.values())
     return nest
-
-
-def _holds_options(nest: Any) -> bool:
-    if isinstance(nest, dict):
-        return any(map(_holds_options, nest.values()))
-    return any(map(_holds_options, nest)) if isinstance(nest, (tuple, list)) else isinstance(nest, Option)
 
 
 def as_options(one: Any, other: Any) -> tuple[Any, Any]:

@@ -181,7 +181,7 @@ def _is_by_row(node: Node, final: Iterable[Node]) -> bool:
     """May the rows of a value, many of them, be computed as they are read?"""
     kind = node.op.lower if isinstance(node.op, Card) else None
     is_written = isinstance(kind, Passes) and kind.by_row is not None and kind.by_row.may(dict(node.attrs))
-    n_rows = node.type.shape[0] if node.type.rank else 0
+    n_rows = node.type.shape[0] if len(node.types) == 1 and node.type.rank else 0
     return is_written and node not in final and (n_rows is None or n_rows > FEW_ROWS)
 
 
