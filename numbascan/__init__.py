@@ -29,6 +29,7 @@ from .front.derivatives.of_functions import grad, hessian, jacobian, jvp, value_
 from .front.derivatives.of_variables import Lop, Rop
 from .front.derivatives.verify_grad import verify_grad
 from .front.device import device_put
+from .front.external import external
 from .front.function import Function, function
 from .front.plain import runtime as _runtime  # noqa: F401 - fills in what converted code calls
 from .front.positional_view import ScanArgs
@@ -73,6 +74,7 @@ __all__ = [
     "custom_vjp",
     "device_put",
     "draw",
+    "external",
     "filter",
     "foldl",
     "foldr",
