@@ -108,4 +108,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("numbascan")
+    if name == "interop":
+        from importlib import import_module
+
+        return import_module(f"{__name__}.interop")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
