@@ -30,6 +30,7 @@ from .front.derivatives.of_functions import grad, hessian, jacobian, jvp, value_
 from .front.derivatives.of_variables import Lop, Rop
 from .front.derivatives.verify_grad import verify_grad
 from .front.device import device_put
+from .front.external import external
 from .front.function import Function, function
 from .front.plain import runtime as _runtime  # noqa: F401 - fills in what converted code calls
 from .front.positional_view import ScanArgs
@@ -75,6 +76,7 @@ __all__ = [
     "custom_vjp",
     "device_put",
     "draw",
+    "external",
     "filter",
     "foldl",
     "foldr",
@@ -108,4 +110,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("numbascan")
+    if name == "interop":
+        from importlib import import_module
+
+        return import_module(f"{__name__}.interop")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

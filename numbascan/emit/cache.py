@@ -30,6 +30,7 @@ from . import cache_bound
 from .inside import object_code
 from .inside.shortcuts import ENTRY_POINT, numba_version, public_ways
 from .kernel_key import kernel_key, key_of_modules, modules_of_routines
+from .runtime.external_names import OF_THIS_PROCESS
 
 GENERATED = "numbascan_generated"  # the package of generated modules
 MADE_BETWEEN_COLLECTIONS = 1_000_000  # objects; about 100 MB
@@ -110,7 +111,7 @@ def load(text: str, name: str) -> Callable[..., Any]:
             except OSError:  # the folder is gone, or may not be written any more: looked at again
                 _private_folder.cache_clear()
                 _loaded[digest] = _stored_or_made(text, name, cache_folder() / file)
-            if kernel_key(text) != digest:  # a file that it is made of has changed meanwhile
+            if OF_THIS_PROCESS in text or kernel_key(text) != digest:  # or a file that it is made of has changed meanwhile
                 cache_bound.remove(cache_folder() / file)
         return _loaded[digest]
 

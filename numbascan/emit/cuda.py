@@ -61,6 +61,7 @@ from .cpu import named_messages, without_location
 from .grid import SHARED, Unfit, in_all_threads, is_checked, is_wide, nest_of
 from .names import HELPERS, has_gpu_code
 from .products import OperandPlace, product_of, products_in
+from .runtime.external_names import function_of
 from .runtime.gpu_names import LARGE_PRODUCT, MOST_NUMBERS, OF_GPU
 from .text import expression, statement
 
@@ -338,7 +339,7 @@ class _Module:
 
     def _refuse(self, stmts: Sequence[Stmt]) -> None:
         """Raises for what has no code for a GPU."""
-        missing = [f"the routine {stmt.routine}" for stmt in walk(stmts) if isinstance(stmt, Call)]
+        missing = [_shown_routine(stmt.routine) for stmt in walk(stmts) if isinstance(stmt, Call)]
         for part in (part for stmt in walk(stmts) for expr in expressions(stmt) for part in parts(expr) if isinstance(part, Apply)):
             missing += [f"the function {name}" for name in _CALLED.findall(part.template.text) if not has_gpu_code(name)]
             of_complex = any(isinstance(arg, Expr) and arg.dtype.startswith("complex") for arg in part.args)
@@ -670,6 +671,12 @@ def _on_host(text: str) -> str:
     """Text whose functions are NumPy's."""
     text = _CALLED.sub(lambda match: f"host.{match[0]}" if match[1] in OF_CARDS else match[0], text)
     return FUNCTIONS_OF_MATH.sub(lambda match: match[0] if match[1] in CASTS else f"host.gpu_math.{match[1]}(", text)
+
+
+def _shown_routine(routine: str) -> str:
+    """A routine as messages call it."""
+    function = function_of(routine)
+    return f"{function}, a function of ns.external," if function else f"the routine {routine}"
 
 
 def _imports(body: str, kernels: str) -> list[str]:

@@ -24,6 +24,7 @@ from ..ir.names import Names
 from ..types import TensorType
 from .cpu import CALLED, RESERVED, named_messages, without_location
 from .names import HELPERS
+from .runtime.external_names import function_of
 from .sources import NotPortable, Sources
 from .text import literal, statements
 
@@ -162,6 +163,10 @@ def _portable(function: Function, sources: Sources) -> list[Stmt]:
 
 
 def _taken(take: Callable[[str], str], name: str, label: str) -> str:
+    if function := function_of(name):
+        raise NotImplementedError(
+            f"{label} cannot be written as a module of its own: it calls {function}, a function of ns.external; call that outside"
+        )
     try:
         return take(name)
     except NotPortable as error:

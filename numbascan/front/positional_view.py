@@ -71,6 +71,9 @@ class ScanOp:
         self.outer_input_rows = _ordered(self.rows, OUTER_INPUTS)
         self.output_rows = _ordered(self.rows, OUTPUTS)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ScanOp, (self._node,)
+
     def get_oinp_iinp_iout_oout_mappings(self) -> dict[str, dict[int, Any]]:
         """Which values belong to one port. Twelve dictionaries, "X_from_Y" with X and Y of outer_inp, inner_inp, inner_out, outer_out.
 
@@ -139,6 +142,9 @@ class Apply:
     outputs: list[Variable]
     node: Node
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return owner_of, (self.node,)
+
     def __repr__(self) -> str:
         return f"{self.op.name}({', '.join(map(repr, self.inputs))})"
 
@@ -199,7 +205,7 @@ class ScanArgs:
         owner = node if isinstance(node, Apply) else getattr(node, "owner", None)
         if owner is None or not isinstance(owner.op, ScanOp):
             raise TypeError(f"ns.ScanArgs needs the result of a scan or its owner, not {node!r}")
-        self._rows = owner.op.rows
+        self._owner, self._rows = owner, owner.op.rows
         spec = loop_spec(owner.node)
         self.name = spec.name
         self.n_steps = variable_of(spec.n_steps)
@@ -225,6 +231,9 @@ class ScanArgs:
         """Values of the step: a list for each port, or one list of all."""
         nested = [_variables(port) for port in ports]
         setattr(self, name, nested if is_nested else [variable for variables in nested for variable in variables])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ScanArgs, (self._owner,)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{kind}: {len(getattr(self, kind))}" for kind in ("seqs", *OUTPUTS, "non_seqs"))

@@ -7,7 +7,7 @@ import operator
 import os
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -180,6 +180,11 @@ class Compiled:
     def digest(self) -> str:
         """A text that tells the graph apart, in every process."""
         return digest_of(self.graph)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Compiled again where it is unpickled; what the function reads there is not looked at."""
+        program = self.runner.program
+        return Compiled, (replace(self.traced, guards=None, numbers=None), program.mode, program.name, program.profile is not None)
 
     def is_current(self) -> bool:
         """Whether what the function read from outside is as it was."""

@@ -10,7 +10,7 @@ from ..ir.loop_node import SCAN
 from ..ir.node import ITEM, Node, new_input
 from ..ops.algebra import is_float
 from ..ops.card import Card
-from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, graph_of
+from ..ops.control import CUSTOM_VJP, IF_ELSE, PY_CALL, graph_of, rule_of
 from ..ops.gradient_identities import DISCONNECTED
 from ..ops.random import REJECTED
 from .choice_rule import choice_tangents
@@ -67,6 +67,8 @@ def _pushed(node: Node, operands: Sequence[Node | None], are_read: Sequence[bool
     if node.op is IF_ELSE:
         return choice_tangents(node, operands, tangents)
     if node.op is CUSTOM_VJP:
+        if rule_of(node).goes_forward:
+            return rule_of(node).tangents(node, operands)
         raise no_derivative(node, f"{node.attr('rule')!r} has a rule for reverse mode only, ns.grad, ns.vjp and ns.jacobian use that")
     if node.op is PY_CALL:
         graph = graph_of(node)

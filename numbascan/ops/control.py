@@ -72,9 +72,17 @@ def with_bodies(outputs: Sequence[Node], change: Callable[[Sequence[Node]], tupl
 
 
 class Rule(Protocol):
-    """How derivatives go back through a function: (the node, cotangents of its results, which operands need one) -> theirs."""
+    """How derivatives go back through a function: (the node, cotangents of its results, which operands need one) -> theirs.
+
+    Where it `goes_forward`, `tangents` gives those of the results from those of the operands, None for zero.
+    """
+
+    @property
+    def goes_forward(self) -> bool: ...
 
     def __call__(self, node: Node, cotangents: Sequence[Node | None], needed: Collection[int]) -> list[Node | None]: ...
+
+    def tangents(self, node: Node, moves: Sequence[Node | None]) -> list[Node]: ...
 
     def __hash__(self) -> int: ...
 

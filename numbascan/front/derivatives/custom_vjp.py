@@ -66,6 +66,7 @@ class CustomVjp:
         self.__name__ = getattr(f, "__name__", "function")
         self.__wrapped__ = f
         self.fwd, self.bwd = fwd, bwd  # None, None: there is no rule yet
+        self.jvp: Callable[..., Any] | None = None  # of arguments, then their tangents: a rule for forward mode, which ns.external may have
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Sets the rule: see ns.custom_vjp."""
@@ -151,6 +152,11 @@ class _Rule:
     def __repr__(self) -> str:
         return self.f.__name__
 
+    @property
+    def goes_forward(self) -> bool:
+        """Is there a rule for tangents?"""
+        return self.f.jvp is not None
+
     def __call__(self, node: Node, cotangents: Sequence[Node | None], needed: Collection[int]) -> list[Node | None]:
         """The cotangents of the node's operands."""
         count = n_leaves(self.structure)
@@ -171,12 +177,64 @@ class _Rule:
         plain = [None if value is None else substitute([value], back)[0] for value in results]
         return plain + [None] * (len(node.inputs) - count)
 
+    def tangents(self, node: Node, moves: Sequence[Node | None]) -> list[Node]:
+        """The tangents of the node's results, where there is a rule for them; those of the operands are given, None for zero."""
+        rule, count = self.f.jvp, n_leaves(self.structure)
+        assert rule is not None
+        self._check_moves(node, moves, count)
+        inputs = [new_input(operand.type, operand.name) for operand in node.inputs[:count]]
+        along = [new_input(operand.type.strong() if is_float(operand.type) else operand.type.with_dtype("float64")) for operand in inputs]
+        values = self._leaves(self.returned, self._pushed(inputs, along), "the results")
+        results = [self._tangent(value, result) for value, result in zip(values, outputs_of(node), strict=True)]
+        outside = [*inputs, *self.read, *self.more]
+        strays = free_inputs(results, [*outside, *along])
+        if strays:
+            names = ", ".join(stray.name or str(stray.type) for stray in strays)
+            raise TypeError(
+                f"{self._words('jvp')} uses {names}, which was not so when {self.f.__name__} was called; pass it as an argument"
+            )
+        back = dict(zip(outside, node.inputs, strict=True))
+        for fresh, move, operand in zip(along, moves, node.inputs, strict=False):
+            back[fresh] = cast(zeros_like(operand), fresh.type.dtype) if move is None else move
+        return list(substitute(results, back))
+
+    def _check_moves(self, node: Node, moves: Sequence[Node | None], count: int) -> None:
+        captured = [operand for operand, move in zip(node.inputs[count:], moves[count:], strict=True) if move is not None]
+        if captured:
+            names = ", ".join(operand.name or str(operand.type) for operand in captured)
+            raise NullGradientError(
+                f"{self.f.__name__} has no derivative with respect to {names}{at_line()}: its rule speaks of its arguments only"
+            )
+
+    @no_draws("a rule of ns.external")
+    def _pushed(self, inputs: Sequence[Node], along: Sequence[Node]) -> Any:
+        """What jvp makes of such arguments and their tangents."""
+        outer, CAPTURE.is_rule = CAPTURE.is_rule, True
+        try:
+            given = [*map(Variable, inputs), *map(Variable, along)]
+            assert self.f.jvp is not None
+            return trace(self.f.jvp, given, placeholders=[*inputs, *along]).value
+        finally:
+            CAPTURE.is_rule = outer
+
+    def _tangent(self, value: Any, result: Node) -> Node:
+        """A tangent in the dtype and shape of its result."""
+        if value is None or not is_float(result.type):
+            return zeros_like(result)
+        node = as_variable(value).node
+        what = f"{self._words('jvp')} gives a tangent that"
+        if not (is_float(node.type) or node.type.weak) or (node.type.kind == "c" and result.type.kind != "c"):
+            raise TypeError(f"{what} is {node.type}, but the result is {result.type}{at_line()}; a tangent has the dtype of its result")
+        return of_shape(cast(node, result.type.dtype), dims_of(result), what)
+
     def _check(self, node: Node, needed: Collection[int], count: int) -> None:
         """NullGradientError where there is no rule, or where it says nothing of what is needed."""
         name = self.f.__name__
         line = f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else at_line()
         if self.f.fwd is None:
-            raise NullGradientError(f"{name} has no derivative{line}: ns.custom_vjp was given no rule; write {name}.defvjp(fwd, bwd)")
+            how = f"ns.custom_vjp was given no rule; write {name}.defvjp(fwd, bwd)"
+            how = how if self.f.jvp is None else "ns.external was given a jvp alone, which ns.jvp and ns.Rop use; give it a vjp, too"
+            raise NullGradientError(f"{name} has no derivative{line}: {how}")
         captured = [node.inputs[k] for k in needed if count <= k < count + len(self.read)]
         if captured:
             names = ", ".join(operand.name or str(operand.type) for operand in captured)
@@ -187,20 +245,24 @@ class _Rule:
 
     def reads(self, types: Sequence[Any], results: Sequence[Node]) -> list[Node]:
         """What the rule uses from outside."""
-        if self.f.fwd is None or self.f in _RUNNING.functions:
+        if (self.f.fwd is None and self.f.jvp is None) or self.f in _RUNNING.functions:
             return []
         inputs = [new_input(type_) for type_ in types]
         above = [new_input(result.type.strong()) for result in results]
         mark = next_serial()
         _RUNNING.functions.append(self.f)
+        along = [new_input(type_.strong() if is_float(type_) else type_.with_dtype("float64")) for type_ in types]
         leaves: list[Any] = []
         try:
-            flatten(self._run(inputs, above, results), leaves)
+            if self.f.fwd is not None:
+                flatten(self._run(inputs, above, results), leaves)
+            if self.f.jvp is not None:
+                flatten(self._pushed(inputs, along), leaves)
         except Exception:  # nobody has asked for a derivative yet; where one is asked for, this is raised again
             return []
         finally:
             _RUNNING.functions.pop()
-        return close_over([*inputs, *above], [as_variable(leaf).node for leaf in leaves], mark)
+        return close_over([*inputs, *above, *along], [as_variable(leaf).node for leaf in leaves], mark)
 
     @no_draws("a rule of ns.custom_vjp")
     def _run(self, inputs: Sequence[Node], above: Sequence[Node], results: Sequence[Node]) -> Any:

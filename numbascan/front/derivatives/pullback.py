@@ -78,6 +78,9 @@ class Pullback:
         results: tuple[Any, ...] = compiled.replayed([*self.run.values, *values], self.run.seen)
         return results
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_compiled": {}}
+
     def _pulled(self, cotangents: Sequence[Node]) -> tuple[Node, ...]:
         """The cotangents of the arguments, over the inputs of the call's graph."""
         outputs = [node for node in self.call.leaves if is_float(node.type)]

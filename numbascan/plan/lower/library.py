@@ -33,7 +33,7 @@ def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
     statics = tuple(repr(value) for value in kind.statics(view.attrs))
     batch_rank = len(node.types[0].shape) - result_ranks[0]
     batch = results[0].dims[:batch_rank]
-    parents = zip(node.inputs, dtypes, operand_ranks, strict=True)
+    parents = zip(node.inputs, dtypes, operand_ranks, strict=False)  # behind them are sizes of results, which are not handed over
     operands = [_operand(scope, parent, dtype, rank) for parent, dtype, rank in parents]
 
     def call(index: Indices) -> None:

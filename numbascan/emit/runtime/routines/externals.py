@@ -1,0 +1,180 @@
+"""Functions that users compiled with Numba, as generated code calls them: `newton_1f…(results…, operands…)`.
+
+A name holds a digest of all that its function reads (`inside/frozen.py`), and so does every kernel that calls it. What no text tells is
+called by a name of this process alone, and no kernel that calls that is kept. Arrays are handed over as such that may not be written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+
+from ....types import SUPPORTED_DTYPES
+from ...inside.frozen import Draws as Draws
+from ...inside.frozen import Frozen, frozen
+from ..external_names import routine_of
+
+Kind = tuple[str, int]  # a dtype and a rank
+NUMBERS = {"bool": types.boolean} | {name: getattr(types, name) for name in SUPPORTED_DTYPES if name != "bool"}
+NAMES = {number: name for name, number in NUMBERS.items()}
+
+_known: dict[str, Compiled] = {}
+_lock = threading.RLock()
+
+
+def __getattr__(name: str) -> Any:
+    if name in _known:
+        return _known[name].call
+    raise AttributeError(f"no routine is called {name!r}")
+
+
+class Compiled:
+    """A function of Numba's for operands of given kinds. `__call__` gives its results as a tuple; those that are None are left out.
+
+    places: of the results that the function returns, None where it returns None. is_tuple: does it return a tuple?
+    """
+
+    def __init__(self, source: Any, operands: tuple[Kind, ...], routine: str, digest: str, copy: Frozen) -> None:
+        self.source, self.operands, self.routine, self.digest = source, operands, routine, digest
+        self.name = str(source.py_func.__name__)
+        self._copy = copy  # holds what was told by its address
+        self._function, returned = _compiled(copy, [_type(*kind) for kind in operands], self.name)
+        self.is_tuple = isinstance(returned, types.BaseTuple)
+        kinds = [_kind(one, self.name) for one in (returned.types if self.is_tuple else (returned,))]
+        self.places = [kind is not None for kind in kinds]
+        self.results = tuple(kind for kind in kinds if kind is not None)
+        if not self.results:
+            raise TypeError(f"ns.external: {self.name} returns nothing; return a number, an array, or a tuple of these")
+        self.call = _caller(self._function, self)
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]:
+        arrays = [
+            _readonly(np.asarray(value, dtype)) if rank else np.dtype(dtype).type(value)[()]
+            for value, (dtype, rank) in zip(values, self.operands, strict=True)
+        ]
+        returned = self._function(*arrays)
+        results = returned if self.is_tuple else (returned,)
+        return tuple([np.asarray(one) for one, is_there in zip(results, self.places, strict=True) if is_there])
+
+    def wrong_shape(self, k: int) -> str:
+        """What is said where result k has another shape than it was to have."""
+        which = f"result {k} of {self.name}" if len(self.results) > 1 else f"the result of {self.name}"
+        return f"{which} has another shape than it was to have, ns.external says by shape= which"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return compiled, (self.source, self.operands)
+
+
+def compiled(function: Any, operands: tuple[Kind, ...]) -> Compiled:
+    """The function as it reads now, compiled for operands of these kinds."""
+    copy = frozen(function)
+    word = hashlib.sha256(f"{copy.told}\n{operands}".encode()).hexdigest()[:16]
+    routine = routine_of(function.py_func.__name__, word, copy.is_alone)
+    with _lock:
+        if routine not in _known:
+            _known[routine] = Compiled(function, operands, routine, word, copy)
+        return _known[routine]
+
+
+def _compiled(copy: Frozen, operands: Sequence[Any], name: str) -> tuple[Any, Any]:
+    """The compiled function, and what it returns."""
+
+    def make(python: FunctionType, of: Frozen) -> Any:
+        signatures = [tuple(operands)] if of is copy and not of.signatures else of.signatures
+        if of is copy:
+            signatures = [_of_readonly(one) for one in signatures]
+        later.append((numba.jit(**of.options)(python), signatures))
+        return later[-1][0]
+
+    later: list[tuple[Any, Any]] = []
+    function = copy.built(make)
+    try:
+        for one, signatures in reversed(later):  # once all that they read is there
+            for signature in signatures:
+                one.compile(signature)
+            if signatures:
+                one.disable_compile()
+        if not copy.signatures:
+            return function, function.nopython_signatures[0].return_type
+        caller = numba.njit(
+            _new_function(f"def call({_names(len(operands))}):\n    return function({_names(len(operands))})", function=function)
+        )
+        caller.compile(tuple(operands))
+        return caller, caller.nopython_signatures[0].return_type
+    except numba.errors.NumbaError as error:
+        raise _refusal(error, name, operands) from error
+
+
+def _refusal(error: Exception, name: str, operands: Sequence[Any]) -> TypeError:
+    text = re.sub(r"\x1b\[\d*m", "", str(error))
+    shown = ", ".join(f"{one.dtype}[{'?, ' * (one.ndim - 1)}?]" if isinstance(one, types.Array) else str(one) for one in operands)
+    if "Cannot modify readonly array" in text:
+        return TypeError(f"ns.external: {name} writes into an array that it is given; let it copy that first, and return the copy")
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("Failed in ")]
+    return TypeError(f"ns.external: Numba does not compile {name} for ({shown}), arrays that may not be written: {' '.join(lines[:2])}")
+
+
+def _of_readonly(signature: Any) -> Any:
+    """A signature whose arrays may not be written."""
+    args, returned = (signature, None) if isinstance(signature, tuple) else (signature.args, signature.return_type)
+    args = tuple(one.copy(readonly=True) if isinstance(one, types.Array) else one for one in args)
+    return args if returned is None else returned(*args)
+
+
+def _type(dtype: str, rank: int) -> Any:
+    return types.Array(NUMBERS[dtype], rank, "C", readonly=True) if rank else NUMBERS[dtype]
+
+
+def _kind(of: Any, name: str) -> Kind | None:
+    """The dtype and rank of a result; None for None."""
+    if isinstance(of, types.NoneType):
+        return None
+    number, rank = (of.dtype, of.ndim) if isinstance(of, types.Array) else (of, 0)
+    if isinstance(of, types.Literal):
+        number = of.literal_type
+    if number not in NAMES or (isinstance(of, types.Array) and not rank):
+        raise TypeError(f"ns.external: {name} returns {of}; return numbers, arrays of one axis or more, or a tuple of these")
+    return NAMES[number], rank
+
+
+def _readonly(array: np.ndarray) -> np.ndarray:
+    view = np.ascontiguousarray(array)[...]
+    view.flags.writeable = False
+    return view
+
+
+def _caller(function: Any, of: Compiled) -> Any:
+    """The function that generated code calls: it puts results into arrays that are there."""
+    n = len(of.results)
+    operands, results = _names(len(of.operands)), [f"r{k}" for k in range(n)]
+    lines = [f"def call({', '.join(results)}, {operands}):" if operands else f"def call({', '.join(results)}):"]
+    lines.append(f"    returned = function({operands})")
+    messages = {}
+    places = [place for place, is_there in enumerate(of.places) if is_there]
+    for k, (place, (_, rank)) in enumerate(zip(places, of.results, strict=True)):
+        value = f"returned[{place}]" if of.is_tuple else "returned"
+        if rank:
+            messages[f"message_{k}"] = of.wrong_shape(k)
+            lines += [f"    if {value}.shape != r{k}.shape:", f"        raise ValueError(message_{k})", f"    r{k}[...] = {value}"]
+        else:
+            lines.append(f"    r{k}[0] = {value}")
+    return numba.njit(error_model="numpy")(_new_function("\n".join(lines), function=function, **messages))
+
+
+def _names(count: int) -> str:
+    return ", ".join(f"x{k}" for k in range(count))
+
+
+def _new_function(text: str, **reads: Any) -> Callable[..., Any]:
+    names = {"__name__": __name__, **reads}
+    exec(text, names)
+    function: Callable[..., Any] = names["call"]
+    return function
