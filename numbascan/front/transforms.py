@@ -30,6 +30,7 @@ from .draw_scopes import DrawGuards, call_draws
 from .export import Exportable, export, njit_of
 from .graph_mode import mode_of
 from .methods import PerInstance, as_attribute, bound_to, is_function, method_behind
+from .notebook import as_html
 from .runner import Runner, Seen, as_captured, assembled
 from .seeded import has_generators, has_seeds, opened, seeded
 from .shared import SharedVariable, shared_of
@@ -604,6 +605,9 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<jit {self.name}: {len(self._kinds)} kinds of arguments>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self, self.__wrapped__, self._kinds.described())
 
 
 @with_entries(("__call__",))
