@@ -30,6 +30,8 @@ default_role = "code"  # single backticks in docstrings
 
 html_theme = "furo"
 html_title = f"numbascan {release}"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 exclude_patterns = ["_build", "examples"]
 templates_path = ["_templates"]
 autosummary_filename_map = {"numbascan.Function": "numbascan.Function-class"}  # folders may not tell it from numbascan.function
@@ -51,7 +53,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
-    "min_reported_time": 5,
+    "write_computation_times": False,
 }
 
 pictures.draw_all()

@@ -44,6 +44,7 @@ from .plan.plan import Plan, plan
 from .plan.storage.save_mem import split_row_reads
 from .plan.target import Target
 from .profile import Profile
+from .progress import compiling
 from .rewrite.factor_once import factor_once
 from .rewrite.pipeline import MOVING, rewritten
 from .types import SUPPORTED_DTYPES, TensorType
@@ -157,7 +158,8 @@ class Program:
             return known
         with self._lock:
             if key not in self._kernels:
-                kernel = self._kernels[key] = Kernel(specialised(self.graph, kind), self.mode, self.name, key[1])
+                with compiling(self.name):
+                    kernel = self._kernels[key] = Kernel(specialised(self.graph, kind), self.mode, self.name, key[1])
                 if self.profile is not None:
                     for stage, seconds in kernel.seconds.items():
                         setattr(self.profile, stage, getattr(self.profile, stage) + seconds)

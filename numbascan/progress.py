@@ -1,11 +1,12 @@
 """How far a loop is, told to whoever wants to know: a bar of tqdm, a line of a terminal, lines in a log, or a function of the user's.
 
-And whether it is to go on: of whoever may know better.
+And whether it is to go on: of whoever may know better. And that a first call is still compiling.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from typing import Any
 
 BETWEEN_LOOKS = 0.4  # seconds
 BETWEEN_LINES = 10  # seconds, in a log
+PATIENCE = 1.0  # seconds of compiling that need no word
 
 Show = Callable[[int, int], object]  # of how many steps are done, of how many
 
@@ -105,6 +107,44 @@ def shown(progress: bool | Show, label: str, total: int, may_end: bool, unit: st
             display.end()
 
 
+def is_watched() -> bool:
+    """Whether the standard error is a terminal or a notebook, and not a log."""
+    return bool(getattr(sys.stderr, "isatty", lambda: False)()) or "ipykernel" in sys.modules
+
+
+_compiling: set[int] = set()  # threads of which a line is about to speak
+
+
+@contextmanager
+def compiling(name: str) -> Iterator[None]:
+    """Inside, somebody who watches reads that `name` is being compiled, once that takes more than a second, and then how long it took.
+
+    Not in a log, and not where the environment variable NUMBASCAN_QUIET is set.
+    """
+    thread = threading.get_ident()
+    if thread in _compiling or os.environ.get("NUMBASCAN_QUIET", "0") not in ("", "0") or not is_watched():
+        yield
+        return
+    start, is_said = perf_counter(), threading.Event()
+
+    def say() -> None:
+        print(f"numbascan: compiling {name} …", end="", file=sys.stderr, flush=True)
+        is_said.set()
+
+    timer = threading.Timer(PATIENCE, say)
+    timer.daemon = True
+    _compiling.add(thread)
+    timer.start()
+    try:
+        yield
+    finally:
+        _compiling.discard(thread)
+        timer.cancel()
+        timer.join()  # a line that has begun is whole
+        if is_said.is_set():
+            print(f" {perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
+
+
 class Display:
     """Shows steps, rate and time left: by tqdm where it is installed, in a line of its own else; in a log in a line every ten seconds."""
 
@@ -113,7 +153,7 @@ class Display:
         self.label, self.unit, self.total, self.before = label, unit, total, before
         self.start = self.latest = perf_counter()
         self.text = ""  # what is not printed yet
-        self.is_live = bool(getattr(sys.stderr, "isatty", lambda: False)()) or "ipykernel" in sys.modules
+        self.is_live = is_watched()
         self.bar: Any = None
         if self.is_live and importlib.util.find_spec("tqdm"):
             from tqdm.auto import tqdm

@@ -27,6 +27,7 @@ from ..types import TensorType
 from .conversion import fit
 from .export import Exportable, export, njit_of
 from .graph_mode import mode_of
+from .notebook import as_html
 from .runner import Runner, assembled
 from .shared import SharedVariable, shared_of
 from .tree import LEAF, Structure, flatten, flattened
@@ -253,6 +254,9 @@ class Function:
         n_updates = len(self.recipe.targets)
         updates = f", {n_updates} updates" if n_updates else ""
         return f"<function {self.name}({self._signature()}): {len(self.graph.outputs) - n_updates} results{updates}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self, None, [self._signature() or "no arguments"])
 
 
 def _is_of(value: Any, dtype: np.dtype[Any]) -> bool:

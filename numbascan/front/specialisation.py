@@ -82,6 +82,10 @@ class Specialisations(Generic[C]):
     def __len__(self) -> int:
         return len(self._by_types)
 
+    def described(self) -> list[str]:
+        """The kinds of arguments that there is code for, as people write them."""
+        return [", ".join(map(str, types)) or "no arguments" for _, types in list(self._by_types)]
+
     def get(self, key: Hashable) -> C | None:
         """The code that a key led to before; None where there is none, or where what the function read from outside has changed."""
         code = self._quick.get(key)

@@ -20,6 +20,7 @@ from ..ir.digest import digest_of
 from ..ir.graph import Graph, close, free_inputs, substitute
 from ..ir.node import Node, constant, new_input
 from ..modes import Mode, as_mode
+from ..progress import compiling
 from ..tracebacks import entry, shorten, with_entries
 from ..types import TensorType
 from .captures.guards import Guards
@@ -29,6 +30,7 @@ from .draw_scopes import DrawGuards, call_draws
 from .export import Exportable, export, njit_of
 from .graph_mode import mode_of
 from .methods import PerInstance, as_attribute, bound_to, is_function, method_behind
+from .notebook import as_html
 from .runner import Runner, Seen, as_captured, assembled
 from .seeded import has_generators, has_seeds, opened, seeded
 from .shared import SharedVariable, shared_of
@@ -423,9 +425,10 @@ class Jitted:
         """The code for arguments of these types, and the types; None where the function uses variables without a value."""
         start = perf_counter()
         numbers = None if before is None else before.traced.numbers
-        traced = self._trace(structure, types, numbers, same, arrays_0d)
-        if may_open:
-            traced, types = self._opened(structure, traced, types, numbers)
+        with compiling(self.name):
+            traced = self._trace(structure, types, numbers, same, arrays_0d)
+            if may_open:
+                traced, types = self._opened(structure, traced, types, numbers)
         seconds = perf_counter() - start
         compiled = None if traced.is_symbolic else self.compiled(traced, self.name)
         if compiled is not None and before is not None and not compiled.take_over(before):
@@ -607,6 +610,9 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<jit {self.name}: {len(self._kinds)} kinds of arguments>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self, self.__wrapped__, self._kinds.described())
 
 
 @with_entries(("__call__",))

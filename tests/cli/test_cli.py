@@ -171,7 +171,8 @@ def test_cache_lists_and_clears_generated_modules(file, tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_the_module_runs_as_a_command():
-    done = subprocess.run([sys.executable, "-m", "numbascan.cli", "cache"], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("module", ["numbascan", "numbascan.cli"])
+def test_the_module_runs_as_a_command(module):
+    done = subprocess.run([sys.executable, "-m", module, "cache"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "usage: numbascan cache" in done.stderr

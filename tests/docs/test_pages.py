@@ -2,7 +2,9 @@
 
 import importlib.util
 import inspect
+import json
 import re
+from importlib.metadata import metadata, version
 from pathlib import Path
 
 import near
@@ -93,3 +95,26 @@ def test_code_is_not_wider_than_a_page(path):
         elif fence and len(line) > WIDEST:
             wide.append((number, line))
     assert wide == []
+
+
+def test_the_citation_has_the_version_of_the_package():
+    citation = (DOCS.parent / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {version('numbascan')}\n" in citation
+
+
+def test_classifiers_name_the_versions_of_python_that_are_allowed():
+    about = metadata("numbascan")
+    named = {
+        line.rpartition(" ")[2] for line in about.get_all("Classifier") if re.fullmatch(r"Programming Language :: Python :: 3\.\d+", line)
+    }
+    first, last = re.search(r">=3\.(\d+)", about["Requires-Python"]), re.search(r"<3\.(\d+)", about["Requires-Python"])
+    assert named == {f"3.{minor}" for minor in range(int(first[1]), int(last[1]))}
+
+
+def test_the_table_of_long_first_calls_is_that_of_the_stored_run():
+    benches = DOCS.parent / "benches"
+    rows = json.loads((benches / "results" / "first_calls" / "latest.json").read_text(encoding="utf-8"))
+    for row in rows:
+        ours, theirs = row["seconds"]["numbascan"], row["seconds"]["JAX"]
+        line = f"| {row['name']} | {row['cache']} | {ours:.1f} | {theirs:.1f} | {theirs / ours:.2f} |"
+        assert line in (DOCS / "performance.md").read_text(encoding="utf-8")

@@ -18,6 +18,7 @@ from ...tracebacks import shorten, with_entries
 from ..converted.source import converted_text
 from ..export import Exportable, export, njit_of
 from ..methods import PerInstance, as_attribute, bound_to, is_function
+from ..notebook import as_html
 from ..shared import SharedVariable
 from ..tracing import name_in_module, refuse_leaked
 from ..variable import Variable, as_variable
@@ -394,3 +395,6 @@ class ScanFunction:
 
     def __repr__(self) -> str:
         return f"<scan {self.name}: {len(self._compiled)} kinds of arguments>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self, self.__wrapped__, self._compiled.described())
