@@ -52,7 +52,7 @@ def wrap(f: Callable[..., Any]) -> Callable[..., Any]:
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = flattened((args, kwargs))
-        key = structure, bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+        key = structure, bool(jax.config.jax_enable_x64)
         if key not in known:
             known.setdefault(key, flat_of(f, structure, "ns.interop.jax.wrap", {} if key[1] else NARROW))
         arrays = list(map(jnp.asarray, leaves))

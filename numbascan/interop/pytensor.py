@@ -32,8 +32,8 @@ from .flat import Flat, flat_of
 def as_op(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f`, a function of arrays as `ns.jit` takes it, for PyTensor's variables: an `Op` with gradients of any order.
 
-    Arguments and results may be nested in tuples, lists and dicts; arrays and numbers become constants. In PyTensor's Numba mode the op is a
-    Numba function in the code around it (`.njit`), so that PyMC and nutpie sample without calls of Python. Lengths are known to PyTensor
+    Arguments and results may be nested in tuples, lists and dicts; arrays and numbers become constants. In PyTensor's Numba mode the op is
+    a Numba function in the code around it (`.njit`), so that PyMC and nutpie sample without calls of Python. Lengths are known to PyTensor
     where they follow from those of the arguments.
 
     What `f` reads from outside is part of the Numba form as it is when that is made. Raises TypeError for a function that draws.
@@ -60,7 +60,7 @@ def as_op(f: Callable[..., Any]) -> Callable[..., Any]:
     return update_wrapper(on_variables, f)
 
 
-class ScanOp(Op):  # type: ignore[misc]
+class ScanOp(Op):
     """A call of a function of numbascan's."""
 
     __props__ = ("flat",)
@@ -101,7 +101,7 @@ class ScanOp(Op):  # type: ignore[misc]
         if moving and given:
             node = ScanOp(self.flat.pulled(moving, len(inputs))).make_node(*inputs, *given)
             found = dict(zip(moving, node.outputs, strict=True))
-        return [found.get(k, None) if k in found else grad_undefined(self, k, one) for k, one in enumerate(inputs)]
+        return [found.get(k) if k in found else grad_undefined(self, k, one) for k, one in enumerate(inputs)]
 
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         moving = tuple(k for k, one in enumerate(tangents) if one is not None and not isinstance(one.type, DisconnectedType))
