@@ -12,6 +12,7 @@ from ..ir.ports import LoopSpec
 from ..ir.respecialise import settled
 from ..ops.card import PLACE
 from ..ops.indexing import is_replaced_at_run_time
+from ..ops.last_state import LAST_STATE
 
 SMALL = 8  # elements up to which an array may live in locals on every target
 Change = tuple[dict[Node, Sequence[Node]], dict[Node, Node]]  # what stands for the results of a loop, and for nodes that read them
@@ -103,7 +104,9 @@ def changed_repeatedly(outputs: Sequence[Node], change: Callable[[tuple[Node, ..
 
 
 def reads_few_rows(reader: Node) -> bool:
-    """Does a node that reads rows ask for the last ones, or every k-th one: `x[-1, …]`, `x[-k:, …]`, `x[s::k, …]`?"""
+    """Does a node that reads rows ask for the last ones, or every k-th one: `x[-1, …]`, `x[-k:, …]`, `x[s::k, …]`, the state behind a loop?"""
+    if reader.op is LAST_STATE:
+        return True
     spec = reader.attr("spec") if reader.op.name == "index" and len(reader.inputs) == 1 else None
     first = spec[0] if isinstance(spec, tuple) and spec else None
     if not isinstance(first, tuple):

@@ -277,3 +277,33 @@ def test_a_name_that_some_branch_leaves_unbound_is_told_while_tracing() -> None:
 
     with pytest.raises(UnboundLocalError, match="'y'"):
         ns.jit(f, mode="python")(1.0)
+
+
+def counted_down(a: Any) -> Any:
+    while a > 0:
+        b = a
+        a = a - 1
+    return b
+
+
+def counted_down_from_zero(a: Any) -> Any:
+    b = 0.0
+    while a > 0:
+        b = a
+        a = a - 1
+    return b
+
+
+def the_one_before(a: Any) -> Any:
+    """The states before and behind the last pass of a loop, and their sum."""
+    old, new = a, a * 0.5 + 1
+    while abs(new - old) > 1e-9:
+        old, new = new, new * 0.5 + 1
+    return old, new, old + new
+
+
+@pytest.mark.parametrize("f", [counted_down, counted_down_from_zero, the_one_before])
+def test_what_a_while_hands_on_of_its_last_pass_takes_no_memory(f: Callable[..., Any]) -> None:
+    """Rows of a loop that may take 2**63 passes are none that anything may ask for."""
+    np.testing.assert_allclose(ns.jit(f)(3.0), f(3.0), rtol=1e-12)
+    assert "np.empty" not in ns.jit(f).lower(3.0).source()
