@@ -18,7 +18,7 @@ jax.config.update("jax_enable_x64", True)
 SIZES = (2, 3, 1)
 PROGRAMS: dict[str, Callable[..., Any]] = {
     "dynamic_slice": lambda lax, x, y, i: lax.dynamic_slice(x, i, SIZES),
-    "dynamic_slice of zeros": lambda lax, x, y, i: lax.dynamic_slice(x, i, (0, 2, 3)),
+    "dynamic_slice of zeros": lambda lax, x, y, i: lax.dynamic_slice(x, i, (0, 2, 1)),
     "dynamic_update_slice": lambda lax, x, y, i: lax.dynamic_update_slice(x, y, i),
     "negative starts": lambda lax, x, y, i: lax.dynamic_slice(x, i, SIZES, allow_negative_indices=[True, True, True]),
     "dynamic_slice_in_dim": lambda lax, x, y, i: lax.dynamic_slice_in_dim(x, i[0], 2, 1),
