@@ -74,7 +74,7 @@ INSTEAD: dict[str, str] = {
     "empty": "write np.zeros(shape, dtype)",
     "eq": "write x == y",
     "expand_dims": "write np.expand_dims(x, axis)",
-    "fft": "write x @ W with the matrix of the transform, W = np.fft.fft(np.eye(n))",
+    "fft": "write np.fft.fft(x), ifft, rfft, irfft or their like of two axes",
     "full": "write np.full(shape, value)",
     "full_like": "write np.full_like(x, value)",
     "gather": "write x[indices], or np.take(x, indices, axis)",
