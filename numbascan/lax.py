@@ -23,6 +23,17 @@ from .errors import ScanTypeError
 from .front.captures.twins import one_of_all, reads_little
 from .front.control import ifelse
 from .front.derivatives.of_functions import Transformed
+from .front.derivatives.of_variables import disconnected_grad
+from .front.dynamic_slices import (
+    array_of,
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_index_in_dim,
+    dynamic_update_slice,
+    dynamic_update_slice_in_dim,
+)
+from .front.instead_of_jax import advice_for
 from .front.numpy.creation import zeros
 from .front.numpy.shape_arguments import axis_of, dim, shape_of, sizes_of
 from .front.scan.arguments import Arguments, Options, step_name
@@ -50,7 +61,9 @@ _RANGE = {"i": "iufc", "f": "fc", "c": "c"}  # the kinds of dtypes that a Python
 # loops ----------------------------------------------------------------------------------------------------------------
 
 
-def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: Any = None, reverse: bool = False) -> tuple[Any, Any]:
+def scan(
+    f: Callable[..., Any], init: Any, xs: Any = None, length: Any = None, reverse: bool = False, unroll: int | bool = 1
+) -> tuple[Any, Any]:
     """`f` over the rows of `xs`, with a carry: `carry, y = f(carry, x)`. Gives the last carry, and the stacked ys.
 
     Arguments:
@@ -59,6 +72,7 @@ def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: Any = None, r
         xs: arrays with a leading axis of one length; None: `f` gets None.
         length: the number of steps, where `xs` does not tell it; an int or an integer scalar variable.
         reverse: rows are read from the last to the first; ys stand beside the rows they belong to.
+        unroll: taken for JAX's sake: how often a step is written out is decided by the compiler, and no result depends on it.
 
     Carry, `xs` and ys may be nests of tuples, lists, dicts, named tuples and None. No rows: the carry is `init`, ys have no rows.
 
@@ -71,6 +85,7 @@ def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: Any = None, r
     >>> total, means
     (array(7.), array([0.5, 1.5, 3.5]))
     """
+    _check_unroll(unroll, "lax.scan")
     return _run(_scanned, (f,), (init, xs, _count(length, "lax.scan: length")), reverse=bool(reverse))
 
 
@@ -94,13 +109,14 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any, *,
     return _run(_while, (body, cond), (init, _count(max_steps, "lax.while_loop: max_steps")))
 
 
-def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> Any:
+def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any, *, unroll: int | bool | None = None) -> Any:
     """`init` after `carry = body(i, carry)` for i = lower, …, upper - 1; `init` itself where upper <= lower.
 
     Arguments:
         lower, upper: integer scalars of one dtype, which i gets; known to the run alone or before.
         body: takes i and the carry, returns the next carry, of the same structure, dtypes and shapes.
         init: the carry at first.
+        unroll: taken for JAX's sake; no result depends on it.
 
     Raises TypeError where the carry changes, and for bounds that are no integers of one dtype.
 
@@ -108,6 +124,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
     >>> lax.fori_loop(1, 6, lambda i, product: product * i, 1)
     array(120)
     """
+    _check_unroll(unroll, "lax.fori_loop")
     return _run(_fori, (body,), (lower, upper, init))
 
 
@@ -194,7 +211,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     >>> lax.select(np.array([True, False]), np.array([1, 2]), np.array([10, 20]))
     array([ 1, 20])
     """
-    which, a, b = [_operand(x) for x in (pred, on_true, on_false)]
+    which, a, b = [array_of(x) for x in (pred, on_true, on_false)]
     if a.dtype != b.dtype or not _may_agree(a, b):
         raise TypeError(
             f"lax.select: on_true is {_type(a)}, on_false {_type(b)}; dtype and shape must be the same: write "
@@ -206,6 +223,26 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
             "np.where for shapes that broadcast"
         )
     return np.where(which, a, b)
+
+
+def stop_gradient(x: Any) -> Any:
+    """`x`, which derivatives take as a constant: no way leads through it.
+
+    Arguments: x, an array, or a nest of tuples, lists, dicts, named tuples and None. Arrays come back as new ones.
+
+    >>> import numbascan as ns, numbascan.lax as lax
+    >>> ns.grad(lambda x: x * lax.stop_gradient(x))(3.0)
+    array(3.)
+    """
+    leaves, structure = flattened(x)
+    return unflatten(structure, [*builtins.map(_held, leaves)])
+
+
+def _held(leaf: Any) -> Any:
+    held = array_of(leaf)
+    if isinstance(held, Variable):
+        return disconnected_grad(held)
+    return held.copy() if isinstance(leaf, np.ndarray) else leaf
 
 
 # running sums and their like ------------------------------------------------------------------------------------------
@@ -262,13 +299,13 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     >>> lax.cumlogsumexp(np.array([1000.0, 1000.0]))
     array([1000. , 1000.69...])
     """
-    if (seen := _operand(operand)).dtype.kind != "f":
+    if (seen := array_of(operand)).dtype.kind != "f":
         raise TypeError(f"lax.cumlogsumexp: the operand is {_type(seen)}; give real floats, as operand.astype('float64')")
     return associative_scan(np.logaddexp, operand, reverse, axis)
 
 
 def _running(name: str, function: Callable[[Any, int], Any], operand: Any, axis: int, reverse: bool) -> Any:
-    x = _operand(operand)
+    x = array_of(operand)
     if x.dtype.kind == "b":
         raise TypeError(f"lax.{name}: the operand is {_type(x)}; give numbers, as operand.astype('int64')")
     along = axis_of(axis, x.ndim, f"lax.{name}")
@@ -639,18 +676,15 @@ def _count(value: Any, where: str) -> Any:
     """A number of steps, or None. ValueError for anything else."""
     if value is None:
         return value
-    seen = _operand(value)
+    seen = array_of(value)
     if seen.ndim or seen.dtype.kind not in "iu" or (not isinstance(seen, Variable) and seen < 0):
         raise ValueError(f"{where} is {value!r}; give an int of 0 or more, or an integer scalar variable")
     return value
 
 
-def _operand(value: Any) -> Any:
-    """A Variable or an array; lists and arrays of variables are stacked."""
-    if isinstance(value, Variable):
-        return value
-    array = np.asarray(value)
-    return as_variable(value) if array.dtype == object else array
+def _check_unroll(unroll: Any, what: str) -> None:
+    if unroll is not None and (not isinstance(unroll, int | np.integer) or (unroll < 1 and unroll is not False)):
+        raise ValueError(f"{what}: unroll is {unroll!r}; give a bool or an int of 1 or more, or leave it out: no result depends on it")
 
 
 def _type(x: Any) -> TensorType:
@@ -717,12 +751,26 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "dynamic_index_in_dim",
+    "dynamic_slice",
+    "dynamic_slice_in_dim",
+    "dynamic_update_index_in_dim",
+    "dynamic_update_slice",
+    "dynamic_update_slice_in_dim",
     "fori_loop",
     "map",
     "scan",
     "select",
+    "stop_gradient",
     "switch",
     "while_loop",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):  # asked for by Python and by tools
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"numbascan.lax has no {name!r}; {advice_for(name)}")
+
 
 entries(globals(), __all__)

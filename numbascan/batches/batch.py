@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..checkpoint import number_of_bytes
-from ..errors import BatchError
+from ..errors import BatchError, ScanTypeError
 from ..front.scan.scan import ScanFunction
 from ..front.tree import unflatten
 from ..modes import Mode, as_mode
@@ -69,7 +69,8 @@ def batch(
     Arguments:
         f: a function of one case. It returns an array, or a nest of tuples, lists and dicts of arrays.
         inputs: a tuple (arguments by position), a dict (by name) or an `ns.grid`, of arrays with an axis of cases: NumPy's, memory maps,
-            Zarr or Dask arrays, which are read chunk by chunk. A list or dict inside is a nest.
+            Zarr or Dask arrays, which are read chunk by chunk. An argument that is one number is the same for all cases. A list or dict
+            inside is a nest.
         in_axes: the axis of cases, or one for each argument (for a dict a dict of the same keys); None: the same for all cases.
         chunk: how many cases are computed at a time; "auto": as many as fit into `memory` and take about a second. On a grid it is rounded
             to whole runs of the last axes.
@@ -92,12 +93,7 @@ def batch(
     TypeError for arguments that `f` does not take; OSError for a store that cannot be written; ImportError for a package that is missing.
 
     >>> import numbascan as ns, numpy as np
-    >>> ns.batch(
-    ...     lambda x, y: {"sum": x + y},
-    ...     (np.arange(3.0), 10.0),
-    ...     in_axes=(0, None),
-    ...     progress=False,
-    ... )
+    >>> ns.batch(lambda x, y: {"sum": x + y}, (np.arange(3.0), 10.0), progress=False)
     {'sum': array([10., 11., 12.])}
     """
     _check(chunk, part, on_error, progress, store)
@@ -146,7 +142,15 @@ def _plan(f: Any, inputs: Any, in_axes: Any, chunk: Any, memory: Any, mode: Any,
     if not callable(f):
         raise TypeError(f"ns.batch: f is {f!r}, which cannot be called; give a function of one case")
     cases = cases_of(f, inputs, in_axes)
-    plan = _Plan(f, cases, ChunkFunction(f, cases, None if mode is None else as_mode(mode)), chunk, limit, progress, on_error)
+    try:
+        lanes = ChunkFunction(f, cases, None if mode is None else as_mode(mode))
+    except ScanTypeError as error:
+        if whole := [leaf.label.removeprefix("ns.batch: ") for leaf in cases.leaves if leaf.axis is not None and leaf.type.kind in "iu"]:
+            error.add_note(
+                f"ns.batch: the inputs {', '.join(whole)} are whole numbers; where a loop makes floats of them give floats, as 1.0 for 1"
+            )
+        raise
+    plan = _Plan(f, cases, lanes, chunk, limit, progress, on_error)
     plan.client = client
     return plan
 

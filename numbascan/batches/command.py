@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import functools
+import inspect
 import math
 import re
 import sys
@@ -30,6 +31,30 @@ from .store import failed_in, is_whole, names_of
 DONE, FAILED, WRONG, RAISED, STOPPED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 EXACT = 2.0**53  # up to here float64 holds every integer
 INTEGER = re.compile(rb"\s*[+-]?\d+\s*")
+
+
+IN_THE_SHELL = {
+    "give at least one array, with an axis in in_axes that is not None": "give --inputs a file with a row for each case",
+    "give equally many, or None in in_axes": "give equally many, or --set NAME=VALUE for what is the same for all",
+    "give them by name, with None in in_axes for one value": "give --set NAME=VALUE, or --grid NAME=VALUES",
+    "Give outputs_info= to the decorator or in the inputs": "Give outputs_info= to the decorator in the file",
+    "missing a required argument: ": "give --set NAME=VALUE, --grid NAME=VALUES or a column for the argument ",
+    "missing a required keyword-only argument: ": "give --set NAME=VALUE, --grid NAME=VALUES or a column for the argument ",
+    "ns.batch: part= needs a store and a chunk that is an int": "--part needs --store, and --chunk with a number",
+    "resume=False with part=": "--no-resume with --part",
+    "resume=False": "--no-resume",
+    "on_error='record'": "--on-error record",
+    "with part=": "with --part",
+    "store= needs": "--store needs",
+    "scheduler= needs": "--scheduler needs",
+    "ns.batch: part is ": "--part is ",
+    "give (i, n) with 0 <= i < n": "write I/N with 0 <= I < N",
+    "ns.batch: chunk is": "--chunk is",
+    "or 'auto'": "or auto",
+    "ns.batch: memory is": "--memory is",
+    "ns.batch: ": "",
+}
+"""What messages of `ns.batch` say of its arguments, and what a user of the command would say."""
 
 
 class WrongUse(Exception):
@@ -67,7 +92,7 @@ def _run(options: argparse.Namespace, f: Any) -> int:
     try:
         if not callable(f):
             raise WrongUse(f"{options.place} is {f!r}, which cannot be called; give the name of a function of one case")
-        inputs, in_axes = _inputs(options)
+        inputs, in_axes = _inputs(options, f)
         f = _bound(f, inputs, _assignments(options.set, "--set", _value))
         keywords = {"in_axes": in_axes, "chunk": _chunk(options.chunk), "memory": options.memory, "mode": options.mode}
         keywords |= {"on_error": options.on_error, "part": _part(options.part), "store": options.store}
@@ -134,13 +159,16 @@ def status(options: argparse.Namespace) -> int:
 
 def _tell(command: str, error: BaseException) -> None:
     name = "" if isinstance(error, (WrongUse, BatchError)) else f"{type(error).__name__}: "
-    print("\n".join([f"numbascan {command}: {name}{error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
+    lines = "\n".join([f"{name}{error}", *getattr(error, "__notes__", ())])
+    for words, ours in IN_THE_SHELL.items():
+        lines = lines.replace(words, ours)
+    print(f"numbascan {command}: {lines}", file=sys.stderr)
 
 
 # arguments of the command -------------------------------------------------------------------------------------------
 
 
-def _inputs(options: argparse.Namespace) -> tuple[Any, Any]:
+def _inputs(options: argparse.Namespace, f: Callable[..., Any]) -> tuple[Any, Any]:
     """The inputs of the batch, and their axes of cases."""
     if options.inputs and options.grid:
         raise WrongUse("give --inputs or --grid, not both")
@@ -148,14 +176,35 @@ def _inputs(options: argparse.Namespace) -> tuple[Any, Any]:
         return Grid(_assignments(options.grid, "--grid", _values)), 0
     if not options.inputs:
         raise WrongUse("there are no cases; give --inputs sweep.npz, or --grid rho=20:30:100")
-    inputs = _read(options.inputs)
+    inputs = _read(options.inputs, lambda columns: _arguments_among(columns, f, options))
     if isinstance(inputs, tuple):
         return inputs, 0
     return inputs, {name: 0 if np.ndim(value) else None for name, value in inputs.items()}
 
 
-def _read(file: str) -> Any:
-    """The arrays of a file: by name, or one alone as the first argument."""
+def _arguments_among(columns: Sequence[str], f: Callable[..., Any], options: argparse.Namespace) -> list[str]:
+    """The columns of a table that are arguments of `f`; the others, such as a date or a note, are told."""
+    try:
+        parameters = inspect.signature(f.__wrapped__ if isinstance(f, ScanFunction) else f).parameters
+    except (TypeError, ValueError):  # a builtin
+        return list(columns)
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return list(columns)
+    names = [*parameters, *((*ARGUMENTS, *OPTIONS) if isinstance(f, ScanFunction) else ())]
+    kept = [name for name in columns if name in names]
+    if not kept:
+        raise WrongUse(
+            f"--inputs {options.inputs}: no column is an argument of {options.place}, which has {', '.join(parameters) or 'none'}; the "
+            f"columns are {', '.join(columns)}"
+        )
+    if others := [name for name in columns if name not in names]:
+        reason = f"--inputs {options.inputs}: left out, since {options.place} has no such argument"
+        print(f"numbascan {options.command}: {reason}: {', '.join(others)}", file=sys.stderr)
+    return kept
+
+
+def _read(file: str, kept: Callable[[Sequence[str]], Sequence[str]]) -> Any:
+    """The arrays of a file: by name, or one alone as the first argument. `kept`: which columns of a table."""
     path = Path(file)
     if not path.exists():
         raise WrongUse(f"there is no file {file!r}")
@@ -169,14 +218,14 @@ def _read(file: str) -> Any:
     if path.suffix == ".csv":
         table, own = _rows_of(path), _names_of_columns(path)
         names = {own.get(name, name): name for name in table.dtype.names or ()}
-        return {name: _column(f"--inputs {file}: {name}", path, table, column) for name, column in names.items()}
+        return {name: _column(f"--inputs {file}: {name}", path, table, names[name]) for name in kept(list(names))}
     if path.suffix == ".parquet":
         try:
             from pyarrow import parquet
         except ImportError as error:
             raise ImportError("--inputs of a .parquet file needs PyArrow; pip install pyarrow") from error
         columns = parquet.read_table(path)
-        return {name: _column_of_parquet(f"--inputs {file}: {name}", columns[name]) for name in columns.column_names}
+        return {name: _column_of_parquet(f"--inputs {file}: {name}", columns[name]) for name in kept(columns.column_names)}
     if path.suffix == ".zarr":
         opened = zarr().open(path, mode="r")
         return dict(opened.arrays()) if hasattr(opened, "arrays") else (opened,)

@@ -26,13 +26,18 @@ BLOCK = 1 << 24  # bytes that are hashed at a time
 
 
 class Grid:
-    """All combinations of the values of some arguments, the last one fastest. Make it with `ns.grid`; `len` is the number of cases."""
+    """All combinations of the values of some arguments, the last one fastest. Make it with `ns.grid`; `len` is the number of cases.
+
+    numbers: the arguments that were given as one number, which are axes of length 1.
+    """
 
     def __init__(self, axes: Mapping[str, Any]) -> None:
         self.axes = {name: _values_of(value, f"ns.grid: {name}") for name, value in axes.items()}
+        self.numbers = {name: value for name, value in axes.items() if is_number(value)}
         for name, values in self.axes.items():
-            if not len(getattr(values, "shape", ())):
-                raise ValueError(f"ns.grid: {name} is {axes[name]!r}, which is no list of values; write {name}=[{axes[name]!r}]")
+            if name in self.numbers:
+                self.axes[name] = np.asanyarray(values[()] if hasattr(values, "shape") else values).reshape(1)
+                continue
             self.axes[name] = np.asanyarray(values[:])  # what lies elsewhere is read: axes are short
         if not self.axes:
             raise ValueError("ns.grid: there are no arguments; write ns.grid(rho=[10.0, 28.0])")
@@ -53,11 +58,12 @@ class Grid:
 def grid(**axes: Any) -> Grid:
     """All combinations of values of some arguments, as inputs of `ns.batch`. They are made chunk by chunk, never all at once.
 
-    Arguments: the values of each argument, by its name: an array or a list; of an array with more axes than one, the rows.
+    Arguments: the values of each argument, by its name: an array or a list; of an array with more axes than one, the rows. A number is an
+    axis of length 1.
 
     Returns a Grid. `len` is the number of cases; the last argument changes fastest. Results of a batch have an axis for each argument.
 
-    Raises ValueError for an argument that is a single value, and without arguments.
+    Raises ValueError without arguments.
 
     >>> import numbascan as ns, numpy as np
     >>> ns.batch(
@@ -214,6 +220,15 @@ def cases_of(f: Callable[..., Any], inputs: Any, in_axes: Any) -> Cases:
             f"ns.batch: inputs is a {type(inputs).__name__}; give a tuple of arguments, as (x,), a dict of arguments by name, or an ns.grid"
         )
     axes = _entries(in_axes, kwargs or args)
+    if isinstance(inputs, Grid):  # a number that is no axis is that number, and no array of one
+        kwargs = {
+            name: inputs.numbers.get(name, kwargs[name]) if axis is None else kwargs[name] for name, axis in zip(kwargs, axes, strict=True)
+        }
+    elif in_axes is None or isinstance(
+        in_axes, int
+    ):  # where nobody speaks of this argument; in a list or dict it is likelier to be a mistake
+        given = kwargs.values() if kwargs else args
+        axes = [None if is_number(value) else axis for value, axis in zip(given, axes, strict=True)]
     _check_names(f, args, kwargs)
     args, kwargs = marked(f, args, kwargs)
     values: list[Any] = []
@@ -288,6 +303,11 @@ def _check_names(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     except TypeError as error:
         name = getattr(f, "__name__", "the function")
         raise TypeError(f"ns.batch: {name}{signature} does not take these inputs: {error}") from None
+
+
+def is_number(value: Any) -> bool:
+    """Is it one number, which has no axis of cases?"""
+    return isinstance(value, (bool, int, float, complex)) or getattr(value, "shape", None) == ()
 
 
 def _values_of(value: Any, label: str) -> Any:

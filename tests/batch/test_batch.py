@@ -365,7 +365,9 @@ def test_results_of_different_lengths_are_an_error_of_the_first_that_differs() -
         ((X, X[1:]), {}, ValueError, "x has 60, y has 59; give equally many"),
         ({"x": X, "z": X}, {}, TypeError, "missing a required argument: 'y'|unexpected keyword argument 'z'"),
         ((X,), {}, TypeError, "missing a required argument: 'y'"),
-        ((X, 1.0), {}, ValueError, "y is 1.0, which has no axis of cases; .*None in in_axes"),
+        ((X, 1.0), {"in_axes": (0, 0)}, ValueError, "y is 1.0, which has no axis of cases; .*None in in_axes"),
+        ((X, [1.0, 2.0]), {}, ValueError, "y_0 is 1.0, which has no axis of cases; .*None in in_axes"),
+        ((1.0, 2.0), {}, ValueError, "no input has an axis of cases"),
         ((X, X), {"in_axes": (None, None)}, ValueError, "no input has an axis of cases"),
         ((X, X), {"in_axes": (0, 1)}, ValueError, "y has shape .60,., but in_axes has 1"),
         ((X, X), {"in_axes": (0,)}, ValueError, "in_axes has 1 entries for 2 arguments"),
@@ -406,11 +408,49 @@ def test_axes_that_do_not_fit_a_nest_are_refused_with_the_name_of_the_argument(a
         ns.vmap(f, in_axes=axes)(*nest)
 
 
-def test_a_grid_of_nothing_and_of_single_values_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"x is 3.0, which is no list of values; write x=\[3.0\]"):
-        ns.grid(x=3.0)
+def test_a_grid_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="there are no arguments"):
         ns.grid()
+
+
+@pytest.mark.parametrize("number", [2, 2.5, True, 1j, np.float32(2.5), np.int8(2), np.array(2.5)])
+def test_an_argument_that_is_one_number_is_the_same_for_all_cases(number: Any) -> None:
+    f = lambda x, y: x * y  # noqa: E731
+    for x in (X, X.astype("float32"), np.arange(60, dtype="int8")):
+        expected = ns.vmap(f, in_axes=(0, None))(x, number)
+        for inputs in ((x, number), {"y": number, "x": x}):
+            got = quiet(f, inputs, chunk=7)
+            assert got.dtype == expected.dtype
+            assert bits(got) == bits(expected)
+    assert bits(quiet(f, (number, X[:, None]), in_axes=1)) == bits(quiet(f, (X[:, None], number), in_axes=1))
+
+
+def test_a_number_is_told_with_a_case_that_fails() -> None:
+    with pytest.raises(ns.BatchError) as caught:
+        quiet(lambda a, w: np.linalg.inv(a) * w, (np.zeros((3, 2, 2)), 2.0))
+    assert (caught.value.case, caught.value.inputs[1]) == (0, 2.0)
+
+
+@pytest.mark.parametrize("number", [2, 2.5, np.float32(2.5), np.array(2)])
+def test_a_number_of_a_grid_is_an_axis_of_length_1(number: Any) -> None:
+    f = lambda x, y: x * y  # noqa: E731
+    one = ns.grid(x=X, y=number)
+    assert (one.shape, len(one)) == ((60, 1), 60)
+    assert bits(quiet(f, one)) == bits(quiet(f, ns.grid(x=X, y=[number])))
+    shared = quiet(lambda x, y: x * y, one, in_axes={"x": 0, "y": None})  # the number itself, not an array of one
+    assert bits(shared) == bits(quiet(f, (X, number)))
+
+
+def test_whole_numbers_where_a_loop_makes_floats_are_named() -> None:
+    def f(y: Any, r: Any) -> Any:
+        return ns.scan(lambda y: y * r, outputs_info=y, n_steps=3, return_updates=False)
+
+    with pytest.raises(ns.ScanTypeError) as caught:
+        quiet(f, ns.grid(y=[5, 1], r=[2.0]))
+    assert caught.value.__notes__ == [
+        "ns.batch: the inputs y are whole numbers; where a loop makes floats of them give floats, as 1.0 for 1"
+    ]
+    np.testing.assert_array_equal(quiet(f, ns.grid(y=[5.0, 1.0], r=2.0))[:, 0], [[10, 20, 40], [2, 4, 8]])
 
 
 # memory and progress ------------------------------------------------------------------------------------------------

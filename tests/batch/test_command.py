@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from numbascan.batches import inputs
+from numbascan.batches.command import IN_THE_SHELL
 from numbascan.cli import main
 
 zarr = pytest.importorskip("zarr")
@@ -86,7 +89,9 @@ def test_arguments_without_a_default_may_be_set(folder: Path, capsys: pytest.Cap
     assert run("model.py:product", "--grid", "x=1,2", "--set", "factor=3", "--set", "power=2") == 0
     assert "min 9  mean 13.5  max 18" in capsys.readouterr().out
     assert run("model.py:product", "--grid", "x=1,2", "--set", "factor=3") == 2
-    assert "product(x, *, factor=3, power) does not take these inputs: missing a required" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "product(x, *, factor=3, power) does not take these inputs: give --set NAME=VALUE, --grid NAME=VALUES or a column for" in err
+    assert err.endswith("the argument 'power'\n")
 
 
 def test_a_store_is_filled_part_by_part_and_its_status_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,6 +107,56 @@ def test_a_store_is_filled_part_by_part_and_its_status_told(folder: Path, capsys
     assert "another program" in capsys.readouterr().err
     assert run(*sweep[:3], "--set", "label=down", "--store", "out.zarr", "--no-resume", "--mode", "python") == 0
     assert zarr.open_group("out.zarr", mode="r")["y"][-1] == -1
+
+
+def test_columns_that_are_no_arguments_are_left_out_with_a_note(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "in.csv").write_text("date,x,slope,note\n2020-01-01,1,3,good\n2020-01-02,2,3,\n")
+    assert run("model.py:line", "--inputs", "in.csv") == 0
+    out, err = capsys.readouterr()
+    assert "numbascan run: --inputs in.csv: left out, since model.py:line has no such argument: date, note\n" in err
+    assert "min 3  mean 4.5  max 6" in out
+    (folder / "in.csv").write_text("r,day\n2,1\n3,2\n")
+    assert run("model.py:lowered", "--inputs", "in.csv", "--set", "y=1.0") == 0
+    out, err = capsys.readouterr()
+    assert "left out, since model.py:lowered has no such argument: day\n" in err
+    assert "min 2" in out
+    (folder / "in.csv").write_text("a,b\n2,1\n3,2\n")
+    assert run("model.py:line", "--inputs", "in.csv") == 2
+    assert "no column is an argument of model.py:line, which has x, slope, label; the columns are a, b" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (("--part", "1/2"), "ValueError: --part needs --store, and --chunk with a number"),
+        (("--part", "2/2", "--store", "out.zarr", "--chunk", "3"), "ValueError: --part is (2, 2); write I/N with 0 <= I < N"),
+        (("--chunk", "0"), "ValueError: --chunk is 0; give a number of cases, or auto"),
+        (("--memory", "much"), "ValueError: --memory is 'much'"),
+    ],
+)
+def test_messages_speak_of_options(folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str) -> None:
+    assert run("model.py:line", "--grid", "x=0:1:10", *arguments) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"numbascan run: {words}")
+    assert "ns.batch" not in err
+
+
+def test_messages_about_inputs_speak_of_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez("in.npz", x=np.arange(3.0), slope=np.arange(2.0))
+    assert run("model.py:line", "--inputs", "in.npz") == 2
+    assert "slope has 2, x has 3; give equally many, or --set NAME=VALUE for what is the same for all" in capsys.readouterr().err
+    np.savez("in.npz", x=1.0)
+    assert run("model.py:line", "--inputs", "in.npz") == 2
+    assert "no input has an axis of cases; give --inputs a file with a row for each case" in capsys.readouterr().err
+    assert run("model.py:lowered", "--grid", "y=5,1", "--set", "r=2.0") == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("the inputs y are whole numbers")
+
+
+def test_words_that_are_replaced_are_words_of_messages() -> None:
+    texts = "".join(path.read_text() for path in Path(inputs.__file__).parent.glob("*.py") if path.name != "command.py")
+    joined = re.sub(r'"\s*\n\s*f?"', "", texts)
+    missing = [words for words in IN_THE_SHELL if words not in joined and not words.startswith("missing a required")]  # Python's own
+    assert missing == []
 
 
 @pytest.mark.parametrize("kind", ["npz", "zarr", "csv", "npy", "parquet"])
@@ -237,11 +292,11 @@ def test_a_dry_run_tells_cases_bytes_chunks_and_time(folder: Path, capsys: pytes
         (["model.py:line", "--inputs", "model.py"], "the kinds of files are"),
         (["model.py:line", "--grid", "x=1:2"], "FIRST:LAST:COUNT"),
         (["model.py:line", "--grid", "x"], "NAME=VALUE"),
-        (["model.py:line", "--grid", "z=1,2"], "unexpected keyword argument|missing a required argument"),
+        (["model.py:line", "--grid", "z=1,2"], "unexpected keyword argument|or a column for the argument"),
         (["model.py:line", "--grid", "x=1,2", "--set", "z=1"], "unexpected keyword argument"),
         (["model.py:line", "--grid", "x=1,2", "--chunk", "few"], "--chunk few"),
         (["model.py:line", "--grid", "x=1,2", "--part", "1"], "--part 1: write I/N"),
-        (["model.py:line", "--grid", "x=1,2", "--part", "1/2"], "part= needs a store"),
+        (["model.py:line", "--grid", "x=1,2", "--part", "1/2"], "--part needs --store"),
         (["model.py:line", "--grid", "x=1,2", "--mode", "fast"], "mode 'fast' is not known"),
         (["model.py:decay", "--grid", "rate=1,2"], "needs gain as well"),
         (["model.py:line", "--grid", "x=1,2", "--grid", "x=3"], "--grid x=3: x is given twice"),

@@ -1,0 +1,167 @@
+"""What to write instead of what `jax.lax` has and `numbascan.lax` has not."""
+
+from __future__ import annotations
+
+_DEVICES = "there is one device here: ns.vmap(f) and ns.batch(f, …) take its threads, ns.batch(…, scheduler=…) several machines"
+_CONVOLUTION = "write ns.scan with taps, sequences=dict(input=x, taps=[-1, 0]), or a sum of shifted slices, as w[0] * x[:-1] + w[1] * x[1:]"
+_WINDOW = "write a reduction of shifted slices, as np.maximum(x[:-1], x[1:]), or ns.scan with taps"
+_OWN_DERIVATIVE = "write @ns.custom_vjp, and f.defvjp(fwd, bwd)"
+_DRAW = "write rng.random(n) of a NumPy generator, or nt.random.RandomStream"
+_NOT_NEEDED = "nothing is needed in its place: leave it out"
+_TYPE = "a type of JAX's own, which no function here takes: leave it out"
+
+INSTEAD: dict[str, str] = {
+    # of NumPy, under the same name and with the same meaning
+    **{
+        name: f"write np.{name}(x)"
+        for name in (
+            *(
+                "abs",
+                "acos",
+                "acosh",
+                "asin",
+                "asinh",
+                "atan",
+                "atanh",
+                "bitwise_not",
+                "cbrt",
+                "ceil",
+                "conj",
+                "cos",
+                "cosh",
+                "exp",
+                "exp2",
+            ),
+            *(
+                "exp2",
+                "expm1",
+                "floor",
+                "imag",
+                "log",
+                "log1p",
+                "real",
+                "reciprocal",
+                "sign",
+                "sin",
+                "sinh",
+                "sqrt",
+                "square",
+                "tan",
+                "tanh",
+            ),
+        )
+    },
+    **{name: f"write np.{name}(x, y)" for name in ("add", "atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "nextafter")},
+    # of NumPy, under another name or with other arguments
+    "argmax": "write np.argmax(x, axis)",
+    "argmin": "write np.argmin(x, axis)",
+    "batch_matmul": "write x @ y",
+    "broadcast": "write np.broadcast_to(x, (*sizes, *x.shape))",
+    "broadcast_in_dim": "write np.broadcast_to(x[…, None], shape)",
+    "broadcast_like": "write np.broadcast_to(x, y.shape)",
+    "broadcast_shapes": "write np.broadcast_shapes(…)",
+    "broadcast_to_rank": "write x[None], with a None for each axis that is missing",
+    "broadcasted_iota": "write np.broadcast_to(np.arange(n), shape)",
+    "clamp": "write np.clip(x, least, most), with x in front",
+    "collapse": "write x.reshape(…)",
+    "complex": "write x + 1j * y",
+    "concatenate": "write np.concatenate(arrays, axis)",
+    "convert_element_type": "write x.astype(dtype)",
+    "div": "write x / y, or np.trunc(x / y) of integers",
+    "dot": "write x @ y",
+    "dot_general": "write np.einsum or np.tensordot",
+    "dtype": "write x.dtype",
+    "empty": "write np.zeros(shape, dtype)",
+    "eq": "write x == y",
+    "expand_dims": "write np.expand_dims(x, axis)",
+    "fft": "write np.fft.fft(x), ifft, rfft, irfft or their like of two axes",
+    "full": "write np.full(shape, value)",
+    "full_like": "write np.full_like(x, value)",
+    "gather": "write x[indices], or np.take(x, indices, axis)",
+    "ge": "write x >= y",
+    "gt": "write x > y",
+    "index_in_dim": "write x[k : k + 1], or x[k]",
+    "index_take": "write x[indices]",
+    "integer_pow": "write x ** y",
+    "iota": "write np.arange(n, dtype=dtype)",
+    "is_finite": "write np.isfinite(x)",
+    "le": "write x <= y",
+    "linalg": "write np.linalg, or nt.linalg for what SciPy has",
+    "lt": "write x < y",
+    "max": "write np.maximum(x, y)",
+    "min": "write np.minimum(x, y)",
+    "mul": "write x * y",
+    "ne": "write x != y",
+    "neg": "write -x",
+    "pad": "write np.pad(x, widths, constant_values=value)",
+    "pow": "write x ** y",
+    "reduce": "write np.sum, np.prod, np.max, np.min, np.any or np.all, or ns.reduce(f, xs, init)",
+    "reduce_and": "write np.all(x, axis)",
+    "reduce_max": "write np.max(x, axis)",
+    "reduce_min": "write np.min(x, axis)",
+    "reduce_or": "write np.any(x, axis)",
+    "reduce_prod": "write np.prod(x, axis)",
+    "reduce_sum": "write np.sum(x, axis)",
+    "reduce_xor": "write np.sum(x != 0, axis) % 2 == 1 of booleans",
+    "rem": "write np.fmod(x, y), whose sign is that of x",
+    "reshape": "write x.reshape(shape)",
+    "rev": "write np.flip(x, axes)",
+    "round": "write np.sign(x) * np.floor(np.abs(x) + 0.5) for lax.round, np.round(x) for ties to even",
+    "rsqrt": "write 1 / np.sqrt(x)",
+    "scatter": "write y = x.copy(); y[indices] = values",
+    "scatter_add": "write y = x.copy(); np.add.at(y, indices, values)",
+    "scatter_sub": "write y = x.copy(); np.subtract.at(y, indices, values)",
+    **{f"scatter_{name}": "write a loop, as for k in range(n): y[i[k]] = f(y[i[k]], v[k])" for name in ("apply", "max", "min", "mul")},
+    "select_n": "write np.where(which, b, a), or np.choose(which, [a, b, c])",
+    "shape_as_value": "write x.shape",
+    "shift_left": "write x << y",
+    "shift_right_arithmetic": "write x >> y of signed integers",
+    "shift_right_logical": "write x >> y of unsigned integers, as x.astype('uint64') >> y",
+    "slice": "write x[start:stop:step]",
+    "slice_in_dim": "write x[start:stop:step]",
+    "sort": "write np.sort(x, axis)",
+    "sort_key_val": "write order = np.argsort(keys, kind='stable'), and keys[order], values[order]",
+    "split": "write np.split(x, np.cumsum(sizes)[:-1], axis)",
+    "squeeze": "write np.squeeze(x, axis)",
+    "stack": "write np.stack(arrays, axis)",
+    "sub": "write x - y",
+    "tile": "write np.tile(x, repeats)",
+    "top_k": "write order = np.argsort(-x, kind='stable')[:k], and x[order], order",
+    **dict.fromkeys(("approx_max_k", "approx_min_k"), "write order = np.argsort(x, kind='stable'), and the ends of x[order]"),
+    "transpose": "write np.transpose(x, axes)",
+    "unstack": "write x[0], x[1], …",
+    # of SciPy
+    "bessel_i0e": "write scipy.special.i0e(x)",
+    "bessel_i1e": "write scipy.special.i1e(x)",
+    "betainc": "write scipy.special.betainc(a, b, x)",
+    "digamma": "write scipy.special.digamma(x)",
+    "erf": "write scipy.special.erf(x)",
+    "erfc": "write scipy.special.erfc(x)",
+    "erf_inv": "write scipy.special.erfinv(x)",
+    "igamma": "write scipy.special.gammainc(a, x)",
+    "igammac": "write scipy.special.gammaincc(a, x)",
+    "lgamma": "write scipy.special.gammaln(x)",
+    "logistic": "write scipy.special.expit(x)",
+    "polygamma": "write scipy.special.polygamma(n, x)",
+    # of numbascan
+    **dict.fromkeys(("custom_root", "custom_linear_solve", "composite"), _OWN_DERIVATIVE),
+    **dict.fromkeys(("conv", "conv_general_dilated", "conv_transpose", "conv_with_general_padding"), _CONVOLUTION),
+    "reduce_window": _WINDOW,
+    **dict.fromkeys(("rng_uniform", "rng_bit_generator"), _DRAW),
+    **dict.fromkeys(("optimization_barrier", "after_all", "create_token", "dce_sink", "stage", "reduce_precision"), _NOT_NEEDED),
+    **dict.fromkeys(("all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax", "pmean", "pmin"), _DEVICES),
+    **dict.fromkeys(("ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes", "with_sharding_constraint"), _DEVICES),
+    **dict.fromkeys(("Precision", "PrecisionLike", "RandomAlgorithm", "RoundingMethod", "GatherScatterMode", "AccuracyMode"), _TYPE),
+    # of jax itself, which is looked for here
+    **{name: f"write ns.{name}(f)" for name in ("grad", "vmap", "value_and_grad", "jvp", "vjp", "hessian", "custom_vjp")},
+    **dict.fromkeys(("jacfwd", "jacrev"), "write ns.jacobian(f)"),
+}
+"""By the name that JAX has: what does the same."""
+
+
+def advice_for(name: str) -> str:
+    """What to write for a name of `jax.lax` that is not here."""
+    return INSTEAD.get(
+        name,
+        "no function is near to it; write it in NumPy, which is traced as it is, or compute it outside and hand it over",
+    )
