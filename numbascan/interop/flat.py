@@ -21,7 +21,8 @@ from ..front.transforms import Jitted, jit, mode_given_to
 from ..front.tree import Structure, flattened, unflatten
 from ..front.variable import Variable, as_variable
 from ..front.vmap import vmap
-from ..ir.node import constant_value
+from ..ir.graph import close, free_inputs
+from ..ir.node import Node, constant_value
 from ..ops.algebra import dims_of, is_float
 
 Kind = tuple[str, tuple[int, ...]]
@@ -58,13 +59,14 @@ class Flat:
         guards, types = self._types.get(key, (None, None))
         if guards is None or types is None or not guards.hold():
             guards = Guards(self.compiled.__wrapped__)
-            _, results, structure = self.traced(kinds)
-            types = [self._kind(result, k) for k, result in enumerate(results)], structure
+            inputs, results, structure = self.traced(kinds)
+            lengths = closed_dims(inputs, results)[1]
+            types = [self._kind(result, dims, k) for k, (result, dims) in enumerate(zip(results, lengths, strict=True))], structure
             remember(self._types, key, (guards, types))
         return types
 
-    def _kind(self, result: Variable, k: int) -> Kind:
-        lengths = [constant_value(dim) for dim in dims_of(result.node)]
+    def _kind(self, result: Variable, dims: Sequence[Node], k: int) -> Kind:
+        lengths = [constant_value(dim) for dim in dims]
         shape = tuple([int(length) for length in lengths if length is not None])
         if len(shape) < len(lengths):
             raise ValueError(
@@ -104,6 +106,14 @@ class Flat:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_known": {}, "_types": {}}
+
+
+def closed_dims(inputs: Sequence[Variable], results: Sequence[Variable]) -> tuple[Sequence[Node], list[Sequence[Node]]]:
+    """The dimensions of results, asked as far back as they come from: of the arguments of a closed graph, which are given first."""
+    nodes = [one.node for one in results]
+    known = [one.node for one in inputs]
+    graph = close([*known, *free_inputs(nodes, bound=known)], nodes)
+    return graph.inputs[: len(known)], [dims_of(output) for output in graph.outputs]
 
 
 def flat_of(f: Callable[..., Any], structure: Structure, what: str, dtypes: Mapping[str, str] | None = None) -> Flat:

@@ -22,10 +22,9 @@ from pytensor.tensor.type import TensorType
 from ..front.function import Function, function
 from ..front.tree import Structure, flattened, unflatten
 from ..ir.node import Node, constant_value
-from ..ops.algebra import dims_of
 from ..ops.dims import DIM
 from ..tracebacks import entry
-from .flat import Flat, flat_of
+from .flat import Flat, closed_dims, flat_of
 
 
 @entry
@@ -77,18 +76,23 @@ class ScanOp(Op):
 
     def make_node(self, *inputs: Any) -> Any:
         variables = [pt.as_tensor_variable(one) for one in inputs]
-        _, results, _ = self.traced(variables)
-        outputs = [TensorType(one.type.dtype, [_known(dim) for dim in dims_of(one.node)])() for one in results]
+        arguments, results, _ = self.traced(variables)
+        dims = closed_dims(arguments, results)[1]
+        outputs = [TensorType(one.type.dtype, list(map(_known, own)))() for one, own in zip(results, dims, strict=True)]
         return Apply(self, variables, outputs)
 
     def perform(self, node: Any, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         for storage, result in zip(output_storage, self.flat(*inputs), strict=True):
             storage[0] = result
 
+    def do_constant_folding(self, fgraph: Any, node: Any) -> bool:
+        return False  # what the function reads from outside may change
+
     def infer_shape(self, fgraph: Any, node: Any, shapes: Sequence[Any]) -> list[tuple[Any, ...]]:
         inputs, results, _ = self.traced(node.inputs)
-        lengths = {(one.node, axis): shape[axis] for one, shape in zip(inputs, shapes, strict=True) for axis in range(one.ndim)}
-        return [tuple([_length(dim, lengths) for dim in dims_of(one.node)]) for one in results]
+        arguments, dims = closed_dims(inputs, results)
+        lengths = {(one, axis): shape[axis] for one, shape in zip(arguments, shapes, strict=True) for axis in range(one.type.rank)}
+        return [tuple([_length(dim, lengths) for dim in one]) for one in dims]
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         moving = tuple(k for k, one in enumerate(inputs) if _is_float(one))

@@ -72,7 +72,7 @@ def scan(
         go_backwards: sequences are read from the end.
         mode: None or "numba" (compiled), "python" (one step at a time), "debug" (both, compared), "cuda", or an ns.Mode.
         name: for messages, graphs, profiles and generated code; the step's name if None.
-        profile: measure tracing, compiling and running. allow_gc: False keeps work space between calls.
+        profile: measure tracing, compiling and running. allow_gc: accepted; work space costs a call nothing.
         strict: refuse a step that uses variables without being given them.
         return_list: outputs as a list also where there is one. return_updates: False gives the outputs alone; ValueError if there are
             updates. The advance of random streams is no such update: `stream.updates()` has it, too.
