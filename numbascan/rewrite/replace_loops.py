@@ -104,7 +104,7 @@ def changed_repeatedly(outputs: Sequence[Node], change: Callable[[tuple[Node, ..
 
 
 def reads_few_rows(reader: Node) -> bool:
-    """Does a node that reads rows ask for the last ones, or every k-th one: `x[-1, …]`, `x[-k:, …]`, `x[s::k, …]`, the state behind a loop?"""
+    """Does a node that reads rows ask for the last ones, or every k-th one: `x[-1, …]`, `x[-k:, …]`, `x[s::k, …]`, the last state?"""
     if reader.op is LAST_STATE:
         return True
     spec = reader.attr("spec") if reader.op.name == "index" and len(reader.inputs) == 1 else None
