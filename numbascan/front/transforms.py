@@ -334,17 +334,20 @@ class Jitted:
         Where it was given one array twice, or arrays of rank 0, it runs in a form that was traced with these.
         """
         leaves, structure = flattened((given, kwargs))
-        traced = compiled.traced
-        same = same_arrays(leaves) if traced.written or traced.asks_same else traced.same
-        numbers = [k for k, is_order in traced.assumed.items() if not is_order]
-        arrays_0d = tuple([k for k in numbers if isinstance(leaves[k], np.ndarray) and not leaves[k].ndim])
-        if same != traced.same or arrays_0d:
+        while True:
+            traced = compiled.traced
+            same = same_arrays(leaves) if traced.written or traced.asks_same else traced.same
+            numbers = {k for k, is_order in traced.assumed.items() if not is_order}
+            arrays_0d = tuple(
+                sorted({*traced.arrays_0d, *(k for k in numbers if isinstance(leaves[k], np.ndarray) and not leaves[k].ndim)})
+            )
+            if (same, arrays_0d) == (traced.same, traced.arrays_0d):
+                return compiled.run_writing(values, leaves, self.name)
             key = structure, same, arrays_0d, tuple([quick_key(value) for value in values])
             build = functools.partial(self._build, structure, same=same, arrays_0d=arrays_0d)
             found = self._kinds.get(key) or self._added(key, (structure, same, arrays_0d), structure, values, build)
             assert found is not None  # as the other form was none
-            compiled = found
-        return compiled.run_writing(values, leaves, self.name)
+            compiled = found  # which may ask more of its arguments
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the function itself gives."""

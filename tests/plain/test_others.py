@@ -307,3 +307,12 @@ def test_what_a_while_hands_on_of_its_last_pass_takes_no_memory(f: Callable[...,
     """Rows of a loop that may take 2**63 passes are none that anything may ask for."""
     np.testing.assert_allclose(ns.jit(f)(3.0), f(3.0), rtol=1e-12)
     assert "np.empty" not in ns.jit(f).lower(3.0).source()
+
+
+@pytest.mark.parametrize("mode", ["python", None])
+def test_a_second_array_of_rank_0_is_asked_for_once_the_first_one_is_known(mode: str | None) -> None:
+    def f(x: Any, y: Any) -> Any:
+        return 1.0 if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) else 2.0
+
+    for args in ((np.array(1.0), np.array(2.0)), (np.array(1.0), 2.0), (1.0, np.array(2.0)), (1.0, 2.0)):
+        assert ns.jit(f, mode=mode)(*args) == f(*args)

@@ -109,7 +109,7 @@ class ExactSteps:
         self, step: Callable[..., Any], seqs: Sequence[Any], starts: Sequence[Any], fixed: Sequence[Any]
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """The rows of states and of traces. Arrays go through a loop of Python's, without numbascan."""
-        if not all(isinstance(array, np.ndarray) for array in (*seqs, *fixed)):
+        if any(hasattr(array, "node") for array in (*seqs, *fixed)):  # traced
             infos = [*starts, None, None]
             outputs = ns.scan(lambda *values: [*chain(*step(*values))], list(seqs), infos, list(fixed), return_updates=False)
             return outputs[: len(starts)], outputs[len(starts) :]
