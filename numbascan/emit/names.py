@@ -27,7 +27,7 @@ LOOKS = ("interrupted", "interrupted_at", "new_watch", "stopped", "stopped_at")
 INTRINSICS = ("small_array", "lanes", "in_threads", *LOOKS, *WRAPPING)
 """In `numbascan.emit.runtime.intrinsics`: what generated code asks of LLVM."""
 
-ROUTINES = ("draws", "fourier", "linalg", "recurrences", "small", "sorting", "spectral", "triangles")
+ROUTINES = ("draws", "externals", "fourier", "linalg", "recurrences", "small", "sorting", "spectral", "triangles")
 """Modules in `numbascan.emit.runtime.routines`."""
 
 ANY_ORDER = ("add_any_order", "max_or_nan", "min_or_nan")

@@ -1,7 +1,8 @@
 """The text of functions that generated code calls, with all that they call, for modules that stand alone.
 
 A name is looked for in `runtime/portable.py` first, which has it in public words, then where it is. Taken are whole statements of the top
-level, as they stand there, but for annotations. What ends in private parts of Numba, in LAPACK's or in SciPy's machine code is refused.
+level, as they stand there, but for annotations. Refused is what ends in private parts of Numba, or in machine code of LAPACK, NumPy or
+SciPy.
 """
 
 from __future__ import annotations
@@ -148,7 +149,8 @@ def _defining(module: str, name: str) -> tuple[str, str]:
         if name in HELPERS and (HELPERS[name].module == "special" or not module):
             raise NotPortable(f"{name} is machine code of SciPy")
         if module.startswith(f"{__package__}.inside"):
-            what = "LAPACK's routine" if module.endswith(".lapack") else "a private part of Numba:"
+            whose = {"lapack": "LAPACK's routine", "numpy_fft": "machine code of NumPy:"}
+            what = whose.get(f"{module}.{name}".split(".inside.")[1].partition(".")[0], "a private part of Numba:")
             raise NotPortable(f"it calls {what} {name}")
         home = _module(module)
         if name in home.defined:

@@ -40,6 +40,7 @@ ODD = [
     "σ²",
     "σ",
     "spectral",
+    "externals",
     "np",
     "s {0}",
     "{",

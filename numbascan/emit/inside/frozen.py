@@ -25,12 +25,12 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import compiler, dispatcher
 
 LIBRARIES = ("builtins", "cmath", "math", "numba", "numpy", "operator")
 """Of these a name tells what is meant: their versions stand in every key."""
 
-_PLAIN = (bool, int, float, complex, str, bytes, NoneType, type(...))
+_NUMBERS = (bool, int, float, complex, str, bytes, NoneType, type(...))
+_OF_NUMBA = numba.njit(lambda: None)  # with the class and the pipeline of every such function
 _THIS_PROCESS = f"{os.getpid()} {os.urandom(16).hex()}"
 
 
@@ -40,7 +40,7 @@ class Draws(TypeError):
 
 def is_of_numba(function: Any) -> bool:
     """Is it what `numba.njit` makes?"""
-    return isinstance(function, dispatcher.Dispatcher)
+    return isinstance(function, type(_OF_NUMBA))
 
 
 @dataclass(eq=False)
@@ -128,7 +128,7 @@ class _Freezing:
         signatures = [] if function._can_compile else list(function.nopython_signatures)
         copy = Frozen(python, {**options, "locals": dict(function.locals)}, signatures)
         self._known[id(function)] = copy, len(self._known)
-        if function._compiler.pipeline_class is not compiler.Compiler:
+        if function._compiler.pipeline_class is not _OF_NUMBA._compiler.pipeline_class:
             self._alone(function._compiler.pipeline_class)
             copy.options["pipeline_class"] = function._compiler.pipeline_class
         code = python.__code__
@@ -161,7 +161,7 @@ class _Freezing:
             copy = value.copy(order="K")
             self.told.append(f"array {value.dtype} {value.shape} {value.strides} {value.tobytes().hex()}")
             return copy
-        if type(value) in _PLAIN or isinstance(value, (np.generic, np.dtype)):
+        if type(value) in _NUMBERS or isinstance(value, (np.generic, np.dtype)):
             self.told.append(f"{type(value)} {value!r} {value.dtype if isinstance(value, np.generic) else ''}")
             return value
         if isinstance(value, numba.types.Type):
