@@ -157,7 +157,7 @@ def test_what_is_hidden_behind_a_linear_card_plays_no_part(name: str) -> None:
     n_tried = 0
     for operands, attrs in card.samples():
         for k in card.linear:
-            if np.ndim(operands[k]) and np.asarray(operands[k]).dtype == "float64":
+            if np.ndim(operands[k]) and np.asarray(operands[k]).dtype in ("float64", "complex128"):
                 n_tried += 1
                 assert_hidden_behind(card, operands, attrs, k, rng)
     assert n_tried
@@ -169,8 +169,11 @@ def assert_hidden_behind(card: Card, operands: tuple[Any, ...], attrs: dict[str,
     spoilt = rng.random(good.shape) < 0.3
     bad = np.where(spoilt, rng.choice([0.0, -1.0], size=good.shape), good)
 
+    is_complex = np.iscomplexobj(operands[k])
+
     def value(x: Any) -> Any:
-        return op(card, *operands[:k], x, *operands[k + 1 :], **attrs)
+        result = op(card, *operands[:k], x * (1 + 0.5j) if is_complex else x, *operands[k + 1 :], **attrs)
+        return np.real(result) + np.imag(result) if result.dtype == "complex128" else result
 
     shown = ~np.isnan(ns.jit(lambda x: value(x) + 0.0, mode="python")(np.where(spoilt, np.nan, good)))
 
