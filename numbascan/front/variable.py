@@ -439,7 +439,7 @@ def not_numbers(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of dtype {value.dtype}"
     if isinstance(value, Iterator):
-        return f"a {type(value).__name__}, for which write a list, as [… for …] or list(…)"
+        return f"{getattr(value, 'what', f'a {type(value).__name__}')}, for which write a list, as [… for …] or list(…)"
     return repr(value) if value is None or isinstance(value, str) else f"of the class {type(value).__name__}"
 
 

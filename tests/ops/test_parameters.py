@@ -76,6 +76,9 @@ VALUES = {
     "correction": (1,),
     "mean": (np.full((3, 3), 2.0),),
     "n": (0, 2, -1),
+    "norm": ("ortho", "forward", "backward"),
+    "s": ((2, 4), (-1, 3)),
+    "start": (1, 3, -1),
     "prepend": (0.0,),
     "append": (1.0,),
     "k": (1, -1),
@@ -191,8 +194,8 @@ def test_every_optional_parameter_is_asked_for():
         (lambda x: np.logaddexp.reduce(x), r"nt\.logsumexp\(x, axis=0\)"),
         (lambda x: np.subtract.reduce(x), r"x\[0\] - np\.sum\(x\[1:\], axis=0\)"),
         (lambda x: np.multiply.outer(x, x), r"x\[:, None\]"),
-        (lambda x: np.concatenate(y[None] for y in x), r"a generator was given.*\[… for …\]"),
-        (lambda x: x + (y for y in x), r"a generator, for which write a list"),
+        (lambda x: np.concatenate(y[None] for y in x), r"an iterator.*\[… for …\]"),
+        (lambda x: x + (y for y in x), r"computed with is an iterator .*, for which write a list"),
     ],
 )
 def test_what_is_not_supported_names_it_the_line_and_what_to_write(call, words):

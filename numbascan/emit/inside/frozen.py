@@ -30,7 +30,7 @@ LIBRARIES = ("builtins", "cmath", "math", "numba", "numpy", "operator")
 """Of these a name tells what is meant: their versions stand in every key."""
 
 _NUMBERS = (bool, int, float, complex, str, bytes, NoneType, type(...))
-_OF_NUMBA = numba.njit(lambda: None)  # with the class and the pipeline of every such function
+_OF_NUMBA: Any = numba.njit(lambda: None)  # with the class and the pipeline of every such function
 _THIS_PROCESS = f"{os.getpid()} {os.urandom(16).hex()}"
 
 

@@ -138,12 +138,14 @@ def nanvar(
         raise ValueError(f"np.nanvar and np.nanstd: ddof and correction are one thing{at_line()}; give one of them")
     if dtype is not None and np.dtype(dtype).kind not in "fc":
         raise TypeError(f"np.nanvar and np.nanstd: dtype is {np.dtype(dtype)}{at_line()}; give that of a floating-point number")
+    is_real = x.type.kind != "c"
     x = x if dtype is None else cast(x, dtype)
     is_there = ~np.isnan(x)
     apart = where(is_there, x - nanmean(x, axis, keepdims=True), x.dtype.type(0))
     squares = (apart * np.conj(apart)).real if x.type.kind == "c" else apart * apart
     count = cast(sum(is_there, axis=axis, keepdims=keepdims), squares.dtype) - (ddof if correction is NOT_GIVEN else correction)
-    return where(count > 0, sum(squares, axis=axis, keepdims=keepdims) / count, squares.dtype.type(np.nan))
+    result = where(count > 0, sum(squares, axis=axis, keepdims=keepdims) / count, squares.dtype.type(np.nan))
+    return cast(result, x.dtype) if is_real else result  # as NumPy, of real numbers
 
 
 @implements(np.nanstd)

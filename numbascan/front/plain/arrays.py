@@ -585,7 +585,8 @@ def _into_one(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     result = as_variable(func(*args, **rest) if is_function else getattr(args[0], name)(*args[1:], **rest))
     if result.dtype != out.dtype or result.ndim != out.ndim:
         raise TypeError(f"{what}{at_line()}: the result is {result.type}, and out is {out.type}; write z[...] = the result")
-    store(out, result, what, "no")
+    sizes = sizes_of([dim(out, k) for k in range(out.ndim)], what)
+    store(out, Variable(of_shape(result.node, sizes, f"{what}: the result")), what, "no")
     return out
 
 

@@ -162,7 +162,9 @@ class LoopMaker:
         shortest = reduce(np.minimum, traced)
         if any(seq.span for seq in self.seqs) and not isinstance(shortest, int):
             shortest = np.maximum(shortest, 0)  # the loop then says which sequence is too short for its taps
-        node = as_variable(np.int64(shortest) if isinstance(shortest, int) else shortest).node
+        if isinstance(shortest, int):
+            return constant(shortest, "int64")
+        node = as_variable(shortest).node
         node.name = node.name or "n_steps"
         return node
 
