@@ -116,6 +116,7 @@ PROGRAMS = {
     "lapack": (solve, by_numpy(solve), (rng.normal(size=(12, 12)), np.ones(12))),
     "scipy_functions": (special, by_numpy(special), (rng.uniform(1, 2, 5),)),
     "threads": (lanes, by_hand, (rng.uniform(size=2_000),)),
+    "np_dot": (lambda a, x: (a @ (a + 1)) @ x, lambda a, x: (a @ (a + 1)) @ x, (rng.normal(size=(40, 40)), np.ones(40))),
     "numpy_sorts": (lambda x: np.sort(x), np.sort, (rng.normal(size=100),)),
     "numpy_fft": (lambda x: np.fft.irfft(np.fft.fft(x)), lambda x: np.fft.irfft(np.fft.fft(x)), (rng.normal(size=100),)),
 }

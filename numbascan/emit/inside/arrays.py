@@ -47,23 +47,24 @@ def new_array(context: Any, builder: Any, type_: Any, data: Any, shape: Sequence
 def replace_np_empty(stack: ExitStack, typing_context: Any) -> None:
     """Has Numba take arrays this way until the stack is closed."""
     if STACK.is_taken() and NP_EMPTY.is_taken():
-        stack.enter_context(_with_template(typing_context))
+        stack.enter_context(replaced(typing_context, np.empty, _template()))
 
 
 @contextmanager
-def _with_template(context: Any) -> Iterator[None]:
+def replaced(context: Any, function: Any, template: type) -> Iterator[None]:
+    """Inside, a function of NumPy is typed by this template first, and by Numba's own where that gives no type."""
+
+    def put(typed: Any) -> None:
+        context._remove_global(function)
+        context._insert_global(function, typed)
+
     context.refresh()  # loads Numba's own
-    before = context.resolve_value_type(np.empty)
+    before = context.resolve_value_type(function)
     try:
-        _set_type(context, types.Function([_template(), *before.templates]))
+        put(types.Function([template, *before.templates]))
         yield
     finally:
-        _set_type(context, before)
-
-
-def _set_type(context: Any, function: Any) -> None:
-    context._remove_global(np.empty)
-    context._insert_global(np.empty, function)
+        put(before)
 
 
 @cache

@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import binding
 from numba import config
 
-from . import arrays, inner_functions, long_functions, plain_locals
+from . import arrays, inner_functions, long_functions, plain_locals, products
 from .object_code import NDARRAY
 from .shortcuts import ARRAY_CLASS, CACHE_LINES, COMPILER, DECLARATIONS, DECLARATIONS_OF_CODE, OPERATOR_TYPES
 
@@ -42,6 +42,7 @@ def short_ways() -> Iterator[None]:
             ):
                 change(stack)
             arrays.replace_np_empty(stack, typing_context)
+            products.replace_np_dot(stack, typing_context)
         yield
 
 

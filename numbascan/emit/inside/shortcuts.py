@@ -194,6 +194,28 @@ PLAIN_LOCALS = Shortcut(
     "numba.core.cgutils:_StructProxy.__init__(self, context, builder, value, ref)",
     "numba.core.cgutils:_StructProxy._make_refs(self, ref)",
 )
+# Products by one call of BLAS (`products.py`): 8 of them of several types take 0.1 s of a first call, 1.3 by Numba's `np.dot`.
+NP_DOT = Shortcut(
+    "np_dot",
+    "numba.core.typing.context:BaseContext.refresh(self)",
+    "numba.core.typing.context:BaseContext.resolve_value_type(self, val)",
+    "numba.core.typing.context:BaseContext._insert_global(self, gv, gty)",
+    "numba.core.typing.context:BaseContext._remove_global(self, gv)",
+    "numba.core.typing.templates:AbstractTemplate",
+    "numba.core.typing.templates:signature(return_type, args, kws)",
+    "numba.core.imputils:impl_ret_borrowed(ctx, builder, retty, ret)",
+    "numba.core.callconv:CPUCallConv.return_user_exc(self, builder, exc, exc_args, loc, func_name)",
+    "numba.core.cgutils:alloca_once(builder, ty, size, name, zfill)",
+    "numba.core.cgutils:get_or_insert_function(module, fnty, name)",
+    "numba.core.cgutils:if_unlikely(builder, pred)",
+    "numba.core.cgutils:memset(builder, ptr, size, value)",
+    "numba.core.cgutils:unpack_tuple(builder, tup, count)",
+    "numba.np.linalg:ensure_blas()",
+    "numba.np.linalg:make_constant_slot(context, builder, ty, val)",
+    "numba.np.linalg:call_xxdot(context, builder, conjugate, dtype, n, a_data, b_data, out_data)",
+    "numba.np.linalg:call_xxgemv(context, builder, do_trans, m_type, m_shapes, m_data, v_data, out_data)",
+    "numba.np.linalg:call_xxgemm(context, builder, x_type, x_shapes, x_data, y_type, y_shapes, y_data, out_type, out_shapes, out_data)",
+)
 # What Numba asks of every local in every block takes no longer for long functions than for short ones (`long_functions.py`).
 LONG_FUNCTIONS = Shortcut(
     "long_functions",
