@@ -2,78 +2,38 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import cloudpickle
-import numba
 import numpy as np
 import pytest
+from pickled import (
+    X,
+    as_it_is,
+    by_python,
+    called,
+    cost,
+    decorated,
+    doubled,
+    moving,
+    outside,
+    path,
+    stream,
+    updates,
+    v,
+    weighted,
+    weights,
+)
 from shortcuts_taken import needs_object_code
 
 import numbascan as ns
-import numbascan.tensor as nt
 from numbascan import errors, lax
 from numbascan.emit import cache
 
-X = np.array([0.5, 1.5, 2.5])
 PICKLERS = pytest.mark.parametrize("pickler", [pickle, cloudpickle])
-
-
-@ns.scan
-def path(y, rate):
-    return y * rate
-
-
-@ns.jit
-def decorated(x):
-    return np.tanh(x).sum()
-
-
-@ns.custom_vjp
-def doubled(x):
-    return 2 * x
-
-
-@numba.njit
-def tripled(x):
-    return 3.0 * x
-
-
-def tripled_vjp(x, g):
-    return 3.0 * g
-
-
-outside = ns.external(tripled, vjp=tripled_vjp)
-
-
-@ns.py_step
-def by_python(x):
-    return x + 1.0
-
-
-@ns.as_written
-def as_it_is(x):
-    return x + 1.0
-
-
-def cost(x):
-    return (x**3).sum()
-
-
-def weighted(x):
-    return (x * weights).sum()
-
-
-def moving(x):
-    return path(outputs_info=x, non_sequences=0.5, n_steps=4)
-
-
-weights = ns.shared(np.arange(3.0), name="weights")
-v = nt.dvector("v")
-stream = nt.random.RandomStream(7)
-rows, updates = ns.scan(lambda w: {w: w + 1.0}, non_sequences=[weights], n_steps=2)
 
 
 def calls(x):
@@ -191,13 +151,6 @@ def test_a_lambda_is_refused_in_pickles_own_words():
 # other processes ---------------------------------------------------------------------------------------------------------
 
 
-def _called(f, x):
-    """What a function gives in this process, and how many kernels it compiled."""
-    known = {path.name for path in cache.cache_folder().glob("*.code")}
-    result = np.asarray(f(x)).tolist()
-    return result, len({path.name for path in cache.cache_folder().glob("*.code")} - known)
-
-
 @needs_object_code
 def test_spawned_processes_find_the_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("NUMBASCAN_CACHE_DIR", str(tmp_path))
@@ -205,8 +158,8 @@ def test_spawned_processes_find_the_kernels(monkeypatch: pytest.MonkeyPatch, tmp
     functions = [ns.jit(cost), ns.grad(cost), ns.function([v], v * weights), ns.vmap(moving), ns.jit(outside)]
     values = [X, X, X, np.stack([X, X]), X]
     expected = [np.asarray(f(x)).tolist() for f, x in zip(functions, values, strict=True)]
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.starmap(_called, zip(functions, values, strict=True)) == [(one, 0) for one in expected]
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        assert list(pool.map(called, functions, values)) == [(one, 0) for one in expected]
 
 
 def test_joblib_takes_them():
