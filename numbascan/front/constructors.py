@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.node import CONSTANT, make, new_input
+from ..ir.node import CONSTANT, labelled, new_input
 from ..ops.card import user_line
 from ..tracebacks import entries, with_entries
 from ..types import SUPPORTED_DTYPES, Shape, TensorType, dtype_name
@@ -156,10 +156,7 @@ def constant(x: Any, name: str | None = None, dtype: Any = None) -> Variable:
     value = as_variable(x if dtype is None else np.asarray(x, dtype=dtype_name(dtype)))
     if value.node.op is not CONSTANT:
         raise TypeError(f"nt.constant needs an array or a number, not the symbolic {value!r}; use it as it is, or nt.as_tensor_variable")
-    if name is None:
-        return value
-    named = (*value.node.attrs, ("label", name))  # a node of its own: equal constants elsewhere keep their anonymity
-    return Variable(make(CONSTANT, (), value.node.types, named, name))
+    return value if name is None else Variable(labelled(value.node, name))
 
 
 __all__ = [name for name, value in globals().items() if isinstance(value, (Constructor, Several))]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..emit.cache import jit_is_off
 from ..ir.node import Node, outputs_of
 from ..ops.algebra import cast, dims_of
 from ..ops.card import at_line
@@ -72,6 +73,8 @@ def external(f: Any = None, vjp: Callable[..., Any] | None = None, jvp: Callable
             raise TypeError(f"ns.external: {name} must be a function, not {rule!r} ({type(rule).__name__})")
     if not _is_compiled(f):
         if inspect.isfunction(f):
+            if jit_is_off():
+                raise TypeError("ns.external calls compiled code, and Numba is told to compile nothing (NUMBA_DISABLE_JIT); unset that")
             raise TypeError(f"ns.external takes what numba.njit makes, and {describe(f)} is not compiled; put @numba.njit above it")
         raise TypeError(f"ns.external takes what numba.njit makes, not {f!r} ({type(f).__name__})")
     return External(f, vjp, jvp, shape)

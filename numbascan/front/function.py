@@ -91,7 +91,7 @@ def function(
     _check_used(ins, nodes, replaced, on_unused_input, label)
     nodes, ins = _with_givens(nodes, ins, replaced)
     shared = [variable for node in free_inputs(nodes, bound=ins) if (variable := shared_of(node)) is not None]
-    graph = close([*ins, *(variable.node for variable in shared)], nodes)
+    graph = close([*ins, *(variable.node for variable in shared)], nodes, own_names=True)
     _check_given(graph, label)
     recipe = Recipe(
         name=label,

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..errors import TracerBoolError, TracerError
 from ..ir.graph import dependents, free_inputs, toposort
-from ..ir.node import CONSTANT, INPUT, ITEM, Node, constant_value, new_input, next_serial
+from ..ir.node import CONSTANT, INPUT, ITEM, Node, constant_value, named, new_input, next_serial
 from ..modes import Mode
 from ..ops.card import PLACE, at_line, is_library, is_users
 from ..ops.dims import DIM
@@ -482,8 +482,8 @@ def _elements(node: Node, place: tuple[int, ...] = ()) -> Iterator[tuple[tuple[i
 
 
 def _name(node: Node, name: str, mark: int) -> None:
-    if node.serial >= mark and node.op is not CONSTANT and node.name is None:
-        node.name = name
+    if node.serial >= mark:
+        named(node, name)
 
 
 def code_of(fn: Callable[..., Any]) -> CodeType | None:

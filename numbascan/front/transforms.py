@@ -127,7 +127,7 @@ class Compiled:
 
     def __init__(self, traced: Traced, mode: Mode, name: str, profile: bool) -> None:
         nodes = [*traced.inputs, *traced.arrays, *(variable.node for variable in traced.shared)]
-        self.graph = close(nodes, [*traced.outputs, *traced.written.values(), *traced.updates.values()])
+        self.graph = close(nodes, [*traced.outputs, *traced.written.values(), *traced.updates.values()], own_names=True)
         self.runner = Runner(self.graph, mode, name, traced.shared, tuple(traced.updates), specialise=False, profile=profile)
         self.traced, self.arrays, self.guards = traced, as_captured(traced.arrays), traced.guards
         self._assembled = assembled(traced.structure)

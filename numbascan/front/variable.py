@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.node import CONSTANT, Node, constant, constant_value
+from ..ir.node import CONSTANT, Node, constant, constant_value, labelled
 from ..ops.card import Card, apply, at_line, card_named
 from ..ops.lowering import Elementwise
 from ..tracebacks import entry, with_entries
@@ -123,7 +123,10 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
 
     @name.setter
     def name(self, value: str | None) -> None:
-        self.node.name = value
+        if self.node.op is CONSTANT:
+            self._hold(labelled(self.node, value))
+        else:
+            self.node.name = value
 
     def __repr__(self) -> str:
         return f"<{self.name or self.node.op.name}: {self.type}>"

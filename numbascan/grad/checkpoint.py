@@ -20,7 +20,7 @@ from dataclasses import replace
 from ..checkpoint import Checkpoint
 from ..ir.graph import substitute
 from ..ir.loop_node import scan_node
-from ..ir.node import Node, constant, new_input, outputs_of
+from ..ir.node import Node, constant, named, new_input, outputs_of
 from ..ir.ports import Carry, LoopSpec, NonSeq, State
 from ..ir.respecialise import settled
 from ..ops.algebra import (
@@ -56,7 +56,6 @@ from .checkpoint_sizes import (
     greatest,
     int_node,
     least,
-    named,
     row_dims,
     row_like,
     schedule_for,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..checkpoint import Checkpoint
 from ..ir.graph import folded, substitute, toposort
-from ..ir.node import Node, constant, constant_value
+from ..ir.node import Node, constant, constant_value, named
 from ..ops.algebra import add, broadcast_to, call, cast, dims_of, mul, sub, total, where
 from ..ops.card import Card, apply
 from ..ops.checkpoint_schedule import BINOMIAL_SPLIT, FEWEST_SLOTS, THINNED_STRIDE
@@ -54,12 +54,6 @@ def ceil_div(a: Node, b: Node) -> Node:
 def shifted(a: Node, number: int) -> Node:
     """`a` plus a fixed number."""
     return add(a, int_node(number)) if number else a
-
-
-def named(node: Node, name: str) -> Node:
-    """The node itself, under a name for those who read the generated code."""
-    node.name = node.name or name
-    return node
 
 
 @dataclass(frozen=True)

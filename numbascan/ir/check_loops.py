@@ -69,6 +69,7 @@ class _Check:
     counters: dict[str, For] = field(default_factory=dict)  # of the loops around, inner ones last
     depth: int = 0  # of conditions
     equal: list[set[Index]] = field(default_factory=list)  # what was checked to be equal in the blocks around
+    none: set[Index] = field(default_factory=set)  # what was checked not to be positive: counts of loops that run no pass
     tries: int = 0  # of substitutions, for the bound that is looked for
 
     def __post_init__(self) -> None:
@@ -79,11 +80,12 @@ class _Check:
 
     def block(self, stmts: Sequence[Stmt], known: set[str]) -> set[str] | None:
         """What is defined behind a block, of which `known` is defined in front; None where it is left before its end."""
-        around, self.equal = self.equal, list(self.equal)
+        around = self.equal, self.none
+        self.equal, self.none = list(self.equal), set(self.none)
         try:
             return self._statements(stmts, set(known))
         finally:
-            self.equal = around
+            self.equal, self.none = around
 
     def _statements(self, stmts: Sequence[Stmt], known: set[str]) -> set[str] | None:
         for stmt in stmts:
@@ -100,7 +102,7 @@ class _Check:
                     return None
                 known = set.intersection(*sides)
                 if isinstance(stmt.then[-1], Fail):
-                    self._note_equal(stmt.condition)
+                    self._note_passed(stmt.condition)
             elif isinstance(stmt, Store | Call):
                 self._writes(stmt)
             elif isinstance(stmt, Let | Alloc | Alias):
@@ -111,11 +113,15 @@ class _Check:
                     self.read_only.add(stmt.name)
         return known
 
-    def _note_equal(self, condition: Expr) -> None:
-        """What `condition`, which has failed, says: that two values that never change in this block are equal."""
-        if not isinstance(condition, Apply) or condition.template != COMPARE_WITH["!="]:
+    def _note_passed(self, condition: Expr) -> None:
+        """What `condition`, which does not hold, says of values that never change in this block: they are equal, or not positive."""
+        if not isinstance(condition, Apply):
             return
         if not {name for name, _ in names_in(condition)} <= {*self.fixed, *self.counters, *(one.name for one in self.function.arguments)}:
+            return
+        if condition.template == COMPARE_WITH[">"] and condition.args[1] == 0:
+            self.none.add(condition.args[0])
+        if condition.template != COMPARE_WITH["!="]:
             return
         joined = [one for one in self.equal if not one.isdisjoint(condition.args)]
         self.equal = [one for one in self.equal if one not in joined] + [set(condition.args).union(*joined)]
@@ -197,6 +203,8 @@ class _Check:
     # loops ------------------------------------------------------------------------------------------------------------
 
     def _loop(self, loop: For, known: set[str]) -> None:
+        if loop.start == 0 and loop.stop in self.none:
+            return
         if loop.kind in SIDE_BY_SIDE:
             self._check_writers(loop)
         around, self.counters = self.counters, {**{name: one for name, one in self.counters.items() if name != loop.name}, loop.name: loop}

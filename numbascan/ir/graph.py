@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from .node import ARG, INPUT, Node, arg
+from .node import ARG, CONSTANT, INPUT, Node, arg, named
 
 Part = TypeVar("Part", bound=Hashable)
 Result = TypeVar("Result")
@@ -83,8 +83,11 @@ def substitute(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> tu
     return rebuild_with(outputs, lambda node: replacements.get(node))
 
 
-def rebuild_with(outputs: Sequence[Node], rule: Callable[[Node], Node | None]) -> tuple[Node, ...]:
-    """`outputs` rebuilt bottom-up; where `rule` gives a node it stands in for the original and what is behind it."""
+def rebuild_with(outputs: Sequence[Node], rule: Callable[[Node], Node | None], own_names: bool = False) -> tuple[Node, ...]:
+    """`outputs` rebuilt bottom-up; where `rule` gives a node it stands in for the original and what is behind it.
+
+    own_names: what is built has the names of the originals alone, also where an equal node of another graph had one before.
+    """
     fixed: dict[Node, Node] = {}
     stop = []
     for node in toposort(outputs):
@@ -93,6 +96,7 @@ def rebuild_with(outputs: Sequence[Node], rule: Callable[[Node], Node | None]) -
             fixed[node] = replacement
             stop.append(node)
     done = dict(fixed)
+    renamed = set(done.values())
     for node in toposort(outputs, stop=stop):
         if node in done:
             continue
@@ -101,18 +105,23 @@ def rebuild_with(outputs: Sequence[Node], rule: Callable[[Node], Node | None]) -
             done[node] = node
             continue
         built = node.op.rebuild(node, inputs)
-        if built.name is None:
-            built.name = node.name
+        if own_names and built not in renamed and built.op is not CONSTANT:
+            renamed.add(built)
+            built.name = None
+        named(built, node.name)
         if built.origin is None or (node.origin is not None and built.op is node.op and built.inputs == inputs):
             built.origin = node.origin  # of equal nodes from elsewhere, too: messages name the line that was traced last
         done[node] = built
     return tuple(done[node] for node in outputs)
 
 
-def close(inputs: Sequence[Node], outputs: Sequence[Node]) -> Graph:
-    """The graph with its inputs renamed to numbered arguments: equal computations become equal graphs."""
+def close(inputs: Sequence[Node], outputs: Sequence[Node], own_names: bool = False) -> Graph:
+    """The graph with its inputs renamed to numbered arguments: equal computations become equal graphs.
+
+    own_names: no name comes from another program that computes the same. So the code of a program is always the same.
+    """
     args = tuple(arg(k, node.type, node.name) for k, node in enumerate(inputs))
-    return Graph(args, substitute(outputs, dict(zip(inputs, args, strict=True))))
+    return Graph(args, rebuild_with(outputs, dict(zip(inputs, args, strict=True)).get, own_names))
 
 
 def is_closed(graph: Graph) -> bool:

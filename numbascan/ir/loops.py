@@ -257,6 +257,8 @@ _NEGATED = {COMPARE_WITH[sign]: COMPARE_WITH[opposite] for sign, opposite in _OP
 
 def negated(condition: Expr) -> Expr:
     """The opposite condition, as a person would write it."""
+    if isinstance(condition, Literal):
+        return Literal("bool", not condition.value)
     if isinstance(condition, Apply) and condition.template in _NEGATED:
         return Apply("bool", _NEGATED[condition.template], condition.args)
     return Apply("bool", Template("not {0}", NOT, (COMPARE,)), (condition,))

@@ -201,6 +201,19 @@ def constant(value: npt.ArrayLike, dtype: object = None, weak: bool = False) -> 
     return make(CONSTANT, (), (TensorType(array.dtype.name, array.shape, weak),), (("data", Data(array)),))
 
 
+def labelled(node: Node, name: str | None) -> Node:
+    """A constant under a name: a node of its own, so that equal constants elsewhere have none."""
+    data = [attr for attr in node.attrs if attr[0] != "label"]
+    return make(CONSTANT, (), node.types, (*data, *([] if name is None else [("label", name)])), name)
+
+
+def named(node: Node, name: str | None) -> Node:
+    """The node itself, under this name for readers unless it has one. Constants get none: other programs hold the same node."""
+    if node.name is None and node.op is not CONSTANT:
+        node.name = name
+    return node
+
+
 def constant_value(node: Node) -> npt.NDArray[np.generic] | None:
     """The array behind a constant node, None for any other node."""
     if node.op is not CONSTANT:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from ..ir.graph import substitute
 from ..ir.loop_node import loop_spec
-from ..ir.node import Node, outputs_of
+from ..ir.node import Node, named, outputs_of
 from ..ops.algebra import call, cast, taken
 from ..ops.card import apply
 from ..ops.decompositions import LU
@@ -42,8 +42,7 @@ def _changed(loop: Node) -> Sequence[Node] | None:
     for node in systems:  # one may be the right-hand side of the next
         (system,) = substitute([node], results)
         with placed(node):
-            results[node] = _by_factors(*(cast(one, node.type.dtype) for one in system.inputs))
-        results[node].name = node.name
+            results[node] = named(_by_factors(*(cast(one, node.type.dtype) for one in system.inputs)), node.name)
     return loop_results(loop, spec.with_inner(spec.inner_inputs(), substitute(spec.inner_outputs(), results)))
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Sequence, Set
 from ..ir.graph import Graph, close, dependents, substitute, toposort, users
 from ..ir.inner_graphs import all_nodes
 from ..ir.loop_node import loop_spec
-from ..ir.node import ITEM, Node, outputs_of
+from ..ir.node import ITEM, Node, named, outputs_of
 from ..ops.card import Card
 from ..ops.control import IF_ELSE, branches, if_else
 from ..ops.indexing import INC_SUBTENSOR, SET_SUBTENSOR
@@ -74,7 +74,7 @@ def _chosen(node: Node, operands: Sequence[Node], sides: Sequence[Sequence[Node]
     used = [one for one in operands if one in read]
     then, otherwise = (close(used, side) for side in sides)
     one = if_else(node.inputs[0], used, Graph(then.inputs, inner(then.outputs)), Graph(otherwise.inputs, inner(otherwise.outputs)))
-    one.name, one.origin = one.name or node.name, one.origin or node.origin
+    named(one, node.name).origin = one.origin or node.origin
     return outputs_of(one)
 
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from ..ir.graph import close, substitute, toposort, users
 from ..ir.loop_node import SCAN, loop_spec
-from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, constant, constant_value, new_input
+from ..ir.node import ARG, CONSTANT, INPUT, ITEM, Node, constant, constant_value, named, new_input
 from ..ir.ports import LoopSpec, NonSeq
 from ..ops.algebra import broadcast_to, call, cast, counted, dims_of, expand, where
 from ..ops.card import Card, apply
@@ -62,9 +62,7 @@ def _with_line(write: Node, inner: Node) -> Node:
     if inner.op is not INPUT or inner is write:
         return inner
     with placed(write):
-        result = apply(DISCONNECTED, inner)
-    result.name = write.name
-    return result
+        return named(apply(DISCONNECTED, inner), write.name)
 
 
 def _leaving(spec: LoopSpec) -> list[Node]:
@@ -180,8 +178,7 @@ def _built(spec: LoopSpec, nodes: Sequence[Node], safe: Callable[[Node], Node] |
             inputs = [done[parent] for parent in node.inputs]
             if safe and _takes_matrix(node):
                 inputs[0] = safe(inputs[0])
-            done[node] = node if tuple(inputs) == node.inputs else node.op.rebuild(node, tuple(inputs))
-            done[node].name = done[node].name or node.name
+            done[node] = named(node if tuple(inputs) == node.inputs else node.op.rebuild(node, tuple(inputs)), node.name)
     return [done[node] for node in nodes]
 
 
@@ -200,7 +197,7 @@ def _where_there_is_a_step(spec: LoopSpec, shapes: Mapping[Node, Sequence[Node |
     operands = sorted({node for node in read if node in around or node.op in (INPUT, ARG)}, key=lambda node: node.serial)
     chosen = if_else_outputs(call("greater", spec.n_steps, 0), operands, close(operands, list(shapes)), close(operands, zeros))
     for value, one in zip(shapes, chosen, strict=True):
-        one.name, one.origin = one.name or value.name, one.origin or value.origin
+        named(one, value.name).origin = one.origin or value.origin
     return chosen
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ..ir.graph import toposort
 from ..ir.loop_node import SCAN, loop_spec, scan_node
-from ..ir.node import ITEM, Node, outputs_of
+from ..ir.node import ITEM, Node, named, outputs_of
 from ..ir.ports import LoopSpec
 from ..ir.respecialise import settled
 from ..ops.card import PLACE
@@ -47,8 +47,7 @@ def with_nodes(outputs: Sequence[Node], change: Callable[[Node, Mapping[Node, No
     for node in toposort(outputs):
         inputs = tuple(done[parent] for parent in node.inputs)
         done[node] = node if inputs == node.inputs else node.op.rebuild(node, inputs)
-        done[node] = change(node, done) or done[node]
-        done[node].name = done[node].name or node.name
+        done[node] = named(change(node, done) or done[node], node.name)
     return tuple(done[output] for output in outputs)
 
 
@@ -118,6 +117,4 @@ def reads_few_rows(reader: Node) -> bool:
 
 def _result(results: Sequence[Node], item: Node) -> Node:
     """What stands for one of several results, under its name."""
-    replacement = results[item.number("index")]
-    replacement.name = replacement.name or item.name
-    return replacement
+    return named(results[item.number("index")], item.name)

@@ -109,3 +109,9 @@ def test_numba_is_asked_before_its_variable(monkeypatch: pytest.MonkeyPatch, set
     monkeypatch.setenv("NUMBA_DISABLE_JIT", setting)
     monkeypatch.delitem(sys.modules, "numba.core.config", raising=False)
     assert jit_is_off() == is_off
+
+
+def test_compiled_functions_of_users_are_refused() -> None:
+    program = "import numba, numbascan as ns\nns.external(numba.njit(lambda x: 2 * x))"
+    run = subprocess.run([sys.executable, "-c", program], env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True)
+    assert "TypeError: ns.external calls compiled code, and Numba is told to compile nothing (NUMBA_DISABLE_JIT); unset that" in run.stderr

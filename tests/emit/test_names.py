@@ -209,3 +209,18 @@ def test_a_name_of_a_counter_is_given_to_counters_alone() -> None:
     names.counters.add(names.fresh("i", is_counter=True))
     names.free("i")
     assert [names.fresh("i"), names.fresh("i", is_counter=True), names.fresh("i", is_counter=True)] == ["i_2", "i", "i_3"]
+
+
+def test_no_name_comes_from_another_program() -> None:
+    """Equal nodes are one node while they live: names that other programs gave them, and equal constants, are not shown."""
+    held = [ns.scan(lambda a, b, s: s + a * b, [nt.dvector("a"), nt.dvector("b")], 0.0, return_updates=False), nt.constant(1)]
+    held[1].name = "one_of_theirs"
+    a, b, c = nt.dvector("a"), nt.dvector("b"), nt.dvector("c")
+    other = ns.function([a, b], ns.scan(lambda a, b, s: s + a * b, [a, b], 0.0, return_updates=False))
+    other(np.ones(3), np.ones(3))
+    f = ns.function([a, b, c], ns.scan(lambda a, b, c, s: s + a * b * c + 1, [a, b, c], 0.0, return_updates=False))
+    f(np.ones(3), np.ones(3), np.ones(3))
+    assert "n_steps = min(min(a.shape[0], b.shape[0]), c.shape[0])" in f.source()
+    assert "one_of_theirs" not in str(ns.show(f))
+    assert held[1].name == "one_of_theirs"
+    assert str(ns.show(ns.function([a], a + held[1]))).count("one_of_theirs") == 2

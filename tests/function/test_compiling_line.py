@@ -21,14 +21,14 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def slow(monkeypatch):
     """Compiling that takes longer than patience lasts."""
-    kernel = stages.Kernel
 
-    def slowly(*arguments):
-        time.sleep(0.2)
-        return kernel(*arguments)
+    class Slow(stages.Kernel):
+        def __init__(self, *arguments):
+            time.sleep(0.2)
+            super().__init__(*arguments)
 
     monkeypatch.setattr(progress, "PATIENCE", 0.05)
-    monkeypatch.setattr(stages, "Kernel", slowly)
+    monkeypatch.setattr(stages, "Kernel", Slow)
     monkeypatch.delenv("NUMBASCAN_QUIET", raising=False)
 
 

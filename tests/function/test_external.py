@@ -20,6 +20,9 @@ import numbascan as ns
 import numbascan.tensor as nt
 from numbascan.emit import cache
 
+if numba.config.DISABLE_JIT:
+    pytest.skip("Numba compiles nothing, and ns.external calls compiled code", allow_module_level=True)
+
 GAIN = 3.0
 ROWS = np.array([1.0, 2.0, 4.0])
 

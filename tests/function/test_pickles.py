@@ -8,8 +8,13 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import cloudpickle
+import numba
 import numpy as np
 import pytest
+
+if numba.config.DISABLE_JIT:
+    pytest.skip("Numba compiles nothing, and ns.external calls compiled code", allow_module_level=True)
+
 from pickled import (
     X,
     as_it_is,

@@ -12,7 +12,7 @@ from ...grad.closed_loops import map_rows
 from ...grad.forward import tangents
 from ...grad.reverse import cotangents
 from ...ir.graph import substitute, toposort
-from ...ir.node import Node, constant, new_input
+from ...ir.node import Node, constant, named, new_input
 from ...ops.algebra import add, call, cast, dims_of, is_float, mul, node_of, transpose, zeros_like
 from ...ops.card import Card, apply, at_line
 from ...ops.gradient_identities import DISCONNECTED, LINKED, ZERO_GRAD, derivative_of
@@ -209,7 +209,7 @@ def grad_of_variable(cost: Variable | None, wrt: Any, consider_constant: Any, di
     results = list(substitute(results, {fresh: node for node, fresh in inputs.items()}))
     packed = _packed(results, wrt, [*known, *known.values(), *([] if cost is None else [cost.node])])
     for node, value in zip(nodes, _as_list(packed), strict=True):
-        value.name = value.name or (f"d_{node.name}" if node.name else None)
+        named(value.node, f"d_{node.name}" if node.name else None)
     return packed
 
 

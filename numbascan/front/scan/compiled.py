@@ -13,7 +13,7 @@ from ...compile import key_of, laid_out, remember
 from ...errors import MissingInputError
 from ...ir.graph import Graph, close, free_inputs
 from ...ir.names import Names
-from ...ir.node import CONSTANT, Node, new_input
+from ...ir.node import CONSTANT, Node, named, new_input
 from ...modes import Mode
 from ...progress import Show, shown
 from ...types import TensorType, show_shape
@@ -100,7 +100,7 @@ class CompiledScan:
         self._assembled = assembled(self.structure)
         updates = results.updates
         nodes = [leaf.node for leaf in leaves] + [variable.node for variable in updates.values()]
-        self.graph: Graph = close([*inputs, *(variable.node for variable in self.shared)], nodes)
+        self.graph: Graph = close([*inputs, *(variable.node for variable in self.shared)], nodes, own_names=True)
         self.runner = Runner(self.graph, options.mode or Mode(), options.name, self.shared, tuple(updates), False, bool(options.profile))
         self.out_types = [leaf.type for leaf in leaves]
         self.options = options
@@ -197,7 +197,7 @@ def _name_inputs(tracer: StepTracer, arguments: Arguments, inputs: list[Node]) -
         for path in paths(structure, root or ""):
             node = next(nodes)
             path = parameters.fresh(path) if structure != LEAF and path in tracer.names else path
-            node.name = node.name or path or None
+            named(node, path or None)
 
 
 def missing_values(compiled: CompiledScan, name: str) -> MissingInputError:

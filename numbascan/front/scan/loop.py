@@ -13,7 +13,7 @@ from ...errors import MissingInputError
 from ...ir.graph import free_inputs, substitute, toposort
 from ...ir.loop_node import scan_node
 from ...ir.messages import short_initial, short_sequence
-from ...ir.node import CONSTANT, Node, constant, constant_value, new_input, outputs_of
+from ...ir.node import CONSTANT, Node, constant, constant_value, named, new_input, outputs_of
 from ...ir.ports import Carry, LoopSpec, NonSeq, Seq, State, Trace
 from ...ir.respecialise import settled
 from ...ops.card import user_line
@@ -74,8 +74,7 @@ class LoopMaker:
         for group in self.step.seqs:
             for leaf in group.leaves:
                 if self.options.go_backwards:  # row t + tap from the end is row t - tap of the flipped sequence
-                    flipped = Variable(leaf.outer)[::-1].node
-                    flipped.name = flipped.name or leaf.outer.name
+                    flipped = named(Variable(leaf.outer)[::-1].node, leaf.outer.name)
                     yield Seq(flipped, tuple(-tap for tap in group.taps), leaf.reads)
                 else:
                     yield Seq(leaf.outer, group.taps, leaf.reads)
@@ -164,9 +163,7 @@ class LoopMaker:
             shortest = np.maximum(shortest, 0)  # the loop then says which sequence is too short for its taps
         if isinstance(shortest, int):
             return constant(shortest, "int64")
-        node = as_variable(shortest).node
-        node.name = node.name or "n_steps"
-        return node
+        return named(as_variable(shortest).node, "n_steps")
 
     def _check_lengths(self, n_steps: Node) -> None:
         """ValueError where a sequence is known to be too short."""
@@ -199,7 +196,7 @@ class LoopMaker:
         traces = [next(results) for _ in spec.traces]
         written = [state.write for state in spec.states] + [trace.write for trace in spec.traces]
         for result, write in zip((*states, *traces), written, strict=True):
-            result.name = result.name or write.name
+            named(result, write.name)
         updates = {shared: Variable(next(results)) for shared, _ in self.carries}
         ran = Variable(n_steps) if spec.until is None else Variable([*states, *traces][0]).shape[0] if self.draws else 0
         for draw in self.draws:
