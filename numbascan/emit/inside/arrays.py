@@ -1,7 +1,8 @@
 """Arrays made of a place in memory: `np.empty`, work rows on the stack, vectors seen as columns. Importing this imports Numba.
 
-`np.empty` is typed and lowered in one step. Numba's own is five functions deep, which it compiles one by one: 0.15 s of the first kernel of
-a process, and 0.05 s for each further dtype and rank. The checks are the same, and so are the errors.
+`np.empty` is typed and lowered in one step, into a call of a function that a module holds once per rank. Numba's own is five functions
+deep, which it compiles one by one: 0.15 s of the first kernel of a process, and 0.05 s for each further dtype and rank. The checks are the
+same, and so are the errors.
 
 Large arrays ask Linux for pages of 2 MB, as NumPy's do: the first write to each page of 4 KB costs 2 µs otherwise (a system's answer,
 and zeros), which is more than most loops take for the 512 numbers on it.
@@ -23,11 +24,19 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, lower_builtin, register_jitable
 
+from .module_functions import CODE, called, raise_where
 from .shortcuts import NP_EMPTY, STACK
 
 CACHE_LINE = 64  # bytes
 LARGE = 1 << 22  # bytes from which NumPy asks for large pages
 PAGE = 1 << 12
+_NEGATIVE, _TOO_BIG, _NO_MEMORY = 1, 2, 3  # why there is no memory
+_ERRORS = (
+    (ValueError, "negative dimensions not allowed"),
+    (ValueError, "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."),
+    (MemoryError, "Allocation failed (probably too large)."),
+)
+_POINTER = ir.IntType(8).as_pointer()
 _MADV_HUGEPAGE = 14  # of Linux
 _in_place: Any = intrinsic  # untyped: the first argument of an intrinsic is Numba's
 
@@ -85,17 +94,47 @@ def _type_of_empty(self: Any, args: tuple[Any, ...], kws: dict[str, Any]) -> Any
 
 
 def lower_empty(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """The code: sizes checked, memory taken, an array made of it."""
+    """The code: memory taken, an array made of it."""
     shape = _shape(context, builder, sig.args[0], args[0])
     itemsize = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(sig.return_type.dtype)))
-    size, *strides = _strides(context, builder, shape, itemsize)
-    alignment = context.get_preferred_array_alignment(sig.return_type.dtype)
-    meminfo = context.nrt.meminfo_alloc_aligned(builder, size, alignment)
+    alignment = ir.IntType(32)(context.get_preferred_array_alignment(sig.return_type.dtype))
+    returned = ir.LiteralStructType([_POINTER, CODE])
+    taken = called(
+        builder, f"numbascan_memory_{len(shape)}", returned, [alignment, itemsize, *shape], lambda inside: _write_memory(context, inside)
+    )
+    raise_where(context, builder, builder.extract_value(taken, 1), _ERRORS)
+    meminfo = builder.extract_value(taken, 0)
     data = context.nrt.meminfo_data(builder, meminfo)
-    if sys.platform == "linux":
-        _ask_for_large_pages(builder, data, size)
+    strides = [itemsize]
+    for dim in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], dim))
     array = new_array(context, builder, sig.return_type, data, shape, strides, meminfo)
     return NP_EMPTY.impl_ret_new_ref(context, builder, sig.return_type, array)
+
+
+def _write_memory(context: Any, builder: Any) -> None:
+    """The function that takes memory: for an alignment, bytes of an element, and dimensions, whose product fits into an integer."""
+    alignment, size, *shape = builder.function.args
+
+    def end(meminfo: Any, code: int) -> None:
+        builder.ret(builder.insert_value(ir.Constant(builder.function.function_type.return_type, [None, CODE(code)]), meminfo, 0))
+
+    for dim in shape:
+        with NP_EMPTY.if_unlikely(builder, builder.icmp_signed("<", dim, dim.type(0))):
+            end(_POINTER(None), _NEGATIVE)
+    overflow = ir.IntType(1)(False)
+    for dim in reversed(shape):
+        product = builder.smul_with_overflow(size, dim)
+        size = builder.extract_value(product, 0)
+        overflow = builder.or_(overflow, builder.extract_value(product, 1))
+    with NP_EMPTY.if_unlikely(builder, overflow):
+        end(_POINTER(None), _TOO_BIG)
+    meminfo = context.nrt.meminfo_alloc_aligned_unchecked(builder, size, alignment)
+    with NP_EMPTY.if_unlikely(builder, builder.icmp_unsigned("==", meminfo, _POINTER(None))):
+        end(_POINTER(None), _NO_MEMORY)
+    if sys.platform == "linux":
+        _ask_for_large_pages(builder, context.nrt.meminfo_data(builder, meminfo), size)
+    end(meminfo, 0)
 
 
 def _ask_for_large_pages(builder: Any, data: Any, size: Any) -> None:
@@ -109,28 +148,10 @@ def _ask_for_large_pages(builder: Any, data: Any, size: Any) -> None:
 
 
 def _shape(context: Any, builder: Any, type_: Any, value: Any) -> list[Any]:
-    """The dimensions, none of them negative."""
+    """The dimensions."""
     is_number = isinstance(type_, types.Integer)
     types_, values = ([type_], [value]) if is_number else ([*type_], NP_EMPTY.unpack_tuple(builder, value))
-    dims = [context.cast(builder, dim, kind, types.intp) for dim, kind in zip(values, types_, strict=True)]
-    zero = context.get_constant(types.intp, 0)
-    for dim in dims:
-        with NP_EMPTY.if_unlikely(builder, builder.icmp_signed("<", dim, zero)):
-            context.call_conv.return_user_exc(builder, ValueError, ("negative dimensions not allowed",))
-    return dims
-
-
-def _strides(context: Any, builder: Any, shape: list[Any], itemsize: Any) -> list[Any]:
-    """The bytes of the whole array, then those from one index to the next along each axis."""
-    strides, overflow = [itemsize], ir.IntType(1)(False)
-    for dim in reversed(shape):
-        product = builder.smul_with_overflow(strides[0], dim)
-        strides.insert(0, builder.extract_value(product, 0))
-        overflow = builder.or_(overflow, builder.extract_value(product, 1))
-    with NP_EMPTY.if_unlikely(builder, overflow):
-        message = "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."
-        context.call_conv.return_user_exc(builder, ValueError, (message,))
-    return strides
+    return [context.cast(builder, dim, kind, types.intp) for dim, kind in zip(values, types_, strict=True)]
 
 
 # on the stack ----------------------------------------------------------------------------------------------------------

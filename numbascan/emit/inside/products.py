@@ -20,17 +20,18 @@ from numba import types
 from numba.extending import lower_builtin
 
 from .arrays import replaced
+from .module_functions import CODE, called, raise_where
 from .shortcuts import NP_DOT, STACK
 
-_NUMBER, _BYTE, _CODE = ir.IntType(64), ir.IntType(8), ir.IntType(32)
+_NUMBER, _BYTE = ir.IntType(64), ir.IntType(8)
 _POINTER = _BYTE.as_pointer()
 _LARGEST = 2**31 - 1  # a C int, as which BLAS takes a length
 _WRONG, _TOO_LARGE, _ABSENT = 1, 2, 3  # what the functions below return where they have no result
-_ERRORS = {
-    _WRONG: (ValueError, "incompatible array sizes for np.dot"),
-    _TOO_LARGE: (OverflowError, "array size too large to fit in C int"),
-    _ABSENT: (RuntimeError, "SciPy's BLAS is not found"),
-}
+_ERRORS = (
+    (ValueError, "incompatible array sizes for np.dot"),
+    (OverflowError, "array size too large to fit in C int"),
+    (RuntimeError, "SciPy's BLAS is not found"),
+)
 _KINDS = {types.float32: "s", types.float64: "d", types.complex64: "c", types.complex128: "z"}
 _Arguments = list[Any]
 
@@ -93,19 +94,8 @@ def _operands(context: Any, builder: Any, arrays: Any, values: Any) -> list[_Arg
 
 def _call(context: Any, builder: Any, dtype: Any, body: Callable[[Any, Any, Any], None], args: _Arguments) -> None:
     """Calls the function that `body` writes, which the module holds once per dtype; raises what it says."""
-    name = f"numbascan{body.__name__}_{dtype}"
-    function = builder.module.globals.get(name)
-    if function is None:
-        function = ir.Function(builder.module, ir.FunctionType(_CODE, [one.type for one in args]), name)
-        function.linkage = "internal"
-        function.attributes.add("noinline")
-        inside = ir.IRBuilder(function.append_basic_block())
-        body(context, inside, dtype)
-    code = builder.call(function, args)
-    with NP_DOT.if_unlikely(builder, builder.icmp_signed("!=", code, _CODE(0))):
-        for number, (error, text) in _ERRORS.items():
-            with builder.if_then(builder.icmp_signed("==", code, _CODE(number))):
-                context.call_conv.return_user_exc(builder, error, (text,))
+    code = called(builder, f"numbascan{body.__name__}_{dtype}", CODE, args, lambda inside: body(context, inside, dtype))
+    raise_where(context, builder, code, _ERRORS)
 
 
 # the functions of a module -----------------------------------------------------------------------------------------------
@@ -154,10 +144,10 @@ def _check(builder: Any, equal: list[tuple[Any, Any]], lengths: list[Any]) -> No
     """Returns at once where lengths differ, or are more than BLAS takes."""
     for one, other in equal:
         with NP_DOT.if_unlikely(builder, builder.icmp_signed("!=", one, other)):
-            builder.ret(_CODE(_WRONG))
+            builder.ret(CODE(_WRONG))
     for length in lengths:
         with NP_DOT.if_unlikely(builder, builder.icmp_signed(">", length, _NUMBER(_LARGEST))):
-            builder.ret(_CODE(_TOO_LARGE))
+            builder.ret(CODE(_TOO_LARGE))
 
 
 def _zeros_where_empty(context: Any, builder: Any, dtype: Any, out: Any, outer: list[Any], summed: list[Any]) -> None:
@@ -170,7 +160,7 @@ def _zeros_where_empty(context: Any, builder: Any, dtype: Any, out: Any, outer: 
         is_empty = builder.or_(is_empty, builder.icmp_signed("==", length, _NUMBER(0)))
     with NP_DOT.if_unlikely(builder, is_empty):
         NP_DOT.memset(builder, out, size, 0)
-        builder.ret(_CODE(0))
+        builder.ret(CODE(0))
 
 
 def _factors(context: Any, builder: Any, dtype: Any) -> tuple[Any, Any]:
@@ -186,6 +176,6 @@ def _letter(dtype: Any) -> Any:
 
 def _blas(builder: Any, routine: str, args: _Arguments) -> None:
     """Returns from one of the C functions by which Numba calls BLAS. They give 0, unless BLAS is not there."""
-    kind = ir.FunctionType(_CODE, [one.type for one in args])
+    kind = ir.FunctionType(CODE, [one.type for one in args])
     code = builder.call(NP_DOT.get_or_insert_function(builder.module, kind, f"numba_{routine}"), args)
-    builder.ret(builder.select(builder.icmp_signed("==", code, _CODE(0)), _CODE(0), _CODE(_ABSENT)))
+    builder.ret(builder.select(builder.icmp_signed("==", code, CODE(0)), CODE(0), CODE(_ABSENT)))

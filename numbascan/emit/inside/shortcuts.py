@@ -171,7 +171,7 @@ NP_EMPTY = Shortcut(
     "numba.core.typing.templates:signature(return_type, args, kws)",
     "numba.core.base:BaseContext.get_preferred_array_alignment(context, ty)",
     "numba.core.imputils:impl_ret_new_ref(ctx, builder, retty, ret)",
-    "numba.core.runtime.context:NRTContext.meminfo_alloc_aligned(self, builder, size, align)",
+    "numba.core.runtime.context:NRTContext.meminfo_alloc_aligned_unchecked(self, builder, size, align)",
     "numba.core.runtime.context:NRTContext.meminfo_data(self, builder, meminfo)",
     "numba.core.callconv:CPUCallConv.return_user_exc(self, builder, exc, exc_args, loc, func_name)",
     "numba.core.cgutils:get_or_insert_function(module, fnty, name)",
