@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compile import key_of, laid_out, remember
+from ..compile import NUMBERS, key_of, laid_out, remember
 from ..errors import TracerError
 from ..ir.digest import digest_of
 from ..ir.graph import Graph, close, free_inputs, substitute
@@ -120,6 +120,10 @@ class Traced:
     guards: Guards | None
     numbers: Numbers | None
     is_symbolic: bool  # it uses variables whose values nobody knows here
+
+
+_NOT_KNOWN: tuple[Any, bool] = (None, False)
+_ARE_NUMBERS = {*NUMBERS, int}  # of arguments that are all of these nothing is asked: they are no arrays
 
 
 class Compiled:
@@ -253,7 +257,7 @@ def check_writable(traced: Traced, given: Sequence[Any], captured: Sequence[Any]
             raise ValueError(f"{label} is written into, and shares memory with another array that the function reads; pass a copy of one")
 
 
-Tables = tuple[Specialisations[Compiled], dict[Any, Compiled]]
+Tables = tuple[Specialisations[Compiled], dict[Any, tuple[Compiled, bool]]]
 
 
 def _tables() -> Tables:
@@ -301,10 +305,10 @@ class Jitted:
             if key is None and not kwargs:
                 args = laid_out(args)
                 key = key_of(args)
-            known = self._known.get(key)
+            known, is_checked = self._known.get(key, _NOT_KNOWN)
             if known is not None and (known.guards is None or known.guards.hold()):
                 self._kinds.latest = known
-                return self._checked(known, args, given, kwargs) if known.is_checked else known.run(args, key)
+                return self._checked(known, args, given, kwargs) if is_checked else known.run(args, key)
             return self._called(args, kwargs, key, given)
         except Exception as error:
             shorten(error)
@@ -323,7 +327,7 @@ class Jitted:
         if compiled is None:
             return self._inlined(args, kwargs)
         if key is not None and all(map(operator.is_, args, values)):
-            remember(self._known, key, compiled)
+            remember(self._known, key, (compiled, compiled.is_checked and not _ARE_NUMBERS.issuperset(key)))
         if compiled.is_checked:
             return self._checked(compiled, values, given, kwargs)
         return compiled.run(values, key)
