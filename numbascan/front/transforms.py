@@ -40,11 +40,13 @@ from .tracing import (
     ITS_OWN,
     beside_threads,
     called,
+    held,
     in_mode,
     is_tracing,
     keywords_in_order,
     name_in_module,
     parameter_names,
+    refuse_changed,
     refuse_leaked,
     trace,
 )
@@ -493,8 +495,12 @@ class Jitted:
                 variable.is_0d = Assumption()
         facts = [variable.is_c if variable.ndim else variable.is_0d for variable in variables]
         args, kwargs = opened(structure, variables)
+        nests = [*args, *(kwargs[name] for name in sorted(kwargs))]
+        before = held(nests)
         with in_mode(self.mode), call_draws() as draws, asking_same() as asked:
             result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs, before=numbers)
+        if self._home is ITS_OWN:
+            refuse_changed(self.name, [name for name, _ in self._parameters(structure)], nests, before)
         leaves, returned = flattened(result.value)
         outputs = tuple(as_variable(leaf).node for leaf in leaves)
         written = {k: variables[k].node for k, node in enumerate(inputs) if same[k] == k and variables[k].node is not node}
