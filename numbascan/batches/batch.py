@@ -16,6 +16,7 @@ import numpy as np
 
 from ..checkpoint import number_of_bytes
 from ..errors import BatchError, ScanTypeError
+from ..front.labels import table, with_rows
 from ..front.scan.scan import ScanFunction
 from ..front.tree import unflatten
 from ..modes import Mode, as_mode
@@ -71,7 +72,7 @@ def batch(
         f: a function of one case. It returns an array, or a nest of tuples, lists and dicts of arrays.
         inputs: a tuple (arguments by position), a dict (by name) or an `ns.grid`, of arrays with an axis of cases: NumPy's, memory maps,
             Zarr or Dask arrays, which are read chunk by chunk. An argument that is one number is the same for all cases. A list or dict
-            inside is a nest.
+            inside is a nest. A DataFrame of pandas is a dict of its columns, a Dataset of xarray one of its variables.
         in_axes: the axis of cases, or one for each argument (for a dict a dict of the same keys); None: the same for all cases.
         shared: the name of an argument that is the same for all cases, or several: their None in `in_axes`.
         chunk: how many cases are computed at a time; "auto": as many as fit into `memory` and take about a second. On a grid it is rounded
@@ -88,6 +89,7 @@ def batch(
         scheduler: a `dask.distributed.Client`, or the address of one: chunks are its tasks (`pip install "numbascan[dask]"`).
 
     Returns the nest of results, with a leading axis of cases (of a grid with its axes). With a store these are Zarr arrays, not loaded.
+    In memory, and where the cases have an index of pandas or a dimension of xarray, results are Series, DataFrames or DataArrays with it.
     With on_error="record" a pair of this and a list of (case, message).
 
     Raises BatchError (a RuntimeError), with `case`, `inputs` and its cause, for a case that fails, and for a store that another process
@@ -141,6 +143,8 @@ def _plan(
 ) -> _Plan:
     """The batch that these arguments mean."""
     limit, names = _bytes(memory), _names(shared)
+    columns = table(inputs)
+    inputs = inputs if columns is None else columns
     if isinstance(f, ScanFunction):
         f, inputs, in_axes, names = by_name(f, inputs, in_axes, names)
     if not callable(f):
@@ -339,7 +343,8 @@ class _Plan:
             self.run(chunks, range(len(chunks)), sink, progress)
         finally:
             progress.close()
-        results = unflatten(self.lanes.structure, sink.arrays(self.like(0)))
+        arrays, rows = sink.arrays(self.like(0)), self.cases.rows
+        results = unflatten(self.lanes.structure, arrays if rows is None else [with_rows(array, rows) for array in arrays])
         return (results, sorted(sink.failed)) if self.on_error == "record" else results
 
     def in_store(self, target: Any, resume: bool, part: tuple[int, int] | None) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..front.labels import Axis, axes_of, refuse_other_rows
 from ..front.specialisation import prepared, small_type
 from ..front.tracing import parameter_names
 from ..front.transforms import marked
@@ -124,6 +125,7 @@ class Cases:
     """The cases of a batch: leaves in the places of `structure`, which is that of `(args, kwargs)`.
 
     named: the places of leaves that are arguments by name. dims: names and lengths of the axes of cases.
+    rows: the labels of the cases, where pandas or xarray gives some.
     """
 
     structure: Structure
@@ -131,6 +133,7 @@ class Cases:
     named: dict[str, int]
     dims: dict[str, int]
     is_grid: bool
+    rows: Axis | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -153,7 +156,7 @@ class Cases:
 
     def without_rows(self) -> Cases:
         """The same without arrays that have a row for each case: axes of a grid, and what is the same for all, stay."""
-        return replace(self, leaves=tuple(replace(leaf, values=None) if leaf.is_in_rows else leaf for leaf in self.leaves))
+        return replace(self, rows=None, leaves=tuple(replace(leaf, values=None) if leaf.is_in_rows else leaf for leaf in self.leaves))
 
     def of_case(self, case: int) -> Any:
         """What one case was given: a tuple, or a dict where the inputs were given by name."""
@@ -217,7 +220,8 @@ def cases_of(f: Callable[..., Any], inputs: Any, in_axes: Any, shared: Collectio
         args, kwargs = inputs, {}
     else:
         raise TypeError(
-            f"ns.batch: inputs is a {type(inputs).__name__}; give a tuple of arguments, as (x,), a dict of arguments by name, or an ns.grid"
+            f"ns.batch: inputs is a {type(inputs).__name__}; give a tuple of arguments, as (x,), a dict or DataFrame of "
+            "arguments by name, or an ns.grid"
         )
     axes = _entries(in_axes, kwargs or args, list(kwargs) or parameter_names(f, len(args)), shared)
     if isinstance(inputs, Grid):  # a number that is no axis is that number, and no array of one
@@ -256,7 +260,12 @@ def cases_of(f: Callable[..., Any], inputs: Any, in_axes: Any, shared: Collectio
         raise ValueError(
             f"ns.batch: the inputs have different numbers of cases: {seen}; give equally many, or name in shared= what is the same for all"
         )
-    return Cases(structure, leaves, named, {"case": lengths[0][1]}, False)
+    labels = [f"ns.batch: {label}" for label in labels]
+    rows = [
+        axes[leaf.axis] if leaf.axis is not None and (axes := axes_of(value)) else None for leaf, value in zip(leaves, values, strict=True)
+    ]
+    refuse_other_rows(labels, rows)
+    return Cases(structure, leaves, named, {"case": lengths[0][1]}, False, next(filter(None, rows), None))
 
 
 def _grid_cases(inputs: Grid, structure: Structure, parts: list[tuple[str, Any, int | None]], named: dict[str, int]) -> Cases:

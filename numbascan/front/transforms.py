@@ -29,6 +29,7 @@ from .converted.source import converted_text
 from .draw_scopes import DrawGuards, call_draws
 from .export import Exportable, export, njit_of
 from .graph_mode import mode_of
+from .labels import is_labelled, refuse_other_labels
 from .methods import PerInstance, as_attribute, bound_to, is_function, method_behind
 from .notebook import as_html
 from .runner import Runner, Seen, as_captured, assembled
@@ -388,6 +389,8 @@ class Jitted:
     def _find(self, structure: Structure, leaves: list[Any]) -> tuple[list[Any], Compiled | None]:
         """The arguments as compiled code takes them, and the code; None where the function uses variables without a value."""
         values = [self._prepared(k, value, structure) for k, value in enumerate(leaves)]
+        if any(map(operator.is_not, values, leaves)) and any(map(is_labelled, leaves)):
+            refuse_other_labels([f"{self.name}: {name}" for name in self._names(structure)], leaves)
         key = structure, tuple([quick_key(value) for value in values])
         compiled = self._kinds.get(key)
         if compiled is None:
