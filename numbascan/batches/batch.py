@@ -7,7 +7,7 @@ import operator
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ import numpy as np
 
 from ..checkpoint import number_of_bytes
 from ..errors import BatchError, ScanTypeError
+from ..front.labels import table, with_rows
 from ..front.scan.scan import ScanFunction
 from ..front.tree import unflatten
 from ..modes import Mode, as_mode
@@ -51,6 +52,7 @@ def batch(
     inputs: Any,
     *,
     in_axes: Any = 0,
+    shared: str | Collection[str] = (),
     chunk: int | str = "auto",
     memory: int | str = "1GB",
     mode: Mode | str | None = None,
@@ -70,8 +72,9 @@ def batch(
         f: a function of one case. It returns an array, or a nest of tuples, lists and dicts of arrays.
         inputs: a tuple (arguments by position), a dict (by name) or an `ns.grid`, of arrays with an axis of cases: NumPy's, memory maps,
             Zarr or Dask arrays, which are read chunk by chunk. An argument that is one number is the same for all cases. A list or dict
-            inside is a nest.
+            inside is a nest. A DataFrame of pandas is a dict of its columns, a Dataset of xarray one of its variables.
         in_axes: the axis of cases, or one for each argument (for a dict a dict of the same keys); None: the same for all cases.
+        shared: the name of an argument that is the same for all cases, or several: their None in `in_axes`.
         chunk: how many cases are computed at a time; "auto": as many as fit into `memory` and take about a second. On a grid it is rounded
             to whole runs of the last axes.
         memory: for the chunks that are read, run and written at a time: bytes, or a text such as "512MB". Results come on top, unless they
@@ -86,6 +89,7 @@ def batch(
         scheduler: a `dask.distributed.Client`, or the address of one: chunks are its tasks (`pip install "numbascan[dask]"`).
 
     Returns the nest of results, with a leading axis of cases (of a grid with its axes). With a store these are Zarr arrays, not loaded.
+    In memory, and where the cases have an index of pandas or a dimension of xarray, results are Series, DataFrames or DataArrays with it.
     With on_error="record" a pair of this and a list of (case, message).
 
     Raises BatchError (a RuntimeError), with `case`, `inputs` and its cause, for a case that fails, and for a store that another process
@@ -98,7 +102,7 @@ def batch(
     """
     _check(chunk, part, on_error, progress, store)
     with terminated(), nullcontext() if scheduler is None else client_of(scheduler) as client:
-        plan = _plan(f, inputs, in_axes, chunk, memory, mode, progress, on_error, client)
+        plan = _plan(f, inputs, in_axes, shared, chunk, memory, mode, progress, on_error, client)
         return plan.in_memory() if store is None else plan.in_store(store, resume, part)
 
 
@@ -112,7 +116,7 @@ def estimate(
 ) -> list[tuple[str, str]]:
     """What a batch will take, found out by a trial chunk: pairs of a label and a text. Nothing is stored."""
     _check(chunk, part, on_error, False, store)
-    plan = _plan(f, inputs, in_axes, chunk, memory, mode, False, on_error)
+    plan = _plan(f, inputs, in_axes, (), chunk, memory, mode, False, on_error)
     chunks = plan.chunks()
     numbers = range(len(chunks)) if part is None else range(part[0], len(chunks), part[1])
     ranges = [chunks.cases(number) for number in numbers]
@@ -134,14 +138,18 @@ def estimate(
     ]
 
 
-def _plan(f: Any, inputs: Any, in_axes: Any, chunk: Any, memory: Any, mode: Any, progress: Any, on_error: str, client: Any = None) -> _Plan:
+def _plan(
+    f: Any, inputs: Any, in_axes: Any, shared: Any, chunk: Any, memory: Any, mode: Any, progress: Any, on_error: str, client: Any = None
+) -> _Plan:
     """The batch that these arguments mean."""
-    limit = _bytes(memory)
+    limit, names = _bytes(memory), _names(shared)
+    columns = table(inputs)
+    inputs = inputs if columns is None else columns
     if isinstance(f, ScanFunction):
-        f, inputs, in_axes = by_name(f, inputs, in_axes)
+        f, inputs, in_axes, names = by_name(f, inputs, in_axes, names)
     if not callable(f):
         raise TypeError(f"ns.batch: f is {f!r}, which cannot be called; give a function of one case")
-    cases = cases_of(f, inputs, in_axes)
+    cases = cases_of(f, inputs, in_axes, names)
     try:
         lanes = ChunkFunction(f, cases, None if mode is None else as_mode(mode))
     except ScanTypeError as error:
@@ -153,6 +161,13 @@ def _plan(f: Any, inputs: Any, in_axes: Any, chunk: Any, memory: Any, mode: Any,
     plan = _Plan(f, cases, lanes, chunk, limit, progress, on_error)
     plan.client = client
     return plan
+
+
+def _names(shared: Any) -> list[str]:
+    names = [shared] if isinstance(shared, str) else list(shared) if isinstance(shared, Collection) else [shared]
+    if other := [name for name in names if not isinstance(name, str)]:
+        raise TypeError(f"ns.batch: shared holds {other[0]!r}; give the names of arguments that are the same for all cases, as shared='W'")
+    return names
 
 
 def _check(chunk: Any, part: Any, on_error: Any, progress: Any, store: Any) -> None:
@@ -328,7 +343,8 @@ class _Plan:
             self.run(chunks, range(len(chunks)), sink, progress)
         finally:
             progress.close()
-        results = unflatten(self.lanes.structure, sink.arrays(self.like(0)))
+        arrays, rows = sink.arrays(self.like(0)), self.cases.rows
+        results = unflatten(self.lanes.structure, arrays if rows is None else [with_rows(array, rows) for array in arrays])
         return (results, sorted(sink.failed)) if self.on_error == "record" else results
 
     def in_store(self, target: Any, resume: bool, part: tuple[int, int] | None) -> Any:

@@ -34,9 +34,9 @@ INTEGER = re.compile(rb"\s*[+-]?\d+\s*")
 
 
 IN_THE_SHELL = {
-    "give at least one array, with an axis in in_axes that is not None": "give --inputs a file with a row for each case",
-    "give equally many, or None in in_axes": "give equally many, or --set NAME=VALUE for what is the same for all",
-    "give them by name, with None in in_axes for one value": "give --set NAME=VALUE, or --grid NAME=VALUES",
+    "give at least one array that is not shared, and has an axis in in_axes": "give --inputs a file with a row for each case",
+    "give equally many, or name in shared= what is the same for all": "give equally many, or --set NAME=VALUE for what is the same for all",
+    "give them by name, and name in shared= those of one value": "give --set NAME=VALUE, or --grid NAME=VALUES",
     "Give outputs_info= to the decorator or in the inputs": "Give outputs_info= to the decorator in the file",
     "missing a required argument: ": "give --set NAME=VALUE, --grid NAME=VALUES or a column for the argument ",
     "missing a required keyword-only argument: ": "give --set NAME=VALUE, --grid NAME=VALUES or a column for the argument ",

@@ -7,12 +7,13 @@ import inspect
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ..front.labels import Axis, axes_of, refuse_other_rows
 from ..front.specialisation import prepared, small_type
 from ..front.tracing import parameter_names
 from ..front.transforms import marked
@@ -124,6 +125,7 @@ class Cases:
     """The cases of a batch: leaves in the places of `structure`, which is that of `(args, kwargs)`.
 
     named: the places of leaves that are arguments by name. dims: names and lengths of the axes of cases.
+    rows: the labels of the cases, where pandas or xarray gives some.
     """
 
     structure: Structure
@@ -131,6 +133,7 @@ class Cases:
     named: dict[str, int]
     dims: dict[str, int]
     is_grid: bool
+    rows: Axis | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -153,7 +156,7 @@ class Cases:
 
     def without_rows(self) -> Cases:
         """The same without arrays that have a row for each case: axes of a grid, and what is the same for all, stay."""
-        return replace(self, leaves=tuple(replace(leaf, values=None) if leaf.is_in_rows else leaf for leaf in self.leaves))
+        return replace(self, rows=None, leaves=tuple(replace(leaf, values=None) if leaf.is_in_rows else leaf for leaf in self.leaves))
 
     def of_case(self, case: int) -> Any:
         """What one case was given: a tuple, or a dict where the inputs were given by name."""
@@ -207,7 +210,7 @@ def structure_text(structure: Structure) -> str:
     return f"{name}{tuple(keys or ())}({', '.join(map(structure_text, children))})"
 
 
-def cases_of(f: Callable[..., Any], inputs: Any, in_axes: Any) -> Cases:
+def cases_of(f: Callable[..., Any], inputs: Any, in_axes: Any, shared: Collection[str] = ()) -> Cases:
     """The cases that `inputs` hold for `f`. ValueError and TypeError, with the argument's name, for what does not fit."""
     if isinstance(inputs, Grid):
         args, kwargs = (), inputs.axes
@@ -217,16 +220,15 @@ def cases_of(f: Callable[..., Any], inputs: Any, in_axes: Any) -> Cases:
         args, kwargs = inputs, {}
     else:
         raise TypeError(
-            f"ns.batch: inputs is a {type(inputs).__name__}; give a tuple of arguments, as (x,), a dict of arguments by name, or an ns.grid"
+            f"ns.batch: inputs is a {type(inputs).__name__}; give a tuple of arguments, as (x,), a dict or DataFrame of "
+            "arguments by name, or an ns.grid"
         )
-    axes = _entries(in_axes, kwargs or args)
+    axes = _entries(in_axes, kwargs or args, list(kwargs) or parameter_names(f, len(args)), shared)
     if isinstance(inputs, Grid):  # a number that is no axis is that number, and no array of one
         kwargs = {
             name: inputs.numbers.get(name, kwargs[name]) if axis is None else kwargs[name] for name, axis in zip(kwargs, axes, strict=True)
         }
-    elif in_axes is None or isinstance(
-        in_axes, int
-    ):  # where nobody speaks of this argument; in a list or dict it is likelier to be a mistake
+    elif not isinstance(in_axes, (tuple, list, dict)):  # nobody speaks of this argument; in a list or dict it is likelier to be a mistake
         given = kwargs.values() if kwargs else args
         axes = [None if is_number(value) else axis for value, axis in zip(given, axes, strict=True)]
     _check_names(f, args, kwargs)
@@ -252,20 +254,27 @@ def cases_of(f: Callable[..., Any], inputs: Any, in_axes: Any) -> Cases:
     leaves = tuple(_leaf(f"ns.batch: {label}", value, axis) for label, value, axis in swept)
     lengths = [(label, leaf.length) for label, leaf in zip(labels, leaves, strict=True) if leaf.axis is not None]
     if not lengths:
-        raise ValueError("ns.batch: no input has an axis of cases; give at least one array, with an axis in in_axes that is not None")
+        raise ValueError("ns.batch: no input has an axis of cases; give at least one array that is not shared, and has an axis in in_axes")
     if len({length for _, length in lengths}) > 1:
         seen = ", ".join(f"{name} has {length}" for name, length in lengths)
-        raise ValueError(f"ns.batch: the inputs have different numbers of cases: {seen}; give equally many, or None in in_axes")
-    return Cases(structure, leaves, named, {"case": lengths[0][1]}, False)
+        raise ValueError(
+            f"ns.batch: the inputs have different numbers of cases: {seen}; give equally many, or name in shared= what is the same for all"
+        )
+    labels = [f"ns.batch: {label}" for label in labels]
+    rows = [
+        axes[leaf.axis] if leaf.axis is not None and (axes := axes_of(value)) else None for leaf, value in zip(leaves, values, strict=True)
+    ]
+    refuse_other_rows(labels, rows)
+    return Cases(structure, leaves, named, {"case": lengths[0][1]}, False, next(filter(None, rows), None))
 
 
 def _grid_cases(inputs: Grid, structure: Structure, parts: list[tuple[str, Any, int | None]], named: dict[str, int]) -> Cases:
     entries = {label: axis for label, _, axis in parts}
     if any(axis not in (0, None) for axis in entries.values()):
-        raise ValueError("ns.batch: in_axes of a grid is 0, or None for an argument that is the same for all cases")
+        raise ValueError("ns.batch: in_axes of a grid is 0, or None for what is the same for all cases")
     dims = {name: len(values) for name, values in inputs.axes.items() if entries[name] == 0}
     if not dims:
-        raise ValueError("ns.batch: in_axes has None for every argument of the grid; at least one must be swept")
+        raise ValueError("ns.batch: every argument of the grid is the same for all cases, by in_axes or shared; at least one must be swept")
     names = list(dims)
     strides = {name: math.prod(dims[other] for other in names[k + 1 :]) for k, name in enumerate(names)}
     leaves = []
@@ -275,21 +284,28 @@ def _grid_cases(inputs: Grid, structure: Structure, parts: list[tuple[str, Any, 
     return Cases(structure, tuple(leaves), named, dims, True)
 
 
-def _entries(in_axes: Any, arguments: Any) -> list[Any]:
-    """An entry of `in_axes` for each argument."""
+def _entries(in_axes: Any, arguments: Any, names: Sequence[str], shared: Collection[str]) -> list[Any]:
+    """An entry of `in_axes` for each argument: None for those that are named as the same for all."""
+    if unknown := [name for name in shared if name not in names]:
+        raise ValueError(f"ns.batch: shared names {unknown[0]!r}, and the inputs are {listed(names)}; give names of these")
+    if not isinstance(in_axes, (tuple, list, dict)):
+        return [None if name in shared else in_axes for name in names]
     if isinstance(arguments, Mapping):
-        if isinstance(in_axes, dict):
-            if set(in_axes) != set(arguments):
-                raise ValueError(f"ns.batch: in_axes has the keys {listed(in_axes)}, the inputs {listed(arguments)}; give the same")
-            return [in_axes[key] for key in arguments]
-        if isinstance(in_axes, (tuple, list)):
+        if not isinstance(in_axes, dict):
             raise TypeError(f"ns.batch: in_axes is {in_axes!r}, but the inputs have names; give a dict with the keys {listed(arguments)}")
-        return [in_axes] * len(arguments)
-    if isinstance(in_axes, dict):
+        in_axes = {**dict.fromkeys(shared), **in_axes}
+        if set(in_axes) != set(arguments):
+            raise ValueError(f"ns.batch: in_axes has the keys {listed(in_axes)}, the inputs {listed(arguments)}; give the same")
+        entries = [in_axes[key] for key in arguments]
+    elif isinstance(in_axes, dict):
         raise TypeError(f"ns.batch: in_axes is a dict, but the inputs are a tuple; give a tuple of {len(arguments)} axes")
-    entries = list(in_axes) if isinstance(in_axes, (tuple, list)) else [in_axes] * len(arguments)
+    else:
+        entries = list(in_axes)
     if len(entries) != len(arguments):
         raise ValueError(f"ns.batch: in_axes has {len(entries)} entries for {len(arguments)} arguments; give one for each")
+    for name, axis in zip(names, entries, strict=True):
+        if name in shared and axis is not None:
+            raise ValueError(f"ns.batch: shared names {name!r}, but in_axes has {axis!r} for it; give one of them")
     return entries
 
 
@@ -335,7 +351,9 @@ def _leaf(label: str, value: Any, axis: int | None) -> InputLeaf:
         return InputLeaf(label, value, None, small_type(value))
     rank = len(getattr(values, "shape", ()))
     if not rank:
-        raise ValueError(f"{label} is {value!r}, which has no axis of cases; give an array, or None in in_axes if it is the same for all")
+        raise ValueError(
+            f"{label} is {value!r}, which has no axis of cases; give an array, or name it in shared= if it is the same for all"
+        )
     if not -rank <= axis < rank:
         raise ValueError(f"{label} has shape {tuple(values.shape)}, but in_axes has {axis} for it, which is no axis of that")
     leaf = InputLeaf(label, values, axis % rank, TensorType("float64"))

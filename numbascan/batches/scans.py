@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,19 +31,20 @@ class Place:
         return {"input" if self.group == "sequences" else "initial": value, "taps": list(self.taps)} if self.has_taps else value
 
 
-def by_name(f: ScanFunction, inputs: Any, in_axes: Any) -> tuple[Callable[..., Any], Any, Any]:
-    """The function, inputs and axes of a batch of a ScanFunction.
+def by_name(f: ScanFunction, inputs: Any, in_axes: Any, shared: Collection[str]) -> tuple[Callable[..., Any], Any, Any, Any]:
+    """The function, inputs, axes and shared names of a batch of a ScanFunction.
 
     Options such as `keep_last` are set once. Names of the step's parameters mean what `one_case_of` says; all else are arguments of a call.
     """
     if not isinstance(inputs, (dict, Grid)):
-        return one_case_of(f, {}, ARGUMENTS), inputs, in_axes
+        return one_case_of(f, {}, ARGUMENTS), inputs, in_axes, shared
     given: Mapping[str, Any] = inputs.axes if isinstance(inputs, Grid) else inputs
     options = {} if isinstance(inputs, Grid) else {name: given[name] for name in given if name in OPTIONS}
     if options:
         inputs = {name: value for name, value in given.items() if name not in options}
         in_axes = {name: axis for name, axis in in_axes.items() if name not in options} if isinstance(in_axes, dict) else in_axes
-    return one_case_of(f, options, [name for name in given if name not in options]), inputs, in_axes
+        shared = [name for name in shared if name not in options]
+    return one_case_of(f, options, [name for name in given if name not in options]), inputs, in_axes, shared
 
 
 def one_case_of(f: ScanFunction, options: Mapping[str, Any], names: Sequence[str]) -> Callable[..., Any]:
@@ -142,7 +143,7 @@ def _items(f: ScanFunction, places: Sequence[Place], others: Sequence[Any], name
     """A list of a call: values with names, and where there is none what stood there."""
     missing = [place.name for k, place in enumerate(places) if place.name and place.name not in named and k >= len(others)]
     if missing:
-        raise TypeError(f"ns.batch: {f.name} needs {', '.join(missing)} as well; give them by name, with None in in_axes for one value")
+        raise TypeError(f"ns.batch: {f.name} needs {', '.join(missing)} as well; give them by name, and name in shared= those of one value")
     return [
         None if place.name is None else place.item(named[place.name]) if place.name in named else others[k]
         for k, place in enumerate(places)

@@ -34,7 +34,7 @@ from .captures.numbers import Numbers
 from .conversion import type_of
 from .converted.source import code_that_runs, converted, is_converted
 from .protocols import of_object_array
-from .tree import classes_in, flattened, unflatten
+from .tree import Structure, classes_in, flattened, paths, unflatten
 from .unsupported import given_to_library, holds_traced
 from .variable import CAPTURE, HOOKS, Variable, op
 from .views import NeedsTracedArrays
@@ -502,6 +502,30 @@ def describe(fn: Callable[..., Any]) -> str:
     code = code_of(fn)
     name = getattr(fn, "__name__", type(fn).__name__)
     return f"{name} ({code.co_filename}, line {code.co_firstlineno})" if code is not None else str(name)
+
+
+Held = list[tuple[list[Any], Structure]]
+
+
+def held(nests: Sequence[Any]) -> Held:
+    """What lists, dicts and objects hold before a function gets them, for `refuse_changed`."""
+    return [flattened(nest) for nest in nests]
+
+
+def refuse_changed(where: str, names: Sequence[str | None], nests: Sequence[Any], before: Held) -> None:
+    """ValueError where a traced function has changed what a list, dict or object among its arguments holds: it has one of its own, and the
+    caller's, or the next step's, would hold the old."""
+    for k, (name, nest, (leaves, structure)) in enumerate(zip(names, nests, before, strict=True)):
+        now, now_structure = flattened(nest)
+        label = name or f"argument_{k}"
+        places = [label]
+        if now_structure == structure:
+            places = [place for place, old, new in zip(paths(structure, label), leaves, now, strict=True) if old is not new]
+        if places:
+            raise ValueError(
+                f"{where} changes what its argument {label} holds ({type(nest).__name__}{f': {places[0]}' if places[0] != label else ''}), "
+                f"which outside would stay as it was; change a copy, copy.copy({label}) or copy.deepcopy({label}), and return it"
+            )
 
 
 def parameter_names(fn: Callable[..., Any], count: int) -> list[str]:

@@ -29,6 +29,7 @@ from .converted.source import converted_text
 from .draw_scopes import DrawGuards, call_draws
 from .export import Exportable, export, njit_of
 from .graph_mode import mode_of
+from .labels import is_labelled, refuse_other_labels
 from .methods import PerInstance, as_attribute, bound_to, is_function, method_behind
 from .notebook import as_html
 from .runner import Runner, Seen, as_captured, assembled
@@ -40,11 +41,13 @@ from .tracing import (
     ITS_OWN,
     beside_threads,
     called,
+    held,
     in_mode,
     is_tracing,
     keywords_in_order,
     name_in_module,
     parameter_names,
+    refuse_changed,
     refuse_leaked,
     trace,
 )
@@ -390,6 +393,8 @@ class Jitted:
     def _find(self, structure: Structure, leaves: list[Any]) -> tuple[list[Any], Compiled | None]:
         """The arguments as compiled code takes them, and the code; None where the function uses variables without a value."""
         values = [self._prepared(k, value, structure) for k, value in enumerate(leaves)]
+        if any(map(operator.is_not, values, leaves)) and any(map(is_labelled, leaves)):
+            refuse_other_labels([f"{self.name}: {name}" for name in self._names(structure)], leaves)
         key = structure, tuple([quick_key(value) for value in values])
         compiled = self._kinds.get(key)
         if compiled is None:
@@ -497,8 +502,12 @@ class Jitted:
                 variable.is_0d = Assumption()
         facts = [variable.is_c if variable.ndim else variable.is_0d for variable in variables]
         args, kwargs = opened(structure, variables)
+        nests = [*args, *(kwargs[name] for name in sorted(kwargs))]
+        before = held(nests)
         with in_mode(self.mode), call_draws() as draws, asking_same() as asked:
             result = trace(self.__wrapped__, args, kwargs, bind=True, placeholders=inputs, before=numbers)
+        if self._home is ITS_OWN:
+            refuse_changed(self.name, [name for name, _ in self._parameters(structure)], nests, before)
         leaves, returned = flattened(result.value)
         outputs = tuple(as_variable(leaf).node for leaf in leaves)
         written = {k: variables[k].node for k, node in enumerate(inputs) if same[k] == k and variables[k].node is not node}

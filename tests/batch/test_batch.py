@@ -365,9 +365,15 @@ def test_results_of_different_lengths_are_an_error_of_the_first_that_differs() -
         ((X, X[1:]), {}, ValueError, "x has 60, y has 59; give equally many"),
         ({"x": X, "z": X}, {}, TypeError, "missing a required argument: 'y'|unexpected keyword argument 'z'"),
         ((X,), {}, TypeError, "missing a required argument: 'y'"),
-        ((X, 1.0), {"in_axes": (0, 0)}, ValueError, "y is 1.0, which has no axis of cases; .*None in in_axes"),
-        ((X, [1.0, 2.0]), {}, ValueError, "y_0 is 1.0, which has no axis of cases; .*None in in_axes"),
+        ((X, 1.0), {"in_axes": (0, 0)}, ValueError, "y is 1.0, which has no axis of cases; .*name it in shared="),
+        ((X, [1.0, 2.0]), {}, ValueError, "y_0 is 1.0, which has no axis of cases; .*name it in shared="),
         ((1.0, 2.0), {}, ValueError, "no input has an axis of cases"),
+        ((X, X), {"shared": "z"}, ValueError, "shared names 'z', and the inputs are 'x', 'y'; give names of these"),
+        ((X, X), {"shared": ("x", "y")}, ValueError, "no input has an axis of cases; give at least one array that is not shared"),
+        ((X, X), {"shared": "y", "in_axes": (0, 0)}, ValueError, "shared names 'y', but in_axes has 0 for it; give one of them"),
+        ({"x": X, "y": X}, {"shared": "y", "in_axes": {"x": 0, "y": 1}}, ValueError, "shared names 'y', but in_axes has 1 for it"),
+        ((X, X), {"shared": 1}, TypeError, "shared holds 1; give the names"),
+        (ns.grid(x=X, y=X), {"shared": ["x", "y"]}, ValueError, "every argument of the grid is the same for all cases"),
         ((X, X), {"in_axes": (None, None)}, ValueError, "no input has an axis of cases"),
         ((X, X), {"in_axes": (0, 1)}, ValueError, "y has shape .60,., but in_axes has 1"),
         ((X, X), {"in_axes": (0,)}, ValueError, "in_axes has 1 entries for 2 arguments"),
@@ -423,6 +429,48 @@ def test_an_argument_that_is_one_number_is_the_same_for_all_cases(number: Any) -
             assert got.dtype == expected.dtype
             assert bits(got) == bits(expected)
     assert bits(quiet(f, (number, X[:, None]), in_axes=1)) == bits(quiet(f, (X[:, None], number), in_axes=1))
+
+
+def test_arguments_that_are_named_are_the_same_for_all_cases() -> None:
+    def f(x: Any, w: Any, options: Any) -> Any:
+        return w @ x + options["bias"], options["k"] * x
+
+    rows, weights = np.ones((5, 2), "float32"), np.arange(6.0).reshape(3, 2)
+    options = {"bias": np.arange(15.0).reshape(5, 3), "k": np.arange(5.0)}
+    expected = bits(ns.vmap(f, in_axes=(0, None, 0))(rows, weights, options))
+    by_name = {"x": rows, "options": options, "w": weights}
+    assert bits(quiet(f, (rows, weights, options), shared="w", chunk=2)) == expected
+    assert bits(quiet(f, by_name, shared=["w"], chunk=2)) == expected
+    assert bits(quiet(f, (rows, weights, options), in_axes=(0, None, 0), shared="w", chunk=2)) == expected
+    assert bits(quiet(f, by_name, in_axes={"x": 0, "options": 0}, shared="w", chunk=2)) == expected
+    columns = bits(quiet(f, {**by_name, "x": rows.T}, in_axes={"x": 1, "options": 0}, shared="w", chunk=2))
+    assert columns == expected
+    whole = bits(ns.vmap(f, in_axes=(0, None, None))(rows, weights, {"bias": np.ones(3), "k": 2.0}))
+    assert bits(quiet(f, (rows, weights, {"bias": np.ones(3), "k": 2.0}), shared=("options", "w"))) == whole
+    np.testing.assert_array_equal(quiet(lambda k, w: (k * w).sum(), ns.grid(k=[1.0, 2.0], w=weights), shared="w", chunk=1), [15.0, 30.0])
+
+
+def test_arguments_of_a_scan_function_are_shared_by_their_names() -> None:
+    @ns.scan(n_steps=4, keep_last=1)
+    def walk(y: Any, W: Any, b: Any) -> Any:
+        return W @ y + b
+
+    starts, W, b = X.reshape(20, 3), np.full((3, 3), 0.3), np.arange(3.0)
+    expected = np.array([walk(outputs_info=y, non_sequences=(W, b)) for y in starts])
+    got = quiet(walk, {"outputs_info": starts, "W": W, "b": b, "n_steps": 4}, shared=("W", "b", "n_steps"), chunk=7)
+    np.testing.assert_allclose(got, expected, rtol=1e-13)
+    got = quiet(walk, {"outputs_info": starts, "non_sequences": [W, b]}, shared="non_sequences", chunk=7)
+    np.testing.assert_allclose(got, expected, rtol=1e-13)
+
+
+def test_a_shared_array_is_part_of_what_a_store_holds(tmp_path: Path) -> None:
+    f = lambda x, w: w @ x  # noqa: E731
+    given = X.reshape(20, 3), np.eye(3)
+    options = {"store": tmp_path / "a.zarr", "chunk": 4}
+    quiet(f, given, shared="w", **options)
+    assert np.array_equal(quiet(f, given, in_axes=(0, None), **options)[:], given[0])
+    with pytest.raises(ValueError, match="other inputs"):
+        quiet(f, (given[0], 2 * np.eye(3)), shared="w", **options)
 
 
 def test_a_number_is_told_with_a_case_that_fails() -> None:

@@ -130,7 +130,42 @@ def test_an_argument_that_is_not_there_is_named(argnums):
     with pytest.raises(ValueError, match="argument number"):
         python(ns.hessian(product, argnums))(X, X)
     with pytest.raises(ns.ArgumentNumberError, match="1 positional argument was given"):
-        python(ns.grad(product, 1))(X, y=X)
+        python(ns.grad(lambda x, *, y: product(x, y), 1))(X, y=X)
+    with pytest.raises(ns.ArgumentNumberError, match="0 positional arguments were given"):
+        python(ns.grad(product, -1))(x=X, y=X)
+
+
+def test_an_argument_number_is_that_of_a_parameter_that_is_given_by_name():
+    at = {"y": X + 1, "x": X}
+    np.testing.assert_allclose(python(ns.grad(product))(**at), X + 1)
+    np.testing.assert_allclose(python(ns.grad(product, 1))(X, y=X + 1), X)
+    np.testing.assert_allclose(python(ns.grad(product, (1, 0)))(**at), (X, X + 1))
+    np.testing.assert_allclose(python(ns.jacobian(lambda x, n: x * n))(n=np.array([2.0, 3.0]), x=1.0), [2.0, 3.0])
+    np.testing.assert_allclose(python(ns.hessian(product, (0, 1)))(**at)[0][1], np.eye(len(X)))
+    np.testing.assert_allclose(python(ns.grad(ns.grad(lambda a, b: a**3 * b)))(b=2.0, a=3.0), 36.0)
+    np.testing.assert_allclose(python(ns.grad(lambda a, n, *rest, scale=1.0: a**n * scale))(n=3, scale=2.0, a=3.0), 54.0)
+    powers = ns.jit(lambda x, n: x**n, static_argnames="n", mode="python")
+    np.testing.assert_allclose(ns.grad(powers)(n=3, x=2.0), 12.0)
+    with pytest.raises(ValueError, match="argnums has 1, a static argument"):
+        ns.grad(powers, 1)(n=3, x=2.0)
+    np.testing.assert_allclose(python(ns.vmap(ns.grad(lambda x, y: x * y)))(y=X, x=X + 1), X)
+
+
+def test_methods_take_arguments_of_derivatives_by_name():
+    class Model:
+        k = 3.0
+
+        @ns.grad
+        def slope(self, x, y):
+            return self.k * x * y**2
+
+    assert Model().slope(y=2.0, x=1.0) == 12.0
+
+
+def test_a_grid_gives_the_arguments_of_a_derivative_by_name():
+    value, slope = ns.batch(ns.value_and_grad(lambda x, y: x * x * y), ns.grid(x=[1.0, 2.0], y=[3.0, 4.0]), progress=False)
+    np.testing.assert_array_equal(value, [[3.0, 4.0], [12.0, 16.0]])
+    np.testing.assert_array_equal(slope, [[6.0, 8.0], [12.0, 16.0]])
 
 
 @pytest.mark.parametrize("argnums", ["x", 1.5, (0, None)])

@@ -76,6 +76,8 @@ class _Derivative(Transformed):
     def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> FunctionCall:
         argnums = self.options["argnums"]
         places = argnums if isinstance(argnums, tuple) else (argnums,)
+        if kwargs and any(place >= len(args) for place in places):
+            args, kwargs = _by_position(self.__wrapped__, args, kwargs)
         if isinstance(self.__wrapped__, StaticJitted):
             for place in places:
                 if place % max(len(args), 1) in self.__wrapped__.statics.positions:
@@ -132,6 +134,15 @@ class _Hessian(_Derivative):
         return self.alone([unflatten(structure, [next(rows) for _ in group]) for structure, group in call.arguments])
 
 
+def _by_position(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """The arguments of a call, those that were given by the names of positional parameters in their places."""
+    try:
+        bound = inspect.signature(f).bind(*args, **kwargs)
+    except (TypeError, ValueError):  # the call, or what refuses the argument number, says more
+        return args, kwargs
+    return bound.args, bound.kwargs
+
+
 def _derivative(cls: type[_Derivative], f: Any, argnums: Any, disconnected_inputs: str, **options: Any) -> Jitted:
     if not is_function(f):
         instead = f"; {WHERE_OUTPUTS_ARE}" if has_updates(flattened(f)[1]) else ""
@@ -166,7 +177,8 @@ def grad(
         f: a function of arrays, numbers and nests of these that gives one real scalar; or a scalar variable, also as the keyword
             `cost` (None with known_grads).
         argnums: for a function, the number of the positional argument to differentiate (default 0; of a method they count from behind
-            `self`), or a tuple; for a variable, the variables to differentiate with respect to: one, or a list (also as the keyword `wrt`).
+            `self`), or a tuple (calls may give these arguments by name); for a variable, the variables to differentiate with respect to:
+            one, or a list (also as the keyword `wrt`).
         consider_constant: variables that nothing is to flow through (for a variable).
         disconnected_inputs: what happens where the cost does not depend on an argument: "raise", "warn", or "ignore" (zeros).
         known_grads: a dict of variables and their gradients, which then are not computed from the cost; f may be None (for a variable).

@@ -19,6 +19,7 @@ from ...modes import Mode, as_mode
 from ...ops.card import at_line
 from ...types import TensorType
 from ..conversion import as_argument, is_number_list
+from ..labels import axes_of, is_labelled, refuse_other_rows
 from ..seeded import as_parts
 from ..specialisation import LARGEST_FIXED, quick_key, small_type
 from ..tree import LEAF, NONE, Structure, flatten, is_named_tuple, n_leaves
@@ -64,6 +65,9 @@ class Arguments:
             kind = type(leaf)
             if kind is float or (kind is np.ndarray and leaf.dtype.char in _PLAIN_DTYPES and leaf.dtype.isnative and _is_plain(leaf.flags)):
                 continue
+            if k < self.n_seq and is_labelled(leaf):
+                rows = [next(iter(axes_of(leaf)), None) for leaf in leaves[k : self.n_seq]]
+                refuse_other_rows([f"scan {name!r}: {self.label(j)}" for j in range(k, self.n_seq)], rows)
             leaves[k] = as_argument(leaf, f"scan {name!r}: {self.label(k)}")
 
     @property

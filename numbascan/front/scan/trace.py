@@ -16,7 +16,7 @@ from ...types import TensorType
 from ..captures.numbers import Numbers
 from ..draw_scopes import Counter, DrawGuards, Stream, step_draws
 from ..numpy.shape import broadcast_to
-from ..tracing import ITS_OWN, TraceResult, beside_threads, describe, in_mode, in_step, trace
+from ..tracing import ITS_OWN, TraceResult, beside_threads, describe, held, in_mode, in_step, refuse_changed, trace
 from ..tree import Structure, n_leaves, paths, unflatten
 from ..variable import Variable, as_variable, number_as
 from .arguments import Arguments, Options, Taps
@@ -99,11 +99,14 @@ class StepTracer:
             "give an array of the dtype and shape of the result"
         )
 
-    def _traced(self, bind: bool, before: Numbers | None, arrays: dict[Node, Any]) -> tuple[TraceResult, dict[Stream, Counter]]:
+    def _traced(self, bind: bool, numbers: Numbers | None, arrays: dict[Node, Any]) -> tuple[TraceResult, dict[Stream, Counter]]:
         """One trace of the step, and how often it draws."""
         arguments = self._fresh_arguments()
+        first = len(arguments) - len(self.nons)
+        before = held(arguments[first:])
         with in_mode(self.options.trace_mode()), in_step(self.fn, self.scan), step_draws() as draws:
-            traced = trace(self.fn, arguments, bind=bind, placeholders=self._placeholders(bind), arrays=arrays, before=before)
+            traced = trace(self.fn, arguments, bind=bind, placeholders=self._placeholders(bind), arrays=arrays, before=numbers)
+        refuse_changed(self.where, self.names[first:], arguments[first:], before)
         return traced, draws.counters
 
     def _placeholders(self, bind: bool) -> Iterator[Node]:
