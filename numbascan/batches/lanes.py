@@ -72,7 +72,7 @@ _knowing = threading.Lock()
 
 def _compiled(f: Callable[..., Any], axes: tuple[int | None, ...], structure: Structure, types_: Types, mode: Mode | None) -> Compiled:
     """The code for lanes of `f`: that of an earlier batch, if what `f` reads is as it was. The functions of the last few are held."""
-    function = Jitted(_Lanes(f, axes=list(axes)), mode)
+    function: Jitted[..., Any] = Jitted(_Lanes(f, axes=list(axes)), mode)
     if not isinstance(f, types.FunctionType) or not reads_little(f):
         return function.compiled_as(structure, types_)
     key = f, axes, structure, types_, mode

@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
@@ -55,6 +55,34 @@ from .tree import Static, Structure, flatten, flattened, n_leaves, paths, unflat
 from .variable import Variable, as_variable
 from .views import Assumption, asking_same
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+
+
+@overload
+def jit(
+    f: Callable[P, R],
+    *,
+    mode: Mode | str | None = None,
+    name: str | None = None,
+    profile: bool = False,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+) -> Jitted[P, R]: ...
+
+
+@overload
+def jit(
+    f: None = None,
+    *,
+    mode: Mode | str | None = None,
+    name: str | None = None,
+    profile: bool = False,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+
 
 @entry
 def jit(
@@ -63,8 +91,8 @@ def jit(
     mode: Mode | str | None = None,
     name: str | None = None,
     profile: bool = False,
-    static_argnums: Any = None,
-    static_argnames: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
 ) -> Any:
     """`f` compiled: NumPy code, which may call scans, traced once per kind of argument.
 
@@ -91,8 +119,9 @@ def jit(
     {'one': array(7.), 'two': array(5.)}
     """
     if f is None:
-        static = {"static_argnums": static_argnums, "static_argnames": static_argnames}
-        return lambda function: jit(function, mode=mode, name=name, profile=profile, **static)
+        return lambda function: jit(
+            function, mode=mode, name=name, profile=profile, static_argnums=static_argnums, static_argnames=static_argnames
+        )
     if not is_function(f):
         raise TypeError(f"ns.jit needs a function, not {f!r}")
     chosen = None if mode is None else as_mode(mode)
@@ -269,7 +298,7 @@ def _tables() -> Tables:
 
 
 @with_entries(but=("__call__",))
-class Jitted:
+class Jitted(Generic[P, R]):
     """A function of arrays, compiled once per kind of argument. `__wrapped__` is the function itself."""
 
     def __init__(self, f: Callable[..., Any], mode: Mode | None, name: str | None = None, profile: bool = False) -> None:
@@ -290,7 +319,13 @@ class Jitted:
         """Takes what is compiled from here, and puts it there."""
         self._kinds, self._known = tables
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Jitted:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+
+    @overload
+    def __get__(self: Jitted[Concatenate[Any, Q], R], instance: object, owner: type | None = None) -> Jitted[Q, R]: ...
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The bound method, compiled. Each instance has compiled code of its own, which goes when the instance does."""
         f = bound_to(self.__wrapped__, instance, owner)
         holder = None if f is self.__wrapped__ else method_behind(f)
@@ -301,18 +336,18 @@ class Jitted:
         method._use(self._methods.of(holder.__self__))
         return method
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            given = args
-            key = None if kwargs else key_of(args)
+            values: tuple[Any, ...] = args
+            key = None if kwargs else key_of(values)
             if key is None and not kwargs:
-                args = laid_out(args)
-                key = key_of(args)
+                values = laid_out(values)
+                key = key_of(values)
             known, is_checked = self._known.get(key, _NOT_KNOWN)
             if known is not None and (known.guards is None or known.guards.hold()):
                 self._kinds.latest = known
-                return self._checked(known, args, given, kwargs) if is_checked else known.run(args, key)
-            return self._called(args, kwargs, key, given)
+                return self._checked(known, values, args, kwargs) if is_checked else known.run(values, key)
+            return self._called(values, kwargs, key, args)
         except Exception as error:
             shorten(error)
             raise
@@ -541,7 +576,7 @@ class Jitted:
 
     # what was compiled ----------------------------------------------------------------------------------------------
 
-    def lower(self, *args: Any, **kwargs: Any) -> Jitted:
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Self:
         """Itself, traced and compiled for arguments like these."""
         leaves, structure = flattened((args, kwargs))
         if has_generators(leaves):
@@ -632,14 +667,14 @@ class Jitted:
 
 
 @with_entries(("__call__",))
-class StaticJitted(Jitted):
+class StaticJitted(Jitted[P, R]):
     """A function of arrays with static arguments. These are part of the arguments' structure, so that each value is a kind of its own."""
 
     def __init__(self, f: Callable[..., Any], mode: Mode | None, name: str | None, profile: bool, statics: Statics) -> None:
         super().__init__(f, mode, name, profile)
         self.statics = statics
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Jitted:
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         method = super().__get__(instance, owner)
         if method is not self and isinstance(method, StaticJitted):
             method.statics = self.statics.behind_self()
@@ -649,9 +684,9 @@ class StaticJitted(Jitted):
         """The arguments, static ones as parts of the structure."""
         return self.statics.marked(args, kwargs, self.name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = self.marked(args, kwargs)
-        return super().__call__(*args, **kwargs)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        places, names = self.marked(args, kwargs)
+        return super().__call__(*places, **names)
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.__wrapped__(*map(_plain, args), **{name: _plain(value) for name, value in kwargs.items()})
@@ -662,9 +697,9 @@ class StaticJitted(Jitted):
     def replayed(self, seen: Seen, *args: Any) -> Any:
         return super().replayed(seen, *self.marked(args, {})[0])
 
-    def lower(self, *args: Any, **kwargs: Any) -> Jitted:
-        args, kwargs = self.marked(args, kwargs)
-        return super().lower(*args, **kwargs)
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Self:
+        places, names = self.marked(args, kwargs)
+        return super().lower(*places, **names)
 
     def __reduce__(self) -> Any:
         known = super().__reduce__()

@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 LEAF = "*"
 NONE = "-"
+
+Nest: TypeAlias = Any
+"""An array, number or variable; or a tuple, list, dict, named tuple or dataclass of nests. It cannot be written as a type."""
 
 Structure = str | tuple[Any, Any, tuple[Any, ...]]
 

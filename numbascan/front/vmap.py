@@ -112,7 +112,7 @@ def _lanes_first(variable: Any, axis: int) -> Variable:
 
 
 @entry
-def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Jitted:
+def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Jitted[..., Any]:
     """`f` for many lanes: a function that takes arrays with an axis of lanes and gives such arrays.
 
     Arguments:

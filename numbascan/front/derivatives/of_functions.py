@@ -7,7 +7,7 @@ import inspect
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from ...grad.forward import tangents as moved
 from ...ir.node import Node, constant
@@ -32,6 +32,9 @@ from .of_variables import (
     second_nodes,
 )
 from .pullback import Pullback, leaves_like, pulled
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # what the transforms make -------------------------------------------------------------------------------------------
 
@@ -60,11 +63,11 @@ class Transformed(ABC):
         return functools.partial(type(self), **self.options), (self.__wrapped__,)
 
 
-def transform(cls: type[Transformed], f: Any, **options: Any) -> Jitted:
+def transform(cls: type[Transformed], f: Any, **options: Any) -> Jitted[..., Any]:
     """What `cls` makes of `f`, as a function of arrays; run in the mode of `f` if that is jitted."""
     if not is_function(f):
         raise TypeError(f"{cls.what} takes a function, not {f!r} ({type(f).__name__})")
-    transformed: Jitted = jit(cls(f, **options), mode=mode_given_to(f))
+    transformed: Jitted[..., Any] = jit(cls(f, **options), mode=mode_given_to(f))
     if isinstance(f, StaticJitted) and cls is not _Jvp:
         return StaticJitted(transformed.__wrapped__, transformed.given_mode, None, False, f.statics)
     return transformed
@@ -143,7 +146,7 @@ def _by_position(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     return bound.args, bound.kwargs
 
 
-def _derivative(cls: type[_Derivative], f: Any, argnums: Any, disconnected_inputs: str, **options: Any) -> Jitted:
+def _derivative(cls: type[_Derivative], f: Any, argnums: Any, disconnected_inputs: str, **options: Any) -> Any:
     if not is_function(f):
         instead = f"; {WHERE_OUTPUTS_ARE}" if has_updates(flattened(f)[1]) else ""
         raise TypeError(f"{cls.what} takes a function, not {f!r} ({type(f).__name__}){instead}")
@@ -155,6 +158,31 @@ def _derivative(cls: type[_Derivative], f: Any, argnums: Any, disconnected_input
 
 
 # the public functions -----------------------------------------------------------------------------------------------
+
+
+@overload
+def grad(
+    f: Callable[P, Any],
+    argnums: int | Sequence[int] | None = None,
+    *,
+    disconnected_inputs: str = "raise",
+    has_aux: bool = False,
+) -> Jitted[P, Any]: ...
+
+
+@overload
+def grad(
+    f: Variable | None = None,
+    argnums: Any = None,
+    consider_constant: Any = None,
+    disconnected_inputs: str = "raise",
+    known_grads: Mapping[Variable, Any] | None = None,
+    *,
+    wrt: Any = None,
+    cost: Variable | None = None,
+    return_disconnected: str = "zero",
+    null_gradients: str = "raise",
+) -> Any: ...
 
 
 @entry
@@ -215,7 +243,9 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 
 @entry
-def value_and_grad(f: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False, disconnected_inputs: str = "raise") -> Jitted:
+def value_and_grad(
+    f: Callable[P, R], argnums: int | Sequence[int] = 0, *, has_aux: bool = False, disconnected_inputs: str = "raise"
+) -> Jitted[P, tuple[R, Any]]:
     """A function that gives f's value and its gradient: what `scipy.optimize.minimize(..., jac=True)` takes.
 
     Arguments and errors as for `ns.grad` of a function; with has_aux it gives ((value, aux), gradient).
@@ -225,6 +255,22 @@ def value_and_grad(f: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = F
     (array(5.), array([2., 4.]))
     """
     return _derivative(_ValueAndGrad, f, argnums, disconnected_inputs, has_aux=bool(has_aux))
+
+
+@overload
+def jacobian(f: Callable[P, Any], argnums: int | Sequence[int] | None = None, *, disconnected_inputs: str = "raise") -> Jitted[P, Any]: ...
+
+
+@overload
+def jacobian(
+    f: Variable | None = None,
+    argnums: Any = None,
+    consider_constant: Any = None,
+    disconnected_inputs: str = "raise",
+    *,
+    wrt: Any = None,
+    expr: Variable | None = None,
+) -> Any: ...
 
 
 @entry
@@ -252,6 +298,22 @@ def jacobian(
     if isinstance(f, Variable):
         return jacobian_of_variable(f, argnums if wrt is None else wrt, consider_constant, disconnected_inputs)
     return _derivative(_Jacobian, f, 0 if argnums is None else argnums, disconnected_inputs)
+
+
+@overload
+def hessian(f: Callable[P, Any], argnums: int | Sequence[int] | None = None, *, disconnected_inputs: str = "raise") -> Jitted[P, Any]: ...
+
+
+@overload
+def hessian(
+    f: Variable | None = None,
+    argnums: Any = None,
+    consider_constant: Any = None,
+    disconnected_inputs: str = "raise",
+    *,
+    wrt: Any = None,
+    cost: Variable | None = None,
+) -> Any: ...
 
 
 @entry

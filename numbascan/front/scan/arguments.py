@@ -10,20 +10,57 @@ import difflib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
 from ...checkpoint import Checkpoint
 from ...modes import Mode, as_mode
 from ...ops.card import at_line
+from ...progress import Show
 from ...types import TensorType
 from ..conversion import as_argument, is_number_list
 from ..labels import axes_of, is_labelled, refuse_other_rows
 from ..seeded import as_parts
 from ..specialisation import LARGEST_FIXED, quick_key, small_type
-from ..tree import LEAF, NONE, Structure, flatten, is_named_tuple, n_leaves
+from ..tree import LEAF, NONE, Nest, Structure, flatten, is_named_tuple, n_leaves
 from ..variable import Variable
+
+Sequences: TypeAlias = Nest
+"""A sequence, or a list of them: a nest of arrays with rows, or dict(input=nest, taps=[…])."""
+OutputsInfo: TypeAlias = Nest
+"""One for each output, or a list of them: a nest of initial values, dict(initial=nest, taps=[…]), or None."""
+NonSequences: TypeAlias = Nest
+"""One, or a list of them: what the step gets as it is."""
+Steps: TypeAlias = int | np.integer[Any] | Variable
+
+
+class ScanOptions(TypedDict, total=False):
+    """What a decorator and a call of a ScanFunction may be given besides arguments, as `ns.scan` describes it."""
+
+    truncate_gradient: int
+    go_backwards: bool
+    mode: Mode | str | None
+    name: str | None
+    profile: bool | str
+    allow_gc: bool | None
+    strict: bool
+    return_list: bool
+    return_updates: bool
+    keep_last: int | list[int | None] | None
+    save_every: int
+    checkpoint: int | str | Checkpoint | None
+
+
+class ScanDefaults(ScanOptions, total=False):
+    """What a decorator may be given."""
+
+    sequences: Sequences
+    outputs_info: OutputsInfo
+    non_sequences: NonSequences
+    n_steps: Steps | None
+    progress: bool | Show
+
 
 ARGUMENTS = ("sequences", "outputs_info", "non_sequences", "n_steps")
 

@@ -9,9 +9,11 @@ import types
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Unpack, overload
 
+from ...checkpoint import Checkpoint
 from ...ir.node import Node
+from ...modes import Mode
 from ...ops.card import at_line
 from ...progress import Show, checked_progress
 from ...tracebacks import shorten, with_entries
@@ -21,8 +23,23 @@ from ..methods import PerInstance, as_attribute, bound_to, is_function
 from ..notebook import as_html
 from ..shared import SharedVariable
 from ..tracing import name_in_module, refuse_leaked
+from ..tree import Nest
 from ..variable import Variable, as_variable
-from .arguments import ARGUMENTS, KEYWORDS, Arguments, Options, make_options, read_n_steps, step_name
+from .arguments import (
+    ARGUMENTS,
+    KEYWORDS,
+    Arguments,
+    NonSequences,
+    Options,
+    OutputsInfo,
+    ScanDefaults,
+    ScanOptions,
+    Sequences,
+    Steps,
+    make_options,
+    read_n_steps,
+    step_name,
+)
 from .compiled import CompiledScan, CompiledScans, QuickTable, missing_values, nested_outputs, quick_call
 from .immediate import Given, Keywords, run_known, run_now
 from .loop import LoopMaker
@@ -30,15 +47,24 @@ from .trace import StepTracer
 from .updates import OrderedUpdates
 
 
+@overload
+def scan(fn: Callable[..., Any], **options: Unpack[ScanOptions]) -> ScanFunction: ...
+
+
+@overload
+def scan(fn: None = None, **defaults: Unpack[ScanDefaults]) -> Callable[[Callable[..., Any]], ScanFunction]: ...
+
+
+@overload
 def scan(
-    fn: Callable[..., Any] | None = None,
-    sequences: Any = None,
-    outputs_info: Any = None,
-    non_sequences: Any = None,
-    n_steps: Any = None,
+    fn: Callable[..., Any],
+    sequences: Sequences = None,
+    outputs_info: OutputsInfo = None,
+    non_sequences: NonSequences = None,
+    n_steps: Steps | None = None,
     truncate_gradient: int = -1,
     go_backwards: bool = False,
-    mode: Any = None,
+    mode: Mode | str | None = None,
     name: str | None = None,
     profile: bool | str = False,
     allow_gc: bool | None = None,
@@ -48,7 +74,30 @@ def scan(
     *,
     keep_last: int | list[int | None] | None = None,
     save_every: int = 1,
-    checkpoint: Any = None,
+    checkpoint: int | str | Checkpoint | None = None,
+    progress: bool | Show = False,
+) -> Any: ...
+
+
+def scan(
+    fn: Callable[..., Any] | None = None,
+    sequences: Sequences = None,
+    outputs_info: OutputsInfo = None,
+    non_sequences: NonSequences = None,
+    n_steps: Steps | None = None,
+    truncate_gradient: int = -1,
+    go_backwards: bool = False,
+    mode: Mode | str | None = None,
+    name: str | None = None,
+    profile: bool | str = False,
+    allow_gc: bool | None = None,
+    strict: bool = False,
+    return_list: bool = False,
+    return_updates: bool = True,
+    *,
+    keep_last: int | list[int | None] | None = None,
+    save_every: int = 1,
+    checkpoint: int | str | Checkpoint | None = None,
     progress: bool | Show = False,
 ) -> Any:
     """Runs `fn` over the rows of sequences and its own earlier results; the results of all steps, stacked along a new first axis.
@@ -215,13 +264,13 @@ class ScanFunction:
 
     def __call__(
         self,
-        sequences: Any = None,
-        outputs_info: Any = None,
-        non_sequences: Any = None,
-        n_steps: Any = None,
-        out: Any = None,
+        sequences: Sequences = None,
+        outputs_info: OutputsInfo = None,
+        non_sequences: NonSequences = None,
+        n_steps: Steps | None = None,
+        out: Nest = None,
         progress: bool | Show | None = None,
-        **options: Any,
+        **options: Unpack[ScanOptions],
     ) -> Any:
         """The outputs alone. Arguments as for `ns.scan`; what is None or left out is as the decorator was given it.
 
@@ -265,11 +314,11 @@ class ScanFunction:
         """The arguments of a call, with those of the decorator in place of None."""
         return [self._arguments.get(key) if value is None else value for key, value in zip(ARGUMENTS, values, strict=True)]
 
-    def _chosen(self, options: dict[str, Any]) -> Options:
+    def _chosen(self, options: ScanOptions | dict[str, Any]) -> Options:
         return make_options(self.__wrapped__, {**self._keywords, **options})
 
     def _call(
-        self, arguments: Arguments, n_steps: Any, chosen: Options, out: Any, progress: bool | Show, options: dict[str, Any]
+        self, arguments: Arguments, n_steps: Any, chosen: Options, out: Any, progress: bool | Show, options: ScanOptions
     ) -> tuple[Any, CompiledScan | None]:
         """The long way: arguments of any form, symbolic ones too. The result, and the kind that gave it if it was run."""
         steps = read_n_steps(n_steps, arguments, chosen.name)

@@ -7,22 +7,23 @@ from typing import Any
 
 import numpy as np
 
+from ...modes import Mode
 from ...tracebacks import entries
 from ..numpy.creation import arange
 from ..tracing import describe
 from ..tree import flattened, unflatten
 from ..variable import Variable, as_variable
-from .arguments import Arguments, step_name
+from .arguments import Arguments, NonSequences, OutputsInfo, Sequences, Steps, step_name
 from .scan import scan
 
 
 def map(
     fn: Callable[..., Any],
-    sequences: Any,
-    non_sequences: Any = None,
+    sequences: Sequences,
+    non_sequences: NonSequences = None,
     truncate_gradient: int = -1,
     go_backwards: bool = False,
-    mode: Any = None,
+    mode: Mode | str | None = None,
     name: str | None = None,
     return_updates: bool = True,
 ) -> Any:
@@ -49,11 +50,11 @@ def map(
 
 def reduce(
     fn: Callable[..., Any],
-    sequences: Any,
-    outputs_info: Any,
-    non_sequences: Any = None,
+    sequences: Sequences,
+    outputs_info: OutputsInfo,
+    non_sequences: NonSequences = None,
     go_backwards: bool = False,
-    mode: Any = None,
+    mode: Mode | str | None = None,
     name: str | None = None,
     return_updates: bool = True,
 ) -> Any:
@@ -81,10 +82,10 @@ def reduce(
 
 def foldl(
     fn: Callable[..., Any],
-    sequences: Any,
-    outputs_info: Any,
-    non_sequences: Any = None,
-    mode: Any = None,
+    sequences: Sequences,
+    outputs_info: OutputsInfo,
+    non_sequences: NonSequences = None,
+    mode: Mode | str | None = None,
     name: str | None = None,
     return_updates: bool = True,
 ) -> Any:
@@ -102,10 +103,10 @@ def foldl(
 
 def foldr(
     fn: Callable[..., Any],
-    sequences: Any,
-    outputs_info: Any,
-    non_sequences: Any = None,
-    mode: Any = None,
+    sequences: Sequences,
+    outputs_info: OutputsInfo,
+    non_sequences: NonSequences = None,
+    mode: Mode | str | None = None,
     name: str | None = None,
     return_updates: bool = True,
 ) -> Any:
@@ -123,10 +124,10 @@ def foldr(
 
 def filter(
     fn: Callable[..., Any],
-    sequences: Any,
-    non_sequences: Any = None,
+    sequences: Sequences,
+    non_sequences: NonSequences = None,
     go_backwards: bool = False,
-    mode: Any = None,
+    mode: Mode | str | None = None,
     name: str | None = None,
     return_updates: bool = True,
 ) -> Any:
@@ -200,11 +201,11 @@ def _where(rows: Any, mask: Any) -> Any:
 
 def scan_checkpoints(
     fn: Callable[..., Any],
-    sequences: Any = None,
-    outputs_info: Any = None,
-    non_sequences: Any = None,
+    sequences: Sequences = None,
+    outputs_info: OutputsInfo = None,
+    non_sequences: NonSequences = None,
     name: str = "checkpointscan_fn",
-    n_steps: Any = None,
+    n_steps: Steps | None = None,
     save_every_N: int = 10,
     padding: bool = True,
     return_updates: bool = True,
