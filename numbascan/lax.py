@@ -342,8 +342,15 @@ def _run(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], o
 
 
 def _plain(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f` as one that may be ordinary Python."""
-    return functools.wraps(f)(lambda *args: called(f, args, {})) if isinstance(f, FunctionType | MethodType) else f
+    """`f` as one that may be ordinary Python, with nests of its own: what it changes of a list or dict, no other function gets."""
+    if isinstance(f, (FunctionType, MethodType)):
+        return functools.wraps(f)(lambda *args: called(f, _own(args), {}))
+    return functools.wraps(f)(lambda *args: f(*_own(args))) if isinstance(f, partial) else f
+
+
+def _own(nest: Any) -> Any:
+    leaves, structure = flattened(nest)
+    return unflatten(structure, leaves)
 
 
 def _compiled(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], settings: dict[str, Any]) -> Jitted:

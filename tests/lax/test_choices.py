@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -82,3 +83,35 @@ def test_a_selection_is_elementwise_and_keeps_the_dtype() -> None:
     for run in (lax.select, lambda *args: in_python(lax.select, *args)):
         assert run(False, a, b).tolist() == [3, 4]
         assert run(True, 1.0, 2.0) == 1
+
+
+def doubled(p: dict[str, Any]) -> Any:
+    p["a"] = p["a"] * 2
+    return p["a"]
+
+
+def raised(p: dict[str, Any]) -> Any:
+    p["a"] = p["a"] + 100
+    return p["a"]
+
+
+@pytest.mark.parametrize("x", [-1.0, 1.0])
+@pytest.mark.parametrize("wrap", [lambda f: f, functools.partial])
+def test_branches_have_nests_of_their_own(x: float, wrap: Callable[..., Any]) -> None:
+    """What one changes of a dict, neither the other nor the code behind gets: branches are traced one after the other."""
+
+    def program(x: float) -> Any:
+        p = {"a": x}
+        chosen = lax.cond(x > 0, wrap(doubled), wrap(raised), p)
+        return chosen, lax.switch(1, [wrap(doubled), wrap(raised), wrap(doubled)], p), p["a"]
+
+    expected = (2 * x if x > 0 else x + 100, x + 100, x)
+    assert ns.jit(program, mode="python")(x) == expected
+    assert lax.cond(x > 0, wrap(doubled), wrap(raised), {"a": x}) == expected[0]
+
+
+def test_loops_have_nests_of_their_own() -> None:
+    start = {"a": 1.0}
+    assert lax.while_loop(lambda c: doubled(c) < 10, lambda c: {"a": c["a"] + 1}, start)["a"] == 5.0
+    assert lax.fori_loop(0, 3, lambda i, c: {"a": doubled(c)}, start)["a"] == 8.0
+    assert start == {"a": 1.0}
