@@ -1,18 +1,28 @@
-"""Writes docs/ops.md, the table of supported functions: `python docs/ops_table.py`. A test holds the page against the code."""
+"""Writes docs/ops.md, the table of supported functions: `python docs/ops_table.py`. A test holds the page against the code.
+
+What takes long, or another environment, is measured on its own and kept in docs/ops_measured.json: which loops LLVM made vectors of
+(`python docs/ops_table.py --simd`, two minutes), and which names PyTensor has, too (`--pytensor`, where it is installed).
+"""
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import ops_support
 
 import numbascan.tensor as nt
 from numbascan.front.unsupported import OF_UNKNOWN_LENGTH
 from numbascan.front.variable import DISPATCH, METHODS
 
 PAGE = Path(__file__).with_name("ops.md")
+MEASURED = Path(__file__).with_name("ops_measured.json")
 HEAD = """# Functions
 
 What a traced value or a symbolic variable understands. Each function stands under NumPy's name where there is one (call it with
@@ -21,6 +31,15 @@ What a traced value or a symbolic variable understands. Each function stands und
 
 Operators (`+ - * / // % ** @`, comparisons, `& | ^ ~ << >>`, `abs`, `divmod`) mean what they mean in NumPy, and `x[...]` takes
 positions, slices, new axes, `...` and arrays of integers. {methods} work as well.
+
+What is in the last columns was found by trying, not written down by hand:
+
+- *PyTensor*: the names that `pytensor.tensor` and its modules have, too.
+- *derivatives*: `ns.grad`, `ns.jvp` and the others go through it. *no*: its results are truth values, places or whole numbers.
+- *CUDA*: it has code for `mode="cuda"`. *small*: for arrays whose lengths are fixed and small, as those of a step often are.
+- *SIMD*: LLVM makes vectors of a loop over its elements (float64, x86-64 with AVX2; memory that is filled or
+  copied is none). *BLAS*: it is a product of matrices, which BLAS makes.
+  In the lanes of `ns.vmap` a loop over lanes lies around it, and goes by its own rules.
 
 Known and refused, because the length of the result depends on values: {refused}.
 
@@ -50,9 +69,9 @@ def summary(function: object) -> str:
     return first.replace("|", r"\|").replace("*", r"\*").replace("_", r"\_")
 
 
-def rows() -> list[tuple[str, str, str, str]]:
-    """NumPy's names, names in numbascan.tensor, method names, summary: one row for each function."""
-    ours: dict[int, tuple[object, list[str], list[str], list[str]]] = {}
+def functions() -> list[tuple[Callable[..., Any], list[str], list[str], list[str]]]:
+    """Each function with NumPy's names, names in numbascan.tensor, and method names; in the order of the table."""
+    ours: dict[int, tuple[Callable[..., Any], list[str], list[str], list[str]]] = {}
     for key, function in DISPATCH.items():
         name = numpy_name(key)
         if isinstance(key, tuple) or name is None:
@@ -60,15 +79,53 @@ def rows() -> list[tuple[str, str, str, str]]:
         entry = ours.setdefault(id(function), (function, [], [], []))
         if name not in entry[1]:
             entry[1].append(name)
-    for name in sorted(name for name in dir(nt) if not name.startswith("_")):
-        function = getattr(nt, name)
-        if id(function) in ours or (inspect.isfunction(function) and function.__module__.startswith("numbascan.front")):
+    for name, function in [*_public(nt, ""), *_public(nt.fft, "fft.")]:
+        if "." in name and getattr(function, "__module__", "") != nt.fft.__name__:
+            continue  # what that file imports
+        is_ours = "." not in name and inspect.isfunction(function) and function.__module__.startswith("numbascan.front")
+        if id(function) in ours or is_ours:
             ours.setdefault(id(function), (function, [], [], []))[2].append(name)
     for name, function in ((name, inspect.unwrap(function)) for name, function in METHODS.items()):
         if id(function) in ours and not name.startswith("_"):
             ours[id(function)][3].append(name)
-    table = [(*map(_code, map(sorted, names)), summary(function)) for function, *names in ours.values()]
-    return sorted(table, key=lambda row: re.sub(r"[^a-z0-9]", "", (row[1] or row[0]).lower().replace("np.", "")))
+    table = [(function, *map(sorted, names)) for function, *names in ours.values()]
+    return sorted(table, key=lambda row: re.sub(r"[^a-z0-9]", "", (row[2] or row[1])[0].lower().replace("np.", "").replace("fft.", "")))
+
+
+def _public(module: Any, prefix: str) -> list[tuple[str, Any]]:
+    return [(prefix + name, getattr(module, name)) for name in sorted(dir(module)) if not name.startswith("_")]
+
+
+def rows() -> list[tuple[str, ...]]:
+    """The cells of each row."""
+    measured = json.loads(MEASURED.read_text(encoding="utf-8"))
+    table = []
+    for function, *names in functions():
+        key = bare_name(names[0] + names[1])
+        in_pytensor = [name for name in names[1] if name in measured["pytensor"]]
+        tried = (ops_support.derivatives(function, key), ops_support.cuda(function, key), measured["simd"][(names[0] + names[1])[0]])
+        table.append((*map(_code, (names[0], names[1], in_pytensor, names[2])), summary(function), *tried))
+    return table
+
+
+def bare_name(names: list[str]) -> str:
+    """The first of a function's names, without the module."""
+    return names[0].split(".")[-1]
+
+
+def measure_simd() -> dict[str, str]:
+    """Of every function, by its first name, what `ops_support.simd` says."""
+    return {(names[0] + names[1])[0]: ops_support.simd(function, bare_name(names[0] + names[1])) for function, *names in functions()}
+
+
+def measure_pytensor() -> list[str]:
+    """The names of numbascan.tensor that PyTensor has, too."""
+    from pytensor import tensor
+    from pytensor.tensor import extra_ops, fft, linalg, math, special, subtensor
+
+    theirs = {name for module in (tensor, extra_ops, linalg, math, special, subtensor) for name, _ in _public(module, "")}
+    theirs |= {name for name, _ in _public(fft, "fft.")}
+    return sorted(name for _, _, names, _ in functions() for name in names if name in theirs)
 
 
 def _code(names: list[str]) -> str:
@@ -80,9 +137,14 @@ def page() -> str:
     methods = sorted(numpy_name(key) for key in DISPATCH if isinstance(key, tuple))
     refused = sorted(map(numpy_name, OF_UNKNOWN_LENGTH))
     head = HEAD.format(methods=_code(methods), refused=_code(refused))
-    lines = [head, "| NumPy, SciPy | `nt.` | method | gives |", "|---|---|---|---|"]
+    columns = "NumPy, SciPy", "`nt.`", "PyTensor", "method", "gives", "derivatives", "CUDA", "SIMD"
+    lines = [head, f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows()]) + "\n"
 
 
 if __name__ == "__main__":
+    known = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    known |= {"simd": measure_simd()} if "--simd" in sys.argv else {}
+    known |= {"pytensor": measure_pytensor()} if "--pytensor" in sys.argv else {}
+    MEASURED.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")

@@ -89,7 +89,7 @@ class Program:
 
     def __init__(self, graph: Graph, mode: Mode, name: str = "scan", specialise: bool = True, profile: bool = False) -> None:
         self.graph, self.mode, self.name = graph, mode, _identifier(name, mode)
-        self.profile = Profile(name) if profile else None
+        self.profile = Profile(name, target=mode.target) if profile else None
         self._last: tuple[Kernel, Sequence[Any]] | None = None
         self.specialise = specialise
         self._length_axes = length_axes(graph)

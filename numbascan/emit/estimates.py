@@ -209,8 +209,9 @@ class _Names:
 
 @dataclass(frozen=True)
 class LoopEstimate:
-    """An outermost loop: its line in the source, how often its body runs, and the operations of all passes together.
+    """A loop: its line in the source, how often its body runs, and the operations of all passes together, of the loops inside, too.
 
+    inside: the loops in it that compute something. Of both sides of a choice all count, though only one is taken. Of an outermost loop also
     copied: by array, the numbers that loops inside only copy from another row or array, all passes together. Rows that are kept of each
     pass do not count: there is a place for each of them.
     """
@@ -219,6 +220,7 @@ class LoopEstimate:
     passes: int
     operations: int
     copied: Mapping[str, int] = field(default_factory=dict)
+    inside: tuple[LoopEstimate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -244,17 +246,27 @@ def work_of(function: Function, values: Sequence[Any]) -> Work:
         total += operations
         copied, counter.copied = counter.copied, {}
         if isinstance(stmt, For) and (operations or copied):
-            (line, *_) = statements([For(stmt.name, stmt.start, stmt.stop, [], stmt.step)], {}, 0)
-            loops.append(LoopEstimate(line.removesuffix(":"), counter.passes(stmt), operations, copied))
+            loops.append(LoopEstimate(_line(stmt), counter.passes(stmt), operations, copied, inside=tuple(counter.inside)))
+        counter.inside = []
     return Work(total, tuple(loops))
 
 
+def _line(loop: For) -> str:
+    """The line of a loop in the source."""
+    (line, *_) = statements([For(loop.name, loop.start, loop.stop, [], loop.step)], {}, 0)
+    return line.removesuffix(":")
+
+
 class _Counter(_Names):
-    """Goes through statements once; loops as in their first pass. `copied`: numbers, by the array that they are copied to."""
+    """Goes through statements once; loops as in their first pass. `copied`: numbers, by the array that they are copied to.
+
+    `inside`: the loops found so far in the loop at hand.
+    """
 
     def __init__(self, names: dict[str, Any]) -> None:
         super().__init__(names)
         self.copied: dict[str, int] = {}
+        self.inside: list[LoopEstimate] = []
         self.around: dict[str, int] = {}  # the counters of the loops around, and their passes, the outermost first
 
     def block(self, stmts: Sequence[Stmt]) -> int:
@@ -272,10 +284,17 @@ class _Counter(_Names):
             return _operations(stmt.value) + bool(stmt.combine)
         if isinstance(stmt, For):
             passes = self.passes(stmt)
+            times = math.prod(self.around.values())
             self.names[stmt.name] = self.number(stmt.start)
+            outside, self.inside = self.inside, []
             self.around[stmt.name] = passes
             operations = passes * self.block(stmt.body)
             del self.around[stmt.name]
+            inside, self.inside = self.inside, outside
+            if times and self.around and operations:
+                self.inside.append(LoopEstimate(_line(stmt), times * passes, times * operations, inside=tuple(inside)))
+            elif not self.around:
+                self.inside = inside
             return operations
         if isinstance(stmt, If):
             before = dict(self.copied)

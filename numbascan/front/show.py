@@ -47,13 +47,21 @@ def show(x: Any, rewritten: bool = False) -> GraphText:
     v1: float64[?] = add(v0, 1)
     return v1
     """
+    return graph_text(_rewritten(x) if rewritten else graph_of(x))
+
+
+def _rewritten(x: Any) -> Graph:
     graph = graph_of(x)
-    return graph_text(rewritten_graph(Graph(graph.inputs, plain_graphs(graph.outputs))) if rewritten else graph)
+    return rewritten_graph(Graph(graph.inputs, plain_graphs(graph.outputs)))
 
 
 @entry
-def draw(x: Any, path: str | Path) -> Path:
+def draw(x: Any, path: str | Path, rewritten: bool = False) -> Path:
     """The graph as a picture in `path`, in the format of its suffix: svg, png, pdf, …; dot and gv give the text that Graphviz reads.
+
+    Blue is what goes in, green what a loop gives. What a loop does at each step is in a box, what it reads at step t is yellow there; a
+    dashed arrow leads to what the next step reads. Small constants stand in the nodes that read them. `rewritten`: as for `ns.show`;
+    derivatives are much shorter so. The loops of this picture are those that run.
 
     Raises RuntimeError where Graphviz is needed and missing, or refuses the format; ValueError for a path without a suffix;
     TypeError for what has no graph.
@@ -65,7 +73,7 @@ def draw(x: Any, path: str | Path) -> Path:
     'digraph {'
     """
     target = Path(path)
-    text = dot(graph_of(x))
+    text = dot(_rewritten(x) if rewritten else graph_of(x))
     suffix = target.suffix[1:].lower()
     if not suffix:
         raise ValueError(f"ns.draw: {str(path)!r} has no suffix to tell the format; write {str(path) + '.svg'!r}")

@@ -66,7 +66,7 @@ class NodeNames:
 
     def _name(self, node: Node) -> str:
         if node.op is CONSTANT and node.name is None and (node.type.size or 0) <= INLINE_LIMIT:
-            return _number(node)
+            return number(node)
         base = node.name or f"v{next(self._numbers)}"
         name, copies = base, 1
         while name in self._used:
@@ -76,7 +76,8 @@ class NodeNames:
         return name
 
 
-def _number(node: Node) -> str:
+def number(node: Node) -> str:
+    """A constant as it is written: the number alone where its dtype is the usual one."""
     value = constant_value(node)
     assert value is not None
     text = repr(value.tolist())
@@ -100,7 +101,7 @@ def _has_line(node: Node) -> bool:
 def operation(node: Node, names: NodeNames) -> str:
     """What a node does, in one line."""
     if node.op is CONSTANT:
-        return f"constant({node.type})" if (node.type.size or 0) > INLINE_LIMIT else _number(node)
+        return f"constant({node.type})" if (node.type.size or 0) > INLINE_LIMIT else number(node)
     if node.op is ITEM:
         return f"{names[node.inputs[0]]}[{node.attr('index')}]"
     if node.op is SCAN:
@@ -153,16 +154,16 @@ def _reads(spec: LoopSpec, inner: NodeNames, outer: NodeNames, results: Sequence
     """One line per value that the step is given."""
     for seq in spec.seqs:
         for tap, read in zip(seq.taps, seq.reads, strict=True):
-            yield f"seq {inner[read]}: {read.type} = {outer[seq.outer]}[{_at(tap)}]"
+            yield f"seq {inner[read]}: {read.type} = {outer[seq.outer]}[{row(tap)}]"
     result = iter(results)
     for mit_mot in spec.mit_mots:
         name = next(result)
         for tap, read in zip(mit_mot.in_taps, mit_mot.reads, strict=True):
-            yield f"mit_mot {inner[read]}: {read.type} = {name}[{_at(tap)}], at first {outer[mit_mot.outer]}"
+            yield f"mit_mot {inner[read]}: {read.type} = {name}[{row(tap)}], at first {outer[mit_mot.outer]}"
     for state in spec.states:
         name = next(result)
         for tap, read in zip(state.taps, state.reads, strict=True):
-            yield f"state {inner[read]}: {read.type} = {name}[{_at(tap)}], at first {outer[state.initial]}"
+            yield f"state {inner[read]}: {read.type} = {name}[{row(tap)}], at first {outer[state.initial]}"
     for carry in spec.carries:
         yield f"shared {inner[carry.read]}: {carry.read.type} = at first {outer[carry.shared]}"
     for non_seq in spec.non_seqs:
@@ -175,7 +176,7 @@ def _writes(spec: LoopSpec, inner: NodeNames, results: Sequence[str]) -> Iterato
     for mit_mot in spec.mit_mots:
         name = next(result)
         for tap, write in zip(mit_mot.out_taps, mit_mot.writes, strict=True):
-            yield f"write {name}[{_at(tap)}] = {inner[write]}"
+            yield f"write {name}[{row(tap)}] = {inner[write]}"
     for state in spec.states:
         yield f"write {next(result)}[t] = {inner[state.write]}"
     for trace in spec.traces:
@@ -186,5 +187,6 @@ def _writes(spec: LoopSpec, inner: NodeNames, results: Sequence[str]) -> Iterato
         yield f"until {inner[spec.until]}"
 
 
-def _at(tap: int) -> str:
+def row(tap: int) -> str:
+    """Which row a tap reads at step t."""
     return "t" if tap == 0 else f"t{tap:+d}"

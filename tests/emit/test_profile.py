@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
+from numbascan.profile import Profile, machine_ceilings
 
 
 def test_operations_and_bytes_of_a_recurrence() -> None:
@@ -67,3 +71,48 @@ def test_print_gives_rates() -> None:
     text = str(profile)
     assert f"bytes {profile.bytes:,}: {profile.bytes / 1e3:.2f} billion a second" in text
     assert "operations 500: 0.50 billion a second" in text
+
+
+def test_loops_inside_are_named_with_all_their_passes() -> None:
+    rotated: Any = ns.scan(lambda h, W: np.tanh(W @ h), profile=True, keep_last=1)
+    rotated(outputs_info=np.ones(20), non_sequences=np.eye(20), n_steps=6)
+    (loop,) = rotated.profile.loops
+    (inner,) = [one for one in loop.inside if one.operations == 6 * 20]
+    assert (inner.passes, loop.passes) == (6 * 20, 6)
+    assert loop.operations == 6 * (2 * 20 * 20 + 20)
+    assert f"      {inner.line}: 120 passes, 120 operations" in str(rotated.profile)
+
+
+def test_loops_behind_one_another_are_not_inside() -> None:
+    @ns.jit(profile=True)
+    def two(x):
+        return np.cumsum(x) * np.cumsum(x[::-1])
+
+    two(np.ones(40))
+    assert [loop.inside for loop in two.profile.loops] == [()] * len(two.profile.loops)
+
+
+def test_a_profile_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    logistic: Any = ns.scan(lambda x: x - 0.1 * x * x, profile=True, name="logistic")
+    with pytest.raises(ValueError, match="nothing has run yet"):
+        Profile("never").plot(tmp_path / "never.svg")
+    logistic(outputs_info=2.0, n_steps=1000)
+    picture = logistic.profile.plot(tmp_path / "profile.png")
+    assert picture == tmp_path / "profile.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_ceilings_are_above_what_a_loop_reaches() -> None:
+    bytes_a_second, operations_a_second = machine_ceilings()
+    logistic: Any = ns.scan(lambda x: x - 0.1 * x * x, profile=True, keep_last=1)
+    logistic(outputs_info=2.0, n_steps=100_000)
+    profile = logistic.profile
+    assert 0 < profile.operations / profile.run < operations_a_second
+    assert 0 < profile.bytes / profile.run < bytes_a_second
+
+
+def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r'pip install "numbascan\[plot\]"'):
+        Profile("never", run=1.0).plot("never.png")

@@ -57,7 +57,7 @@ def test_a_deep_graph_is_shown_drawn_copied_and_pickled(tmp_path):
     assert str(ns.show(y)).count("multiply") == N
     assert repr(y) == str(y) == "<add: float64[]>"
     ns.draw(y, str(tmp_path / "y.dot"))
-    assert (tmp_path / "y.dot").read_text().count("multiply") == N
+    assert (tmp_path / "y.dot").read_text().count(" * ") == N
     assert copy.deepcopy(y).node is y.node
     content = pickle.dumps((x, y))
     del x, y  # all nodes go, one after the other

@@ -1,5 +1,7 @@
 """Graphs as text, as DOT, as pictures."""
 
+import re
+import shutil
 import stat
 import sys
 
@@ -89,19 +91,97 @@ def test_what_has_no_graph_is_refused(thing):
         ns.show(thing)
 
 
-def test_dot_holds_every_value_and_the_loop_in_a_box(tmp_path):
-    path = ns.draw(loop_of_every_kind().results, tmp_path / "loop.dot")
-    text = path.read_text(encoding="utf-8")
+def labels(x, folder, **options):
+    """Of a picture's nodes the labels, by their numbers; and its edges, as pairs of labels."""
+    text = ns.draw(x, folder / "graph.dot", **options).read_text(encoding="utf-8")
+    nodes = dict(re.findall(r'^ *"([^"]+)" \[label="([^"]*)"', text, re.MULTILINE))
+    edges = re.findall(r'^ *"([^"]+)" -> "([^"]+)"(?: \[(.*)\])?$', text, re.MULTILINE)
+    return nodes, [(nodes[a], nodes.get(b, b), look) for a, b, look in edges]
+
+
+def test_a_picture_holds_what_is_read_and_the_loop_in_a_box(tmp_path):
+    nodes, edges = labels(loop_of_every_kind().results, tmp_path)
+    text = (tmp_path / "graph.dot").read_text(encoding="utf-8")
     assert text.startswith("digraph {")
     assert text.count("{") == text.count("}") == 2
-    for words in [
-        'label="input x: float64[?]"',
-        'label="shared c: float64[]"',
-        'label="greater: bool[]"',
-        '[label="row t+1"]',
-        'subgraph "cluster',
-    ]:
-        assert words in text
+    assert 'label="loop every_kind, n_steps = n"' in text
+    assert {r"x\nfloat64[?]", r"shared c\nfloat64[]", r"x[t+1]\nfloat64[]", r"m_t[t+1]\nfloat64[]"} <= set(nodes.values())
+    at_first = [(source, target) for source, target, look in edges if "at first" in look]
+    assert (r"a0\nfloat64[]", r"a_1[t-1]\nfloat64[]") in at_first
+    assert [source.split(" > ")[1] for source, target, _ in edges if target == "ends where this holds"] == [r"100.0\nbool[]"]
+
+
+def test_a_dashed_edge_leads_to_what_the_next_step_reads(tmp_path):
+    @ns.jit
+    def falling(x, n):
+        for _ in range(n):
+            x = x * 0.5
+        return x
+
+    falling(1.0, 3)
+    _, edges = labels(falling, tmp_path, rewritten=True)
+    dashed = [(source, target) for source, target, look in edges if "dashed" in look]
+    assert dashed == [(r"x_2 = x[t-1] * 0.5\nfloat64[]", r"x[t-1]\nfloat64[]")]
+
+
+def test_what_a_step_reads_unchanged_comes_straight_from_outside(tmp_path):
+    w, n = nt.dscalar("w"), nt.lscalar("n")
+    powers = ns.scan(lambda x, w: x * w, outputs_info=1.0, non_sequences=w, n_steps=n, return_updates=False)
+    nodes, edges = labels(powers, tmp_path)
+    assert [target for source, target, _ in edges if source == r"w\nfloat64[]"] == [r"v0 = x[t-1] * w\nfloat64[]"]
+    assert sum(label.startswith("w") for label in nodes.values()) == 1
+
+
+def test_casts_to_wider_dtypes_and_small_constants_have_no_node(tmp_path):
+    k, x = nt.iscalar("k"), nt.fvector("x")
+    nodes, _ = labels([k.astype("float64") * 2.0, x.astype("int32")], tmp_path)
+    assert list(nodes.values()) == [
+        *(r"k\nint32[]", r"x\nfloat32[?]"),
+        *(r"v0 = k * 2.0\nfloat64[]", r"v1 = cast(x)\nint32[?]"),
+    ]
+
+
+def test_places_are_written_as_a_user_writes_them(tmp_path):
+    x, i = nt.dmatrix("x"), nt.lscalar("i")
+    shown = [x[i, 1:], x[::-1, None], nt.set_subtensor(x[0], 3.0), x[nt.lvector("rows")]]
+    nodes, _ = labels(shown, tmp_path)
+    written = [label.split(r"\n")[0].partition(" = ")[2] for label in nodes.values() if " = " in label]
+    assert written == ["x[i, 1:]", "x[::-1, None]", "x with [0] = 3.0", "x[rows]"]
+
+
+def test_a_choice_is_drawn_with_both_branches(tmp_path):
+    x, y = nt.dscalars("x y")
+    nodes, edges = labels(nt.ifelse(x > y, x * 2.0, y + 3.0), tmp_path)
+    text = (tmp_path / "graph.dot").read_text(encoding="utf-8")
+    assert 'label="where it holds"' in text
+    assert 'label="else"' in text
+    (choice,) = [label for label in nodes.values() if "ifelse" in label]
+    assert {source.split(" = ")[1] for source, target, _ in edges if target == choice} == {
+        *(r"x > y\nbool[]", r"x * 2.0\nfloat64[]", r"y + 3.0\nfloat64[]"),
+    }
+
+
+def test_no_node_of_a_derivative_is_drawn_twice_or_hangs_loose(tmp_path):
+    @ns.jit
+    def loss(p, y):
+        level, total = 0.0, 0.0
+        for value in y:
+            level = level + p[0] * (value - level)
+            total = total + (value - level) ** 2 * p[1]
+        return total
+
+    gradient = ns.jit(ns.grad(loss))
+    gradient(np.array([0.5, 1.0]), np.arange(5.0))
+    nodes, edges = labels(gradient, tmp_path, rewritten=True)
+    named = [label.split(r"\n")[0].split(" = ")[0] for label in nodes.values()]
+    assert len(named) == len(set(named))
+    ends = {label for edge in edges for label in edge[:2]}
+    assert set(nodes.values()) <= ends
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="needs Graphviz")
+def test_graphviz_reads_the_text(tmp_path):
+    assert ns.draw(loop_of_every_kind().results, tmp_path / "g.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_pictures_come_from_graphviz(tmp_path, monkeypatch):
