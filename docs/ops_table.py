@@ -26,16 +26,15 @@ MEASURED = Path(__file__).with_name("ops_measured.json")
 HEAD = """# Functions
 
 What a traced value or a symbolic variable understands. Each function stands under NumPy's name where there is one (call it with
-`np.`, or `scipy.special.`) and under its names in `numbascan.tensor` (call it with `nt.`); both are the same. *method* means that
-`x.name(...)` works too. Arguments are NumPy's; `out=` and `where=` are refused.
+`np.`, or `scipy.special.`) and under its names in `numbascan.tensor` (with `nt.`, or as a method where `x.` stands); all are the same.
+Names in **bold** are PyTensor's, too. Arguments are NumPy's; `out=` and `where=` are refused.
 
 Operators (`+ - * / // % ** @`, comparisons, `& | ^ ~ << >>`, `abs`, `divmod`) mean what they mean in NumPy, and `x[...]` takes
 positions, slices, new axes, `...` and arrays of integers. {methods} work as well.
 
-What is in the last columns was found by trying, not written down by hand:
+What the last columns say was found by trying:
 
-- *PyTensor*: the names that `pytensor.tensor` and its modules have, too.
-- *derivatives*: `ns.grad`, `ns.jvp` and the others go through it. *no*: its results are truth values, places or whole numbers.
+- *grad*: `ns.grad`, `ns.jvp` and the others go through it. *no*: its results are truth values, places or whole numbers.
 - *CUDA*: it has code for `mode="cuda"`. *small*: for arrays whose lengths are fixed and small, as those of a step often are.
 - *SIMD*: LLVM makes vectors of a loop over its elements (float64, x86-64 with AVX2; memory that is filled or
   copied is none). *BLAS*: it is a product of matrices, which BLAS makes.
@@ -102,9 +101,10 @@ def rows() -> list[tuple[str, ...]]:
     table = []
     for function, *names in functions():
         key = bare_name(names[0] + names[1])
-        in_pytensor = [name for name in names[1] if name in measured["pytensor"]]
         tried = (ops_support.derivatives(function, key), ops_support.cuda(function, key), measured["simd"][(names[0] + names[1])[0]])
-        table.append((*map(_code, (names[0], names[1], in_pytensor, names[2])), summary(function), *tried))
+        ours = [f"**`{name}`**" if name in measured["pytensor"] else f"`{name}`" for name in names[1]]
+        ours += [f"`x.{name}`" for name in names[2]]
+        table.append((_code(names[0]), ", ".join(ours), summary(function), *tried))
     return table
 
 
@@ -137,9 +137,9 @@ def page() -> str:
     methods = sorted(numpy_name(key) for key in DISPATCH if isinstance(key, tuple))
     refused = sorted(map(numpy_name, OF_UNKNOWN_LENGTH))
     head = HEAD.format(methods=_code(methods), refused=_code(refused))
-    columns = "NumPy, SciPy", "`nt.`", "PyTensor", "method", "gives", "derivatives", "CUDA", "SIMD"
-    lines = [head, f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows()]) + "\n"
+    columns = "NumPy, SciPy", "`nt.`", "gives", "grad", "CUDA", "SIMD"
+    lines = [head, ":::::{div} five-columns", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows()), ":::::"]) + "\n"
 
 
 if __name__ == "__main__":
