@@ -14,6 +14,7 @@ MEMBERS = {
     "numbascan.ScanFunction": _COMPILED,
     "numbascan.Function": _COMPILED.replace("graph, ", ""),
     "numbascan.front.transforms.Jitted": _COMPILED,
+    "numbascan.profile.Profile": "plot, steps_per_second",
     "numbascan.SharedVariable": "get_value, set_value",
     "numbascan.Variable": "dtype, ndim, name, owner",
     "numbascan.emit.runtime.device_array.DeviceArray": "copy_to_host",

@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from datetime import datetime
+from inspect import isfunction
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,8 @@ def _shown(found: Any, options: argparse.Namespace) -> str:
         inputs = [Variable(node) for node in free_inputs([found.node]) if "container" not in node.params]
         compiled = function(inputs, found, name=found.name or "variable")
     if not hasattr(compiled, "source"):
-        raise TypeError(f"{found!r} ({type(found).__name__}) is neither a variable nor compiled by numbascan")
+        advice = "; put @ns.jit above it, and call it in the file" if isfunction(found) else ""
+        raise TypeError(f"{found!r} ({type(found).__name__}) is neither a variable nor compiled by numbascan{advice}")
     if options.html:
         return page(options.place, found, compiled)
     return str(compiled.source(options.source) if options.source else compiled.memory())

@@ -15,7 +15,9 @@ STAGES = ("trace", "rewrite", "generate", "compile", "run")
 
 @dataclass
 class Profile:
-    """Seconds by stage, over all calls of one compiled object; the steps that its loops made; and what they computed and moved.
+    """What `.profile` of a compiled object is that was made with `profile=True`.
+
+    Seconds by stage, over all calls; the steps that its loops made; and what they computed and moved.
 
     trace: calling the Python function on symbolic values. rewrite: graphs from graphs. generate: from the graph to the text of a kernel.
     compile: from text to machine code, or from the disk cache. run: inside kernels, whose names and seconds are in `kernels`.

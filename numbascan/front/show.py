@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ def graph_of(x: Any) -> Graph:
             return graph
     leaves, _ = flattened(x)
     if not leaves or not all(isinstance(leaf, Variable) for leaf in leaves):
-        raise TypeError(f"{x!r} ({type(x).__name__}) has no graph; give a variable, several of them, or a compiled function")
+        advice = "; a Python function has one under @ns.jit, once it has been called" if isfunction(x) else ""
+        raise TypeError(f"{x!r} ({type(x).__name__}) has no graph; give a variable, several of them, or a compiled function{advice}")
     outputs = tuple(leaf.node for leaf in leaves)
     return Graph(tuple(free_inputs(outputs)), outputs)
 

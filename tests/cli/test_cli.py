@@ -137,6 +137,13 @@ def test_show_says_what_is_wrong_on_stderr(file, capsys, place, words):
     assert words in captured.err
 
 
+def test_show_of_a_plain_function_says_what_it_lacks(tmp_path, capsys):
+    (tmp_path / "plain.py").write_text("def twice(x):\n    return 2 * x\n")
+    for options, words in (([], "has one under @ns.jit, once it has been called"), (["--source", "cpu"], "put @ns.jit above it")):
+        assert main(["show", f"{tmp_path / 'plain.py'}:twice", *options]) == 1
+        assert words in capsys.readouterr().err
+
+
 def test_show_names_the_line_where_a_file_fails(tmp_path, capsys):
     path = tmp_path / "broken.py"
     path.write_text("x = 1\ny = x / 0\n")

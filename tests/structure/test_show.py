@@ -91,6 +91,11 @@ def test_what_has_no_graph_is_refused(thing):
         ns.show(thing)
 
 
+def test_a_python_function_is_told_what_it_lacks():
+    with pytest.raises(TypeError, match=r"has no graph; .* under @ns\.jit, once it has been called"):
+        ns.show(lambda x: x)
+
+
 def labels(x, folder, **options):
     """Of a picture's nodes the labels, by their numbers; and its edges, as pairs of labels."""
     text = ns.draw(x, folder / "graph.dot", **options).read_text(encoding="utf-8")
