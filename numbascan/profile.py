@@ -26,6 +26,13 @@ class Profile:
     had to read and write at the least: arguments, results, and what is stored for each step. Rows that a loop works on stay in the cache
     and are not counted. loops: the outermost loops of the latest call, each with its line in the source, its passes, its operations, and
     the loops `inside`; and `copied`: by array, how many numbers its passes only copy. A state that is updated in its own row is not copied.
+
+    >>> import numbascan as ns
+    >>> halved = ns.scan(lambda x: 0.5 * x, profile=True, name="halved")
+    >>> last = halved(outputs_info=8.0, n_steps=1000)[-1]
+    >>> print(halved.profile)
+    halved: 1 calls, 1,000 steps, ... steps per second
+      trace ...
     """
 
     name: str
