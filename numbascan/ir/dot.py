@@ -244,7 +244,7 @@ def shown(node: Node) -> Node:
 
 def _same_as(node: Node) -> Node | None:
     """The operand that a node only hands on: casts that keep every number, and arithmetic on lengths that changes none."""
-    if node.name is not None and not node.name.startswith("_ns_"):
+    if len(node.types) > 1 or (node.name is not None and not node.name.startswith("_ns_")):
         return None
     name, operands = node.op.name, node.inputs
     if name in ("cast", "python_number"):

@@ -1,12 +1,18 @@
 """Graphs as text, as DOT, as pictures."""
 
+import contextlib
 import re
 import shutil
 import stat
 import sys
+import warnings
 
 import numpy as np
 import pytest
+from random_programs.compare import Run
+from random_programs.draw import draw_program
+from random_programs.generate import RandomChooser
+from snapshots.programs import recorded
 from structure_loops import loop_of_every_kind
 
 import numbascan as ns
@@ -166,6 +172,15 @@ def test_a_choice_is_drawn_with_both_branches(tmp_path):
     }
 
 
+def test_operations_and_choices_of_several_results_are_drawn_once(tmp_path):
+    a, x = nt.dmatrix("a"), nt.dvector("x")
+    sign, logarithm = np.linalg.slogdet(a)
+    both = nt.ifelse(logarithm > 0.0, [x * 2.0, x + 1.0], [x, -x])
+    nodes, edges = labels([sign, logarithm, *both], tmp_path)
+    assert [label.split(r"\n")[1] for label in nodes.values() if "slogdet" in label] == ["float64[], float64[]"]
+    assert {target for _, target, _ in edges} >= {"result 0", "result 1", "result 2", "result 3"}
+
+
 def test_no_node_of_a_derivative_is_drawn_twice_or_hangs_loose(tmp_path):
     @ns.jit
     def loss(p, y):
@@ -182,6 +197,22 @@ def test_no_node_of_a_derivative_is_drawn_twice_or_hangs_loose(tmp_path):
     assert len(named) == len(set(named))
     ends = {label for edge in edges for label in edge[:2]}
     assert set(nodes.values()) <= ends
+
+
+def test_every_edge_of_random_programs_leads_from_a_node_to_a_node(tmp_path):
+    with recorded() as kernels, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed in range(12):
+            with contextlib.suppress(Exception):  # Recorded, or refused
+                Run(draw_program(RandomChooser(seed))).called()
+    assert len(kernels) >= 10
+    for kernel in kernels:
+        for rewritten in (False, True):
+            text = ns.draw(kernel.graph, tmp_path / "graph.dot", rewritten=rewritten).read_text(encoding="utf-8")
+            nodes = re.findall(r'^ *"([^"]+)" \[', text, re.MULTILINE)
+            edges = re.findall(r'^ *"([^"]+)" -> "([^"]+)"', text, re.MULTILINE)
+            assert len(nodes) == len(set(nodes))
+            assert {end for edge in edges for end in edge} <= set(nodes)
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="needs Graphviz")
