@@ -36,6 +36,7 @@ from .front.dynamic_slices import (
 from .front.instead_of_jax import advice_for
 from .front.numpy.creation import zeros
 from .front.numpy.shape_arguments import axis_of, dim, shape_of, sizes_of
+from .front.repeats import of_branch
 from .front.scan.arguments import Arguments, Options, step_name
 from .front.scan.returns import until
 from .front.scan.scan import scan as _ns_scan
@@ -618,7 +619,7 @@ class _Branches:
     def results(self, k: int) -> list[Variable]:
         """The leaves of what branch k returns. ScanTypeError unless structure, dtypes and shapes are those of the first one."""
         f = self.functions[k]
-        leaves, structure = flattened(f(*self.operands))
+        leaves, structure = flattened(of_branch(f, *self.operands, what=self.what))
         values = [as_variable(leaf) for leaf in leaves]
         if self.first is None:
             self.first, self.structure, self.known = f, structure, values

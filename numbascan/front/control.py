@@ -14,6 +14,7 @@ from ..ops.control import if_else_outputs, py_call_node
 from ..tracebacks import entry
 from ..types import show_shape
 from .numpy.shape import broadcast_to
+from .repeats import of_branch
 from .tracing import close_over, current_mark, current_mode, describe, is_tracing, trace
 from .tree import alike, flattened, unflatten
 from .tree import describe as describe_structure
@@ -59,7 +60,7 @@ def ifelse(cond: Any, a: Any, b: Any) -> Any:
 
 
 def _branch(branch: Any) -> tuple[Any, list[Variable]]:
-    leaves, structure = flattened(branch() if callable(branch) else branch)
+    leaves, structure = flattened(of_branch(branch, what="nt.ifelse") if callable(branch) else branch)
     return structure, [as_variable(leaf) for leaf in leaves]
 
 

@@ -32,6 +32,7 @@ from .graph_mode import mode_of
 from .labels import is_labelled, refuse_other_labels
 from .methods import PerInstance, as_attribute, bound_to, is_function, method_behind
 from .notebook import as_html
+from .repeats import Meaning, repeatable
 from .runner import Runner, Seen, as_captured, assembled
 from .seeded import has_generators, has_seeds, opened, seeded
 from .shared import SharedVariable, shared_of
@@ -152,6 +153,11 @@ class Traced:
     guards: Guards | None
     numbers: Numbers | None
     is_symbolic: bool  # it uses variables whose values nobody knows here
+
+    def meaning(self) -> Meaning:
+        """What a call would see of it."""
+        outputs = [*self.outputs, *self.written.values(), *self.updates.values()]
+        return Meaning(self.inputs, outputs, self.arrays, (self.structure, [*self.written], [*map(id, self.updates)]))
 
 
 _NOT_KNOWN: tuple[Any, bool] = (None, False)
@@ -518,7 +524,12 @@ class Jitted(Generic[P, R]):
         arrays_0d: Places = (),
     ) -> Traced:
         apart = tuple(range(len(types)))
-        return beside_threads(lambda: self._trace_once(structure, types, numbers, apart if same is None else same, arrays_0d))
+
+        def make() -> tuple[Traced, Callable[[], Meaning]]:
+            traced = self._trace_once(structure, types, numbers, apart if same is None else same, arrays_0d)
+            return traced, traced.meaning
+
+        return beside_threads(lambda: repeatable(self.__wrapped__, make))
 
     def _trace_once(
         self, structure: Structure, types: Sequence[TensorType], numbers: Numbers | None, same: Same, arrays_0d: Places

@@ -76,7 +76,7 @@ class Reachable:
         self.references: list[weakref.ref[Any]] = []
         self.shared: list[SharedVariable] = []
         self.attributes: set[str] = set()
-        self.stored: set[str] = set()  # names of variables and attributes that code gives other values
+        self.stored: set[str] = set()  # names of variables and attributes that code gives other values; "[]" where it does elements
         self._is_open = self._are_globals_open = False
         self._globals: dict[int, Namespace] = {}
         self._builtins = Namespace(vars(builtins), set(), is_closed=True)
@@ -246,7 +246,9 @@ def _names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str], tup
         if instruction.opname == "IMPORT_NAME":  # before it: the number of dots, and what is imported from the module
             modules.append((instruction.argval, instructions[k - 2].argval))
         elif instruction.opname.startswith(("STORE_", "DELETE_")):
-            if not instruction.opname.endswith("_FAST"):
+            if instruction.opname.endswith(("_SUBSCR", "_SLICE")):
+                stored.add("[]")
+            elif not instruction.opname.endswith("_FAST"):
                 stored.add(str(instruction.argval))
         elif "GLOBAL" in instruction.opname or instruction.opname.endswith("_NAME"):
             global_names.add(instruction.argval)

@@ -22,7 +22,12 @@ from .lowering import PART, PASS, RUNTIME, Function, NotConvertible, lowered
 
 Key = tuple[CodeType, str]  # equal code of two files has two forms: tracebacks show the file
 
-runtime = SimpleNamespace()
+
+class Runtime(SimpleNamespace):
+    """What converted code calls. A class of its own: it is no object that the user changes."""
+
+
+runtime = Runtime()
 """What converted code calls; `front/plain` fills it in."""
 
 _made: dict[Key, CodeType | None] = {}  # the code of a function -> that of a function which makes the converted one

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..tracing import KEPT
-from ..variable import CAPTURE, Variable, at_line
+from ..variable import CAPTURE, HOOKS, Variable, at_line
 from .cells import Cells, GlobalVariable, Part, keeping_all
 from .witness import Record, Witness
 
@@ -189,6 +189,7 @@ def _keep(roots: tuple[Any, ...]) -> Callable[[], None]:
 
 
 KEPT.append(_keep)
+HOOKS["witness"] = Witness
 
 
 def decides(value: Any = None) -> bool:

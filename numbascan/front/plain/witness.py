@@ -10,6 +10,7 @@ import array
 import builtins
 import functools
 import gc
+import itertools
 import operator
 import sys
 import sysconfig
@@ -88,10 +89,26 @@ class Record:
         """How messages call it."""
         return f"{self.kind.word} {self.name}" if self.name else self.kind.word
 
+    @property
+    def may_be_given_back(self) -> bool:
+        """Whether the object can be given what it held before."""
+        return self.kind.give is not None
+
     def give_back(self) -> None:
         """Gives the object what it held before, where that can be."""
         if self.kind.give is not None:
             self.kind.give(self.value, self.before)
+
+    def changed_parts(self) -> dict[Any, tuple[Any, Any]] | None:
+        """Of a variable, an object or a dict the names (keys) that have other values: those before, and those now. None of all else."""
+        if self.kind in (_CELL, _GLOBAL):
+            return {self.name: (self.before[0], self.kind.read(self.value)[0])}
+        if self.kind not in (_ATTRIBUTES, _INSTANCE, _CLASS) and not isinstance(self.value, dict):
+            return None
+        members = [slot.__name__ for slot in slots_of(type(self.value))] if self.kind is _INSTANCE else []
+        before, now = (_by_name(holds, members) for holds in (self.before, self.kind.read(self.value)))
+        pairs = {name: (before.get(name, ABSENT), now.get(name, ABSENT)) for name in {**before, **now}}
+        return {name: pair for name, pair in pairs.items() if not _is_same(*pair)}
 
     def is_same(self) -> bool:
         """Whether it holds that still."""
@@ -260,6 +277,12 @@ def _give_spot(spot: _Spot, before: Sequence[Any]) -> None:
         spot.space[spot.name] = before[0]
 
 
+def _by_name(holds: Sequence[Any], members: Sequence[str]) -> dict[str, Any]:
+    """What an object holds under each name: in its namespace, and in `members`, which come last."""
+    n_pairs = len(holds) - len(members)
+    return dict(_pairs(holds[:n_pairs])) | dict(zip(members, holds[n_pairs:], strict=True))
+
+
 def _pairs(before: Sequence[Any]) -> zip[tuple[Any, Any]]:
     half = len(before) // 2
     return zip(before[:half], before[half : 2 * half], strict=True)
@@ -347,6 +370,7 @@ _INSTANCE = _Kind("the object", _of_instance, _give_instance)
 _CLASS = _Kind("the class", _of_class, _give_class)
 _ITERATOR = _Kind("the iterator", _of_iterator, None)
 _GENERATOR = _Kind("the generator", _of_generator, None)
+_COUNTER = _Kind("the counter", repr, None)
 _KINDS: dict[type, _Kind] = {
     list: _Kind("the list", lambda value: tuple(list.__iter__(value)), lambda value, before: list.__setitem__(value, slice(None), before)),
     dict: _Kind("the dict", items, _give_dict),
@@ -356,6 +380,7 @@ _KINDS: dict[type, _Kind] = {
     array.array: _Kind("the array", lambda value: value.tobytes(), _give_bytes),
     np.ndarray: _Kind("the array", _of_array, _give_array),
     types.GeneratorType: _GENERATOR,
+    itertools.count: _COUNTER,
 }
 _UNCHANGING = (tuple, frozenset, *(cls for cls in CONTAINERS if cls not in _KINDS))
 
@@ -415,4 +440,4 @@ def _is_written_in_python(cls: type) -> bool:
 def is_opaque(value: Any) -> bool:
     """Whether nobody can see what a value is made of, so that what a call does to it cannot be known."""
     kind: Any = type(value)
-    return kind not in _ATOMS and (_role(kind) == "opaque" or kind in _ITERATORS or kind is types.GeneratorType)
+    return kind not in _ATOMS and (_role(kind) == "opaque" or kind in _ITERATORS or kind in (types.GeneratorType, itertools.count))

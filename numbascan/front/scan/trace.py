@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ...types import TensorType
 from ..captures.numbers import Numbers
 from ..draw_scopes import Counter, DrawGuards, Stream, step_draws
 from ..numpy.shape import broadcast_to
+from ..repeats import Meaning, repeatable
 from ..tracing import ITS_OWN, TraceResult, beside_threads, describe, held, in_mode, in_step, refuse_changed, trace
 from ..tree import Structure, n_leaves, paths, unflatten
 from ..variable import Variable, as_variable, number_as
@@ -85,7 +87,10 @@ class StepTracer:
         marks = []
         arrays: dict[Node, Any] = {}  # one input for an array in all traces: an initial value may have its shape from an earlier one
         for _ in range(ATTEMPTS):
-            traced, counters = beside_threads(lambda: self._traced(bind, before, arrays))
+            traced, counters, reads = beside_threads(partial(repeatable, self.fn, partial(self._traced, bind, before, arrays)))
+            arrays |= traced.arrays
+            for leaf, of_leaf in zip(self._leaves(), reads, strict=True):
+                leaf.reads = of_leaf
             marks.append(traced.mark)
             returned = parse_returned(traced.value, self.outs, self.where)
             if not self._numbers_changed(returned, counters):
@@ -99,19 +104,32 @@ class StepTracer:
             "give an array of the dtype and shape of the result"
         )
 
-    def _traced(self, bind: bool, numbers: Numbers | None, arrays: dict[Node, Any]) -> tuple[TraceResult, dict[Stream, Counter]]:
-        """One trace of the step, and how often it draws."""
+    def _traced(
+        self, bind: bool, numbers: Numbers | None, arrays: dict[Node, Any]
+    ) -> tuple[tuple[TraceResult, dict[Stream, Counter], list[tuple[Node, ...]]], Callable[[], Meaning]]:
+        """One trace of the step, how often it draws, and what each leaf is read by; and what a step would see of it."""
+        arrays = dict(arrays)
         arguments = self._fresh_arguments()
         first = len(arguments) - len(self.nons)
         before = held(arguments[first:])
         with in_mode(self.options.trace_mode()), in_step(self.fn, self.scan), step_draws() as draws:
             traced = trace(self.fn, arguments, bind=bind, placeholders=self._placeholders(bind), arrays=arrays, before=numbers)
         refuse_changed(self.where, self.names[first:], arguments[first:], before)
-        return traced, draws.counters
+        reads = [leaf.reads for leaf in self._leaves()]
+        own = [*self._placeholders(False), *(read for counter in draws.counters.values() for read in counter.reads)]
+
+        def meaning() -> Meaning:
+            returned = parse_returned(traced.value, self.outs, self.where)
+            nodes = [node for _, nodes in returned.outputs for node in nodes] + [node for _, node in returned.updates]
+            updated = [id(variable) for variable, _ in returned.updates]
+            rest = [structure for structure, _ in returned.outputs], updated, [*map(id, draws.counters)], returned.until is None
+            return Meaning(own, nodes if returned.until is None else [*nodes, returned.until], traced.arrays, rest)
+
+        return (traced, draws.counters, reads), meaning
 
     def _placeholders(self, bind: bool) -> Iterator[Node]:
         """Inputs that only this trace has: what the step reads, and with `bind` (a trace for an immediate call) all that it is given."""
-        yield from (read for group in self._groups() for leaf in group.leaves for read in leaf.reads)
+        yield from (read for leaf in self._leaves() for read in leaf.reads)
         if bind:
             yield from (variable.node for variable in self.given)
 
@@ -145,6 +163,9 @@ class StepTracer:
 
     def _groups(self) -> list[Group]:
         return [*self.seqs, *(group for group in self.states if group is not None)]
+
+    def _leaves(self) -> list[OuterLeaf]:
+        return [leaf for group in self._groups() for leaf in group.leaves]
 
     def _parameter_names(self) -> list[str | None]:
         """A name for each argument of the step, from its signature. TypeError if the step does not take so many."""

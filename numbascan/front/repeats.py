@@ -1,0 +1,157 @@
+"""Whether what was traced of a function holds at its next call, or at the next step: not where it changes what it reads from outside.
+
+A function is traced once, and what it changes outside (a counter, a log, a cache) it changes then. So where it does, it is traced again, on
+what it left. If that gives another graph, the plain function gives another number at each call, and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..ir.digest import digest_of
+from ..ir.graph import Graph, free_inputs, substitute
+from ..ir.node import Node, constant
+from .captures.namespaces import ABSENT, content
+from .captures.reachable import Reachable
+from .converted.source import is_library_name
+from .tracing import PART_OF, describe
+from .variable import HOOKS, Variable
+
+Made = TypeVar("Made")
+_MUTATING = frozenset(
+    {"add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "fill", "insert", "pop", "popitem", "popleft", "remove"}
+    | {"reverse", "rotate", "setdefault", "sort", "update", "set_item", "update_item", "del_item"}
+)
+"""Methods by which containers change, and functions of converted code that change elements."""
+_CONVERTED = frozenset({"set_attribute", "update_attribute", "del_attribute"})
+"""Functions of converted code that change attributes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a trace gave: the graph, and what else a caller sees of it (`rest`, compared by ==).
+
+    inputs: made for this trace alone, in an order of their own. arrays: those that it captured, and numbers, by the input that stands for
+    each.
+    """
+
+    inputs: Sequence[Node]
+    outputs: Sequence[Node]
+    arrays: Mapping[Node, Any] = field(default_factory=dict)
+    rest: Any = None
+
+
+def repeatable(fn: Callable[..., Any], make: Callable[[], tuple[Made, Callable[[], Meaning]]]) -> Made:
+    """What `make` gives, which traces `fn`. ValueError where `fn` changes something outside, and `make` gives another graph after that."""
+    if getattr(fn, PART_OF, None) is not None:  # a branch or body of a converted function: what it changes is carried along
+        return make()[0]
+    roots = list(_roots(fn))
+    before = HOOKS["witness"]((), roots)
+    made, meaning = make()
+    changes = [record for record in before.changes() if _is_written(record, roots)]
+    if not changes:
+        return made
+    left = HOOKS["witness"]((), roots)
+    places = ", ".join(sorted({_place(record) for record in changes}))
+    try:
+        _, meaning_again = make()
+    except Exception as error:
+        raise _refused(roots[0], places) from error
+    finally:
+        for record in left.changes():
+            record.give_back()
+    if not _are_one(meaning(), meaning_again()):
+        raise _refused(roots[0], places)
+    return made
+
+
+def of_branch(branch: Callable[..., Any], *args: Any, what: str) -> Any:
+    """What a branch gives that only the run takes. ValueError where it gives another value to what was there: others would see that."""
+    roots = list(_roots(branch))
+    before = HOOKS["witness"]((), roots)
+    value = branch(*args)
+    for record in before.changes():
+        replaced = [name for name, (old, _) in (record.changed_parts() or {}).items() if old is not None and old is not ABSENT]
+        if replaced and _is_written(record, roots):
+            raise ValueError(
+                f"{what}: {describe(roots[0])} changes {_place(record)}, and only the run knows whether it is taken; return what is to "
+                "change, or write if"
+            )
+    return value
+
+
+def _roots(fn: Any) -> Iterator[Any]:
+    """The functions of the user's that a function runs: itself, or those that a function of ours calls."""
+    seen = set()
+    todo = [fn]
+    while todo:
+        one = todo.pop(0)
+        if id(one) in seen or not callable(one) or isinstance(one, (type, Variable)):
+            continue
+        seen.add(id(one))
+        if isinstance(one, FunctionType) and is_library_name(one.__globals__.get("__name__")):
+            parts = [content(cell) for cell in one.__closure__ or ()]
+            todo += [part for whole in parts for part in (whole if isinstance(whole, (list, tuple)) else [whole])]
+        elif str(type(one).__module__).startswith("numbascan"):
+            todo += [vars(one).get(part) for part in ("__wrapped__", "fwd", "bwd")]
+        else:
+            yield one
+
+
+def _is_written(record: Any, roots: Iterable[Any]) -> bool:
+    """Whether it may be the code of `roots` that has changed an object, and no other thread."""
+    if not record.may_be_given_back:  # an iterator
+        return True
+    reached = [Reachable(root) for root in roots]
+    stored = {name for reach in reached for name in reach.stored}
+    called = {name for reach in reached for name in reach.attributes}
+    parts = record.changed_parts()
+    if parts is None or isinstance(record.value, dict):
+        return "[]" in stored or not called.isdisjoint(_MUTATING)
+    return not stored.isdisjoint(parts) or not called.isdisjoint(_CONVERTED)
+
+
+def _place(record: Any) -> str:
+    """What an error calls a place that was changed."""
+    parts = record.changed_parts()
+    if parts is None or {*parts} == {record.name}:
+        return str(record.label)
+    if isinstance(record.value, dict):
+        return ", ".join(f"{record.name or 'a dict'}[{key!r}]" for key in parts)
+    return ", ".join(f"{record.name or f'an object of {type(record.value).__name__}'}.{name}" for name in sorted(parts))
+
+
+def _are_one(one: Meaning, other: Meaning) -> bool:
+    return one.rest == other.rest and len(one.inputs) == len(other.inputs) and _digests(one, other) == _digests(other, one)
+
+
+def _digests(one: Meaning, other: Meaning) -> str:
+    """A text of what a trace gave. An array that both captured is one input; what one of them alone did is the value that it has."""
+    shared = sorted({id(array) for array in one.arrays.values()} & {id(array) for array in other.arrays.values() if _is_large(array)})
+    places = {id(array): node for node, array in one.arrays.items()}
+    alone = {node: constant(value, node.type.dtype) for node, value in one.arrays.items() if id(value) not in shared}
+    outputs = substitute(one.outputs, alone)
+    outside = sorted(
+        {*free_inputs(one.outputs), *free_inputs(other.outputs)} - {*one.inputs, *one.arrays, *other.inputs, *other.arrays}, key=_serial
+    )
+    return digest_of(Graph((*one.inputs, *(places[key] for key in shared), *outside), outputs))
+
+
+def _is_large(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.size > 1
+
+
+def _serial(node: Node) -> int:
+    return node.serial
+
+
+def _refused(fn: Callable[..., Any], places: str) -> ValueError:
+    return ValueError(
+        f"{describe(fn)} changes {places}, and what it gives depends on that: it is traced once, so later calls and steps would get what "
+        "the first got; make it an argument and a result, or a state of the loop"
+    )
