@@ -6,6 +6,7 @@ what it left. If that gives another graph, the plain function gives another numb
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -46,28 +47,60 @@ class Meaning:
     rest: Any = None
 
 
+class _Outer(threading.local):
+    """What there was before each function that is traced in this thread, outermost first."""
+
+    def __init__(self) -> None:
+        self.witnesses: list[Any] = []
+
+
+_OUTER = _Outer()
+
+
 def repeatable(fn: Callable[..., Any], make: Callable[[], tuple[Made, Callable[[], Meaning]]]) -> Made:
-    """What `make` gives, which traces `fn`. ValueError where `fn` changes something outside, and `make` gives another graph after that."""
+    """What `make` gives, which traces `fn`. ValueError where `fn` changes something outside, and `make` gives another graph after that;
+    and where it changes what a function around it has made, which sees how often."""
     if getattr(fn, PART_OF, None) is not None:  # a branch or body of a converted function: what it changes is carried along
         return make()[0]
     roots = list(_roots(fn))
     before = HOOKS["witness"]((), roots)
-    made, meaning = make()
-    changes = [record for record in before.changes() if _is_written(record, roots)]
-    if not changes:
-        return made
+    _OUTER.witnesses.append(before)
+    try:
+        made, meaning = make()
+        changes = [record for record in before.changes() if _is_written(record, roots)]
+        if not changes:
+            return made
+        _check_same_again(roots, changes, make, meaning)
+    finally:
+        _OUTER.witnesses.pop()
+    for record in changes:
+        if _OUTER.witnesses and _is_replaced(record) and not any(one.knows(record.value) for one in _OUTER.witnesses):
+            raise ValueError(
+                f"{describe(roots[0])} changes {_place(record)}, which the function around it has made: it is traced once, so that would "
+                "see one change and not one of each step; make it a state of the loop"
+            )
+    return made
+
+
+def _check_same_again(
+    roots: Sequence[Any], changes: Sequence[Any], make: Callable[[], tuple[Any, Callable[[], Meaning]]], meaning: Callable[[], Meaning]
+) -> None:
+    """ValueError where `make` gives another graph now. All that can be is given back."""
     left = HOOKS["witness"]((), roots)
     places = ", ".join(sorted({_place(record) for record in changes}))
+    refused = ValueError(
+        f"{describe(roots[0])} changes {places}, and what it gives depends on that: it is traced once, so later calls and steps would get "
+        "what the first got; make it an argument and a result, or a state of the loop"
+    )
     try:
         _, meaning_again = make()
     except Exception as error:
-        raise _refused(roots[0], places) from error
+        raise refused from error
     finally:
         for record in left.changes():
             record.give_back()
     if not _are_one(meaning(), meaning_again()):
-        raise _refused(roots[0], places)
-    return made
+        raise refused
 
 
 def of_branch(branch: Callable[..., Any], *args: Any, what: str) -> Any:
@@ -76,13 +109,17 @@ def of_branch(branch: Callable[..., Any], *args: Any, what: str) -> Any:
     before = HOOKS["witness"]((), roots)
     value = branch(*args)
     for record in before.changes():
-        replaced = [name for name, (old, _) in (record.changed_parts() or {}).items() if old is not None and old is not ABSENT]
-        if replaced and _is_written(record, roots):
+        if _is_replaced(record) and _is_written(record, roots):
             raise ValueError(
                 f"{what}: {describe(roots[0])} changes {_place(record)}, and only the run knows whether it is taken; return what is to "
                 "change, or write if"
             )
     return value
+
+
+def _is_replaced(record: Any) -> bool:
+    """Whether a variable, an attribute or an element of a dict has another value than before, where it had one."""
+    return any(old is not None and old is not ABSENT for old, _ in (record.changed_parts() or {}).values())
 
 
 def _roots(fn: Any) -> Iterator[Any]:
@@ -148,10 +185,3 @@ def _is_large(array: Any) -> bool:
 
 def _serial(node: Node) -> int:
     return node.serial
-
-
-def _refused(fn: Callable[..., Any], places: str) -> ValueError:
-    return ValueError(
-        f"{describe(fn)} changes {places}, and what it gives depends on that: it is traced once, so later calls and steps would get what "
-        "the first got; make it an argument and a result, or a state of the loop"
-    )

@@ -369,6 +369,40 @@ def test_draws_and_generators_beside_a_counter() -> None:
     np.testing.assert_array_equal(run(True), run(False))
 
 
+@pytest.mark.parametrize("loop", [loop for loop in LOOPS if loop not in ("symbolic", "scan_in_jit", "condition")])
+def test_a_function_that_reads_how_often_its_step_ran_is_refused(loop: str) -> None:
+    def f(x: Any) -> Any:
+        n = 0
+        seen = {"last": 0.5}
+
+        def step(s: Any) -> Any:
+            nonlocal n
+            n += 1
+            seen["last"] = 2.5
+            return s + 2.0
+
+        return LOOPS[loop](step, x) * n * seen["last"]
+
+    with pytest.raises(ValueError, match=r"changes (the variable n|seen\['last'\]), which the function around it has made"):
+        ns.jit(f)(1.0)
+
+
+def test_a_step_may_count_for_whoever_calls_the_function() -> None:
+    count = 0
+
+    @ns.jit
+    def f(x: Any) -> Any:
+        def step(s: Any) -> Any:
+            nonlocal count
+            count += 1
+            return s + 2.0
+
+        return ns.scan(step, None, x, n_steps=3, return_updates=False)
+
+    assert f(1.0)[-1] == f(1.0)[-1] == 7.0
+    assert count > 0
+
+
 @pytest.mark.parametrize("choose", [lax.cond, lambda c, a, b, x: nt.ifelse(c, lambda: a(x), lambda: b(x))])
 def test_a_branch_that_changes_what_others_see_is_refused(choose: Any) -> None:
     def f(x: Any) -> Any:

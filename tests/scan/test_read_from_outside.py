@@ -1073,31 +1073,8 @@ def the_environment():
 
 
 @once
-def an_iterator():
-    rates = iter([2.0, 3.0, 4.0, 5.0])
-    return lambda x: x * next(rates), lambda: None
-
-
-@once
-def a_generator():
-    rates = (2.0 * k for k in range(1, 5))
-    return lambda x: x * next(rates), lambda: None
-
-
-@once
 def the_time():
     return lambda x: x * time.perf_counter(), lambda: None
-
-
-@once
-def what_the_function_writes():
-    def f(x):
-        nonlocal count
-        count += 1
-        return x * count
-
-    count = 0
-    return f, lambda: None
 
 
 @pytest.mark.parametrize("name", ONCE)
