@@ -96,7 +96,7 @@ def derivatives(function: Callable[..., Any], name: str) -> str:
 def _has_gradient(number: Variable, x: Variable) -> bool:
     try:
         return nt.grad(number, x, disconnected_inputs="ignore", return_disconnected="none") is not None
-    except (NotImplementedError, NullGradientError, ValueError):
+    except (NotImplementedError, NullGradientError):
         return False
 
 
