@@ -113,3 +113,19 @@ def test_the_package_of_the_function_is_watched_where_it_is_installed(tmp_path, 
     assert guards.hold()
     installed_model.TABLE[1] = 7.0
     assert not guards.hold()
+
+
+def test_an_assert_of_a_test_reads_no_attributes():
+    """pytest rewrites an assert into calls of its own, which look into values where it fails, and nowhere else."""
+    model = Model()
+
+    def step(x):
+        assert x is not None
+        return x * model.rate
+
+    assert "@pytest_ar" in step.__code__.co_names
+    guards = Guards(step)
+    model.unused = 2
+    assert guards.hold()
+    model.rate = 0.25
+    assert not guards.hold()

@@ -34,8 +34,11 @@ from ..shared import SharedVariable
 from .namespaces import CONTAINERS, MAPPINGS, PARTS, Namespace, content, items, slots_of, space_of
 
 _LIBRARIES = ("numpy", "scipy", "numba", "numbascan", "builtins", "math", "cmath", "operator", "functools", "itertools")
-_QUIET = {*_LIBRARIES, "_operator", "_thread", "abc", "collections", "contextvars", "enum", "random", "reprlib", "time", "types", "typing"}
-"""Packages whose functions read no attribute of the objects that they are given."""
+_QUIET = {
+    *(*_LIBRARIES, "_operator", "_pytest", "_thread", "abc", "collections", "contextvars", "enum", "random", "reprlib", "time"),
+    *("types", "typing"),
+}
+"""Packages whose functions read no attribute of the objects that they are given. pytest's stand in every `assert` of a test."""
 _FOREIGN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 
 _BY_NAME = (getattr, hasattr, vars, dir, operator.attrgetter, operator.methodcaller)
