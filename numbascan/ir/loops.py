@@ -113,7 +113,7 @@ INDEX_SUM = Template("{0} + {1}", PLUS, (PLUS, TIMES))
 INDEX_DIFFERENCE = Template("{0} - {1}", PLUS, (PLUS, TIMES))
 INDEX_PRODUCT = Template("{0} * {1}", TIMES, (TIMES, UNARY))
 FLOOR_DIV = Template("{0} // {1}", TIMES, (TIMES, UNARY))
-_MOD = Template("{0} % {1}", TIMES, (TIMES, UNARY))
+MOD = Template("{0} % {1}", TIMES, (TIMES, UNARY))
 
 
 def index_expr(template: Template, *args: Index) -> Apply:
@@ -143,7 +143,7 @@ def _combined(a: Index, b: Index, sign: int) -> tuple[dict[Index, int], int]:
     return {term: factor for term, factor in terms.items() if factor}, number + sign * other
 
 
-def _joined(terms: dict[Index, int], number: int) -> Index:
+def joined(terms: dict[Index, int], number: int) -> Index:
     """What is added, then what is taken off, then the fixed number; in front where nothing else is added."""
     added = [_times(term, factor) for term, factor in terms.items() if factor > 0]
     taken = [_times(term, -factor) for term, factor in terms.items() if factor < 0]
@@ -162,12 +162,12 @@ def _times(a: Index, factor: int) -> Index:
 
 def add(a: Index, b: Index) -> Index:
     """a + b, with what is known folded and what cancels left out."""
-    return _joined(*_combined(a, b, 1))
+    return joined(*_combined(a, b, 1))
 
 
 def sub(a: Index, b: Index) -> Index:
     """a - b, with what is known folded and what cancels left out."""
-    return _joined(*_combined(a, b, -1))
+    return joined(*_combined(a, b, -1))
 
 
 def mul(a: Index, b: Index) -> Index:
@@ -178,7 +178,7 @@ def mul(a: Index, b: Index) -> Index:
         return index_expr(INDEX_PRODUCT, a, b)
     terms, number = linear(a)
     if b == 0 or len(terms) <= 1 or b == -1:
-        return _joined({term: factor * b for term, factor in terms.items() if b}, number * b)
+        return joined({term: factor * b for term, factor in terms.items() if b}, number * b)
     return _times(a, b)
 
 
@@ -186,7 +186,7 @@ def slope_and_rest(a: Index, name: Expr) -> tuple[int, Index] | None:
     """(factor, rest) with a = factor * name + rest; None where `name` enters in another way."""
     terms, number = linear(a)
     factor = terms.pop(name, 0)
-    rest = _joined(terms, number)
+    rest = joined(terms, number)
     return None if any(Name(name.dtype, read) == name for read, _ in names_in(rest)) else (factor, rest)
 
 
@@ -201,7 +201,7 @@ def mod(a: Index, b: Index) -> Index:
     """a % b, folded where both are known."""
     if isinstance(a, int) and isinstance(b, int) and b:
         return a % b
-    return 0 if b == 1 else index_expr(_MOD, a, b)
+    return 0 if b == 1 else index_expr(MOD, a, b)
 
 
 def are_other_remainders(a: Index, b: Index) -> bool:
@@ -209,7 +209,7 @@ def are_other_remainders(a: Index, b: Index) -> bool:
 
     x % m == y % m only if m divides x - y, for a remainder of either sign; and it divides nothing between 0 and itself.
     """
-    if not (isinstance(a, Apply) and isinstance(b, Apply) and a.template is _MOD and b.template is _MOD and a.args[1] == b.args[1]):
+    if not (isinstance(a, Apply) and isinstance(b, Apply) and a.template is MOD and b.template is MOD and a.args[1] == b.args[1]):
         return False
     divisor, distance = a.args[1], sub(a.args[0], b.args[0])
     return isinstance(divisor, int) and isinstance(distance, int) and 0 < abs(distance) < divisor
@@ -232,17 +232,6 @@ def greatest(a: Index, b: Index) -> Index:
     return a if a == b else index_expr(GREATEST, a, b)
 
 
-def broadcast_dim(a: Expr, b: Expr) -> Expr:
-    """What two lengths broadcast to, without asking again for one that is in there."""
-    stack: list[Index] = [a]
-    while stack:
-        one = stack.pop()
-        if one == b:
-            return a
-        stack += one.args if isinstance(one, Apply) and one.template is BROADCAST_DIM else ()
-    return Apply("int64", BROADCAST_DIM, (a, b))
-
-
 def compare(sign: str, a: Index, b: Index) -> Expr:
     """`a sign b` as a condition."""
     if isinstance(a, int) and isinstance(b, int):
@@ -251,6 +240,8 @@ def compare(sign: str, a: Index, b: Index) -> Expr:
     return Apply("bool", COMPARE_WITH[sign], (a, b))
 
 
+OF_BOTH, OF_EITHER = Template("{0} and {1}", AND, (AND, NOT)), Template("{0} or {1}", OR, (OR, AND))
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _NEGATED = {COMPARE_WITH[sign]: COMPARE_WITH[opposite] for sign, opposite in _OPPOSITE.items()}
 
@@ -273,7 +264,7 @@ def both(*conditions: Expr) -> Expr:
         return Literal("bool", True)
     result = kept[0]
     for condition in kept[1:]:
-        result = Apply("bool", Template("{0} and {1}", AND, (AND, NOT)), (result, condition))
+        result = Apply("bool", OF_BOTH, (result, condition))
     return result
 
 
@@ -284,7 +275,7 @@ def either(*conditions: Expr) -> Expr:
         return Literal("bool", False)
     result = kept[0]
     for condition in kept[1:]:
-        result = Apply("bool", Template("{0} or {1}", OR, (OR, AND)), (result, condition))
+        result = Apply("bool", OF_EITHER, (result, condition))
     return result
 
 

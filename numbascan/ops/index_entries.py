@@ -237,7 +237,7 @@ class Region:
         for entry, result_axis in zip(self.entries, self.layout.axes, strict=True):
             if isinstance(entry, str) and entry == "newaxis":
                 continue
-            yield entry, result_axis, axis, self.x_dims[axis]
+            yield entry, result_axis, axis, self.view.known(self.x_dims[axis])
             axis += 1
 
     def dims(self) -> Indices:
@@ -246,7 +246,7 @@ class Region:
         result[start : start + len(self.array_shape)] = self._array_dims()
         for entry, result_axis, _, n in self.axes():
             if result_axis is not None:
-                result[result_axis] = slice_range(entry, n).length
+                result[result_axis] = self._range(entry, n).length
         return tuple(result)
 
     def _array_dims(self) -> list[Index]:
@@ -290,7 +290,12 @@ class Region:
 
     def ranges(self) -> list[Range]:
         """What is taken of each axis of x. Without arrays."""
-        return [slice_range(entry, n) if isinstance(entry, tuple) else _single(entry, n) for entry, _, _, n in self.axes()]
+        return [self._range(entry, n) for entry, _, _, n in self.axes()]
+
+    def _range(self, entry: Any, n: Index) -> Range:
+        """What an entry takes of an axis of length n, by what is known here."""
+        one, known = slice_range(entry, n) if isinstance(entry, tuple) else _single(entry, n), self.view.known
+        return Range(known(one.first), known(one.length), known(one.step), known(one.before), known(one.after), one.ends_early)
 
     def place(self, index: Indices) -> Indices:
         """The place in x of the region's element at `index`."""
@@ -300,7 +305,7 @@ class Region:
         for entry, result_axis, axis, n in self.axes():
             if isinstance(entry, tuple):
                 assert result_axis is not None
-                found = slice_range(entry, n)
+                found = self._range(entry, n)
                 places.append(add(found.first, mul(index[result_axis], found.step)))
             elif is_position(entry):
                 places.append(from_start(entry, n))

@@ -48,6 +48,10 @@ class Operands(Protocol):
         """A number that is written several times: itself, or a local where it is long."""
         ...
 
+    def known(self, number: Index) -> Index:
+        """A number as short as what is known of lengths makes it."""
+        ...
+
     def scalar(self, k: int) -> Index:
         """Operand k, a scalar integer, as index arithmetic (an int where it is constant). One beyond int64 is the greatest of int64."""
         ...

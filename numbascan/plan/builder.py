@@ -7,28 +7,17 @@ scalars that no step changes are computed once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice, takewhile
 
 import numpy as np
 
 from ..ir.check import IllegalGraphError
-from ..ir.graph import folded
+from ..ir.lengths import Facts, atom_of, number_of, sum_of, written
 from ..ir.loops import (
     AND,
-    BROADCAST_DIM,
     CHOICE,
-    COMPARE_WITH,
-    DIFFERENCE,
-    FLOOR_DIV,
-    GREATEST,
-    IN_ORDER,
-    INDEX_DIFFERENCE,
-    INDEX_PRODUCT,
-    INDEX_SUM,
-    LEAST,
-    PRODUCT,
     Alias,
     Alloc,
     Apply,
@@ -43,6 +32,7 @@ from ..ir.loops import (
     Name,
     Stmt,
     Template,
+    add,
     both,
     choice,
     chosen,
@@ -50,6 +40,8 @@ from ..ir.loops import (
     either,
     greatest,
     in_shape,
+    linear,
+    mul,
     names_in,
     negated,
     written_parts,
@@ -61,52 +53,11 @@ Indices = tuple[Index, ...]
 LONGEST = 24  # parts of a length that is written out wherever it is read
 SMALL, ROWS = 65536, 16  # bytes of an array, and rows of one of a length that only the run knows, that are taken whether needed or not
 
-# Of which operands it must hold, to hold of a result: that it is not negative; that it is bounded.
-_NOT_NEGATIVE_IF = {**dict.fromkeys((INDEX_SUM, IN_ORDER, INDEX_PRODUCT, PRODUCT, LEAST, BROADCAST_DIM), all), GREATEST: any}
-_BOUNDED_IF = {**dict.fromkeys((INDEX_SUM, IN_ORDER, INDEX_DIFFERENCE, DIFFERENCE, GREATEST), all), LEAST: any}
-Quantifier = Callable[[Iterable[bool]], bool]
-_MOST_OF = (LEAST, GREATEST, BROADCAST_DIM, INDEX_SUM, INDEX_DIFFERENCE, FLOOR_DIV)  # what says how much it is at most by its parts
-
-
-def _is_count(number: Index) -> bool:
-    if isinstance(number, Literal):
-        return number.dtype == "int64" and number.value in (0, 1)
-    return number >= 0 if isinstance(number, int) else isinstance(number, Length)
-
-
-def _is_bounded_leaf(number: Index) -> bool:
-    if isinstance(number, Literal | int):
-        return abs(number.value if isinstance(number, Literal) else number) <= ROWS
-    return isinstance(number, Length)
-
 
 def _is_under(stmt: Stmt, guard: Expr) -> bool:
     """Does a statement do nothing unless the guard holds?"""
     expr = stmt.value if isinstance(stmt, Let) else stmt.condition if isinstance(stmt, If) and not stmt.otherwise else None
     return isinstance(expr, Apply) and expr.template.level in (AND, CHOICE) and expr.args[0] == guard
-
-
-def _most(number: Index, most: list[int | None]) -> int | None:
-    """What a number is at most, from what its parts are at most; None where that is not known."""
-    if isinstance(number, Literal | int):
-        return number if isinstance(number, int) else int(number.value.real)
-    if isinstance(number, Name):
-        return most[0] if most else None
-    if not isinstance(number, Apply) or number.template not in _MOST_OF:
-        return None
-    if number.template is LEAST:
-        return min((one for one in most if one is not None), default=None)
-    first, second = most
-    if first is None or second is None:
-        return None
-    if number.template in (GREATEST, BROADCAST_DIM):
-        return max(first, second)
-    if number.template is INDEX_SUM:
-        return first + second
-    other = number.args[1]
-    if not isinstance(other, int):
-        return None
-    return first - other if number.template is INDEX_DIFFERENCE else first // other if other > 0 else None
 
 
 def _value_if(condition: Expr, value: Expr) -> Expr:
@@ -127,9 +78,8 @@ class Block:
         self.is_guarded = False
         self.stmts: list[Stmt] = []
         self.memo: dict[Hashable, Expr] = {}  # elements that locals of the block hold
-        self.lengths: dict[Expr, Name] = {}  # long ones, and their locals
+        self.facts: Facts = Facts(None if parent is None else parent.facts)  # what is known of lengths from here to the end of the block
         self.checked: set[Expr] = set()  # what holds from here to the end of the block
-        self.equal: dict[Index, Index] = {}  # dimensions that were checked to be another one, to the end of the block
         self.depth: int = 0 if parent is None else parent.depth + 1
 
     def outwards(self) -> Iterator[Block]:
@@ -163,7 +113,6 @@ class Builder:
         self.views: set[str] = set()  # arrays whose memory belongs to another one
         self.spills: dict[tuple[int, int], tuple[object, str]] = {}
         self.sides: dict[Index, Indices] = {}  # of a dimension that a choice between branches tells, what each branch makes it
-        self.fixed: dict[str, Index] = {}  # locals that get one value, and what it is
         self.moving: set[str] = set()  # those that may still get others
         self.guards: list[Expr] = []  # what is made is asked for only where the last of them holds, which implies the others
         self.scan = ""  # the name of the innermost loop whose step is made
@@ -217,15 +166,23 @@ class Builder:
 
     def let(self, hint: str | None, value: Index, dtype: str = "int64", hoist: bool = True) -> Expr:
         """A local that holds `value`, in the outermost block that can hold it."""
-        if isinstance(value, Name | Literal):
-            return value
         if isinstance(value, int):
             return Literal(dtype, value)
+        if isinstance(value, Name | Literal):
+            return value
         return self._leaving(hint, value) if hoist else self._held(hint, self._where_asked(value), self.block)
 
-    def _leaving(self, hint: str | None, value: Expr) -> Name:
+    def _leaving(self, hint: str | None, value: Expr) -> Expr:
         """A local for a value, in the outermost block that can hold it. An element that may not be there is read where there is a step."""
+        if value.dtype == "int64":
+            number = self.representative(value)
+            if isinstance(number, int | Name | Length):
+                return Literal("int64", number) if isinstance(number, int) else number
+            value = number
         asked = self._where_asked(value)
+        local = self.held(asked) if self._is_lasting(asked) else None
+        if isinstance(local, Name):
+            return local
         block, steps = self._guarded_home(asked)
         is_read = any(is_element for _, is_element in names_in(value))
         if not (steps and is_read and any(one.is_guarded for one in self._left(block))):
@@ -234,9 +191,19 @@ class Builder:
 
     def _held(self, hint: str | None, value: Expr, block: Block) -> Name:
         name = self.fresh(hint, "v", block)
-        self.fixed[name] = value
         self._put(block, Let(name, value))
-        return Name(value.dtype, name)
+        local = Name(value.dtype, name)
+        if value.dtype == "int64":
+            block.facts.define(local, value, self._is_lasting(value))
+        if not any(read in self.moving for read, is_element in names_in(value) if not is_element):
+            block.facts.hold(local, value)
+        return local
+
+    def held(self, value: Expr) -> Index | None:
+        """A local that holds a value, or what else it is, if that is known wherever a new local would be."""
+        outermost = self._hoisted(value).depth
+        locals_ = (block.facts.held(value) for block in self.block.outwards() if block.depth <= outermost)
+        return next((local for local in locals_ if local is not None), None)
 
     def settled(self, hint: str, number: Index) -> Index:
         """A number that stays what it is now: itself, or a local where it is long, reads elements or a local that may get other values."""
@@ -247,19 +214,7 @@ class Builder:
 
     def short(self, hint: str | None, expr: Index) -> Index:
         """What is written several times: itself, or a local where it is long. Otherwise texts would grow as 2**k."""
-        if isinstance(expr, int) or not self._is_long(expr):
-            return expr
-        if not self._is_lasting(expr):
-            return self._leaving(hint, expr)
-        value = self._where_asked(expr)
-        known = next((block.lengths[value] for block in self.block.outwards() if value in block.lengths), None)
-        return known or self._length(hint, value)
-
-    def _length(self, hint: str | None, number: Expr) -> Name:
-        """A local for a long expression; equal ones are one local, so that they are seen to be equal."""
-        block = self._hoisted(number)
-        block.lengths[number] = self._held(hint, number, block)
-        return block.lengths[number]
+        return self._leaving(hint, expr) if isinstance(expr, Expr) and self._is_long(expr) else expr
 
     @staticmethod
     def _is_long(number: Index) -> bool:
@@ -331,40 +286,12 @@ class Builder:
         others = [dim for dim in shape if not isinstance(dim, int)]
         if not others:
             return fixed * np.dtype(dtype).itemsize <= SMALL
-        return len(others) == 1 and fixed <= ROWS and self.is_not_negative(others[0]) and self.is_bounded(others[0])
+        return len(others) == 1 and fixed <= ROWS and self._is_in_order(others[0])
 
     def is_at_most_one(self, number: Index) -> bool:
-        """Is a length 0 or 1, whatever the run brings, as that of `x[:1]` is?"""
-        most = folded(number, self._behind_length, _most)
-        return most is not None and most <= 1
-
-    def _behind_length(self, part: Index) -> tuple[Index, ...]:
-        if isinstance(part, Name):
-            return (self.fixed[part.name],) if part.name in self.fixed else ()
-        return part.args if isinstance(part, Apply) and part.template in _MOST_OF else ()
-
-    def is_bounded(self, number: Index) -> bool:
-        """Is a number at most about the length of an array that there is?"""
-        return self._holds(number, _BOUNDED_IF, _is_bounded_leaf)
-
-    def is_not_negative(self, number: Index) -> bool:
-        """Is a number 0 or more, as it is made of lengths, 0 and 1?"""
-        return self._holds(number, _NOT_NEGATIVE_IF, _is_count)
-
-    def _holds(self, number: Index, quantifiers: Mapping[Template, Quantifier], is_leaf: Callable[[Index], bool]) -> bool:
-        """Does something hold of a number because it does of what the number is made of?"""
-
-        def behind(part: Index) -> tuple[Index, ...]:
-            if isinstance(part, Name):
-                return (self.fixed[part.name],) if part.name in self.fixed else ()
-            return part.args if isinstance(part, Apply) and part.template in quantifiers else ()
-
-        def holds(part: Index, answers: list[bool]) -> bool:
-            if isinstance(part, Apply):
-                return bool(answers) and quantifiers[part.template](answers)
-            return any(answers) or is_leaf(part)
-
-        return folded(number, behind, holds)
+        """Is a length 0 or 1, as that of `x[:1]` is? By its definition: the answer is the same wherever it is asked."""
+        facts = self.block.facts.by_definition()
+        return facts.highest(facts.form(number)) <= 1
 
     def alloc(self, hint: str | None, shape: Indices, dtype: str) -> str:
         """An array, taken before the loops that do not change its shape; in a branch that may not be taken only a small one. Of a length
@@ -391,12 +318,15 @@ class Builder:
 
     def _is_taken_safely(self, dim: Index) -> bool:
         """Is a dimension neither negative nor too much, whether or not the loops around have a step? Rows of their steps are in order."""
-        counts = {block.steps for block in self.block.outwards()}
+        counts = [block.steps for block in self.block.outwards() if block.steps is not None]
+        return isinstance(dim, int) or self._is_in_order(dim, counts)
 
-        def holds(quantifiers: Mapping[Template, Quantifier], is_leaf: Callable[[Index], bool]) -> bool:
-            return self._holds(dim, quantifiers, lambda number: number in counts or is_leaf(number))
-
-        return isinstance(dim, int) or (holds(_NOT_NEGATIVE_IF, _is_count) and holds(_BOUNDED_IF, _is_bounded_leaf))
+    def _is_in_order(self, dim: Index, counts: Sequence[Index] = ()) -> bool:
+        """Is a dimension neither negative nor too much, by its definition, where `counts` are not?"""
+        facts = self.block.facts.by_definition()
+        for count in counts:
+            facts.learn(compare(">=", count, 0))
+        return facts.lowest(facts.form(dim)) >= 0 and facts.is_short(dim, ROWS, counts)
 
     def is_known(self, *exprs: Index) -> bool:
         """Is all that `exprs` read defined in the current block or around it?"""
@@ -415,9 +345,9 @@ class Builder:
     def check(self, condition: Expr, error: str, message: str, *numbers: Index) -> None:
         """Fails at run time unless `condition` holds, where it is asked for; made as early as its operands are known, and once. Before a
         loop that may have no step it is made if there is one."""
-        guard = self.guards[-1:]
+        guard, condition = self.guards[-1:], self.block.facts.simpler(condition)
         block, steps = self._guarded_home(*guard, condition, *numbers)
-        if condition == Literal("bool", True) or self._is_count_check(condition):
+        if condition == Literal("bool", True):
             return
         for one in self._left(block):
             one.is_guarded = True
@@ -427,35 +357,39 @@ class Builder:
             return
         is_made = Literal("bool", False) in steps or any(holds_before in outer.checked for outer in block.outwards())
         if self._is_lasting(holds):
-            self._holding(*guard, condition, *numbers).checked.add(holds)
+            known_in = self._holding(*guard, condition, *numbers)
+            known_in.checked.add(holds)
+            self._learn(known_in, None if guard else condition)
         if self._is_lasting(holds_before):
             block.checked.add(holds_before)
         if not is_made:
             self._put(block, If(both(*guard, both(*steps, negated(condition))), [Fail(error, message, numbers)]))
 
-    def _is_count_check(self, condition: Expr) -> bool:
-        """Does a condition ask whether something is 0 or more that is made of lengths alone?"""
-        if not isinstance(condition, Apply) or condition.template is not COMPARE_WITH[">="]:
-            return False
-        return condition.args[1] == 0 and self.is_not_negative(condition.args[0])
+    def _learn(self, block: Block, condition: Expr | None) -> None:
+        """Says that a condition holds to the end of a block. Of equal lengths the one that is known in more places stands for both."""
+        if condition is not None and self._is_lasting(condition):
+            block.facts.learn(condition, lambda part: self.home_of(part).depth)
 
     def same(self, a: Index, b: Index, error: str, message: str) -> None:
         """Both dimensions must be equal: seen now, checked before, or checked at run time. They are one until the check's block ends."""
-        a, b = self.representative(a), self.representative(b)
-        if a == b:
+        if self.are_equal(a, b):
             return
         if self.guards:
             raise IllegalGraphError("dimensions would count as equal where they are not compared")
+        a, b = self.representative(a), self.representative(b)
         self.check(compare("==", a, b), error, message, a, b)
-        block = self._holding(a, b)
-        if isinstance(a, int) or (not isinstance(b, int) and self.home_of(a).depth < self.home_of(b).depth):
-            a, b = b, a  # what is known in more places stands for both
-        if not isinstance(a, int) and self._is_lasting(a, b):
-            block.equal[a] = b
+
+    def decided(self, condition: Expr) -> bool | None:
+        """Does a condition hold, whatever the run brings, by what is known here? None where only the run knows."""
+        return self.block.facts.decided(condition)
+
+    def are_equal(self, a: Index, b: Index) -> bool:
+        """Are two numbers one, whatever the run brings, by what is known here?"""
+        return a == b or self.block.facts.form(a) == self.block.facts.form(b)
 
     def stretches(self, dim: Index, extent: Index) -> bool:
         """Is a dimension at most 1, and the one that it meets another one? Then its element, if there is one, stands for all."""
-        return self.representative(dim) != self.representative(extent) and self.is_at_most_one(dim)
+        return not self.are_equal(dim, extent) and self.is_at_most_one(dim)
 
     def broadcasts(self, dim: Index, extent: Index, error: str, message: str) -> None:
         """A dimension must be `extent`, or be at most 1 for sure and 1 at run time: seen now, or checked as by `same`."""
@@ -466,14 +400,33 @@ class Builder:
             self.check(is_one if isinstance(extent, int) else either(is_one, compare("==", extent, 0)), error, message, extent, dim)
 
     def representative(self, a: Index) -> Index:
-        """What stands, here, for a dimension and all that are equal to it."""
-        block: Block | None = self.block
-        while block is not None:
-            if a in block.equal:
-                a, block = block.equal[a], self.block
-            else:
-                block = block.parent
-        return a
+        """What stands, here, for a length and all that are equal to it: a number, an array's length, a local that holds it, a sum."""
+        if isinstance(a, int):
+            return a
+        form = self.block.facts.form(a)
+        number, one = number_of(form), atom_of(form)
+        if number is not None:
+            return number
+        if not self._is_lasting(a):
+            return a
+        if isinstance(one, Name | Length):
+            return one
+        local = self.held(a)
+        if local is not None:
+            return local
+        if form == sum_of(a):
+            return a
+        return written(form) or self._termwise(a)
+
+    def _termwise(self, a: Expr) -> Index:
+        """A sum of what stands for its terms."""
+        terms, number = linear(a)
+        if len(terms) == 1 and a in terms:
+            return a
+        result: Index = number
+        for term, factor in terms.items():
+            result = add(result, mul(self.representative(term), factor))
+        return result
 
     # nesting --------------------------------------------------------------------------------------------------------
 
@@ -487,6 +440,7 @@ class Builder:
         outer = self.block
         may_be_none = kind in ("time", "lanes") and not (isinstance(stop, int) and stop > 0)
         self.block = Block(outer, steps=stop if may_be_none else None)
+        self._learn(self.block, self.block.has_step)
         name = self.fresh(hint, is_counter=True)
         self.names.counters.add(name)
         try:
@@ -525,6 +479,7 @@ class Builder:
 
     def chosen(self, condition: Expr, yes: Callable[[], Expr], no: Callable[[], Expr]) -> Expr:
         """`yes()` where the condition holds, else `no()`: what is read, computed and checked for a side is so only where that is taken."""
+        condition = self.block.facts.simpler(condition)
         if isinstance(condition, Literal):
             return yes() if condition.value else no()
         condition = self._condition(condition)

@@ -20,9 +20,8 @@ def network(u_tm4, x_tm3, y_tm1, W, W_in, W_back, W_out):
         raise ValueError(ERROR_1, u_tm4.shape[0], min(n_steps, 9223372036854775803) + 4, n_steps)
     if u_tm4.shape[1] != W_in.shape[0]:
         raise ValueError(ERROR_2, u_tm4.shape[1], W_in.shape[0])
-    contract = np.empty((n_steps + 4, W_in.shape[1]))
-    u_tm4_rows = u_tm4[0:n_steps + 4]
-    np.dot(u_tm4_rows, W_in, contract)
+    contract = np.empty((u_tm4.shape[0], W_in.shape[1]))
+    np.dot(u_tm4, W_in, contract)
     x_tm3_path = np.empty((n_steps + 3, x_tm3.shape[1]))
     for i in range(x_tm3.shape[1]):
         x_tm3_path[0, i] = x_tm3[0, i]

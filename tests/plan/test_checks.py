@@ -45,7 +45,8 @@ def test_a_length_that_has_a_name_is_still_one() -> None:
 
 
 def test_a_condition_is_checked_once() -> None:
-    assert checks_of(compare("==", X, Y), compare("==", X, Y), compare("<=", X, Y)) == 2
+    assert checks_of(compare("==", X, Y), compare("==", X, Y), compare("<=", X, 3)) == 2
+    assert checks_of(compare("==", X, Y), compare("<=", X, Y), compare(">", add(Y, 1), X)) == 1  # they follow
 
 
 def test_a_check_in_a_branch_says_nothing_of_what_follows() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from ...ir.loops import BROADCAST_DIM, Apply, Expr, Index, Literal, both, broadcast_dim, compare, in_shape, least
+from ...ir.loops import BROADCAST_DIM, Apply, Expr, Index, Literal, both, compare, in_shape, least
 from ...ir.node import Node
 from ...ops.card import Card, overflow_message, weak_bounds
 from ...ops.elementwise import IDENTITY
@@ -107,7 +107,8 @@ def _elementwise(scope: Scope, node: Node, kind: Elementwise) -> Value:
             operand(k, stretched(view, k, index, dims), dtype) for k, dtype in zip(range(len(node.inputs)), loop, strict=False)
         )
         if template is BROADCAST_DIM:
-            return broadcast_dim(*operands)
+            common = Apply("int64", BROADCAST_DIM, operands)
+            return next((one for one in operands if scope.builder.are_equal(one, common)), common)
         known = simpler(scope.builder, card, result_dtype, operands)
         computed = operands[0] if template is IDENTITY else known or Apply(result_dtype, template, operands)
         return cast(computed, node.type.dtype)

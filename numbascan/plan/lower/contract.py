@@ -81,9 +81,9 @@ class _Contraction:
         """An element of an operand; of a small argument it is read once, before the loop: a read takes 2 ms to compile."""
         element: Expr = self.scope.value(operand).at(index)
         if isinstance(element, Load) and is_small(operand, self.scope.target) and self._is_argument(element):
-            same = (Name(element.dtype, name) for name, value in self.builder.fixed.items() if value == element)
             label = "_".join((element.array, *map(str, element.index)))
-            element = next(filter(self.builder.is_known, same), None) or self.builder.let(label, element)
+            known = self.builder.held(element)
+            element = known if isinstance(known, Name) else self.builder.let(label, element)
         return cast(element, self.dtype)
 
     def _is_argument(self, element: Load) -> bool:

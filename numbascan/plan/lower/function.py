@@ -84,7 +84,7 @@ class FunctionBuilder:
         """The caller's array, written unless the loop has written it."""
         if isinstance(value, InMemory) and value.array == out.array:
             rows = value.dims[0]
-            if self.builder.representative(rows) == self.builder.representative(out.dims[0]):
+            if self.builder.are_equal(rows, out.dims[0]):
                 return out.array
             return self._first_rows(out, rows)
         ends_early = may_end_early(node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.loops import DIFFERENCE, Apply, Expr, Index, Literal
+from ...ir.loops import DIFFERENCE, Apply, Expr, Index, Literal, compare
 from ...ops.card import Card
 from ...ops.compare import MAXIMUM, WHERE
 from ...ops.elementwise import ADD, FLOOR_DIVIDE, MUL, NEG, SUB
@@ -29,7 +29,7 @@ def simpler(builder: Builder, card: Card, dtype: str, operands: Sequence[Expr]) 
         return first
     if (card is ADD and _is(first, 0)) or (card is MUL and _is(first, 1)):
         return second
-    if card is MAXIMUM and _is(second, 0) and builder.is_not_negative(first):
+    if card is MAXIMUM and dtype == "int64" and builder.decided(compare(">=", first, second)):
         return first
     return None
 

@@ -18,13 +18,12 @@ from ...ir.graph import toposort
 from ...ir.loop_node import loop_spec
 from ...ir.loops import Expr, Index, Literal, Name, add, compare, least, mod, sub
 from ...ir.names import verbatim
-from ...ir.node import Node, constant_value, outputs_of
+from ...ir.node import Node, outputs_of
 from ...ir.ports import LoopSpec, State, Trace
 from ...ir.respecialise import MISFIT
 from ...ops.algebra import is_zero
 from ...ops.checkpoint_schedule import BLOCK
-from ...ops.compare import MAXIMUM, MINIMUM
-from ...ops.dims import DIM
+from ...ops.compare import MINIMUM
 from ...ops.index_entries import Region
 from ...ops.indexing import SET_SUBTENSOR
 from ...ops.lowering import Passes
@@ -101,7 +100,6 @@ class _Loop:
         self.n_steps: Index = 0
         self.room: Index = 0
         self.steps: Index = 0
-        self._fitting: set[Index] = set()
         self._in_place = Updates()
 
     def make(self) -> list[Value]:
@@ -137,9 +135,7 @@ class _Loop:
         if isinstance(element, Literal):
             return int(element.value.real)
         n_steps = self.builder.settled("n_steps", self.builder.let("n_steps", cast(element, "int64")))
-        self._fitting = self._lengths(self.spec.n_steps)
-        if not self._fitting and not _is_clamped(self.spec.n_steps):
-            self.builder.check(compare(">=", n_steps, 0), "ValueError", messages.negative_steps(self.spec), n_steps)
+        self.builder.check(compare(">=", n_steps, 0), "ValueError", messages.negative_steps(self.spec), n_steps)
         return n_steps
 
     def _most_steps(self) -> Index:
@@ -152,24 +148,12 @@ class _Loop:
                 return int(most.value.real) if isinstance(most, Literal) else self.builder.let("most", most)
         return self.n_steps
 
-    def _lengths(self, node: Node) -> set[Index]:
-        """The numbers of rows of which n_steps is the least: then it is neither negative nor too large. Empty if it is not such a least."""
-        if node.op is DIM:
-            axis = node.attr("axis")
-            assert isinstance(axis, int)
-            return {self.scope.value(node.inputs[0]).dims[axis]}
-        if node.op is MINIMUM:
-            parts = [self._lengths(parent) for parent in node.inputs]
-            return set().union(*parts) if all(parts) else set()
-        return set()
-
     def _check_sequences(self) -> None:
         for seq in self.spec.seqs:
             rows = self.scope.value(seq.outer).dims[0]
-            if rows != add(self.n_steps, seq.span) and not (seq.span == 0 and rows in self._fitting):
-                message = messages.short_sequence(self.spec, seq)
-                is_enough, needed = enough(rows, self.n_steps, seq.span)
-                self.builder.check(is_enough, "ValueError", message, rows, needed, self.n_steps)
+            message = messages.short_sequence(self.spec, seq)
+            is_enough, needed = enough(rows, self.n_steps, seq.span)
+            self.builder.check(is_enough, "ValueError", message, rows, needed, self.n_steps)
         for state in self.spec.states:
             if state.has_axis:
                 rows = self.scope.value(state.initial).dims[0]
@@ -179,9 +163,7 @@ class _Loop:
         """n_steps leaves room for the initial rows in front: no sum of both is too large for an integer."""
         if isinstance(self.n_steps, int) and self.n_steps > MOST_ROWS:
             raise MemoryError(messages.many_steps(self.spec).format(self.n_steps))
-        if not self._fitting and not self.builder.is_bounded(self.n_steps):
-            within = compare("<=", self.n_steps, MOST_ROWS)
-            self.builder.check(within, "MemoryError", messages.many_steps(self.spec), self.n_steps)
+        self.builder.check(compare("<=", self.n_steps, MOST_ROWS), "MemoryError", messages.many_steps(self.spec), self.n_steps)
 
     def _results(self) -> list[LoopResult]:
         """The results, with storage for states and room for the rows that are read.
@@ -550,11 +532,6 @@ def _are_repeated(rows: Node, whole: Node) -> bool:
     """Are rows broadcast to the place in `whole` that they are put into? Then none lies there as the loop makes it."""
     is_longer = any(dim == 1 and there != 1 for dim, there in zip(rows.type.shape, (None, *whole.type.shape[1:]), strict=False))
     return rows.type.rank != whole.type.rank or is_longer
-
-
-def _is_clamped(node: Node) -> bool:
-    """Is a number kept from being negative?"""
-    return node.op is MAXIMUM and any(value is not None and bool(value == 0) for value in map(constant_value, node.inputs))
 
 
 def _nothing_left(index: object) -> Expr:

@@ -126,4 +126,4 @@ def _extents(scope: Scope, array: str) -> Indices | None:
 
 
 def _same(scope: Scope, a: Index, b: Index) -> bool:
-    return scope.builder.representative(a) == scope.builder.representative(b)
+    return scope.builder.are_equal(a, b)

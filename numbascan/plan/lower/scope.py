@@ -209,6 +209,9 @@ class NodeOperands:
         assert isinstance(local, Expr)
         return local
 
+    def known(self, number: Index) -> Index:
+        return self.scope.builder.representative(number)
+
     def scalar(self, k: int) -> Index:
         element = self.at(k)
         if isinstance(element, Literal):

@@ -25,6 +25,8 @@ from ...ir.loops import (
     INDEX_DIFFERENCE,
     INDEX_SUM,
     LEAST,
+    OF_BOTH,
+    OF_EITHER,
     Alias,
     Alloc,
     Apply,
@@ -42,8 +44,10 @@ from ...ir.loops import (
     Store,
     Template,
     add,
+    both,
     choice,
     compare,
+    either,
     expressions,
     greatest,
     is_reduction,
@@ -242,6 +246,9 @@ def _known(stmts: Sequence[Stmt], turns: Turns, before: Iterable[Index] = (), be
             condition, yes, no = (mapped(arg, answer) for arg in part.args)
             assert isinstance(condition, Expr)
             return choice(condition, yes, no, part.dtype)
+        if isinstance(part, Apply) and part.template in (OF_BOTH, OF_EITHER):
+            joined = both if part.template == OF_BOTH else either
+            return joined(*(side for side in (mapped(arg, answer) for arg in part.args) if isinstance(side, Expr)))
         return None
 
     return [_changed(stmt, answer) for stmt in stmts]

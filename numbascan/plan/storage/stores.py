@@ -17,7 +17,7 @@ def fixed_dims(builder: Builder, node: Node, dims: Indices) -> Indices:
     for axis, (known, dim) in enumerate(zip(node.type.shape, dims, strict=True)):
         if known is not None and not isinstance(dim, int):
             builder.same(dim, known, "ValueError", f"{node.op.name}: dimension {axis} is {{0}}, expected {{1}}")
-        result.append(builder.settled("length", dim) if known is None else known)
+        result.append(builder.settled("length", builder.representative(dim)) if known is None else known)
     return tuple(result)
 
 
