@@ -8,10 +8,12 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 
+import numbascan as ns
 from numbascan.emit.text import expression
-from numbascan.ir.lengths import INT64, LONGEST_ARRAY, Facts, number_of, written
+from numbascan.ir.lengths import INT64, LONGEST_ARRAY, MOST_PARTS, Facts, number_of, written
 from numbascan.ir.loops import (
     BROADCAST_DIM,
     DIFFERENCE,
@@ -212,3 +214,43 @@ def n_decided(seed: int) -> int:
 def test_the_random_conditions_are_often_decided() -> None:
     """Else the test in front of this one tested nothing."""
     assert sum(n_decided(seed) for seed in range(20)) > 20 * 60 / 4
+
+
+def test_no_form_grows_without_end() -> None:
+    facts, length = Facts(), Name("int64", "length_0")
+    for k in range(60):
+        facts.define(Name("int64", f"length_{k + 1}"), greatest(least(add(length, X), sub(length, k)), sub(Y, k)), True)
+        length = Name("int64", f"length_{k + 1}")
+        assert sum(len(one.terms) + 1 for choice_ in facts.form(length) for one in choice_) <= MOST_PARTS
+
+
+def test_a_length_is_seen_through_names_and_facts() -> None:
+    facts, steps = Facts(), Name("int64", "steps")
+    facts.define(steps, greatest(sub(X, 1), 0), True)
+    assert facts.form(add(steps, 1)) == facts.form(greatest(X, 1)) != facts.form(X)
+    inside = Facts(facts)
+    inside.learn(compare(">=", X, 1))
+    assert inside.form(add(steps, 1)) == inside.form(X)
+    assert facts.form(add(steps, 1)) != facts.form(X)
+
+
+def test_what_broadcasts_is_no_length_of_one_for_sure() -> None:
+    """A length that may be 1 becomes the other one then."""
+    facts, common = Facts(), Apply("int64", BROADCAST_DIM, (X, Y))
+    assert facts.form(common) not in (facts.form(X), facts.form(Y))
+    facts.learn(compare(">", X, 1))
+    assert facts.form(common) == facts.form(X)
+
+
+def test_a_likelihood_of_whole_arrays_asks_for_no_lengths() -> None:
+    def likelihood(theta: Any, r: Any) -> Any:
+        h = ns.scan(lambda x, h: theta[0] + theta[1] * x**2 + theta[2] * h, r[:-1], np.var(r), return_updates=False)
+        return np.sum(r[1:] ** 2 / h + np.log(h))
+
+    theta, r = np.array([0.05, 0.1, 0.85]), np.random.default_rng(1).normal(size=20)
+    f = ns.jit(ns.value_and_grad(likelihood))
+    h = [np.var(r)]
+    for x in r[:-1]:
+        h.append(theta[0] + theta[1] * x**2 + theta[2] * h[-1])
+    np.testing.assert_allclose(f(theta, r)[0], np.sum(r[1:] ** 2 / h[1:] + np.log(h[1:])), rtol=1e-13)
+    assert "ERROR" not in f.source()
