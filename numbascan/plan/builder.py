@@ -80,6 +80,7 @@ class Block:
         self.memo: dict[Hashable, Expr] = {}  # elements that locals of the block hold
         self.facts: Facts = Facts(None if parent is None else parent.facts)  # what is known of lengths from here to the end of the block
         self.checked: set[Expr] = set()  # what holds from here to the end of the block
+        self.checked_for_steps: list[tuple[list[Expr], Expr]] = []  # conditions that hold where loops have a step, and that they have one
         self.depth: int = 0 if parent is None else parent.depth + 1
 
     def outwards(self) -> Iterator[Block]:
@@ -362,6 +363,8 @@ class Builder:
             self._learn(known_in, None if guard else condition)
         if self._is_lasting(holds_before):
             block.checked.add(holds_before)
+            if steps and not guard:
+                block.checked_for_steps.append((steps, condition))
         if not is_made:
             self._put(block, If(both(*guard, both(*steps, negated(condition))), [Fail(error, message, numbers)]))
 
@@ -369,6 +372,14 @@ class Builder:
         """Says that a condition holds to the end of a block. Of equal lengths the one that is known in more places stands for both."""
         if condition is not None and self._is_lasting(condition):
             block.facts.learn(condition, lambda part: self.home_of(part).depth)
+
+    def _learn_of_steps(self, block: Block) -> None:
+        """Says in the body of a loop what loops of as many steps in front of it have checked, each before its first step."""
+        for outer in block.outwards():
+            for steps, condition in outer.checked_for_steps:
+                if block.facts.decided(condition) is None and all(block.facts.decided(step) for step in steps):
+                    self._learn(block, condition)
+                    block.is_guarded = True
 
     def same(self, a: Index, b: Index, error: str, message: str) -> None:
         """Both dimensions must be equal: seen now, checked before, or checked at run time. They are one until the check's block ends."""
@@ -441,6 +452,8 @@ class Builder:
         may_be_none = kind in ("time", "lanes") and not (isinstance(stop, int) and stop > 0)
         self.block = Block(outer, steps=stop if may_be_none else None)
         self._learn(self.block, self.block.has_step)
+        if may_be_none:
+            self._learn_of_steps(self.block)
         name = self.fresh(hint, is_counter=True)
         self.names.counters.add(name)
         try:
