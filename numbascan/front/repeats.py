@@ -18,7 +18,7 @@ from ..ir.digest import digest_of
 from ..ir.graph import Graph, free_inputs, substitute
 from ..ir.node import Node, constant
 from .captures.namespaces import ABSENT, content
-from .captures.reachable import Reachable
+from .captures.reachable import LIBRARY_PARTS, Reachable
 from .converted.source import is_library_name
 from .tracing import PART_OF, describe
 from .variable import HOOKS, Variable
@@ -135,7 +135,7 @@ def _roots(fn: Any) -> Iterator[Any]:
             parts = [content(cell) for cell in one.__closure__ or ()]
             todo += [part for whole in parts for part in (whole if isinstance(whole, (list, tuple)) else [whole])]
         elif str(type(one).__module__).startswith("numbascan"):
-            todo += [vars(one).get(part) for part in ("__wrapped__", "fwd", "bwd")]
+            todo += [vars(one).get(part) for part in LIBRARY_PARTS]
         else:
             yield one
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -179,6 +180,35 @@ def a_helper() -> Any:
         return d["k"]
 
     return lambda y: y * grow()
+
+
+@remembering
+def another_compiled_function() -> Any:
+    grow = ns.jit(an_element_of_a_dict())
+    return lambda y: grow(y) * 2
+
+
+@remembering
+def a_gradient_of_another_function() -> Any:
+    d = {"k": 1.0}
+
+    def grow(y: Any) -> Any:
+        d["k"] *= 2
+        return y**2 * d["k"]
+
+    slope = ns.grad(grow)
+    return lambda y: slope(y)
+
+
+@remembering
+def a_decorated_function() -> Any:
+    f = an_attribute()
+
+    @functools.wraps(f)
+    def decorated(y: Any) -> Any:
+        return f(y)
+
+    return decorated
 
 
 @remembering

@@ -56,7 +56,7 @@ COMPARED = frozenset({bool, int, str, bytes, range})
 """Besides numbers with fractions: what has nothing inside, and is the same where it is equal."""
 _PLAIN = COMPARED | {float, complex, slice, type(None), type(...), type(NotImplemented), types.CodeType, np.ufunc, type(np.sum)}
 
-_LIBRARY_PARTS = ("__wrapped__", "fwd", "bwd", "options", "_defaults", "py_func")
+LIBRARY_PARTS = ("__wrapped__", "fwd", "bwd", "options", "_defaults", "py_func")
 """Where what ns.jit, ns.scan, Numba and their like make keeps what is the user's."""
 _SIMPLE = {np.ndarray, OrderedDict, defaultdict, weakref.ref, contextvars.ContextVar, *CONTAINERS, *_BUFFERS, *PARTS}
 """Classes whose objects have nothing but content."""
@@ -204,7 +204,7 @@ class Reachable:
             self.shared.append(value)
         elif _root_of(kind) in ("numbascan", "numba"):
             if isinstance(space_of(value), dict):
-                self.spaces.append(Namespace(value, set(_LIBRARY_PARTS), is_closed=True))
+                self.spaces.append(Namespace(value, set(LIBRARY_PARTS), is_closed=True))
         else:
             self.objects.append(value)
             self._add(kind)

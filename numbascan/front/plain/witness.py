@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..captures.namespaces import ABSENT, CONTAINERS, content, items, slots, slots_of, space_of
-from ..captures.reachable import names_of
+from ..captures.reachable import LIBRARY_PARTS, names_of
 from ..converted.source import is_library_name, runtime
 from ..variable import Variable
 from .cells import functions_of
@@ -171,6 +171,8 @@ class Witness:
             return
         role = _role(kind)
         if role == "atom":
+            if str(kind.__module__).startswith("numbascan") and isinstance(space := space_of(value), dict):
+                self._add((space[part] for part in LIBRARY_PARTS if part in space), name)
             return
         self._known[id(value)] = value
         if kind is types.FunctionType:
@@ -207,6 +209,7 @@ class Witness:
 
     def _look_at_function(self, f: types.FunctionType, name: str) -> None:
         if is_library_name(str(f.__globals__.get("__name__"))) or f.__code__.co_filename.startswith(_FOREIGN):
+            self._add((one for one in map(content, f.__closure__ or ()) if callable(one)), name)  # the user's, that it calls
             return
         self._add((f.__defaults__, f.__kwdefaults__), name)
         if vars(f):
