@@ -130,3 +130,12 @@ def test_variables_of_a_graph_are_keys_as_before() -> None:
     s = ns.shared(1.0, "s")
     _, updates = ns.scan(lambda: (s * 2.0, {s: s + 1.0}), n_steps=3)
     assert s in updates
+
+
+def test_a_truth_value_and_a_short_integer_meet_in_the_short_integer() -> None:
+    def f(x: Any) -> Any:
+        s = True if x.sum() > 0 else x[0]
+        return s + x[1]
+
+    x = np.array([3, -5], dtype="int32")
+    assert ns.jit(f, mode="python")(x).dtype == f(x).dtype == np.int32

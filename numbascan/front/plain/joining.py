@@ -222,8 +222,6 @@ def promoted(one: TensorType, other: TensorType) -> TensorType:
     if one.weak and other.weak:
         kinds = sorted((one, other), key=lambda type_: "biufc".index(type_.kind))
         return kinds[-1]
-    if {one.kind, other.kind} == {"b", "i"} and (one.weak or other.weak):
-        return TensorType("int64", one.shape)
     examples = [_ZERO[type_.kind] if type_.weak else np.dtype(type_.dtype) for type_ in (one, other)]
     return TensorType(np.result_type(*examples).name, one.shape)
 
