@@ -1,4 +1,4 @@
-"""One call of `ns.scan`: arguments and options read, the step traced, what it returned, the loop made, compiled and found again.
+"""`ns.scan`: reads arguments and options, traces the step, reads what it returned, makes the loop, compiles it and finds it again.
 
-It imports the files that all rooms share, and of NumPy's functions a few. `vmap` and random streams call it, and users.
+Imports the files that all rooms share and a few of NumPy's functions. Called by users, `vmap` and random streams.
 """

@@ -1,7 +1,7 @@
-"""What scan was given, read: sequences, initial values and taps as nests taken apart into leaves; keywords as Options.
+"""The arguments of scan: sequences, initial values and taps as nests flattened to leaves, keywords as Options.
 
-Arguments are read in one pass, on every call: so it does little, and what it gives is the key under which compiled code is found again.
-Keywords are read once for each set of them.
+`Arguments` reads in one pass, at every call that `quick_call` does not serve. So it does little: its result is the key under which
+compiled code is found again.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from ..tree import LEAF, NONE, Nest, Structure, flatten, is_named_tuple, n_leave
 from ..variable import Variable
 
 Sequences: TypeAlias = Nest
-"""A sequence, or a list of them: a nest of arrays with rows, or dict(input=nest, taps=[…])."""
+"""A sequence or a list of sequences, each a nest of arrays with rows, or dict(input=nest, taps=[…])."""
 OutputsInfo: TypeAlias = Nest
-"""One for each output, or a list of them: a nest of initial values, dict(initial=nest, taps=[…]), or None."""
+"""An entry or a list with one for each output: a nest of initial values, dict(initial=nest, taps=[…]), or None."""
 NonSequences: TypeAlias = Nest
-"""One, or a list of them: what the step gets as it is."""
+"""A value or a list of values that the step gets unchanged."""
 Steps: TypeAlias = int | np.integer[Any] | Variable
 
 
 class ScanOptions(TypedDict, total=False):
-    """What a decorator and a call of a ScanFunction may be given besides arguments, as `ns.scan` describes it."""
+    """The keywords of a decorator, and of a call of a ScanFunction, besides arguments; `ns.scan` describes them."""
 
     truncate_gradient: int
     go_backwards: bool
@@ -53,7 +53,7 @@ class ScanOptions(TypedDict, total=False):
 
 
 class ScanDefaults(ScanOptions, total=False):
-    """What a decorator may be given."""
+    """The keywords of a decorator, arguments included."""
 
     sequences: Sequences
     outputs_info: OutputsInfo
@@ -66,7 +66,7 @@ ARGUMENTS = ("sequences", "outputs_info", "non_sequences", "n_steps")
 
 Taps = tuple[int, ...]
 SeqKey = tuple[Structure, Taps]
-_PORT_KEYS = ("input", "initial", "init", "taps")  # and what they are mistaken for
+_PORT_KEYS = ("input", "initial", "init", "taps")  # "init" is a common mistake for "initial"
 OutKey = tuple[Structure | None, Taps, bool]  # structure, taps, whether the initial value has a leading axis; None: not recurrent
 Key = tuple[tuple[SeqKey, ...], tuple[OutKey, ...] | None, tuple[Structure, ...], bool]
 _LATEST: Taps = (-1,)
@@ -76,10 +76,9 @@ _PLAIN_DTYPES = frozenset("?bhilqBHILQfdFD")  # dtype characters that need no co
 
 
 class Arguments:
-    """Sequences, initial values and non-sequences as structures, with their leaves in one list, in this order.
+    """The structures of sequences, initial values and non-sequences, with all leaves in one list, in this order.
 
-    `outs` is None where no output is recurrent and their number is for the step to say; `bare_out` says that one output stood there
-    without a list around it.
+    `outs` is None if outputs_info was None or empty: then the step decides the number of outputs. `bare_out`: outputs_info was not a list.
     """
 
     __slots__ = ("bare_out", "leaves", "n_initial", "n_seq", "nons", "outs", "seqs")
@@ -115,7 +114,7 @@ class Arguments:
         return any(isinstance(leaf, Variable) for leaf in self.leaves)
 
     def label(self, leaf: int) -> str:
-        """How messages call a leaf: by its list and place, as `sequences[0]`."""
+        """The name of a leaf in messages: its list and position, as `sequences[0]`."""
         end = 0
         groups = (
             ("sequences", [tree for tree, _ in self.seqs]),
@@ -130,16 +129,16 @@ class Arguments:
         return "an argument"
 
     def values(self, n_steps: int | None) -> list[Any]:
-        """What compiled code takes."""
+        """The inputs of compiled code: the number of steps, if it was given, then the leaves."""
         return self.leaves if n_steps is None else [n_steps, *self.leaves]
 
     def quick_key(self) -> tuple[Any, ...]:
-        """What decides the types of the leaves, as cheaply as possible. The length of a sequence plays no part."""
+        """A cheap key that decides the types of the leaves. The lengths of sequences are not in it."""
         n_seq = self.n_seq
         return tuple([_sequence_key(leaf) if k < n_seq else quick_key(leaf) for k, leaf in enumerate(self.leaves)])
 
     def types(self) -> list[TensorType]:
-        """The types of the leaves with small dimensions fixed, but for the lengths of sequences."""
+        """The types of the leaves. Small dimensions are fixed, except the lengths of sequences."""
         types = [small_type(leaf) for leaf in self.leaves]
         return [_any_length(type_) if k < self.n_seq else type_ for k, type_ in enumerate(types)]
 
@@ -159,7 +158,7 @@ def _is_plain(flags: Any) -> bool:
 
 
 def items_of(value: Any) -> Sequence[Any]:
-    """A list of items where one alone may stand without the list."""
+    """`value` as a list of items: None is empty, a single item is a list of one. Named tuples are items."""
     if value is None:
         return ()
     if isinstance(value, (list, tuple)) and not is_named_tuple(value):
@@ -176,7 +175,7 @@ def _flat(value: Any, leaves: list[Any]) -> Structure:
 
 
 def _is_port(item: Any) -> bool:
-    """Does a dict describe a sequence or an output, rather than nest values? One that nearly does too: a mistyped key is an error."""
+    """True for a dict that describes a sequence or an output, not a nest. A near miss counts, so that a mistyped key is an error."""
     if not isinstance(item, dict):
         return False
     return not item or any(isinstance(key, str) and difflib.get_close_matches(key, _PORT_KEYS, cutoff=0.8) for key in item)
@@ -228,7 +227,7 @@ def _shown(item: dict[Any, Any]) -> str:
 
 
 def sequence_taps(taps: Any, where: str) -> Taps:
-    """The taps of a sequence: ints, each once; 0 alone where none are given."""
+    """The taps of a sequence, distinct ints; 0 alone if `taps` is None."""
     if taps is None:
         return _HERE
     numbers = _ints(taps, where)
@@ -238,7 +237,7 @@ def sequence_taps(taps: Any, where: str) -> Taps:
 
 
 def output_taps(taps: Any, where: str) -> Taps:
-    """The taps of a recurrent output: negative ints, each once; none where `taps` is None."""
+    """The taps of a recurrent output, distinct negative ints; empty if `taps` is None."""
     if taps is _LATEST:
         return _LATEST
     numbers = () if taps is None else _ints(taps, where)
@@ -259,7 +258,10 @@ def _ints(taps: Any, where: str) -> Taps:
 
 
 def read_n_steps(value: Any, arguments: Arguments, name: str) -> int | Variable | None:
-    """n_steps as an int, an integer scalar Variable, or None. ValueError for anything else, and for None where there is no sequence."""
+    """n_steps as an int, an integer scalar Variable, or None.
+
+    ValueError for anything else, and for None without a sequence; OverflowError for 2**63 or more.
+    """
     if value is None and not arguments.seqs:
         raise ValueError(
             f"scan {name!r}{at_line()}: without a sequence the number of steps is not known; give sequences=…, or n_steps=100 "
@@ -292,7 +294,7 @@ def read_n_steps(value: Any, arguments: Arguments, name: str) -> int | Variable 
 
 @dataclass(frozen=True)
 class Options:
-    """How to run a scan and what to keep of it. `in_graph`: the loop becomes part of a larger graph and notes its mode there."""
+    """How to run a scan and which rows to keep. `in_graph`: the loop is part of a larger graph, and notes its mode there."""
 
     truncate_gradient: int = -1
     go_backwards: bool = False
@@ -309,14 +311,14 @@ class Options:
     in_graph: bool = False
 
     def notes(self) -> tuple[tuple[str, object], ...]:
-        """What later stages are to know of the loop, as far as it is not the default."""
+        """The notes of the loop for later stages: its checkpoint and, in a graph, its mode, if given."""
         notes = [("checkpoint", self.checkpoint)] if self.checkpoint is not None else []
         if self.mode is not None and self.in_graph:
             notes.append(("mode", self.mode))
         return tuple(notes)
 
     def trace_mode(self) -> Mode | None:
-        """The mode in which the step will run; None where that is for the graph around it to say."""
+        """The mode in which the step will run; None if the graph around it decides."""
         return self.mode if self.in_graph else self.mode or Mode()
 
     def for_graph(self) -> Options:
@@ -327,7 +329,7 @@ KEYWORDS = tuple(field.name for field in fields(Options) if field.name != "in_gr
 
 
 def make_options(fn: Callable[..., Any], keywords: dict[str, Any]) -> Options:
-    """The options that keywords mean. TypeError for an unknown keyword, ValueError for a value that none of them takes."""
+    """The options that the keywords set. TypeError for an unknown keyword, ValueError for a value that its keyword does not take."""
     unknown = [key for key in keywords if key not in KEYWORDS]
     if unknown:
         raise TypeError(f"scan got an unexpected keyword argument {unknown[0]!r}; it takes {', '.join((*ARGUMENTS, *KEYWORDS))}, progress")
@@ -352,7 +354,7 @@ def _mode(value: Any, where: str) -> Mode:
 
 
 def step_name(fn: Callable[..., Any]) -> str:
-    """The name of a scan that was given none: that of its step, where it has one."""
+    """The default name of a scan: that of its step if it is an identifier, else "scan"."""
     name = getattr(getattr(fn, "func", fn), "__name__", "scan")
     return name if name.isidentifier() else "scan"
 
@@ -395,7 +397,7 @@ def _checkpoint(value: Any, where: str) -> Any:
 
 
 def _half_of_free_memory() -> int:
-    """In bytes, as a power of two: the code that is generated must not change with every reading."""
+    """Half of the free memory in bytes, rounded down to a power of two, so that generated code does not change with every reading."""
     pages = os.sysconf("SC_AVPHYS_PAGES") if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names else 2**18
     free = pages * (os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096)
     return 1 << max((free // 2).bit_length() - 1, 20)

@@ -1,4 +1,4 @@
-"""A step compiled, once for each kind of argument: what compiled code takes and gives, and how a call finds it."""
+"""A step compiled once for each kind of argument: the inputs and outputs of its code, and how a call finds it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STEPS = TensorType("int64")
 
 
 def nested_outputs(results: Results, options: Options) -> Any:
-    """The outputs as scan hands them out: one alone unless `return_list`, None where there is none; rows thinned as asked."""
+    """The outputs as scan returns them, with rows thinned as asked: a single one without a list unless `return_list`, None for none."""
     each = options.keep_last if isinstance(options.keep_last, tuple) else (options.keep_last,) * len(results.outputs)
     if len(each) != len(results.outputs):
         raise ValueError(
@@ -55,7 +55,7 @@ def kept_rows(rows: Variable, keep_last: int | None, save_every: int) -> Variabl
 
 
 class CompiledScan:
-    """A step compiled for one kind of argument. The graph's inputs: n_steps (if given), the leaves, captured arrays, shared variables."""
+    """A step compiled for one kind of argument. Inputs of its graph: n_steps (if given), leaves, captured arrays, shared variables."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class CompiledScan:
         known |= {node for node in maker.captured if node.op is CONSTANT or shared_of(node) is not None}
         self.symbolic = [node for node in maker.captured if node not in known and not _is_made_here(node, known, maker.step.mark)]
         self.shared = shared
-        self.has_states = not all(isinstance(variable.container, SeededContainer) for variable in shared)  # that last from call to call
-        self.read: object = None  # the copy of what the step read, where it is known to be what this was traced with
+        self.has_states = not all(isinstance(variable.container, SeededContainer) for variable in shared)  # they last from call to call
+        self.read: object = None  # a copy of what the step read; None unless it was still the same after tracing
         if self.symbolic:
             return
         self._may_end = maker.step.returned.until is not None
@@ -106,10 +106,10 @@ class CompiledScan:
         self.options = options
 
     def run(self, values: list[Any], out: Any = None, key: Any = None, progress: bool | Show = False) -> Any:
-        """The outputs, as a nest of arrays, for one value per leaf. `key`: what decides their kind, where that is known."""
+        """The outputs as a nest of arrays. values: the inputs up to captured arrays; key: the key of their kind, if known."""
         if progress:
             if out is None:
-                self.prepare(values)  # the rate is that of the steps
+                self.prepare(values)  # compiling must not count in the rate of steps
             with shown(progress, self.options.name, self._n_steps(values), self._may_end):
                 return self.run(values, out, key)
         if out is None:
@@ -120,7 +120,7 @@ class CompiledScan:
         return self._assembled(results)
 
     def to_export(self) -> Exportable:
-        """What a module of its own takes: what the step reads, by its names, then the number of steps."""
+        """The loop for a module of its own. Parameters: what the step takes, by its names, then the number of steps."""
         n_inputs = len(self.graph.inputs) - len(self.arrays) - len(self.shared)
         first = 1 if self._spans is None else 0
         order = [*range(first, n_inputs), *range(first)]
@@ -128,7 +128,7 @@ class CompiledScan:
         return Exportable(self.runner, parameters, order, self.arrays, self.structure, True)
 
     def _n_steps(self, values: list[Any]) -> int:
-        """How many steps there are at most."""
+        """The number of steps, at most."""
         if self._spans is None:
             return int(values[0])
         return max(min(len(rows) - span for rows, span in zip(values, self._spans, strict=False)), 0)
@@ -138,11 +138,11 @@ class CompiledScan:
         self.runner.prepare([*values, *self.arrays])
 
     def is_current(self) -> bool:
-        """Whether what the step read from outside is as it was when it was traced."""
+        """True if what the step read from outside has not changed since the trace."""
         return self.guards is None or self.guards.hold()
 
     def take_over(self, before: CompiledScan) -> bool:
-        """Keeps the code of an earlier trace where the new one led to the same graph; whether it did."""
+        """Takes over the code of an earlier trace if both led to the same graph. False if they did not; True if one of them has no code."""
         if not self.symbolic and not before.symbolic and self.graph == before.graph and len(self.shared) == len(before.shared):
             runner = before.runner.reading(self.shared, self.runner.targets)
             self.runner = runner or self.runner
@@ -150,7 +150,7 @@ class CompiledScan:
         return bool(self.symbolic or before.symbolic)
 
     def checked_out(self, out: Any) -> list[np.ndarray]:
-        """The arrays to write into, one for each leaf of the outputs. TypeError or ValueError where one cannot take its result."""
+        """The arrays to write into, one per leaf of the outputs. TypeError or ValueError if one cannot hold its result."""
         arrays: list[Any] = []
         where = f"scan {self.options.name!r}: out"
         structure = flatten(out, arrays)
@@ -166,7 +166,7 @@ class CompiledScan:
 
 
 def _is_made_here(node: Node, known: Collection[Node], mark: int) -> bool:
-    """Has the step made a node that was there before: a value of constants, or of arrays that an earlier trace has captured?"""
+    """True if the step made a node again that existed before: one of constants alone, or of arrays that an earlier trace captured."""
     return node.latest >= mark and not free_inputs([node], known)
 
 
@@ -186,7 +186,7 @@ def _check_out(label: str, array: Any, type_: TensorType) -> None:
 
 
 def _name_inputs(tracer: StepTracer, arguments: Arguments, inputs: list[Node]) -> None:
-    """Names the graph's inputs by the step's parameters. Of leaves of nests none has the name of a parameter."""
+    """Names the graph's inputs after the step's parameters. A leaf of a nest never gets the name of a parameter."""
     names, parameters = iter(tracer.names), Names(name for name in tracer.names if name)
     nodes = iter(inputs)
     trees: list[tuple[Structure, int]] = [(structure, len(taps)) for structure, taps in arguments.seqs]
@@ -201,15 +201,15 @@ def _name_inputs(tracer: StepTracer, arguments: Arguments, inputs: list[Node]) -
 
 
 def missing_values(compiled: CompiledScan, name: str) -> MissingInputError:
-    """The error for a step that uses variables whose values nobody gave."""
+    """The error for a step that uses variables without values."""
     names = ", ".join(node.name or str(node.type) for node in compiled.symbolic)
     return MissingInputError(f"scan {name!r}: the step uses {names}, which has no value here; compile the result with ns.function")
 
 
 class CompiledScans(Specialisations[CompiledScan]):
-    """The compiled kinds of one step. It does not hold the step itself, so that a step that nobody holds can go.
+    """The compiled kinds of one step. It holds no reference to the step, so that an unused step can be freed.
 
-    like: those of a step that reads the same but for numbers, while somebody holds them. What led to the same graph is not compiled again.
+    like: the kinds of a step that differs in numbers alone, weakly referenced. A kind with the same graph is not compiled again.
     """
 
     def __init__(self, like: CompiledScans | None = None) -> None:
@@ -217,7 +217,7 @@ class CompiledScans(Specialisations[CompiledScan]):
         self._like = weakref.ref(self if like is None else like)
 
     def _before(self, structure: Structure, types: Types) -> CompiledScan | None:
-        """What a step that is like this one was compiled to."""
+        """The kind that the like step was compiled to."""
         like = self._like()
         return None if like is None else like._by_types.get((structure, types))
 
@@ -226,7 +226,7 @@ class CompiledScans(Specialisations[CompiledScan]):
     ) -> CompiledScan:
         """The compiled kind for these arguments; traced now if there is none, or if what the step read from outside has changed.
 
-        twin: what the step was before.
+        twin: the step with a copy of what it read, taken before tracing.
         """
         structure = options, has_n_steps, arguments.key
         key = structure, arguments.quick_key()
@@ -256,16 +256,16 @@ _LISTS = (list, tuple)
 
 
 def quick_call(sequences: Any, outputs_info: Any, non_sequences: Any, n_steps: Any) -> tuple[Any, list[Any]] | None:
-    """A key that decides the kind, and the values that compiled code takes, in order; None where the long way must be taken.
+    """A key that decides the kind, and the inputs of compiled code, in order; None if the call must take the long way.
 
-    The short way is for arrays and floats that need no conversion, alone or in a flat list: if their kind was seen before they go straight
-    to the compiled code. Everything else takes the long way, through `Arguments`.
+    The short way is for arrays and floats that need no conversion, alone or in a flat list: of a known kind, they go straight to the
+    compiled code. Everything else takes the long way, through `Arguments`.
     """
     if isinstance(n_steps, np.integer):
         n_steps = int(n_steps)
     if n_steps is not None and (type(n_steps) is not int or not 0 <= n_steps < 2**63):
         return None
-    # a list of items, where one alone may stand without the list; three times, since a call of a function takes 50 ns
+    # `items_of` written out three times: a function call takes 50 ns
     rows = sequences if type(sequences) in _LISTS else () if sequences is None else (sequences,)
     initial = outputs_info if type(outputs_info) in _LISTS else () if outputs_info is None else (outputs_info,)
     constant = non_sequences if type(non_sequences) in _LISTS else () if non_sequences is None else (non_sequences,)
@@ -280,20 +280,20 @@ def quick_call(sequences: Any, outputs_info: Any, non_sequences: Any, n_steps: A
 
 
 def _is_same(value: Any, prepared: Any) -> bool:
-    """Does the long way take this value of the short one as it stands? Both have copied an array that was laid out in another way."""
+    """True if the long way took this value unconverted. An array in another layout was copied by both ways, so it need not be identical."""
     if value is prepared:
         return True
     return type(value) is type(prepared) is np.ndarray and value.dtype == prepared.dtype and value.shape == prepared.shape
 
 
 class QuickTable:
-    """Compiled code by the keys of `quick_call`, and a short key in place of each: a long one takes 0.2 us to look up."""
+    """Compiled code by the keys of `quick_call`, with a short key for each: a lookup by a long one takes 0.2 us."""
 
     def __init__(self) -> None:
         self._known: dict[Any, tuple[CompiledScan, object]] = {}
         self.get = self._known.get
 
     def add(self, key: Any, compiled: CompiledScan, values: list[Any], prepared: list[Any]) -> None:
-        """Remembers the kind, if its arguments were taken as they stand."""
+        """Remembers the kind if its arguments needed no conversion."""
         if len(values) == len(prepared) and all(map(_is_same, values, prepared)):
             remember(self._known, key, (compiled, object()))

@@ -1,6 +1,6 @@
-"""`ns.scan` of arrays, run now: the code that an earlier call compiled, found by the step, the keywords and the kind of the arguments.
+"""`ns.scan` of arrays, run now. Code of earlier calls is found by the step, the keywords and the kind of the arguments.
 
-A step is found by itself or by a twin: most are lambdas, made anew for each call.
+A step is found by itself or by a twin, since most steps are lambdas made anew for each call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .updates import OrderedUpdates
 MOST_TABLES = 8
 _UNCHANGING = frozenset({type(None), bool, int, str})
 
-Given = tuple[Any, Any, Any, Any]  # sequences, outputs_info, non_sequences, n_steps as they were given
+Given = tuple[Any, Any, Any, Any]  # sequences, outputs_info, non_sequences, n_steps, unread
 Keywords = tuple[Any, ...]
 
 
@@ -32,14 +32,14 @@ class ImmediateScans(CompiledScans):
         self._tables: tuple[tuple[Keywords, QuickTable], ...] = ()
 
     def table(self, keywords: Keywords) -> QuickTable | None:
-        """The calls with keywords that are these very objects; None where there were none."""
+        """The calls with exactly these keyword objects (compared by `is`); None if there were none."""
         for met, table in self._tables:
             if all(map(operator.is_, met, keywords)):
                 return table
         return None
 
     def table_for(self, keywords: Keywords) -> QuickTable:
-        """The table, made if there is none. It is lost where a keyword may mean something else another time: a list, `"auto"`."""
+        """The table, made if there is none. Not kept for keywords whose meaning may change (a list, "auto"), nor beyond MOST_TABLES."""
         if (known := self.table(keywords)) is not None:
             return known
         table = QuickTable()
@@ -52,7 +52,7 @@ _scans: weakref.WeakKeyDictionary[types.FunctionType, ImmediateScans] = weakref.
 
 
 def run_known(fn: types.FunctionType, given: Given, keywords: Keywords) -> tuple[Any] | None:
-    """The results of a call whose like was made before, in a tuple of one; None where the long way must be taken."""
+    """The results of a call that is like an earlier one, in a tuple of one; None if the call must take the long way."""
     twin = twin_of(fn)
     scans = _scans.get(fn if twin is None else twin.fn)
     table = None if scans is None else scans.table((fn.__name__, *keywords))
@@ -68,7 +68,7 @@ def run_known(fn: types.FunctionType, given: Given, keywords: Keywords) -> tuple
 
 
 def _is_for(compiled: CompiledScan, twin: Twin | None) -> bool:
-    """Was code of a twin traced with what the twin is known by? What a twin reads may have changed since."""
+    """True without a twin, or if the code was traced with the twin's copy: what a twin reads may have changed since."""
     return twin is None or compiled.read is twin.copy
 
 
@@ -81,7 +81,7 @@ def run_now(
     options: Options,
     progress: Show | bool,
 ) -> tuple[Any] | None:
-    """The results of any immediate call, in a tuple of one; None where the step uses symbolic or shared variables."""
+    """The results of any immediate call, in a tuple of one; None if the step uses symbolic or shared variables."""
     if isinstance(fn, types.FunctionType):
         scans, compiled = _found(fn, arguments, steps is not None, options)
     else:
@@ -97,7 +97,7 @@ def run_now(
 
 
 def _found(fn: types.FunctionType, arguments: Arguments, has_n_steps: bool, options: Options) -> tuple[ImmediateScans, CompiledScan]:
-    """The compiled kind, of a twin or of the step itself, and where it is kept."""
+    """The compiled kind of a twin or of the step itself, and the table that holds it."""
     twin = twin_of(fn)
     scans = None if twin is None else _scans.get(twin.fn)
     if twin is not None and scans is not None:

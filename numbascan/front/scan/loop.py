@@ -1,4 +1,4 @@
-"""From a traced step to a loop in a graph: its ports, its number of steps, its results."""
+"""Makes a loop in a graph from a traced step: its ports, its number of steps, its results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Nest = tuple[Structure, list[Variable]]
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a scan gives in a graph: outputs as structures with Variables, last values of updates, the loop (None for one step)."""
+    """The results of a scan in a graph: outputs as structures with Variables, last values of updates, the loop (None for one step)."""
 
     outputs: list[Nest]
     updates: dict[SharedVariable, Variable]
@@ -57,9 +57,9 @@ class LoopMaker:
 
     @property
     def captured(self) -> list[Node]:
-        """What the step uses besides its arguments, the states of streams that it draws from included, if the call is to carry them.
+        """The nodes that the step uses besides its arguments; in an immediate call with the states of the streams that it draws from.
 
-        While a function is traced nothing is drawn for real: then a draw counts as something that has no value yet.
+        While a function is traced nothing is drawn for real: the number of the first draw, which has no value yet, stands for the state.
         """
         if not self.is_immediate:
             return self.outside
@@ -84,13 +84,13 @@ class LoopMaker:
         return number_as(Variable(write), shared.type.dtype).node if write.type.weak else write
 
     def _writes(self) -> list[Node]:
-        """Everything that the step computes: outputs, updates, condition."""
+        """All that the step computes: outputs, updates, condition."""
         returned = self.step.returned
         writes = [node for _, nodes in returned.outputs for node in nodes] + [write for _, write in self.carries]
         return writes if returned.until is None else [*writes, returned.until]
 
     def _captured(self) -> list[Node]:
-        """What the step uses besides its arguments. MissingInputError where `strict` forbids it."""
+        """The nodes that the step uses besides its arguments. MissingInputError if `strict` forbids them."""
         if self.options.strict:
             carried = [shared.node for shared, _ in self.carries]
             bound = [*self.reads, *self._draw_reads(), *self.explicit, *carried, *self.step.trace.arrays]
@@ -103,7 +103,7 @@ class LoopMaker:
         return self._outer_of(self._writes())
 
     def _outer_of(self, nodes: Sequence[Node]) -> list[Node]:
-        """What nodes of the step use of the graph around it."""
+        """The nodes of the graph outside that `nodes` of the step use."""
         carried = [shared.node for shared, _ in self.carries]
         return close_over([*self.reads, *self._draw_reads(), *self.explicit], nodes, self.step.mark, changing=carried)
 
@@ -146,7 +146,7 @@ class LoopMaker:
     # the number of steps --------------------------------------------------------------------------------------------
 
     def n_steps(self, steps: int | Variable | None) -> Node:
-        """n_steps as an int64 scalar: as the caller gave it, or as many as the shortest sequence has rows for."""
+        """n_steps as an int64 scalar: as given, else the most that every sequence has rows for."""
         if steps is None:
             return self._usable_length()
         if isinstance(steps, Variable):
@@ -160,13 +160,13 @@ class LoopMaker:
         traced = [length for length in lengths if not isinstance(length, int)] + ([max(min(fixed), 0)] if fixed else [])
         shortest = reduce(np.minimum, traced)
         if any(seq.span for seq in self.seqs) and not isinstance(shortest, int):
-            shortest = np.maximum(shortest, 0)  # the loop then says which sequence is too short for its taps
+            shortest = np.maximum(shortest, 0)  # so that the loop's own check says which sequence is too short for its taps
         if isinstance(shortest, int):
             return constant(shortest, "int64")
         return named(as_variable(shortest).node, "n_steps")
 
     def _check_lengths(self, n_steps: Node) -> None:
-        """ValueError where a sequence is known to be too short."""
+        """ValueError if a sequence is known to be too short."""
         known = constant_value(n_steps)
         spec = LoopSpec(n_steps, self.seqs, name=self.options.name)
         for seq in self.seqs if known is not None else ():
@@ -177,7 +177,7 @@ class LoopMaker:
     # results --------------------------------------------------------------------------------------------------------
 
     def _results(self, outputs: list[Nest], updates: dict[SharedVariable, Variable], node: Node | None) -> Results:
-        """Outputs name what the derivatives in the step were taken of, as far as it stands outside and the step does not use it."""
+        """The results. If the step takes derivatives, outputs name their costs, as far as these are outside and the step does not read them."""
         inside = {*self.reads, *self.explicit, *self.outside}
         costs = [cost for one in toposort(self._writes(), stop=inside) for cost in costs_of(one)]
         used = [one for one in self._outer_of(costs) if one not in inside] if costs else []
@@ -227,7 +227,7 @@ class LoopMaker:
         return self._results(outputs, updates, None)
 
     def _in_shape(self, spec: LoopSpec, writes: Iterator[Node]) -> Iterator[Variable]:
-        """What a single step computes: outputs and updates, of recurrent ones only what has the shape of the initial value."""
+        """The outputs and updates of a single step. Recurrent ones and updates are checked to have the shape of their initial value."""
         positions = count()  # states, then carries
         for group, (_, nodes) in zip(self._groups(), self.step.returned.outputs, strict=True):
             for _ in nodes:
@@ -238,7 +238,7 @@ class LoopMaker:
 
 
 def _first_rows(spec: LoopSpec, state: State) -> dict[Node, Node]:
-    """What the first step reads of an initial value."""
+    """The rows of an initial value that the first step reads, by read."""
     if not state.has_axis:
         return {state.reads[0]: state.initial}
     rows = op(AT_LEAST_ROWS, Variable(state.initial), needed=state.depth, message=short_initial(spec, state))

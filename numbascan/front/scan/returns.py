@@ -1,6 +1,6 @@
-"""What a step returned, read: outputs, updates of shared variables, and the condition that ends the loop.
+"""Reads a step's return value: outputs, updates of shared variables, and the condition that ends the loop.
 
-Outputs are held against their initial values, and updates against their shared variables: dtype, rank and shape must be the same.
+Outputs are checked against their initial values, and updates against their shared variables: dtype, rank and shape must be the same.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class until:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """A step's return value by meaning: structure and nodes of each output, updates, condition. `is_list`: outputs stood in a list."""
+    """A step's return value by meaning: structure and nodes of each output, updates, condition. `is_list`: outputs were in a list."""
 
     outputs: tuple[tuple[Structure, tuple[Node, ...]], ...]
     updates: tuple[tuple[SharedVariable, Node], ...]
@@ -72,7 +72,7 @@ class Returned:
 
 
 def parse_returned(value: Any, outs: tuple[OutKey, ...] | None, where: str) -> Returned:
-    """`value` by meaning. ValueError where it has none, or where outputs and `outputs_info` differ in number or structure."""
+    """`value` by meaning. ValueError if it has none, or if outputs and `outputs_info` differ in number or structure."""
     rest, condition = _split_until(value, where)
     rest, updates = _split_updates(rest, outs, where)
     items, is_list = _outputs(rest, outs, where)
@@ -98,7 +98,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _split_until(value: Any, where: str) -> tuple[Any, Node | None]:
-    """What is returned besides `until`, and its condition."""
+    """The return value without `until`, and its condition."""
     if isinstance(value, until):
         return [], value.condition.node
     if not _is_list(value):
@@ -134,7 +134,7 @@ def _split_updates(value: Any, outs: tuple[OutKey, ...] | None, where: str) -> t
 
 
 def _apart(value: Any, outs: tuple[OutKey, ...] | None) -> tuple[Any, list[tuple[Any, Any]]]:
-    """The outputs and the updates, by their places: a pair in either order, or several outputs and the updates behind them."""
+    """The outputs and the updates, told apart by position: a pair in either order, or several outputs and then the updates."""
     if is_updates(value):
         return [], _pairs(value)
     if not _is_list(value) or len(value) < 2:
@@ -161,7 +161,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def is_updates(value: Any) -> bool:
-    """Whether `value` is a dict of shared variables (or empty), or a list of pairs that begin with one."""
+    """True for a dict whose keys are all shared variables (or empty), and for a list of pairs that each begin with one."""
     if isinstance(value, dict):
         return all(isinstance(key, SharedVariable) for key in value)
     return (
@@ -184,7 +184,7 @@ def _read_updates(pairs: list[tuple[Any, Any]], where: str) -> Iterator[tuple[Sh
 
 
 def _outputs(value: Any, outs: tuple[OutKey, ...] | None, where: str) -> tuple[list[Any], bool]:
-    """The outputs as a list, and whether a list (or tuple) of them stood there."""
+    """The outputs as a list, and whether the step returned a list (or tuple) of them."""
     if value is None:
         raise ValueError(f"{where} returns None; {WHAT_TO_RETURN}")
     if not _is_list(value):
@@ -199,7 +199,7 @@ def _has_structure(value: Any, structure: Structure | None) -> bool:
 
 
 def _leaves(item: Any, structure: Structure | None, k: int, where: str) -> tuple[Structure, tuple[Node, ...]]:
-    """The structure and nodes of output k; `structure` is that of its initial value, None where it has none."""
+    """The structure and nodes of output k. structure: that of its initial value, None if it has none."""
     place = f"{where}: output {k}"
     if item is None:
         raise ValueError(f"{place} is None; {WHAT_TO_RETURN}")
@@ -212,7 +212,7 @@ def _leaves(item: Any, structure: Structure | None, k: int, where: str) -> tuple
 
 
 def _matched(item: Any, structure: Structure, place: str) -> tuple[Structure, list[Any]]:
-    """The structure, with dicts in the item's own order, and the leaves."""
+    """The item's structure, with dicts in its own order, and its leaves. ValueError unless it matches `structure`."""
     if structure == LEAF:
         return LEAF, [item]
     leaves: list[Any] = []
@@ -238,13 +238,13 @@ def _node(value: Any, place: str) -> Node:
         ) from error
 
 
-# results held against what stood there before ------------------------------------------------------------------------------
+# results against initial values and shared variables -----------------------------------------------------------------------
 
-_KINDS_BY_RANGE = "buifc"  # a kind of number holds those before it
+_KINDS_BY_RANGE = "buifc"  # each kind of number holds those before it
 
 
 def check_number(number: Variable, write: Node, argument: str | None, where: str) -> None:
-    """ScanTypeError if a number as initial value would lose its meaning in the dtype of the step's result."""
+    """ScanTypeError if the dtype of the step's result cannot hold a number given as initial value."""
     dtype = np.dtype(write.type.dtype)
     if not _holds(dtype, number.node):
         raise ScanTypeError(
@@ -254,10 +254,10 @@ def check_number(number: Variable, write: Node, argument: str | None, where: str
 
 
 def _holds(dtype: np.dtype[Any], number: Node) -> bool:
-    """Does a number without a dtype of its own keep its meaning in `dtype`?"""
+    """True if `dtype` holds a number that has no dtype of its own. Floats may be rounded to another float dtype."""
     value = constant_value(number)
     if value is None and number.type.kind == "i" and dtype.kind in "iu":
-        return True  # an integer that the run gives is checked by the run
+        return True  # an integer that only the run knows is checked by the run
     if value is None:
         return _KINDS_BY_RANGE.index(number.type.kind) <= _KINDS_BY_RANGE.index(dtype.kind)
     if value.dtype.kind == "c" and dtype.kind != "c":
@@ -272,7 +272,7 @@ def _number(node: Node) -> object:
 
 
 def check_state(row: TensorType, write: Node, has_axis: bool, argument: str | None, where: str, fn: Callable[..., Any]) -> None:
-    """ScanTypeError unless the step's result has the dtype, rank and (where known) shape of a row of the initial value."""
+    """ScanTypeError unless the step's result has dtype, rank and (where known) shape of a row of the initial value."""
     result = write.type
     rows = " in each row" if has_axis else ""
     seen = f"{where}{_argument(argument)} starts as {row}{rows}, but the step's result is {result.strong()}{_line(write, fn)}"

@@ -1,4 +1,4 @@
-"""`ns.scan`, and ScanFunction, which is what it makes of a step alone."""
+"""`ns.scan`, and ScanFunction, which it makes of a step alone."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ _DEFAULTS = {parameter.name: parameter.default for parameter in inspect.signatur
 
 
 def _not_default(keywords: dict[str, Any]) -> dict[str, Any]:
-    """The keywords that say something: a ScanFunction tells what was given from what was not."""
+    """The keywords that are not at their defaults: a ScanFunction holds only what was given."""
     return {key: value for key, value in keywords.items() if value is not _DEFAULTS[key]}
 
 
@@ -194,14 +194,14 @@ def symbolic(fn: Callable[..., Any], arguments: Arguments, steps: int | Variable
         raise lost_updates(maker.carries, options.name)
     outside = [*maker.captured, *(variable.node for variable in tracer.given)]
     refuse_leaked(outside, f"scan {options.name!r}")
-    one = type(steps) is int and steps == 1 and options.mode is None  # a loop tells its mode to what is around it
+    one = type(steps) is int and steps == 1 and options.mode is None  # a mode needs a loop: it is a note of the loop
     results = maker.one_step() if one else maker.loop(maker.n_steps(steps))
     outputs = nested_outputs(results, options)
     return (outputs, OrderedUpdates(results.updates)) if options.return_updates else outputs
 
 
 def lost_updates(carries: list[tuple[SharedVariable, Node]], name: str) -> ValueError:
-    """The error for updates that nobody would ever see."""
+    """The error for updates that would be lost."""
     names = ", ".join(shared.name or repr(shared) for shared, _ in carries)
     return ValueError(
         f"scan {name!r}: return_updates=False, but the step updates {names}, which would be lost; write outputs, updates = ns.scan(...) "
@@ -213,7 +213,7 @@ Tables = tuple[CompiledScans, QuickTable, dict[Options, QuickTable]]
 
 
 def _tables() -> Tables:
-    """Nothing compiled yet; in the last table calls with options of their own."""
+    """Empty tables: compiled kinds, quick calls, and quick calls by their own options."""
     return CompiledScans(), QuickTable(), {}
 
 
@@ -245,11 +245,11 @@ class ScanFunction:
         self._use(_tables())
 
     def _use(self, tables: Tables) -> None:
-        """Takes what is compiled from here, and puts it there."""
+        """Makes these the tables in which compiled code is looked up and stored."""
         self._compiled, self._quick, self._tables = tables
 
     def __get__(self, instance: Any, owner: type | None = None) -> ScanFunction:
-        """The loop of the bound step. Each instance has compiled code of its own, which goes when the instance does."""
+        """The loop of the bound step. Each instance has its own compiled code, freed with the instance."""
         step = bound_to(self.__wrapped__, instance, owner)
         if not isinstance(step, types.MethodType) or step is self.__wrapped__:
             return self
@@ -290,7 +290,7 @@ class ScanFunction:
                     0
                 ]
             key, values = quick
-            table = self._quick if not options else self._tables.setdefault(chosen, QuickTable())  # to hash options takes time
+            table = self._quick if not options else self._tables.setdefault(chosen, QuickTable())  # hashing options is slow
             known = table.get(key)
             if known is not None and known[0].is_current():
                 self._compiled.latest = known[0]
@@ -311,7 +311,7 @@ class ScanFunction:
         )
 
     def _filled(self, *values: Any) -> list[Any]:
-        """The arguments of a call, with those of the decorator in place of None."""
+        """The arguments of a call; those of the decorator replace None."""
         return [self._arguments.get(key) if value is None else value for key, value in zip(ARGUMENTS, values, strict=True)]
 
     def _chosen(self, options: ScanOptions | dict[str, Any]) -> Options:
@@ -320,7 +320,7 @@ class ScanFunction:
     def _call(
         self, arguments: Arguments, n_steps: Any, chosen: Options, out: Any, progress: bool | Show, options: ScanOptions
     ) -> tuple[Any, CompiledScan | None]:
-        """The long way: arguments of any form, symbolic ones too. The result, and the kind that gave it if it was run."""
+        """The long way, for arguments of any form: the result, and the kind that computed it; None for a symbolic call."""
         steps = read_n_steps(n_steps, arguments, chosen.name)
         if not (arguments.is_symbolic() or isinstance(steps, Variable)):
             compiled = self._compiled.find(self.__wrapped__, arguments, steps is not None, chosen)
@@ -331,7 +331,7 @@ class ScanFunction:
         return self._in_graph(arguments, steps, chosen, options.get("return_updates", self._keywords.get("return_updates"))), None
 
     def _in_graph(self, arguments: Arguments, steps: Any, options: Options, with_updates: bool | None) -> Any:
-        """The outputs; with the updates if they are asked for. TypeError if there are some and nobody said what becomes of them."""
+        """The outputs if `with_updates` is None or False, else (outputs, updates). TypeError for updates if it is None."""
         result = symbolic(self.__wrapped__, arguments, steps, replace(options, return_updates=with_updates is not False))
         if with_updates is not None:
             return result
@@ -365,7 +365,7 @@ class ScanFunction:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether some kind of argument was seen."""
+        """True once some kind of argument was compiled."""
         return self._compiled.latest is not None
 
     def _latest(self) -> CompiledScan:

@@ -1,4 +1,4 @@
-"""A step function is traced: it gets Variables for the rows of sequences and states, and its results are matched with initial values."""
+"""Traces a step function: it gets Variables for the rows of sequences and states; its results are matched with initial values."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ..variable import Variable, as_variable, number_as
 from .arguments import Arguments, Options, Taps
 from .returns import Returned, check_number, check_state, parse_returned
 
-ATTEMPTS = 8  # traces until the types of numbers as initial values stand; two suffice unless the step's rank grows
+ATTEMPTS = 8  # traces until the types of numbers given as initial values are settled; two suffice unless the step's rank grows
 
 
 @dataclass(slots=True)
 class OuterLeaf:
-    """One array of a sequence or an initial value: the outer node, the type of a row, and what the step reads, by tap.
+    """One array of a sequence or an initial value: the outer node, the type of a row, and the step's reads, by tap.
 
-    `number`: the Python number that an initial value was given as; `outer` and `row` follow the step's result.
+    `number`: an initial value given as a Python number; `outer` and `row` then take the type of the step's result.
     """
 
     outer: Node
@@ -43,7 +43,7 @@ class OuterLeaf:
 
 @dataclass(slots=True)
 class Group:
-    """One item of a list of arguments: a nest of leaves with common taps. `has_axis`: an initial value with a leading axis."""
+    """One sequence or initial value: a nest of leaves with common taps. `has_axis`: its arrays have a leading axis of rows."""
 
     structure: Structure
     taps: Taps
@@ -53,10 +53,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class TracedStep:
-    """A step after its last trace, `mark` being that of the first."""
+    """A step after its last trace; `mark` is that of the first."""
 
     seqs: tuple[Group, ...]
-    states: tuple[Group | None, ...]  # one for each output, None where it is not recurrent; empty: no output is
+    states: tuple[Group | None, ...]  # one for each output, None if it is not recurrent; empty if no output is
     non_seqs: tuple[Node, ...]
     returned: Returned
     trace: TraceResult
@@ -83,9 +83,10 @@ class StepTracer:
         self.names = self._parameter_names()
 
     def run(self, bind: bool = False, before: Numbers | None = None) -> TracedStep:
-        """The traced step; traced again as long as a number among the initial values takes another type. `bind`, `before`: see `trace`."""
+        """The traced step; traced again as long as a number among the initial values changes its type. `bind`, `before`: see `trace`."""
         marks = []
-        arrays: dict[Node, Any] = {}  # one input for an array in all traces: an initial value may have its shape from an earlier one
+        # all traces share one input per captured array: the shape of an initial value may come from an earlier trace
+        arrays: dict[Node, Any] = {}
         for _ in range(ATTEMPTS):
             traced, counters, reads = beside_threads(partial(repeatable, self.fn, partial(self._traced, bind, before, arrays)))
             arrays |= traced.arrays
@@ -107,7 +108,7 @@ class StepTracer:
     def _traced(
         self, bind: bool, numbers: Numbers | None, arrays: dict[Node, Any]
     ) -> tuple[tuple[TraceResult, dict[Stream, Counter], list[tuple[Node, ...]]], Callable[[], Meaning]]:
-        """One trace of the step, how often it draws, and what each leaf is read by; and what a step would see of it."""
+        """One trace of the step, its draws by stream, and the reads of each leaf; and a function that gives the trace's meaning."""
         arrays = dict(arrays)
         arguments = self._fresh_arguments()
         first = len(arguments) - len(self.nons)
@@ -128,7 +129,7 @@ class StepTracer:
         return (traced, draws.counters, reads), meaning
 
     def _placeholders(self, bind: bool) -> Iterator[Node]:
-        """Inputs that only this trace has: what the step reads, and with `bind` (a trace for an immediate call) all that it is given."""
+        """The inputs that belong to this trace alone: the step's reads; with `bind` (an immediate call) also the arguments."""
         yield from (read for leaf in self._leaves() for read in leaf.reads)
         if bind:
             yield from (variable.node for variable in self.given)
@@ -156,7 +157,7 @@ class StepTracer:
                 continue
             depth = -min(taps)
             _check_initial_axis(variable, taps, f"{self.scan}: {label}")
-            # of a longer one the first rows, as x[:depth], x[depth:] split x
+            # a longer one is read from its start: the first `depth` rows
             rows = variable if variable.type.shape[0] == depth else variable[:depth]
             leaves.append(OuterLeaf(rows.node, row_of(variable.type).strong(), label))
         return Group(structure, taps, has_axis, leaves)
@@ -168,7 +169,7 @@ class StepTracer:
         return [leaf for group in self._groups() for leaf in group.leaves]
 
     def _parameter_names(self) -> list[str | None]:
-        """A name for each argument of the step, from its signature. TypeError if the step does not take so many."""
+        """A name for each argument of the step, from its signature (None for a builtin). TypeError if it does not take them."""
         labels = [f"sequence {k} at tap {tap}" for k, group in enumerate(self.seqs) for tap in group.taps]
         labels += [f"output {k} at tap {tap}" for k, group in enumerate(self.states) if group for tap in group.taps]
         labels += [f"non-sequence {k}" for k in range(len(self.nons))]
@@ -189,7 +190,7 @@ class StepTracer:
         return names
 
     def _fresh_arguments(self) -> list[Any]:
-        """New reads, and the step's arguments made of them."""
+        """The step's arguments, made of new reads."""
         names = iter(self.names)
         arguments: list[Any] = []
         for group in self._groups():
@@ -203,7 +204,7 @@ class StepTracer:
         return arguments + [unflatten(structure, variables) for structure, variables in self.nons]
 
     def _read(self, group: Group, node: Node) -> Variable:
-        """A row as the step gets it: of a state a copy of its own, of a sequence one that it may not write."""
+        """A row as the step gets it: a state's row is the step's own, a sequence's row may not be written."""
         row = Variable(node)
         is_state = any(group is state for state in self.states)
         row.home = ITS_OWN if is_state else f"a sequence of {self.scan}"
@@ -212,14 +213,14 @@ class StepTracer:
     # results --------------------------------------------------------------------------------------------------------
 
     def _recurrent(self, returned: Returned) -> Iterator[tuple[Group, OuterLeaf, Node]]:
-        """Each leaf of a state with what the step wrote for it."""
+        """Each leaf of a state, with the step's result for it."""
         for group, (_, writes) in zip(self.states, returned.outputs, strict=False):
             if group is not None:
                 for leaf, write in zip(group.leaves, writes, strict=True):
                     yield group, leaf, write
 
     def _numbers_changed(self, returned: Returned, draws: dict[Stream, Counter]) -> bool:
-        """Gives initial values that are numbers the type of the step's result; whether that was news."""
+        """Gives initial values that are numbers the type of the step's result. True if a type changed."""
         numbers = [(leaf, write) for _, leaf, write in self._recurrent(returned) if leaf.number is not None]
         news = [(leaf, write) for leaf, write in numbers if leaf.row not in (write.type, write.type.strong())]
         changes = [(leaf, write.type.strong(), self._number_as(leaf, write, draws)) for leaf, write in news]
@@ -241,7 +242,7 @@ class StepTracer:
         return broadcast_to(cast, Variable(row).shape).node
 
     def _rows_outside(self) -> dict[Node, Node]:
-        """For each read something of its shape in the graph around the loop. Zeros: there may be no row to look at."""
+        """For each read a node of its shape in the graph around the loop. Zeros for rows: a sequence may have none."""
         rows: dict[Node, Node] = {}
         for group in self._groups():
             for leaf in group.leaves:
@@ -257,14 +258,14 @@ class StepTracer:
 
 
 def a_list(kind: str, values: Sequence[Variable]) -> str:
-    """What to add to a message where numbers in a list may have been meant as one array."""
+    """A hint for messages: numbers in a list may have been meant as one array. Empty if none is a number."""
     if not any(value.type.weak for value in values):
         return ""
     return f"; a list means several {kind}: for one of numbers write np.array([...])"
 
 
 def _check_initial_axis(variable: Variable, taps: Taps, where: str) -> None:
-    """ValueError unless the initial value has a leading axis that is long enough for the taps, as far as that is known."""
+    """ValueError unless the initial value has a leading axis; also if it is known to be too short for the taps."""
     depth = -min(taps)
     if not variable.ndim:
         raise ValueError(

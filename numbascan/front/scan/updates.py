@@ -1,4 +1,4 @@
-"""What `ns.scan` returns beside the outputs: the updates of shared variables."""
+"""The updates of shared variables, which `ns.scan` returns beside the outputs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ WHERE_OUTPUTS_ARE = (
 
 
 class OrderedUpdates(np.lib.mixins.NDArrayOperatorsMixin, dict[SharedVariable, Variable]):
-    """From shared variables to their values after the last step, in the order in which the step gave them.
+    """A dict from shared variables to their values after the last step, in the order in which the step returned them.
 
-    `ns.scan(…)[-1]` is this, and not the last row: whatever takes it for an array is a TypeError that says so.
+    `ns.scan(…)[-1]` is this dict, not the last row: whoever uses it as an array gets a TypeError (an AttributeError for an attribute) that
+    says so.
     """
 
     __eq__, __ne__, __or__, __ror__, __ior__ = dict.__eq__, dict.__ne__, dict.__or__, dict.__ror__, dict.__ior__

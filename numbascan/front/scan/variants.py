@@ -167,7 +167,7 @@ def filter(
 
 
 def _masks(returned: Any, count: int, fn: Callable[..., Any], name: str | None) -> list[Any]:
-    """A mask for each sequence, of what the step gave."""
+    """The masks that the step computed, one for each sequence."""
     masks = list(returned) if isinstance(returned, (list, tuple)) else [returned]
     for mask in masks:
         if not isinstance(mask, (np.ndarray, Variable)) or mask.ndim != 1:
@@ -234,7 +234,7 @@ def scan_checkpoints(
 
 
 def _every(rows: Any, k: int, padding: bool) -> Any:
-    """Every k-th row; with `padding` the last one, too, where rows are left behind the last of these."""
+    """Every k-th row; with `padding` also the last row, if rows are left over."""
     every = rows[k - 1 :: k]
     return np.concatenate([every, rows[-1:][: rows.shape[0] % k]]) if padding else every
 
@@ -249,7 +249,7 @@ def _required(sequences: Any, view: str, fn: Callable[..., Any], name: str | Non
 
 
 def _scan(fn: Callable[..., Any], name: str | None) -> str:
-    """How messages call the scan."""
+    """The name of the scan in messages."""
     return f"scan {name or step_name(fn)!r}"
 
 
