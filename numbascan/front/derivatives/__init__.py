@@ -1,5 +1,5 @@
-"""Derivatives of functions (`ns.grad` and its like), of variables (`nt.grad`), rules of the user's own, and their numeric check.
+"""Derivatives of functions (`ns.grad` and its like) and of variables (`nt.grad`), rules written by users, and their numeric check.
 
-It imports `grad/`, which makes the graphs, `transforms.py`, which runs them, and the files that all rooms share; not `scan/`.
-Users call it, and `vmap`, which is a transform as these are.
+Imports `grad/`, which makes the graphs, `transforms.py`, which runs them, and the files that all rooms share; of `scan/` only `updates.py`.
+Called by users, and by `vmap`, which is a transform like these.
 """

@@ -1,9 +1,8 @@
 """`ns.custom_vjp`: a function whose derivative the user writes.
 
-Its call is a node that holds the graph of the function and a rule. The rule is not run before a derivative is asked for, and then it is
-run on the operands that the node has there, which may be those of another graph: inside a loop that was closed in the meantime, say. So
-everything that the function and its rule read from outside must be an operand of the node; running the rule once at the call tells what
-that is.
+A call becomes a node that holds the graph of the function and a rule. The rule runs when a derivative is asked for, on the operands that
+the node then has. These may belong to another graph, such as that of a loop closed in the meantime. So everything that the function and
+its rule read from outside must be an operand of the node. The rule is run once at the call to find out what it reads.
 """
 
 from __future__ import annotations
@@ -81,12 +80,12 @@ class CustomVjp:
         if not any(map(_is_symbolic, leaves)):
             value = self.__wrapped__(*args)
             results, _ = flattened(value)
-            if not any(map(_is_symbolic, results)):  # else it reads variables from outside
+            if not any(map(_is_symbolic, results)):  # symbolic results: `f` reads variables from outside
                 return value
         return self._node(structure, [as_variable(leaf).node for leaf in leaves])
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The arguments with keywords and defaults in their places: fwd and bwd know places only."""
+        """All arguments by position, defaults included: fwd and bwd take positional arguments only."""
         if isinstance(self.__wrapped__, np.ufunc) and not kwargs:
             return args
         bound = inspect.signature(self.__wrapped__).bind(*args, **kwargs)
@@ -126,7 +125,7 @@ def _is_symbolic(leaf: Any) -> bool:
 
 
 class _Running(threading.local):
-    """The functions whose rules are run only to see what they read: in these a call of the function itself need not look again."""
+    """The functions whose rules are running only to find what they read. A rule may call its function: that call must not look again."""
 
     def __init__(self) -> None:
         self.functions: list[CustomVjp] = []
@@ -137,10 +136,11 @@ _RUNNING = _Running()
 
 @dataclass(frozen=True)
 class _Rule:
-    """How derivatives go back through one kind of call of `f`: what the node of the call holds.
+    """The derivative rule for one kind of call of `f`, held by the node of the call.
 
-    structure, returned: the nests of arguments and results. read: what `f` reads from outside, more: what the rule reads besides; as
-    nodes of the graph in which the call stood. They follow the arguments among the operands of the node.
+    structure, returned: the nests of arguments and results.
+    read: the nodes that `f` reads from outside; more: those that only the rule reads. Both are nodes of the graph around the call, and
+    follow the arguments among the operands of its node.
     """
 
     f: CustomVjp
@@ -154,7 +154,7 @@ class _Rule:
 
     @property
     def goes_forward(self) -> bool:
-        """Is there a rule for tangents?"""
+        """True if there is a rule for tangents."""
         return self.f.jvp is not None
 
     def __call__(self, node: Node, cotangents: Sequence[Node | None], needed: Collection[int]) -> list[Node | None]:
@@ -178,7 +178,7 @@ class _Rule:
         return plain + [None] * (len(node.inputs) - count)
 
     def tangents(self, node: Node, moves: Sequence[Node | None]) -> list[Node]:
-        """The tangents of the node's results, where there is a rule for them; those of the operands are given, None for zero."""
+        """The tangents of the node's results by the forward rule, from those of its operands (None for zero)."""
         rule, count = self.f.jvp, n_leaves(self.structure)
         assert rule is not None
         self._check_moves(node, moves, count)
@@ -208,7 +208,7 @@ class _Rule:
 
     @no_draws("a rule of ns.external")
     def _pushed(self, inputs: Sequence[Node], along: Sequence[Node]) -> Any:
-        """What jvp makes of such arguments and their tangents."""
+        """The result of the rule jvp for arguments `inputs` and their tangents `along`."""
         outer, CAPTURE.is_rule = CAPTURE.is_rule, True
         try:
             given = [*map(Variable, inputs), *map(Variable, along)]
@@ -228,7 +228,7 @@ class _Rule:
         return of_shape(cast(node, result.type.dtype), dims_of(result), what)
 
     def _check(self, node: Node, needed: Collection[int], count: int) -> None:
-        """NullGradientError where there is no rule, or where it says nothing of what is needed."""
+        """NullGradientError if there is no reverse rule, or if a derivative with respect to something read from outside is needed."""
         name = self.f.__name__
         line = f" ({node.origin[0]}, line {node.origin[1]})" if node.origin else at_line()
         if self.f.fwd is None:
@@ -244,7 +244,7 @@ class _Rule:
             )
 
     def reads(self, types: Sequence[Any], results: Sequence[Node]) -> list[Node]:
-        """What the rule uses from outside."""
+        """The nodes that the rule reads from outside. Empty if the rule raises: nobody may ever ask for a derivative."""
         if (self.f.fwd is None and self.f.jvp is None) or self.f in _RUNNING.functions:
             return []
         inputs = [new_input(type_) for type_ in types]
@@ -266,7 +266,7 @@ class _Rule:
 
     @no_draws("a rule of ns.custom_vjp")
     def _run(self, inputs: Sequence[Node], above: Sequence[Node], results: Sequence[Node]) -> Any:
-        """What bwd makes of the cotangents `above` of the results, after fwd on `inputs`."""
+        """The result of bwd for the cotangents `above` of the results, after fwd on `inputs`."""
         outer, CAPTURE.is_rule = CAPTURE.is_rule, True
         try:
             return self._traced(inputs, above, results)
@@ -296,7 +296,7 @@ class _Rule:
         return f"the {part} of {self.f.__name__}, {describe(getattr(self.f, part))},"
 
     def _cotangents(self, value: Any, inputs: Sequence[Node]) -> Iterator[Node | None]:
-        """What bwd returned, checked: a node for each leaf of the arguments, None for zero."""
+        """The checked result of bwd: a node for each leaf of the arguments, None for zero."""
         assert not isinstance(self.structure, str)
         count = len(self.structure[2])
         if not isinstance(value, (tuple, list)) or len(value) != count:
@@ -307,7 +307,7 @@ class _Rule:
             yield None if leaf is None else self._fitted(as_variable(leaf).node, operand, name)
 
     def _leaves(self, structure: Structure, value: Any, name: str) -> Iterator[Any]:
-        """The leaves of a cotangent that is nested as `structure`, where None may stand for any part of the nest."""
+        """The leaves of a cotangent or tangent nested as `structure`. None for any part of the nest means None for each of its leaves."""
         if value is None or structure == NONE:
             yield from [None] * n_leaves(structure)
             return
@@ -326,7 +326,7 @@ class _Rule:
             yield from self._leaves(child, part, name)
 
     def _fitted(self, value: Node, operand: Node, name: str) -> Node:
-        """A cotangent in the dtype of its argument. Shapes must be equal; a real argument has a real cotangent."""
+        """A cotangent in the dtype of its argument. Shapes must be equal; the cotangent of a real argument must be real."""
         what = f"{self._words('bwd')} gives a cotangent for {name} that"
         if not is_float(operand.type):
             raise TypeError(f"{what} is {value.type}, but {name} is {operand.type} and has no derivative{at_line()}; return None for it")

@@ -1,4 +1,4 @@
-"""One call of a function, taken apart: inputs of its own for what derivatives are taken with respect to."""
+"""One call of a function, with fresh inputs for the arguments that derivatives are taken with respect to."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .of_variables import check_cost, check_wrt
 
 @dataclass
 class FunctionCall:
-    """A function called on inputs of its own in place of the arguments that derivatives are taken with respect to.
+    """A function called with fresh inputs in place of the arguments that derivatives are taken with respect to.
 
-    arguments: the nest of each such argument, and an input per leaf, None for one that stays as it is. back: inputs -> what was given.
-    returned, leaves: the function's results.
+    arguments: the nest of each such argument, with an input per leaf, None for a leaf that is not replaced. back: inputs -> the nodes
+    given. returned, leaves: structure and nodes of the results. aux: the same of what is returned besides the value.
     """
 
     arguments: list[tuple[Structure, list[Node | None]]]
@@ -36,7 +36,7 @@ class FunctionCall:
     aux: tuple[Structure, list[Node]] = NONE, []
 
     def with_aux(self, what: str) -> FunctionCall:
-        """The call of a function that returns (value, aux), as that of the value alone."""
+        """The call of a function that returns (value, aux), with `aux` apart and the value as its only result."""
         if isinstance(self.returned, str) or self.returned[1] is not None or len(self.returned[2]) != 2:
             raise TypeError(f"{what}: has_aux=True is for a function that returns (value, aux), not {describe(self.returned)}")
         value, aux = self.returned[2]
@@ -49,15 +49,15 @@ class FunctionCall:
 
     @property
     def dependencies(self) -> list[Node]:
-        """What the results depend on, as far as derivatives with respect to it may be asked for later."""
+        """The free inputs of the results with respect to which a later derivative may be asked: the real and complex ones."""
         return [node for node in free_inputs(self.leaves) if is_float(node.type)]
 
     def outside(self, nodes: Sequence[Node]) -> list[Variable]:
-        """Nodes over the inputs as variables over what was given."""
+        """Variables for `nodes`, with the inputs replaced by what was given."""
         return [Variable(node) for node in substitute(nodes, self.back)]
 
     def aux_outside(self) -> Any:
-        """What the function returned besides the value."""
+        """The aux that the function returned, as `outside`."""
         structure, leaves = self.aux
         return unflatten(structure, self.outside(leaves))
 
@@ -77,7 +77,10 @@ class FunctionCall:
 def call_on_inputs(
     f: Callable[..., Any], places: Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any], what: str, mixed: bool = False
 ) -> FunctionCall:
-    """`mixed`: integers among the leaves stay as they are; else they are refused."""
+    """The call of `f` with fresh inputs for the arguments number `places`. ArgumentNumberError for a number that is not there.
+
+    mixed: integer leaves are not replaced; otherwise they raise NullGradientError.
+    """
     name = f"{what}({getattr(f, '__name__', 'function')})"
     for place in places:
         if not -len(args) <= place < len(args):
@@ -108,7 +111,7 @@ def call_on_inputs(
 
 
 def _argument(given: Any, node: Node, name: str) -> Variable:
-    """An argument of a function that is differentiated, which may not be written."""
+    """An argument of the differentiated function, which the function may not write."""
     argument = Variable(node)
     argument.is_0d = given.is_0d if isinstance(given, Variable) else False
     argument.home = f"an argument of {name}"
@@ -126,7 +129,7 @@ def without_static(structure: Structure) -> Structure:
 
 
 def has_updates(structure: Structure) -> bool:
-    """Whether a scan may have returned this: its updates, or a pair that ends with them."""
+    """True if a scan may have returned this: its updates, or a pair that ends with them."""
     if isinstance(structure, str):
         return False
     cls, keys, children = structure
@@ -136,7 +139,7 @@ def has_updates(structure: Structure) -> bool:
 
 
 def cost_of(call: FunctionCall, what: str) -> Node:
-    """The one scalar that a function returned."""
+    """The real scalar that the function returned. TypeError or NullGradientError for anything else."""
     if call.returned != "*":
         instead = WHERE_OUTPUTS_ARE if has_updates(call.returned) else "ns.jacobian takes any nest of arrays"
         raise TypeError(f"{what}: the function must return one scalar, not {describe(call.returned)}; {instead}")

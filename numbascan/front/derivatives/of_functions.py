@@ -40,7 +40,7 @@ R = TypeVar("R")
 
 
 class Transformed(ABC):
-    """A function made from a function, `__wrapped__`. It is called on variables; `transform` makes it take arrays."""
+    """A function made from a function, `__wrapped__`. It takes variables; `transform` makes it take arrays."""
 
     what = ""
     __wrapped__: Callable[..., Any]
@@ -52,7 +52,7 @@ class Transformed(ABC):
         self.__qualname__ = f"{self.what}({getattr(f, '__qualname__', self.__name__)})"
 
     def __get__(self, instance: Any, owner: type | None = None) -> Transformed:
-        """The same of the bound method."""
+        """The same transform of the bound method."""
         f = bound_to(self.__wrapped__, instance, owner)
         return self if f is self.__wrapped__ else type(self)(f, **self.options)
 
@@ -64,7 +64,7 @@ class Transformed(ABC):
 
 
 def transform(cls: type[Transformed], f: Any, **options: Any) -> Jitted[..., Any]:
-    """What `cls` makes of `f`, as a function of arrays; run in the mode of `f` if that is jitted."""
+    """The transform `cls` of `f` as a function of arrays, in the mode of `f` if that is jitted."""
     if not is_function(f):
         raise TypeError(f"{cls.what} takes a function, not {f!r} ({type(f).__name__})")
     transformed: Jitted[..., Any] = jit(cls(f, **options), mode=mode_given_to(f))
@@ -74,7 +74,7 @@ def transform(cls: type[Transformed], f: Any, **options: Any) -> Jitted[..., Any
 
 
 class _Derivative(Transformed):
-    """A derivative with respect to the arguments that the option `argnums` tells."""
+    """A derivative with respect to the arguments that the option `argnums` names."""
 
     def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> FunctionCall:
         argnums = self.options["argnums"]
@@ -89,7 +89,7 @@ class _Derivative(Transformed):
         return call.with_aux(self.what) if self.options.get("has_aux") else call
 
     def alone(self, nests: Sequence[Any]) -> Any:
-        """One result for one argument number, a tuple for a tuple of them."""
+        """One result for one argument number, a tuple of results for a tuple of numbers."""
         return tuple(nests) if isinstance(self.options["argnums"], tuple) else nests[0]
 
     def gradients(self, call: FunctionCall) -> list[Node]:
@@ -138,10 +138,10 @@ class _Hessian(_Derivative):
 
 
 def _by_position(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-    """The arguments of a call, those that were given by the names of positional parameters in their places."""
+    """The arguments of a call, with those given by name moved to their positions where the signature allows."""
     try:
         bound = inspect.signature(f).bind(*args, **kwargs)
-    except (TypeError, ValueError):  # the call, or what refuses the argument number, says more
+    except (TypeError, ValueError):  # the call itself, or the check of argument numbers, raises with a better message
         return args, kwargs
     return bound.args, bound.kwargs
 
@@ -370,12 +370,12 @@ Recorded = tuple[Any, Callable[[Any], tuple[Any, ...]], Seen, Any]
 
 
 def recorded_vjp(f: Callable[..., Any], args: tuple[Any, ...], has_aux: bool = False) -> Recorded:
-    """What `vjp` gives, the values of shared variables that it comes from, and what `f` returned besides the value."""
+    """The results of `vjp`, with the values of shared variables that they come from, and aux: (value, pull, seen, aux)."""
     if not callable(f):
         raise TypeError(f"ns.vjp takes a function, not {f!r} ({type(f).__name__})")
     function = f if isinstance(f, Jitted) else jit(f)
     run = function.recorded(*args)
-    if run is None:  # part of a graph: one call of f is both the value and what is differentiated
+    if run is None:  # part of a graph: one call of f gives the value and is differentiated
         call = call_on_inputs(f, range(len(args)), marked(f, args, {})[0], {}, "ns.vjp", mixed=True)
         call = call.with_aux("ns.vjp") if has_aux else call
         return unflatten(call.returned, call.outside(call.leaves)), lambda cotangent: pulled(call, cotangent), {}, call.aux_outside()
@@ -428,5 +428,5 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
 
 
 def replayed_jvp(f: Callable[..., Any], seen: Seen, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-    """What `jvp` gives, from values of shared variables that were seen before."""
+    """The results of `jvp`, computed from earlier values of shared variables."""
     return transform(_Jvp, f).replayed(seen, marked(f, args, {})[0], tangents)

@@ -48,11 +48,11 @@ def zero_grad(x: Any) -> Variable:
     return op(ZERO_GRAD, x)
 
 
-# checks, and the words of messages ------------------------------------------------------------------------------------
+# checks and their messages --------------------------------------------------------------------------------------------
 
 
 def shown(node: Node) -> str:
-    """A node as messages show it."""
+    """A node in messages: its name and type."""
     return f"{node.name or 'a variable without a name'} ({node.type})"
 
 
@@ -72,7 +72,7 @@ def check_result(node: Node, what: str) -> None:
 
 
 def check_cost(node: Node, what: str) -> None:
-    """TypeError for what is no real scalar."""
+    """TypeError unless the cost is a real scalar; NullGradientError for an integer or a boolean."""
     if node.type.rank:
         raise TypeError(
             f"{what}: the cost must be a scalar, but {shown(node)} has shape {show_shape(node.type.shape)}{at_line()}; write "
@@ -84,7 +84,7 @@ def check_cost(node: Node, what: str) -> None:
 
 
 def along(value: Any, node: Node, what: str) -> Node:
-    """A cotangent or a tangent from a user, in the dtype of `node`. It must have its shape; of a real variable it must be real."""
+    """A user's cotangent or tangent in the dtype of `node`. It must have the shape of `node`, and be real if `node` is."""
     direction = as_variable(value).node
     if direction.type.kind == "c" and node.type.kind != "c":
         raise TypeError(f"{what} is complex, but {shown(node)} is real{at_line()}; write np.real(value)")
@@ -92,11 +92,11 @@ def along(value: Any, node: Node, what: str) -> Node:
 
 
 def _disconnected(outputs: Sequence[Node], node: Node, what: str, policy: str = "disconnected_inputs") -> Exception:
-    """The error for a variable to which no derivative leads: it plays no part, it is held constant, or integers lie between.
+    """The error for a variable that no derivative reaches: it is not used, held constant, or used through integers only.
 
-    `policy`: the keyword that says what happens then.
+    `policy`: the keyword that the user may set instead, for the message.
     """
-    is_behind = node in toposort(remove_unused(outputs))  # a loop may take what its step does not read
+    is_behind = node in toposort(remove_unused(outputs))  # without it, an input that the step does not read would count as used
     if is_behind and node not in _float_ways(outputs):
         return NullGradientError(
             f"{what}: the cost depends on {shown(node)} through integers or booleans only, so there is no derivative{at_line()}; "
@@ -120,10 +120,10 @@ def gradients(
     disconnected_inputs: str = "raise",
     links: Sequence[Node] = (),
 ) -> list[Node]:
-    """The cotangents of `wrt`, checked; zeros or an error where there is none.
+    """The cotangents of `wrt`; zeros or an error where there is none, as `disconnected_inputs` says.
 
-    What does not depend on one of `wrt`, or of `links`, any more is linked to it: the derivative of a constant derivative is zero, not
-    missing.
+    A cotangent that does not depend on a node of `wrt` or `links` is linked to it, so that the derivative of a constant derivative is
+    zero, not missing.
     """
     if disconnected_inputs not in ("raise", "warn", "ignore"):
         raise ValueError(f"{what}: disconnected_inputs is {disconnected_inputs!r}; it must be 'raise', 'warn' or 'ignore'")
@@ -140,14 +140,14 @@ def gradients(
 
 
 def linked(value: Node, wrt: Sequence[Node]) -> Node:
-    """`value`, which derivatives reach from all of `wrt`: they are zero with respect to those that it does not depend on."""
+    """`value`, made to depend on all of `wrt`: its derivative is zero with respect to those on which it did not."""
     behind = _float_ways([value], DISCONNECTED)
     apart = [node for node in dict.fromkeys(wrt) if node not in behind]
     return apply(LINKED, value, *apart) if apart else value
 
 
 def _float_ways(outputs: Sequence[Node], except_through: Card | None = None) -> set[Node]:
-    """The nodes from which a way of real or complex values leads to `outputs`."""
+    """The nodes from which a path of real or complex values leads to `outputs`, without nodes of the op `except_through`."""
     reached: set[Node] = set()
     stack = list(outputs)
     while stack:
@@ -163,7 +163,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _nodes(wrt: Any, what: str) -> list[Node]:
-    """The nodes of what derivatives are taken with respect to."""
+    """The nodes of `wrt`, a variable or a list of variables. TypeError for anything else."""
     variables = _as_list(wrt)
     for variable in variables:
         if not isinstance(variable, Variable):
@@ -176,7 +176,7 @@ def _constants(variables: Any) -> list[Node]:
 
 
 def _packed(nodes: Sequence[Node], like: Any, costs: Sequence[Node]) -> Any:
-    """Variables in a list or tuple as `like` is one; one alone as it is. They are derivatives of `costs`."""
+    """Derivatives of `costs` as variables: in a list or tuple if `like` is one, else the first alone."""
     variables = [Variable(derivative_of(costs, node)) for node in nodes]
     return variables if isinstance(like, list) else tuple(variables) if isinstance(like, tuple) else variables[0]
 
@@ -188,7 +188,7 @@ def grad_of_variable(cost: Variable | None, wrt: Any, consider_constant: Any, di
         raise ValueError("ns.grad: there is neither a cost nor known_grads, so nothing to differentiate")
     if cost is not None:
         check_cost(cost.node, "ns.grad")
-    # of what is computed from a variable whose gradient is known nothing flows back to it: for that it is an input
+    # the known gradient replaces what would flow back from uses of the variable: for these uses it is a fresh input
     inputs = {node: new_input(node.type, node.name) for node in known}
     outputs, seeds = list(known), list(known.values())
     if cost is not None:
@@ -200,7 +200,7 @@ def grad_of_variable(cost: Variable | None, wrt: Any, consider_constant: Any, di
 
     constants, wanted = list(map(cut, _constants(consider_constant))), list(map(cut, nodes))
     for node in wanted:
-        if node in constants:  # equal expressions are one variable: which of its uses are meant nobody can tell
+        if node in constants:  # equal expressions are one variable: nobody can tell which of its uses are meant
             raise ValueError(
                 f"ns.grad: {shown(node)} is held constant, and a derivative with respect to it is asked{at_line()}; write "
                 "nt.disconnected_grad(x), or x.copy() for a variable of its own, where it is used as a constant"
@@ -222,7 +222,7 @@ def grads_where_there_are(
     return_disconnected: str,
     null_gradients: str,
 ) -> Any:
-    """As `grad_of_variable`, one gradient after the other: None or an error stands for one that there is not, as `ns.grad` was asked."""
+    """`grad_of_variable`, one variable at a time; None or the error stands for a missing gradient, as the last two arguments say."""
 
     def of(variable: Any, policy: str) -> Any:
         return grad_of_variable(cost, variable, consider_constant, policy, known_grads)
@@ -242,14 +242,14 @@ def grads_where_there_are(
         except NullGradientError as error:
             if null_gradients == "raise":
                 raise
-            return error.with_traceback(None)  # which would hold all that was there
+            return error.with_traceback(None)  # a traceback keeps the frames alive, and all that they hold
 
     results = [gradient_or_error(variable) for variable in _as_list(wrt)]
     return results if isinstance(wrt, list) else tuple(results) if isinstance(wrt, tuple) else results[0]
 
 
 def _known(known_grads: Mapping[Variable, Any]) -> dict[Node, Node]:
-    """The gradients that are known. ValueError where one variable is computed from another: would they add up, or stand alone?"""
+    """The known gradients by node. ValueError if one variable is computed from another: it is not clear whether they add up."""
     result = {}
     for variable, value in known_grads.items():
         check_wrt(variable.node, "ns.grad: known_grads")
@@ -298,7 +298,7 @@ def second_nodes(firsts: Sequence[Node], wrt: Node, what: str, constants: Sequen
     seed = new_input(wrt.type.strong())
     try:
         moved = tangents(firsts, [wrt], [seed], constants)
-    except NullGradientError:  # what ns.custom_vjp made goes backwards only
+    except NullGradientError:  # rules of ns.custom_vjp have no forward mode
         return [jacobian_nodes(first, [wrt], what, constants, "ignore")[0] for first in firsts]
     plain = [zeros_like(first) if value is None else value for first, value in zip(firsts, moved, strict=True)]
     columns = map_rows([linked(value, [wrt]) for value in plain], seed, _basis(wrt))
@@ -310,7 +310,7 @@ def second_nodes(firsts: Sequence[Node], wrt: Node, what: str, constants: Sequen
 
 
 def _basis(x: Node) -> Node:
-    """The unit vectors of x's space, [element, *x.shape]."""
+    """The unit vectors of x's space, of shape (x.size, *x.shape)."""
     from ..numpy.creation import eye
 
     dims = dims_of(x)

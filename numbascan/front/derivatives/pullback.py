@@ -1,4 +1,4 @@
-"""Pullbacks: a call differentiated where it was made. Of a call that has run, whatever has changed since."""
+"""Pullbacks: the derivative of one call, at the values that it saw, whatever has changed since."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WHAT = "ns.vjp"
 
 
 def leaves_like(value: Any, structure: Structure, message: str) -> list[Any]:
-    """The leaves of a nest that must have this structure."""
+    """The leaves of a nest. ValueError with `message` unless it has this structure."""
     leaves, seen = flattened(value)
     if not alike(seen, structure):
         raise ValueError(message.format(describe(structure), describe(seen)))
@@ -31,7 +31,7 @@ def leaves_like(value: Any, structure: Structure, message: str) -> list[Any]:
 
 
 def pulled(call: FunctionCall, cotangent: Any) -> tuple[Any, ...]:
-    """The cotangents of a call's arguments."""
+    """The cotangents of a call's arguments, as variables."""
     pairs = _leaves_given(cotangent, call)
     outputs = [node for node, _ in pairs]
     return tuple(call.nests(_gradients(call, outputs, [along(value, node, f"{_WHAT}: a cotangent") for node, value in pairs])))
@@ -49,7 +49,7 @@ def _gradients(call: FunctionCall, outputs: Sequence[Node], seeds: Sequence[Node
 
 @with_entries(("__call__",))
 class Pullback:
-    """(cotangents of the results) -> cotangents of the arguments, None for integers: of a call that has run."""
+    """The pullback of a call that has run: cotangents of the results -> cotangents of the arguments, None for integers."""
 
     def __init__(self, function: Jitted, run: Run, has_aux: bool = False) -> None:
         call = _call_of(run)
@@ -57,7 +57,7 @@ class Pullback:
         outputs = [node for node in self.call.leaves if is_float(node.type)]
         self.seeds = [new_input(node.type.strong(), f"cotangent_{k}") for k, node in enumerate(outputs)]
         outer = CAPTURE.array, CAPTURE.number
-        CAPTURE.array = CAPTURE.number = None  # what rules read from outside is read now, and for good
+        CAPTURE.array = CAPTURE.number = None  # rules read from outside now: not captured, so it never changes
         try:
             with in_mode(function.mode):
                 self.nodes = _gradients(self.call, outputs, self.seeds)
@@ -82,7 +82,7 @@ class Pullback:
         return {**vars(self), "_compiled": {}}
 
     def _pulled(self, cotangents: Sequence[Node]) -> tuple[Node, ...]:
-        """The cotangents of the arguments, over the inputs of the call's graph."""
+        """The cotangents of the arguments as nodes over the inputs of the call's graph."""
         outputs = [node for node in self.call.leaves if is_float(node.type)]
         pairs = zip(self.seeds, cotangents, outputs, strict=True)
         return substitute(self.nodes, {seed: along(Variable(node), output, f"{_WHAT}: a cotangent") for seed, node, output in pairs})
@@ -98,7 +98,7 @@ class Pullback:
         return self.function.compiled(replace(backward, guards=None), f"vjp_{self.function.name}")
 
     def _in_graph(self, cotangents: Sequence[Node]) -> tuple[Any, ...]:
-        """The cotangents of the arguments as variables: what the call saw are constants."""
+        """The cotangents of the arguments as variables. The values that the call saw become constants."""
         run, traced = self.run, self.run.compiled.traced
         known = {node: as_variable(value).node for node, value in zip(traced.inputs, run.values, strict=True)}
         known |= {node: constant(array, node.type.dtype, node.type.weak) for node, array in run.arrays.items()}
@@ -107,7 +107,7 @@ class Pullback:
 
 
 def _call_of(run: Run) -> FunctionCall:
-    """A call that has run, as a call on the inputs of its graph. Integers stay as they are."""
+    """A call that has run, as a FunctionCall on the inputs of its graph; None for integer leaves."""
     traced = run.compiled.traced
     assert not isinstance(run.structure, str)  # of (args, kwargs)
     nodes, (_, _, nests) = iter(traced.inputs), run.structure[2][0]

@@ -1,4 +1,4 @@
-"""`ns.verify_grad`: derivatives held against finite differences."""
+"""`ns.verify_grad`: checks derivatives against finite differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..variable import Variable, at_line
 from .of_functions import recorded_vjp, replayed_jvp
 
 SINGLE = np.dtype("float32"), np.dtype("complex64")
-ROUNDINGS = 10  # a result is taken to be wrong by so many units in its last place
+ROUNDINGS = 10  # the rounding error assumed of a result, in units of its last place
 
 
 @entry
@@ -83,7 +83,7 @@ def verify_grad(
 
 
 class _Projected:
-    """A function at a point: its results there, and random weights for those that have derivatives."""
+    """A function at a point: its results there, random weights for them, and a random direction for each argument with derivatives."""
 
     def __init__(self, fun: Jitted, arguments: Sequence[np.ndarray], rng: np.random.Generator) -> None:
         self.fun, self.arguments = fun, list(arguments)
@@ -102,7 +102,7 @@ class _Projected:
         self.directions = {k: _random_like(rng, arguments[k]) for k in self.active}
 
     def label(self, k: int) -> str:
-        """How messages call an argument."""
+        """The name of an argument in messages."""
         try:
             return list(inspect.signature(self.fun).parameters)[k]
         except (TypeError, ValueError, IndexError):  # a builtin, or *args
@@ -119,7 +119,7 @@ class _Projected:
         return {k: cotangents[k] for k in self.active}
 
     def differences(self, k: int, eps: float) -> tuple[np.ndarray, np.ndarray]:
-        """The same by central differences, and what rounding may have done to each."""
+        """The gradient with respect to argument k by central differences, and a bound on the rounding error of each element."""
         argument = self.arguments[k]
         slopes, roundings = np.zeros(argument.shape, np.result_type(argument, np.float64)), np.zeros(argument.shape)
         for index in np.ndindex(argument.shape):
@@ -137,7 +137,7 @@ class _Projected:
             moved[index] += sign * step
             places.append(complex(moved[index]))
             ends.append(self._at([*self.arguments[:k], moved, *self.arguments[k + 1 :]]))
-        width = abs(places[0] - places[1])  # as rounded
+        width = abs(places[0] - places[1])  # not 2 * step: x + step and x - step are rounded
         change = rounding = 0.0
         for weight, ahead, behind in zip(self.weights, *ends, strict=True):
             if ahead.dtype.kind in "fc":
@@ -155,7 +155,7 @@ class _Projected:
         try:
             directions = tuple(self.directions.get(k) for k in range(len(self.arguments)))
             _, moved = replayed_jvp(self.fun, self.seen, tuple(self.arguments), directions)
-        except NullGradientError:  # reverse mode has one: a rule of ns.custom_vjp
+        except NullGradientError:  # a rule of ns.custom_vjp, which has reverse mode only
             return
         leaves, _ = flattened(moved)
         ahead = [weight * leaf for weight, leaf in zip(self.weights, leaves, strict=True)]

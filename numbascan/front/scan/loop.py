@@ -177,7 +177,7 @@ class LoopMaker:
     # results --------------------------------------------------------------------------------------------------------
 
     def _results(self, outputs: list[Nest], updates: dict[SharedVariable, Variable], node: Node | None) -> Results:
-        """The results. If the step takes derivatives, outputs name their costs, as far as these are outside and the step does not read them."""
+        """The results. Outputs name the costs of derivatives in the step, as far as they stand outside and the step does not use them."""
         inside = {*self.reads, *self.explicit, *self.outside}
         costs = [cost for one in toposort(self._writes(), stop=inside) for cost in costs_of(one)]
         used = [one for one in self._outer_of(costs) if one not in inside] if costs else []
