@@ -45,7 +45,7 @@ def tensor(
 
 
 def _first_dtype(text: str) -> str:
-    """The dtype that a string names. TypeError where it may as well be the name of the variable, which decides nothing about its dtype."""
+    """The dtype that a string names. TypeError for no dtype, and for one letter, which may also be meant as the variable's name."""
     try:
         dtype = dtype_name(text)
     except TypeError:

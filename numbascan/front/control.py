@@ -90,7 +90,7 @@ def _example(number: Variable) -> Any:
 
 
 def _common(condition: Node, then: Sequence[Node], otherwise: Sequence[Node]) -> list[Node]:
-    """What the condition or both branches need: computed before the choice."""
+    """The nodes that the condition or both branches need, to be computed before the choice."""
     behind = toposort([*then, *otherwise])
     shared = set(toposort(then)) & set(toposort(otherwise)) | set(toposort([condition]))
     known = [node for node in behind if node in shared or (node.op is ITEM and node.inputs[0] in shared)]
@@ -98,7 +98,7 @@ def _common(condition: Node, then: Sequence[Node], otherwise: Sequence[Node]) ->
 
 
 def chosen_nodes(condition: Node, pairs: Sequence[tuple[Variable, Variable]], marks: Sequence[int]) -> tuple[Node, ...]:
-    """One value of each pair, of one type, chosen by a boolean scalar. `marks`: what is older than a branch's mark stands outside it."""
+    """One value of each pair, whose types are the same, chosen by a boolean scalar. Nodes older than a branch's mark are outside it."""
     then, otherwise = [x.node for x, _ in pairs], [y.node for _, y in pairs]
     before = _common(condition, then, otherwise)
     inside = [node for branch, mark in zip((then, otherwise), marks, strict=True) for node in close_over(before, branch, mark)]

@@ -1,4 +1,4 @@
-"""What comes in from outside: arrays and numbers as compiled code takes them or as a type asks for them, Variables as they are."""
+"""Converts values from outside: arrays and numbers to what compiled code takes, or to a given type. Variables stay."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def as_argument(value: Any, label: str) -> Any:
 
 
 def _on_device(value: Any, label: str) -> Any:
-    """An array on a GPU, in place; one without dimensions as a number."""
+    """An array on a GPU, not copied; one of rank 0 as a number."""
     if not isinstance(value, DeviceArray):
         require_cuda(label)
         from ..emit.runtime.cuda import taken
@@ -132,7 +132,7 @@ def _cast(value: Any, array: np.ndarray, dtype: np.dtype[Any], where: str, downc
 
 
 def _holds(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
-    """Whether every number is one of `dtype`. A number is no truth value, and a complex one not real."""
+    """Whether `dtype` holds every number exactly. No number counts as a bool, no complex number as real."""
     if not array.size:
         return True
     if dtype.kind == "b" or (array.dtype.kind == "c" and dtype.kind != "c"):
@@ -146,7 +146,7 @@ def _holds(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
 
 
 def _rounds_to(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
-    """Whether numbers may be rounded to `dtype`: a float of another precision, and none of them becomes infinite."""
+    """Whether numbers may be rounded to `dtype`: a float or complex one that keeps their kind, in which no finite one overflows."""
     if dtype.kind not in "fc" or _RANK[array.dtype.kind] > _RANK[dtype.kind]:
         return False
     return np.array_equal(np.isfinite(array.astype(dtype)), np.isfinite(array))

@@ -1,6 +1,6 @@
-"""NumPy's generators among arguments. A call takes one seed from each, and compiled code gets that as an array: the state of a stream.
+"""NumPy's generators as arguments. A call takes one seed from each; compiled code gets it as an array, the state of a stream.
 
-So nothing is compiled anew for another generator. In a function that is traced a stand-in draws from the stream.
+So another generator needs no new compilation. In a traced function, a stand-in draws from the stream.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GENERATORS = (np.random.Generator, np.random.RandomState)
 
 @dataclass(eq=False, slots=True)
 class Seeded:
-    """What compiled code gets for a generator. state: the words of a stream that begins with a seed."""
+    """What compiled code gets for a generator. state: the three words of a new stream, the seed first."""
 
     state: Any
 
@@ -37,11 +37,11 @@ class _OfRandomState(Seeded):
 
 
 STAND_INS: dict[type, Callable[[Variable], Any]] = {}
-"""What makes the object that a traced function gets for a generator, from the state of its stream."""
+"""By kind of generator: the function that makes its stand-in from the state of its stream."""
 
 
 def stands_in(kind: type) -> Callable[[Callable[[Variable], Any]], Callable[[Variable], Any]]:
-    """Decorator: this makes the stand-ins for generators of a class."""
+    """Decorator for the function that makes the stand-ins for generators of class `kind`."""
 
     def noted(make: Callable[[Variable], Any]) -> Callable[[Variable], Any]:
         STAND_INS[_OfGenerator if kind is np.random.Generator else _OfRandomState] = make
@@ -63,7 +63,10 @@ def seed_from(generator: Any) -> int:
 
 
 def seeded(leaves: Sequence[Any], structure: Structure, is_drawn: bool = True) -> tuple[list[Any], Structure]:
-    """A nest with a seed for each generator; static parts stay what they are. is_drawn: a call is made, and advances the generators."""
+    """Leaves and structure of a nest, with a Seeded for each generator; static parts stay.
+
+    is_drawn: for a call, which advances the generators; otherwise all seeds are 0.
+    """
     given, found = iter(leaves), []
 
     def of(part: Structure) -> Structure:
@@ -86,14 +89,14 @@ def _seeded(generator: Any, is_drawn: bool) -> Seeded:
 
 
 def opened(structure: Structure, variables: Sequence[Variable]) -> Any:
-    """The nest that a traced function gets: stand-ins where a seed is given."""
+    """The nest that a traced function gets, with stand-ins for seeds."""
     makers: list[Callable[[Variable], Any] | None] = []
     plain = _without_seeds(structure, makers)
     return unflatten(plain, [x if make is None else make(x) for make, x in zip(makers, variables, strict=True)])
 
 
 def _without_seeds(structure: Structure, makers: list[Callable[[Variable], Any] | None]) -> Structure:
-    """The structure with a leaf for each seed. makers: of each leaf what makes a stand-in of it."""
+    """The structure with a leaf for each seed. Appends to `makers`, for each leaf, the maker of its stand-in, None for other leaves."""
     if isinstance(structure, str):
         if structure == LEAF:
             makers.append(None)
@@ -106,12 +109,12 @@ def _without_seeds(structure: Structure, makers: list[Callable[[Variable], Any] 
 
 
 def has_seeds(structure: Structure) -> bool:
-    """Whether a generator was given."""
+    """Whether a generator was among the arguments."""
     return not isinstance(structure, str) and (structure[0] in STAND_INS or any(map(has_seeds, structure[2])))
 
 
 def as_parts(nest: Any) -> Any:
-    """A nest whose generators are parts of its structure, and no leaves."""
+    """The nest, with generators as static parts of its structure instead of leaves."""
     leaves, structure = flattened(nest)
     if not has_generators(leaves):
         return nest

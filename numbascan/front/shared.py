@@ -19,11 +19,11 @@ from .variable import Variable, not_numbers, refuse_other_arrays
 STATES: weakref.WeakSet[Node] = weakref.WeakSet()
 """Shared variables that are states of random streams."""
 
-_naming = threading.RLock()  # not a container's own lock, which may be held by a run as long as it takes
+_naming = threading.RLock()  # not a container's own lock, which a run holds until it ends
 
 
 class Container:
-    """Where a shared variable keeps its value. Whoever replaces the value holds `lock`."""
+    """Holds the value of a shared variable. Whoever replaces the value holds `lock`."""
 
     __slots__ = ("lock", "value", "variable")
 
@@ -37,7 +37,7 @@ class Container:
 
 
 class Source(Protocol):
-    """Where the seeds of streams come from. Of several those of lower order are asked first."""
+    """A source of seeds for streams. Sources of lower order are asked first."""
 
     order: int
 
@@ -47,7 +47,7 @@ class Source(Protocol):
 
 
 class SeededContainer(Container):
-    """The state of a stream that begins anew with each run, under the next seed of a source. Nobody carries it on."""
+    """The state of a stream that begins anew with each run, under the next seed of its source. It is not carried on."""
 
     __slots__ = ("number", "source")
 
@@ -60,7 +60,7 @@ class SeededContainer(Container):
 
 
 def begin(containers: Sequence[SeededContainer]) -> None:
-    """New values for a run. Of each source one seed is taken; whoever calls holds the locks."""
+    """Sets new values for a run, with one seed from each source. The caller holds the locks."""
     sources = sorted(dict.fromkeys(container.source for container in containers), key=lambda source: source.order)
     seeds = {source: source.seed() for source in sources}
     for container in containers:
@@ -109,7 +109,7 @@ def is_shared(node: Node) -> bool:
 
 
 def shared_of(node: Node) -> SharedVariable | None:
-    """The shared variable that a node stands for, None for every other node. Always the same object.
+    """The shared variable that a node stands for; None for any other node. Always the same object while one exists.
 
     Compare the result with None: a variable has no truth value.
     """
@@ -125,7 +125,7 @@ def shared_of(node: Node) -> SharedVariable | None:
 
 
 def variable_of(node: Node) -> Variable:
-    """The variable of a node, shared or not: the one that was there first, where it still is."""
+    """The variable of a node, shared or not: the first one made, if it still exists."""
     variable: Variable | None = shared_of(node)
     if variable is None and node.holder is not None:
         holder = node.holder()

@@ -1,5 +1,5 @@
-"""Streams of random numbers: base draws, distributions of whole and of real numbers made from them, `RandomStream`.
+"""Streams of random numbers: base draws, the distributions made from them, `RandomStream`, and NumPy's generators in traced functions.
 
-It imports NumPy's functions on variables, `draw_scopes.py`, which hands out keys and numbers, and `scan`, for multinomial draws.
-Users call it as `nt.random`.
+Imports NumPy's functions on variables, `draw_scopes.py`, which hands out keys and numbers, and `scan`, for multinomial draws.
+Called by users, as `nt.random`.
 """

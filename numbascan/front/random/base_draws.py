@@ -1,4 +1,4 @@
-"""Base draws, which distributions are made from: words, uniform and normal numbers, numbers by rejection; and their arguments."""
+"""Base draws, from which distributions are made: words, uniform and normal numbers, numbers by rejection; and their arguments."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FLOATS = ("float32", "float64")
 
 
 class BaseDraws(Stream):
-    """A stream's draws that distributions are made from."""
+    """The draws of a stream from which distributions are made."""
 
     def _words(self, shape: Shape) -> Variable:
         """Random words of 64 bits."""
@@ -50,11 +50,14 @@ class BaseDraws(Stream):
         return as_dtype(op(SINGLE_UNIFORM_OF, self._words(shape)), dtype)
 
     def _normals(self, shape: Shape) -> Variable:
-        """Normal numbers of mean 0 and variance 1: a single one from its word, the elements of an array in pairs from two words."""
+        """Normal numbers of mean 0 and variance 1: a scalar from one word, the elements of an array in pairs from two words."""
         return self._draw(shape, RANDOM_NORMAL, RANDOM_NORMALS) if shape else op(NORMAL_OF, self._words(shape))
 
     def _draw(self, shape: Shape, one_by_one: Card, whole: Card) -> Variable:
-        """A draw of a shape. A single word is one of a long draw; rows too short for loops to draw ahead in them are drawn as a whole."""
+        """A draw of this shape: a scalar from the one long draw of all scalars, an array of short rows as a flat one.
+
+        Loops over short rows could not draw ahead.
+        """
         key, number = take(self)
         if not shape:
             return op(one_by_one, *key, np.uint64(0), SINGLE, number)
@@ -64,7 +67,7 @@ class BaseDraws(Stream):
         return op(one_by_one, *key, number, np.uint64(0), _places(shape))
 
     def _by_element(self, card: Card, shape: Shape, *parameters: Variable) -> Variable:
-        """A draw whose elements each have as many words as they need."""
+        """A draw in which each element takes as many words as it needs."""
         key, number = take(self)
         return op(card, *key, number, _places(shape), *parameters)
 
@@ -82,7 +85,7 @@ def _places(shape: Shape) -> Any:
 
 
 def shaped(size: Any, parameters: Sequence[Any], what: str) -> tuple[Shape, list[Variable]]:
-    """The shape of a draw, and its parameters broadcast to it. ValueError where they do not fit into `size`."""
+    """The shape of a draw, and its parameters broadcast to it. ValueError if they do not fit into `size`."""
     variables = [as_variable(parameter) for parameter in parameters]
     if size is None:
         shape = broadcast_sizes(variables)
@@ -98,13 +101,13 @@ def shaped(size: Any, parameters: Sequence[Any], what: str) -> tuple[Shape, list
 
 
 def as_real(parameter: Any) -> Variable:
-    """A bound as a real number: a difference of whole numbers may wrap."""
+    """A bound as a real number, since a difference of whole numbers may wrap."""
     variable = as_variable(float(parameter) if isinstance(parameter, int) else parameter)
     return variable * 1.0 if variable.type.kind in "biu" else variable
 
 
 def float_dtype(dtype: Any, parameters: Sequence[Any], what: str) -> str:
-    """The dtype of a draw of real numbers: as asked, else single if all parameters that say anything are single, else double."""
+    """The dtype of a draw of real numbers: as asked, else float32 if all parameters with a dtype of their own have it, else float64."""
     if dtype is None:
         said = {variable.type.dtype for variable in map(as_variable, parameters) if not variable.type.weak}
         return "float32" if said == {"float32"} else "float64"
@@ -115,7 +118,7 @@ def float_dtype(dtype: Any, parameters: Sequence[Any], what: str) -> str:
 
 
 def checked(what: str, name: str, parameter: Any, rule: str, holds: Callable[[Any], Any]) -> Variable:
-    """A parameter. ValueError where it is out of range: now if that is known, else when it runs."""
+    """The parameter. ValueError if it is out of range: now if that is known, else at the run."""
     variable = as_variable(parameter)
     if variable.type.kind == "c":
         raise TypeError(f"{what}: {name} is {variable.type.dtype}{at_line()}; it must be real, write its .real")
@@ -129,7 +132,7 @@ def checked(what: str, name: str, parameter: Any, rule: str, holds: Callable[[An
 
 
 def checked_scale(what: str, scale: Any, name: str = "scale") -> Any:
-    """A scale. ValueError where it is known and negative; one that only the run knows mirrors the numbers then, and costs no check."""
+    """The scale. ValueError if it is known to be negative. The run does not check: a negative scale mirrors the numbers there."""
     known = constant_value(scale.node) if isinstance(scale, Variable) else scale
     if isinstance(known, (int, float, np.ndarray, np.generic)) and (np.asarray(known) < 0).any():
         raise ValueError(f"{what}: {name} is {known}{at_line()}; it must be at least 0")
@@ -137,7 +140,7 @@ def checked_scale(what: str, scale: Any, name: str = "scale") -> Any:
 
 
 def product(x: Any, y: Any) -> Variable:
-    """x * y with the same bits on every machine: a GPU joins other products to the sums that they stand in."""
+    """x * y with the same bits on every machine: a GPU would contract another product with its sum to a fused multiply-add."""
     return op(ROUNDED_MUL, x, y)
 
 

@@ -35,7 +35,7 @@ def _is_probability(x: Any) -> Any:
 
 
 def _count(what: str, name: str, number: Any) -> Variable:
-    """A number of things as a double: sums do not wrap. ValueError where it is negative, beyond 2**53 or not whole."""
+    """A count as a double, so that sums do not wrap. ValueError if it is negative, beyond 2**53 or not whole."""
     number = as_variable(number)
     if number.type.kind == "f":
         number = checked(what, name, number, "a whole number", lambda x: x == np.floor(x))
@@ -50,14 +50,14 @@ def _greatest(dtype: Any) -> float:
 
 
 def _held(what: str, name: str, number: Any, dtype: Any) -> Any:
-    """The most that a draw can be. ValueError where `dtype` does not hold it."""
+    """`number`, the greatest possible draw. ValueError if `dtype` does not hold it."""
     most = _greatest(dtype)
     rule = f"at most {most}, the greatest number of dtype {np.dtype(dtype).name}"
     return number if most == MOST else checked(what, name, number, rule, lambda x: x <= most)
 
 
 def _any_number(what: str, dtype: Any) -> Any:
-    """The dtype of a draw that no number bounds. ValueError for one that does not hold what may be drawn."""
+    """The dtype of an unbounded draw. ValueError if it does not hold all whole numbers up to 2**53."""
     if _greatest(dtype) < MOST:
         name = np.dtype(dtype).name
         raise ValueError(f"{what}: dtype is {name}{at_line()}, which does not hold every number that may be drawn; use int64 or float64")
@@ -65,7 +65,7 @@ def _any_number(what: str, dtype: Any) -> Any:
 
 
 def _bound(name: str, bound: Any, less: int, kind: str, ends: np.iinfo[Any]) -> Variable:
-    """A bound of `integers` less 0 or 1: a number that the result may be, which `kind` holds. ValueError where it is beyond `ends`."""
+    """A bound of `integers` minus `less` (0 or 1), in dtype `kind`: the least or greatest possible result. ValueError outside `ends`."""
     low, high = int(ends.min), int(ends.max)
     rule = f"from {low + less} to {high + less} for dtype {ends.dtype}"
     if isinstance(bound, (int, np.integer)):  # of any size
@@ -158,7 +158,7 @@ class Counts(BaseDraws):
         if not weights.ndim:
             raise ValueError(f"categorical: p is a scalar{at_line()}; it needs a last axis of probabilities")
         weights = as_dtype(weights, "float64")
-        top: Any = weights.max(axis=-1, keepdims=True)  # without it sums may overflow, or be of few bits
+        top: Any = weights.max(axis=-1, keepdims=True)  # scaled by it, sums neither overflow nor lose bits to subnormals
         sums: Any = op(DRAWN_BY, np.cumsum(weights / where(top > 0.0, top, 1.0), axis=-1))
         total = checked("categorical", "the sum of p", sums[..., -1], "above 0", lambda x: x > 0)
         shape, (total,) = shaped(size, (total,), "categorical")
@@ -196,7 +196,7 @@ class Counts(BaseDraws):
 
     @staticmethod
     def _probabilities(p: Any, n: Any, least: Any) -> Variable:
-        """The probabilities of a choice among n rows, of which `least` must be possible. They add up to 1 as NumPy wants it."""
+        """The probabilities of a choice among n rows. ValueError unless their sum is 1, as exactly as NumPy asks, and `least` are above 0."""
         p = specify_shape(as_variable(p), (n,))
         nearly = float(np.sqrt(np.finfo(p.dtype if p.dtype == np.float32 else np.float64).eps))
         p = checked("choice", "p", p, "at least 0, with the sum 1", lambda x: (x >= 0) & (abs(x.sum() - 1) <= nearly))
@@ -204,7 +204,7 @@ class Counts(BaseDraws):
         return checked("choice", "p", p, rule, lambda x: (x > 0).sum() >= least)
 
     def _order(self, n: Any, p: Any) -> Variable:
-        """The numbers below n in random order; those of high p come early."""
+        """The numbers below n in random order; those of high p tend to come early."""
         if p is None:
             keys = self._words((n,))
         else:

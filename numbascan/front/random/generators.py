@@ -1,7 +1,8 @@
-"""NumPy's own generators in traced functions: they have NumPy's distributions, arguments and results, and a stream's numbers.
+"""NumPy's own generators in traced functions: NumPy's distributions, arguments and results, with the numbers of a stream.
 
-A generator that is there before the call, read from outside or given, is asked for one seed by each call, and draws as a `RandomStream` of
-that seed. One that is made inside from a seed draws the same in each call. What a stream cannot do raises GlobalDrawError.
+A generator from before the call, read from outside or passed as an argument, gives each call one seed; its draws are those of a
+`RandomStream` with that seed. A generator made inside from a seed draws the same numbers in each call. GlobalDrawError for what a stream
+cannot do.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from .random_stream import RandomStream
 
 
 class _Source:
-    """Where the seeds of a generator's streams come from.
+    """The source of seeds for a generator's streams.
 
-    seed_before: what the generator is seeded with at each run, before it is asked. order: when, among those.
+    seed_before: seeds the generator itself at each run, before it gives a seed; None: nothing does. order: sources give their seeds in this
+    order: those without `seed_before` first, then as they were made.
     """
 
     _numbers = itertools.count(1)
@@ -43,7 +45,7 @@ class _Source:
     def __init__(self, generator: Any, seed_before: Any = None) -> None:
         self.generator, self.seed_before = generator, seed_before
         self.order = 0 if seed_before is None else next(self._numbers)
-        self.stream: Any = None  # held, so that it is found again as long as something is compiled that draws from it
+        self.stream: Any = None  # kept alive by the source, so that it is found again as long as compiled code draws from it
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Source, (self.generator, self.seed_before)
@@ -56,17 +58,17 @@ class _Source:
 
 
 class _GeneratorStream(RandomStream):
-    """A stream whose state nobody carries from call to call."""
+    """A stream whose state is not carried from call to call."""
 
     def _become(self, trace: int, is_local: bool) -> None:
-        """Sets all that a stream has. trace: the mark of the trace that it belongs to, 0 for one of all."""
+        """Sets all attributes of a stream. trace: the mark of the trace that it belongs to, 0 for all traces."""
         self.trace, self.is_local, self.name, self._seed = trace, is_local, "rng", 0
         self.scope, self.is_carried = None, False
         self.states, self.pending = [], {}
 
 
 class _OuterStream(_GeneratorStream):
-    """The draws of a generator that is there before the call. Its states begin anew with each run, under a seed from the generator."""
+    """The draws of a generator from before the call. Its states begin anew with each run, under a seed from the generator."""
 
     def __init__(self, source: _Source) -> None:
         self._become(0, is_local=False)
@@ -80,7 +82,7 @@ class _OuterStream(_GeneratorStream):
 
 
 class _GivenStream(_GeneratorStream):
-    """The draws of a generator that is an argument. state_given: its state, which the call hands over."""
+    """The draws of a generator that is an argument. state_given: its state, passed by the call."""
 
     def __init__(self, state_given: Variable) -> None:
         self._become(0, is_local=True)
@@ -92,7 +94,7 @@ class _GivenStream(_GeneratorStream):
 
 
 class _InnerStream(_GeneratorStream):
-    """The draws of a generator that is made in what is traced, from a seed: they begin anew each time that this runs."""
+    """The draws of a generator that traced code makes from a seed. They begin anew each time that the code runs."""
 
     def __init__(self, seed: Any) -> None:
         self._become(current_mark(), is_local=True)
@@ -110,7 +112,7 @@ _FINDING = threading.RLock()
 
 
 def _outer_stream(generator: Any) -> _OuterStream:
-    """The stream of a generator that is there before the call: one for all functions that draw from it."""
+    """The stream of a generator from before the call: one for all functions that draw from it."""
     with _FINDING:
         stream = _STREAMS.get(id(generator))
         if stream is None or stream.source.generator is not generator:
@@ -129,7 +131,7 @@ def _stream_of(generator: Any) -> RandomStream:
 
 
 class _StandIn:
-    """What a traced function has for a generator."""
+    """Stands for a generator in a traced function."""
 
     def __init__(self, stream: RandomStream) -> None:
         base: Any = super()
@@ -154,7 +156,7 @@ def _class_of(generator: Any) -> str:
 
 
 def _drawn(generator: Any, name: str) -> Callable[..., Any]:
-    """What stands for a method of a generator. GlobalDrawError for one that a stream does not have."""
+    """The traced form of a generator's method. GlobalDrawError for a method that streams lack."""
     if name == "seed" and isinstance(generator, np.random.RandomState):
         return functools.partial(_seed, generator)
     table = RandomStateDraws if isinstance(generator, np.random.RandomState) else GeneratorDraws
@@ -173,7 +175,7 @@ def _drawn(generator: Any, name: str) -> Callable[..., Any]:
 
 
 def _with_methods(base: type) -> dict[str, Any]:
-    """Methods for stand-ins, which code that is not converted may call."""
+    """The methods of stand-ins, for code that is not converted."""
 
     def method(name: str) -> Callable[..., Any]:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -207,7 +209,7 @@ def _given_random_state(state: Variable) -> Any:
 
 
 def _made(cls: Any, seed: Any, make: Callable[[Any], Any]) -> Any:
-    """A generator that traced code makes. Without a seed each call has another one, which the system gives. make: NumPy's way."""
+    """A generator made by traced code. Without a seed, each call gets another one, from the system. make: NumPy's constructor."""
     if seed is None:
         return cls(_OuterStream(_Source(make(None))))
     if isinstance(seed, (int, np.integer, Variable)):
@@ -277,9 +279,12 @@ def _global_seed(seed: Any = None) -> None:
 
 
 def _seed(generator: Any, seed: Any = None) -> None:
-    """`RandomState.seed`: from here on the function draws as that seed says; one from outside is seeded by each call that runs.
+    """`RandomState.seed`: later draws of the function begin anew from `seed`. Each run then seeds a generator from outside, too.
 
-    GlobalDrawError in a step or a branch, where it would be a matter of the run, and for what is not known while tracing.
+    GlobalDrawError:
+    - in a step or a branch, where only the run would tell whether it happens;
+    - for a seed that is missing or not known while tracing;
+    - for a generator that is an argument.
     """
     scope = current_scope()
     if not isinstance(scope, CallDraws) or FRAMES.stack or seed is None or isinstance(seed, Variable):

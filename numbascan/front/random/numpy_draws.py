@@ -1,4 +1,4 @@
-"""The methods of NumPy's generators on streams: NumPy's arguments and dtypes, and numbers of Python's where NumPy gives some."""
+"""The methods of NumPy's generators on streams: NumPy's arguments and dtypes, and Python numbers where NumPy returns them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DOUBLE = "float64"
 
 
 def _scale(what: str, scale: Any, name: str = "scale") -> Variable:
-    """A scale. ValueError where it is negative: now if that is known, else when it runs."""
+    """The scale. ValueError if it is negative: now if that is known, else at the run."""
     return checked(what, name, scale, "at least 0", lambda x: np.logical_not(x < 0))
 
 
@@ -26,7 +26,7 @@ def _positive(what: str, name: str, parameter: Any) -> Variable:
 
 
 def _number(x: Variable, size: Any) -> Variable:
-    """A draw without a size is a number of Python's, which takes the dtype of the arrays that it meets."""
+    """The draw; without a size a scalar is a Python number, which gives way to the dtype of arrays."""
     if size is not None or x.ndim:
         return x
     return op(card_named("python_number"), as_dtype(x, "int64" if x.type.kind in "iu" else _DOUBLE))
@@ -43,7 +43,7 @@ def _along_first(ndim: int, axis: Any, what: str) -> None:
 
 
 class Draws:
-    """What both of NumPy's kinds of generators have: methods with NumPy's names, parameters and defaults."""
+    """The methods that both kinds of NumPy's generators have, with NumPy's names, parameters and defaults."""
 
     def __init__(self, stream: RandomStream) -> None:
         self._stream = stream
@@ -142,7 +142,7 @@ class Draws:
         return _number(self._stream.hypergeometric(ngood, nbad, nsample, size), size)
 
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Variable:
-        """The last of `pvals` is what the others leave, whatever it says."""
+        """Multinomial draws. The last entry of `pvals` is ignored, as in NumPy: it is 1 minus the sum of the others."""
         p = checked("multinomial", "pvals", pvals, "from 0 to 1", lambda x: (x >= 0) & (x <= 1))
         if not p.ndim:
             raise TypeError(f"multinomial: pvals is a number{at_line()}; give an array")
@@ -179,7 +179,7 @@ class Draws:
         return self._stream.permutation(x if isinstance(x, (int, np.integer)) else rows)
 
     def _shuffle(self, x: Any, axis: Any = 0) -> None:
-        """Writes the rows of an array in random order."""
+        """Permutes the rows of an array in place."""
         if not isinstance(x, (np.ndarray, Variable)):
             raise TypeError(
                 f"shuffle of a {type(x).__name__} in a traced function{at_line()}: only the run knows the order; shuffle an array, as of "

@@ -112,7 +112,7 @@ class RandomStream(Counts):
         return self._moved_words(CAUCHY_OF, loc, scale, size, dtype, "cauchy")
 
     def _moved_words(self, card: Card, loc: Any, scale: Any, size: Any, dtype: Any, what: str) -> Variable:
-        """loc + scale times what `card` makes of words."""
+        """loc + scale * x, for the numbers x that `card` makes from words."""
         shape, (loc, scale) = shaped(size, (loc, checked_scale(what, scale)), what)
         kind = float_dtype(dtype, (loc, scale), what)
         return _moved(as_dtype(op(card, self._words(shape)), kind), loc, scale, kind)
@@ -237,13 +237,13 @@ class RandomStream(Counts):
 
 
 def _may_reach(low: Variable, high: Variable, dtype: str) -> bool:
-    """May rounding take low + u (high - low) to `high`, with the greatest u < 1?"""
+    """True if rounding may take low + u (high - low) to `high` for the greatest u < 1, and if the bounds are not known."""
     bounds = constant_value(low.node), constant_value(high.node)
     if bounds[0] is None or bounds[1] is None:
         return True
     number = np.dtype(dtype).type
     greatest = number(1) - np.finfo(dtype).epsneg
-    for of in (np.float64, number):  # as Python's numbers and as arrays
+    for of in (np.float64, number):  # computed in doubles, as for Python's numbers, and in the dtype, as for arrays
         start, end = (np.asarray(bound, of) for bound in bounds)
         if not ((of(greatest) * (end - start)).astype(dtype) + start.astype(dtype) < end.astype(dtype)).all():
             return True
@@ -251,7 +251,7 @@ def _may_reach(low: Variable, high: Variable, dtype: str) -> bool:
 
 
 def _gamma_unit(shape: Variable) -> Variable:
-    """What RANDOM_LOG_GAMMA gives the logarithms over."""
+    """The unit of RANDOM_LOG_GAMMA, which draws log(x / unit) for gamma numbers x."""
     return where(shape < 1.0, shape + 1.0, shape) - 1 / 3
 
 
@@ -272,7 +272,7 @@ def _rows(parameter: Variable, size: Any, what: str) -> tuple[Variable, tuple[An
 
 
 def _moved(base: Variable, loc: Variable, scale: Variable, dtype: str) -> Variable:
-    """loc + scale * base, without what does nothing."""
+    """loc + scale * base, without operations that change nothing."""
     if not _is(scale, 1.0):
         base = as_dtype(product(base, scale), dtype)
     return base if _is(loc, 0.0) else as_dtype(base + loc, dtype)
