@@ -1,8 +1,8 @@
 """Streams, and where a draw gets its key and number from: a state of its own in a graph, the step's counter in a step.
 
-A step that draws k times takes k numbers of the scan's draws: step t has the numbers first + k t, ..., first + k t + k - 1. They are a
-sequence of the loop and no state, so that steps stay independent where nothing else binds them. A scan within a step takes one number
-there, and its own steps draw under a key made from it: how many numbers a step takes is known before it runs.
+If a step draws k times, step t has the numbers first + k t, ..., first + k t + k - 1. They are a sequence of the loop, not a state, so that
+draws do not make steps depend on each other. A scan within a step takes one number, and its own steps draw under a key made from that: k
+must be known before the step runs.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from .tracing import KEPT, current_mark, is_traced_in, is_tracing
 from .variable import CAPTURE, METHODS, Variable, as_variable, at_line, op
 
 Key = tuple[Variable, Variable]
-_NUMBERING = threading.RLock()  # held while a state gets its number: two of one number would draw the same
+_NUMBERING = threading.RLock()  # held while a state gets its number: two states of one number would draw the same
 _WORD, _NUMBER = TensorType("uint64"), TensorType("int64")
 
 
 class Stream:
-    """A key and the states of draws that go on from call to call.
+    """A key, and states of draws that go on from call to call.
 
-    A state is a shared variable of three words: the key, which is the seed and a number of the stream, and the number of the next draw.
-    A stream that is made in a step has no state: it belongs to the loop, each step draws anew, and each run of the loop begins anew.
+    A state is a shared variable of three words: the key, made of the seed and the number of the state, and the number of the next draw.
+    A stream made in a step has no state: it belongs to the loop, each step draws anew, and each run of the loop repeats the numbers.
 
-    scope: where draws are counted that begin anew there, each time that what was made there runs. is_carried: whether calls carry its
-    state on.
+    scope: counts the draws of a stream that traced code makes, which begin anew each time that the code runs; None for other streams.
+    is_carried: calls carry its state on.
     """
 
     scope: Scope | None
@@ -78,14 +78,14 @@ class Stream:
         return state
 
     def new_state(self) -> SharedVariable:
-        """The state of one more place in a graph that draws. It counts as a stream of its own, so that no two places share a draw."""
+        """A new state, for one more draw or loop of a graph. It has a number of its own in the key, so that no two share a draw."""
         with _NUMBERING:
             state = self._state(len(self.states))
             self.states.append(state)
         return state
 
     def seed(self, seed: int | None = None) -> None:
-        """Sets all states to the beginning, under a new seed."""
+        """Resets all states to the first draw, under a new seed."""
         if self.is_local:
             raise TypeError(f"{self.name} was made in a step, and its seed stays as it is{at_line()}; make another stream")
         with _NUMBERING:
@@ -95,11 +95,11 @@ class Stream:
             state.set_value(np.array([self._seed, number, 0], dtype=np.uint64))
 
     def updates(self) -> dict[SharedVariable, Variable]:
-        """The advance of all places that have drawn so far, for `ns.function(..., updates=stream.updates())`.
+        """The advance of all draws so far, for `ns.function(..., updates=stream.updates())`.
 
-        A scan whose number of steps is itself a variable is not among them: its own updates, which `ns.scan` returns, say it.
+        A scan whose number of steps is itself a variable is not among them: its advance is in the updates that `ns.scan` returns.
         """
-        pending = self.pending.copy()  # at once: another thread may draw meanwhile
+        pending = self.pending.copy()  # another thread may draw during the loop below
         return {state: new for state, new in pending.items() if all(shared_of(node) is not None for node in free_inputs([new.node]))}
 
     def __repr__(self) -> str:
@@ -123,7 +123,7 @@ def _seed_of(seed: Any) -> int:
 
 @dataclass(eq=False)
 class Counter:
-    """The draws of one stream in one step: key and first number are inputs of the step, `count` says how many there are."""
+    """The draws of one stream in one step. Key and first number are inputs of the step; `count` is the number of draws."""
 
     key: Key
     first: Variable
@@ -131,13 +131,13 @@ class Counter:
 
     @property
     def reads(self) -> list[Node]:
-        """What the step reads."""
+        """The inputs of the step."""
         return [self.first.node, *(word.node for word in self.key)]
 
 
 @dataclass(eq=False)
 class StepDraws:
-    """The draws of a step that is being traced. own: those of streams that begin anew in each step."""
+    """The draws of a step that is being traced. own: those of streams that the step makes, which begin anew in each step."""
 
     counters: dict[Stream, Counter] = field(default_factory=dict)
     own: CallDraws = field(default_factory=lambda: CallDraws())
@@ -154,17 +154,18 @@ class StepDraws:
         return known.key, known.first + (known.count - 1) if known.count > 1 else known.first
 
     def loop(self, stream: Stream, counter: Counter) -> LoopDraws:
-        """A loop in the step takes one number, and draws under a key made from it: how far the step gets does not depend on the loop."""
+        """The draws of a loop in the step, under a key made from one number: the step's count must not depend on the loop's length."""
         return self.own.loop(stream, counter) if stream.scope is self else _apart(self.take(stream), counter)
 
 
 @dataclass(eq=False)
 class CallDraws:
-    """The draws of a function that is traced for immediate calls. They go on from the stream's own state; `updates` carries it.
+    """The draws of a function that is traced for immediate calls. They go on from the stream's own state, which `updates` advances.
 
-    is_part: the function is called in another trace, so that what it draws must be drawn by what is traced there.
-    first_step: the number of the first step of loops that are made now, where they are the later part of a longer one.
-    others: the streams that have taken the place of others.
+    next: the number of the next draw, by stream.
+    others: the streams that replace others, since these were seeded.
+    is_part: the function was called within another trace, which must make its draws.
+    first_step: the number of the first step, for loops that are the rest of a longer one.
     """
 
     next: dict[Stream, Variable] = field(default_factory=dict)
@@ -179,7 +180,7 @@ class CallDraws:
         return key, number
 
     def loop(self, stream: Stream, counter: Counter) -> LoopDraws:
-        """A loop takes as many numbers as its steps draw. In a branch it takes one: how far what follows gets must not depend on it."""
+        """The draws of a loop: a number per draw of its steps. In a branch one in all: later numbers must not depend on the branch."""
         if CAPTURE.frame is not None:
             return _apart(self.take(stream), counter)
         key, first = self._now(stream)
@@ -197,35 +198,35 @@ class CallDraws:
         return key, self.next.get(stream, first)
 
     def updates(self) -> dict[SharedVariable, Variable]:
-        """The streams' states after the call, for whoever runs it."""
+        """The states after the call, of streams whose state calls carry on."""
         carried = {stream: number for stream, number in self.next.items() if stream.is_carried and not stream.is_local}
         return {stream.state: advanced(stream.state, number) for stream, number in carried.items()}
 
 
 @dataclass(frozen=True)
 class NoDraws:
-    """A function that may be run several times for one call, so that what it drew would be different numbers each time."""
+    """The scope of a function that must not draw: it may run several times for one call, with other numbers each time."""
 
     what: str
 
     def take(self, stream: Stream) -> tuple[Key, Variable]:
-        """TypeError."""
+        """Raises TypeError."""
         raise TypeError(f"{stream.name} draws in {self.what}{at_line()}; draw outside it, and pass the numbers as an argument")
 
     def loop(self, stream: Stream, counter: Counter) -> LoopDraws:
-        """TypeError."""
+        """Raises TypeError."""
         self.take(stream)
         raise AssertionError
 
 
 class DrawGuards(Guards):
-    """Guards of what draws. Made for immediate calls it holds for none in a trace, where nothing may be drawn for good; and vice versa."""
+    """Guards of a trace that draws. Made for immediate calls it does not hold in a trace, where no state may advance; nor vice versa."""
 
     def __init__(self, guards: Guards) -> None:
         self.guards, self.in_trace = guards, is_tracing()
 
     def hold(self) -> bool:
-        """Whether what was traced holds for a call here and now."""
+        """Whether the trace holds for a call here and now."""
         return self.in_trace == is_tracing() and self.guards.hold()
 
     def changed_number(self) -> tuple[str, Any, Any] | None:
@@ -249,12 +250,12 @@ _SCOPES = _Scopes()
 
 
 def current_scope() -> Scope | None:
-    """Where draws are counted now; None outside of what is traced."""
+    """The scope that counts draws now; None outside traced code."""
     return _SCOPES.stack[-1] if _SCOPES.stack else None
 
 
 def in_place_of(stream: Stream) -> Stream:
-    """The stream that draws where code draws from `stream`."""
+    """The stream that replaces `stream` in the code that is traced now; `stream` itself if none does."""
     for scope in reversed(_SCOPES.stack):
         if isinstance(scope, CallDraws) and stream in scope.others:
             return scope.others[stream]
@@ -262,7 +263,7 @@ def in_place_of(stream: Stream) -> Stream:
 
 
 def keep_draws(_: tuple[Any, ...] = ()) -> Callable[[], None]:
-    """What takes back the draws of what is traced again."""
+    """A function that takes back all draws made from here on, for code that is traced again."""
     scope = current_scope()
     if isinstance(scope, CallDraws):
         return _kept_of_call(scope)
@@ -294,7 +295,7 @@ KEPT.append(keep_draws)
 
 @contextmanager
 def step_draws() -> Iterator[StepDraws]:
-    """While a step is traced: its draws are counted."""
+    """A scope that counts the draws of a step while it is traced."""
     scope = StepDraws()
     with _within(scope):
         yield scope
@@ -302,7 +303,7 @@ def step_draws() -> Iterator[StepDraws]:
 
 @contextmanager
 def call_draws() -> Iterator[CallDraws]:
-    """While a function is traced for immediate calls. Where another trace runs nothing that it draws counts: it is called once more."""
+    """A scope for a function that is traced for immediate calls. Within another trace its draws do not count: it is called once more."""
     scope = CallDraws()
     with _within(scope):
         yield scope
@@ -311,14 +312,14 @@ def call_draws() -> Iterator[CallDraws]:
 
 @contextmanager
 def no_draws(what: str) -> Iterator[None]:
-    """While a function is run that must not draw."""
+    """A scope in which draws raise TypeError."""
     with _within(NoDraws(what)):
         yield
 
 
 @contextmanager
 def steps_from(first: Variable) -> Iterator[None]:
-    """While a loop is made whose steps are those of a longer one from step `first` on: they draw what they draw there."""
+    """A context for the rest of a longer loop, from step `first` on: loops made in it draw the same numbers as those steps."""
     scope = _SCOPES.stack[-1]
     assert isinstance(scope, CallDraws)
     scope.first_step = first
@@ -329,7 +330,7 @@ def steps_from(first: Variable) -> Iterator[None]:
 
 
 def put_outside(back: dict[Node, Node]) -> None:
-    """After a call of a function on inputs of its own: how far it got in its streams, in terms of what was given for them."""
+    """Rewrites the numbers of the next draws after a call on fresh inputs: in terms of what was given for these inputs, `back`."""
     scope = current_scope()
     call = scope.own if isinstance(scope, StepDraws) else scope
     if isinstance(call, CallDraws):
@@ -372,7 +373,7 @@ def advanced(state: SharedVariable, number: Any) -> Variable:
 
 
 def word_of(key: Key, number: Variable, tag: int, position: Any) -> Variable:
-    """Words of a draw, one by one."""
+    """The random word of a draw at `position`."""
     return op(RANDOM_BITS, *key, number, np.uint64(tag), position)
 
 
@@ -381,7 +382,7 @@ def word_of(key: Key, number: Variable, tag: int, position: Any) -> Variable:
 
 @dataclass(frozen=True)
 class LoopDraws:
-    """The draws of a stream in a loop: where they begin, and what the stream's state is after so many steps."""
+    """The draws of a stream in a loop: key, first number, and `after`: number of steps -> the updates of the stream's state."""
 
     counter: Counter
     key: Key
@@ -389,7 +390,7 @@ class LoopDraws:
     after: Callable[[Any], dict[SharedVariable, Variable]]
 
     def number_port(self, n_steps: Node) -> Seq:
-        """The sequence of the steps' first numbers; nothing is stored for it."""
+        """The sequence of the steps' first numbers, which is computed, not stored."""
         numbers = sized(DRAW_NUMBERS, (self.first.node,), (n_steps,), stride=self.counter.count)
         return Seq(numbers, (0,), (self.counter.first.node,))
 
@@ -397,19 +398,19 @@ class LoopDraws:
         return tuple(NonSeq(outer.node, inner.node) for outer, inner in zip(self.key, self.counter.key, strict=True))
 
     def first_step(self) -> dict[Node, Node]:
-        """What the first step reads."""
+        """The values of the first step's inputs."""
         return {self.counter.first.node: self.first.node} | {port.read: port.outer for port in self.key_ports()}
 
 
 def _apart(draw: tuple[Key, Variable], counter: Counter) -> LoopDraws:
-    """The draws of a loop under a key of its own, made of the words of one draw."""
+    """The draws of a loop under a key of its own, made from the words of one draw."""
     key, number = draw
     inner = word_of(key, number, 1, np.uint64(0)), word_of(key, number, 1, np.uint64(1))
     return LoopDraws(counter, inner, as_variable(np.int64(0)), lambda steps: {})
 
 
 def loop_draws(stream: Stream, counter: Counter, immediate: bool) -> LoopDraws:
-    """The draws of a loop that is made here; `immediate`: for calls that carry the stream's own state by themselves."""
+    """The draws of a loop that is made here. immediate: calls carry the stream's own state on by themselves."""
     if _SCOPES.stack:
         return _SCOPES.stack[-1].loop(stream, counter)
     if isinstance(stream.scope, CallDraws):

@@ -1,7 +1,8 @@
 """Compiled objects as modules that stand alone, and as functions that other code compiled by Numba calls.
 
-Both are one text (`emit/exported.py`): the module is written where the user says, or kept beside the generated code and its function
-`name_njit` taken. What the function reads from outside is written in as it is now: arrays, numbers, shared variables, states of streams.
+Both come from one text (`emit/exported.py`). `export` writes the module where the user says; `njit_of` keeps it beside the generated code
+and takes its function `name_njit`. What the function reads from outside is written in as it is now: arrays, numbers, shared variables,
+states of streams.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ DECLARED = ", as it was declared"
 
 @dataclass(frozen=True)
 class Exportable:
-    """A graph that runs, and how it is called.
+    """A compiled graph, and how it is called.
 
-    parameters: name and structure of each argument, in the order of the call. order: which inputs of the graph their leaves are.
-    arrays: the values of the inputs behind them. returned: the structure of the results. is_kind: it is compiled for one kind of
-    arguments, so that those of other dtypes are refused. n_by_name: how many of the last parameters go by name alone.
+    parameters: name and structure of each argument, in the order of the call. order: the graph's input for each of their leaves.
+    arrays: the values of the inputs after those. returned: the structure of the results. is_kind: compiled for one kind of arguments, so
+    that other dtypes are refused. n_by_name: the number of keyword-only parameters, which come last.
     """
 
     runner: Runner
@@ -46,11 +47,11 @@ class Exportable:
 
     @property
     def name(self) -> str:
-        """What the exported function is called."""
+        """The name of the exported function."""
         return self.runner.program.name
 
     def text(self) -> str:
-        """The module. NotImplementedError for what cannot be written into one."""
+        """The text of the module. NotImplementedError for what a module cannot do."""
         program = self.runner.program
         if program.mode.target == "cuda":
             raise NotImplementedError(f"{self.name} is compiled for a GPU, and a module runs on the CPU; make it without mode='cuda'")
@@ -99,7 +100,7 @@ class Exportable:
 
 
 def export(what: Exportable, path: str | os.PathLike[str]) -> Path:
-    """Writes the module; a file that is there is replaced once the new text is whole."""
+    """Writes the module. An existing file is replaced only once the new text is complete."""
     target, text = Path(path), what.text()
     if target.suffix != ".py":
         raise ValueError(f"{what.name}.export: {str(target)!r} is no name of a Python module; write {str(target.with_suffix('.py'))!r}")
@@ -118,14 +119,14 @@ def export(what: Exportable, path: str | os.PathLike[str]) -> Path:
 
 
 def _umask() -> int:
-    """What a new file's rights lack: only to set it tells what it was."""
+    """The umask, which can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 def njit_of(what: Exportable) -> Any:
-    """The function for code that Numba compiles."""
+    """The function that code compiled by Numba calls."""
     text = what.text()
     if jit_is_off():
         raise NotImplementedError(f"{what.name}.njit: Numba is told to compile nothing (NUMBA_DISABLE_JIT); call {what.name} itself")
@@ -136,7 +137,7 @@ def njit_of(what: Exportable) -> Any:
 
 
 def _form(structure: Structure, label: str, name: str) -> str:
-    """The form of an argument: `...` for an array, nests of it as Python writes them, named tuples as tuples."""
+    """The form of an argument as Python text: `...` for an array, named tuples as tuples."""
     if structure in (LEAF, NONE):
         return "..." if structure == LEAF else "None"
     assert not isinstance(structure, str)
@@ -150,7 +151,7 @@ def _form(structure: Structure, label: str, name: str) -> str:
 
 
 def _returned(structure: Structure, names: Iterator[str], label: str, called: Mapping[str, str]) -> str:
-    """The text that makes the nest of results; `called`: what classes are called there."""
+    """The text that makes the nest of results. called: the names that classes have in the module."""
     if structure in (LEAF, NONE):
         return next(names) if structure == LEAF else "None"
     assert not isinstance(structure, str)
@@ -183,7 +184,7 @@ def _is_written_as_it_is(key: Any) -> bool:
 
 
 def _note_records(structure: Structure, records: dict[str, Sequence[str]]) -> None:
-    """The fields of the named tuples in a structure, by class."""
+    """Adds the fields of the named tuples in a structure to `records`, by the name of the class."""
     if isinstance(structure, str):
         return
     cls, _, children = structure

@@ -1,7 +1,7 @@
 """`ns.external`: a function that the user compiled with Numba, called in steps and in functions of arrays.
 
-It is one node of the graph: nobody looks inside. What it gives is found by Numba's own inference, for the dtypes and ranks of its
-arguments. Its derivative is what the user says, by the ways of `ns.custom_vjp`.
+It is one opaque node of the graph. Numba infers the types of its results from the dtypes and ranks of its arguments. Its derivative is a
+rule of the user's, as in `ns.custom_vjp`.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ def external(f: Any = None, vjp: Callable[..., Any] | None = None, jvp: Callable
 
 @with_entries(("__call__",))
 class External:
-    """What `ns.external` makes. `__wrapped__` is the function as Numba compiled it."""
+    """A function that `ns.external` made. `__wrapped__` is the function as Numba compiled it."""
 
     def __init__(self, f: Any, vjp: Any = None, jvp: Any = None, shape: Any = None) -> None:
         functools.update_wrapper(self, f, updated=())
         self.__wrapped__, self.__name__ = f, str(f.py_func.__name__)
         self.vjp, self.jvp, self.shape = vjp, jvp, shape
-        self.options = (vjp, jvp, shape)  # where `captures` looks for what is the user's
+        self.options = (vjp, jvp, shape)  # `captures` looks here for the user's functions
         self.ruled = None if vjp is None and jvp is None else _Ruled(self)
 
     def __repr__(self) -> str:
@@ -127,7 +127,7 @@ class External:
         return values if foreign.is_tuple else values[0]
 
     def _operand(self, value: Any, name: str) -> Variable:
-        """An argument as a variable of one type: Python numbers are what Numba takes them for."""
+        """An argument as a variable. TypeError for a nest or a string."""
         leaves, _ = flattened(value)
         if len(leaves) != 1 or leaves[0] is not value or isinstance(value, str):
             raise TypeError(f"ns.external: {self.__name__} takes numbers and arrays, and {name} is {value!r}{at_line()}; pass its parts")
@@ -177,7 +177,7 @@ def _holds_variables(leaf: Any) -> bool:
 
 
 class _Ruled(CustomVjp):
-    """The calls of a function that has derivatives."""
+    """A function of `ns.external` that has derivatives, as ns.custom_vjp makes one."""
 
     def __init__(self, f: External) -> None:
         self.external = f
@@ -204,7 +204,7 @@ def _new_call(f: External) -> Callable[..., Any]:
 
 
 def _new_rule(f: External) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """fwd and bwd, as ns.custom_vjp has them."""
+    """The rule `vjp` as fwd and bwd of ns.custom_vjp."""
     rule = _traceable(f.vjp)
 
     def fwd(*args: Any) -> Any:
@@ -219,5 +219,5 @@ def _new_rule(f: External) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def _traceable(rule: Any) -> Any:
-    """A derivative as a function of variables."""
+    """A derivative rule as a function of variables."""
     return External(rule) if _is_compiled(rule) else rule

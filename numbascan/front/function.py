@@ -111,7 +111,7 @@ def function(
 class Recipe:
     """All that a Function is made from.
 
-    The graph's inputs are the arguments, then the shared variables; its outputs the results, then the updates.
+    The graph's inputs are the arguments, then the shared variables; its outputs are the results, then the updates.
     """
 
     name: str
@@ -260,12 +260,12 @@ class Function:
 
 
 def _is_of(value: Any, dtype: np.dtype[Any]) -> bool:
-    """Is this a number that kernels take as one of `dtype`?"""
+    """True for a number that kernels take as one of `dtype`."""
     kind = type(value)
     return DTYPES.get(kind) == dtype.name or (kind is int and dtype.name == "int64" and -(2**63) <= value < 2**63)
 
 
-# what the caller of `function` gave -----------------------------------------------------------------------------------
+# the arguments of `function` ------------------------------------------------------------------------------------------
 
 
 def _checked_inputs(inputs: Sequence[Variable], label: str) -> list[Node]:
@@ -327,9 +327,9 @@ def _checked_givens(givens: Pairs, label: str) -> dict[Node, Node]:
 
 
 def _of_type(value: Any, type_: TensorType, where: str) -> Node:
-    """The node of a replacement. A variable must have dtype and rank of what it replaces; a number or an array is made to fit.
+    """The node of a replacement. A variable must have the dtype and rank of what it replaces; a number or an array is made to fit.
 
-    Dimensions that are fixed there must be those of the replacement: if only the run can tell, the run checks.
+    Fixed dimensions of what it replaces must be those of the replacement: if only the run can tell, the run checks.
     """
     if not isinstance(value, Variable):
         leaves, _ = flattened(value)
@@ -351,16 +351,19 @@ def _of_type(value: Any, type_: TensorType, where: str) -> Node:
 
 
 def _with_givens(nodes: Sequence[Node], inputs: Sequence[Node], givens: Mapping[Node, Node]) -> tuple[list[Node], list[Node]]:
-    """`wanted` with the givens in place, and the inputs. What is behind an input is not built again; one that is computed in the
-    graph becomes a variable of its own, of all the fixed dimensions that it would have."""
+    """`nodes` with the givens in place, and the inputs.
+
+    An input that is computed in the graph becomes a fresh variable, with all fixed dimensions that are known of it: what is behind it is
+    cut off.
+    """
     fresh = {node: new_input(known_type(node), node.name) if node.inputs else node for node in inputs}
     return list(substitute(nodes, {**fresh, **givens})), list(fresh.values())
 
 
 def _check_used(inputs: Sequence[Node], outputs: Sequence[Node], givens: Mapping[Node, Node], on_unused: str | None, label: str) -> None:
-    """UnusedInputError for an input that plays no part in the graph as the user made it: how far it can be simplified is another matter.
+    """UnusedInputError, or a warning, for an input that is not used in the graph as the user made it, before any simplification.
 
-    One of which a length was read counts as used: a fixed length is a number, and no graph tells where that went.
+    An input whose length was read counts as used: a fixed length is a plain number, and the graph does not show where it went.
     """
     if on_unused not in (None, "raise", "warn", "ignore"):
         raise ValueError(f"{label}: on_unused_input is {on_unused!r}; it must be 'raise' (or None), 'warn' or 'ignore'")
@@ -379,7 +382,7 @@ def _check_used(inputs: Sequence[Node], outputs: Sequence[Node], givens: Mapping
 
 
 def _check_given(graph: Graph, label: str) -> None:
-    """MissingInputError for a variable that nobody gives. One that is only measured need not be there."""
+    """MissingInputError for a variable without a value. One whose fixed lengths alone are read needs none."""
     for node in free_inputs(graph.outputs):
         at = f" (made in {node.origin[0]}, line {node.origin[1]})" if node.origin else ""
         raise MissingInputError(

@@ -1,4 +1,4 @@
-"""The mode of a graph that was given none: that of the scans in it."""
+"""The default mode of a graph: that of the scans in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..modes import Mode
 
 
 def mode_of(outputs: Sequence[Node], chosen: Mode | None, where: str) -> Mode:
-    """`given`, else the mode that the scans of a graph were made with. ValueError if these have different ones."""
+    """`chosen`, else the mode that the scans of the graph were made with. ValueError if these have different modes."""
     names = _by_mode(outputs) if chosen is None else {chosen: where}
     if len(names) > 1:
         listed = " and ".join(f"scan {name!r} has mode {mode.target!r}" for mode, name in names.items())
@@ -20,7 +20,7 @@ def mode_of(outputs: Sequence[Node], chosen: Mode | None, where: str) -> Mode:
 
 
 def _by_mode(outputs: Sequence[Node]) -> dict[Mode, str]:
-    """The modes of scans, also of those in steps, each with the name of one of them."""
+    """The modes of scans, also of those within steps, each with the name of one scan that has it."""
     names: dict[Mode, str] = {}
     for node in toposort(outputs):
         if node.op is SCAN:

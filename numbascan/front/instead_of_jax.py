@@ -1,4 +1,4 @@
-"""What to write instead of what `jax.lax` has and `numbascan.lax` has not."""
+"""What to write instead of names that `jax.lax` has and `numbascan.lax` lacks."""
 
 from __future__ import annotations
 
@@ -152,15 +152,15 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax", "pmean", "pmin"), _DEVICES),
     **dict.fromkeys(("ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes", "with_sharding_constraint"), _DEVICES),
     **dict.fromkeys(("Precision", "PrecisionLike", "RandomAlgorithm", "RoundingMethod", "GatherScatterMode", "AccuracyMode"), _TYPE),
-    # of jax itself, which is looked for here
+    # of jax itself, which users look for here
     **{name: f"write ns.{name}(f)" for name in ("grad", "vmap", "value_and_grad", "jvp", "vjp", "hessian", "custom_vjp")},
     **dict.fromkeys(("jacfwd", "jacrev"), "write ns.jacobian(f)"),
 }
-"""By the name that JAX has: what does the same."""
+"""What to write instead, by JAX's name."""
 
 
 def advice_for(name: str) -> str:
-    """What to write for a name of `jax.lax` that is not here."""
+    """What to write for a name of `jax.lax` that `numbascan.lax` lacks."""
     return INSTEAD.get(
         name,
         "no function is near to it; write it in NumPy, which is traced as it is, or compute it outside and hand it over",

@@ -1,4 +1,4 @@
-"""Labels of pandas and xarray. What is computed goes by position: arrays that their own operators would pair otherwise are refused."""
+"""Labels of pandas and xarray. Computation goes by position, so arrays that pandas or xarray would pair otherwise are refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The labels of one axis. `name`: of a dimension, None in pandas; `index`: a pandas.Index, None where the dimension has no labels."""
+    """The labels of one axis. name: that of its dimension, None in pandas; index: a pandas.Index, None if it has no labels."""
 
     name: Any
     index: Any
@@ -45,7 +45,7 @@ def is_labelled(value: Any) -> bool:
 
 
 def refuse_other_rows(names: Sequence[str], rows: Iterable[Axis | None]) -> None:
-    """ValueError where the first axes of arrays that are read side by side have different labels. `names` begin the message."""
+    """ValueError if the first axes of arrays read side by side have different labels. `names` begin the message."""
     pairs = [(name, axis) for name, axis in zip(names, rows, strict=True) if axis is not None]
     for (first, one), (second, other) in itertools.combinations(pairs, 2):
         if one.differs(other):
@@ -53,8 +53,10 @@ def refuse_other_rows(names: Sequence[str], rows: Iterable[Axis | None]) -> None
 
 
 def refuse_other_labels(names: Sequence[str], values: Sequence[Any]) -> None:
-    """ValueError where arguments of a function of arrays have axes of one length with different labels: the first axes, and those that
-    NumPy pairs."""
+    """ValueError if two arguments of a function of arrays have paired axes of one length with different labels.
+
+    Paired are the first axes, and those that NumPy's broadcasting pairs.
+    """
     labels = [(name, axes) for name, value in zip(names, values, strict=True) if is_labelled(value) and (axes := axes_of(value))]
     for (first, ones), (second, others) in itertools.combinations(labels, 2):
         if any(one.length == other.length and one.differs(other) for one, other in _met(ones, others)):
@@ -75,7 +77,7 @@ def _refusal(first: str, second: str) -> ValueError:
 
 
 def table(value: Any) -> dict[str, Any] | None:
-    """The columns of a DataFrame, or the arrays of a Dataset, by their names; None for what is neither."""
+    """The columns of a DataFrame, or the arrays of a Dataset, by name; None for anything else."""
     pandas, xarray = sys.modules.get("pandas"), sys.modules.get("xarray")
     if pandas is not None and isinstance(value, pandas.DataFrame):
         return dict(value.items())
@@ -85,7 +87,7 @@ def table(value: Any) -> dict[str, Any] | None:
 
 
 def with_rows(array: np.ndarray, rows: Axis) -> Any:
-    """An array whose first axis has these labels, as a Series or DataFrame, or as a DataArray. With more axes than a DataFrame: itself."""
+    """An array with these row labels: a DataArray, or a Series or DataFrame. An array of more than two axes stays plain in pandas."""
     if rows.name is not None:
         dims = (rows.name, *(f"dim_{k}" for k in range(1, array.ndim)))
         return sys.modules["xarray"].DataArray(array, dims=dims, coords={} if rows.index is None else {rows.name: rows.index})

@@ -1,4 +1,4 @@
-"""Decorated methods: what `ns.scan` and `ns.jit` make in a class is bound to its instance, as a function is."""
+"""Decorated methods: what `ns.scan` and `ns.jit` make in a class binds to an instance, as a function does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_HELD = 16  # instances without weak references whose code is kept
 
 
 def is_function(value: Any) -> bool:
-    """Whether a decorator takes `value`: what can be called, and what can once a class has it."""
+    """Whether a decorator takes `value`: a callable, or a classmethod, which is callable once a class has it."""
     return callable(value) or isinstance(value, classmethod)
 
 
@@ -29,7 +29,7 @@ def method_behind(fn: Any) -> types.MethodType | None:
 
 
 def as_attribute(made: Any) -> tuple[Any, ...] | None:
-    """How pickle finds a bound method that decorators in its class have made: as that attribute. None for what was made outside."""
+    """The pickle of a bound method that decorators in its class made: that attribute of its object. None if it was made elsewhere."""
     method = method_behind(made)
     there = None if method is None else getattr(method.__self__, method.__name__, None)
     is_there = list(map(type, _layers(there))) == list(map(type, _layers(made))) and method_behind(there) == method
@@ -37,7 +37,7 @@ def as_attribute(made: Any) -> tuple[Any, ...] | None:
 
 
 def _layers(fn: Any) -> Iterator[Any]:
-    """What decorators made, from the outermost to the method or the function that the user wrote."""
+    """The layers of a decorated function, from the outermost to the user's method or function."""
     while fn is not None:
         yield fn
         fn = None if isinstance(fn, types.MethodType) else getattr(fn, "__wrapped__", None)
@@ -53,7 +53,7 @@ class PerInstance(Generic[T]):
         self._lock = threading.RLock()  # an instance may go while it is held
 
     def of(self, instance: Any) -> T:
-        """The value of `instance`, made when it is asked for first."""
+        """The value of `instance`, made on first use."""
         key = id(instance)
         known = self._values.get(key)
         if known is not None and known[0]() is instance:

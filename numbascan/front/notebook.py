@@ -1,4 +1,4 @@
-"""What a notebook shows of something compiled."""
+"""The display of compiled objects in notebooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..ir.show import show
 
 
 def as_html(x: Any, function: Callable[..., Any] | None, kinds: Iterable[str]) -> str:
-    """What it is and computes, for which kinds of arguments it is compiled, and the bytes it stores; folded, its graph and code.
+    """HTML that shows what `x` is and computes, the kinds of arguments it is compiled for, and its memory; folded, its graph and code.
 
     x: a ScanFunction, a function of `ns.jit` or of `ns.function`. function: the user's, whose docstring tells what it computes. Nothing is
     compiled for this.
@@ -29,7 +29,7 @@ def as_html(x: Any, function: Callable[..., Any] | None, kinds: Iterable[str]) -
 
 
 def _told(question: Callable[[], Any]) -> str:
-    """The answer as text; "" where there is none, as of `mode="python"`, which has no code."""
+    """The answer as text; "" if there is none, as for the code of `mode="python"`."""
     try:
         return str(question())
     except (AttributeError, RuntimeError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What a compiled object or a variable is made of as one HTML page, which needs nothing else."""
+"""One self-contained HTML page about a compiled object or a variable."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _STYLE = "body { font-family: sans-serif; margin: 2em } pre { background: #f4f4f
 
 
 def page(title: str, x: Any, compiled: Any) -> str:
-    """The page: the graph as text and, where Graphviz is there, as a picture; the generated code; of what is compiled the bytes stored.
+    """The page: the graph as text and, with Graphviz, as a picture; the generated code; for a compiled object the bytes stored.
 
-    x: what has the graph. compiled: what has the code, for a variable a function of it. Letters beyond ASCII are written as references, so
-    any encoding will do.
+    x: the owner of the graph. compiled: the owner of the code; for a variable, a function of it. Letters beyond ASCII are written as
+    references, so any encoding will do.
     """
     parts = {
         "Graph": _text(show(x)),
         "Picture": _picture(x),
         "Generated code": _text(compiled.source()),
-        "Memory": _text(compiled.memory()) if compiled is x else "",  # a variable says nothing of its arguments
+        "Memory": _text(compiled.memory()) if compiled is x else "",  # for a variable, sizes are not known
     }
     sections = "\n".join(f"<h2>{name}</h2>\n{part}" for name, part in parts.items() if part)
     name = html.escape(title)
@@ -38,7 +38,7 @@ def _text(value: Any) -> str:
 
 
 def _picture(x: Any) -> str:
-    """The graph as SVG, without the lines that only a file needs; "" where Graphviz is missing."""
+    """The graph as SVG, without the lines that only a file needs; "" without Graphviz."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             svg = draw(x, Path(folder) / "graph.svg").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Loops by position, for those who look inside: `variable.owner`, its `op`, and `ns.ScanArgs`.
+"""Loops by position, for users who look inside: `variable.owner`, its `op`, and `ns.ScanArgs`.
 
 Everything is derived from one list, `port_rows`: a row is a port with its outer and inner values. The orders below say where each kind
 of port stands among the inputs and outputs; the values of one kind keep the order in which the scan was given them.
@@ -113,7 +113,7 @@ class ScanOp:
         """
         behind = [frozenset(toposort(row.inner_out)) for row in self.output_rows]
         reach = [[not used.isdisjoint(row.inner_in) for used in behind] for row in self.output_rows]  # in one step
-        for via in range(len(reach)):  # Warshall: a state carries on what reached it a step before
+        for via in range(len(reach)):  # Warshall's closure over steps: a state carries on what reached it a step before
             for source in range(len(reach)):
                 if reach[source][via]:
                     reach[source] = [a or b for a, b in zip(reach[source], reach[via], strict=True)]
@@ -150,7 +150,7 @@ class Apply:
 
 
 _OWNERS: weakref.WeakValueDictionary[Node, Apply] = weakref.WeakValueDictionary()
-_MAKING = threading.Lock()  # two threads would make two owners of one
+_MAKING = threading.Lock()  # without it, two threads could make two owners of one node
 
 
 def owner_of(node: Node) -> Apply | None:

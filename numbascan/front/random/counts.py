@@ -196,7 +196,7 @@ class Counts(BaseDraws):
 
     @staticmethod
     def _probabilities(p: Any, n: Any, least: Any) -> Variable:
-        """The probabilities of a choice among n rows. ValueError unless their sum is 1, as exactly as NumPy asks, and `least` are above 0."""
+        """The probabilities of a choice among n rows. ValueError unless they add up to 1, as in NumPy, and `least` are above 0."""
         p = specify_shape(as_variable(p), (n,))
         nearly = float(np.sqrt(np.finfo(p.dtype if p.dtype == np.float32 else np.float64).eps))
         p = checked("choice", "p", p, "at least 0, with the sum 1", lambda x: (x >= 0) & (abs(x.sum() - 1) <= nearly))
