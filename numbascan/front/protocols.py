@@ -1,22 +1,22 @@
-"""What Python's and NumPy's protocols do with a traced value: each is decided here.
+"""The protocols of Python and NumPy on traced values: what each of them does.
 
-A traced value has a dtype and a rank, and no number. So every protocol that asks for numbers, or for memory, gives those of a known value
-(a constant), and else raises an error that says what to write instead.
+A traced value has a dtype and a rank, but no number. So a protocol that asks for numbers or memory gives those of a constant, and for
+anything else raises an error that says what to write instead.
 
 | protocol | who asks | a traced value |
 |---|---|---|
 | `__array_ufunc__`, `__array_function__` | NumPy's functions | a traced value (`variable.py`) |
 | `__array__` | `np.asarray`, `np.array([x, y])`, and what calls these | an object array, as below; TracerError where that is wrong |
-| `__len__`, `__iter__` | Python | of a known length as of any sequence; TracerError else, once an element is asked for |
+| `__len__`, `__iter__` | Python | of a known length, as for any sequence; else TracerError, once an element is asked for |
 | `__bool__`, `__int__`, `__float__`, `__complex__`, `__index__` | Python, `math`, NumPy's casts | TracerError |
 | `__array_interface__`, `__array_struct__`, `__dlpack__`, the buffer protocol | whoever wants the memory | there is none |
 
-**Object arrays.** NumPy lets no object answer `np.asarray` with anything but an ndarray. So the answer is an array of the elements, each of
-which is traced by itself. Where a length is open there is no such array. It cannot be written into: NumPy would write into x.
-NumPy computes with each element of an object array alone, and goes by the dtype "object" where it goes by dtypes. So conditions and short
-integers would not be widened in sums, a float32 not be cast beside a float64, real and imaginary parts not be seen: elements are float64,
-int64, the dtype of lengths, or float32 alone. What NumPy does without asking an element nobody sees here: `_GOES_BY_DTYPE` is refused
-where it stands on the stack or is named by code that does, and the guide says what is left.
+**Object arrays.** `np.asarray` accepts only an ndarray as the answer of an object. So the answer is an object array of the elements, each
+traced by itself; TracerError if a length is open. It is read-only unless NumPy asks for a copy: writes would seem to go into x.
+NumPy computes with each element of it alone, and where it goes by dtypes it sees "object". So sums would not widen booleans and short
+integers, a float32 would not be cast beside a float64, real and imaginary parts would not be seen. Elements must therefore be float64 or
+int64 (the dtype of lengths), or all float32. Functions that ask no element cannot be seen here: those in `_GOES_BY_DTYPE` are refused if
+they are on the stack, or if user code on the stack names them; the guide lists the rest.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from .unsupported import holds_traced, refuse_in_libraries
 
 STACK = "np.stack([x, y, …]), which is one traced array, for np.array([x, y, …]) and for a list that NumPy is to make an array of"
 _ELEMENTS = ("float64", "int64", "float32")
-"""Dtypes of elements of object arrays: sums of these are not widened. A float32 stands beside others of its kind alone."""
+"""The dtypes that elements of object arrays may have: NumPy does not widen their sums. float32 may not be mixed with others."""
 
 _GOES_BY_DTYPE = {"nan_to_num": "fi", "reciprocal": "i", "full_like": "fi", "imag": "fi", "ones_like": "fi", "zeros_like": "fi"}
-"""Functions of NumPy that go by the dtype of an array and ask none of its elements, and for which kinds of numbers they are then wrong."""
+"""Functions of NumPy that go by the dtype of an array without asking its elements, and the kinds of numbers for which that is wrong."""
 
 _NAMED = ("nan_to_num", "reciprocal")
-"""Those of them that give other values, not other dtypes alone: code that names one makes no object array."""
+"""Those of them that give wrong values, not only wrong dtypes: no object array is made for code that names one."""
 
 _AS_INDEX = {"b": "; np.where(mask, value, array) for array[mask]", "i": "; nt.take(array, k) for array[k]"}
 """What to write for an index of a NumPy array, by the kind of a traced value."""
@@ -71,15 +71,15 @@ _INSTEAD = {
     "sort": f"{_NOT_WRITTEN}y = np.sort(y)",
     "tolist": "write x itself, or list(x) where its length is fixed",
 }
-"""What to write for what ndarrays have and traced values have not."""
+"""What to write instead of attributes that ndarrays have and traced values lack."""
 
 
 UNCONVERTED: dict[tuple[CodeType, str], str] = {}
-"""Why functions stay as they are, by their code and its file; `front/converted` notes it."""
+"""Why functions are not converted, by code and file; filled by `front/converted`."""
 
 
 def _why_not_converted() -> str:
-    """Why Python itself decides in the user's function that asks, as messages say it; nothing where that is not known."""
+    """The part of a message that says why the user's function that asks is not converted; "" if that is not known."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_users(frame):
         frame = frame.f_back
@@ -92,7 +92,7 @@ PROTOCOLS = (
     *("__abs__", "__bool__", "__complex__", "__float__", "__format__", "__index__", "__int__", "__pos__", "__round__", "__trunc__"),
     *("__contains__", "__getattr__", "__getitem__", "__iter__", "__len__", "__setitem__"),
 )
-"""Those of Python and NumPy that a Variable has: public calls."""
+"""The protocols of Python and NumPy that a Variable has: they are public entries."""
 
 
 @with_entries(PROTOCOLS)
@@ -156,7 +156,7 @@ class Protocols:
 
     @property
     def _seen(self: Any) -> str:
-        """How messages call the value."""
+        """The value's name and type in messages."""
         return f"{self.name or 'this value'} ({self.type})"
 
     def _known(self: Any, use: str, instead: str, error: Callable[[str], TracerError] = TracerError) -> Any:
@@ -220,7 +220,7 @@ class Protocols:
         return self._rows()
 
     def _rows(self: Any) -> Iterator[Any]:
-        """x[0], x[1], …. Of an open length the first one is refused, not the iterator: NumPy takes what has none for a number."""
+        """x[0], x[1], …. For an open length the first element raises, not `iter`: NumPy takes a value without an iterator for a number."""
         if self.type.shape[0] is None:
             refuse_in_libraries()
             raise TracerError(
@@ -235,7 +235,7 @@ class Protocols:
 
 
 class _Collected(threading.local):
-    """The dtypes of the elements that one call of np.array has asked so far: at one place of the code, with nothing traced in between."""
+    """The dtypes of the elements that one call of np.array has asked so far: from one place in the code, with nothing traced between."""
 
     def __init__(self) -> None:
         self.place: tuple[int, int, int] | None = None
@@ -256,7 +256,7 @@ _COLLECTED = _Collected()
 
 
 def _goes_by_dtype(kind: str) -> str | None:
-    """Which function of NumPy, that asks now or that the code on the stack names, would be wrong about an object array of this kind."""
+    """The NumPy function that would be wrong about an object array of this kind: on the stack, or named by user code there; else None."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_name
@@ -282,9 +282,9 @@ _OF_LOOPS = (
 
 
 def of_object_array(error: Exception, frames: Sequence[FrameType], line: str) -> str | None:
-    """What NumPy's own words mean where it was given an object array or a list of traced values; None for every other error.
+    """A clear message for a NumPy error about an object array or a list of traced values; None for any other error.
 
-    frames: those of the traceback from the innermost one of the user's code on.
+    frames: those of the traceback from the innermost frame of user code on.
     """
     if any(not _is_numpys(frame) for frame in frames[1:]) or not holds_traced(frames[-1].f_locals.values(), (Protocols,)):
         return None
@@ -294,7 +294,7 @@ def of_object_array(error: Exception, frames: Sequence[FrameType], line: str) ->
             "or nt.set_subtensor(x[k], y) for a new value"
         )
     if len(frames) == 1 and not _is_of_loop(error):
-        return None  # the user's own, or one that says enough
+        return None  # raised by the user's own code, or clear enough
     name = f"np.{frames[1].f_code.co_name}" if len(frames) > 1 else "a function of NumPy"
     return (
         f"{name} was given a list of traced values, or np.array of them{line}, and computes with numbers or traced arrays only ({error}); "
@@ -303,14 +303,14 @@ def of_object_array(error: Exception, frames: Sequence[FrameType], line: str) ->
 
 
 def _is_of_loop(error: Exception) -> bool:
-    """Is it of a compiled function of NumPy that computes with the elements of an object array?"""
-    if isinstance(error, AttributeError) and isinstance(error.obj, (int, float, complex)):  # which has no method arctan2
+    """True for an error of a compiled NumPy loop over the elements of an object array."""
+    if isinstance(error, AttributeError) and isinstance(error.obj, (int, float, complex)):  # a number has no method arctan2
         return isinstance(getattr(np, str(error.name), None), np.ufunc)
     return isinstance(error, BufferError) or (isinstance(error, TypeError) and str(error).startswith(_OF_LOOPS))
 
 
 def refuse_in_polynomials(x: Any) -> None:
-    """TracerError where a function of numpy.polynomial asks whether x is an ndarray, and takes a traced value for a number."""
+    """TracerError if a function of numpy.polynomial that checks for an ndarray would take a traced array for a number."""
     frame = sys._getframe(2)
     while str(frame.f_globals.get("__name__")).startswith(("numpy.lib.mixins", "numbascan.")) and frame.f_back is not None:
         frame = frame.f_back
@@ -330,7 +330,7 @@ def _is_numpys(frame: FrameType) -> bool:
 
 
 def missing(value: Any, name: str) -> AttributeError:
-    """The error for an attribute that a traced value has not."""
+    """The error for an attribute that traced values lack."""
     instead = _INSTEAD.get(name)
     return AttributeError(
         f"{type(value).__name__!r} object has no attribute {name!r}" + (f"{at_line()}: {instead}" if instead is not None else "")

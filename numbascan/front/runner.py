@@ -31,7 +31,7 @@ class Runner:
     """Runs a graph whose inputs are the arguments, then `shared`, and whose outputs are the results, then the new values of `targets`.
 
     New values are stored together, and only after a run without errors. Results are arrays that nobody else holds.
-    outputs: of each output of the graph the dtype, and whether its array must be copied.
+    outputs: the dtype of each output of the graph, and whether its array must be copied.
     """
 
     def __init__(
@@ -57,10 +57,7 @@ class Runner:
         self._is_direct = self._is_plain and not self._locks
 
     def run(self, values: Sequence[Any], out: list[np.ndarray] | None = None, key: Any = None) -> list[np.ndarray]:
-        """The results for one value per argument, checked before; `out` has an array for each to be written into.
-
-        `key`: what decides the kind of the values, where that is known.
-        """
+        """The results. values: one per argument, already checked. out: an array per result to write into. key: that of the values' kind."""
         if self._is_direct and out is None:
             return self.program.run(values, None, key)
         if not self._locks:
@@ -76,7 +73,7 @@ class Runner:
     def _run_updating(self, values: Sequence[Any], out: list[np.ndarray] | None) -> list[np.ndarray]:
         """The results, with the new values of `targets` stored."""
         results = self._run(values, out)
-        deque(map(setattr, self._targets, _VALUE, results[self._n_results :]), maxlen=0)  # in C: no signal comes between two
+        deque(map(setattr, self._targets, _VALUE, results[self._n_results :]), maxlen=0)  # in C, so that no signal handler runs between two
         return results[: self._n_results]
 
     def seen(self) -> Seen:
@@ -86,13 +83,13 @@ class Runner:
             return {container: container.value.copy() for container in self._shared}
 
     def recorded(self, values: Sequence[Any]) -> tuple[list[np.ndarray], Seen]:
-        """What `run` gives, and copies of the values of shared variables that it started from."""
+        """The results of `run`, and copies of the values of shared variables that it started from."""
         with _Held(self._locks):
             seen = self.seen()
             return self._run_updating([*values, *seen.values()], None), seen
 
     def reading(self, shared: Sequence[SharedVariable], targets: Sequence[SharedVariable]) -> Runner | None:
-        """The same code with other shared variables in the same places; None where others than states of seeded streams differ."""
+        """The same code with other shared variables in the same places; None unless only states of seeded streams differ."""
         containers, others = [variable.container for variable in shared], [variable.container for variable in targets]
         if others != self._targets or not all(
             one is other or (isinstance(one, SeededContainer) and isinstance(other, SeededContainer))
@@ -108,11 +105,11 @@ class Runner:
         return runner
 
     def replayed(self, values: Sequence[Any], seen: Seen) -> list[np.ndarray]:
-        """The results for values of shared variables that were seen before. Nothing is stored."""
+        """The results for earlier values of shared variables, `seen`. Nothing is stored."""
         return self._run([*values, *(seen.get(container, container.value) for container in self._shared)], None)[: self._n_results]
 
     def shared_values(self) -> list[np.ndarray]:
-        """Copies of the values of shared variables, of one moment."""
+        """Copies of the values of shared variables, all from one moment."""
         with _Held(self._locks):
             return [container.value.copy() for container in self._shared]
 
@@ -130,7 +127,7 @@ class Runner:
         return [self._taken(k, value, dtype, copied) for k, (value, (dtype, copied)) in enumerate(pairs)]
 
     def _taken(self, k: int, value: Any, dtype: np.dtype[Any], copied: bool) -> Any:
-        """Result `k` as an array of its own. What stays on a GPU is one; the values of shared variables are on the host."""
+        """Result `k` as an array of its own. Results stay on a GPU; new values of shared variables come to the host."""
         if type(value) is DeviceArray and k < self._n_results:
             return value
         return value if type(value) is np.ndarray and not copied else np.array(value, dtype)
@@ -156,11 +153,10 @@ def _apart(value: Any, arrays: Sequence[np.ndarray]) -> Any:
 
 
 def as_captured(arrays: Mapping[Node, Any]) -> list[Any]:
-    """Arrays from outside as kernels take them for as long as they live: native, C-contiguous, aligned, of the traced dtype and shape.
+    """Captured arrays in the one form that kernels take: native, C-contiguous, aligned, of the traced dtype and shape. Numbers stay.
 
-    The key of a call speaks of its arguments alone, and an equal graph keeps the kernels of an earlier trace. So an array from outside
-    must be of the only kind that its input can have: what is laid out in another way is copied here, once; of others the content is shared.
-    Numbers as they were.
+    The key of a call covers its arguments alone, and an equal graph keeps the kernels of an earlier trace. So a captured array may have no
+    other layout: it is copied here, once, if it has; otherwise its memory is shared.
     """
     return [_laid_out(node, array) if node.type.rank else _number(array) for node, array in arrays.items()]
 
@@ -176,13 +172,13 @@ def _laid_out(node: Node, array: np.ndarray) -> np.ndarray:
 
 
 def _number(value: Any) -> Any:
-    """A number from outside as kernels take it without a conversion."""
+    """A captured number in a form that kernels take without conversion."""
     number: Any = np.asarray(value)[()]
     return number.item() if isinstance(number, (np.float64, np.complex128, np.int64)) else number
 
 
 def assembled(structure: Structure) -> Callable[[list[Any]], Any]:
-    """What puts results into a nest. Most are one array, or a tuple or list of arrays: these without going through the structure."""
+    """The function that nests results. One array, a tuple and a list of arrays, which most are, have fast functions of their own."""
     if structure is LEAF:
         return operator.itemgetter(0)
     if not isinstance(structure, str) and structure[0] in (tuple, list) and all(child is LEAF for child in structure[2]):
@@ -192,7 +188,7 @@ def assembled(structure: Structure) -> Callable[[list[Any]], Any]:
 
 
 class _Held:
-    """Containers whose locks are held. Always taken in one order, so that two functions never wait for each other."""
+    """Holds the locks of containers. Callers give these in one order, so that two functions never wait for each other."""
 
     __slots__ = ("containers",)
 
@@ -205,7 +201,7 @@ class _Held:
             for container in self.containers:
                 container.lock.acquire()
                 held.append(container)
-        except BaseException:  # Ctrl-C while another thread's run is waited for
+        except BaseException:  # Ctrl-C while waiting for another thread's run
             for container in held:
                 container.lock.release()
             raise
@@ -216,7 +212,7 @@ class _Held:
 
 
 def _aliases(graph: Graph) -> list[bool]:
-    """For each output, whether its array may be that of an argument, a constant or an earlier output, and must be copied."""
+    """For each output, whether it must be copied, since its array may be that of an argument, a constant or an earlier output."""
     seen: set[Node] = set()
     result = []
     for node in graph.outputs:

@@ -1,7 +1,7 @@
-"""Kinds of arguments: what of them is fixed when a function of arrays is traced, and the code for each. For `ns.jit` and ScanFunction.
+"""Kinds of arguments of a function of arrays, and the code for each, for `ns.jit` and ScanFunction.
 
-Fixed are dtypes, ranks and dimensions up to 16; after eight lengths a dimension is left open (`compile.FixedLengths`, which `ns.function`
-goes by, too), and so is every dimension that a scan runs over: `sequence_axes` of what was traced says which, then it is traced again.
+A kind fixes dtypes, ranks and dimensions up to 16. A dimension is left open after eight lengths (`compile.FixedLengths`, which
+`ns.function` uses, too), and if a scan runs over it: `sequence_axes` finds these after a trace, and the function is traced again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .conversion import as_argument, type_of
 MANY_VALUES = 3
 _NATIVE = frozenset(np.dtype(name) for name in SUPPORTED_DTYPES)
 
-Axis = tuple[int, int]  # of which argument, which dimension
+Axis = tuple[int, int]  # number of the argument, number of the dimension
 
 
 def prepared(value: Any, label: str) -> Any:
@@ -41,7 +41,7 @@ def prepared(value: Any, label: str) -> Any:
 
 
 def quick_key(value: Any) -> Any:
-    """What decides the kind of a prepared value, as cheaply as possible: two values with one key have one `small_type`."""
+    """A cheap key for the kind of a prepared value: two values with one key have one `small_type`."""
     if isinstance(value, (np.ndarray, DeviceArray)):
         return value.dtype, tuple([dim if dim <= LARGEST_FIXED else -1 for dim in value.shape])
     return type(value)
@@ -54,10 +54,10 @@ def small_type(value: Any) -> TensorType:
 
 
 class Code(Protocol):
-    """What is compiled for a kind of arguments."""
+    """The code for one kind of arguments."""
 
     def is_current(self) -> bool:
-        """Whether what the function read from outside is as it was."""
+        """Whether what the function read from outside has not changed since the trace."""
         ...
 
 
@@ -69,25 +69,25 @@ class Specialisations(Generic[C]):
     """The code of one function by kind of argument, and the lengths that were seen of its arguments."""
 
     def __init__(self) -> None:
-        self.latest: C | None = None  # for those who look at it; calls go by keys alone
-        self.lowered: C | None = None  # what was asked for ahead of a call, for those who export it
+        self.latest: C | None = None  # for inspection; calls go by keys alone
+        self.lowered: C | None = None  # the code that `lower` made last, for export
         self._quick: dict[Hashable, C] = {}
         self._by_types: dict[tuple[Hashable, Types], C] = {}
         self._lengths: dict[Hashable, FixedLengths] = {}
         self._open: dict[Hashable, set[Axis]] = {}
-        self._made: dict[Hashable, list[Types]] = {}  # for which lengths there was code
-        self._fixed: Counter[str] = Counter()  # how often code was made anew for another value of a number from outside, by its name
+        self._made: dict[Hashable, list[Types]] = {}  # the types that code was made for, by signature
+        self._fixed: Counter[str] = Counter()  # how often a number from outside had another value and code was made anew, by its name
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
         return len(self._by_types)
 
     def described(self) -> list[str]:
-        """The kinds of arguments that there is code for, as people write them."""
+        """The kinds of arguments that have code, as text."""
         return [", ".join(map(str, types)) or "no arguments" for _, types in list(self._by_types)]
 
     def get(self, key: Hashable) -> C | None:
-        """The code that a key led to before; None where there is none, or where what the function read from outside has changed."""
+        """The code known for a key; None if there is none, or if what the function read from outside has changed."""
         code = self._quick.get(key)
         if code is None or not code.is_current():
             return None
@@ -103,10 +103,10 @@ class Specialisations(Generic[C]):
         names: Callable[[], Sequence[str]],
         label: str,
     ) -> C | None:
-        """The code for a new key: of another key of the same kind, else built now.
+        """The code for a new key: that of another key of the same kind, else built now. None if `build` gives none.
 
-        build: from the types to trace with, whether dimensions may be left open, and the code of an earlier trace, to the code (or None)
-        and its types. names: of the arguments. label: what a warning calls the function, "" for none.
+        build: (types to trace with, whether dimensions may be left open, code of an earlier trace) -> (code or None, its types).
+        names: of the arguments. label: the name of the function in warnings, "" for no warnings.
         """
         with self._lock:
             types = self._types(structure, small)
@@ -129,7 +129,7 @@ class Specialisations(Generic[C]):
         return code
 
     def to_export(self, label: str) -> tuple[Any, C]:
-        """Structure and code of the kind that `lower` was given last, or of the only one. ValueError where there is no such kind."""
+        """Structure and code of the kind that `lower` made last, else of the only kind. ValueError if there is no such kind."""
         code = self.latest if self.lowered is None else self.lowered
         if code is None:
             raise ValueError(f"{label} has not been compiled yet; call it, or {label}.lower(...), with arguments first")
@@ -144,7 +144,7 @@ class Specialisations(Generic[C]):
         return structures[0], code
 
     def note_fixed(self, guards: Guards | None, label: str) -> None:
-        """Says, at the third time, that code is compiled again because a number from outside that is fixed in it has another value."""
+        """Warns when code is compiled for the third time because a number from outside, fixed in the code, has another value."""
         change = None if guards is None else guards.changed_number()
         if change is None:
             return
@@ -160,7 +160,7 @@ class Specialisations(Generic[C]):
             )
 
     def _note_length(self, structure: Hashable, types: Types, names: Callable[[], Sequence[str]], label: str) -> None:
-        """Says, at the third time, that code is compiled again because an array has another length that is fixed in it."""
+        """Warns when code is compiled for the third time because an array has another length, which is fixed in the code."""
         made = self._made.setdefault(_signature(structure, types), [])
         if types in made:  # what the function reads from outside has changed
             return
@@ -180,7 +180,7 @@ class Specialisations(Generic[C]):
         )
 
     def _types(self, structure: Hashable, small: Types) -> Types:
-        """The types to trace with: those of `small`, with dimensions left open where many lengths were seen or a scan runs."""
+        """The types to trace with: `small`, with dimensions left open where many lengths were seen or a scan runs over them."""
         signature = _signature(structure, small)
         lengths, axes = self._lengths.setdefault(signature, FixedLengths()), self._open.get(signature, set())
 
@@ -192,12 +192,12 @@ class Specialisations(Generic[C]):
         return tuple(type_.with_shape(fixed((k, axis), dim) for axis, dim in enumerate(type_.shape)) for k, type_ in enumerate(small))
 
     def leave_open(self, structure: Hashable, types: Types, axes: set[Axis]) -> None:
-        """From now on these dimensions are never fixed for arguments of this signature."""
+        """Leaves these dimensions open from now on, for arguments of this signature."""
         self._open.setdefault(_signature(structure, types), set()).update(axes)
 
 
 def _depth_of_caller() -> int:
-    """How far away the user's code is from who asks."""
+    """The `stacklevel` at which a warning of the caller names the user's code."""
     depth, frame = 1, sys._getframe(1)
     while frame.f_back is not None and not is_users(frame):
         depth, frame = depth + 1, frame.f_back
@@ -209,16 +209,16 @@ def _signature(structure: Hashable, types: Types) -> Hashable:
 
 
 def without(types: Sequence[TensorType], axes: set[Axis]) -> tuple[TensorType, ...]:
-    """The types with some dimensions unknown."""
+    """The types, with the dimensions `axes` unknown."""
     return tuple(
         type_.with_shape(None if (k, axis) in axes else dim for axis, dim in enumerate(type_.shape)) for k, type_ in enumerate(types)
     )
 
 
 def sequence_axes(inputs: Sequence[Node], outputs: Sequence[Node]) -> set[Axis]:
-    """The fixed dimensions of `inputs` that decide how many rows a scan's sequence has, whatever lies between.
+    """The fixed dimensions of `inputs` on which the number of rows of a scan's sequence depends, through any operations.
 
-    Found by asking the types: with such a dimension unknown, more sequences have an unknown number of rows.
+    Types tell: with such a dimension unknown, more sequences have an unknown number of rows.
     """
     fixed = {(k, axis) for k, node in enumerate(inputs) for axis, dim in enumerate(node.type.shape) if dim is not None}
     before = _fixed_lengths(outputs)
@@ -229,7 +229,7 @@ def sequence_axes(inputs: Sequence[Node], outputs: Sequence[Node]) -> set[Axis]:
 
 
 def _fixed_lengths(outputs: Sequence[Node]) -> int:
-    """How many sequences, in scans of any depth, have a fixed number of rows."""
+    """The number of sequences, in scans of any depth, with a fixed number of rows."""
     scans = {node for node in all_nodes(outputs) if node.op is SCAN}
     return sum(seq.outer.type.shape[0] is not None for node in scans for seq in loop_spec(node).seqs)
 

@@ -1,4 +1,4 @@
-"""Static arguments of `ns.jit`: Python objects that a function gets as they are. For each value it is traced anew."""
+"""Static arguments of `ns.jit`: Python objects that a function gets unchanged. It is traced anew for each value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Statics:
     names: frozenset[str]
 
     def marked(self, args: tuple[Any, ...], keywords: dict[str, Any], label: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a call, static ones as parts of the structure. ValueError for one without a hash, or that is traced."""
+        """The arguments of a call, static ones as parts of the structure. ValueError for one that is traced or has no hash."""
         marked = [_marked(value, f"{label}: static argument {k}") if k in self.positions else value for k, value in enumerate(args)]
         named = {
             name: _marked(value, f"{label}: static argument {name!r}") if name in self.names else value for name, value in keywords.items()
@@ -49,9 +49,9 @@ def _marked(value: Any, where: str) -> Static:
 
 
 def statics_of(f: Callable[..., Any], argnums: Any, argnames: Any, label: str) -> Statics:
-    """The static arguments that numbers and names mean. If only one of them is given, the signature tells the other.
+    """The static arguments of `f`, by numbers and names. If only one of these is given, the signature supplies the other.
 
-    Raises TypeError for what are no numbers or names, ValueError for those of no parameter.
+    Raises TypeError for anything but numbers and names, ValueError for those of no parameter.
     """
     numbers, names = _numbers(argnums, label), _names(argnames, label)
     try:

@@ -1,4 +1,4 @@
-"""What PyTensor's users do with variables: their values at once, `x.eval(…)`, and functions of one element on many, `nt.vectorize`."""
+"""PyTensor's conveniences for variables: `x.eval(…)`, their value at once, and `nt.vectorize`, functions of one element on many."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def evaluated(x: Variable, inputs_to_values: Mapping[Any, Any] | None = None, **
 
 
 def _named(name: str, x: Variable) -> Variable:
-    """The one input behind x that is called `name`."""
+    """The one input of x that is called `name`. ValueError if there is none, or more than one."""
     names = [node.name for node in free_inputs([x.node]) if shared_of(node) is None]
     if names.count(name) != 1:
         raise ValueError(f"x.eval: {names.count(name)} inputs are named {name!r}, of {names}; give the variable itself as the key")
@@ -82,7 +82,7 @@ def vectorize(func: Callable[..., Any], signature: str | None = None) -> Callabl
 
 
 def _parsed(signature: str) -> tuple[list[list[str]], list[int]]:
-    """The names of each argument's axes, and how many each result has."""
+    """The names of each argument's axes, and the number of axes of each result."""
     name, group = r"\s*\w+\s*", r"\s*\(([^()]*)\)\s*"
     core = rf"\s*\((?:{name}(?:,{name})*|\s*)\)\s*"
     if not re.fullmatch(rf"(?:{core}(?:,{core})*)?->{core}(?:,{core})*", signature):
@@ -92,7 +92,7 @@ def _parsed(signature: str) -> tuple[list[list[str]], list[int]]:
 
 
 def _with_axes(operands: Sequence[Variable], cores: Sequence[Sequence[str]], signature: str) -> list[Variable]:
-    """The arguments, in which axes of one name have one length."""
+    """The arguments, checked to have one length along axes of one name: the run checks what is not known now."""
     if len(operands) != len(cores):
         raise ValueError(f"nt.vectorize: {len(operands)} arguments are given, the signature {signature!r} has {len(cores)}")
     lengths: dict[str, Any] = {}
@@ -108,7 +108,7 @@ def _with_axes(operands: Sequence[Variable], cores: Sequence[Sequence[str]], sig
 
 
 def _lanes(x: Variable, rank: int, batch: tuple[Any, ...]) -> Variable:
-    """x with its first `rank` axes broadcast to `batch`, and these as one."""
+    """x with its first `rank` axes broadcast to `batch` and merged into one."""
     core = shape_of(x)[rank:]
     return reshape(broadcast_to(x, (*batch, *core)), (count_of(batch), *core))
 

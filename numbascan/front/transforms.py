@@ -143,29 +143,29 @@ class Traced:
     arrays: dict[Node, np.ndarray]
     shared: tuple[SharedVariable, ...]
     outputs: tuple[Node, ...]
-    written: dict[int, Node]  # what arguments hold afterwards, by the number of the leaf, where the function writes into them
-    same: Same  # for each argument the first one that is the same array
+    written: dict[int, Node]  # the new content of arguments that the function writes into, by the number of the leaf
+    same: Same  # for each argument, the first argument that is the same array
     asks_same: bool  # whether it asks which arguments are one array
     arrays_0d: Places  # arguments that are arrays of rank 0
-    assumed: dict[int, bool]  # arguments that must lie in C order (True), or be numbers and no arrays of rank 0 (False)
-    updates: dict[SharedVariable, Node]  # the states of the random streams that it draws from
+    assumed: dict[int, bool]  # arguments assumed to be in C order (True), or to be numbers rather than arrays of rank 0 (False)
+    updates: dict[SharedVariable, Node]  # the new states of the random streams that it draws from
     structure: Structure
     guards: Guards | None
     numbers: Numbers | None
-    is_symbolic: bool  # it uses variables whose values nobody knows here
+    is_symbolic: bool  # it uses variables without a value here, or draws within another trace
 
     def meaning(self) -> Meaning:
-        """What a call would see of it."""
+        """The part of the trace that a call can observe, for comparison with another trace."""
         outputs = [*self.outputs, *self.written.values(), *self.updates.values()]
         return Meaning(self.inputs, outputs, self.arrays, (self.structure, [*self.written], [*map(id, self.updates)]))
 
 
 _NOT_KNOWN: tuple[Any, bool] = (None, False)
-_ARE_NUMBERS = {*NUMBERS, int}  # of arguments that are all of these nothing is asked: they are no arrays
+_ARE_NUMBERS = {*NUMBERS, int}  # if all arguments are of these classes, there are no arrays to check
 
 
 class Compiled:
-    """One kind of argument, compiled."""
+    """The code for one kind of argument."""
 
     def __init__(self, traced: Traced, mode: Mode, name: str, profile: bool) -> None:
         nodes = [*traced.inputs, *traced.arrays, *(variable.node for variable in traced.shared)]
@@ -173,14 +173,14 @@ class Compiled:
         self.runner = Runner(self.graph, mode, name, traced.shared, tuple(traced.updates), specialise=False, profile=profile)
         self.traced, self.arrays, self.guards = traced, as_captured(traced.arrays), traced.guards
         self._assembled = assembled(traced.structure)
-        self.is_checked = bool(traced.written or traced.assumed or traced.asks_same)  # whether a call looks at arguments as they were given
+        self.is_checked = bool(traced.written or traced.assumed or traced.asks_same)  # a call must look at the arguments as given
 
     def run(self, values: Sequence[Any], key: Any = None) -> Any:
-        """The results. `key`: what decides the kind of the values, where that is known."""
+        """The results. key: that of the values' kind, if known."""
         return self._assembled(self.runner.run([*values, *self.arrays] if self.arrays else values, None, key))
 
     def run_writing(self, values: Sequence[Any], given: Sequence[Any], name: str) -> Any:
-        """The results, after the arguments as they were given have got what the function writes into them."""
+        """The results. What the function writes into arguments is stored in these, as they were given."""
         check_assumed(self.traced, given, name)
         check_writable(self.traced, given, self.arrays, name)
         results = self.runner.run([*values, *self.arrays])
@@ -190,13 +190,13 @@ class Compiled:
         return self._assembled(results[:n_results])
 
     def refuse_writes(self, why: str) -> None:
-        """ValueError where the function writes into an argument."""
+        """ValueError if the function writes into an argument."""
         if self.traced.written:
             names = ", ".join(str(self.traced.inputs[k].name) for k in self.traced.written)
             raise ValueError(f"the function writes into its argument {names}: {why}; copy it first, as {names}.copy()")
 
     def recorded(self, structure: Structure, values: Sequence[Any]) -> tuple[Any, Run]:
-        """The results, and what they come from."""
+        """The results, and the Run that they come from."""
         self.refuse_writes("what it is the derivative of must stay as it was")
         copies = [value.copy() if isinstance(value, np.ndarray) else value for value in values]
         arrays = {node: copy(array) for node, array in zip(self.traced.arrays, self.arrays, strict=True)}
@@ -204,7 +204,7 @@ class Compiled:
         return self._assembled(results), Run(self, structure, copies, arrays, seen)
 
     def replayed(self, values: Sequence[Any], seen: Seen) -> Any:
-        """The results for such values of shared variables, which stay as they are."""
+        """The results for earlier values of shared variables, `seen`. Nothing is stored."""
         self.refuse_writes("what it is the derivative of must stay as it was")
         return self._assembled(self.runner.replayed([*values, *self.arrays], seen))
 
@@ -213,7 +213,7 @@ class Compiled:
         self.runner.prepare(values + self.arrays)
 
     def take_over(self, before: Compiled) -> bool:
-        """Keeps the code of an earlier trace where the new one led to the same graph; whether it did."""
+        """Takes over the code of an earlier trace if both led to the same graph; whether it did."""
         runner = None
         if self.graph == before.graph and len(self.traced.shared) == len(before.traced.shared):
             runner = before.runner.reading(self.traced.shared, tuple(self.traced.updates))
@@ -222,24 +222,24 @@ class Compiled:
 
     @functools.cached_property
     def digest(self) -> str:
-        """A text that tells the graph apart, in every process."""
+        """A text that identifies the graph, the same in every process."""
         return digest_of(self.graph)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Compiled again where it is unpickled; what the function reads there is not looked at."""
+        """Pickled as its trace without guards: compiled again on unpickling, with the captured values."""
         program = self.runner.program
         return Compiled, (replace(self.traced, guards=None, numbers=None), program.mode, program.name, program.profile is not None)
 
     def is_current(self) -> bool:
-        """Whether what the function read from outside is as it was."""
+        """Whether what the function read from outside has not changed since the trace."""
         return self.guards is None or self.guards.hold()
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A call that has run: the code, the structure of the arguments, and all that it saw, which nobody changes any more.
+    """A call that has run: the code, the structure of the arguments, and copies of all that it saw.
 
-    values: the arguments' leaves. arrays: those that the function captured. seen: the values of shared variables.
+    values: the leaves of the arguments. arrays: the captured ones. seen: the values of shared variables.
     """
 
     compiled: Compiled
@@ -250,7 +250,7 @@ class Run:
 
 
 def same_arrays(given: Sequence[Any]) -> Same:
-    """For each argument the number of the first one that is the same array: of the same elements in memory."""
+    """For each argument, the number of the first one that is the same array: with the same memory, shape, strides and dtype."""
     places = [_place(value) if isinstance(value, np.ndarray) and value.ndim else k for k, value in enumerate(given)]
     return tuple([places.index(place) for place in places])
 
@@ -261,7 +261,7 @@ def _place(array: np.ndarray) -> Any:
 
 
 def check_assumed(traced: Traced, given: Sequence[Any], name: str) -> None:
-    """ValueError where an argument is not what the function takes for true of it."""
+    """ValueError if an argument is not what the trace assumes of it."""
     for k, is_order in traced.assumed.items():
         array, label = given[k], f"{name}: argument {traced.inputs[k].name}"
         if not isinstance(array, np.ndarray):
@@ -276,7 +276,7 @@ def check_assumed(traced: Traced, given: Sequence[Any], name: str) -> None:
 
 
 def check_writable(traced: Traced, given: Sequence[Any], captured: Sequence[Any], name: str) -> None:
-    """ValueError or TypeError where an argument that is written is no array of its own that can be written."""
+    """ValueError or TypeError unless each argument written is a writable array of the traced dtype that shares no memory with another."""
     for k in traced.written:
         label = f"{name}: argument {traced.inputs[k].name}"
         array = given[k]
@@ -299,7 +299,7 @@ Tables = tuple[Specialisations[Compiled], dict[Any, tuple[Compiled, bool]]]
 
 
 def _tables() -> Tables:
-    """Nothing compiled yet. In the second table by the keys of `key_of`, for plain arguments that need no conversion."""
+    """Empty tables: compiled kinds, and code by the keys of `key_of`, for plain arguments that need no conversion."""
     return Specialisations(), {}
 
 
@@ -308,7 +308,7 @@ class Jitted(Generic[P, R]):
     """A function of arrays, compiled once per kind of argument. `__wrapped__` is the function itself."""
 
     def __init__(self, f: Callable[..., Any], mode: Mode | None, name: str | None = None, profile: bool = False) -> None:
-        functools.update_wrapper(self, f, updated=())  # what an object holds would hide methods of the same name
+        functools.update_wrapper(self, f, updated=())  # attributes of `f` would hide methods of the same name
         self.mode, self.given_mode, self._profile = mode or Mode(), mode, profile
         self.name = name or str(getattr(f, "__name__", "function"))
         self.__wrapped__ = f
@@ -317,12 +317,12 @@ class Jitted(Generic[P, R]):
 
     @property
     def _home(self) -> Any:
-        """Whose the arguments are while they are traced: the function may write into them, what is made of a function may not."""
+        """The owner of the arguments while tracing. A function may write into its arguments, a transform of it may not."""
         what = getattr(self.__wrapped__, "what", None)
         return ITS_OWN if what is None else f"an argument of {what}({self.name})"
 
     def _use(self, tables: Tables) -> None:
-        """Takes what is compiled from here, and puts it there."""
+        """Makes these the tables in which compiled code is looked up and stored."""
         self._kinds, self._known = tables
 
     @overload
@@ -332,7 +332,7 @@ class Jitted(Generic[P, R]):
     def __get__(self: Jitted[Concatenate[Any, Q], R], instance: object, owner: type | None = None) -> Jitted[Q, R]: ...
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """The bound method, compiled. Each instance has compiled code of its own, which goes when the instance does."""
+        """The bound method, compiled. Each instance has its own compiled code, freed with the instance."""
         f = bound_to(self.__wrapped__, instance, owner)
         holder = None if f is self.__wrapped__ else method_behind(f)
         if holder is None:
@@ -359,7 +359,7 @@ class Jitted(Generic[P, R]):
             raise
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any, given: tuple[Any, ...]) -> Any:
-        """The long way: arguments of a new kind, and those that must be converted."""
+        """The long way, for arguments of a new kind and those that must be converted."""
         leaves, structure = flattened((args, kwargs))
         if any(isinstance(leaf, Variable) for leaf in leaves):
             return self._inlined(args, kwargs)
@@ -377,9 +377,9 @@ class Jitted(Generic[P, R]):
         return compiled.run(values, key)
 
     def _checked(self, compiled: Compiled, values: Sequence[Any], given: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What a call gives of a function that writes into its arguments, or takes something for true of them.
+        """The results of a function that writes into its arguments, or assumes something of them.
 
-        Where it was given one array twice, or arrays of rank 0, it runs in a form that was traced with these.
+        If an array was given twice, or an array of rank 0 in place of a number, it runs a form that was traced so.
         """
         leaves, structure = flattened((given, kwargs))
         while True:
@@ -394,15 +394,15 @@ class Jitted(Generic[P, R]):
             key = structure, same, arrays_0d, tuple([quick_key(value) for value in values])
             build = functools.partial(self._build, structure, same=same, arrays_0d=arrays_0d)
             found = self._kinds.get(key) or self._added(key, (structure, same, arrays_0d), structure, values, build)
-            assert found is not None  # as the other form was none
-            compiled = found  # which may ask more of its arguments
+            assert found is not None  # it is no more symbolic than the other form
+            compiled = found  # it may assume more of its arguments: check again
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the function itself gives."""
+        """The results of the function itself, called on variables."""
         return called(self.__wrapped__, args, kwargs, is_inlined=True)
 
     def recorded(self, *args: Any) -> tuple[Any, Run] | None:
-        """What a call gives, and what it comes from; None where that has no value here."""
+        """The results of a call, and the Run that they come from; None if they have no value here."""
         values, compiled = self._kind_of(args)
         if compiled is None:
             return None
@@ -410,7 +410,7 @@ class Jitted(Generic[P, R]):
         return compiled.recorded(flatten((args, {}), []), values)
 
     def replayed(self, seen: Seen, *args: Any) -> Any:
-        """What a call gives from values of shared variables that were seen before, and so from the same draws. It stores none."""
+        """The results of a call for earlier values of shared variables, and so with the same draws. Nothing is stored."""
         values, compiled = self._kind_of(args)
         if compiled is not None:
             return compiled.replayed(values, seen)
@@ -432,7 +432,7 @@ class Jitted(Generic[P, R]):
         return self._find(structure, leaves)
 
     def _find(self, structure: Structure, leaves: list[Any]) -> tuple[list[Any], Compiled | None]:
-        """The arguments as compiled code takes them, and the code; None where the function uses variables without a value."""
+        """The arguments as compiled code takes them, and the code; None if the function uses variables without a value."""
         values = [self._prepared(k, value, structure) for k, value in enumerate(leaves)]
         if any(map(operator.is_not, values, leaves)) and any(map(is_labelled, leaves)):
             refuse_other_labels([f"{self.name}: {name}" for name in self._names(structure)], leaves)
@@ -475,7 +475,7 @@ class Jitted(Generic[P, R]):
         same: Same | None = None,
         arrays_0d: Places = (),
     ) -> tuple[Compiled | None, Types]:
-        """The code for arguments of these types, and the types; None where the function uses variables without a value."""
+        """The code for arguments of these types, and the types traced with; None if the function uses variables without a value."""
         start = perf_counter()
         numbers = None if before is None else before.traced.numbers
         with compiling(self.name):
@@ -496,14 +496,14 @@ class Jitted(Generic[P, R]):
         return Compiled(traced, mode, name, self._profile)
 
     def compiled_as(self, structure: Structure, types: Types) -> Compiled:
-        """The code for arguments of exactly these types, apart from what calls compile. TypeError where variables have no value."""
+        """The code for exactly these types, apart from the kinds that calls compile. TypeError if variables have no value."""
         traced = self._trace(structure, types)
         if traced.is_symbolic:
             raise TypeError(f"{self.name} uses variables without a value, so there is nothing to compile; use ns.function")
         return self.compiled(traced, self.name)
 
     def _opened(self, structure: Structure, traced: Traced, types: Types, numbers: Numbers | None) -> tuple[Traced, Types]:
-        """Traced again, with the dimensions that scans run over left open, where that can be."""
+        """The trace and its types, with the dimensions that scans run over left open, if the function can be traced so."""
         axes = sequence_axes(traced.inputs, traced.outputs)
         if not axes:
             return traced, types
@@ -723,12 +723,12 @@ def _plain(value: Any) -> Any:
 
 
 def mode_given_to(f: Any) -> Mode | None:
-    """The mode of a jitted function, also behind arguments that `functools.partial` has set; None where it was given none."""
+    """The mode given to a jitted function, also within `functools.partial`; None if none was given, or it is not jitted."""
     while isinstance(f, functools.partial):
         f = f.func
     return f.given_mode if isinstance(f, Jitted) else None
 
 
 def marked(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call of `f`, those that are static for it as parts of the structure."""
+    """The arguments of a call of `f`, its static ones as parts of the structure."""
     return f.marked(args, kwargs) if isinstance(f, StaticJitted) else (args, kwargs)

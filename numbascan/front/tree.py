@@ -1,10 +1,13 @@
-"""Nests of tuples, lists, dicts, named tuples and dataclasses: taken apart into leaves and put together again.
+"""Nests of tuples, lists, dicts, named tuples and dataclasses: flattened to leaves, and put together again.
 
 A structure is hashable: LEAF, NONE, or (class, keys, structures of the children). The keys of a dataclass are the names of its fields.
-A dataclass is put together field by field, without its `__init__`, which might change them once more: so an instance may hold nothing
-besides its fields. The order in which the keys of a dict were written
-belongs to it: a function may go by that order, so what was traced for one is not for another. Leaves stand in the order of the sorted
-keys. So two nests that are `alike`, the same but for that order, have their leaves in the same places.
+
+A dataclass is put together field by field, without its `__init__`, which might change the fields again. So an instance may hold nothing
+besides its fields.
+
+The order in which the keys of a dict were written is part of the structure: a function may depend on it, so a trace for one order does
+not serve another. Leaves are in the order of the sorted keys. So two nests that are `alike`, the same but for that order, have their leaves
+in the same places.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ LEAF = "*"
 NONE = "-"
 
 Nest: TypeAlias = Any
-"""An array, number or variable; or a tuple, list, dict, named tuple or dataclass of nests. It cannot be written as a type."""
+"""An array, number or variable; or a tuple, list, dict, named tuple or dataclass of nests. No type can express it."""
 
 Structure = str | tuple[Any, Any, tuple[Any, ...]]
 
@@ -48,7 +51,7 @@ class Keys(tuple[Any, ...]):
 
 
 class Static:
-    """A value that is part of the structure: it stands there as the class of a nest without leaves. Equal where values of one type are."""
+    """A value that is part of the structure, as the class of a nest without leaves. Two are equal if values and their types are."""
 
     __slots__ = ("_key", "value")
     __name__ = "static"  # in messages
@@ -71,7 +74,7 @@ class Static:
 
 
 def _exact(value: Any) -> Any:
-    """What tells values apart that are equal and yet not the same: 1, True and 1.0, 0.0 and -0.0, also in tuples and dataclasses."""
+    """A key that tells apart equal values: 1, True and 1.0; 0.0 and -0.0; also within tuples, frozensets and dataclasses."""
     kind = type(value)
     if is_dataclass(kind) and kind.__eq__ is not object.__eq__:
         return kind, value, tuple(_exact(getattr(value, one.name)) for one in fields(kind) if one.compare)
@@ -83,7 +86,7 @@ def _exact(value: Any) -> Any:
 def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None = None) -> Structure:
     """The structure of `value`; its leaves are appended to `leaves`, those of dicts in the order of the sorted keys.
 
-    None is a nest without leaves. `is_leaf` says which lists, tuples and dicts are leaves all the same.
+    None is a nest without leaves. is_leaf: tells which lists, tuples and dicts are leaves instead of nests.
 
     >>> leaves = []
     >>> flatten({"b": (1, 2), "a": 3}, leaves), leaves
@@ -136,7 +139,7 @@ def _build(structure: Structure, leaves: Iterator[Any]) -> Any:
     if is_record(cls):
         record = object.__new__(cls)
         for name, part in zip(keys, built, strict=True):
-            object.__setattr__(record, name, part)  # as a frozen one allows no other way
+            object.__setattr__(record, name, part)  # the only way into a frozen dataclass
         return record
     return cls._make(built) if hasattr(cls, "_make") else cls(built)
 
@@ -155,7 +158,7 @@ def alike(one: Structure, other: Structure) -> bool:
 
 
 def n_leaves(structure: Structure) -> int:
-    """How many leaves a structure has."""
+    """The number of leaves."""
     if isinstance(structure, str):
         return int(structure == LEAF)
     return sum(map(n_leaves, structure[2]))
@@ -188,7 +191,7 @@ def is_named_tuple(value: Any) -> bool:
 
 
 def is_record(cls: Any) -> bool:
-    """Whether instances of a class are nests of their fields: those of a dataclass that is no array by itself."""
+    """Whether instances of a class are nests of their fields: a dataclass, unless it converts to an array by itself."""
     return hasattr(cls, "__dataclass_fields__") and not hasattr(cls, "__array__")
 
 
@@ -198,7 +201,7 @@ def fields_of(record: Any) -> dict[str, Any]:
 
 
 def _names(record: Any) -> tuple[str, ...]:
-    """The names of the fields. TypeError for what an instance holds besides, which a copy of its fields would not have."""
+    """The names of the fields. TypeError if the instance holds more than fields and cached properties, or lacks a field."""
     cls = type(record)
     names = tuple(one.name for one in fields(record))
     others = [name for name in getattr(record, "__dict__", ()) if name not in names]
@@ -217,7 +220,7 @@ def _is_same_type(one: Any, other: Any) -> bool:
 
 
 def _sorted(keys: tuple[Any, ...]) -> list[Any]:
-    """The keys in an order of their own: sorted, or by type and text where they do not compare."""
+    """The keys sorted; by type and text if they do not compare."""
     try:
         return sorted(keys)
     except TypeError:
@@ -225,7 +228,7 @@ def _sorted(keys: tuple[Any, ...]) -> list[Any]:
 
 
 def describe(structure: Structure) -> str:
-    """A structure as a message shows it: `{'P': …, 'm': …}`, `(…, …)`, `an array`."""
+    """A structure in messages: `{'P': …, 'm': …}`, `(…, …)`, `an array`."""
     return "an array" if structure == LEAF else _describe(structure)
 
 

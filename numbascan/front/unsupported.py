@@ -1,4 +1,4 @@
-"""What to write instead of a function that has no counterpart here: one of NumPy, or one of SciPy that was given a traced value."""
+"""What to write instead of functions without a counterpart here: NumPy's, and SciPy's that were given a traced value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OF_UNKNOWN_LENGTH: dict[Any, str] = {
     **dict.fromkeys((np.compress, np.extract, np.nonzero, np.flatnonzero, np.argwhere), "np.where(mask, x, other)"),
     np.unique: _UNIQUE,
 }
-"""What to write instead of functions whose result is as long as the values make it."""
+"""What to write instead of functions whose result has a length that depends on values."""
 
 INSTEAD = {
     **dict.fromkeys(("percentile", "quantile", "nanpercentile", "nanquantile", "partition", "argpartition"), _ORDER_STATISTIC),
@@ -65,8 +65,8 @@ INSTEAD = {
     "tensorsolve": "np.linalg.solve of the matrix that np.reshape makes",
     "unstack": "x[0], x[1], …",
 }
-"""What does the same, or nearly: likeness of names would lead astray. By name, as NumPy and SciPy spell it.
-What numbascan.tensor has under that name needs no entry."""
+"""What does the same, or nearly, by the name in NumPy or SciPy; similar names would mislead.
+Names that numbascan.tensor has need no entry."""
 
 NO_ADVICE = "no supported function is near to it; write it in arithmetic, or compute it outside and hand it over as an argument"
 INSTEAD_OF_METHODS = {
@@ -86,13 +86,13 @@ INSTEAD_OF_METHODS = {
     "outer": "write the function of x[:, None] and y",
     "reduceat": "write the reduction of slices, as np.stack([np.sum(x[:2]), np.sum(x[2:])])",
 }
-"""What to write for methods of ufuncs, by both names or by that of the method."""
+"""What to write for methods of ufuncs, by "ufunc.method" or by the method alone."""
 SPARSE = "write A.toarray() @ x for A @ x; or with A = A.tocoo() nt.inc_subtensor(nt.zeros(A.shape[0])[A.row], A.data * x[A.col])"
 """What to write instead of a sparse matrix."""
 
 
 def refuse(func: Any) -> NoReturn:
-    """Raises TypeError: `func` is not supported, and what to write instead."""
+    """Raises TypeError: `func` is not supported, with what to write instead."""
     refuse_in_libraries()
     name = getattr(func, "__name__", str(func))
     if func in OF_UNKNOWN_LENGTH:
@@ -106,7 +106,7 @@ def refuse(func: Any) -> NoReturn:
 
 
 def refuse_in_libraries() -> None:
-    """TracerError where it is a function of SciPy, called by the user's code, that asks for what a traced value has not."""
+    """TracerError if a library function called by the user's code (SciPy's, or a ufunc of Numba's) asks for what a traced value lacks."""
     calls: list[FrameType] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_users(frame):
@@ -120,7 +120,7 @@ def refuse_in_libraries() -> None:
 
 
 def refuse_in_numba() -> NoReturn:
-    """TracerError: Numba was asked for the type of a traced value, which a function compiled by Numba was given."""
+    """TracerError: a function compiled by Numba was given a traced value, whose type Numba asks for now."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not hasattr(frame.f_locals.get("self"), "py_func"):
         frame = frame.f_back
@@ -133,7 +133,7 @@ def _compiled_by_numba(name: str, instead: str) -> str:
 
 
 def given_to_library(calls: Sequence[FrameType], line: str | None = None) -> str:
-    """What is said of a call of SciPy's that a traced value was given. `calls`: its frames, outermost first."""
+    """The message for a SciPy function that was given a traced value. calls: the frames of the call, outermost first."""
     module, name = next(filter(None, map(_name_of_call, calls)), ("scipy", "a function"))
     label = f"{module}.{name}" if module != "scipy" else "a function of SciPy"
     return (
@@ -142,7 +142,10 @@ def given_to_library(calls: Sequence[FrameType], line: str | None = None) -> str
 
 
 def holds_traced(values: Iterable[Any], classes: tuple[type, ...], depth: int = 4) -> bool:
-    """Is one of `values`, or what lists, dicts and object arrays among them hold, of `classes`? Not looked at: nests that are deeper."""
+    """True if one of `values`, or an element of lists, tuples, dicts or object arrays among them, is of `classes`.
+
+    Not searched: nests deeper than `depth`.
+    """
     return any(isinstance(value, classes) or (depth and holds_traced(_parts(value), classes, depth - 1)) for value in values)
 
 
@@ -155,7 +158,7 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def _name_of_call(frame: FrameType) -> tuple[str, str] | None:
-    """Public module and name of the function that runs in `frame`: "scipy.stats", "norm.logpdf". None where it has none."""
+    """Public module and name of the function that runs in `frame`, as "scipy.stats", "norm.logpdf"; None if it has none."""
     parts = frame.f_globals["__name__"].split(".")
     public = [part.startswith("_") for part in [*parts, "_"]].index(True)
     module, function = ".".join(parts[:public]), frame.f_code.co_name
@@ -168,7 +171,7 @@ def _name_of_call(frame: FrameType) -> tuple[str, str] | None:
 
 
 def _decorated(frame: FrameType) -> tuple[str, str] | None:
-    """Public module and name of the function that a decorator's wrapper, which runs in `frame`, stands for."""
+    """Public module and name of the function behind a decorator's wrapper that runs in `frame`; None if there is none."""
     for value in list(frame.f_locals.values()):
         module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
         if isinstance(value, FunctionType) and name is not None and str(module).startswith("scipy."):
@@ -195,9 +198,9 @@ def _instead(module: str, name: str) -> str:
 
 
 def _of_ours(module: str, name: str) -> str | None:
-    """The function of numbascan.tensor that has this name, as a user calls it."""
+    """The function of numbascan.tensor with this name, as users write it; None if there is none."""
     if not module.startswith(("numpy", "scipy.special", "scipy.linalg")) or name in INSTEAD:
         return None
-    tensor = import_module("numbascan.tensor")  # it stands above, and is loaded with the package
+    tensor = import_module("numbascan.tensor")  # not at the top: it is above this module, and loaded with the package
     rooms = {"nt.linalg": tensor.linalg, "nt": tensor} if module.endswith("linalg") else {"nt": tensor}
     return next((f"{room}.{name}" for room, names in rooms.items() if callable(getattr(names, name, None))), None)
