@@ -54,8 +54,8 @@ from .ops.shape import ARANGE
 from .tracebacks import entries
 from .types import TensorType, show_shape
 
-_MOST_STEPS = 2**63 - 1  # of a loop that its condition alone ends
-_KEPT = Checkpoint("64MB")  # states that a loop of unknown length keeps for its gradient; beyond that it computes some again
+_MOST_STEPS = 2**63 - 1  # n_steps of a loop that only its condition ends
+_KEPT = Checkpoint("64MB")  # the states that a while_loop keeps for its gradient; beyond that it computes some again
 _RANGE = {"i": "iufc", "f": "fc", "c": "c"}  # the kinds of dtypes that a Python number of a kind may take
 
 
@@ -317,7 +317,7 @@ def _running(name: str, function: Callable[[Any, int], Any], operand: Any, axis:
 
 
 class _Program(Transformed):
-    """A loop or a choice as a function of its operands, with the user's functions in place: what `ns.jit` traces."""
+    """A loop or a choice as a function of its operands, with the user's functions bound, for `ns.jit` to trace."""
 
     what = "lax"
 
@@ -332,7 +332,7 @@ class _Program(Transformed):
 
 
 def _run(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], operands: tuple[Any, ...], **settings: Any) -> Any:
-    """What `build(functions, *operands)` gives: in the graph where something is symbolic, else as arrays."""
+    """The result of `build(functions, *operands)`: variables if an operand is symbolic, else arrays."""
     for function in functions:
         if not callable(function):
             raise TypeError(f"{_NAMES[build]}: {function!r} cannot be called; give a function")
@@ -343,7 +343,7 @@ def _run(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], o
 
 
 def _plain(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f` as one that may be ordinary Python, with nests of its own: what it changes of a list or dict, no other function gets."""
+    """`f`, which may be ordinary Python, with copies of its nests: its changes to a list or dict reach no other function."""
     if isinstance(f, (FunctionType, MethodType)):
         return functools.wraps(f)(lambda *args: called(f, _own(args), {}))
     return functools.wraps(f)(lambda *args: f(*_own(args))) if isinstance(f, partial) else f
@@ -355,11 +355,11 @@ def _own(nest: Any) -> Any:
 
 
 def _compiled(build: Callable[..., Any], functions: tuple[Callable[..., Any], ...], settings: dict[str, Any]) -> Jitted:
-    """The code of earlier calls with the same functions. It holds them, so only a few that may hold large arrays."""
+    """The code for these functions, kept from earlier calls. The cache keeps functions alive, so only a few that may hold large arrays."""
     functions = tuple([one_of_all(function) for function in functions])
     key = build, functions, tuple(settings.items())
     if not all(isinstance(function, _KNOWN_BY_IDENTITY) for function in functions):
-        return _jitted(*key)  # objects that are equal may do different things
+        return _jitted(*key)  # not cached: other objects may be equal and do different things
     return (_with_small if all(_is_small(function) for function in functions) else _with_large)(*key)
 
 
@@ -381,7 +381,7 @@ _with_small, _with_large = lru_cache(maxsize=128)(_jitted), lru_cache(maxsize=8)
 
 
 class _Carry:
-    """What goes from step to step: a nest taken apart. `what`, `label`: whose it is, and what it is called, in messages."""
+    """The carry of a loop, flattened. what, label: the names of the loop and of the carry in messages."""
 
     def __init__(self, init: Any, what: str, label: str = "carry") -> None:
         leaves, self.structure = flattened(init)
@@ -392,7 +392,7 @@ class _Carry:
         return unflatten(self.structure, leaves)
 
     def checked(self, new: Any, before: Sequence[Variable], f: Callable[..., Any]) -> list[Variable]:
-        """The leaves of what `f` made of a carry. ScanTypeError unless structure, dtypes and shapes are those of before."""
+        """The leaves of the carry that `f` returned. ScanTypeError unless structure, dtypes and shapes are those of the one before."""
         leaves, structure = flattened(new)
         _check_structure(self.structure, structure, f"{self.what}: {self.label}", f"{describe(f)} returns")
         after = [as_variable(leaf) for leaf in leaves]
@@ -408,7 +408,7 @@ class _Carry:
         return after
 
     def last(self, rows: Sequence[Variable], n_steps: Any) -> Any:
-        """The nest after the last step; the initial one where there was none."""
+        """The carry after the last step; the initial one if there was no step."""
         if isinstance(n_steps, int) and n_steps > 0:
             return self.nest([row[-1] for row in rows])
         pairs = zip(self.first(rows), rows, strict=True)
@@ -427,7 +427,7 @@ class _Carry:
 
 
 def _named(step: Callable[..., Any], f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """A step that calls `f`, by the name of `f` and with such names of its arguments: messages and generated code show these."""
+    """`step`, which calls `f`, with the name of `f` and these argument names, which messages and generated code show."""
     is_clear = len(set(names)) == len(names) and all(name.isidentifier() and not iskeyword(name) for name in names)
     labels = names if is_clear else [f"arg{k}" for k in range(len(names))]
     signature = inspect.Signature([inspect.Parameter(label, inspect.Parameter.POSITIONAL_ONLY) for label in labels])
@@ -510,7 +510,10 @@ def _while(functions: Sequence[Callable[..., Any]], init: Any, max_steps: Any) -
 
 
 def _of_nothing(cond: Callable[..., Any], carry: _Carry, max_steps: Any) -> Any:
-    """A carry without arrays after a loop that ends: no step changes what the condition sees, so that it must not hold at first."""
+    """The result of a loop whose carry has no arrays. ValueError without `max_steps`, unless the condition is known to be false.
+
+    No step can change what the condition sees.
+    """
     nest = carry.nest([])
     holds = constant_value(as_variable(cond(nest)).node)
     if max_steps is None and (holds is None or holds):
@@ -541,7 +544,7 @@ def _fori(functions: Sequence[Callable[..., Any]], lower: Any, upper: Any, init:
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Variable, Variable]:
-    """The bounds in their dtype; a Python int takes that of the other."""
+    """The bounds, in one dtype; a Python int takes that of the other."""
     bounds = [as_variable(lower), as_variable(upper)]
     for bound, other in (bounds, bounds[::-1]):
         if bound.ndim or bound.type.kind not in "iu":
@@ -582,14 +585,14 @@ def _combined(functions: Sequence[Callable[..., Any]], elems: Any, *, reverse: b
 
 
 def _first_row(rows: Any) -> Any:
-    """The first row; zeros where there is none, which no step reads then."""
+    """The first row; zeros if there is none, since no step reads them then."""
     if isinstance(dim(rows, 0), int) and dim(rows, 0) > 0:
         return rows[0]
     return np.concatenate([rows[:1], zeros((1, *shape_of(rows)[1:]), rows.type.dtype)])[0]
 
 
 def _of_one_length(arrays: Sequence[Variable], labels: Sequence[str], axis: int, length: Any, what: str) -> list[Variable]:
-    """The arrays, which have one length along an axis: `length`, or that of the first one. ValueError now or when it runs."""
+    """The arrays, which must have one length along an axis: `length`, else that of the first. ValueError now if known, else at the run."""
     if not arrays and length is None:
         raise ValueError(
             f"{what}: xs holds no array, so the number of steps is not known; give xs" + (", or length=100" if what == "lax.scan" else "")
@@ -608,7 +611,7 @@ def _of_one_length(arrays: Sequence[Variable], labels: Sequence[str], axis: int,
 
 
 class _Branches:
-    """Functions of the same operands, of which one is called. Their results are held against those that were traced before."""
+    """Functions of the same operands, one of which is called. Their results are checked against those traced before."""
 
     def __init__(self, what: str, functions: Sequence[Callable[..., Any]], operands: tuple[Any, ...]) -> None:
         self.what, self.functions, self.operands = what, functions, operands
@@ -617,7 +620,7 @@ class _Branches:
         self.known: list[Variable] = []
 
     def results(self, k: int) -> list[Variable]:
-        """The leaves of what branch k returns. ScanTypeError unless structure, dtypes and shapes are those of the first one."""
+        """The leaves of the result of branch k. ScanTypeError unless structure, dtypes and shapes are those of the branch traced first."""
         f = self.functions[k]
         leaves, structure = flattened(of_branch(f, *self.operands, what=self.what))
         values = [as_variable(leaf) for leaf in leaves]
@@ -659,7 +662,7 @@ def _switched(functions: Sequence[Callable[..., Any]], index: Any, *operands: An
     def chosen(first: int, last: int) -> list[Variable]:
         if first == last:
             return branches.results(first)
-        middle = (first + last) // 2  # halves: a choice in a choice is a graph in a graph
+        middle = (first + last) // 2  # by halves: each nested choice is a nested graph, so depth must be logarithmic
         leaves: list[Variable] = ifelse(place <= middle, lambda: chosen(first, middle), lambda: chosen(middle + 1, last))
         return leaves
 
@@ -700,18 +703,18 @@ def _type(x: Any) -> TensorType:
 
 
 def _may_agree(a: Any, b: Any) -> bool:
-    """Have two values one shape, as far as it is known?"""
+    """True if two values have one shape, as far as it is known."""
     one, other = _type(a).shape, _type(b).shape
     return len(one) == len(other) and all(x is None or y is None or x == y for x, y in zip(one, other, strict=True))
 
 
 def _follows(number: Variable, other: Variable) -> bool:
-    """Is one a Python number that keeps its meaning in the dtype of the other?"""
+    """True if `number` is a Python number whose kind the dtype of `other` holds."""
     return number.type.weak and other.type.kind in _RANGE.get(number.type.kind, "")
 
 
 def _children(structure: Structure, label: str) -> Iterator[tuple[str, Structure]]:
-    """The parts of a nest, each with the Python that reaches it."""
+    """The parts of a nest, each with the Python expression that reaches it."""
     assert not isinstance(structure, str)
     cls, keys, children = structure
     fields = keys if is_record(cls) else getattr(cls, "_fields", None)
@@ -720,7 +723,7 @@ def _children(structure: Structure, label: str) -> Iterator[tuple[str, Structure
 
 
 def _labels(structure: Structure, label: str) -> Iterator[str]:
-    """The Python that reaches each leaf, as `carry['a'][0]`."""
+    """The Python expression that reaches each leaf, as `carry['a'][0]`."""
     if not isinstance(structure, str):
         for name, child in _children(structure, label):
             yield from _labels(child, name)
@@ -729,7 +732,7 @@ def _labels(structure: Structure, label: str) -> Iterator[str]:
 
 
 def _check_structure(known: Structure, seen: Structure, label: str, whose: str) -> None:
-    """ScanTypeError where a nest is another one, with the first place at which it is."""
+    """ScanTypeError if two structures differ, with the first place where they do."""
     if not isinstance(known, str) and not isinstance(seen, str):
         same_class, same_keys = known[0] is seen[0], tuple(known[1] or ()) == tuple(seen[1] or ())
         if same_class and same_keys and len(known[2]) == len(seen[2]):

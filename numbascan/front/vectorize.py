@@ -31,7 +31,7 @@ _SIGNATURE = re.compile(f"({_GROUPS})?->({_GROUPS})")
 
 @dataclass(frozen=True)
 class Signature:
-    """The names of the core dimensions of each argument and of each result; digits are a fixed length."""
+    """The core dimensions of each argument and each result, by name; digits are a fixed length."""
 
     text: str
     arguments: tuple[Core, ...]
@@ -39,7 +39,7 @@ class Signature:
 
     @staticmethod
     def of(text: Any) -> Signature:
-        """ValueError for a text that is none."""
+        """The signature that a text describes. ValueError if it describes none."""
         match = _SIGNATURE.fullmatch(text.replace(" ", "")) if isinstance(text, str) else None
         if match is None:
             raise ValueError(f"ns.vectorize: signature is {text!r}; write the core dimensions of arguments and results, as '(t),()->(t)'")
@@ -80,15 +80,15 @@ def vectorize(f: Callable[..., Any] | None = None, signature: str | None = None)
 
 
 SHARED, LANE, ROW = "shared", "lane", "row"
-"""What an argument of a lane is: the whole, the lane's own, or one row of those that several lanes share."""
+"""What a lane gets of an argument: the whole, a row of its own, or a row that several lanes share."""
 
 
 @dataclass(frozen=True)
 class _Of:
-    """How arrays, or variables, are read and put in another shape.
+    """Functions to read and reshape arrays, or variables.
 
-    value: an argument as such. shape: its dimensions, None where only the run knows. lengths: as one can compute with them. held: the
-    value, which has these dimensions.
+    value: an argument -> an array or a variable. shape: its dimensions, None where only the run knows. lengths: its dimensions, to compute
+    with. held: the value, which must have these leading dimensions (the run checks variables). arange: the numbers below a length.
     """
 
     value: Callable[[Any], Any]
@@ -99,12 +99,12 @@ class _Of:
 
 
 def _array(value: Any) -> Any:
-    """A Python number stays one: it gives way to other dtypes."""
+    """The value as an array. A Python number stays one, since it gives way to other dtypes."""
     return value if isinstance(value, (int, float, complex)) and not isinstance(value, np.generic) else np.asarray(value)
 
 
 def _of_dims(x: Variable, dims: Sequence[Any], what: str) -> Variable:
-    """x, whose first dimensions are these."""
+    """x, which must have `dims` as its first dimensions: the run checks what is not known now."""
     wanted = (*dims, *(dim(x, axis) for axis in range(len(dims), x.ndim)))
     return Variable(of_shape(x.node, sizes_of(wanted, what), what)) if wanted else x
 
@@ -115,7 +115,7 @@ _VARIABLES = _Of(as_variable, lambda x: x.type.shape, shape_of, _of_dims, arange
 
 @dataclass(frozen=True)
 class _Lanes:
-    """Arguments of lanes: the lengths of the leading axes, of each argument what it is, and the values, behind them numbers of rows."""
+    """Arguments in lanes: lengths of the leading axes, the kind of each argument, and the values, followed by row numbers for each ROW."""
 
     sizes: tuple[Any, ...]
     kinds: tuple[str, ...]
@@ -123,7 +123,7 @@ class _Lanes:
     of: _Of
 
     def put_back(self, result: Any) -> Any:
-        """A result of all lanes, with the leading axes."""
+        """A result of all lanes, with the leading axes restored."""
         if not self.sizes:
             return result
         has_lanes = any(kind != SHARED for kind in self.kinds)
@@ -132,7 +132,7 @@ class _Lanes:
 
 @with_entries(("__call__",))
 class Vectorized:
-    """What `ns.vectorize` makes. `__wrapped__` is the function of core arrays, `signature` the text."""
+    """A function that `ns.vectorize` made. `__wrapped__` is the function of core arrays, `signature` the text."""
 
     def __init__(self, f: Callable[..., Any], signature: str | None = None) -> None:
         functools.update_wrapper(self, f, updated=())
@@ -169,16 +169,16 @@ class Vectorized:
         return whole if len(signature.results) > 1 else whole[0]
 
     def lower(self, *args: Any) -> Jitted:
-        """Compiles for such arguments without running; what is compiled tells its `.source()`, `.graph` and `.memory()`."""
+        """The compiled function for such arguments, which has `.source()`, `.graph` and `.memory()`. Nothing runs."""
         signature = self._checked(len(args))
         lanes = self._in_lanes(signature, args, _ARRAYS)
         return self._compiled(signature, lanes.kinds).lower(*lanes.values)
 
     def _in_lanes(self, signature: Signature, args: Sequence[Any], of: _Of) -> _Lanes:
-        """The arguments of all lanes: those of every leading axis, one after the other, the last axis fastest.
+        """The arguments in lanes: all leading axes as one, the last fastest.
 
-        An argument that varies along all leading axes has a row for each lane. One that varies along some of them is not copied for the
-        others: a lane gets the number of its row. One that varies along none is the same for all.
+        An argument that varies along all leading axes has a row for each lane. One that varies along some is not copied along the others:
+        each lane gets the number of its row (scalars are copied: they are no larger). One that varies along none is the same for all.
         """
         values = [of.value(one) for one in args]
         ranks, shapes = self._leading(signature, values), [of.shape(one) for one in values]
@@ -193,7 +193,7 @@ class Vectorized:
         return _Lanes(sizes, tuple(kind for kind, _ in lanes), [*(value for _, value in lanes), *numbers], of)
 
     def _sizes(self, leading: Sequence[tuple[int | None, ...]], values: Sequence[Any]) -> tuple[Any, ...]:
-        """The lengths of the leading axes, which broadcast; of one that only the run knows the variable."""
+        """The broadcast lengths of the leading axes; a variable for a length that only the run knows."""
         rank = max(map(len, leading), default=0)
         sizes: list[Any] = []
         for axis in range(-rank, 0):
@@ -215,7 +215,7 @@ class Vectorized:
         return signature
 
     def _leading(self, signature: Signature, values: Sequence[Any]) -> list[int]:
-        """How many axes each argument has in front of its core dimensions."""
+        """The number of leading axes of each argument. ValueError for one with fewer axes than core dimensions."""
         ranks = [np.ndim(one) - len(core) for one, core in zip(values, signature.arguments, strict=True)]
         for rank, core, name in zip(ranks, signature.arguments, self._names(len(values)), strict=True):
             if rank < 0:
@@ -224,7 +224,7 @@ class Vectorized:
         return ranks
 
     def _check_lengths(self, signature: Signature, shapes: Sequence[tuple[Any, ...]]) -> None:
-        """ValueError where two lengths of one core dimension are known and differ."""
+        """ValueError if two known lengths of one core dimension differ."""
         known: dict[str, tuple[Any, str]] = {}
         names = parameter_names(self.__wrapped__, len(shapes))
         for shape, core, name in zip(shapes, signature.arguments, names, strict=True):
@@ -234,21 +234,21 @@ class Vectorized:
                     raise ValueError(f"{self!r}: {label} is {length} in {name}, but {wanted} in {whose}; give one length")
 
     def _of_lanes(self, signature: Signature, kinds: tuple[str, ...]) -> Any:
-        """The function of the arguments as `_in_lanes` gives them."""
+        """The function of the arguments that `_in_lanes` returns, as a graph."""
         rows = tuple(k for k, kind in enumerate(kinds) if kind == ROW)
         core = _OnCore(self.__wrapped__, signature=signature, label=repr(self), rows=rows)
         axes = (*(0 if kind == LANE else None for kind in kinds), *(0 for _ in rows))
         return vmap(core, in_axes=axes) if any(axis is not None for axis in axes) else core
 
     def _compiled(self, signature: Signature, kinds: tuple[str, ...]) -> Jitted:
-        """The same compiled, in the mode of the function."""
+        """`_of_lanes`, compiled in the mode of the function."""
         known = self._known.get(kinds)
         if known is None:
             known = self._known.setdefault(kinds, jit(self._of_lanes(signature, kinds), mode=mode_given_to(self.__wrapped__)))
         return known
 
     def _of_one_length(self, signature: Signature, lanes: _Lanes) -> list[Variable]:
-        """The arguments, core dimensions of one name in one length: ValueError when it runs."""
+        """The arguments, in which core dimensions of one name must have one length: the run raises ValueError if they have not."""
         sizes: dict[str, Any] = {}
         count = len(lanes.kinds)
         held = list(lanes.values[count:])
@@ -265,20 +265,20 @@ def _is_one(size: Any) -> bool:
 
 
 def _laid_out(one: Any, own: Sequence[Any], sizes: Sequence[Any], of: _Of) -> tuple[str, Any, Any]:
-    """What an argument of these leading lengths is to a lane, its rows, and the number of each lane's row where lanes share rows."""
+    """The kind of an argument with leading lengths `own`, its rows, and for ROW the number of each lane's row, else None."""
     if not own or all(map(_is_one, own)):
         return SHARED, one.reshape(of.lengths(one)[len(own) :]) if own else one, None
     own, core = (*(1 for _ in sizes[len(own) :]), *own), of.lengths(one)[len(own) :]
     rows = one.reshape(count_of(own), *core)
     if all(_is_one(size) or not _is_one(length) for length, size in zip(own, sizes, strict=True)):
         return LANE, rows, None
-    table = rows if not core else of.arange(count_of(own))  # a number is no smaller than a number of a row
+    table = rows if not core else of.arange(count_of(own))  # a scalar is no larger than the number of its row: copy it
     spread = np.broadcast_to(table.reshape(own), tuple(sizes)).reshape(count_of(sizes))
     return (LANE, spread, None) if not core else (ROW, rows, spread)
 
 
 class _OnCore(Transformed):
-    """The function of core arrays, its results held against the signature."""
+    """The function of core arrays, with results checked against the signature."""
 
     what = "ns.vectorize"
 
@@ -300,7 +300,7 @@ class _OnCore(Transformed):
         return tuple(held) if len(held) > 1 else held[0]
 
     def _held(self, result: Variable, core: Core, k: int, sizes: dict[str, Any]) -> Variable:
-        """A result, which has the core dimensions; those that an argument has, in its length."""
+        """A result, which must have the core dimensions of the signature, each in the length that an argument has."""
         what = f"{self.options['label']}: result {k}"
         if result.ndim != len(core):
             raise ValueError(f"{what} is {result.type.strong()}; the signature has the dimensions ({', '.join(core)})")

@@ -34,7 +34,7 @@ class _Vmap(Transformed):
 def over_lanes(
     f: Callable[..., Any], leaves: Sequence[Any], structure: Structure, axes: Sequence[int | None], name: str
 ) -> tuple[Structure, list[Any]]:
-    """What `f` returns, and its leaves for all lanes. `structure`: of `(args, kwargs)`, with `leaves` and the axes of their lanes."""
+    """The structure that `f` returns, and its leaves for all lanes. structure, leaves: of `(args, kwargs)`; axes: the leaves' lane axes."""
     pairs = list(zip(map(as_variable, leaves), axes, strict=True))
     mapped = [_lanes_first(variable, axis) for variable, axis in pairs if axis is not None]
     if not mapped:
@@ -61,7 +61,7 @@ def over_lanes(
 
 
 def _lane_count(mapped: Sequence[Variable]) -> Any:
-    """The greatest number of lanes: the loop refuses arguments that have fewer."""
+    """The greatest number of lanes. ValueError if known numbers differ; else the loop refuses arguments with fewer."""
     known = sorted({variable.type.shape[0] for variable in mapped if variable.type.shape[0] is not None})
     if len(known) > 1:
         raise ValueError(f"ns.vmap: the arguments have {' and '.join(map(str, known))} lanes; give equally many")
@@ -70,7 +70,7 @@ def _lane_count(mapped: Sequence[Variable]) -> Any:
 
 
 def _axes_of(in_axes: Any, args: tuple[Any, ...], names: Sequence[str]) -> Iterator[int | None]:
-    """The axis of lanes of each leaf of the arguments. An entry of `in_axes` counts for all that is nested in its argument."""
+    """The axis of lanes of each leaf of the arguments. An entry of `in_axes` applies to all leaves of its argument."""
     entries = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
     if len(entries) != len(args):
         raise ValueError(f"ns.vmap: in_axes has {len(entries)} entries for {len(args)} arguments; give one for each")
@@ -79,7 +79,7 @@ def _axes_of(in_axes: Any, args: tuple[Any, ...], names: Sequence[str]) -> Itera
 
 
 def nested_axes(entry: Any, argument: Any, where: str) -> Iterator[int | None]:
-    """The axis of lanes of each leaf of one argument. `where`: whose function it is, and the argument's name."""
+    """The axis of lanes of each leaf of one argument. where: the transform and the name of the argument, for messages."""
     is_dataclass = is_record(type(argument))
     if is_dataclass:  # its leaves are in the order of the fields, those of a dict in the order of the sorted keys
         argument, entry = fields_of(argument), fields_of(entry) if is_record(type(entry)) else entry
@@ -100,7 +100,7 @@ def nested_axes(entry: Any, argument: Any, where: str) -> Iterator[int | None]:
 
 
 def listed(names: Any) -> str:
-    """Names as messages tell them."""
+    """Names as messages list them."""
     return ", ".join(map(repr, names))
 
 

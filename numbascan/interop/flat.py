@@ -1,6 +1,6 @@
-"""A function of some arrays that gives some arrays, and its derivatives as such functions: what other packages can call.
+"""Flat functions, which other packages can call: arrays to arrays, with derivatives of the same form.
 
-Derivatives are functions of the same kind, so that they have derivatives and lanes themselves. Each is compiled when it is first called.
+A derivative is such a function itself, so it has derivatives and lanes, too. Each is compiled at its first call.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ Kind = tuple[str, tuple[int, ...]]
 
 
 class Flat:
-    """A function of arrays. A call gives its results as a list.
+    """A function of arrays. A call returns the results as a list.
 
-    name: for messages. n_residuals: in the arguments behind so many it is linear; `transpose` gives the function that goes back: of the
-    same arguments, then one cotangent for each result, to one for each argument in which this one is linear.
+    name: for messages.
+    n_residuals: the number of first arguments in which a derivative is not linear; 0 for a function that is no derivative.
+    transpose: number of results -> the transposed function: (the residuals, a cotangent for each result) -> a cotangent for each argument
+    in which this one is linear.
     """
 
     def __init__(self, compiled: Jitted, name: str, n_residuals: int = 0, transpose: Callable[[int], Flat] | None = None) -> None:
@@ -45,7 +47,7 @@ class Flat:
         return self.name
 
     def traced(self, types: Sequence[tuple[str, tuple[int | None, ...]]]) -> tuple[list[Variable], list[Variable], Structure]:
-        """Variables of such dtypes and shapes, the results for them, and how these are nested."""
+        """Variables of these dtypes and shapes, the results for them, and the structure of the results."""
         inputs = [tensor(dtype, shape=shape) for dtype, shape in types]
         leaves, structure = flattened(self.compiled(*inputs))
         return inputs, list(map(as_variable, leaves)), structure
@@ -54,7 +56,7 @@ class Flat:
         return [np.asarray(leaf) for leaf in flattened(self.compiled(*arrays))[0]]
 
     def types(self, kinds: Sequence[Kind]) -> tuple[list[Kind], Structure]:
-        """What it gives for such arguments, and how that is nested. ValueError where only the run knows a length."""
+        """The dtypes and shapes of the results for such arguments, and their structure. ValueError if a length depends on values."""
         key = tuple(kinds)
         guards, types = self._types.get(key, (None, None))
         if guards is None or types is None or not guards.hold():
@@ -76,11 +78,11 @@ class Flat:
         return result.type.dtype, shape
 
     def pushed(self, moving: tuple[int, ...], count: int) -> Flat:
-        """(the arguments, tangents of those that move) -> tangents of the results that have one. count: of the arguments."""
+        """(the arguments, tangents of those that move) -> tangents of the real and complex results. count: the number of arguments."""
         return self._derived(_Pushed, moving, count)
 
     def pulled(self, moving: tuple[int, ...], count: int) -> Flat:
-        """(the arguments, cotangents of the results that have one) -> cotangents of those that move."""
+        """(the arguments, cotangents of the real and complex results) -> cotangents of the arguments that move."""
         return self._derived(_Pulled, moving, count)
 
     def _derived(self, cls: type[Transformed], moving: tuple[int, ...], count: int, n_results: int = 0) -> Flat:
@@ -93,7 +95,7 @@ class Flat:
         return self._known[key]
 
     def in_lanes(self, axes: tuple[int | None, ...]) -> Flat:
-        """Many lanes at once, those of the results along axis 0. Of arguments in which it is linear all must have lanes."""
+        """The function of many lanes, along axis 0 in the results. All arguments in which it is linear must have lanes."""
         if axes not in self._known:
             transpose = self.transpose and partial(self._lanes_back, axes)
             lanes = Flat(vmap(self.compiled, in_axes=axes), self.name, self.n_residuals, transpose)
@@ -109,7 +111,7 @@ class Flat:
 
 
 def closed_dims(inputs: Sequence[Variable], results: Sequence[Variable]) -> tuple[Sequence[Node], list[Sequence[Node]]]:
-    """The dimensions of results, asked as far back as they come from: of the arguments of a closed graph, which are given first."""
+    """The arguments of a closed graph of `results`, and the dimensions of its results, in terms of the arguments where possible."""
     nodes = [one.node for one in results]
     known = [one.node for one in inputs]
     graph = close([*known, *free_inputs(nodes, bound=known)], nodes)
@@ -117,16 +119,16 @@ def closed_dims(inputs: Sequence[Variable], results: Sequence[Variable]) -> tupl
 
 
 def flat_of(f: Callable[..., Any], structure: Structure, what: str, dtypes: Mapping[str, str] | None = None) -> Flat:
-    """A function, called with a nest of (args, kwargs), as a function of the leaves.
+    """`f`, called with the nest `structure` of (args, kwargs), as a function of its leaves.
 
-    what: the bridge. dtypes: those of results that the other package does not have, and what it has instead.
+    what: the name of the bridge. dtypes: dtypes of results that the other package lacks, and their replacements.
     """
     leaves = _Leaves(f, structure=structure, bridge=what, dtypes=tuple((dtypes or {}).items()))
     return Flat(jit(leaves, mode=mode_given_to(f)), f"{what}({leaves.__name__})")
 
 
 class _Leaves(Transformed):
-    """A function of the leaves of its arguments. What it draws would differ between a value and its derivative."""
+    """A function of the leaves of its arguments. It must not draw: a value and its derivative would see different numbers."""
 
     def __call__(self, *leaves: Any, **kwargs: Any) -> Any:
         args, keywords = unflatten(self.options["structure"], leaves)
@@ -143,7 +145,7 @@ def _of_dtype(value: Variable, dtypes: Mapping[str, str]) -> Any:
 
 
 class _Pushed(Transformed):
-    """Tangents of the results that have one."""
+    """Tangents of the real and complex results."""
 
     what = "ns.jvp"
 

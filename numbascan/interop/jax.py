@@ -1,8 +1,8 @@
-"""`wrap`: a function as one of JAX's, by one primitive with rules for derivatives, transposes and lanes.
+"""`wrap`: a function for JAX, as one primitive with rules for derivatives, transposes and lanes.
 
-Compiled code is reached by XLA's callbacks of Python. Its other way, the FFI, calls C functions of a form of its own, for which there
-is no compiler here. The primitive holds a `Flat`. Its derivative is the primitive with another `Flat`, and so are the transpose and lanes:
-so they compose to any order.
+XLA reaches compiled code by callbacks into Python. Its other way, the FFI, calls C functions of a form of its own, for which there is no
+compiler here. The primitive holds a `Flat`. Its derivative, its transpose and its lanes are the primitive with another `Flat`, so they
+compose in any order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .flat import Flat, Kind, flat_of
 CALL = Primitive("numbascan")
 CALL.multiple_results = True
 NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
-"""What results become where JAX has no 64 bits."""
+"""The dtypes of results where JAX has no 64 bits."""
 
 
 @entry
@@ -82,7 +82,7 @@ def _run(*arrays: Any, flat: Flat) -> list[Any]:
 
 
 def _lowered(ctx: Any, *operands: Any, flat: Flat) -> Any:
-    """The call in XLA's code. `jax.pure_callback` would make JAX's arrays of the operands first, and wait for threads that wait for it."""
+    """The call in XLA's code. `jax.pure_callback` would first make JAX arrays of the operands: a deadlock, as it waits for threads that wait for it."""
 
     def call(*arrays: Any) -> list[Any]:
         return flat(*map(np.asarray, arrays))

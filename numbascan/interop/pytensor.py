@@ -1,6 +1,6 @@
-"""`as_op`: a function as an op of PyTensor's, with gradients, shapes and a form for its Numba mode.
+"""`as_op`: a function as a PyTensor op, with gradients, shapes and a form for PyTensor's Numba mode.
 
-The op holds a `Flat`. Its gradient is the op with another `Flat`, which has a gradient in the same way.
+The op holds a `Flat`. Its gradient is the op with another `Flat`, which has a gradient in turn.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def as_op(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class ScanOp(Op):
-    """A call of a function of numbascan's."""
+    """The op that calls a function of numbascan."""
 
     __props__ = ("flat",)
 
@@ -71,7 +71,7 @@ class ScanOp(Op):
         return self.flat.name
 
     def traced(self, inputs: Sequence[Any]) -> Any:
-        """Variables of the types of `inputs`, the results for them, and how these are nested."""
+        """Variables of the types of `inputs`, the results for them, and the structure of the results."""
         return self.flat.traced([(one.type.dtype, one.type.shape) for one in inputs])
 
     def make_node(self, *inputs: Any) -> Any:
@@ -127,7 +127,7 @@ def _known(dim: Node) -> int | None:
 
 
 def _length(dim: Node, lengths: dict[tuple[Node, Any], Any]) -> Any:
-    """A length by those of the arguments. ShapeError, with which PyTensor computes the result instead, where it is none of them."""
+    """A length in terms of those of the arguments. ShapeError if it cannot be expressed: PyTensor then computes the result instead."""
     known = _known(dim)
     if known is not None:
         return known
@@ -145,7 +145,7 @@ def _is_float(variable: Any) -> bool:
 
 @numba_funcify.register(ScanOp)
 def _as_numba(op: ScanOp, node: Any, **kwargs: Any) -> Any:
-    """The op in PyTensor's Numba mode: numbers are arrays of rank 0 there."""
+    """The op in PyTensor's Numba mode, where numbers are arrays of rank 0."""
     inputs, results, _ = op.traced(node.inputs)
     compiled: Function = function(inputs, results, name="numbascan_op", on_unused_input="ignore")
     names = [f"x{k}" for k in range(len(inputs))]

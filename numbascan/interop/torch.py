@@ -1,7 +1,7 @@
-"""`function`: a function as one of torch's, by one custom op with rules for derivatives, lanes and `torch.compile`.
+"""`function`: a function for torch, as one custom op with rules for derivatives, lanes and `torch.compile`.
 
-The op takes tensors and the number of a `Flat`. Its derivative is the op with the number of another `Flat`, and so are lanes: so they
-compose to any order. Tensors of the CPU share their memory with the arrays that compiled code reads, and results with those that it made.
+The op takes tensors and the number of a `Flat`. Its derivative and its lanes are the op with the number of another `Flat`, so they compose
+in any order. CPU tensors share their memory with the arrays that compiled code reads, and results with the arrays that it made.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _number(flat: Flat) -> int:
-    """The number by which the op knows a function."""
+    """The number that stands for a function in the op."""
     if flat not in _numbers:
         _flats.append(flat)
         _numbers[flat] = len(_flats) - 1
@@ -84,7 +84,7 @@ def _array(tensor: torch.Tensor) -> np.ndarray:
 
 
 def _backwards(number: int, needed: Sequence[bool], n_arguments: int) -> tuple[tuple[int, ...], int]:
-    """The arguments that get a cotangent, and the function that gives them."""
+    """The arguments that get a cotangent, and the number of the function that computes these."""
     moving = tuple(k for k, is_needed in enumerate(needed) if is_needed)
     return moving, _number(_flats[number].pulled(moving, n_arguments))
 
@@ -97,7 +97,7 @@ def _moves(tensor: torch.Tensor) -> bool:
 
 
 class _Function(torch.autograd.Function):
-    """A call; of numbers, then tensors. torch.func differentiates these, and no custom ops."""
+    """A call, with the number of a function, then tensors. torch.func differentiates autograd functions, but no custom ops."""
 
     @staticmethod
     def forward(number: int, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
