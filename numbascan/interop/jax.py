@@ -82,7 +82,10 @@ def _run(*arrays: Any, flat: Flat) -> list[Any]:
 
 
 def _lowered(ctx: Any, *operands: Any, flat: Flat) -> Any:
-    """The call in XLA's code. `jax.pure_callback` would first make JAX arrays of the operands: a deadlock, as it waits for threads that wait for it."""
+    """The call in XLA's code.
+
+    `jax.pure_callback` would make JAX arrays of the operands first, and wait for threads that wait for it: a deadlock.
+    """
 
     def call(*arrays: Any) -> list[Any]:
         return flat(*map(np.asarray, arrays))

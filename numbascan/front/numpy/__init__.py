@@ -1,5 +1,5 @@
 """NumPy's functions on variables, under NumPy's names and with its arguments, each composed of cards.
 
-A file imports `variable.py`, its neighbours here, `ops/` and `ir/`, and no other room.
-NumPy itself calls them, by way of `variable.DISPATCH`, users as `nt.sum`, and the other rooms by name.
+Imports `variable.py`, the files here, `ops/` and `ir/`, and no other room.
+Called by NumPy itself, through `variable.DISPATCH`, by users, as `nt.sum`, and by the other rooms.
 """

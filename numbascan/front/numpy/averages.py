@@ -25,7 +25,7 @@ def _averaged_dtype(x: Variable, dtype: Any) -> Any:
 
 
 def _count(x: Variable, axis: Any, dtype: Any) -> Any:
-    """How many elements are reduced, as a real number of the precision of `dtype`."""
+    """The number of elements that are reduced, as a real number of the precision of `dtype`; an int if it is known."""
     number = count_of([dim(x, k) for k in axes_of(axis, x.ndim, "np.mean")])
     return number if isinstance(number, int) else cast(number, np.zeros(0, dtype).real.dtype)
 
@@ -192,7 +192,7 @@ def cov(
 
 
 def _weights(fweights: Any, aweights: Any) -> Variable | None:
-    """Both weights of samples multiplied."""
+    """The product of both weights of samples; None if neither is given."""
     result: Variable | None = None
     for name, values in (("fweights", fweights), ("aweights", aweights)):
         if values is None:
@@ -253,7 +253,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> V
 
 @implements(method="norm")
 def _norm_method(x: Variable, L: Any = 2, axis: Any = None, keepdims: bool = False) -> Variable:
-    """PyTensor's `x.norm(L)`: of all elements (or those along axes) as one vector, where NumPy's norm of two axes is that of a matrix."""
+    """PyTensor's `x.norm(L)`: all elements, or those along axes, as one vector. NumPy's norm of two axes is that of a matrix."""
     axes = axes_of(axis, x.ndim, "x.norm")
     values = cast(x, "float64") if x.type.kind in "biu" else x
     return norm(values, None, axes, keepdims) if L in (None, 2) else _vector_norm(values, L, axes, keepdims)

@@ -19,15 +19,15 @@ _cards = {card.name: card for card in COMPARISONS}
 
 
 def _compare(name: str, x1: Any, x2: Any) -> Variable:
-    """A Python integer that the other operand's dtype cannot hold is compared by its value, as in NumPy."""
+    """An elementwise comparison. A Python integer is compared by its value, as in NumPy, even if the other's dtype cannot hold it."""
     operands = [_beside(x1, x2), _beside(x2, x1)]
     return op(_cards[name], *operands)
 
 
 def _beside(x: Any, other: Any) -> Any:
-    """x, if it is a known Python integer beside an integer: in that one's dtype, or in one that holds it; infinite beyond 64 bits.
+    """x as an operand beside `other`. A known Python integer beside an integer takes the dtype of that, or one that holds it.
 
-    Beside a Python integer it stays one: what they compare to is a bool of Python's.
+    Beyond 64 bits it becomes infinite. Beside another Python integer it stays weak, so that the result is a Python bool.
     """
     value = x if type(x) is int else constant_value(x.node) if isinstance(x, Variable) and x.type.weak and x.type.kind in "iu" else None
     type_ = None if value is None or is_large(other) else as_variable(other).type
@@ -88,7 +88,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
     dtype('bool')
     """
     a, b = as_variable(a), as_variable(b)
-    b = b * 1.0 if b.type.kind in "biu" else b  # a distance of whole numbers may wrap
+    b = b * 1.0 if b.type.kind in "biu" else b  # a difference of whole numbers may wrap
     close: Any = (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
     return close | np.isnan(a) & np.isnan(b) if equal_nan else close
 

@@ -132,7 +132,7 @@ def _length(start: Variable, stop: Variable, step: Variable) -> Any:
     first, last, stride = (cast(x, "int64") for x in (start, stop, step))
     if steps_by_1:
         return where(last > first, last - first, 0)
-    # the distance may be more than int64 holds
+    # the difference may exceed int64
     is_up = stride > 0
     distance, stride = (cast(where(is_up, x, -x), "uint64") for x in (last - first, stride))
     return where(where(is_up, last > first, last < first), cast((distance - 1) // stride + 1, "int64"), 0)
@@ -249,7 +249,7 @@ def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Variable, Variable]
 
 
 def _places_of(counts: Variable, first: Any) -> tuple[Variable, Variable]:
-    """Rows and columns of so many neighbours in each row, of which the first stands in column `first`."""
+    """Rows and columns of `counts[k]` neighbouring elements in each row k, which begin in column `first`."""
     ends = counts.cumsum()
     places = arange(counts.sum())
     rows = ends.searchsorted(places, side="right")

@@ -1,4 +1,4 @@
-"""Singular values and what comes of them, LU factors, eigenvalues of any square matrix, and equations between matrices."""
+"""Singular values and what derives from them, LU factors, eigenvalues of any square matrix, and matrix equations."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 
 
 def _with_zero(s: Variable) -> Variable:
-    """Singular values and a 0: of an empty matrix there are none."""
+    """Singular values with a 0 appended, since an empty matrix has none."""
     return concatenate([s, zeros((*shape_of(s)[:-1], 1), s.dtype)], axis=-1)
 
 
@@ -214,7 +214,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 
 def _inverse_order(pivots: Variable, rows: Variable) -> Variable:
-    """For each row of the matrix its place among those of the factors."""
+    """For each row of the matrix, its position among the rows of the factors."""
     return argsort(Variable(order_of(pivots.node, dim_node(rows.node, rows.ndim - 2))))
 
 
@@ -239,7 +239,7 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
 
 
 def _rows_at(x: Variable, order: Variable) -> Variable:
-    """The rows of matrices in an order, for each matrix of a stack its own."""
+    """The rows of matrices in the given order, which may differ for each matrix of a stack."""
     if order.ndim == 1:
         return take(x, order, axis=x.ndim - 2)
     x = broadcast_to(x, (*shape_of(order)[:-1], *shape_of(x)[-2:])) if x.ndim <= order.ndim else x

@@ -39,7 +39,7 @@ def einsum(*operands: Any, out: None = None, optimize: Any = True, **options: An
     inputs, result, values = _parsed(operands)
     terms = [_expanded(labels, as_variable(value), k) for k, (labels, value) in enumerate(zip(inputs, values, strict=True))]
     result_labels = _result_labels(terms, result)
-    dtype = np.result_type(*(x.dtype for x, _ in terms))  # in which sums are taken, those over one operand's own labels too
+    dtype = np.result_type(*(x.dtype for x, _ in terms))  # the dtype of all sums, those over labels of a single operand, too
     terms = [_without_repeats(x if x.dtype == dtype else x.astype(dtype), labels) for x, labels in terms]
     for positions in _path(terms, result_labels):
         chosen = [terms[k] for k in positions]
@@ -55,14 +55,14 @@ def einsum(*operands: Any, out: None = None, optimize: Any = True, **options: An
 
 
 def _pair(first: Term, second: Term, out: list[Hashable] | None, needed: set[Hashable]) -> Term:
-    """Two terms as one; `out` gives the labels of the last one in order, else those of `needed` stay as they come."""
+    """The contraction of two terms. Its labels: `out` for the last one, else those of `needed`, in order of appearance."""
     (a, a_labels), (b, b_labels) = first, second
     labels = out if out is not None else [label for label in dict.fromkeys((*a_labels, *b_labels)) if label in needed]
     return contraction("einsum", a, a_labels, b, b_labels, labels, stretch={*a_labels}), labels
 
 
 def _path(terms: Sequence[Term], result_labels: Sequence[Hashable]) -> list[tuple[int, ...]]:
-    """Which terms to contract, step by step; results go to the end."""
+    """The positions of the terms to contract at each step; each result is appended at the end."""
     if len(terms) < 3 or any(x.type.size is None for x, _ in terms):
         return [(0, 1 if count == len(terms) else count - 1) for count in range(len(terms), 1, -1)]  # of `count` terms that are left
     number = {label: k for k, label in enumerate(dict.fromkeys(label for _, labels in terms for label in labels))}
@@ -75,7 +75,7 @@ def _path(terms: Sequence[Term], result_labels: Sequence[Hashable]) -> list[tupl
 
 
 def _without_repeats(x: Variable, labels: list[Hashable]) -> Term:
-    """A term in which no label stands twice: of axes with one label the diagonal."""
+    """The term with the diagonal of axes that share a label, so that each label occurs once."""
     repeated = next((label for label in labels if labels.count(label) > 1), None)
     if repeated is None:
         return x, labels
@@ -113,7 +113,7 @@ def _letters(term: str) -> list[Any]:
 
 
 def _expanded(labels: list[Any], x: Variable, position: int) -> Term:
-    """A term with a label for each axis; those of an ellipsis are counted from its end."""
+    """A term with a label for each axis. Labels of an ellipsis count from its end. ValueError if labels do not fit the axes."""
     named = [label for label in labels if label is not ...]
     spare = x.ndim - len(named)
     if spare < 0 or (spare and ... not in labels) or len(named) < len(labels) - 1:
@@ -132,7 +132,7 @@ def _filled(labels: Sequence[Any], spare: int) -> list[Hashable]:
 
 
 def _result_labels(terms: Sequence[Term], result: list[Any] | None) -> list[Hashable]:
-    """The labels of the result: as given, or those that stand just once, in order, behind an ellipsis's."""
+    """The labels of the result: as given, else those of the ellipsis and then, sorted, those that occur once."""
     every = [label for _, labels in terms for label in labels]
     leading = max((sum(_is_leading(label) for label in labels) for _, labels in terms), default=0)
     if result is None:

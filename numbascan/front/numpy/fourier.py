@@ -26,7 +26,7 @@ _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward":
 
 
 def _points(n: Any, name: str) -> Any:
-    """A number of points, at least one where it is known."""
+    """A number of points. ValueError if it is known to be less than 1."""
     known = constant_value(n.node) if isinstance(n, Variable) else n
     if known is not None and int(known) < 1:
         raise ValueError(f"{name}: {cards.NO_POINTS.format(int(known))}{at_line()}")
@@ -38,7 +38,7 @@ def _length_of(x: Variable) -> Any:
 
 
 def _with_length(x: Variable, n: Any) -> Variable:
-    """The first n places along the last axis, zeros behind what there is."""
+    """The first n elements along the last axis, padded with zeros."""
     length = _length_of(x)
     if isinstance(length, int) and isinstance(n, int) and n <= length:
         return x if n == length else x[..., :n]
@@ -47,7 +47,7 @@ def _with_length(x: Variable, n: Any) -> Variable:
 
 
 def _scaled(x: Variable, n: Any, norm: str | None, is_inverse: bool, name: str) -> Variable:
-    """A transform without a factor times the one that `norm` asks for."""
+    """An unscaled transform times the factor that `norm` asks for."""
     if norm not in _SWAPPED:
         raise ValueError(f'{name}: Invalid norm value {norm}; should be "backward", "ortho" or "forward"{at_line()}')
     if norm == "ortho":
@@ -62,7 +62,7 @@ def _scaled(x: Variable, n: Any, norm: str | None, is_inverse: bool, name: str) 
 def _along(
     a: Any, n: Any, axis: Any, norm: Any, out: Any, name: str, is_inverse: bool, of_rows: Callable[[Variable, Any], tuple[Variable, Any]]
 ) -> Variable:
-    """A transform along an axis. `of_rows` gives the transform of the last axis, without a factor, and the number of its points."""
+    """A transform along an axis. `of_rows` returns the unscaled transform of the last axis, and its number of points."""
     name = f"np.fft.{name}"
     refuse(name, out=out)
     x = as_variable(a)
@@ -150,10 +150,10 @@ def ihfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: A
 
 
 def _axes_and_points(x: Variable, s: Any, axes: Any, name: str) -> list[tuple[int, Any]]:
-    """The axes that are transformed, and how many points each has, None for those that there are."""
+    """The axes to transform, each with its number of points, None for its own length."""
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
-    places = [axis_of(axis, x.ndim, f"np.fft.{name}") for axis in axes]  # one may stand twice
+    places = [axis_of(axis, x.ndim, f"np.fft.{name}") for axis in axes]  # an axis may occur twice
     if not places:
         raise ValueError(f"np.fft.{name}: there is no axis{at_line()}; give one or more")
     if s is None:

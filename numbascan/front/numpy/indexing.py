@@ -42,9 +42,9 @@ def getitem(x: Variable, index: Any) -> Variable:
 
 
 class Part(Variable):
-    """x[…] where the node alone does not tell what it is a part of: all of x, or a part of a constant, which is a constant.
+    """x[…] whose node alone does not tell the whole: all of x, a part of a constant, which is a constant, or a part without its gap.
 
-    gap: the axis of length 1 that `spec` has, and the part has not, between two index arrays.
+    gap: an axis of length 1, between two index arrays, that `spec` has and the part lacks.
     """
 
     __slots__ = ("gap", "spec", "whole")
@@ -55,10 +55,10 @@ class Part(Variable):
 
 
 def _spec(x: Variable, index: tuple[Any, ...]) -> tuple[tuple[Any, ...], int | None]:
-    """The entries of an index as `ops.index_entries` writes them, nodes in the places of holes; and the axis that is too much.
+    """The entries of an index as `ops.index_entries` writes them, with nodes in place of holes; and the axis to squeeze out, or None.
 
-    NumPy puts the axes of index arrays at the front if an ellipsis stands between two of them, one of no axes too. A new axis does
-    the same, and goes again.
+    NumPy puts the axes of index arrays first if an ellipsis is between two of them, even one of no axes. A new axis in its place does the
+    same, and is squeezed out afterwards.
     """
     entries = [entry for part in index for entry in _entries(part)]
     n_axes = sum(entry != "newaxis" for entry in entries if entry is not Ellipsis)
@@ -74,7 +74,7 @@ def _spec(x: Variable, index: tuple[Any, ...]) -> tuple[tuple[Any, ...], int | N
 
 
 def _gap(entries: list[Any], place: int) -> int | None:
-    """Which axis of x[entries] a new axis is in the place of an ellipsis of no axes, if index arrays lie on both sides; else None."""
+    """The axis of x[entries] that a new axis becomes in place of an ellipsis of no axes between index arrays; else None."""
     is_advanced = [isinstance(entry, int | Node) for entry in entries]
     rank = max((entry.type.rank for entry in entries if isinstance(entry, Node)), default=0)
     if not rank or not (any(is_advanced[:place]) and any(is_advanced[place:])):
@@ -83,7 +83,7 @@ def _gap(entries: list[Any], place: int) -> int | None:
 
 
 def _entries(part: Any) -> list[Any]:
-    """What one part of an index stands for; a mask covers as many axes as it has."""
+    """The entries for one part of an index; a mask gives one for each of its axes."""
     if part is None:
         return ["newaxis"]
     if part is Ellipsis:
@@ -107,7 +107,7 @@ def _entries(part: Any) -> list[Any]:
 
 
 def _fitting_masks(x: Variable, index: tuple[Any, ...]) -> Variable:
-    """x, whose dimensions are those of the masks in an index. IndexError now or ValueError when it runs."""
+    """x, which must have the dimensions of the masks in an index: IndexError now, or ValueError at the run."""
     masks = [known_mask(part) if isinstance(part, Variable | np.ndarray | list | tuple) else None for part in index]
     if all(mask is None for mask in masks):
         return x
@@ -125,7 +125,7 @@ def _fitting_masks(x: Variable, index: tuple[Any, ...]) -> Variable:
 
 
 def known_mask(part: Any) -> np.ndarray | None:
-    """A part of an index, if that is a mask that is known: one from outside is compared by its content at every call."""
+    """A part of an index, if it is a mask known while tracing; else None. A mask from outside is compared by content at every call."""
     if type(part) is np.ndarray and part.dtype == bool:
         return part
     value = constant_value(as_variable(_no_empty_list(part)).node)
@@ -182,7 +182,7 @@ def _written(card: SizedCard, region: Any, y: Any, name: str) -> Variable:
 
 
 def _origin(region: Any, name: str) -> tuple[Node, tuple[Any, ...]]:
-    """Of x[…]: x, and what stands between the brackets."""
+    """For a region x[…]: x, and the entries between the brackets. TypeError for anything else."""
     if isinstance(region, Part):
         return region.whole, region.spec
     if not isinstance(region, Variable) or region.node.op not in (INDEX, GATHER):
@@ -309,7 +309,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Variab
 
 
 def not_negative(indices: Variable, n: Any) -> Variable:
-    """The indices, of which negative ones are as wrong as those beyond n: they do not count from the end."""
+    """The indices, with `n` for negative ones: these are out of bounds here, and do not count from the end."""
     return where(indices < 0, n, indices) if indices.type.kind == "i" else indices
 
 

@@ -19,12 +19,12 @@ from .shape_arguments import as_arrays, axis_of, dim, fixed_int, refuse, shape_o
 
 
 def common_dtype(arrays: Sequence[Variable]) -> str:
-    """NumPy's common dtype. As there, a number of Python that becomes part of an array counts as float64, int64 or complex128."""
+    """NumPy's common dtype. As there, a Python number that becomes part of an array counts as float64, int64 or complex128."""
     return dtype_name(np.result_type(*(x.type.dtype for x in arrays)))
 
 
 def _refuse_casts(name: str, arrays: Sequence[Variable], dtype: Any, casting: Any) -> None:
-    """TypeError where an array cannot be cast to the result's dtype by the rule `casting`."""
+    """TypeError if the rule `casting` forbids to cast an array to the dtype of the result."""
     common = np.dtype(common_dtype(arrays) if dtype is None else dtype_name(dtype))
     for x in arrays:
         if not np.can_cast(x.dtype, common, casting):
@@ -91,7 +91,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
 
 @implements(method="_stack")
 def _nest(values: Sequence[Any]) -> Variable:
-    """A nest of lists, numbers and variables as one array, as `np.array` gives: one dtype for all that is in it."""
+    """A nest of lists, numbers and variables as one array of their common dtype, as `np.array` makes it."""
     leaves = list(_leaves(values))
     if not any(isinstance(leaf, Variable | np.ndarray) for leaf in leaves):
         return Variable(constant(np.asarray([value.tolist() if isinstance(value, np.ndarray) else value for value in values])))
@@ -184,7 +184,7 @@ def block(arrays: Any) -> Variable:
 
 
 def _depth(arrays: Any) -> int:
-    """How deep lists lie in lists."""
+    """The depth of nested lists. TypeError for a tuple, ValueError for unequal depths and empty lists."""
     if isinstance(arrays, tuple):
         raise TypeError(f"np.block: blocks stand in lists, not in the tuple {arrays!r}{at_line()}; write [...]")
     if not isinstance(arrays, list):

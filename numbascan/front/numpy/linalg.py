@@ -105,7 +105,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Variable:
 
 
 def _transposed(a: Variable) -> Variable:
-    """The last two axes exchanged; what is no matrix is left to the function that asked for one."""
+    """`a` with its last two axes exchanged. A vector or a scalar is returned as it is: the caller refuses it."""
     return swapaxes(a, -1, -2) if a.ndim > 1 else a
 
 

@@ -22,7 +22,7 @@ from .ufuncs import FUNCTIONS
 
 
 def _same_type(card: Card, x: Variable) -> bool:
-    """Is the card's result of x's own dtype?"""
+    """True if the card's result has the type of x."""
     return card.infer(x.type) == x.type
 
 
@@ -60,7 +60,7 @@ def power(x1: Any, x2: Any) -> Variable:
 
 
 def _short_power(x: Variable, exponent: complex) -> Variable | None:
-    """x**exponent without a call of pow, for exponents where NumPy has a loop of its own, and small whole ones."""
+    """x**exponent without a call of pow, for exponents where NumPy has its own loop, and for 3 and 4; else None."""
     if exponent == 1:
         return x
     if exponent in (2, 3, 4) and _same_type(SQUARE, x):
@@ -128,7 +128,7 @@ def positive(x: Any) -> Variable:
     """+x, which is x; TypeError for bool, as in NumPy."""
     x = as_variable(x)
     ufunc_loop(np.positive)(x.type)
-    return cast(x, x.type.dtype)  # of a Python number, too, an element of an array
+    return cast(x, x.type.dtype)  # a Python number becomes a NumPy one
 
 
 # dtypes, rounding, parts --------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def round(a: Any, decimals: int = 0) -> Variable:
 @implements(method="rint")
 @wraps(FUNCTIONS["rint"])
 def _rint_of_element(x: Variable) -> Variable:
-    """What NumPy's rint and round ask an element of an object array for; of whole numbers round gives whole numbers, and rint floats."""
+    """The method that NumPy's rint and round call on elements of object arrays. TypeError for integers, where the two would differ."""
     if x.type.kind in "iu":
         raise TypeError(f"np.round of np.array([x, y, …]) of traced integers{at_line()}: write np.round(np.stack([x, y, …]))")
     return op(RINT, x)
@@ -237,7 +237,7 @@ PROPERTIES.update(real=real, imag=imag)
 @implements(method="conjugate")
 @wraps(FUNCTIONS["conjugate"])
 def _conjugate_method(x: Variable) -> Variable:
-    """The complex conjugate; real numbers and truth values as they are, of which np.conj makes int8."""
+    """The complex conjugate; real numbers and booleans as they are (np.conj makes int8 of booleans)."""
     return FUNCTIONS["conjugate"](x) if x.type.kind == "c" else x
 
 
@@ -287,9 +287,9 @@ def trigamma(x: Any) -> Variable:
 
 
 def _greatest(x: Variable, axis: Any) -> Variable:
-    """The greatest value along `axis`, 0 where that is infinite or NaN; never subtract infinity from itself.
+    """The greatest value along `axis`, 0 where it is infinite or NaN, so that infinity is never subtracted from itself.
 
-    A constant for derivatives: what it is taken from does not depend on it, so its cotangents would add up to 0.
+    Derivatives take it as a constant: the functions that use it do not depend on it, so its cotangents would add up to 0.
     """
     top = op(DISCONNECTED, np.max(x, axis=axis, keepdims=True))
     return where(np.isfinite(top), top, 0)

@@ -32,10 +32,10 @@ Labels = Sequence[Hashable]
 def contraction(
     name: str, a: Variable, a_labels: Labels, b: Variable, b_labels: Labels, out: Labels, stretch: Collection[Hashable] = ()
 ) -> Variable:
-    """The sum over all labels that `out` lacks of the products of two operands.
+    """The product of two operands, summed over all labels that `out` lacks.
 
-    No label stands twice in one operand. An axis of length 1 whose label is in `stretch` fits any length.
-    Raises ValueError that shows both shapes where lengths differ.
+    No label may occur twice in one operand. An axis of length 1 whose label is in `stretch` fits any length.
+    Raises ValueError, which shows both shapes, if lengths differ.
     """
     a, a_labels, b, b_labels = _without_stretched(name, a, a_labels, b, b_labels, stretch)
     a, a_labels = summed(a, a_labels, {*b_labels, *out})
@@ -50,7 +50,7 @@ def contraction(
 def _without_stretched(
     name: str, a: Variable, a_labels: Labels, b: Variable, b_labels: Labels, stretch: Collection[Hashable]
 ) -> tuple[Variable, Labels, Variable, Labels]:
-    """The operands without axes of length 1 that the other operand has longer; shared axes that are left are equal."""
+    """The operands without axes of length 1 that are longer in the other operand. ValueError if other shared axes differ."""
     dims_a, dims_b = dict(zip(a_labels, a.type.shape, strict=True)), dict(zip(b_labels, b.type.shape, strict=True))
     shared = [label for label in a_labels if label in dims_b]
     for label in shared:
@@ -94,7 +94,7 @@ def aligned(x: Variable, labels: Labels, out: Labels) -> Variable:
 
 
 def no_out(name: str, out: Any) -> None:
-    """Refuses an array to write into."""
+    """TypeError if an array to write into is given."""
     if out is not None:
         raise TypeError(f"np.{name}(out=…) cannot write into a traced value{at_line()}; use the result")
 
@@ -125,7 +125,7 @@ def dot(a: Any, b: Any, out: None = None) -> Variable:
 
 
 def _scaled(x: Variable, y: Variable) -> Variable:
-    """x * y, of which Python numbers count as arrays: NumPy's products make arrays of them."""
+    """x * y, where Python numbers count as arrays: NumPy's products convert them."""
     dtype = common_dtype([x, y])
     return cast(x, dtype) * cast(y, dtype)
 

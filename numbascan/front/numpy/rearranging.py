@@ -57,7 +57,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Variable:
     x = as_variable(a)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), shape_of(x)) if x.ndim != 1 else roll(x, shift, 0)
-    axes = tuple(axis_of(one, x.ndim, "np.roll") for one in (axis if isinstance(axis, list | tuple) else (axis,)))  # one may stand twice
+    axes = tuple(
+        axis_of(one, x.ndim, "np.roll") for one in (axis if isinstance(axis, list | tuple) else (axis,))
+    )  # an axis may occur twice
     shifts = list(shift) if isinstance(shift, list | tuple) else [shift] * len(axes)
     axes = axes * len(shifts) if len(axes) == 1 else axes
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
@@ -105,7 +107,7 @@ def tile(A: Any, reps: Any) -> Variable:
 
 
 def _grown(sizes: Sequence[Any], counts: Sequence[int]) -> list[Any]:
-    """Each size as often as it is repeated; where one alone is not known, it is what is left over."""
+    """Each size times its count. A single unknown size becomes -1, for `reshape`."""
     known = [size for size in (*sizes, *counts) if isinstance(size, int)]
     if len(known) == 2 * len(sizes) - 1 and 0 not in known:
         return [count * size if isinstance(size, int) else -1 for count, size in zip(counts, sizes, strict=True)]

@@ -217,7 +217,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     <where: float64[]>
     """
     refuse("np.interp", period=period)
-    if as_variable(fp).type.kind == "c":  # each part by itself, as NumPy: an infinite one is no matter to the other
+    if as_variable(fp).type.kind == "c":  # each part by itself, as in NumPy: an infinite part must not spoil the other
         sides = [[None if one is None else part(as_variable(one)) for one in (fp, left, right)] for part in (np.real, np.imag)]
         return op(COMPLEX, *(interp(x, xp, *one) for one in sides))
     places, values = cast(as_variable(xp), "float64"), cast(as_variable(fp), "float64")
@@ -226,7 +226,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     end = clip(start + 1, 0, last)
     slope = (values[end] - values[start]) / (places[end] - places[start])
     inside = slope * (x - places[start]) + values[start]
-    from_end = slope * (x - places[end]) + values[end]  # of infinite values as NumPy does
+    from_end = slope * (x - places[end]) + values[end]  # NumPy's formula for infinite values
     from_end = where(np.isnan(from_end) & (values[end] == values[start]), values[start], from_end)
     inside = where(np.isnan(inside), where(x == places[start], values[start], from_end), inside)
     inside = where(x == places[-1], values[-1], inside)

@@ -1,4 +1,4 @@
-"""Which values there are, and how often: bincount, isin, unique."""
+"""Functions of sets of values: bincount, isin, unique."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def unique(
     is_new: Any = (values != before) & ~(np.isnan(values) & np.isnan(before)) if equal_nan and x.type.kind in "fc" else values != before
     is_new = is_new | (arange(n) == 0)
     number = is_new.cumsum() - 1
-    place = where(is_new & (number < room), number, room)  # what has no place goes to one behind the last
+    place = where(is_new & (number < room), number, room)  # values without room go to an extra place behind the last
     is_value = arange(room) < is_new.sum()
 
     def filled(values: Variable, fill: Any) -> Variable:

@@ -1,4 +1,4 @@
-"""Arguments of NumPy's functions of shapes: axes, sizes that may be traced, and what is not supported."""
+"""Arguments of NumPy's functions of shapes: axes, sizes, which may be traced, and arguments that are not supported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_GIVEN: Any = np._NoValue
 
 
 def axis_of(axis: Any, ndim: int, name: str) -> int:
-    """One axis, counted from the front. AxisError where there is none such, TypeError for a traced one."""
+    """One axis, counted from the front. AxisError if the array lacks it, TypeError if it is traced."""
     return int(normalize_axis_index(_fixed(axis, name), ndim, name))
 
 

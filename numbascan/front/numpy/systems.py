@@ -65,7 +65,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Variable:
 
 
 def _system(name: str, a: Any, b: Any) -> tuple[Variable, Variable, bool]:
-    """Matrix and right-hand side with equal leading axes; True for a right-hand side that is one vector, as NumPy 2 sees it."""
+    """Matrix and right-hand side with equal leading axes; and whether the right-hand side is one vector, as NumPy 2 sees it."""
     matrix, right = as_variable(a), as_variable(b)
     cards.square_matrix(name, matrix.type)
     if not right.ndim:

@@ -41,7 +41,7 @@ def _docstring(card: Card, operands: list[str]) -> str:
 
 
 def _takes(card: Card, dtype: str) -> bool:
-    """Is it defined for operands of that dtype?"""
+    """True if the card is defined for operands of that dtype."""
     try:
         card.infer(*(TensorType(dtype) for _ in card.operands.split()))
     except TypeError:
@@ -70,7 +70,7 @@ for _card in [card for card in CARDS.values() if card.summary]:
     METHODS.update({key.__name__: _ours for key in _card.keys if isinstance(key, np.ufunc) and key.__name__ not in METHODS})
     FUNCTIONS.update(dict.fromkeys((_card.name, *_card.aliases.split()), _ours))
 
-__test__ = {card.name: FUNCTIONS[card.name] for card in CARDS.values() if card.summary}  # their examples are tests too
+__test__ = {card.name: FUNCTIONS[card.name] for card in CARDS.values() if card.summary}  # doctest runs their examples, too
 
 
 def __getattr__(name: str) -> Callable[..., Variable]:

@@ -1,4 +1,4 @@
-"""Reductions of the elements that are not NaN. Of numbers that have no NaN they are the reductions themselves."""
+"""Reductions of the elements that are not NaN. For dtypes without NaN they are the plain reductions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .shape_arguments import NOT_GIVEN, axes_of, dim, refuse, shape_of
 
 
 def _filled(x: Variable, value: float) -> Variable:
-    """x with a number for each NaN."""
+    """x with `value` for each NaN."""
     return where(np.isnan(x), x.dtype.type(value), x) if _has_nan(x) else x
 
 
