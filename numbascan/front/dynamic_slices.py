@@ -14,7 +14,7 @@ from .numpy.indexing import set_subtensor
 from .numpy.shape_arguments import axis_of, shape_of, sizes_of, value_of
 from .variable import Variable, as_variable, number_as
 
-_MOST = 2**63 - 1  # the last place that an index can have
+_MOST = 2**63 - 1  # the greatest index
 _RANGE = {"b": "b", "i": "iufc", "f": "fc", "c": "c"}  # the kinds of dtypes that a Python number of a kind may take
 
 
@@ -168,7 +168,7 @@ def _places(x: Any, starts: list[Any], lengths: Sequence[Any], wraps: bool | Seq
 
 
 def _first(start: Any, length: Any, most: Any, wraps: bool, what: str) -> Any:
-    """Where a slice of a length begins among `most` places: at `start`, or as near to it as it fits."""
+    """The first position of a slice of a length among `most` positions: `start`, or as near to it as the slice fits."""
     place: Any = start if isinstance(start, Variable) else np.asarray(start)
     if place.ndim or place.dtype.kind not in "iu":
         raise TypeError(f"{what}: the start {start!r} is no integer scalar; write .astype('int64') for other dtypes, start[0] for arrays")

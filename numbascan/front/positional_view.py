@@ -75,7 +75,7 @@ class ScanOp:
         return ScanOp, (self._node,)
 
     def get_oinp_iinp_iout_oout_mappings(self) -> dict[str, dict[int, Any]]:
-        """Which values belong to one port. Twelve dictionaries, "X_from_Y" with X and Y of outer_inp, inner_inp, inner_out, outer_out.
+        """The values that belong to one port: twelve dictionaries "X_from_Y", X and Y of outer_inp, inner_inp, inner_out, outer_out.
 
         Keys are positions of Y. Values are positions of X: for outer values a number, -1 where there is none, for inner values a list.
         The condition of `until` belongs to no port.

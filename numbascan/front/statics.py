@@ -16,7 +16,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 @dataclass(frozen=True)
 class Statics:
-    """Which arguments of a function are static: by position, and by name."""
+    """The static arguments of a function, by position and by name."""
 
     positions: frozenset[int]
     names: frozenset[str]

@@ -58,7 +58,7 @@ def reduce(
     name: str | None = None,
     return_updates: bool = True,
 ) -> Any:
-    """What a scan gives after its last step, without the path that led there.
+    """The results of the last step of a scan, without the path that led there.
 
     Arguments as for `ns.scan`. Raises IndexError where there was no step.
 
