@@ -1,5 +1,5 @@
 """What users hold: variables, `scan`, `function`, `jit`, derivatives, random streams, NumPy's functions on variables.
 
-It imports every stage, through `compile.py` where something runs; who imports whom within it, pyproject.toml says as a layer contract.
-Users call it, by way of `numbascan` and `numbascan.tensor`, and so does the command line.
+Imports every stage, through `compile.py` where something runs; a layer contract in pyproject.toml orders the imports within.
+Called by users, through `numbascan` and `numbascan.tensor`, and by the command line.
 """

@@ -25,7 +25,8 @@ def device_put(x: Any, device: int = 0) -> Any:
 
     Returns the same nest of DeviceArray: `.copy_to_host()` and `np.asarray` bring one back.
 
-    Raises CudaUnavailableError where there is no GPU, ValueError for a device that does not exist, TypeError for anything but arrays of numbers.
+    Raises CudaUnavailableError where there is no GPU, ValueError for a device that does not exist,
+    TypeError for anything but arrays of numbers.
 
     >>> import numbascan as ns, numpy as np
     >>> starts = ns.device_put(np.linspace(0.0, 1.0, 1000))  # doctest: +SKIP
