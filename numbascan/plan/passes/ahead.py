@@ -1,4 +1,4 @@
-"""Draws of one number a step are made for some steps at once.
+"""Draws of one number per step are made for many steps at once.
 
     # before: for t in range(n):                         # after: for t0 in range(0, n, 64):
     #             y = f(y, random_bits(key, 0, 2, t))    #            t1 = min(t0 + 64, n)
@@ -6,10 +6,10 @@
     #                                                    #            for t in range(t0, t1):
     #                                                    #                y = f(y, word_ahead[t - t0])
 
-A block of Philox, which the SIMD unit does not take, makes four words: one at a time uses each block four times, and its instructions
-keep what is made of the words out of the SIMD unit (a normal number in a step: 20 -> 8 ns). What makes normal numbers of single words is
-such a routine, too. In tiles each lane has a column.
-Not handled: draws in branches of a lazy choice, draws of which neither number nor position grows with the step.
+A block of Philox makes four words and is not vectorized. Drawn one at a time, each block is computed four times, and its instructions keep
+the arithmetic on the words out of the SIMD unit (a normal number in a step: 20 -> 8 ns). Normal numbers that take one word each have a
+routine, too. In tiles each lane has a column.
+Not handled: draws in branches of a lazy choice; draws whose position does not grow by a constant per step, or whose other operands change.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ from ..target import Target
 _SUMS, _DIFFERENCES, _PRODUCTS = (IN_ORDER, INDEX_SUM), (DIFFERENCE, INDEX_DIFFERENCE), (PRODUCT, INDEX_PRODUCT)
 _CASTS = {dtype: Template(f"np.{dtype}({{0}})") for dtype in ("int64", "uint64")}
 _FIRST, _FIRST_OF_LANE = Template("[:{0}]"), Template("[:{0}, {1}]")
-_LONGEST = 64  # parts of an operand that is written out
-Places = dict[tuple[int, Apply], Load]  # where a draw is, by the loop that it stands in
+_LONGEST = 64  # parts of an operand up to which its locals are substituted
+Places = dict[tuple[int, Apply], Load]  # where a draw's number is, by the id of the loop over lanes around it and the draw
 
 
 def ahead(function: Function, target: Target) -> Function:
-    """The function with such loops in pieces, and the memory for the numbers in front."""
+    """The function with such loops in strips, and the memory for the numbers in front."""
     allocs = [stmt for stmt in walk(function.body) if isinstance(stmt, Alloc)]
     rooms = {stmt.name: stmt.shape[0] for stmt in allocs if stmt.shape and isinstance(stmt.shape[0], int)}
     draws_ahead = _Ahead(target, function.names.copy(), rooms, memory_of(function.body))
@@ -85,7 +85,7 @@ def ahead(function: Function, target: Target) -> Function:
 
 @dataclass(frozen=True)
 class _Draw:
-    """A draw in a loop: its operands, the numbers from one step to the next, and the loop over lanes that it stands in."""
+    """A draw in a loop: its operands, how far its position moves per step, and the loop over lanes around it."""
 
     expr: Apply
     operands: tuple[Index, ...]
@@ -98,13 +98,13 @@ class _Draw:
 class _Ahead:
     target: Target
     names: Names
-    rooms: Mapping[str, int]  # the length of arrays that have a fixed one
-    memory: Mapping[str, str]  # of views
+    rooms: Mapping[str, int]  # lengths of the arrays that have a fixed one
+    memory: Mapping[str, str]  # one name for all views of an array
     allocs: list[Stmt] = field(default_factory=list)
-    operands: set[str] = field(default_factory=set)  # locals that draws read, perhaps nothing else
+    operands: set[str] = field(default_factory=set)  # locals that may be dead once their draws are made ahead
 
     def each(self, stmts: Sequence[Stmt], pieces: Mapping[Index, int]) -> list[Stmt]:
-        """`pieces`: how many passes a loop has at most, for stops that say so."""
+        """The statements with draws made ahead. `pieces`: the most passes of inner loops, by their stop."""
         result: list[Stmt] = []
         for stmt in stmts:
             if isinstance(stmt, For):
@@ -118,7 +118,7 @@ class _Ahead:
         return replace(loop, body=self.each(loop.body, {**pieces, **_piece(loop)}))
 
     def _split(self, loop: For, draws: Sequence[_Draw], pieces: Mapping[Index, int]) -> list[Stmt]:
-        """The loop with its draws made ahead: for all passes where these are few, else piece by piece."""
+        """The loop with its draws made ahead: all at once if its passes are known to be few, else strip by strip."""
         most = loop.stop if isinstance(loop.stop, int) else pieces.get(loop.stop)
         has_lanes = any(draw.lanes for draw in draws)
         if loop.start == 0 and most is not None and most <= 4 * self.target.drawn_ahead and not has_lanes:
@@ -138,7 +138,7 @@ class _Ahead:
         return [Let(ended, Literal("bool", False)), pieces_of_loop]
 
     def _made(self, draws: Sequence[_Draw], t: Name, first: Index, stop: Index, steps: int) -> tuple[list[Stmt], Places]:
-        """The calls that draw for the steps from `first` to `stop`, and where each number then is."""
+        """The calls that draw for the steps from `first` to `stop`, and where each number is stored."""
         stmts: list[Stmt] = []
         places: Places = {}
         for draw in draws:
@@ -161,7 +161,7 @@ class _Ahead:
         return stmts, places
 
     def _operands(self, draw: _Draw, t: Name, first: Index) -> tuple[list[Stmt], list[str]]:
-        """A draw's operands for a routine, with what computes them."""
+        """The names of a draw's operands at step `first`, and the statements that compute them."""
         lets: list[Stmt] = []
         names: list[str] = []
         for word, operand in zip(("key", "key", "number", "tag", "position"), draw.operands, strict=True):
@@ -177,7 +177,7 @@ class _Ahead:
     # which draws --------------------------------------------------------------------------------------------------------
 
     def _draws(self, loop: For) -> Iterator[_Draw]:
-        """The draws of a loop's passes, and of loops over the lanes of a tile in it, that may be made before."""
+        """The draws that may be made ahead, in a loop's body and in loops over the lanes of a tile inside it."""
         passes = sub(loop.stop, loop.start)
         if loop.step != 1 or (isinstance(passes, int) and passes < self.target.few_draws):
             return
@@ -212,7 +212,7 @@ class _Ahead:
                 yield _Draw(expr, operands, stride, lanes, room)
 
     def _changed(self, loop: For) -> set[str]:
-        """All that the passes of a loop give a value."""
+        """All names that the loop's passes may change, other names of the same memory included."""
         every = list(walk(loop.body))
         written = {stmt.name for stmt in every if isinstance(stmt, Let | For | Alias | Alloc)}
         written |= {stmt.array for stmt in every if isinstance(stmt, Store)}
@@ -221,7 +221,7 @@ class _Ahead:
         return written | {name for name, memory in self.memory.items() if memory in touched}
 
     def _room(self, operands: Iterable[Index], lanes: For) -> int:
-        """How many lanes a tile has at most: the operands are in rows of that length. 0 where they are not."""
+        """The most lanes of a tile: the length of a row that holds the operands; 0 if no such row is known."""
         lane = (Name("int64", lanes.name),)
         rows = (load.array for expr in operands for load in loads_in(expr) if load.index == lane)
         tile = self.target.tile
@@ -229,7 +229,7 @@ class _Ahead:
 
 
 def _piece(loop: For) -> dict[Index, int]:
-    """Where a loop takes some passes at a time: the number of these, with the most that it can be."""
+    """For a loop over strips: the length of a strip, as an expression, with its maximum. Empty for other loops."""
     steps: dict[Index, int] = {}
     first = Name("int64", loop.name)
     for stmt in loop.body:
@@ -241,7 +241,7 @@ def _piece(loop: For) -> dict[Index, int]:
 
 
 def _found(body: Sequence[Stmt], target: Target) -> Iterator[tuple[Apply, tuple[Index, ...]]]:
-    """The draws among the expressions of scalars and stores that a routine can make ahead, each with its operands."""
+    """The draws in scalars and stores that a routine of the target can make ahead, each with its operands."""
     stack = [part for stmt in body if isinstance(stmt, Let | Store) for part in expressions(stmt)]
     while stack:
         expr = stack.pop()
@@ -254,7 +254,7 @@ def _found(body: Sequence[Stmt], target: Target) -> Iterator[tuple[Apply, tuple[
 
 
 def _draw_of(expr: Apply) -> Apply | None:
-    """The draw that an expression with a routine of its own is, or is made of: the word that is its one operand."""
+    """The draw behind an expression that has a routine: the expression itself, or its only operand if that is a word drawn."""
     (word, *others) = expr.args
     if others:
         return expr
@@ -262,7 +262,7 @@ def _draw_of(expr: Apply) -> Apply | None:
 
 
 def _expanded(expr: Index, lets: Mapping[str, Index]) -> Index:
-    """An expression with the locals of a pass written out, one level after the other. A long one keeps some, and is no operand then."""
+    """An expression with the locals of a pass substituted, level by level. A long one keeps some, and is then refused as an operand."""
 
     def written_out(part: Expr) -> Index | None:
         if isinstance(part, Name):
@@ -280,7 +280,7 @@ def _reads(exprs: Iterable[Index], names: set[str]) -> bool:
 
 
 def _slope(expr: Index, t: Name) -> int | None:
-    """By how much a whole number grows with each step; None where that is not known."""
+    """The growth of an integer per step; None if it is not known to be constant."""
     known = slope_and_rest(expr, t)
     if known is not None:
         return known[0]
@@ -303,7 +303,7 @@ def _slope(expr: Index, t: Name) -> int | None:
 
 
 def _at(expr: Index, t: Name, first: Index) -> Index:
-    """An expression of step t at step `first`."""
+    """The expression with `first` for step t."""
 
     def moved(part: Expr) -> Index | None:
         if isinstance(part, Apply) and part.template in _SUMS and part.dtype == "int64":
@@ -314,7 +314,7 @@ def _at(expr: Index, t: Name, first: Index) -> Index:
 
 
 def _telling(stmts: Sequence[Stmt], tell: Stmt) -> list[Stmt]:
-    """A loop's body with `tell` wherever it ends the loop."""
+    """A loop's body with `tell` before every break out of the loop."""
     result: list[Stmt] = []
     for stmt in stmts:
         ends = [tell, stmt] if isinstance(stmt, Break) else [stmt]
@@ -323,7 +323,7 @@ def _telling(stmts: Sequence[Stmt], tell: Stmt) -> list[Stmt]:
 
 
 def _with_numbers(loop: For, places: Places, lanes: For | None = None) -> For:
-    """The loop with its draws read from where they are."""
+    """The loop with its draws replaced by loads of the numbers made ahead."""
 
     def place(part: Expr) -> Load | None:
         return places.get((id(lanes), part)) if isinstance(part, Apply) else None

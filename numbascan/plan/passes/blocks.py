@@ -1,4 +1,4 @@
-"""Blocks of time: divisions and functions that no state waits for leave a loop of scalars for passes that the SIMD unit takes.
+"""Blocks of time: divisions and functions that no state waits for move out of a loop of scalars into vectorized passes.
 
     # before: for t in range(n):                # after: for t0 in range(0, n, 256):
     #             total += log(v) + x[t] / v    #            t1 = min(t0 + 256, n)
@@ -9,10 +9,10 @@
     #                                           #            for s in range(t1 - t0):   what no state waits for
     #                                           #                total += log(v_block[s]) + x_block[s] / v_block[s]
 
-What depends on sequences alone is computed in a pass before the recurrence. A block stays in the cache, so memory does not grow with the
-number of steps. Inside a block arrays are read through slices: the compiler must see that no index is negative. A model of the cost
-(`plan/cost.py`) decides: what fits into the shadow of the recurrence stays where it is.
-Not handled: steps with loops, calls or conditions inside, rows that a state reads back from memory.
+This is loop distribution within a block. What depends on sequences alone is computed in a pass before the recurrence. A block stays in the
+cache, so memory does not grow with the number of steps. Inside a block arrays are read through slices, so that the compiler sees that no
+index is negative. A cost model (`plan/cost.py`) decides: work that is hidden behind the latency of the recurrence stays where it is.
+Not handled: steps with loops, calls or conditions inside; rows that a state reads back from memory.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def blocks(function: Function, target: Target) -> Function:
 
 
 def _is_plain(loop: For, views: set[str], target: Target) -> bool:
-    """Only stores and scalars that get one value in a step, many steps, and no array that may be another one's memory."""
+    """True for a long loop of stores and scalars assigned once a step, none of whose arrays is a view if it stores anything."""
     if not all(isinstance(stmt, Let | Store) for stmt in loop.body) or loop.step != 1:
         return False
     names = [stmt.name for stmt in loop.body if isinstance(stmt, Let)]
@@ -88,21 +88,21 @@ def _is_plain(loop: For, views: set[str], target: Target) -> bool:
 
 
 class _BodyParts:
-    """A loop's body taken apart: what goes into the pass before, what into the pass after, and what stays."""
+    """A loop's body split three ways: the pass before the recurrence, the recurrence, and the pass after it."""
 
     def __init__(self, loop: For, target: Target) -> None:
         self.loop, self.body, self.target = loop, loop.body, target
         self.lets = {stmt.name: k for k, stmt in enumerate(loop.body) if isinstance(stmt, Let) and stmt.is_new}
         self.moves = {stmt.name: k for k, stmt in enumerate(loop.body) if isinstance(stmt, Let) and not stmt.is_new}
         self.stored = {stmt.array for stmt in loop.body if isinstance(stmt, Store)}
-        self.free: set[str] = set()  # scalars that no state enters
+        self.free: set[str] = set()  # scalars that depend on no state
         for name, k in self.lets.items():
             if self.is_free(*expressions(loop.body[k])):
                 self.free.add(name)
         self.after = self._after()
 
     def is_free(self, *exprs: Index) -> bool:
-        """Does no state enter?"""
+        """True if no expression depends on a state or on an array that the step stores."""
         for expr in exprs:
             for name, is_element in names_in(expr):
                 if is_element and name in self.stored:
@@ -112,7 +112,7 @@ class _BodyParts:
         return True
 
     def sums(self, k: Position) -> bool:
-        """Does statement k add to a sum, in any order, that nothing else of the step reads?"""
+        """True if statement k adds to a sum that may be reassociated and that nothing else in the step reads."""
         stmt = self.body[k]
         if not isinstance(stmt, Let) or stmt.is_new or not is_sum(stmt):
             return False
@@ -121,7 +121,7 @@ class _BodyParts:
         return not any(name == stmt.name for part in (*others, stmt.value.args[1]) for name, _ in names_in(part))
 
     def closure(self, *exprs: Index) -> set[Position]:
-        """The scalars of the step, by position, that expressions read, also through each other."""
+        """The positions of the step's scalars that expressions read, directly or through other scalars."""
         positions: set[Position] = set()
         stack = list(exprs)
         while stack:
@@ -140,7 +140,7 @@ class _BodyParts:
         return {k for k in ends if self._may_leave(k) and self._gain(k, needed)}
 
     def _may_leave(self, k: Position) -> bool:
-        """Only one store may write an array, and nothing reads what the step stores."""
+        """True if statement k depends on no stored array and, for a store, is the only one of its array, which the step does not read."""
         parts = [part for j in (k, *self.closure(*expressions(self.body[k]))) for part in expressions(self.body[j])]
         stmt = self.body[k]
         if isinstance(stmt, Store) and sum(isinstance(other, Store) and other.array == stmt.array for other in self.body) > 1:
@@ -157,12 +157,12 @@ class _BodyParts:
     # what it costs --------------------------------------------------------------------------------------------------
 
     def staying(self) -> list[Position]:
-        """The statements of the recurrence: states, the stores that stay, and the scalars that these read."""
+        """The statements of the recurrence: states, the stores that stay, and the scalars that they read."""
         carried = {k for k, stmt in enumerate(self.body) if not (isinstance(stmt, Let) and stmt.is_new)} - self.after
         return sorted(carried | self.closure(*(part for k in carried for part in expressions(self.body[k]))))
 
     def leaving(self) -> list[Position]:
-        """The statements of the pass after: those that leave, and the scalars that these alone read."""
+        """The statements of the pass after: stores and sums that leave, and scalars they read that are free or not in the recurrence."""
         staying = {k for k in self.staying() if not self._is_free_at(k)}
         positions = set(self.after)
         stack = [part for k in self.after for part in expressions(self.body[k])]
@@ -179,12 +179,12 @@ class _BodyParts:
         return isinstance(stmt, Let) and stmt.name in self.free
 
     def lifted(self) -> list[Expr]:
-        """The expressions of the recurrence that no state enters and that are worth a pass before it."""
+        """The recurrence's expressions that depend on no state and are worth a pass before it."""
         lifted: list[Expr] = []
         for k in self.staying():
             stmt = self.body[k]
             if isinstance(stmt, Let) and stmt.name in self.free:
-                continue  # whoever reads it asks for it
+                continue  # the expression that reads it lifts it
             for part in expressions(stmt)[:1]:
                 self._find_lifted(part, lifted)
         return lifted
@@ -204,10 +204,10 @@ class _BodyParts:
         return any(map(vector_gain, (expr, *inner)))
 
     def is_worth_it(self) -> bool:
-        """Do blocks cost less than the loop as it stands?"""
+        """True if blocks cost less than the loop as it stands."""
         states = {name: k for name, k in self.moves.items() if not self.sums(k)}
         if not states:
-            return False  # no recurrence: the loop is such a pass already
+            return False  # no recurrence: the loop is vectorized as it is
         lifted, staying = self.lifted(), self.staying()
         if not lifted and not self.after:
             return False
@@ -223,7 +223,7 @@ class _BodyParts:
         return max(chain, left) + passes < self.target.block_gain * plain
 
     def _left(self, expr: Index, lifted: Sequence[Expr]) -> Index:
-        """What the recurrence computes of an expression once the pass before has been made."""
+        """The part of an expression that the recurrence still computes after the pass before it."""
         return mapped(expr, lambda part: Name(part.dtype, "lifted") if isinstance(part, Apply) and part in lifted else None)
 
 
@@ -256,11 +256,12 @@ class _Blocked:
     # places in a block ----------------------------------------------------------------------------------------------
 
     def _placed(self, expr: Index) -> Index:
-        """An expression of step t as one of the i-th step of the block."""
+        """An expression of step t, rewritten for step s of the block."""
         return mapped(expr, self._place_of)
 
     def _place_of(self, expr: Expr) -> Index | None:
-        if isinstance(expr, Apply) and expr.template.level in (CHOICE, AND, OR):  # elements that a step asks for may lie outside in others
+        if isinstance(expr, Apply) and expr.template.level in (CHOICE, AND, OR):
+            # No slices in branches: in steps that do not take a branch its index may lie outside the array, and so would the slice.
             condition, *others = expr.args
             return replace(expr, args=(self._placed(condition), *(mapped(part, self._now) for part in others)))
         return Load(expr.dtype, *self._place(expr.array, expr.index)) if isinstance(expr, Load) else self._now(expr)
@@ -275,7 +276,7 @@ class _Blocked:
         return with_values(stmt, self._placed)
 
     def _place(self, array: str, index: tuple[Index, ...]) -> tuple[str, tuple[Index, ...]]:
-        """The same element in the block's slice of an array, where its rows go up or down with t."""
+        """The same element in the block's slice of an array, if its row number is t or -t plus a constant; else in the array."""
         rows = slope_and_rest(index[0], self.t) if index and isinstance(index[0], Expr) else None
         if rows is None or rows[0] not in (1, -1):
             return array, tuple(map(self._placed, index))
@@ -296,7 +297,7 @@ class _Blocked:
     # the passes -----------------------------------------------------------------------------------------------------
 
     def _buffer(self, hint: str, dtype: str) -> Load:
-        """An element, for this step, of memory for one number per step of a block."""
+        """This step's element of new memory that holds one number per step of a block."""
         name = self.names.fresh(f"{hint}_block")
         self.memory.append(Alloc(name, (self.parts.target.block,), dtype))
         return Load(dtype, name, (self.at,))
@@ -311,11 +312,11 @@ class _Blocked:
         return stmts
 
     def _after(self) -> list[Stmt]:
-        """The pass after; what it takes from the recurrence is found on the way."""
+        """The pass after. It also registers in `saved` what it needs from the recurrence, so it is made before `_middle`."""
         return _live([self._from_blocks(k) for k in self.parts.leaving()])
 
     def _from_blocks(self, k: Position) -> Stmt:
-        """Statement k of the step, with what belongs to the recurrence read from the block."""
+        """Statement k of the step; it reads the recurrence's values from the block's memory."""
         stmt = self.parts.body[k]
         if isinstance(stmt, Store):
             return with_values(stmt, lambda expr: self._read(expr, k))
@@ -330,7 +331,7 @@ class _Blocked:
         return mapped(expr, lambda part: self.buffers.get(part) or (self._saved(part, k) if isinstance(part, Name) else None))
 
     def _saved(self, name: Name, k: Position) -> Expr:
-        """A scalar of the recurrence as statement k sees it; others as they are."""
+        """A recurrence scalar as saved for statement k, before or after its update; other names stay."""
         parts = self.parts
         moved = parts.moves.get(name.name)
         is_taken = moved is not None or (parts.lets.get(name.name, -1) in parts.staying() and name.name not in parts.free)
@@ -355,7 +356,7 @@ class _Blocked:
         return stmts
 
     def _without_lifted(self, k: Position) -> Stmt:
-        """Statement k of the step, with what was computed before read from the block."""
+        """Statement k of the step; it reads lifted expressions from the block's memory."""
         stmt = self.parts.body[k]
         assert isinstance(stmt, Let | Store)
         return replace(stmt, value=mapped(stmt.value, self._shorter))
@@ -366,7 +367,7 @@ class _Blocked:
 
 
 def _live(stmts: Sequence[Stmt]) -> list[Stmt]:
-    """Without the scalars that nothing further down reads."""
+    """The statements without scalars that no later statement reads."""
     needed: list[Stmt] = []
     read: set[str] = set()
     for stmt in reversed(stmts):

@@ -1,11 +1,11 @@
-"""Which statement of a step waits for which, and for how many steps.
+"""Dependences between the statements of a step, with their distances in steps.
 
-Statement b of a step waits for statement a of the step `distance` before where both touch a row, or a scalar, and one of them writes it.
-A row is known by its distance from the step: `x[t + 2]` is written two steps before it is read as `x[t]`.
+Statement b depends on statement a of `distance` steps before if both touch one row, or one scalar, and one of them writes it.
+A row is known by its offset from the step: `x[t + 2]` is written two steps before it is read as `x[t]`.
 
-The rule is that of loop distribution: two statements may be taken apart for a strip of n steps unless each comes after the other within
-n steps, in a chain of others. What is written anywhere in an array, in a scalar or by a routine that is no product counts as the whole of
-it, so that a dependence too many is found rather than one too few; what cannot be told at all refuses the loop (`Unclear`).
+The rule is that of loop distribution: two statements may be taken apart for a strip of n steps unless they depend on each other within n
+steps, directly or through others. The analysis is conservative: a write without a known row, and one by a routine that is no product,
+counts as a write of the whole array. Where even that cannot be told, the loop is refused (`Unclear`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Position = int  # of a statement in the body
 
 
 class Unclear(Exception):
-    """What a step reads or writes cannot be told."""
+    """It is not known what a step reads or writes."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """A row of an array that step t reads or writes: number t + row; None: any part of the array."""
+    """Step t reads or writes row t + `row` of an array; any part of it if `row` is None."""
 
     array: str
     row: int | None
@@ -51,7 +51,7 @@ class Access:
 
 
 class StepDependences:
-    """The steps of a loop over time."""
+    """The dependences between the statements of a loop over time."""
 
     def __init__(self, loop: For, function: Function) -> None:
         every = list(walk(function.body))
@@ -83,7 +83,7 @@ class StepDependences:
     # what a step touches --------------------------------------------------------------------------------------------
 
     def row_of(self, name: str) -> tuple[str, Index]:
-        """The array and the number of the row that a view is."""
+        """The array and the row number of a view that is one row."""
         view = self.views[name]
         if view.text != ROW or view.array in self.views:
             raise Unclear
@@ -115,7 +115,10 @@ class StepDependences:
         return Access(array, place if slope == 1 and isinstance(place, int) else None, is_write)
 
     def _check(self) -> None:
-        """Every array that the steps write has rows, or none, is memory of its own, and is met under one name."""
+        """Raises `Unclear` unless every written array is accessed always by rows or never, and has one name.
+
+        It must be an argument or an allocation. Rings must have one allocation, and no array may be read whole.
+        """
         kinds = {array: {a.row is None for found in self.accesses for a in found if a.array == array} for array in self.written}
         taken = Counter(stmt.name for stmt in self.outside if isinstance(stmt, Alloc))
         in_calls = {name for stmt in self.outside if isinstance(stmt, Call) for name in stmt.args}
@@ -131,15 +134,15 @@ class StepDependences:
             raise Unclear
 
     def _meets_a_view(self) -> bool:
-        """Is memory that the steps write met under another name from outside, too?"""
+        """True if the loop mentions an alias, made outside, of memory that the steps write."""
         memory = memory_of(self.outside)
         written = {memory[array] for array in self.written if array in memory}
         return any(memory.get(name) in written for name in mentioned([self.loop]) - self.written)
 
-    # what waits for what --------------------------------------------------------------------------------------------
+    # dependences ------------------------------------------------------------------------------------------------------
 
     def best_length(self, longest: int) -> int:
-        """The number of steps of a strip that saves most; 0 if there is none."""
+        """The strip length that saves most; 0 if none saves anything."""
         lengths = {distance for distance in self._distances() if 2 <= distance <= longest}
         self.of_a_step = {array for array in self.written if self._is_of_a_step(array)} if lengths else set()
         self.pairs = list(self._pairs()) if lengths else []
@@ -147,7 +150,7 @@ class StepDependences:
         return max(savings, key=lambda length: (savings[length], length)) if any(savings.values()) else 0
 
     def _distances(self) -> set[int]:
-        """How many steps lie between two uses of one row."""
+        """The distances, in steps, between two uses of one row."""
         rows: dict[str, set[int]] = {}
         for access in (access for found in self.accesses for access in found):
             if access.row is not None and access.array in self.written:
@@ -155,14 +158,14 @@ class StepDependences:
         return {abs(a - b) for places in rows.values() for a in places for b in places}
 
     def _is_of_a_step(self, array: str) -> bool:
-        """Is a work array written by one statement of a step, and read by later ones alone?"""
+        """True for a work array that one statement of a step writes and only later ones read."""
         writers = [k for k, found in enumerate(self.accesses) if any(a.array == array and a.is_write for a in found)]
         readers = [k for k, found in enumerate(self.accesses) if any(a.array == array and not a.is_write for a in found)]
         is_memory_alone = array in self.allocs and self.mentions[array] == 1
         return is_memory_alone and len(writers) == 1 and min(readers, default=len(self.steps)) > writers[0]
 
     def _pairs(self) -> Iterator[tuple[Position, Position, int]]:
-        """(a, b, distance): statement a of a step runs before statement b of the step `distance` later, which touches the same."""
+        """(a, b, distance): statement b of the step `distance` later depends on statement a."""
         made = [{inner.name for inner in walk([stmt]) if isinstance(inner, Let)} for stmt in self.steps]
         read = [names | self._locals(stmt) for names, stmt in zip(made, self.steps, strict=True)]
         for a, first in enumerate(self.accesses):
@@ -175,7 +178,7 @@ class StepDependences:
                     yield from ((a, b, 0), (b, a, 1))
 
     def _locals(self, stmt: Stmt) -> set[str]:
-        """The locals that a statement reads, also for its views."""
+        """The locals that a statement and its views read."""
         views = [self.views[name] for name in mentioned([stmt]) & self.views.keys()]
         exprs = [expr for inner in (*walk([stmt]), *views) for expr in expressions(inner)]
         return {name for expr in exprs for name, is_element in names_in(expr) if not is_element}
@@ -192,7 +195,7 @@ class StepDependences:
             yield a, b, one.row - other.row
 
     def after(self, length: int) -> list[set[Position]]:
-        """For each statement those that come after it within a strip, in a chain of others."""
+        """For each statement, those that depend on it within a strip, directly or through others."""
         after: list[set[Position]] = [set() for _ in self.steps]
         for a, b, distance in self.pairs:
             if distance < length:
@@ -204,7 +207,7 @@ class StepDependences:
         return after
 
     def products(self, length: int) -> list[Position]:
-        """The products of a matrix and a vector that do not wait for themselves within a strip."""
+        """The matrix-vector products that do not depend on themselves within a strip."""
         after = self.after(length)
         return [k for k in range(len(self.steps)) if k not in after[k] and self._is_product(k)]
 
@@ -221,14 +224,14 @@ class StepDependences:
 
 
 def _alone(stmt: Stmt) -> Stmt:
-    """A statement without those inside it."""
+    """The statement without the statements inside it."""
     if isinstance(stmt, For):
         return replace(stmt, body=[])
     return If(stmt.condition, []) if isinstance(stmt, If) else stmt
 
 
 def _written(stmts: Sequence[Stmt]) -> Iterator[str]:
-    """The arrays that statements may write into; views under their own names."""
+    """The arrays that statements may write; a view counts under its own name."""
     for stmt in walk(stmts):
         if isinstance(stmt, Store):
             yield stmt.array

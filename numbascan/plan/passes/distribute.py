@@ -1,4 +1,4 @@
-"""A loop whose passes share nothing but a few scalars at their end becomes one over lanes, and one that goes on with these scalars.
+"""Loop distribution: a loop whose passes share only a few scalars at their end becomes one over lanes and one that carries these.
 
     # before: for i in range(n):              # after: for i in range(n):
     #             y = start[i]                #            y = start[i]
@@ -8,9 +8,11 @@
     #                                         #        for i in range(n):
     #                                         #            total = total + y_of[i]
 
-This is loop distribution. So is the gradient with respect to what all lanes share: each lane adds its own to a sum. The first loop goes
-side by side (see tiles.py) and to threads; the second adds in the same order as before, so that the bits stay.
-Not handled: recurrences with loops, conditions or arrays that the lanes write; views and routines.
+Gradients with respect to what all lanes share have this form: each lane adds its part to a sum. The first loop runs side by side (see
+tiles.py) and in threads. The second runs in the same order as before, so the bits stay the same.
+Not handled:
+- second loops that hold loops or conditions, or read arrays that the lanes write
+- views and routines
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ from .side_by_side import Lanes, Surroundings, has_many_steps
 
 
 def distribute(function: Function, target: Target) -> Function:
-    """The function with such loops in two."""
+    """The function with such loops distributed."""
     around, names = Surroundings.of(function), function.names.copy()
     outermost = around.outermost
 
@@ -80,7 +82,7 @@ def _in_two(loop: For, around: Surroundings, names: Names, target: Target) -> li
 
 
 def _last_statements(loop: For) -> list[Stmt]:
-    """The statements that read or write a scalar which passes hand on, or what is made of it."""
+    """The statements that read or write a scalar carried from pass to pass, or a local computed from one."""
     every = list(walk(loop.body))
     new = {stmt.name for stmt in every if isinstance(stmt, Let) and stmt.is_new}
     handed_on = {stmt.name for stmt in every if isinstance(stmt, Let) and stmt.name not in new}
@@ -93,7 +95,7 @@ def _last_statements(loop: For) -> list[Stmt]:
 
 
 def _left(loop: For, first: Sequence[Stmt], last: Sequence[Stmt], around: Surroundings) -> dict[str, str] | None:
-    """The dtypes of the scalars that the last statements read from the first ones. None where they may not come after all of these."""
+    """The dtypes of the scalars that the last statements read from the first ones; None if the last may not run after all of the first."""
     if not all(isinstance(stmt, Let | Store) for stmt in last):
         return None
     every = list(walk(first))

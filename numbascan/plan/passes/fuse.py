@@ -1,10 +1,13 @@
-"""Neighbouring loops over one range become one loop: fewer passes over memory.
+"""Loop fusion: neighbouring loops over one range become one loop, with fewer passes over memory.
 
     # before: for i in …: a[i] = f(i)          # after: for i in …: a[i] = f(i)
     #         for i in …: b[i] = g(a[i])       #                    b[i] = g(a[i])
 
-Allowed where whatever one loop writes, the other touches at the very same index, or in another row, and both are nested as deeply.
-Not handled: loops with calls or views inside, accumulators that the second loop reads, shifted ranges.
+Allowed if both loops nest equally deep and each touches what the other writes only at the same index, or in other rows.
+Not handled:
+- loops with calls or views inside
+- accumulators that the second loop reads
+- shifted ranges
 """
 
 from __future__ import annotations
@@ -35,25 +38,25 @@ from ...ir.mentions import loads_in, memory_of
 from ..target import Target
 
 Place = tuple[Index, ...]
-Places = dict[str, set[Place]]  # of memory, by name; places in views, and in what has views, begin with the array's name
+Places = dict[str, set[Place]]  # by the name of the memory; places in views, and in arrays that have views, begin with the array's name
 
 
 @dataclass(frozen=True)
 class _Memory:
-    """What a view is a view of, and locals that are numbers of different rows: those of a ring."""
+    """The memory behind views, and the rings: locals that always number different rows."""
 
     views: Mapping[str, str]
     rings: tuple[tuple[str, ...], ...]
-    known: dict[int, tuple[For, _Effects]] = field(default_factory=dict)  # of loops, by their ids: a loop that grows is not read again
+    known: dict[int, tuple[For, _Effects]] = field(default_factory=dict)  # by the loop's id: a loop that grows is not analysed again
 
     def effects_of(self, loop: For) -> _Effects:
-        """What the passes of a loop do."""
+        """The effects of a loop's passes."""
         if id(loop) not in self.known:
             self.known[id(loop)] = loop, _Effects.of(loop.body, self)
         return self.known[id(loop)][1]
 
     def are_rows_apart(self, one: Index, other: Index) -> bool:
-        """Are two indices different, as long as what they read stays the same?"""
+        """True if two indices always differ, as those made of two locals of one ring do."""
         difference = sub(one, other)
         if isinstance(difference, int):
             return difference != 0
@@ -63,7 +66,7 @@ class _Memory:
 
 @dataclass
 class _Effects:
-    """What a block stores and touches, the scalars that it makes and those that it gives new values, and the indices of its loops."""
+    """The effects of a block: places stored and touched, scalars defined and reassigned, counters of its loops."""
 
     stores: Places
     touches: Places
@@ -74,7 +77,7 @@ class _Effects:
 
     @staticmethod
     def of(stmts: Sequence[Stmt], memory: _Memory) -> _Effects:
-        """Those of statements."""
+        """The effects of statements."""
         lets = [stmt for stmt in walk(stmts) if isinstance(stmt, Let)]
         return _Effects(
             _stores(stmts, memory),
@@ -86,15 +89,15 @@ class _Effects:
         )
 
     def changing(self) -> tuple[set[str], ...]:
-        """The names that have other values in another pass: sets, for to join them takes time."""
+        """The names whose values change from pass to pass, in several sets because joining them takes time."""
         return self.made, self.changed, self.counters
 
     def outer_scalars(self) -> bool:
-        """Are there scalars that the block gives new values without having made them?"""
+        """True if the block reassigns a scalar that it does not define."""
         return not self.changed <= self.made
 
     def add(self, other: _Effects) -> None:
-        """Those of another block behind it."""
+        """Adds the effects of a block that follows."""
         for places, others in ((self.stores, other.stores), (self.touches, other.touches)):
             for array, added in others.items():
                 places.setdefault(array, set()).update(added)
@@ -120,7 +123,7 @@ def _fused(stmts: Sequence[Stmt], memory: _Memory) -> list[Stmt]:
 
 
 def _with_one_before(before: Sequence[Stmt], loop: For, memory: _Memory) -> list[Stmt] | None:
-    """What the last statements become with `loop` merged into one of them: the last, or the last but one if these two may change places."""
+    """The last statements with `loop` fused into the last, or into the last but one if these two may change places; None if neither may."""
     last = before[-1] if before else None
     if not isinstance(last, For):
         return None
@@ -135,7 +138,7 @@ def _with_one_before(before: Sequence[Stmt], loop: For, memory: _Memory) -> list
 
 
 def _may_change_places(first: For, second: For, memory: _Memory) -> bool:
-    """Does neither loop touch what the other writes?"""
+    """True if neither loop touches what the other writes."""
     if not _is_plain(first.body) or not _is_plain(second.body):
         return False
     arrays = [(set(_stores([loop], memory)), set(_touches([loop], memory))) for loop in (first, second)]
@@ -150,17 +153,17 @@ def _read_by(stmt: Stmt) -> set[str]:
 
 
 def _depth(loop: For) -> int:
-    """How many loops deep."""
+    """The depth of a loop nest; 1 for a loop without inner loops."""
     return 1 + max((_depth(stmt) for stmt in loop.body if isinstance(stmt, For)), default=0)
 
 
 def _merged(first: For, second: For, memory: _Memory) -> For | None:
-    """One loop for two, None where that would change a value."""
+    """The fused loop; None if fusion could change a value or is not handled."""
     if (first.start, first.stop, first.step) != (second.start, second.stop, second.step):
         return None
-    if _depth(first) != _depth(second):  # the inner loop would find no partner any more
+    if _depth(first) != _depth(second):  # the deeper one's inner loops would have no partner to fuse with later
         return None
-    if _counts_with(second.body, first.name):  # its loops inside would hide the index that it is to have
+    if _counts_with(second.body, first.name):  # an inner loop would shadow the renamed counter
         return None
     body = [with_values(stmt, lambda expr: _renamed(expr, second.name, first.name)) for stmt in second.body]
     if not _is_plain(body):
@@ -177,17 +180,17 @@ def _merged(first: For, second: For, memory: _Memory) -> For | None:
 
 
 def _is_plain(stmts: Sequence[Stmt]) -> bool:
-    """Only scalars, stores and loops of these."""
+    """True if there are only scalars, stores and loops of these."""
     return all(isinstance(stmt, Let | Store) or (isinstance(stmt, For) and _is_plain(stmt.body)) for stmt in stmts)
 
 
 def _counts_with(stmts: Sequence[Stmt], name: str) -> bool:
-    """Does a loop inside a block have this index?"""
+    """True if a loop among the statements has this counter."""
     return any(isinstance(stmt, For) and stmt.name == name for stmt in walk(stmts))
 
 
 def _may_interleave(loop: For, first: _Effects, second: _Effects, memory: _Memory) -> bool:
-    # a scalar of one loop that the other reads (or changes) is a value of the last pass, or of all of them
+    # an outer scalar that one loop reassigns: fused, the other could see its value after each pass, not after the last
     if first.outer_scalars() or second.outer_scalars():
         return False
     changing = ({loop.name}, *first.changing(), *second.changing())
@@ -200,12 +203,12 @@ def _may_interleave(loop: For, first: _Effects, second: _Effects, memory: _Memor
 
 
 def _is_one_place(counter: str, written: Place, touched: Place) -> bool:
-    """Is it one element, another one in every pass?"""
+    """True if both are the same element, and each pass has another one."""
     return written == touched and any(isinstance(part, Name) and part.name == counter for part in written)
 
 
 def _never_meet(written: Place, touched: Place, loop: For, changing: Sequence[set[str]], memory: _Memory) -> bool:
-    """Do two places of one array, or of one view, lie apart along an axis: in other rows, or as far away as there are passes?"""
+    """True if two places of one array or view are apart along an axis: in different rows, or as far apart as the loop has passes."""
     if len(written) != len(touched) or _view(written) != _view(touched):
         return False
     return any(_are_apart(one, other, loop, changing, memory) for one, other in zip(written, touched, strict=True))
@@ -226,7 +229,7 @@ def _are_apart(one: Index, other: Index, loop: For, changing: Sequence[set[str]]
 
 
 def _view(place: Place) -> Index | None:
-    """The view that a place lies in."""
+    """The view that a place lies in; None if it is in no view."""
     head = place[0] if place else None
     return head if isinstance(head, Name) and head.dtype == "view" else None
 
@@ -258,5 +261,5 @@ def _touches(stmts: Sequence[Stmt], memory: _Memory) -> Places:
 
 
 def _renamed(expr: Index, old: str, new: str) -> Index:
-    """An expression with a loop's index called otherwise."""
+    """The expression with a loop's counter renamed."""
     return mapped(expr, lambda part: Name(part.dtype, new) if isinstance(part, Name) and part.name == old else None)

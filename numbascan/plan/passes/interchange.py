@@ -1,4 +1,4 @@
-"""States whose elements never meet go one after the other: the loop over elements goes outside, that over time inside.
+"""Loop interchange: if the elements of a state are independent, the loop over elements goes outside and the loop over time inside.
 
     # before: for t in range(steps):             # after: for i in range(n):
     #             for i in range(n):                     x_i = x[i]
@@ -6,8 +6,11 @@
     #                                                        x_i = f(x_i, a[i])
     #                                                    x[i] = x_i
 
-Elements then are lanes (see tiles.py), whose states stay in registers and the first cache for all steps.
-Not handled: states of which rows are kept, steps that do more than one loop over elements; few elements, which are no tile of lanes.
+Elements are then lanes (see tiles.py), whose states stay in registers and the first-level cache for all steps.
+Not handled:
+- states whose rows are kept
+- steps that hold anything besides one loop over elements
+- few elements, which do not fill a tile of lanes
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ Memory = Mapping[str, str]
 
 
 def interchange(function: Function, target: Target) -> Function:
-    """The function with such loops turned inside out."""
+    """The function with such loops interchanged."""
     names, memory = function.names.copy(), memory_of(function.body)
 
     def turned(stmt: Stmt) -> list[Stmt] | None:
@@ -37,8 +40,7 @@ def interchange(function: Function, target: Target) -> Function:
 
 
 def _places(time: For, memory: Memory, target: Target) -> dict[str, tuple[Place, str]]:
-    """For each array that every step updates, the one place that a pass over its elements reads and writes, and its dtype. Empty if
-    the loop may not be turned."""
+    """For each array that the steps write, the one place that a pass writes, and its dtype. Empty if interchange is refused."""
     (inner, *others) = time.body
     if time.kind != "time" or time.step != 1 or others or not isinstance(inner, For) or inner.step != 1 or is_few(inner, target):
         return {}
@@ -56,7 +58,7 @@ def _places(time: For, memory: Memory, target: Target) -> dict[str, tuple[Place,
 
 
 def _is_apart(time: For, inner: For, written: dict[str, tuple[Place, str]]) -> bool:
-    """Is what the steps write read at that place alone, and are the elements the same at every step?"""
+    """True if written arrays are read, at their own place only, and no loop bound depends on the steps."""
     bounds = [name for bound in (inner.start, inner.stop, time.start, time.stop) for name, _ in names_in(bound)]
     if {time.name, inner.name, *written} & set(bounds):
         return False

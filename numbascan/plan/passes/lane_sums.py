@@ -1,4 +1,4 @@
-"""Lanes that add to the elements of an array that they share each leave what they add; it is added up behind them.
+"""Lanes that add to one shared array each store what they add; the sums are taken afterwards.
 
     # before: for t in range(n):            # after: threads over t:
     #             …                         #            …
@@ -9,9 +9,12 @@
     #                                       #        threads over i:
     #                                       #            a[i] = a[i] + the sum of parts[i, group] over all groups
 
-This is the gradient with respect to an array that lanes share. A group is a number of lanes that is fixed, so the sum has the same bits
-at every run, however many lanes have memory at once (see `threads.py`, which takes the memory of `left`).
-Not handled: sums in the user's own order; elements that only some lanes add to; loops whose bounds a lane computes.
+This is the gradient with respect to an array that lanes share. A group is a fixed number of lanes, so the sum has the same bits at every
+run, however many lanes have memory at once (see `threads.py`, which allocates `left`).
+Not handled:
+- sums in the user's own order
+- elements that only some lanes add to
+- loops whose bounds a lane computes
 """
 
 from __future__ import annotations
@@ -49,14 +52,14 @@ from ..target import Target
 from .side_by_side import Lanes, Surroundings
 
 GROUP = 512
-"""Lanes. As many groups as a device has lanes to fill it leave each thread about as many parts to add as lanes."""
+"""Lanes per group. With just enough lanes to fill a device, a thread adds about as many parts of groups as lanes of its group."""
 
 _AT_ONCE = Template("at_once({0}, {1}, {2})")
 
 
 @dataclass(frozen=True)
 class Added:
-    """What each lane adds to an array: `left`, its memory for that, in the place of `store`, within the loops `nest`."""
+    """An array that lanes add to: within the loops `nest`, each lane stores its part in `left` instead of doing `store`."""
 
     store: Store
     nest: tuple[For, ...]
@@ -65,7 +68,7 @@ class Added:
 
     @property
     def place(self) -> tuple[Index, ...]:
-        """Where a number lies in `left`, and in `parts` before the group."""
+        """The index of a number in `left` without the lane, and in `parts` without the group."""
         return tuple(sub(Name("int64", one.name), one.start) for one in self.nest)
 
     @property
@@ -74,7 +77,7 @@ class Added:
 
 
 def added_by_lanes(loop: For, around: Surroundings, names: Names, target: Target) -> list[Added]:
-    """What the passes of an outermost loop add to arrays, if that is all that goes from one to the next."""
+    """What the passes of an outermost loop add to arrays; empty unless these sums are their only dependences."""
     if loop.kind != "time" or loop.step != 1 or loop.start != 0 or id(loop) not in around.outermost:
         return []
     lanes = Lanes(loop, around)
@@ -98,7 +101,7 @@ def added_by_lanes(loop: For, around: Surroundings, names: Names, target: Target
 
 
 def leaving(loop: For, added: Sequence[Added]) -> For:
-    """The loop over lanes that leave what they add."""
+    """The loop over lanes, which store what they add in `left`."""
     by_id = {id(one.store): one for one in added}
 
     def left(stmt: Stmt) -> list[Stmt] | None:
@@ -109,7 +112,7 @@ def leaving(loop: For, added: Sequence[Added]) -> For:
 
 
 def at_once_in_groups(passes: Index, size: Index) -> Index:
-    """How many lanes run at once, of so many, for each of which so many bytes are taken: whole groups, or all."""
+    """The number of lanes whose memory fits at once: whole groups, or all. `size`: bytes per lane."""
     return index_expr(_AT_ONCE, passes, size, GROUP)
 
 
@@ -120,7 +123,7 @@ def memory_of_parts(loop: For, added: Sequence[Added]) -> list[Alloc]:
 
 
 def added_in_groups(added: Sequence[Added], start: Index, stop: Index, names: Names) -> Iterator[For]:
-    """Sums over groups of the lanes from `start`, the first of a group, to `stop`."""
+    """The sums over each group of the lanes from `start` to `stop`; `start` is the first lane of a group."""
     for one in added:
         group, lane = (Name("int64", names.fresh(hint)) for hint in ("group", "lane"))
         total = Name(one.left.dtype, names.fresh("total"))
@@ -158,7 +161,7 @@ def _nested(nest: Sequence[For], body: list[Stmt]) -> For:
 
 
 def _nests(stmts: Sequence[Stmt], nest: tuple[For, ...] = ()) -> Iterator[tuple[Store, tuple[For, ...]]]:
-    """The stores in loops alone, with these."""
+    """The stores that are in loops and in nothing else, each with its loops."""
     for stmt in stmts:
         if isinstance(stmt, Store) and nest:
             yield stmt, nest
@@ -172,7 +175,7 @@ def _value(store: Store) -> Apply:
 
 
 def _is_sum(store: Store) -> bool:
-    """Is a number added to an element, in any order?"""
+    """True if the store adds to its element, and the sum may be reassociated."""
     value = store.value
     if not isinstance(value, Apply) or value.template is not ACCUMULATE or store.combine:
         return False
@@ -182,7 +185,7 @@ def _is_sum(store: Store) -> bool:
 
 
 def _is_fixed(store: Store, nest: Sequence[For], lanes: Lanes) -> bool:
-    """Does every lane add to the same elements, in loops that no lane ends early?"""
+    """True if every lane adds to the same elements, in loops whose bounds are the same in all lanes and that do not end early."""
     counters = {one.name for one in nest}
     names = {name for index in store.index for name, _ in names_in(index)} - counters
     bounds = [bound for one in nest for bound in (one.start, one.stop)]

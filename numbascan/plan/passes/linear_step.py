@@ -1,7 +1,7 @@
-"""A step of a loop that is linear in its states, carried out on other numbers than those of the loop.
+"""A step that is linear in its states, evaluated on other kinds of numbers than the loop's own.
 
-What depends on the states is a tree of sums, differences, products with what does not depend on them, and negatives. Each kind of
-number says how it is added, negated and multiplied; None is a zero that is known without the data.
+What depends on the states is a tree of sums, differences, negatives, and products with factors that do not depend on them. Each kind of
+number defines how it is added, negated and multiplied. None is a zero that is known without the data.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ...ir.names import Names
 NEGATIVE = Template("-{0}", UNARY, (UNARY,))
 MAGNITUDE = Template("abs({0})")
 _PRODUCT_AND_SUM = Template("math.fma({0}, {1}, {2})")
-"""Rounded once: less a product, what its rounding has taken off."""
+"""Rounded once. With the negative of the rounded product as the third operand it is the product's rounding error."""
 
 _SUMS = (IN_ORDER, ACCUMULATE)
 
@@ -45,10 +45,10 @@ N = TypeVar("N")
 
 
 class Arithmetic(Protocol[N]):
-    """How a kind of number is computed with. None: the other number is a zero."""
+    """The operations on a kind of number. None stands for a known zero and never reaches them."""
 
     def of(self, value: Expr) -> N | None:
-        """A number of the loop that no state enters."""
+        """A value that depends on no state, as this kind of number; None if the kind leaves such offsets out."""
         ...
 
     def plus(self, a: N, b: N) -> N: ...
@@ -58,12 +58,12 @@ class Arithmetic(Protocol[N]):
     def times(self, factor: Expr, a: N) -> N: ...
 
     def held(self, hint: str, a: N) -> N:
-        """The number in a local of that name."""
+        """The number, kept in a local named after `hint` where the kind needs one."""
         ...
 
 
 class LinearStep:
-    """The statements of a step, and the names of the states before and after it."""
+    """The scalars of a step that depend on its states, in order."""
 
     def __init__(self, body: Sequence[Stmt], states: Sequence[str]) -> None:
         self.states = tuple(states)
@@ -79,12 +79,12 @@ class LinearStep:
 
     @property
     def dtype(self) -> str:
-        """That of the first state."""
+        """The dtype of the first state."""
         value = next(stmt.value for stmt in self.lets if stmt.name in self.states)
         return value.dtype if isinstance(value, Expr) else "int64"
 
     def is_linear(self) -> bool:
-        """Are all its values linear in the states, all of one dtype?"""
+        """True if all values that depend on the states are linear in them and of one dtype."""
         if np.dtype(self.dtype).kind not in "fiu":
             return False
         return all(isinstance(stmt.value, Expr) and stmt.value.dtype == self.dtype and self._is_linear(stmt.value) for stmt in self.lets)
@@ -101,7 +101,7 @@ class LinearStep:
         return value.template == NEGATIVE and value.dtype.startswith("float")
 
     def coefficients(self) -> list[Expr]:
-        """What does not depend on states and is read by what does."""
+        """The state-free expressions that state-dependent ones read."""
 
         def read(value: Index) -> list[Expr]:
             if not self.reads_states(value):
@@ -111,7 +111,7 @@ class LinearStep:
         return [one for stmt in self.lets for one in read(stmt.value)]
 
     def after(self, before: Mapping[str, N | None], arithmetic: Arithmetic[N], named: Mapping[Expr, Expr]) -> list[N | None]:
-        """The states after a step, from those before it. `named`: the locals that hold coefficients."""
+        """The states after a step, computed from those before it. `named`: the locals that hold coefficients."""
         values = dict(before)
 
         def of(value: Index) -> N | None:
@@ -148,7 +148,7 @@ class LinearStep:
 
 
 class Code:
-    """Locals that a block makes, in their order, and operations on numbers of its dtype."""
+    """A block of new locals, in order, and operations on numbers of its dtype."""
 
     def __init__(self, names: Names, dtype: str) -> None:
         self.names, self.dtype = names, dtype
@@ -167,12 +167,12 @@ class Code:
 
 
 Number = tuple[Expr, ...]
-"""A number in one local; of a float also two, the second of which is what does not fit into the first."""
+"""A number in one local, or a float in two: a value, and the rest that its rounding leaves out."""
 
 
 @dataclass(frozen=True)
 class Plain:
-    """Numbers of the loop's dtype, each in one local. has_offsets: whether what no state enters is added, too."""
+    """Numbers of the loop's dtype, each in one local. has_offsets: whether terms that depend on no state count."""
 
     code: Code
     has_offsets: bool = False
@@ -198,7 +198,7 @@ class Plain:
 
 
 class Magnitudes(Plain):
-    """How large the terms are that a state is the sum of, offsets left out."""
+    """The sum of the magnitudes of a state's terms, without offsets."""
 
     def negative(self, a: Number) -> Number:
         return a
@@ -209,8 +209,10 @@ class Magnitudes(Plain):
 
 @dataclass(frozen=True)
 class Twice:
-    """Numbers in about twice the precision: compensated sums and products (Ogita, Rump and Oishi, SIAM J. Sci. Comput. 26, 2005). Each
-    operation is rounded by itself, where a GPU would join products to sums."""
+    """Numbers in about twice the precision: compensated sums and products (Ogita, Rump and Oishi, SIAM J. Sci. Comput. 26, 2005).
+
+    Each operation is rounded by itself: a GPU would contract products and sums into FMAs, and the errors would be wrong.
+    """
 
     code: Code
     has_offsets: bool = False
@@ -258,7 +260,7 @@ class Twice:
 
 
 class _Pattern:
-    """Numbers of which only this is known: the very number that stood before the step, or another one."""
+    """Symbolic numbers: any that stays the very same in a step (as given), or "other"."""
 
     def __init__(self, has_offsets: bool = False) -> None:
         self.has_offsets = has_offsets
@@ -281,10 +283,10 @@ class _Pattern:
 
 @dataclass(frozen=True)
 class Shape:
-    """Which numbers say what steps make of any states: rows of columns of a matrix, and of what is added.
+    """The sparsity of what steps make of any states: a matrix times the states, plus offsets.
 
-    columns: by state that others, or itself in another way than unchanged, are made of, the states that it enters. offsets: the states
-    to which something is added.
+    columns: for each state whose column is not a column of the identity, the rows of its nonzeros (the states it enters).
+    offsets: the states to which something is added.
     """
 
     columns: Mapping[int, tuple[int, ...]]
@@ -297,7 +299,7 @@ class Shape:
 
 
 def shape_of(step: LinearStep) -> Shape:
-    """The shape of any number of such steps."""
+    """The shape that holds for any number of such steps in a row."""
     n = len(step.states)
     nothing: dict[str, str | None] = dict.fromkeys(step.states)
     unchanged: Arithmetic[str] = _Pattern()

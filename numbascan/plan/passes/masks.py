@@ -1,4 +1,4 @@
-"""Lanes that end by themselves go side by side until few of a tile are left; those go on one after the other.
+"""Lanes that end at different steps run side by side, masked, until few of a tile are left; these finish one after the other.
 
     # before: for i in range(n):              # after: for i0 in range(0, n, 64):
     #             y = start[i]                #            i1 = min(i0 + 64, n)
@@ -23,11 +23,14 @@
     #                                         #                            break
     #                                         #                out[i0 + s] = y
 
-A lane that has ended computes on, and what it computes is thrown away. So a step must be safe for any states: it reads at places that no
-state decides, and nothing in it can fail. Few lanes are as many as take, one after the other, as long as a tile does side by side: however
-unequal the lanes are, they take no longer than each by itself. 4,096 paths of Lorenz of 1 to 4,000 steps: 13 -> 4.4 ns a step; of equal
-lengths 13 -> 1.3.
-Not handled: steps that store rows or have memory of their own, inner loops, conditions, routines, lanes whose bounds differ.
+A lane that has ended goes on computing, and its results are thrown away. So a step must be safe for any states: no state decides where it
+reads, and nothing in it can fail. "Few" is the number of lanes that take as long one after the other as a tile does side by side. So
+however unequal the lanes are, they take no longer than each by itself. 4,096 paths of Lorenz of 1 to 4,000 steps: 13 -> 4.4 ns a step; of
+equal lengths 13 -> 1.3.
+Not handled:
+- steps that store rows or have memory of their own
+- inner loops, conditions, routines
+- lanes whose bounds differ
 """
 
 from __future__ import annotations
@@ -72,8 +75,8 @@ from ..target import Target
 from .side_by_side import Lanes, Surroundings, wait
 
 NONE, ONE = Literal("float64", 0.0), Literal("float64", 1.0)
-MOVES = 4  # a load, a choice and a store for each state and for the mask, in units of plain work of vectors
-WIDEST = 2  # registers may be twice as wide as those that the costs are of
+MOVES = 4  # a load, a choice and a store for each state and for the mask, in units of plain vector work
+WIDEST = 2  # registers may be twice as wide as those of the cost model
 
 
 def masks(function: Function, target: Target) -> Function:
@@ -100,10 +103,10 @@ def masks(function: Function, target: Target) -> Function:
 
 @dataclass(frozen=True)
 class _Ending:
-    """A loop over lanes each of which makes steps until its own condition holds.
+    """A loop over lanes, each of which makes steps until its own condition holds.
 
-    shared, before: scalars in front of the loop over time, the same in all lanes or each lane's own. steps: those of a step. last: what
-    states get in the step at whose end the condition holds. behind: what is done then.
+    shared, before: scalars in front of the loop over time; the same in all lanes, or each lane's own. steps: the scalars of a step.
+    last: what states get in the step that meets the condition. behind: the statements after the loop over time.
     """
 
     loop: For
@@ -118,7 +121,7 @@ class _Ending:
 
 
 def _ending(loop: For, around: Surroundings) -> _Ending | None:
-    """What a loop over lanes is made of; None if it is not one of these, or not safe to go on in lanes that have ended."""
+    """The parts of a loop over lanes; None if it has another form, or if lanes that have ended could not safely go on."""
     places = [k for k, stmt in enumerate(loop.body) if isinstance(stmt, For)]
     time = loop.body[places[0]] if len(places) == 1 else None
     if not isinstance(time, For) or time.kind != "time" or time.step != 1 or not time.body:
@@ -149,7 +152,7 @@ def _ending(loop: For, around: Surroundings) -> _Ending | None:
         [stmt for stmt in behind if isinstance(stmt, Let | Store)],
         states,
     )
-    inner = {stmt.name for stmt in lets if stmt.is_new}  # no row takes them out of the loop
+    inner = {stmt.name for stmt in lets if stmt.is_new}  # these have no row that would carry them out of the loop
     leaves = any(name in inner for stmt in behind for expr in expressions(stmt) for name, _ in names_in(expr))
     is_plain = len(set(names)) == len(used) and states <= set(names) and not leaves and not any(stmt.is_new for stmt in last)
     are_apart = not lanes.own and not lanes.sums and lanes.are_independent(around)
@@ -157,7 +160,7 @@ def _ending(loop: For, around: Surroundings) -> _Ending | None:
 
 
 def _own(stmts: Sequence[Let], names: Set[str]) -> list[Let]:
-    """Those of the scalars in front of a loop that are each lane's own: `names`, and what is made of them."""
+    """The scalars in front of a loop that differ between lanes: `names`, and all computed from them."""
     known = set(names)
     for stmt in stmts:
         if not known.isdisjoint(name for name, _ in names_in(stmt.value)):
@@ -166,7 +169,7 @@ def _own(stmts: Sequence[Let], names: Set[str]) -> list[Let]:
 
 
 def _is_safe(ending: _Ending, lanes: Lanes) -> bool:
-    """May a step be done with the states of a lane that has ended? No bound and no place is made of them, and nothing is called."""
+    """True if a step is safe with the states of a lane that has ended: they decide no bound and no index, and nothing is called."""
     counters = {ending.loop.name, ending.time.name}
     values = [*(stmt.value for stmt in (*ending.steps, *ending.last)), ending.condition]
     places = [index for value in values for load in loads_in(value) for index in load.index]
@@ -177,7 +180,7 @@ def _is_safe(ending: _Ending, lanes: Lanes) -> bool:
 
 
 def _few(ending: _Ending, target: Target) -> int:
-    """How many lanes take as long one after the other as a tile does side by side, in the widest registers."""
+    """The number of lanes that take as long one after the other as a tile does side by side, in the widest registers."""
     values = [*(stmt.value for stmt in ending.steps), ending.condition]
     moves = target.costs[PLAIN].vector * MOVES * (len(ending.states) + 1)
     side_by_side = sum(vector_cost(value, target) for value in values) + moves
@@ -189,7 +192,7 @@ def _few(ending: _Ending, target: Target) -> int:
 
 
 class _MaskedTile:
-    """The loop over tiles that takes the place of one over lanes. `rows`: for scalars that one pass over the lanes leaves to the next."""
+    """The loop over tiles that replaces a loop over lanes. `rows`: memory for scalars that one pass over the lanes hands to the next."""
 
     def __init__(self, ending: _Ending, few: int, names: Names, tile: int) -> None:
         self.ending, self.few, self.names, self.tile = ending, few, names, tile
@@ -197,7 +200,7 @@ class _MaskedTile:
         self.at, self.passed = (Name("int64", names.fresh(name)) for name in ("s", "passed"))
         self.running, self.is_running = (
             Name("float64", names.fresh(name)) for name in ("running", "is_running")
-        )  # sums of floats have vectors
+        )  # floats, whose sums are vectorized
         dtypes = {name.name: name.dtype for name in (*map(_scalar, ending.before), self.is_running)}
         self.rows = {name: Alloc(names.fresh(f"{name}_lanes"), (tile,), dtype) for name, dtype in dtypes.items()}
 
@@ -215,14 +218,14 @@ class _MaskedTile:
         return For(self.first.name, loop.start, loop.stop, passes, self.tile, loop.kind)
 
     def _pass(self, stmts: Sequence[Stmt], loaded: Collection[str] = (), stored: Collection[str] = ()) -> For:
-        """Statements for each lane of a tile; scalars that are loaded from their rows before, and stored there behind."""
+        """A pass over the lanes of a tile; it loads the scalars `loaded` from their rows first, and stores those in `stored` last."""
         places = {name: Load(row.dtype, row.name, (self.at,)) for name, row in self.rows.items()}
         loads = [Let(name, places[name]) for name in loaded]
         stores = [Store(places[name].array, (self.at,), Name(places[name].dtype, name)) for name in stored]
         return For(self.at.name, 0, sub(self.stop, self.first), [*loads, *stmts, *stores])
 
     def _step(self) -> list[Stmt]:
-        """A step of all lanes of a tile. In those that have ended the states stay as they are."""
+        """A step of all lanes of a tile; the states of lanes that have ended stay as they are."""
         ending, is_running = self.ending, self.is_running.name
         body = [stmt for step in ending.steps for stmt in self._masked(step)]
         has_ended = ending.condition
@@ -242,19 +245,19 @@ class _MaskedTile:
         ]
 
     def _masked(self, stmt: Let) -> Iterator[Let]:
-        """A scalar of a step; a state only where the lane goes on."""
+        """A scalar of a step; a state is assigned only in lanes that still run."""
         state, value = _scalar(stmt), self._moved(stmt.value)
         if stmt.is_new:
             yield Let(stmt.name, value)
             return
-        if isinstance(value, Expr) and not isinstance(value, Name):  # computed by itself: what chooses is no more than a choice
+        if isinstance(value, Expr) and not isinstance(value, Name):  # a local of its own, so that the masked assignment is only a select
             then = Name(state.dtype, self.names.fresh(f"{stmt.name}_then"))
             yield Let(then.name, value)
             value = then
         yield Let(stmt.name, choice(compare("!=", self.is_running, NONE), value, state, state.dtype), is_new=False)
 
     def _rest(self) -> If:
-        """The steps of a lane that has not ended yet."""
+        """The remaining steps of a lane that has not ended."""
         ending = self.ending
         end = If(self._condition(), [*map(self._of_lane, ending.last), Break()])
         steps = replace(ending.time, start=self.passed, body=[*map(self._of_lane, ending.steps), end], kind="rest")
@@ -266,7 +269,7 @@ class _MaskedTile:
         return condition
 
     def _of_lane(self, stmt: Let | Store) -> Let | Store:
-        """A statement of lane i as one of the s-th lane of the tile."""
+        """A statement of lane i, rewritten for lane s of the tile."""
         if isinstance(stmt, Let):
             return replace(stmt, value=self._moved(stmt.value))
         return replace(stmt, value=self._moved(stmt.value), index=tuple(map(self._moved, stmt.index)))
@@ -277,5 +280,5 @@ class _MaskedTile:
 
 
 def _scalar(stmt: Let) -> Name:
-    """The local that a statement gives a value."""
+    """The local that a statement assigns."""
     return Name(stmt.value.dtype if isinstance(stmt.value, Expr) else "int64", stmt.name)

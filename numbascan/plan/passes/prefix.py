@@ -1,4 +1,4 @@
-"""A recurrence that is linear in a few numbers, or an extreme, goes in chunks of steps, each in a thread.
+"""Parallel prefix: a recurrence that is linear in a few numbers, or a running extreme, runs in chunks of steps, a thread per chunk.
 
     # before: for t in range(n):            # after: threads over c:                    # what a chunk makes of any state
     #             x = a[t] * x + b[t]       #            for t in chunk c:
@@ -12,10 +12,12 @@
                                             #            agrees[c] = x is starts[c + 1], up to its rounding
                                             #        if not all(agrees): the loop as it stands, in one thread
 
-States that read each other (two lags, the elements of a vector) are one recurrence: a factor is then a matrix. Those that do not have a
-loop each. Running sums, products and extremes of cards are such loops, too.
-Not handled: matrices of which more numbers must be computed than registers hold; loops that may end early, that can fail, that read what
-they write, or that stand inside others.
+States that read each other (two lags, the elements of a vector) are one recurrence, whose factor is a matrix. Other states get a loop each.
+Running sums, products and extremes of cards are such loops, too.
+Not handled:
+- matrices with more numbers to compute than registers hold
+- loops that may end early, that can fail, or that read what they write
+- loops inside other loops or conditions
 """
 
 from __future__ import annotations
@@ -54,8 +56,10 @@ from .prefix_sweeps import SHORTEST, Extreme, ExtremeSweeps, LinearSweeps, Round
 
 _EXTREMES = (GREATEST, LEAST, MAX_OR_NAN, MIN_OR_NAN)
 _MOST_NUMBERS = 16
-"""States, and numbers of a chunk's matrix, each of which takes three registers of 64 bits. 16 fill 254 of the 255 of 32 bits that a thread
-has (sm_80 and sm_90, float64): none is spilt."""
+"""The most states, and the most computed numbers of a chunk's matrix. Each takes three registers of 64 bits.
+
+16 fill 254 of a thread's 255 registers of 32 bits (sm_80 and sm_90, float64), and none is spilt.
+"""
 
 
 def prefix(function: Function, target: Target) -> Function:
@@ -78,7 +82,7 @@ class _Prefixes:
         return result
 
     def _chunks(self, loop: For) -> list[Stmt] | None:
-        """What replaces a loop; None: it stays."""
+        """The replacement of a loop; None if it stays."""
         passes = greatest(sub(loop.stop, loop.start), 0)
         if isinstance(passes, int) and passes < SHORTEST * self.target.few_lanes:
             return None
@@ -91,12 +95,12 @@ class _Prefixes:
         return [stmt for part, one in zip(parts, chunks, strict=True) for stmt in ([part] if one is None else one)]
 
     def _sweeps(self, loop: For, passes: Index) -> list[Stmt] | None:
-        """What replaces a loop of states that read each other."""
+        """The sweeps that replace a loop whose states form one recurrence; None if it stays."""
         sweeps = _form(self.names, loop, passes)
         return None if sweeps is None else sweeps.stmts()
 
     def _is_plain(self, loop: For) -> bool:
-        """Does a loop hold scalars and stores alone, of which each step has its own, states apart?"""
+        """True if the loop holds only scalars and stores, and all but its states is private to a step."""
         body = loop.body
         if any(is_element for bound in (loop.start, loop.stop) for _, is_element in names_in(bound)):
             return False
@@ -106,12 +110,15 @@ class _Prefixes:
         within = mentions_in([loop, *walk(body)])
         new = {stmt.name for stmt in body if isinstance(stmt, Let) and stmt.is_new}
         moved = [stmt.name for stmt in _moved(loop)]
-        if not moved or len({*moved} - new) < len(moved):  # a local that the step gives two values
+        if not moved or len({*moved} - new) < len(moved):  # no state, or a local assigned twice in a step
             return False
         return not any(self.mentions[name] > within[name] for name in new) and self._stores_apart(loop, {*new, *moved})
 
     def _by_state(self, loop: For) -> list[For]:
-        """A loop for each group of states that read each other. What needs none goes with the first, scalars with all that read them."""
+        """A loop for each group of states that read each other.
+
+        Stores that need no state go with the first group. Scalars that need none go with every group that reads them.
+        """
         states = [stmt.name for stmt in _moved(loop)]
         needed = {name: {name} for name in states}
         group = {name: {name} for name in states}
@@ -136,7 +143,7 @@ class _Prefixes:
         return [replace(loop, body=body) for body in (first, *(with_own_locals(body, self.names) for body in others))]
 
     def _stores_apart(self, loop: For, of_step: Set[str]) -> bool:
-        """Does every step write places of its own, which no step reads?"""
+        """True if every step writes places of its own, and no step reads an array that is written."""
         stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
         written = [self._root(stmt.array) for stmt in stores]
         read = {self._root(load.array) for stmt in loop.body for expr in expressions(stmt) for load in loads_in(expr)}
@@ -147,7 +154,7 @@ class _Prefixes:
         return all(not stmt.combine and self._moves(stmt.index, loop, of_step) for stmt in stores)
 
     def _are_apart(self, one: Store, other: Store) -> bool:
-        """Do two stores never meet, whatever their steps: in two arrays, or along an axis at two places that are known?"""
+        """True if two stores never meet, whatever their steps: in different arrays, or at two different constants along an axis."""
         if self._root(one.array) != self._root(other.array):
             return True
         along = zip(one.index, other.index, strict=True) if one.array == other.array else ()
@@ -155,7 +162,7 @@ class _Prefixes:
 
     @staticmethod
     def _moves(index: Iterable[Index], loop: For, of_step: Set[str]) -> bool:
-        """Is the place another one at every step?"""
+        """True if the place differs at every step."""
         for one in index:
             move = slope_and_rest(one, Name("int64", loop.name))
             if move is not None and move[0] != 0 and not any(name in of_step or is_element for name, is_element in names_in(move[1])):
@@ -167,12 +174,12 @@ class _Prefixes:
 
 
 def _moved(loop: For) -> list[Let]:
-    """The statements that give states their next values."""
+    """The statements that assign the states' next values."""
     return [stmt for stmt in loop.body if isinstance(stmt, Let) and not stmt.is_new]
 
 
 def _without_unread(body: Sequence[Stmt]) -> list[Stmt]:
-    """Statements without the locals that none of them reads."""
+    """The statements without the locals that no later statement reads."""
     kept: list[Stmt] = []
     read: set[str] = set()
     for stmt in reversed(body):
@@ -186,7 +193,7 @@ def _without_unread(body: Sequence[Stmt]) -> list[Stmt]:
 
 
 def _form(names: Names, loop: For, passes: Index) -> Sweeps | None:
-    """The sweeps of a loop; None where its states are neither linear nor an extreme."""
+    """The sweeps of a loop; None if its states are neither linear nor an extreme, or too many."""
     states = _moved(loop)
     step = LinearStep(loop.body, [stmt.name for stmt in states])
     extreme = _extreme(states[0], step) if len(states) == 1 else None

@@ -1,18 +1,18 @@
-"""What a loop over time in chunks of steps is made of: sweeps over the chunks, and the check that they meet (see `prefix.py`).
+"""The sweeps over chunks that replace a loop over time, and the check that the chunks meet (see `prefix.py`).
 
-Every row is a step of the loop from the row before it; the states at the start of a chunk alone are computed in another way, with floats
-in about twice their precision (`linear_step.Twice`). What comes of that is not predicted from the numbers but seen. Integers and extremes
-must be equal where chunks meet, and zeros have one sign, since what is divided by them has it. With floats each sweep knows three things
-of its chunk:
+Every row is computed from the row before by a step of the loop as it stands. Only the states at the start of a chunk are computed in
+another way, floats in about twice their precision (`linear_step.Twice`). The error of that is not predicted but checked. Integers and
+extremes must be equal where chunks meet, and zeros must have one sign, because quotients show it. For floats each sweep computes three
+things of its chunk:
 
-- how far the exact step is from what the loop makes of a state: no more than a few roundings, or the step rounds on purpose;
-- all these together, carried through the steps: what the loop's end lacks to be the exact one, which must be the next start;
-- the sum of the sizes of all terms, which says how much roundings of the chunk can change.
+- the distance of each step of the loop from the exact step: at most a few roundings, unless the step rounds on purpose;
+- these distances added up and carried through the steps: the loop's end plus this is the exact end, and must be the next start;
+- the sum of the sizes of all terms: it bounds what the chunk's roundings can change.
 
-The loop as it stands would be off from the chunks by what the ends lack, carried through the chunks behind: if that becomes more than 1024
-times what roundings can change there, the loop as it stands runs in one thread. So it does where anything overflows or is lost.
+The loop as it stands would differ from the chunks by the distances at their ends, carried through the chunks that follow. If that exceeds
+1024 times what roundings can change there, the loop as it stands runs in one thread. So it does if anything overflows or is lost.
 
-Chunks depend on the number of steps alone, so results are the same bits at every run.
+Chunks depend on the number of steps only, so results have the same bits at every run.
 """
 
 from __future__ import annotations
@@ -61,21 +61,24 @@ from ...ir.names import Names
 from .linear_step import MAGNITUDE, Code, LinearStep, Magnitudes, Number, Plain, Shape, Twice, shape_of
 
 SHORTEST = 64
-"""Steps of a chunk. Longer ones are as many as there are chunks: what one thread does alone is then as short as what each does."""
+"""The fewest steps of a chunk. Long loops have as many chunks as steps in one: the serial sweep over chunks is then as short as a chunk."""
 
 _CHUNK = Template("max({1}, int({0} ** 0.5))")
 _SIGN = Template("math.copysign(1.0, {0})")
 
 _ROUNDINGS = 4.0
-"""How often a rounding of what a step adds up: 1 for a product and a sum, half for a start; some steps have more operations."""
+"""The error allowed to a step, in roundings of what it adds up: 1 for a product and a sum, half for a start, the rest for longer steps."""
 
 _GROWTH = 1024.0
-"""How often what roundings can change. Those of the loop grow as much, but some loops make none: x = 2 * x - 1 from 1."""
+"""The growth allowed to an error, in multiples of what roundings can change.
+
+The loop's own roundings grow as much, but some loops make none: x = 2 * x - 1 from 1.
+"""
 
 
 @dataclass(frozen=True)
 class Extreme:
-    """An extreme of the state and `other`, or of `other` and the state."""
+    """An extreme of the state and `other`, with the order of its two operands."""
 
     template: Template
     other: Expr
@@ -83,7 +86,7 @@ class Extreme:
 
 
 class Sweeps(ABC):
-    """The loops over chunks in the place of one loop, whose states must be equal where chunks meet."""
+    """The loops over chunks that replace one loop. Here the states must be equal where chunks meet."""
 
     def __init__(self, names: Names, loop: For, states: Sequence[Let], passes: Index) -> None:
         self.names, self.loop, self.passes = names, loop, passes
@@ -95,7 +98,7 @@ class Sweeps(ABC):
         self.offsets = names.fresh("offsets")
 
     def stmts(self) -> list[Stmt]:
-        """All of them, in their order."""
+        """All statements that replace the loop, in order."""
         return [
             Let(self.length.name, Apply("int64", _CHUNK, (self.passes, SHORTEST))),
             Let(self.n_chunks.name, floor_div(sub(add(self.passes, self.length), 1), self.length)),
@@ -109,7 +112,7 @@ class Sweeps(ABC):
         ]
 
     def arrays(self) -> dict[str, int]:
-        """How many numbers of each chunk each array has."""
+        """How many numbers each array holds per chunk."""
         return {self.offsets: len(self.states), self.ends: len(self.states)}
 
     def n_starts(self) -> int:
@@ -118,14 +121,14 @@ class Sweeps(ABC):
 
     @abstractmethod
     def composed(self) -> list[Stmt]:
-        """What a chunk makes of any state."""
+        """Computes what a chunk makes of any state."""
 
     @abstractmethod
     def joined(self) -> list[Stmt]:
-        """The states at the start of each chunk, one after the other, and behind the last."""
+        """Computes the states at the start of each chunk and after the last, one chunk after the other."""
 
     def swept(self) -> list[Stmt]:
-        """The loop as it stands in a chunk, and whether its states are the start of the next one."""
+        """Runs the loop as it stands in a chunk, and stores whether its end equals the next chunk's start."""
         own = {state.name: self.fresh(state.name) for state in self.states}
         before: list[Stmt] = [Let(own[state.name].name, self.at(self.starts, k)) for k, state in enumerate(self.states)]
         steps = self.steps(with_own_locals(self.loop.body, self.names, {name: local.name for name, local in own.items()}))
@@ -138,7 +141,7 @@ class Sweeps(ABC):
         return [*read, Store(self.agrees, (self.chunk,), both(*(self.are_same(*pair) for pair in zip(starts, ends, strict=True))))]
 
     def are_same(self, a: Expr, b: Expr) -> Expr:
-        """Are two numbers equal, zeros of one sign, or both NaN?"""
+        """True if two numbers are equal, zeros also in sign, or both are NaN."""
         equal = compare("==", a, b)
         if not self.dtype.startswith("float"):
             return equal
@@ -146,7 +149,7 @@ class Sweeps(ABC):
         return either(both(equal, signs), both(compare("!=", a, a), compare("!=", b, b)))
 
     def checked(self) -> list[Stmt]:
-        """The last states where all chunks agree; else the loop as it stands."""
+        """Assigns the last states if all chunks agree; else runs the loop as it stands."""
         is_right = Name("bool", self.names.fresh("is_right"))
         agrees = both(is_right, Load("bool", self.agrees, (self.chunk,)))
         before, body = self.reached(is_right)
@@ -160,7 +163,7 @@ class Sweeps(ABC):
         ]
 
     def reached(self, is_right: Name) -> tuple[list[Stmt], list[Stmt]]:
-        """What the check of the chunks, one after the other, needs before and for each chunk."""
+        """Further checks of the chunks: statements before the loop over them, and in it."""
         return [], []
 
     # parts of these ---------------------------------------------------------------------------------------------------
@@ -197,14 +200,14 @@ class Sweeps(ABC):
 
 
 class ExtremeSweeps(Sweeps):
-    """Of one state, the extreme of itself and another number."""
+    """The sweeps of one state that is the extreme of itself and another number."""
 
     def __init__(self, names: Names, loop: For, state: Let, form: Extreme, passes: Index) -> None:
         super().__init__(names, loop, [state], passes)
         self.form = form
 
     def composed(self) -> list[Stmt]:
-        """The extreme of a chunk and of the first state, which changes nothing."""
+        """The extreme of a chunk, started from the loop's first state: that changes no result, and needs no neutral number."""
         offset = self.fresh("offset")
         body = [*self.needed([self.form.other]), Let(offset.name, self._of_both(offset, self.form.other), is_new=False)]
         return [Let(offset.name, self.states[0]), self.steps(with_own_locals(body, self.names)), *self.kept(self.offsets, [offset])]
@@ -220,7 +223,7 @@ class ExtremeSweeps(Sweeps):
 
 
 class LinearSweeps(Sweeps):
-    """Of states that a step is linear in; of integers, modulo a power of 2."""
+    """The sweeps of states that a step is linear in; integers wrap modulo a power of 2."""
 
     width = 1  # locals of a number
 
@@ -231,7 +234,7 @@ class LinearSweeps(Sweeps):
         self.factors = names.fresh("factors")
 
     def arithmetic(self, code: Code, has_offsets: bool = False) -> Plain | Twice:
-        """That of what chunks make of states."""
+        """The arithmetic of what chunks make of states."""
         return Plain(code, has_offsets)
 
     def arrays(self) -> dict[str, int]:
@@ -265,11 +268,11 @@ class LinearSweeps(Sweeps):
         ]
 
     def watched(self, factors: Mapping[tuple[int, int], Number]) -> tuple[list[Stmt], list[Stmt], list[Stmt]]:
-        """What else is to be known of the numbers of a chunk's matrix: before, in and after its steps."""
+        """Statements that watch the numbers of a chunk's matrix: before, in and after its steps."""
         return [], [], []
 
     def coefficients(self, code: Code) -> dict[Expr, Expr]:
-        """Locals for what steps multiply by and add."""
+        """The locals that hold what steps multiply by and add."""
         values = dict.fromkeys(self.step.coefficients())
         code.stmts += self.needed(values)
         return {value: value if isinstance(value, Name | Literal) else code.let("coefficient", value) for value in values}
@@ -297,7 +300,7 @@ class LinearSweeps(Sweeps):
         return [self.normal(code, arithmetic.held("total", total)) for total in totals]
 
     def normal(self, code: Code, number: Number) -> Number:
-        """A number whose first part is the nearest to all of it."""
+        """The number with a first part that is the float nearest to its whole."""
         return number
 
     # parts of these ---------------------------------------------------------------------------------------------------
@@ -311,21 +314,21 @@ class LinearSweeps(Sweeps):
         return tuple(self.at(array, k * self.width + part) for part in range(self.width))
 
     def _before(self, code: Code, numbers: Mapping[int, Number]) -> dict[str, Number | None]:
-        """The numbers before a step by state: their locals get other values behind it."""
+        """Copies of the numbers before a step, by state: the step then assigns their locals."""
         return {
             state.name: tuple(code.let("before", part) for part in numbers[k]) if k in numbers else None
             for k, state in enumerate(self.states)
         }
 
     def _set(self, locals_: Number, value: Number | None, is_new: bool = False) -> list[Stmt]:
-        """Gives a number a value; None is 0."""
+        """Assigns a value to a number's locals; None is 0."""
         zero = Literal(self.dtype, 0.0 if self.dtype.startswith("float") else 0)
         parts = [*(value or ()), zero, zero][: len(locals_)]
         return [Let(local.name, part, is_new) for local, part in zip(locals_, parts, strict=True) if isinstance(local, Name)]
 
 
 class RoundedSweeps(LinearSweeps):
-    """Of floats."""
+    """The sweeps of floats: starts in twice the precision, and ends compared up to roundings."""
 
     width = 2
 
@@ -344,7 +347,7 @@ class RoundedSweeps(LinearSweeps):
         return {**super().arrays(), self.growths: len(self.shape.entries), self.sizes: len(self.states)}
 
     def watched(self, factors: Mapping[tuple[int, int], Number]) -> tuple[list[Stmt], list[Stmt], list[Stmt]]:
-        """How large they become."""
+        """Statements that keep the greatest magnitude of each number of the matrix."""
         growths = {place: self.fresh("growth") for place in factors}
         first: list[Stmt] = [Let(growth.name, self.code.number(row == column)) for (row, column), growth in growths.items()]
         then: list[Stmt] = [
@@ -361,7 +364,7 @@ class RoundedSweeps(LinearSweeps):
         return whole, self._op(ROUNDED_DIFFERENCE, *rests, self._op(ROUNDED_DIFFERENCE, whole, total))
 
     def swept(self) -> list[Stmt]:
-        """The loop as it stands in a chunk; whether its steps round as they should, and end where the next chunk starts."""
+        """Runs the loop as it stands in a chunk, and checks each step's rounding and that the end meets the next chunk's start."""
         ends = [self.fresh(state.name) for state in self.states]
         lost, sizes = ([self.fresh(hint) for _ in self.states] for hint in ("lost", "size"))
         is_right = Name("bool", self.names.fresh("is_close"))
@@ -393,11 +396,11 @@ class RoundedSweeps(LinearSweeps):
     def _judged(
         self, state: Name, exact: Number | None, carried: Number | None, scale: Number | None, lost: Name, size: Name, is_right: Name
     ) -> list[Stmt]:
-        """After a step of the loop: how far its state is from the exact one, and what that becomes."""
+        """After a step of the loop: judges its distance from the exact step, and adds it to what is lost so far."""
         total, *rests = exact or (self.code.number(0),)
         rounding = Name(self.dtype, self.names.fresh("rounding"))
         difference = self._total(self._op(ROUNDED_DIFFERENCE, total, state), *rests)
-        terms = [self._size(state), self.smallest, *(scale or ())]  # below the smallest roundings do not shrink with the number
+        terms = [self._size(state), self.smallest, *(scale or ())]  # roundings of subnormals do not shrink with the number
         scale_of_step = Name(self.dtype, self.names.fresh("scale"))
         within = either(compare("<=", self._size(rounding), self._limit(scale_of_step)), compare("!=", rounding, rounding))
         return [
@@ -409,7 +412,7 @@ class RoundedSweeps(LinearSweeps):
         ]
 
     def _met(self, ends: Sequence[Name], lost: Sequence[Name], sizes: Sequence[Name], is_right: Name) -> list[Stmt]:
-        """Whether the exact ends of a chunk are the computed starts of the next one, up to roundings."""
+        """Stores whether the exact ends of a chunk are the starts of the next one, up to roundings."""
         stmts: list[Stmt] = []
         agree: list[Expr] = [is_right]
         for k, (end, rest, size) in enumerate(zip(ends, lost, sizes, strict=True)):
@@ -425,11 +428,11 @@ class RoundedSweeps(LinearSweeps):
         return [*stmts, Store(self.agrees, (self.chunk,), both(*agree))]
 
     def _limit(self, size: Expr) -> Expr:
-        """How much roundings can change in terms of such a size."""
+        """How much roundings can change terms of this total size."""
         return self._times(self.rounding, size)
 
     def reached(self, is_right: Name) -> tuple[list[Stmt], list[Stmt]]:
-        """How far the loop as it stands would be from the chunks, at most, in each of them."""
+        """Checks in each chunk how far, at most, the loop as it stands would be from it."""
         off = [self.fresh("off") for _ in self.states]
         code = Code(self.names, self.dtype)
         before = [code.let("before", one) for one in off]
@@ -467,7 +470,7 @@ class RoundedSweeps(LinearSweeps):
 def with_own_locals(
     stmts: Sequence[Stmt], names: Names, others: Mapping[str, str] | None = None, made_by: Sequence[Stmt] | None = None
 ) -> list[Stmt]:
-    """Statements with locals of their own: those that they, or the statements `made_by`, make, and `others`."""
+    """The statements with fresh names for the locals that they (or the statements `made_by`) define, and with the names in `others`."""
     made = [stmt.name for stmt in (stmts if made_by is None else made_by) if isinstance(stmt, Let) and stmt.is_new]
     own = {name: names.fresh(name) for name in made} | dict(others or {})
 

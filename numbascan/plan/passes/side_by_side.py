@@ -1,9 +1,12 @@
-"""Which loops over lanes may go side by side, a tile of lanes at a time, and what of a lane is the same in all of them.
+"""Which loops over lanes may run side by side, a tile of lanes at a time, and what is uniform: the same in all lanes.
 
-In a tile all lanes take a statement before any takes the next one. So no lane may read or write what another writes: an array from
-outside is written, and then read, only at the lane's own index along one axis. Memory that nothing but the loop uses belongs to each lane.
-Scalars that go from lane to lane are sums in any order. And all lanes must take the same steps: bounds and conditions are made of what is
-the same in all of them. What reads the lane's number, or anything that differs between lanes, differs.
+In a tile all lanes run a statement before any runs the next one. So no lane may read or write what another writes:
+- An array from outside that is written is accessed only at the lane's own index along one axis.
+- Memory that only the loop uses belongs to each lane.
+- Scalars that go from lane to lane are sums that may be reassociated.
+- All lanes take the same steps: bounds and conditions are the same in all of them.
+
+Whatever reads the lane's number, or anything that differs between lanes, differs.
 """
 
 from __future__ import annotations
@@ -45,10 +48,10 @@ from ..target import Target
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a function holds.
+    """The facts about a function that decide which loops may change.
 
-    mentions: in how many statements each name stands. memory: one name for what views share. changed: scalars that get other values.
-    outermost: the ids of statements in no loop or condition.
+    mentions: the number of statements that mention each name. memory: one name for arrays that share memory through views.
+    changed: scalars that are reassigned. outermost: the ids of statements in no loop or condition.
     """
 
     mentions: Counter[str]
@@ -66,10 +69,10 @@ class Surroundings:
 
 
 class Lanes:
-    """A loop over lanes that go side by side.
+    """A loop over lanes that may run side by side.
 
-    own: memory of each lane, by name. sums: scalars from outside to which lanes add. changing: what a lane gives values.
-    differing: scalars, and arrays, that are not the same in all lanes.
+    own: memory that each lane has for itself, by name. sums: scalars from outside that lanes add to. changing: what a lane assigns or
+    writes. differing: scalars and arrays that are not the same in all lanes.
     """
 
     def __init__(self, loop: For, around: Surroundings) -> None:
@@ -92,8 +95,8 @@ class Lanes:
 
     @classmethod
     def of(cls, loop: For, around: Surroundings, target: Target) -> Lanes | None:
-        """The lanes of a loop; None if it is none over lanes, or not one whose lanes may go side by side, or if that does not pay."""
-        if loop.step != 1 or (loop.kind != "lanes" and is_few(loop, target)):  # few lanes give the bits that many would give
+        """The lanes of a loop; None if it is no loop over lanes, if these may not run side by side, or if that does not pay."""
+        if loop.step != 1 or (loop.kind != "lanes" and is_few(loop, target)):  # few real lanes must give the bits that many would give
             return None
         if not has_many_steps(loop.body, target) or may_end(loop.body):
             return None
@@ -103,7 +106,7 @@ class Lanes:
     # what differs -----------------------------------------------------------------------------------------------------
 
     def differs(self, expr: Index) -> bool:
-        """Is a value not the same in all lanes?"""
+        """True if a value is not the same in all lanes."""
         return any(self._is_different(part) for part in parts(expr))
 
     def _is_different(self, part: Index) -> bool:
@@ -112,11 +115,11 @@ class Lanes:
         return isinstance(part, Name) and part.name in self.differing
 
     def changes(self, expr: Index) -> bool:
-        """Does a lane give anything that a value is made of another value, or is that not the same in all lanes?"""
+        """True if a value differs between lanes, or reads anything that a lane assigns or writes."""
         return self.differs(expr) or not self.changing.isdisjoint(name for name, _ in names_in(expr))
 
     def is_of_lanes(self, stmt: Let | Store) -> bool:
-        """Is a statement done for each lane, not once for all of them?"""
+        """True if a statement runs for each lane, not once for all of them."""
         return (stmt.name if isinstance(stmt, Let) else stmt.array) in self.differing
 
     def _differing(self) -> set[str]:
@@ -134,14 +137,14 @@ class Lanes:
     # legality ---------------------------------------------------------------------------------------------------------
 
     def _is_in_step(self) -> bool:
-        """Do all lanes take the same steps, in statements that are handled?"""
+        """True if all lanes take the same steps, and all statements are handled."""
         deciding = [expr for stmt in self.inside if isinstance(stmt, For | If | Fail) for expr in expressions(stmt)]
         is_handled = all(isinstance(stmt, Let | Store | For | If | Fail | Break) for stmt in self.inside)
         is_handled = is_handled and all(load.index for load in self.loads if load.array in self.own)
         return is_handled and not any(map(self.differs, deciding))
 
     def are_independent(self, around: Surroundings) -> bool:
-        """Does each lane touch nothing that another writes, sums apart? Views and routines may be anything."""
+        """True if no lane touches what another writes, sums apart. Views and routines are refused: they may touch anything."""
         if any(isinstance(stmt, Alias | Call) for stmt in self.inside):
             return False
         if not all(self._is_sum(stmt) for stmt in self.inside if isinstance(stmt, Let) and stmt.name in self.sums):
@@ -153,11 +156,11 @@ class Lanes:
         return is_one_name and all(self.has_axis_of_lanes(array) or self._is_added_to(array) for array in shared)
 
     def are_in_order(self) -> bool:
-        """Must they take some elements of what they share in their order?"""
+        """True if lanes must stay in order, because they add to some elements that they share."""
         return not all(self.has_axis_of_lanes(array) for array in self.written - self.own.keys())
 
     def has_axis_of_lanes(self, array: str) -> bool:
-        """Is there an axis along which every access of an array is at one place of the lane's own?"""
+        """True if along some axis every access of an array is at one place, which is the lane's own."""
         places = [stmt.index for stmt in self.stores if stmt.array == array] + [load.index for load in self.loads if load.array == array]
         first = places[0]
         return any(
@@ -165,7 +168,7 @@ class Lanes:
         )
 
     def _is_added_to(self, array: str) -> bool:
-        """Does one statement alone change an array, each element at most once in a lane? So lanes meet an element in their order."""
+        """True if one statement alone changes an array, adding to each element at most once in a lane: lanes in order add in order."""
         ((store, counters), *others) = [(stmt, around) for stmt, around in _with_counters(self.loop.body) if stmt.array == array]
         reads = [load for load in self.loads if load.array == array]
         own = [load for load in loads_in(store.value) if load.array == array and load.index == store.index]
@@ -179,21 +182,21 @@ class Lanes:
         return not others and is_sum and is_once and not any(map(self.differs, store.index))
 
     def _is_own(self, index: Index) -> bool:
-        """Is an index another one in each lane, whichever steps these have come to?"""
+        """True if an index differs in each lane, at whatever steps the lanes are."""
         found = slope_and_rest(index, Name("int64", self.loop.name))
         return found is not None and abs(found[0]) == 1 and self.changing.isdisjoint(name for name, _ in names_in(found[1]))
 
     def _is_sum(self, stmt: Let) -> bool:
-        """Does a statement add to a sum, in any order, that nothing else reads?"""
+        """True if a statement adds to a sum that may be reassociated and that nothing else reads."""
         others = [expr for other in self.inside if other is not stmt for expr in expressions(other)]
         return is_sum(stmt) and not any(name == stmt.name for expr in others for name, _ in names_in(expr))
 
     # gain -------------------------------------------------------------------------------------------------------------
 
     def _pays(self, target: Target) -> bool:
-        """Do the steps take longer lane after lane than side by side, their results moved?
+        """True if the steps take longer lane after lane than side by side, with the moves of their results.
 
-        Steps without states, and loops over many elements in them, the SIMD unit takes as they are.
+        False for steps without states and steps with loops over many elements: the SIMD unit takes these as they are.
         """
         times = list(outermost_times(self.loop.body))
         loops = [loop for time in times for loop in walk([time]) if isinstance(loop, For)]
@@ -209,7 +212,7 @@ class Lanes:
         return not moved or alone > side_by_side
 
     def _has_states(self, time: For) -> bool:
-        """Do the lanes of a step read what the step before has left?"""
+        """True if a step of a lane reads what the step before has left."""
         inside = list(walk(time.body))
         new = {stmt.name for stmt in inside if isinstance(stmt, Let) and stmt.is_new}
         if any(isinstance(stmt, Let) and stmt.name in self.differing - new - self.sums for stmt in inside):
@@ -219,7 +222,7 @@ class Lanes:
 
 
 def _computes(loop: For) -> bool:
-    """Does a loop do more than move numbers?"""
+    """True if a loop does more than move numbers."""
     return any(isinstance(stmt, Let | Store) and isinstance(stmt.value, Apply) for stmt in walk(loop.body))
 
 
@@ -235,18 +238,18 @@ def _with_counters(stmts: Sequence[Stmt], counters: tuple[str, ...] = ()) -> Ite
 
 
 def has_many_steps(stmts: Sequence[Stmt], target: Target) -> bool:
-    """Does a lane make steps, and not only a few?"""
+    """True if a lane makes steps, and not only a few."""
     return any(True for _ in outermost_times(stmts)) and _steps(stmts) >= target.few_steps
 
 
 def _steps(stmts: Sequence[Stmt]) -> float:
-    """The steps of all loops over time, those of inner ones in each step; infinity where only the run knows."""
+    """The number of steps of all loops over time, inner ones multiplied by the outer; infinity if known only at run time."""
     times = ((time, sub(time.stop, time.start)) for time in outermost_times(stmts))
     return sum(max(_steps(time.body), 1) * (length if isinstance(length, int) else math.inf) for time, length in times)
 
 
 def wait(step: Sequence[Let | Store], target: Target) -> float:
-    """Cycles until all states of a step have their next values."""
+    """The cycles until all states of a step have their next values."""
     lets = {stmt.name: k for k, stmt in enumerate(step) if isinstance(stmt, Let) and stmt.is_new}
     states = {stmt.name: k for k, stmt in enumerate(step) if isinstance(stmt, Let) and not stmt.is_new}
     return max((latency(step, lets, set(states), k, target) for k in states.values()), default=0.0)

@@ -1,4 +1,4 @@
-"""Sums keep their order in loops that go one step after the other, and lose it where the SIMD unit adds them up.
+"""Sums keep their order in sequential loops, and may be reassociated in loops that the SIMD unit takes.
 
     # before: total = add_any_order(total, x)           # after: total += x
 
@@ -47,6 +47,6 @@ def _in_order(expr: Expr) -> Expr | None:
 
 
 def _is_pass(loop: For) -> bool:
-    """Does a loop move nothing on from one index to the next but sums and extremes? Its own scalars each index may change."""
+    """True if reductions are all that goes from one pass of the loop to the next, and there are only scalars and stores."""
     own = {stmt.name for stmt in loop.body if isinstance(stmt, Let) and stmt.is_new}
     return all(isinstance(stmt, Store) or (isinstance(stmt, Let) and (stmt.name in own or is_reduction(stmt))) for stmt in loop.body)

@@ -1,4 +1,4 @@
-"""Loops that do more from some step on become two loops, neither of which has to ask: index-set splitting.
+"""Index-set splitting: a loop that does more from some step on becomes two loops without the condition.
 
     # before: for t in range(n):             # after: for t in range(min(max(first, 0), n)):
     #             s = f(s)                   #             s = f(s)
@@ -6,8 +6,8 @@
     #                 rows[t - first] = s    #             s = f(s)
     #                                        #             rows[t - first] = s
 
-Lanes that keep their last rows may so go side by side (see tiles.py).
-Not handled: steps that do such work from different steps on, loops that may end early.
+Lanes that keep only their last rows may then run side by side (see tiles.py).
+Not handled: conditions with different first steps in one loop; loops that may end early.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ..target import Target
 
 
 def split(function: Function, target: Target) -> Function:
-    """The function with such loops over time in two."""
+    """The function with such loops over time split in two."""
     return replace(function, body=rebuilt(function.body, lambda stmt: _in_two(stmt) if isinstance(stmt, For) else None))
 
 
@@ -52,7 +52,7 @@ def _in_two(loop: For) -> list[Stmt] | None:
 
 
 def _first(stmt: Stmt, loop: For) -> Index | None:
-    """The step from which on a statement of a loop over time does something, the same in all steps; None for other statements."""
+    """The first step in which a statement of a loop over time does something; None if it has no such condition or the step changes it."""
     condition = stmt.condition if isinstance(stmt, If) and not stmt.otherwise else None
     if loop.kind != "time" or loop.step != 1 or not isinstance(condition, Apply) or condition.template is not COMPARE_WITH[">="]:
         return None

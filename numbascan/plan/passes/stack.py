@@ -1,6 +1,6 @@
-"""Small work rows of a fixed shape live on the stack: nothing is taken from the heap for them, and LLVM knows that nothing overlaps them.
+"""Small work rows of fixed shape live on the stack: they need no heap allocation, and LLVM knows that nothing aliases them.
 
-Not handled: rows that are returned, or taken at several places.
+Not handled: rows that are returned, or allocated at several places.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def stack(function: Function, target: Target) -> Function:
 
 
 def _returned(every: Sequence[Stmt]) -> set[str]:
-    """The arrays that are returned, whole or as a view."""
+    """The names of arrays that are returned, whole or as a view, and of these views."""
     names = {name for stmt in every if isinstance(stmt, Return) for name in stmt.names}
     for stmt in reversed(every):
         if isinstance(stmt, Alias) and stmt.name in names:

@@ -1,4 +1,4 @@
-"""Strips of time: products of a matrix with rows that are known some steps ahead become one product for as many steps.
+"""Strip-mining of time: products of a matrix with rows known some steps ahead become one matrix product for these steps.
 
     # before: for t in range(n):                 # after: for t0 in range(0, n, 3):
     #             np.dot(W, x[t + 2], a)         #            t1 = min(t0 + 3, n)
@@ -8,10 +8,13 @@
     #                                            #                np.dot(W, x[t + 2], a)
     #                                            #                x[t + 3] = tanh(a + b[t - t0])
 
-The matrix then is read once for a strip, not once for a step: three products of 64 x 64 by a vector take 1.7 us, one of 64 x 64 by
-64 x 3 takes 0.7 us. Statements that wait for each other within a strip stay together, in their order. Rings of rows become windows,
-whose newest rows move to the front when a strip ends.
-Not handled: steps with conditions or memory inside, rows of several axes, loops of which a lane has one.
+The matrix is then read once per strip, not once per step: three products of 64 x 64 by a vector take 1.7 us, one of 64 x 64 by 64 x 3 takes
+0.7 us. Statements that depend on each other within a strip stay together, in order. Rings of rows become windows, whose newest rows move
+to the front when a strip ends.
+Not handled:
+- steps with conditions or memory inside
+- rows of several axes
+- loops that each lane runs for itself
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ def strips(function: Function, target: Target) -> Function:
 
 
 def _is_plain(loop: For) -> bool:
-    """Is it a loop over time with products, and else only scalars, stores, views, and loops of scalars and stores?"""
+    """True for a loop over time of products, scalars, stores, views, routines, and loops of scalars and stores."""
     inner = [stmt for outer in loop.body if isinstance(outer, For) for stmt in walk([outer])]
     return (
         loop.kind == "time"
@@ -97,10 +100,10 @@ class _Strips:
         self.groups = list(self._groups())
         of_groups = [{a.array for k in group for a in body.accesses[k] if a.row is None} & body.written for group in self.groups]
         met = Counter(array for arrays in of_groups for array in arrays)
-        self.widened = {array for array, groups in met.items() if groups > 1}  # work arrays that get a row for each step of a strip
+        self.widened = {array for array, groups in met.items() if groups > 1}  # several groups use them: a row for each step of a strip
 
     def _groups(self) -> Iterator[list[Position]]:
-        """Statements that run step by step together, or one product for all steps, in an order that they allow."""
+        """Groups in an order that respects all dependences: statements that run step by step together, or one product for all steps."""
         left = set(range(len(self.body.steps)))
         while left:
             waiting = {b for a in self.products & left for b in self.after[a]}
@@ -109,7 +112,7 @@ class _Strips:
             left -= set(group)
 
     def make(self) -> list[Stmt] | None:
-        """The loop over strips; takes the memory that it needs more."""
+        """The loop over strips; registers the new shapes of the memory that grows. None if a ring's index remains in it."""
         loop, body = self.body.loop, self.body
         stmts: list[Stmt] = [Let(self.stop.name, least(add(self.first, self.length), loop.stop))]
         for group in self.groups:
@@ -138,7 +141,7 @@ class _Strips:
         return [rows, result, Call("np.dot", (rows.name, matrix, result.name), results=(result.name,), turned=turned)]
 
     def _strip(self, one: Access) -> Alias:
-        """The rows of a strip."""
+        """A view of the rows of a strip."""
         name = self.names.fresh(f"{one.array}_strip")
         first, stop = (
             (self.first, self.stop) if one.row is not None and one.array not in self.body.rings else (0, sub(self.stop, self.first))
@@ -149,7 +152,7 @@ class _Strips:
         return Alias(name, one.array, ROWS, (add(first, shift), add(stop, shift)))
 
     def _depth(self, array: str) -> int:
-        """How many rows of a window are older than the strip."""
+        """The number of rows in a window that are older than the strip; 0 for arrays that are no ring."""
         return len(self.body.rings[array]) - 1 if array in self.body.rings else 0
 
     def _step(self, stmt: Stmt) -> Iterator[Stmt]:
@@ -168,7 +171,7 @@ class _Strips:
             yield self._placed(stmt)
 
     def _row(self, array: str, row: Index) -> Index:
-        """The number of a row of a ring that is a window now; of other arrays it stays."""
+        """The row number in the window that replaces a ring; other row numbers stay."""
         if not (isinstance(row, Name) and row.name in self.body.lags):
             return row
         _, lag = self.body.lags[row.name]
@@ -189,7 +192,7 @@ class _Strips:
         return mapped(expr, lambda part: replace(part, index=self._place(part.array, part.index)) if isinstance(part, Load) else None)
 
     def _moved(self, array: str, depth: int) -> Stmt:
-        """The newest rows of a window go to its front, the oldest first."""
+        """Moves the newest rows of a window to its front, the oldest of them first: the ranges may overlap."""
         alloc = self.body.allocs[array]
         names = [self.names.fresh(letter, is_counter=True) for letter in "kijlmnpq"[: len(alloc.shape)]]
         for name in names:

@@ -1,15 +1,17 @@
-"""Loops whose passes do not wait for one another are shared out to the threads of a GPU, the outermost of them.
+"""Loops with independent passes run in the threads of a GPU; of nested ones, the outermost.
 
     # before: for i in range(n):            # after: threads over i, j:
     #             for j in range(m):        #            y[i, j] = 2.0 * x[i, j]
     #                 y[i, j] = 2.0 * x[i, j]
 
-Two passes are independent if every array that the loop writes is met, in all its statements, at one place along some axis that moves with
-the loop's counter and with nothing else of the pass, and if no scalar goes from one pass to the next. Memory that a loop over lanes shares
-with nobody becomes memory of each thread: on its stack where it is small, else with the pass as its last axis, so that neighbouring
-threads touch neighbouring numbers.
+Passes are independent if no scalar goes from one to the next, and if all accesses of a written array are, along some axis, at one place
+that moves with the loop's counter and with nothing else of the pass. Memory that only one loop over lanes uses becomes memory of each
+thread: on its stack if it is small, else with the pass as its last axis, so that neighbouring threads touch neighbouring numbers.
 
-Not handled: loops that may end early, that call a routine, or that take memory of a size that only the run knows.
+Not handled:
+- loops that may end early
+- loops that call a routine
+- loops that allocate memory of a size known only at run time, or too large for a thread's stack
 """
 
 from __future__ import annotations
@@ -70,13 +72,13 @@ ROWS_BETWEEN = ("[{0}:{1}]", "[{0}:{1}].copy()")
 FIRST_ROWS = "[:{0}]"
 
 AT_ONCE = Template("at_once({0}, {1})")
-"""How many passes run at once, of so many, for each of which so many bytes of memory are taken."""
+"""The number of passes whose memory fits at once: of {0} passes, with {1} bytes each."""
 
 Place = tuple[Index, ...]
 
 
 def threads(function: Function, target: Target) -> Function:
-    """The function with such loops of the kind `threads`."""
+    """The function with such loops marked as of the kind `threads`."""
     return _Sharing(function, target).function()
 
 
@@ -90,10 +92,10 @@ class _Sharing:
         self.allocs = {stmt.name: stmt for stmt in self.every if isinstance(stmt, Alloc)}
         self.mentions = mentions_in(self.every)
         self.names = function.names.copy()
-        self.moved: set[int] = set()  # memory of single loops, and views of it, which goes to where the loop is
+        self.moved: set[int] = set()  # ids of memory that only one loop uses, and of its views: they move to that loop
 
     def function(self) -> Function:
-        """All of it, its loops shared out."""
+        """The function with its loops in threads."""
         body = self._block(self.given.body, is_outermost=True)
 
         def without_moved(stmt: Stmt) -> list[Stmt] | None:
@@ -136,7 +138,7 @@ class _Sharing:
         return body
 
     def _leaving(self, loop: For, added: Sequence[Added]) -> list[Stmt]:
-        """Passes that add to arrays which they share, in threads; none where something else keeps them from that."""
+        """A loop whose passes add to shared arrays, in threads; empty if something else prevents that."""
         lanes = leaving(loop, added)
         own = [*self._own(loop), *(one.left for one in added)]
         if self._passes([loop]) < self.target.few_lanes or not self._is_shared(lanes, own):
@@ -144,7 +146,7 @@ class _Sharing:
         return self._with_memory(lanes, own, added)
 
     def _sums(self, loop: For) -> set[str]:
-        """The sums and extremes, in whatever order is fast, that are all that goes from one pass of a loop to the next."""
+        """The sums and extremes of a loop that may be reassociated; empty unless they are all that goes from pass to pass."""
         inside = list(walk(loop.body))
         new = {stmt.name for stmt in inside if isinstance(stmt, Let) and stmt.is_new}
         moved = [stmt for stmt in inside if isinstance(stmt, Let) and stmt.name not in new]
@@ -156,21 +158,21 @@ class _Sharing:
         return names if is_sum and names and self._is_shared(loop, (), names) and self._passes([loop]) >= self.target.few_lanes else set()
 
     def _summed(self, loop: For, sums: set[str]) -> For:
-        """Such a loop, marked."""
+        """The loop marked as one of sums, with the loops inside that hold the same sums."""
         (*_, inner) = loop.body
         is_nest = len(loop.body) == 1 and isinstance(inner, For) and self._sums(inner) == sums and not _depends(inner, loop.name)
         return replace(loop, body=[self._summed(inner, sums)] if is_nest and isinstance(inner, For) else loop.body, kind="sums")
 
     @staticmethod
     def _passes(nest: Sequence[For]) -> float:
-        """How many passes a nest has; infinity where only the run knows."""
+        """The number of passes of a nest; infinity if known only at run time."""
         known = [one.stop - one.start if isinstance(one.start, int) and isinstance(one.stop, int) else math.inf for one in nest]
         return math.prod(known)
 
     # independence -----------------------------------------------------------------------------------------------------
 
     def _is_shared(self, loop: For, own: Sequence[Alloc | Alias], sums: Set[str] = frozenset()) -> bool:
-        """Are the passes of a loop independent, `own` memory and `sums` apart?"""
+        """True if the passes of a loop are independent, apart from `own` memory and `sums`."""
         inside = list(walk(loop.body))
         if loop.step != 1 or may_end(loop.body) or any(isinstance(stmt, Call | Return) for stmt in inside):
             return False
@@ -197,7 +199,7 @@ class _Sharing:
 
     @staticmethod
     def _is_apart(a: Place | None, b: Place | None, loop: For, of_pass: set[str]) -> bool:
-        """Do different passes meet one array at different places, if one goes to `a` and the other to `b`?"""
+        """True if `a` in one pass and `b` in another are never the same place of an array."""
         counter = Name("int64", loop.name)
         for one, other in zip(a or (), b or (), strict=False):
             move, distance = slope_and_rest(one, counter), sub(one, other)
@@ -208,7 +210,7 @@ class _Sharing:
         return False
 
     def _accesses(self, stmts: Sequence[Stmt]) -> Iterator[tuple[str, Place | None, bool]]:
-        """(array, place, whether it is written) of all that statements touch; the place None where it is not known."""
+        """(array, place, whether it is written) of every access; the place is None if it is not known."""
         for stmt in stmts:
             if isinstance(stmt, Store):
                 yield (*self._resolved(stmt.array, stmt.index), True)
@@ -217,20 +219,20 @@ class _Sharing:
                     yield (*self._resolved(load.array, load.index), False)
 
     def _resolved(self, array: str, index: Place) -> tuple[str, Place | None]:
-        """The array that has its own memory, or the row of a ring, and the place in the array."""
+        """The array behind all views (`array[name]` for a row of a ring), and the place in it."""
         place: Place | None = index or None
         while array in self.views:
             view = self.views[array]
             array, place = view.array, None if place is None else _behind(view, place)
         ring = self.given.rings.get(array, ())
-        if place and isinstance(place[0], Name) and place[0].name in ring:  # no two of these locals tell the same row
+        if place and isinstance(place[0], Name) and place[0].name in ring:  # the locals of a ring always number different rows
             return f"{array}[{place[0].name}]", place
         return array, place
 
     # memory -----------------------------------------------------------------------------------------------------------
 
     def _own(self, loop: For) -> list[Alloc | Alias]:
-        """Memory taken outside of a loop, and views of it, that nothing but the loop uses."""
+        """The memory allocated outside a loop, and views of it, that only the loop uses."""
         within = mentions_in([loop, *walk(loop.body)])
         own: dict[str, Alloc | Alias] = {}
         outside = [stmt for stmt in self.every if isinstance(stmt, Alloc | Alias) and self.mentions[stmt.name] > within[stmt.name]]
@@ -243,12 +245,14 @@ class _Sharing:
         return [stmt for stmt in outside if stmt.name in own and self._root(stmt.name) in own]
 
     def _is_small(self, own: Sequence[Alloc | Alias]) -> bool:
-        """Does memory fit onto the stack of a thread?"""
+        """True if each array is small enough for the stack of a thread."""
         return all(_bytes(stmt) <= self.target.stack_row for stmt in own if isinstance(stmt, Alloc))
 
     def _with_memory(self, loop: For, own: Sequence[Alloc | Alias], added: Sequence[Added] = ()) -> list[Stmt]:
-        """A loop whose passes have memory of their own; what does not fit onto their stacks, or is `added` behind them, is there for as
-        many as run at once."""
+        """The loop with memory of its own for each pass: on the thread's stack, or in arrays with an axis for the passes that run at once.
+
+        What passes leave to be `added` is always in such arrays.
+        """
         self.moved |= set(map(id, own))
         small = self._on_stack(own) - {one.left.name for one in added}
         large = [stmt for stmt in own if self._root(stmt.name) not in small]
@@ -274,7 +278,7 @@ class _Sharing:
         return [Let(together, at_once), *memory, *memory_of_parts(loop, added), chunks, *added_up(loop, added, self.names)]
 
     def _on_stack(self, own: Sequence[Alloc | Alias]) -> set[str]:
-        """The arrays that fit onto the stack of a thread."""
+        """The names of arrays that fit on the stack of a thread together, taken in order."""
         chosen: set[str] = set()
         room: float = self.target.stack
         for stmt in own:
@@ -290,7 +294,7 @@ class _Sharing:
 
 
 def _behind(view: Alias, place: Place) -> Place | None:
-    """The place, in the array of a view, of a place in the view; None where it is not known."""
+    """The place in the array behind a view, for a place in the view; None if it is not known."""
     text = view.text.text
     if text in LAST_ROWS + ROWS_BETWEEN:
         return (add(place[0], view.args[0]), *place[1:])
@@ -302,7 +306,7 @@ def _behind(view: Alias, place: Place) -> Place | None:
 
 
 def _of_lane(stmts: Sequence[Stmt], wide: set[str], lane: Index, n_lanes: Index) -> list[Stmt]:
-    """Statements that read and write the elements of `lane`, where arrays have one more axis."""
+    """The statements with `lane` as a further last index wherever they access the arrays `wide`."""
 
     def element(expr: Index) -> Index:
         if isinstance(expr, Load):
@@ -335,10 +339,11 @@ def _count(shape: Place) -> Index:
 
 
 def _is_in_any_order(stmt: Let, is_of_card: bool) -> bool:
-    """Does a statement add to a sum, take an extreme, or the like, of which the order is free? That of integers and truth values is, whose
-    results are the same in every order. A product of floats is none: factors that overflow together may do so in one order alone.
+    """True if a statement is a reduction whose order is free: a sum, an extreme, or the like.
 
-    is_of_card: it is a reduction's, not a user's own recurrence. Sums of complex numbers are those of floats then.
+    The order of integers and truth values is free, because their results are the same in every order. That of a product of floats is not:
+    in one order it may overflow, in another not.
+    is_of_card: the statement is a reduction card's, not a user's own recurrence. Only then may sums of complex numbers be reassociated.
     """
     value = stmt.value
     if not isinstance(value, Apply) or len(value.args) != 2:
@@ -356,16 +361,16 @@ def _is_in_any_order(stmt: Let, is_of_card: bool) -> bool:
 
 
 def _depends(loop: For, name: str) -> bool:
-    """Do the bounds of a loop depend on a local?"""
+    """True if the bounds of a loop depend on a local."""
     return any(name == read for bound in (loop.start, loop.stop) for read, _ in names_in(bound))
 
 
 def _is_fixed(expr: Index, of_pass: set[str]) -> bool:
-    """Is an index the same in all passes? What stands in an array may change."""
+    """True if an index is the same in all passes. One that reads an array is not: the array may change."""
     return not any(name in of_pass or is_element for name, is_element in names_in(expr))
 
 
 def _bytes(array: Alloc) -> float:
-    """Bytes of an array; infinity where only the run knows."""
+    """The bytes of an array; infinity if known only at run time."""
     known = [dim if isinstance(dim, int) else math.inf for dim in array.shape]
     return math.prod(known) * np.dtype(array.dtype).itemsize

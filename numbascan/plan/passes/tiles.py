@@ -1,4 +1,4 @@
-"""Independent lanes go side by side: loops over time go outside, and a tile of lanes takes each step in the SIMD unit.
+"""Independent lanes run side by side: loops over time go outside, and a tile of lanes takes each step in the SIMD unit.
 
     # before: for i in range(n):                 # after: for i0 in range(0, n, 64):
     #             y = start[i]                   #            i1 = min(i0 + 64, n)
@@ -11,12 +11,15 @@
     #                                            #            for s in range(i1 - i0):
     #                                            #                out[i0 + s] = y_lanes[s]
 
-Every loop of a lane goes outside, and what lies between two of them is one pass over the lanes of a tile. What is the same in all lanes is
-done once (see side_by_side.py). Scalars that more than one pass uses live in small rows on the stack; memory of a lane gets the lane as its
-last axis (4,096 lanes of Lorenz, Runge-Kutta: 16 -> 1.8 ns a step of a lane, its gradient 34 -> 5.2). What the steps store in rows of
-their lanes, far from each other, is kept for some steps, and then moved lane by lane.
-Of steps that store from one of them on there are two loops (see split.py), and each goes outside.
-Not handled: lanes of different lengths, conditions that differ between lanes, views and routines.
+Every loop of a lane goes outside, and the statements between two of them become one pass over the lanes of a tile. What is the same in all
+lanes is done once (see side_by_side.py). Scalars that more than one pass uses live in small rows on the stack; memory of a lane gets the
+lane as its last axis (4,096 lanes of Lorenz, Runge-Kutta: 16 -> 1.8 ns a step of a lane, its gradient 34 -> 5.2). Results that steps store
+in rows of their lanes lie far from each other: they are kept for some steps, and then moved lane by lane.
+A loop that stores only from some step on has become two loops (see split.py), and each goes outside.
+Not handled:
+- lanes of different lengths
+- conditions that differ between lanes
+- views and routines
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ def tiles(function: Function, target: Target) -> Function:
     names = function.names.copy()
     rows: list[Stmt] = []
     loops: dict[int, list[Stmt]] = {}
-    arrays: dict[str, list[Stmt]] = {}  # what takes the place of the memory of lanes
+    arrays: dict[str, list[Stmt]] = {}  # replacements for the memory of lanes
 
     def replaced(stmt: Stmt) -> list[Stmt] | None:
         lanes = Lanes.of(stmt, around, target) if isinstance(stmt, For) else None
@@ -85,16 +88,16 @@ def tiles(function: Function, target: Target) -> Function:
 
 @dataclass(frozen=True)
 class MemoryOfLanes:
-    """The arrays of a lane that are not the same in all lanes; `width`: for how many lanes there is memory at once."""
+    """The arrays of a lane that differ between lanes. `width`: the number of lanes with memory at once."""
 
     arrays: Sequence[Alloc]
     width: Index
 
     @classmethod
     def of(cls, lanes: Lanes, around: Surroundings, target: Target) -> MemoryOfLanes | None:
-        """Memory for as many lanes as fit into the cache, for some more than that if they are few, for fewer where a lane takes very much.
+        """Memory for as many lanes as fit in the cache, but for `few_lanes` at least, and for fewer if a lane takes very much.
 
-        None where this must be computed, and cannot be in front of the loop.
+        None if the width is known only at run time and cannot be computed in front of the loop.
         """
         arrays = [stmt for name, stmt in lanes.own.items() if name in lanes.differing]
         count = sub(lanes.loop.stop, lanes.loop.start)
@@ -109,12 +112,12 @@ class MemoryOfLanes:
         return cls(arrays, width) if isinstance(width, int) or is_outermost else None
 
     def in_place(self) -> dict[str, list[Stmt]]:
-        """What takes the place of each array."""
+        """The replacement of each array's allocation; empty if the width is known only at run time."""
         is_known = isinstance(self.width, int)
         return {stmt.name: [self._wide(stmt, self.width)] if is_known else [] for stmt in self.arrays}
 
     def in_front(self, width: Name) -> list[Stmt]:
-        """What is put in front of the loop where only the run knows the width."""
+        """The statements in front of the loop if the width is known only at run time."""
         return [Let(width.name, self.width), *(self._wide(stmt, width) for stmt in self.arrays)]
 
     @staticmethod
@@ -128,7 +131,7 @@ def _bytes(stmt: Alloc) -> Index:
 
 
 class _Tile:
-    """The loops over tiles that take the place of one over lanes. `taken`: the memory for them."""
+    """The loops over tiles that replace a loop over lanes. `taken`: their memory."""
 
     def __init__(self, lanes: Lanes, memory: MemoryOfLanes, names: Names, target: Target) -> None:
         self.lanes, self.memory, self.names, self.target = lanes, memory, names, target
@@ -137,10 +140,10 @@ class _Tile:
         self.wide = {stmt.name for stmt in memory.arrays}
         self.loaded = {load.array for load in lanes.loads}
         self.rows: dict[str, Load] = {}
-        self.differing = {*lanes.differing}  # and arrays for the results of some steps
+        self.differing = {*lanes.differing}  # later also the arrays that keep the results of some steps
 
     def loops(self) -> list[Stmt]:
-        """One loop over tiles; where steps are short one over whole tiles, whose lanes need no counting, and one over the rest."""
+        """One loop over tiles; if steps are short, one over whole tiles, whose number of lanes is fixed, and one over the rest."""
         loop, names = self.loop, self.names
         lanes, width = sub(loop.stop, loop.start), self.memory.width
         known = [count for count in (lanes, width, self.target.tile) if isinstance(count, int)]
@@ -168,7 +171,7 @@ class _Tile:
         return [one for one in loops if one.start != one.stop]
 
     def _is_short(self) -> bool:
-        """Is a step of a tile so short that counting its lanes takes as long? Then its states may stay in registers, too."""
+        """True if a step of a tile is so short that counting its lanes takes as long. Its states may then stay in registers, too."""
         times = [stmt for stmt in self.loop.body if isinstance(stmt, For)]
         steps = [stmt for time in times for stmt in time.body]
         if self.loop.kind != "sequential" or not all(isinstance(stmt, Let) for stmt in steps):
@@ -178,12 +181,12 @@ class _Tile:
     # passes over the lanes of a tile ----------------------------------------------------------------------------------
 
     def _passes(self, count: Index) -> list[Stmt]:
-        """What is done with so many lanes of a tile."""
+        """The loop's body for a tile of `count` lanes."""
         self.count = count
         return self._block(self.loop.body)
 
     def _take_rows(self, first: Index) -> None:
-        """Rows for the scalars that more than one pass uses, found by a trial; lanes are counted from `first` on."""
+        """Allocates rows for the scalars that more than one pass uses, found by a trial run. The tile's lanes begin at `first`."""
         self.lane = add(first, self.at)
         used, self.names = self.names, self.names.copy()
         passes = [stmt for stmt in walk(self._passes(0)) if isinstance(stmt, For) and stmt.name == self.at.name]
@@ -197,10 +200,10 @@ class _Tile:
             self.rows[name] = Load(dtype, row, (self.at,))
 
     def _block(self, stmts: Sequence[Stmt]) -> list[Stmt]:
-        """Statements, those of lanes in passes over the lanes of a tile."""
+        """The statements of a block; those of single lanes are gathered in passes over the lanes of a tile."""
         result: list[Stmt] = []
-        waiting: list[Let | Store] = []  # of the next pass
-        behind: list[For] = []  # loops over elements that come after it
+        waiting: list[Let | Store] = []  # the statements of the next pass
+        behind: list[For] = []  # the loops over elements after that pass
 
         def done() -> None:
             if waiting:
@@ -229,7 +232,7 @@ class _Tile:
         return result
 
     def _pass(self, stmts: Sequence[Let | Store]) -> list[Stmt]:
-        """Statements for one lane of a tile: scalars of other passes are read from their rows, and written there in the end."""
+        """The body of a pass: it loads scalars of other passes from their rows first, and stores those it assigns there last."""
         read, made = set[str](), set[str]()
         body: list[Stmt] = []
         for stmt in stmts:
@@ -241,7 +244,7 @@ class _Tile:
         return [*loads, *body, *stores]
 
     def _steps(self, loop: For) -> list[Stmt]:
-        """A loop, for all lanes of a tile; over a few steps at a time where they store results."""
+        """A loop for all lanes of a tile; over strips of steps if they store results that may wait."""
         kept = [stmt for stmt in loop.body if isinstance(stmt, Store) and self._may_wait(stmt, loop)]
         if not kept:
             return [replace(loop, body=self._block(loop.body))]
@@ -267,7 +270,7 @@ class _Tile:
         return [For(first.name, loop.start, loop.stop, passes, self.target.kept_steps, "time")]
 
     def _may_wait(self, stmt: Store, loop: For) -> bool:
-        """May a result be stored some steps later? Its place must be known then, and the array is stored in no other way."""
+        """True if a result may be stored some steps later: its place is still known then, and the array is not read or kept by lanes."""
         changing = {one.name for one in loop.body if isinstance(one, Let)} | self.lanes.differing - {self.loop.name}
         is_flat = loop.kind == "time" and loop.step == 1 and all(isinstance(one, Let | Store) for one in loop.body)
         places = [one.index for one in loop.body if isinstance(one, Store) and one.array == stmt.array]
@@ -277,7 +280,7 @@ class _Tile:
     # a lane in its tile -----------------------------------------------------------------------------------------------
 
     def _placed(self, stmt: Let | Store, is_new: bool = False) -> Let | Store:
-        """A statement of lane i as one of the s-th lane of the tile."""
+        """A statement of lane i, rewritten for lane s of the tile."""
         if isinstance(stmt, Let):
             return replace(stmt, value=self._of_lane(stmt.value), is_new=stmt.is_new or is_new)
         index = tuple(map(self._of_lane, stmt.index))
@@ -295,7 +298,7 @@ class _Tile:
 
 
 def _meet(some: Sequence[Stmt], others: Sequence[Stmt]) -> bool:
-    """Does one of two groups of statements write what the other mentions?"""
+    """True if one of two groups of statements writes what the other mentions."""
     return not (_written(some).isdisjoint(mentioned(others)) and _written(others).isdisjoint(mentioned(some)))
 
 
