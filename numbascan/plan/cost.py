@@ -1,4 +1,4 @@
-"""What scalar work costs: a model in cycles of one core of a target, good enough to choose between two ways of doing the same."""
+"""A cost model of scalar work, in cycles of one core of a target: good enough to choose between two ways of doing the same."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .target import Target
 
 
 def scalar_cost(exprs: Iterable[Index], target: Target) -> float:
-    """Cycles that a core is busy with expressions, one element at a time. The divider works beside the other units; calls wait for all."""
+    """The cycles that a core is busy with one element of each expression. Divisions overlap with plain work; functions and calls do not."""
     used = Counter[str]()
     stack = list(exprs)
     while stack:
@@ -26,27 +26,27 @@ def scalar_cost(exprs: Iterable[Index], target: Target) -> float:
 
 
 def vector_cost(expr: Index, target: Target) -> float:
-    """Cycles per element in a SIMD pass."""
+    """The cycles per element in a SIMD pass."""
     if isinstance(expr, Apply):
         return target.costs[expr.template.cost].vector + sum(vector_cost(part, target) for part in expr.args)
     return target.costs[PLAIN].vector if isinstance(expr, Load) else 0.0
 
 
 def is_few(loop: For, target: Target) -> bool:
-    """Does a loop have so few passes that its lanes make no tile?"""
+    """True if a loop is known to have too few passes for a tile of lanes."""
     passes = sub(loop.stop, loop.start)
     return isinstance(passes, int) and passes < target.few_lanes
 
 
 def vector_gain(expr: Index) -> bool:
-    """Is there anything in an expression that SIMD makes much cheaper?"""
+    """True if an expression holds anything that SIMD makes much cheaper: a division or a function."""
     if not isinstance(expr, Apply):
         return False
     return expr.template.cost in (DIVISION, FUNCTION) or any(map(vector_gain, expr.args))
 
 
 def latency(body: Sequence[Stmt], lets: Mapping[str, int], states: Set[str], k: int, target: Target) -> float:
-    """Cycles from the states' values to what statement k makes of them, the longest way; 0 if no state enters."""
+    """The critical path, in cycles, from the states' values to the value of statement k; 0 if it depends on no state."""
 
     def behind(expr: Index) -> tuple[Index, ...]:
         if isinstance(expr, Name) and expr.name in lets and expr.name not in states:
@@ -65,6 +65,6 @@ def latency(body: Sequence[Stmt], lets: Mapping[str, int], states: Set[str], k: 
 
 
 def is_sum(stmt: Let) -> bool:
-    """Does a statement add to a sum whose order is free?"""
+    """True if a statement adds to a sum that may be reassociated."""
     value = stmt.value
     return isinstance(value, Apply) and value.template is ACCUMULATE and value.args[0] == Name(value.dtype, stmt.name)

@@ -1,7 +1,7 @@
 """The CPU as a target: cores with 256-bit SIMD or more, caches, BLAS.
 
-The cycles are those of present x86-64 cores: latencies and throughputs of add, multiply and divide from the vendors' manuals, calls of
-mathematical functions as measured (docs/accuracy.md tells which of them have a SIMD form).
+The cycles are those of present x86-64 cores: latencies and throughputs of add, multiply and divide are from the vendors' manuals, calls of
+mathematical functions are measured (docs/accuracy.md tells which have a SIMD form).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CPU = Target(
     rotated_locals=16,
     adds_rows=True,
     blas_from=512,  # a call takes about 0.2 microseconds
-    tile=64,  # eight of the widest registers, which hides the latency of what a step does
+    tile=64,  # eight of the widest registers, enough to hide the latency of a step
     cache=2**19,  # a share of the second-level cache
     tile_memory=2**26,
     few_lanes=16,
@@ -42,7 +42,7 @@ CPU = Target(
     left_by_lane=8,
     short_step=2.0,
     kept_steps=8,  # a cache line of a lane's row
-    block=256,  # a few arrays of so many numbers stay in the first-level cache
+    block=256,  # a few arrays of this length stay in the first-level cache
     block_gain=0.8,
     longest_strip=64,
     drawn_ahead=64,

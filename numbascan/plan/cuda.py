@@ -1,7 +1,7 @@
-"""A GPU as a target: one thread for each pass of a loop that waits for no other, its steps inside.
+"""A GPU as a target: one thread for each independent pass of a loop, with the steps inside.
 
-What fits into registers is kept there, one local each; beyond, front-end time of Numba grows faster than the program. Memory of a thread is
-free up to some kilobytes, and interleaved with that of its neighbours.
+Values that fit in registers are kept there, one local each; with more locals Numba's front-end time grows faster than the program. A
+thread's memory is free up to some kilobytes, and interleaved with that of its neighbours.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a graph to a function of loops: the way in and out of `plan/`."""
+"""From a graph to a function of loops: the entry point of `plan/`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .target import Target
 
 @dataclass
 class Plan:
-    """A function, and the arrays that it takes after the graph's inputs."""
+    """A function, and the captured arrays that it takes after the graph's inputs."""
 
     function: Function
     constants: list[npt.NDArray[np.generic]]
@@ -40,9 +40,11 @@ def plan(
 ) -> Plan:
     """The loops of a closed graph on a target.
 
-    `given`: which results are written into arrays of the caller, handed over after the inputs. `check_finite`: every step fails whose
-    result is not finite. `reserved`: names that the text around the function uses; `beginnings`: of names that it makes up. `without`:
-    names of loop passes to leave out. `watch` is told the function as it is built, and as each pass leaves it.
+    given: which results are written into arrays of the caller, handed over after the inputs.
+    check_finite: a step fails if its result is not finite.
+    reserved, beginnings: names, and prefixes of names, that the text around the function uses.
+    without: names of loop passes to leave out.
+    watch: is called with the function as it is built, and as each pass leaves it.
     """
     names = Names((name, *reserved), tuple(beginnings))
     lowered = FunctionBuilder(with_states_behind(graph), target, given or [False] * len(graph.outputs), check_finite, names)

@@ -1,4 +1,4 @@
-"""What a plan must know of the machine that it is for."""
+"""What a plan must know about its machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..ir.loops import Function
 
 @dataclass(frozen=True)
 class Cost:
-    """Cycles of an operation: until its result is there; of the unit that it occupies; the same per element of a SIMD pass."""
+    """The cycles of an operation: until its result is ready; that its unit is busy; the latter per element of a SIMD pass."""
 
     latency: float
     scalar: float
@@ -19,37 +19,37 @@ class Cost:
 
 @dataclass(frozen=True)
 class Target:
-    """A machine as data: a plan for another one is made with another value.
+    """A machine as data: another value gives plans for another machine.
 
-    `passes`: what is done to the loops of a function, in this order; `ns.Mode(without=[…])` takes the names of these functions.
+    `passes`: the loop passes, in the order in which they run; `ns.Mode(without=[…])` takes the names of these functions.
     """
 
     name: str
     passes: tuple[Pass, ...]
-    costs: Mapping[str, Cost]  # of the operations of each class of cost
-    routines: frozenset[str]  # that plans call by themselves; others are those of cards
-    calls_routines: bool  # those of cards; else these are written out, where they can be
+    costs: Mapping[str, Cost]  # of an operation, by its class of cost
+    routines: frozenset[str]  # routines that plans call on their own, besides those of cards
+    calls_routines: bool  # whether routines of cards are called; else they are written out where possible
     buffer_cost: float  # cycles for writing and reading one number of a block
     move_cost: float  # cycles for moving one number from the results of a tile of lanes to the row of its lane
-    locals_limit: int  # elements of a fixed shape that are kept one local each; beyond, compile time and spills grow
-    stores_parts: bool  # a small array of which parts are replaced at places that the run computes lies in memory, not in locals
-    rotated_locals: int  # elements over all lags of a state that are rotated through locals
-    adds_rows: bool  # products that are written out add rows, which needs no other order of sums to fill the SIMD unit
-    blas_from: int  # products from which a call of BLAS pays; unknown sizes count as large
-    tile: int  # lanes that go side by side
+    locals_limit: int  # most elements of a fixed shape with one local each; beyond, compile time and spills grow
+    stores_parts: bool  # a small array lives in memory, not in locals, if parts are replaced at places computed at run time
+    rotated_locals: int  # most elements over all lags of a state that are rotated through locals
+    adds_rows: bool  # products that are written out add rows: that fills the SIMD unit without reassociation
+    blas_from: int  # multiplications from which a call of BLAS pays; unknown sizes count as large
+    tile: int  # lanes that run side by side
     cache: int  # bytes that the memory of such lanes should fit into
     tile_memory: int  # bytes that it may take if a lane has very much
     few_lanes: int  # lanes below which tiles, or threads, gain nothing
-    few_steps: int  # of a lane, below which it gains nothing to take its loop apart
-    left_by_lane: int  # numbers that lanes leave for a loop behind them
-    short_step: float  # cycles of the SIMD unit per lane of a step in which counting the lanes takes as long
-    kept_steps: int  # of a tile, whose results are kept before they are moved to the rows of lanes
+    few_steps: int  # steps of a lane below which tiles and loop distribution gain nothing
+    left_by_lane: int  # most numbers that a lane leaves for the second loop of a distribution
+    short_step: float  # cycles of the SIMD unit per lane below which counting the lanes of a step takes as long as the step
+    kept_steps: int  # steps of a tile whose results are kept before they are moved to the rows of lanes
     block: int  # steps of a block of time
-    block_gain: float  # of the cost of the plain loop, which blocks must not exceed
+    block_gain: float  # the fraction of the plain loop's cost below which blocks pay
     longest_strip: int  # steps
     drawn_ahead: int  # numbers that are drawn at once
     few_draws: int  # steps below which draws ahead gain nothing
-    written_out: int  # passes from which a loop is long enough for SIMD, if the compiler does not write it out first
+    written_out: int  # passes from which a loop is long enough for SIMD, unless the compiler unrolls it first
     stack_row: int  # bytes of a work row on the stack
     stack: int  # bytes of all such rows of a function
 

@@ -1,4 +1,4 @@
-"""A lazy choice: only the branch taken runs. Both sides write the same locals or arrays."""
+"""A lazy choice: only the branch taken runs. Both branches write the same locals or arrays."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def lower(scope: Scope, node: Node) -> list[Value]:
 
 
 def _written(scope: Scope, node: Node, target: NextRow, updates: Sequence[Updates]) -> Value:
-    """The result in the row of a state. Each side writes it there, or where an operand lies in it, what it changes of that (`updates`)."""
+    """The result in the row of a state. Each branch writes all of it, or, if an operand lies in the row, only its changes (`updates`)."""
     builder = scope.builder
     condition = cast(scope.value(node.inputs[0]).at(()), "bool")
     operands = [scope.value(parent) for parent in node.inputs[1:]]
@@ -80,20 +80,20 @@ def _written(scope: Scope, node: Node, target: NextRow, updates: Sequence[Update
 
 
 def _goes_nowhere_else(graph: Graph, output: Node, target: Target) -> bool:
-    """Is a result of a side made in the memory that is named for it, and read by nothing else in there?"""
+    """True if a branch makes a result directly in its memory, and nothing else in the branch reads it."""
     is_alone = graph.outputs.count(output) == 1 and not users(graph.outputs).get(output)
     return is_alone and is_made_in_place(output) and not is_small(output, target)
 
 
 @dataclass
 class _SideRow:
-    """A result of one side, under a name that both sides share: its dimensions, and the statement before which its memory must be there."""
+    """A result of one branch, under a name that both share: its dimensions, and the statement before which it must be allocated."""
 
     side: list[Stmt]
     name: str
     type: TensorType
     dims: Indices = ()
-    count: int | None = None  # statements of the side before those that write it, once it is asked for
+    count: int | None = None  # statements of the branch before those that write it, once it is placed
     before: Stmt | None = None
 
     def place(self, dims: Indices) -> InMemory:
@@ -101,7 +101,7 @@ class _SideRow:
         return InMemory(self.type, dims, self.name)
 
     def hold(self, builder: Builder, value: Value) -> None:
-        """Gives the name the side's value, unless it was made there: a number, or the elements of an array."""
+        """Assigns the branch's value to the name, a number or the elements of an array, unless it was made there."""
         if not self.type.rank:
             builder.emit(Let(self.name, cast(value.at(()), self.type.dtype)))
             return
@@ -111,7 +111,7 @@ class _SideRow:
 
 
 def _result(scope: Scope, on_sides: Sequence[_SideRow]) -> Value:
-    """The result, in memory taken before the choice if both sides have one shape that is known there, else by each side."""
+    """The result, allocated before the choice if both branches have one shape that is known there, else in each branch."""
     builder, name, type_ = scope.builder, on_sides[0].name, on_sides[0].type
     builder.written[name] = builder.block
     if not type_.rank:

@@ -15,11 +15,11 @@ from ..storage.tensor_values import InLocals, InMemory, Value, indices_of
 from .scope import Scope
 
 _IS_NEW = Template("{0} == {0} and {0} != {1}", AND, (BIT_OR, BIT_OR))
-"""Has an extreme another value than before? Nothing comes behind a NaN."""
+"""Whether an extreme has changed ({0} before, {1} after). A NaN never changes."""
 _IS_BETTER = {sign: Template(f"{{0}} == {{0}} and not {{0}} {sign} {{1}}", AND, (BIT_OR, BIT_OR)) for sign in (">=", "<=")}
-"""Is an element better than the extreme of those before? A NaN is, and nothing comes behind one."""
+"""Whether an element ({1}) beats the extreme so far ({0}). A NaN does, and nothing beats a NaN."""
 _IS_IT = Template("{0} == {1} or {0} != {0}", OR, (BIT_OR, BIT_OR))
-"""Is an element the extreme? Where there is a NaN, that is the extreme, and equals nothing."""
+"""Whether an element is the extreme. If there is a NaN, it is the extreme, and equals nothing."""
 
 
 def lower(scope: Scope, node: Node, kind: Fold) -> Value:
@@ -66,12 +66,12 @@ def lower(scope: Scope, node: Node, kind: Fold) -> Value:
 
 
 def _goes_row_by_row(node: Node, kind: Fold, operand: Value, axes: Sequence[int]) -> bool:
-    """Are whole rows reduced, element by element, into a result of the very dtype in which that is done?"""
+    """True if whole rows are reduced, element by element, into a result of the dtype in which they are reduced."""
     return bool(axes) and len(operand.dims) - 1 not in axes and (kind.is_place or kind.loop(operand.type) == node.type.dtype)
 
 
 def _extremes_with_places(scope: Scope, node: Node) -> InMemory | None:
-    """The extremes that are known once their places are, where the graph asks for these too: one pass makes both."""
+    """The extremes, if the graph also reads their places: one pass makes both. None if it does not."""
     places = places_of(node, scope.readers[node.inputs[0]])
     if places is None:
         return None
@@ -82,7 +82,7 @@ def _extremes_with_places(scope: Scope, node: Node) -> InMemory | None:
 
 
 def _row_by_row(scope: Scope, node: Node, kind: Fold, operand: Value, others: Sequence[int], places: Sequence[InMemory]) -> None:
-    """The result grows with every row of the operand: memory is read in its order, and the SIMD unit takes a row."""
+    """Accumulates the result row by row: memory is read in order, and the SIMD unit takes a row."""
     builder, place, dtype = scope.builder, places[0], kind.loop(operand.type)
     axes, keepdims = _axes(node), bool(node.attr("keepdims"))
     totals = place
@@ -105,10 +105,10 @@ def _row_by_row(scope: Scope, node: Node, kind: Fold, operand: Value, others: Se
             return
         before = builder.let("before", totals.at(here), hoist=False)
         at_before = builder.let("at", place.at(here), hoist=False)
-        if dtype.startswith("complex"):  # which have no signs of order
+        if dtype.startswith("complex"):  # complex numbers have no < and >
             after = builder.let("after", cast(kind.step(before, element), dtype), hoist=False)
             is_new: Expr = Apply("bool", _IS_NEW, (before, after))
-        else:  # two comparisons, of which all else is made: an extreme that minds NaN takes three operations more
+        else:  # two comparisons decide everything: an extreme that respects NaN would take three operations more
             element = builder.let(None, element, hoist=False)
             is_new = builder.let("is_new", Apply("bool", _IS_BETTER[kind.place_stays], (before, element)), hoist=False)
             after = Apply(dtype, CHOICE_BETWEEN, (is_new, element, before))
@@ -136,11 +136,11 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 
 def _reduced(scope: Scope, node: Node, kind: Fold, operand: Value, axes: Sequence[int], fixed: dict[int, Index]) -> Expr:
-    """One element of the result: the statements that accumulate it, and the expression that finishes it."""
+    """One element of the result: emits the statements that accumulate it, and returns the expression of it."""
     builder, dtype = scope.builder, kind.loop(operand.type)
 
     def folded(name: str, start: Expr, step: Callable[[Name, Expr, Index], Expr]) -> Name:
-        """An accumulator over all elements: its next value from itself, an element and where that is."""
+        """An accumulator over all elements. `step` gives its next value from itself, an element and the element's position."""
         accumulator = builder.variable(name, start, start.dtype)
 
         def body(index: Indices) -> None:
@@ -163,7 +163,7 @@ def _reduced(scope: Scope, node: Node, kind: Fold, operand: Value, axes: Sequenc
         return cast(total, node.type.dtype)
 
     last = _position(axes, tuple(sub(dim, 1) for dim in operand.dims), operand.dims)
-    start = last if isinstance(last, Expr) else Literal("int64", last)  # of any place beyond the end, LLVM makes code of ten times the time
+    start = last if isinstance(last, Expr) else Literal("int64", last)  # a start beyond the end makes LLVM's code ten times slower
 
     def earlier(first: Name, element: Expr, position: Index) -> Expr:
         element = builder.let(None, element, hoist=False)

@@ -33,7 +33,7 @@ def lower(scope: Scope, node: Node, kind: Library) -> list[Value]:
     statics = tuple(repr(value) for value in kind.statics(view.attrs))
     batch_rank = len(node.types[0].shape) - result_ranks[0]
     batch = results[0].dims[:batch_rank]
-    parents = zip(node.inputs, dtypes, operand_ranks, strict=False)  # behind them are sizes of results, which are not handed over
+    parents = zip(node.inputs, dtypes, operand_ranks, strict=False)  # further inputs are sizes of results: not passed on
     operands = [_operand(scope, parent, dtype, rank) for parent, dtype, rank in parents]
 
     def call(index: Indices) -> None:
@@ -58,11 +58,11 @@ def _operand(scope: Scope, parent: Node, dtype: str, core_rank: int) -> str:
     if core_rank == 0 and not value.dims:
         name = scope.builder.let(None, cast(value.at(()), dtype), hoist=False)
         return _text_of(name)
-    return array_of(scope, in_memory(scope, parent), dtype)  # a row of a table is handed over where it lies
+    return array_of(scope, in_memory(scope, parent), dtype)  # a row of a table is passed without a copy
 
 
 def _text_of(expr: Expr) -> str:
-    """A scalar as the argument of a routine, which must see its dtype."""
+    """The text of a scalar argument of a routine, with its dtype visible."""
     if isinstance(expr, Name):
         return expr.name
     assert isinstance(expr, Literal)
@@ -70,7 +70,7 @@ def _text_of(expr: Expr) -> str:
 
 
 def _element(scope: Scope, array: str, index: Indices) -> str:
-    """The part of an array that one call is handed."""
+    """The part of an array that one call gets."""
     if not index:
         return array
     places = ", ".join(f"{{{k}}}" for k in range(len(index)))

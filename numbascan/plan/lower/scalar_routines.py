@@ -1,4 +1,4 @@
-"""Routines on matrices of few rows, and on short rows, as scalar statements: no call, no arrays, little to compile."""
+"""Routines on matrices of few rows, and on short rows, written out as scalar statements: no call, no arrays, little to compile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Put = Callable[[int, Indices, Expr], None]  # takes one element of result k, at 
 
 
 def lower(scope: Scope, node: Node, kind: Library) -> list[Value] | None:
-    """The values of a routine's results; None where it has to be called."""
+    """The values of a routine's results; None if it has to be called."""
     routine = kind.scalar
     if routine is None:
         return None
@@ -31,7 +31,7 @@ def lower(scope: Scope, node: Node, kind: Library) -> list[Value] | None:
 
 
 class _OneNode:
-    """One node, and the ways to hold its results."""
+    """One node as scalar statements, with its results in locals or in memory."""
 
     def __init__(self, scope: Scope, node: Node, kind: Library, routine: ScalarRoutine, n: int, dtype: str) -> None:
         self.scope, self.node, self.kind, self.routine, self.n, self.dtype = scope, node, kind, routine, n, dtype
@@ -101,7 +101,7 @@ class _OneNode:
                 put(0, (*index, i, *column), x)
 
     def _prepared(self, index: Indices) -> _Locals:
-        """What is done once per matrix, for all that reads it in the same block."""
+        """The work that is done once per matrix, shared by all nodes that read it in the same block."""
         scope, routine = self.scope, self.routine
         key = (scope.builder.block, self.node.inputs[0], self.dtype, routine.prepared, self.kind.statics(self.view.attrs))
         code = None if index else scope.prepared.get(key)
@@ -145,7 +145,7 @@ class _Locals(ScalarCode):
         self.builder.emit(If(condition, exchanged))
 
     def refuse(self, condition: Expr, message: str) -> None:
-        """Raises LinAlgError where the condition holds: here, not before the loop, which may make no step. Once: the first raises."""
+        """Writes a LinAlgError for the condition, once. It stands here, not before the loop, which may make no step."""
         if condition not in self.refused:
             self.refused.add(condition)
             self.builder.emit(If(condition, [Fail("np.linalg.LinAlgError", message)]))

@@ -1,4 +1,4 @@
-"""One step of a loop: what it reads, its body, what it stores, and how the states move on."""
+"""One step of a loop: what it reads, its body, what it stores, and how its states advance."""
 
 from __future__ import annotations
 
@@ -54,33 +54,33 @@ class LoopResult:
     storage: StateStorage | None = None
     dims: Indices = ()  # of a row, once the step is made
     sinks: dict[Request, ResultRows] = field(default_factory=dict)
-    last: dict[tuple[int, ...], Name] = field(default_factory=dict)  # of a small trace: its elements in the last step
+    last: dict[tuple[int, ...], Name] = field(default_factory=dict)  # for a small trace: its elements in the last step
     thinned: dict[Request, Thinning] = field(default_factory=dict)
 
     @property
     def rows_read(self) -> list[Request]:
-        """The requests, each once; those that hold nodes, of which no hash is the same in every process, in their own order."""
+        """The distinct requests, in a process-independent order: those that hold nodes, which hash by address, keep their own order."""
         others = {request for request in self.requests.values() if not isinstance(request, Thinned)}
         return [*others, *dict.fromkeys(request for request in self.requests.values() if isinstance(request, Thinned))]
 
     @property
     def most_last(self) -> int:
-        """The greatest k of which the last k rows are read."""
+        """The greatest k for which the last k rows are read; 0 if there is none."""
         return max((request.k for request in self.requests.values() if isinstance(request, LastRows)), default=0)
 
     @property
     def most_states(self) -> int:
-        """The greatest k of which the last k rows of the state are read, initial ones among them."""
+        """The greatest k for which the last k rows of the state are read, initial ones included; 0 if there is none."""
         return max((request.k for request in self.requests.values() if isinstance(request, LastStates)), default=0)
 
     @property
     def most_kept(self) -> int:
-        """The greatest k of which the last k rows are read, whether initial ones count or not."""
+        """The greatest k for which the last k rows are read, whether initial ones count or not."""
         return max(self.most_last, self.most_states)
 
     @property
     def is_whole(self) -> bool:
-        """Are all rows kept?"""
+        """True if all rows are kept."""
         return not {All(), Path()}.isdisjoint(self.rows_read)
 
 
@@ -92,10 +92,10 @@ class Step:
         self.t, self.results, self.steps = t, results, steps
 
     def make(self, updates: Updates) -> None:
-        """`updates`: what overwrites the row that it comes from; all else comes before, but for what reads other results of that.
+        """Writes the step. `updates`: the values that overwrite the rows they come from, and their late readers; all else comes first.
 
         A step sees states as they were before it. So the condition of `until` and small new rows are in locals before a row is overwritten,
-        every check and store comes before locals and rings move on, and only then the loop may end.
+        every check and store comes before locals and rings advance, and only then may the loop end.
         """
         spec, in_place = self.spec, updates.rows
         self.scope = scope = self.outer.inner(spec.inner_outputs(), {}, self._targets(updates), updates.stored)
@@ -154,7 +154,7 @@ class Step:
     # what the step writes -------------------------------------------------------------------------------------------
 
     def _targets(self, updates: Updates) -> dict[Node, list[Destination]]:
-        """For each result in memory, where its row goes as it is computed; for what is on the way to an overwritten row, that row."""
+        """For each result in memory, where its row is written as it is computed; for a stage of an overwritten row, that row."""
         targets: dict[Node, list[Destination]] = {}
         for result in self.results:
             for request, rows in result.sinks.items():
@@ -178,7 +178,7 @@ class Step:
         return targets
 
     def _rows_around(self) -> dict[Node, Destination]:
-        """Results of inner loops that are read as rows of this one, and nothing else."""
+        """For results that are kept whole and nothing else, the rows of this loop that inner loops may write directly."""
         rows: dict[Node, Destination] = {}
         for result in self.results:
             if result.storage is None and [*result.sinks] == [All()] and not is_small(result.write, self.outer.target):
@@ -191,7 +191,7 @@ class Step:
         return lambda axis: messages.changed_shape(self.spec, position, axis)
 
     def _where(self, result: LoopResult, request: Request, rows: ResultRows) -> Index:
-        """Which of the rows that a request keeps step t writes."""
+        """The number of the row that step t writes, among those that a request keeps."""
         if rows.first is not None:
             return sub(self.t, rows.first)
         if rows.back is not None:
@@ -219,18 +219,18 @@ class Step:
         return {index: self._held(element, f"{result.name}_next") for index, element in elements.items()} if is_overwritten else elements
 
     def _held(self, expr: Expr, hint: str) -> Expr:
-        """What an expression reads of memory before the step overwrites any."""
+        """The expression, held in a local if it reads memory: the step may overwrite that."""
         return self.builder.let(hint, expr, hoist=False) if any(is_element for _, is_element in names_in(expr)) else expr
 
     def _condition(self, until: Node) -> Expr:
-        """Whether this step is the last one, asked before states move on: a state itself may say it."""
+        """Whether this step is the last one, evaluated before states advance: it may be a state itself."""
         condition = cast(self.scope.value(until).at(()), "bool")
         if isinstance(condition, Name) and condition.name in self.builder.moving:
             return self.builder.variable("stop", condition, "bool")
         return self.builder.let("stop", condition, hoist=False)
 
     def _tell_lane(self) -> None:
-        """Loops inside of one whose steps are lanes say in which lane a result is not finite."""
+        """Adds the lane to errors about results that are not finite, for loops inside a loop over lanes."""
         for stmt in walk(self.builder.block.stmts):
             if isinstance(stmt, Fail) and stmt.error == "FloatingPointError":
                 stmt.message, stmt.numbers = messages.in_lane(stmt.message, len(stmt.numbers)), (*stmt.numbers, self.t)
@@ -257,19 +257,19 @@ class Step:
             self.builder.nest(row.dims, lambda index: check(row.at(index)))
 
     def _store_all(self, results: Sequence[LoopResult], new: Mapping[int, Elements | None]) -> None:
-        """Stores that no loop of the body has done, once new rows are seen to have the shape of the old ones, and to be finite."""
+        """Checks that new rows have the shape of the old ones and are finite, then stores what no loop of the body has stored."""
         for result in results:
             if result.storage is not None:
                 row = InMemory(result.write.type, result.storage.dims, "")
                 NextRow(self.builder, row, self._changed_shape(result)).place(self.scope.value(result.write).dims)
-        for result in results:  # while states are as the step read them
+        for result in results:  # before any store: states are still as the step read them
             self._check_finite(result, new[result.position])
         for result in results:
             if not isinstance(result.storage, LocalState):
                 self._store_rows(result, new[result.position])
 
     def _store_rows(self, result: LoopResult, elements: Elements | None) -> None:
-        """Stores that no loop of the body has done: small rows, rows that a card did not make, every k-th row."""
+        """Stores what no loop of the body has stored: small rows, rows that a card did not make in place, every k-th row."""
         write, builder = result.write, self.builder
         result.dims = dims = self.scope.value(write).dims
         source = self.scope.value(write) if elements is None else InLocals(write.type, dims, elements, builder, builder.block)
@@ -288,7 +288,7 @@ class Step:
             copied(builder, source, target)
 
     def _rotate(self, new: dict[int, Elements | None]) -> None:
-        """All states move on at once: no local is overwritten that another still has to read."""
+        """Advances all states at once: no local is overwritten before all its readers have run."""
         moves: list[tuple[Name, Expr]] = []
         for result in self.results:
             elements = new[result.position]
@@ -303,7 +303,7 @@ class Step:
 
 
 def assign_all(builder: Builder, moves: Sequence[tuple[Name, Expr]]) -> None:
-    """`a, b = …` as single assignments in an order that overwrites nothing still to be read; a cycle costs one more local."""
+    """Writes `a, b = …` as single assignments, in an order that overwrites nothing still to be read; a cycle costs one more local."""
     left = [(name, expr) for name, expr in moves if name != expr]
     while left:
         for k, (name, expr) in enumerate(left):
@@ -313,7 +313,7 @@ def assign_all(builder: Builder, moves: Sequence[tuple[Name, Expr]]) -> None:
                 left = others
                 break
         else:
-            targets = {name.name for name, _ in left}  # saving what reads none of them would free none
+            targets = {name.name for name, _ in left}  # only saving an expression that reads one of them frees it
             k = next(k for k, (_, expr) in enumerate(left) if any(read in targets for read, _ in names_in(expr)))
             name, expr = left[k]
             saved = builder.let(f"{name.name}_next", expr, hoist=False)

@@ -1,4 +1,4 @@
-"""The arguments of a function in the making: the graph's inputs, the caller's arrays for results, and captured arrays."""
+"""The arguments of a function under construction: the graph's inputs, the caller's arrays for results, and captured arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class KernelArguments:
             if is_given[k]:
                 self.out[k] = self._array(node.type, f"out_{k}" if len(graph.outputs) > 1 else "out", is_written=True)
         places = reversed(list(zip(graph.outputs, self.out, strict=True)))
-        self.out_of = {node: array for node, array in places if array is not None}  # of equal results the first
+        self.out_of = {node: array for node, array in places if array is not None}  # reversed, so the first of equal results wins
 
     def _argument(self, type_: TensorType, hint: str) -> Value:
         if type_.rank:
@@ -56,10 +56,10 @@ class KernelArguments:
         return self._constant_values[node]
 
     def is_input(self, array: str) -> bool:
-        """Is it an array that the step was given?"""
+        """True if an array is one of the graph's inputs."""
         return any(isinstance(value, InMemory) and value.array == array for value in self.inputs.values())
 
     def dims(self, array: str) -> Indices | None:
-        """The dimensions of one of the arrays of the graph's inputs and results."""
+        """The dimensions of an array of the graph's inputs or the caller's results; None for other arrays."""
         values = (*self.inputs.values(), *self.out)
         return next((value.dims for value in values if isinstance(value, InMemory) and value.array == array), None)

@@ -1,21 +1,24 @@
-"""ScanInplaceOptimizer: where a state may be updated in its own row.
+"""ScanInplaceOptimizer: where a state may be updated in place, its new row written over the old one.
 
-A step overwrites rows last of all, when everything else that it reads and stores has been computed. So a new row may overwrite the old
-one where nothing in the step reads the new row, and what is computed while rows are overwritten meets the old row before that:
+A step overwrites rows last, after it has computed everything else that it reads and stores. So a new row may overwrite the old one if
+nothing in the step reads the new row, and whatever is computed while rows are overwritten still finds the old row:
 
-- its own loop reads the old row at the index that it writes alone;
+- the row's own loop reads the old row only at the index that it writes;
 - or parts of the row are replaced, one after the other. What is written, and where, is computed before that, into locals or work rows,
   unless it reads nothing of the row but the elements that it replaces;
-- or an inner loop that starts from the row does so in each of its steps, and only its last row is read. What else the loop is given is
+- or an inner loop that starts from the row does so in each of its steps, and only its last row is read. The loop's other operands are
   computed before: small parts of the row, and not the row itself;
-- or a choice does so on one side, and on the other too, or leaves the row as it was. What it is given is computed before in the same way;
-- the loops that overwrite other rows, and read this one, come first.
+- or a choice does so in one branch, and the other one does too, or leaves the row as it was. Its operands are computed before in the
+  same way.
 
-Inner loops and choices write into the row while they run, so whatever the row is read for between two of them refuses both. What reads
-other results of such a loop is made behind it, and reads the old row no more.
+Loops that overwrite other rows, and read this one, come first. Inner loops and choices write into the row while they run, so a read of
+the row between two of them refuses both. Readers of other results of such a loop are made after it, and must not read the old row.
 
-Not handled: states with several taps, rows that another state takes over, and slices that may be as long as the row, where what is
-written reads others of its elements: a second row then costs no more than a work row. An inner loop two of whose last rows are read.
+Not handled:
+- states with several taps
+- rows that another state takes over
+- slices that may be as long as the row, if what is written reads other elements of it: a second row then costs no more than a work row
+- inner loops with two results whose last rows are read
 """
 
 from __future__ import annotations
@@ -40,19 +43,19 @@ from .placement import Placement, is_rotated, is_small, placements
 from .save_mem import STATE_BEHIND
 from .stores import replaces_part
 
-LARGE = 64  # elements of a slice beyond which it may be as long as the row
+LARGE = 64  # slices of more elements may be as long as the row
 
 Places = Mapping[Node, Placement]
 Readers = Mapping[Node, Sequence[Node]]
-Parts = list[Node]  # from the old row to the new one: each is the one before with a part of it replaced
+Parts = list[Node]  # from the old row to the new one, each the one before with a part replaced
 
 
 @dataclass(frozen=True)
 class Updates:
-    """What overwrites the row that it comes from.
+    """The values that overwrite the rows they come from.
 
-    rows: the values to make after all the rest, in this order, and for each the new rows that it is or is on the way to: several of a loop
-    that updates several, none of what only reads the results of such a loop.
+    rows: the values to make after everything else, in this order, each with the new rows that it is or leads to: several for a loop that
+    updates several, none for a value that only reads the results of such a loop.
     stored: values that must be computed before that, not where they are read.
     """
 
@@ -61,13 +64,13 @@ class Updates:
 
 
 def updated_in_place(spec: LoopSpec, candidates: Set[Node], target: Target) -> Updates:
-    """The updates of those of the `candidates`, new rows of which nobody keeps old ones, that may be made in place."""
+    """The updates that may be made in place, among the `candidates`: new rows whose old rows nobody keeps."""
     ports = [*spec.states, *(State(carry.shared, (-1,), (carry.read,), carry.write) for carry in spec.carries)]
     return _updated([port for port in ports if port.write in candidates and port.taps == (-1,)], spec.inner_outputs(), target)
 
 
 def updated_in_branch(graph: Graph, k: int, target: Target) -> Updates:
-    """The updates in one branch of a choice, whose result is to lie where its argument `k` lies."""
+    """The updates in one branch of a choice whose result takes the memory of its argument `k`."""
     read, write = graph.inputs[k], graph.outputs[0]
     return Updates() if write is read else _updated([State(read, (-1,), (read,), write)], graph.outputs, target)
 
@@ -77,7 +80,7 @@ def _updated(ports: Sequence[State], outputs: Sequence[Node], target: Target) ->
     ports = [port for port in ports if outputs.count(port.write) == 1]
     parts = {port: parts for port in ports if (parts := _replaced_parts(port, readers, outputs, target))}
     early: set[Node] = set()  # elements of old rows that are read before any is overwritten
-    while True:  # without one port after the other whose row is read too late
+    while True:  # each round takes one state whose row is read too late: it reads that early, or gives the state up
         chains = dict(parts)
         stored = _stored(chains, lambda stored: placements(outputs, readers, target, stored), readers, early)
         places = placements(outputs, readers, target, stored)
@@ -104,22 +107,22 @@ def _updated(ports: Sequence[State], outputs: Sequence[Node], target: Target) ->
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """States whose new rows are made together, as one loop makes several of them, and all that is made late with them, in order.
+    """States whose new rows are made together, because one loop makes several, and all that is made late with them, in order.
 
-    Results of such a loop, and rows on the way to the new one, may be read by others, which are made behind these, and must not read the
-    old rows. `nodes` is empty where there is no such order.
+    Others may read the results of such a loop, and rows on the way to the new one. They are made after these, and must not read the old
+    rows. `nodes` is empty if there is no such order.
     """
 
     ports: Sequence[State]
     nodes: Sequence[Node]
 
     def reads(self, places: Places) -> set[Node]:
-        """What is read while the rows are overwritten, but for the rows themselves."""
+        """The nodes that are read while the rows are overwritten, without the rows themselves."""
         read = {parent for late in self.nodes for parent in _read_by(late, places)}
         return read - {port.reads[0] for port in self.ports}
 
     def wrong(self, port: State, own: Sequence[Node], places: Places) -> set[Node]:
-        """What reads the old row of a state too late, but for what makes the new one (`own`): the new one where nothing can be done."""
+        """The nodes that read a state's old row too late, without the makers (`own`) of the new one; the new row if nothing helps."""
         if not self.nodes:
             return {port.write}
         late = {one for node in self.nodes if node not in own for one in _computed_in(node, places) if port.reads[0] in one.inputs}
@@ -127,13 +130,13 @@ class _Group:
 
 
 def _read_by(late: Node, places: Places) -> Iterator[Node]:
-    """What is read where a value is computed."""
+    """The operands of all that is computed where a value is made."""
     return (parent for node in _computed_in(late, places) for parent in node.inputs)
 
 
 def _groups(nodes: Mapping[State, Sequence[Node]], outputs: Sequence[Node], before: Mapping[Node, Sequence[Node]]) -> list[_Group]:
-    """The states in groups. Two are in one where a value is made late for both. `before`: what else must be made before a node."""
-    of: dict[Node, dict[State, None]] = {}  # the states for which a value is made late
+    """The states in groups: two are together if a value is made late for both. `before`: what else must be made before a node."""
+    of: dict[Node, dict[State, None]] = {}  # by value, the states for which it is made late
     together: dict[State, dict[State, None]] = {port: {port: None} for port in nodes}
     for node in toposort(outputs):
         of[node] = {port: None for port in nodes if node in nodes[port]}
@@ -147,7 +150,7 @@ def _groups(nodes: Mapping[State, Sequence[Node]], outputs: Sequence[Node], befo
 
 
 def _in_order(nodes: Sequence[Node], before: Mapping[Node, Sequence[Node]]) -> list[Node]:
-    """Nodes, each behind its operands among them and what else must be made before it; none where that is a circle."""
+    """The nodes in an order that puts each after its operands, and after what else must precede it; empty if that is a cycle."""
     left, ordered = dict.fromkeys(nodes), list[Node]()
     while left:
         node = next((one for one in left if left.keys().isdisjoint([*one.inputs, *before.get(one, ())])), None)
@@ -159,7 +162,7 @@ def _in_order(nodes: Sequence[Node], before: Mapping[Node, Sequence[Node]]) -> l
 
 
 def _ordered(groups: Sequence[_Group], places: Places) -> list[_Group]:
-    """Groups, each behind those for which its rows are read; of two that are each read for the other one is left out."""
+    """The groups, each after those that read its rows; of two that read each other's rows one is left out."""
     left, ordered = {group: group.reads(places) for group in groups}, []
     while left:
         group, behind = next(iter(left)), []
@@ -173,7 +176,7 @@ def _ordered(groups: Sequence[_Group], places: Places) -> list[_Group]:
 
 
 def _reader(group: _Group, reads: Mapping[_Group, Set[Node]]) -> _Group | None:
-    """Another group for which a row of this one is read."""
+    """Another group that reads a row of this one."""
     rows = {port.reads[0] for port in group.ports}
     return next((other for other, nodes in reads.items() if other is not group and not rows.isdisjoint(nodes)), None)
 
@@ -182,7 +185,7 @@ def _reader(group: _Group, reads: Mapping[_Group, Set[Node]]) -> _Group | None:
 
 
 def _replaced_parts(state: State, readers: Readers, outputs: Sequence[Node], target: Target) -> Parts:
-    """How the new row comes from the old one by replacing parts of it; nothing where the step makes it otherwise, or reads one between."""
+    """The replacements of parts that lead from the old row to the new one; empty if the step makes it otherwise, or reads a row between."""
     (read,) = state.reads
     parts = [state.write]
     while (before := updated_operand(parts[0], target)) is not None and read not in _others(parts[0], before):
@@ -196,24 +199,24 @@ def _replaced_parts(state: State, readers: Readers, outputs: Sequence[Node], tar
 
 
 def _is_read_besides(node: Node, readers: Readers) -> bool:
-    """Do several read a value? Of a loop only those count that are not its results, of an array not what reads one element."""
+    """True if a value has several readers; results of a loop, and reads of one element of an array, do not count."""
     if node.op is SCAN and all(reader.op is ITEM for reader in readers[node]):
         return False
     return len([reader for reader in readers[node] if not _is_element(reader, node)]) > 1
 
 
 def _is_element(reader: Node, array: Node) -> bool:
-    """Is it one element of an array?"""
+    """True if `reader` is one element of `array`."""
     return reader.op is INDEX and not reader.type.rank and reader.inputs.count(array) == 1 and reader.inputs[0] is array
 
 
 def _elements(chains: Mapping[State, Parts], readers: Readers) -> set[Node]:
-    """What reads one element of a row on its way to the new one: locals, made before the next part is replaced."""
+    """The reads of one element of a row on the way to the new one: locals, made before the next part is replaced."""
     return {element for elements in _made_before(chains, readers).values() for element in elements}
 
 
 def _made_before(chains: Mapping[State, Parts], readers: Readers) -> dict[Node, list[Node]]:
-    """For each node that replaces a part what reads one element of the row before."""
+    """For each node that replaces a part, the reads of one element of the row before it."""
     made: dict[Node, list[Node]] = {}
     for parts in chains.values():
         for before, part in pairwise(parts):
@@ -222,14 +225,13 @@ def _made_before(chains: Mapping[State, Parts], readers: Readers) -> dict[Node, 
 
 
 def updated_operand(part: Node, target: Target) -> Node | None:
-    """The array of which `part` is an update that may be made in the array's own row: that array
+    """The array that `part` may update in the array's own row; None if there is none. `part` is that array
 
     - with a part of it replaced;
-    - after an inner loop that starts from it, and updates it so in every step;
-    - or as one side of a choice updates it so, and the other one does too, or leaves it as it was.
+    - after an inner loop that starts from it, and updates it in place in every step;
+    - or after a choice of which one branch updates it in place, and the other one does too, or leaves it as it was.
 
-    What else `part` reads, the array once more, is asked by those who know what lies in the row. Not handled: choices of several
-    results, and what changes the array's type.
+    Whether `part` reads the array elsewhere is for the caller to check. Not handled: choices of several results, changes of the type.
     """
     before = _array_before(part)
     if before is None or replaces_part(part, before):
@@ -247,7 +249,7 @@ def updated_operand(part: Node, target: Target) -> Node | None:
 
 
 def _array_before(part: Node) -> Node | None:
-    """The array that `part` would be an update of, by the way it is made."""
+    """The array that `part` would update, judged by how it is made."""
     if part.inputs and replaces_part(part, part.inputs[0]):
         return part.inputs[0]
     state = _last_state(part)
@@ -260,7 +262,7 @@ def _array_before(part: Node) -> Node | None:
 
 
 def _argument_before(graph: Graph) -> int | None:
-    """The number of the argument that a branch would be an update of."""
+    """The number of the argument that a branch would update; None if there is none."""
     node: Node | None = graph.outputs[0]
     while node is not None and node not in graph.inputs:
         node = _array_before(node)
@@ -268,7 +270,7 @@ def _argument_before(graph: Graph) -> int | None:
 
 
 def _last_state(part: Node) -> State | None:
-    """The state of a loop of which `part` is the last row, or which it is behind the last step, where the loop looks back at one row."""
+    """The state of a loop whose last row, or value after the last step, is `part`; None unless its one tap is -1."""
     if part.op is not STATE_BEHIND and (part.op is not INDEX or part.attr("spec") != (-1,)):
         return None
     loop, result = made_with(part)[0], part.inputs[0]
@@ -278,7 +280,7 @@ def _last_state(part: Node) -> State | None:
 
 
 def made_with(part: Node) -> list[Node]:
-    """The nodes that are made to make a part: in front of the last row of a loop, the loop."""
+    """The nodes that are made together with a part: for the last row of a loop, the loop and its result come first."""
     if part.op not in (INDEX, STATE_BEHIND):
         return [part]
     result = part.inputs[0]
@@ -286,7 +288,7 @@ def made_with(part: Node) -> list[Node]:
 
 
 def _others(part: Node, before: Node) -> list[Node]:
-    """What a part is made of, but for the array before."""
+    """The operands of a part, without the array before it."""
     inputs = list(made_with(part)[0].inputs)
     inputs.remove(before)
     return inputs
@@ -295,7 +297,7 @@ def _others(part: Node, before: Node) -> list[Node]:
 def _stored(
     chains: dict[State, Parts], placed: Callable[[Set[Node]], Places], readers: Readers, early: Set[Node] = frozenset()
 ) -> Set[Node]:
-    """What must be computed before rows are overwritten. Leaves out of `chains` those for which that would be many elements."""
+    """The values to compute before rows are overwritten. Removes from `chains` the states for which these would be large."""
     stored = _elements(chains, readers) | early
     while True:
         places = placed(stored)
@@ -309,12 +311,12 @@ def _stored(
 
 
 def _late(state: State, part: Node, places: Places) -> list[Node]:
-    """What is written, or says where, and would be read of the row while that is being overwritten."""
+    """The operands of a part (what is written, and where) that would read the row while it is being overwritten."""
     (read,) = state.reads
     if not replaces_part(part, part.inputs[0]):
         return [one for one in made_with(part)[0].inputs if _is_read_late(one, read, places)]
     if part.inputs[0] is read and _is_one_element(part):
-        return []  # all is read before the one element is written
+        return []  # everything is read before the one element is written
     late = [one for one in part.inputs[2:] if _is_read_late(one, read, places)]
     value = part.inputs[1]
     if late or not _is_read_late(value, read, places) or (part.inputs[0] is read and _reads_what_it_replaces(part, read, places)):
@@ -323,12 +325,12 @@ def _late(state: State, part: Node, places: Places) -> list[Node]:
 
 
 def _is_read_late(node: Node, read: Node, places: Places) -> bool:
-    """Is a value computed where it is read, from the old row?"""
+    """True if a value is computed only where it is read, and from the old row."""
     return _is_read_later(node, places) and any(read in one.inputs for one in _computed_in(node, places))
 
 
 def _reads_what_it_replaces(part: Node, read: Node, places: Places) -> bool:
-    """Does what is written read the row at no element but that in whose place it is written?"""
+    """True if what is written reads the row only at the elements that it replaces."""
     shape = part.inputs[1].type.shape
     stack, seen = [part.inputs[1]], set[Node]()
     while stack:
@@ -345,7 +347,7 @@ def _reads_what_it_replaces(part: Node, read: Node, places: Places) -> bool:
 
 
 def _entries(part: Node, places: Sequence[Node]) -> list[object]:
-    """What stands between the brackets of a part, axis by axis. `places`: the operands that say where it is."""
+    """The index of a part, axis by axis. `places`: the operands in it."""
     return [entry for entry in filled(part.attr("spec"), iter(places)) if entry != "newaxis"]
 
 
@@ -356,7 +358,7 @@ def _is_one_element(part: Node) -> bool:
 
 
 def _is_large(part: Node, value: Node) -> bool:
-    """May a value that is computed before the row is overwritten be as large as the row?"""
+    """True if a value that is computed before the row is overwritten may be as large as the row."""
     if not replaces_part(part, part.inputs[0]):
         is_part = value.op in (INDEX, GATHER) and _is_small(_entries(value, value.inputs[1:]))
         return not is_part and (value.type.size is None or value.type.size > LARGE)
@@ -364,12 +366,12 @@ def _is_large(part: Node, value: Node) -> bool:
 
 
 def _is_small(entries: Sequence[object]) -> bool:
-    """Is a part small beside the row, or are there positions (then a row is copied whole before parts of it are replaced)?"""
+    """True if a part is small along some axis, or has positions (then a row is copied whole before parts of it are replaced)."""
     return any(not isinstance(entry, tuple) or _most(*entry) <= LARGE for entry in entries)
 
 
 def _most(start: object, stop: object, step: object) -> float:
-    """As many elements as a slice has at most, where that is known."""
+    """The most elements that a slice can have; infinity if that is not known."""
     if isinstance(start, Node) and isinstance(stop, Node) and stop.op is ADD and start in stop.inputs:
         start, stop = 0, next((value.item() for one in stop.inputs if (value := constant_value(one)) is not None), None)
     elif step is None or (isinstance(step, int) and step > 0):
@@ -384,12 +386,12 @@ def _most(start: object, stop: object, step: object) -> float:
 
 
 def _is_read_later(node: Node, places: Places) -> bool:
-    """Is a value computed only where it is read, and not at once?"""
+    """True if a value is computed only where it is read (inlined)."""
     return places.get(node) is Placement.INLINE
 
 
 def _maps_elements(state: State, places: Places) -> bool:
-    """Does every element of the new row depend on the old one at its own place alone?"""
+    """True if every element of the new row depends on the old row only at its own place."""
     read, write = state.reads[0], state.write
     return isinstance(write.op, Card) and isinstance(write.op.lower, Elementwise) and _reads_aligned(write, read, places)
 
@@ -406,7 +408,7 @@ def _computed_in(write: Node, places: Places) -> set[Node]:
 
 
 def _reads_aligned(write: Node, read: Node, places: Places) -> bool:
-    """Do the values computed inside the write's loop read the state at the loop's own index alone?"""
+    """True if the values computed inside the write's loop read the state only at the loop's own index."""
     stack, seen = [write], {write}
     while stack:
         node = stack.pop()

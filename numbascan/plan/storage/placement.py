@@ -1,7 +1,7 @@
 """Placement: which values are computed where they are read, which live in locals, which in memory.
 
-A value is *inlined* when one loop alone reads it, at the place it is about to write: then no pass over memory is spent on it.
-Not handled: an elementwise value that two loops read is stored even where computing it twice would be cheaper.
+A value is *inlined* if only one loop reads it, at the place that the loop writes: this saves a pass over memory.
+Not handled: an elementwise value that two loops read is stored even if computing it twice would be cheaper.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ class Placement(Enum):
     MEMORY = "memory"
 
 
-FEW_ROWS = 64  # so many are computed at once: as cheap, and they need no question of which row it is
-MOST_NESTED = 8  # values of which rows are computed as they are read, one within the other
-MOST_PLACES, MOST_GATHERED = 64, 4  # at which a value, and one found at positions from an array, is computed: each is written out
+FEW_ROWS = 64  # up to so many are computed at once: as cheap, and no row must be selected
+MOST_NESTED = 8  # nested values whose rows are computed as they are read
+MOST_PLACES, MOST_GATHERED = 64, 4  # most places where a value, or a gather, is inlined: the code of each is written out
 OUTSIDE = None  # the root of what several loops read
-# operations on one another that are one expression: Python's parser takes 200 brackets, and a pass over memory costs few of them
+# most operations nested in one expression: Python's parser takes 200 brackets, and a pass over memory costs only a few operations
 DEEPEST = 32
 
 
 def placements(
     outputs: Sequence[Node], readers: Mapping[Node, Sequence[Node]], target: Target, stored: Set[Node] = frozenset()
 ) -> dict[Node, Placement]:
-    """Where each value behind `outputs` lives. `readers` as from `ir.graph.users`. `stored`: those that are not inlined in any case."""
+    """Where each value behind `outputs` lives. `readers`: from `ir.graph.users`. `stored`: values that must not be inlined."""
     roots: dict[Node, Node | None] = {}
     places: dict[Node, Placement] = {}
-    depths: dict[Node, int] = {}  # of an inlined value: how many others stand between it and what is written
+    depths: dict[Node, int] = {}  # of an inlined value: how many others lie between it and the value that is written
     asked = _Places()
     final = {node for node in outputs if len(readers[node]) + outputs.count(node) > 1}
     only_written = set(outputs) - final
@@ -73,14 +73,14 @@ def placements(
 
 
 class _Places:
-    """The places at which inlined values are read, each with a number. i[i] asks for i at two: chains of it would be written 2**k times."""
+    """The places, by number, at which inlined values are read. i[i] reads i at two: a chain of k of these would be written 2**k times."""
 
     def __init__(self) -> None:
         self.of: dict[Node, set[int]] = {}
         self.numbers: dict[object, int] = {}
 
     def are_few(self, node: Node, readers: Sequence[Node]) -> bool:
-        """Is a value, asked of by `readers`, written out at few places? Then it counts as inlined from here on."""
+        """True if `readers` have a value written out at few places; it then counts as inlined from here on."""
         places = {self._number(key) for reader in dict.fromkeys(readers) for key in self._keys(node, reader)}
         is_gather = isinstance(node.op, Card) and isinstance(node.op.lower, View) and any(one.type.rank for one in node.inputs[1:])
         if len(places) > (MOST_GATHERED if is_gather else MOST_PLACES):
@@ -89,7 +89,7 @@ class _Places:
         return True
 
     def _keys(self, node: Node, reader: Node) -> Iterable[object]:
-        """What tells the places at which `reader` asks: elementwise work asks where it is asked itself."""
+        """The keys of the places at which `reader` reads: an elementwise value reads where it is read itself."""
         around = self.of.get(reader, {self._number(reader)})
         if isinstance(reader.op, Card) and isinstance(reader.op.lower, Elementwise):
             return around
@@ -100,13 +100,13 @@ class _Places:
 
 
 def _depth(reader: Node) -> int:
-    """How much deeper than its reader a value stands."""
+    """How much deeper than its reader a value is nested."""
     kind = reader.op.lower if isinstance(reader.op, Card) else None
     return kind.depth if isinstance(kind, View) else 1
 
 
 def _is_inline(node: Node, reading: Node | None, readers_of: Mapping[Node, Sequence[Node]], final: Iterable[Node]) -> bool:
-    """Is a value computed where it is read?"""
+    """True if a value is computed where it is read."""
     assert isinstance(node.op, Card)
     kind = node.op.lower
     if isinstance(kind, Generate) and kind.from_operand:
@@ -123,7 +123,7 @@ def _is_inline(node: Node, reading: Node | None, readers_of: Mapping[Node, Seque
 
 
 def _is_counted_out(node: Node, readers_of: Mapping[Node, Sequence[Node]], final: Iterable[Node]) -> bool:
-    """Do loops alone read, one in a step, numbers that are evenly spaced? To compute one costs no more than to load it."""
+    """True for evenly spaced integers that are only read one at a time: computing one costs no more than loading it."""
     readers = readers_of[node]
     if not isinstance(node.op, Card) or len(node.types) > 1:
         return False
@@ -140,7 +140,7 @@ def _is_counted_out(node: Node, readers_of: Mapping[Node, Sequence[Node]], final
 
 
 def _is_one_of(node: Node) -> bool:
-    """Is it one number of an array?"""
+    """True for one number of an array."""
     return isinstance(node.op, Card) and isinstance(node.op.lower, View | Generate) and not node.type.rank
 
 
@@ -149,21 +149,21 @@ def _is_view(node: Node) -> bool:
 
 
 def _is_sequence(node: Node, loop: Node) -> bool:
-    """Does a loop read a value as one of its sequences, at one row in a step, and in no other way?"""
+    """True if a loop reads a value only as one sequence, one row per step."""
     seqs = [seq for seq in loop_spec(loop).seqs if seq.outer is node]
     return len(seqs) == loop.inputs.count(node) == 1 and len(seqs[0].taps) == 1
 
 
 def _is_evenly_spaced(node: Node) -> bool:
-    """Is it counted numbers, times a number, and a number added?"""
+    """True for numbers made from ranges and scalars by sums, differences and products."""
     kind = node.op.lower if isinstance(node.op, Card) else None
     if not node.type.rank or (isinstance(kind, Generate) and not kind.from_operand):
         return True
-    return node.op in (ADD, SUB, MUL) and all(map(_is_evenly_spaced, node.inputs))  # of few operations: they stand in ranges alone
+    return node.op in (ADD, SUB, MUL) and all(map(_is_evenly_spaced, node.inputs))  # short expressions: they only occur in ranges
 
 
 def _is_read_by_elements(node: Node, readers_of: Mapping[Node, Sequence[Node]]) -> bool:
-    """Do loops over elements alone read a value, and slices of it? They leave out what is asked at its edges."""
+    """True if only loops over elements read a value and slices of it. They leave out what is asked at its edges."""
     left, slices = [node], {node}
     while left:
         readers = readers_of.get(left.pop(), ())
@@ -178,7 +178,7 @@ def _is_read_by_elements(node: Node, readers_of: Mapping[Node, Sequence[Node]]) 
 
 
 def _is_by_row(node: Node, final: Iterable[Node]) -> bool:
-    """May the rows of a value, many of them, be computed as they are read?"""
+    """True if a value has many rows, which may be computed as they are read."""
     kind = node.op.lower if isinstance(node.op, Card) else None
     is_written = isinstance(kind, Passes) and kind.by_row is not None and kind.by_row.may(dict(node.attrs))
     n_rows = node.type.shape[0] if len(node.types) == 1 and node.type.rank else 0
@@ -188,7 +188,7 @@ def _is_by_row(node: Node, final: Iterable[Node]) -> bool:
 def _reads_rows(
     node: Node, reader: Node, readers_of: Mapping[Node, Sequence[Node]], final: Iterable[Node], depth: int = MOST_NESTED
 ) -> bool:
-    """Do loops alone read `node` through `reader`, one row in a step? Through no more than `depth` values that are computed so."""
+    """True if only loops read `node` through `reader`, one row per step, through at most `depth` values that are computed row by row."""
     if reader.op is DIM:
         return True
     if reader.op is SCAN:
@@ -208,21 +208,21 @@ def _reads_rows(
 
 
 def _fits_locals(node: Node, target: Target) -> bool:
-    """Is a value computed into locals? Not a reduction of several results: that would write its loop out once per result."""
+    """True if a value is computed into locals. Not a reduction with several results: its loop would be written out once per result."""
     assert isinstance(node.op, Card)
     return is_small(node, target) and not (isinstance(node.op.lower, Fold) and node.type.rank)
 
 
 def is_small(node: Node, target: Target) -> bool:
-    """May the value live in locals?
+    """True if the value may live in locals.
 
-    Not an array of which steps replace a part at a place that they compute: each local would be chosen, where memory takes one store.
+    Not an array with parts that steps replace at computed places: that takes a choice for each local, but only one store in memory.
     """
     return _is_short(node, target) and not is_short_in_memory(node, target)
 
 
 def is_short_in_memory(node: Node, target: Target) -> bool:
-    """Is an array of few elements one of which steps replace a part at a place that they compute?"""
+    """True for an array of few elements that lives in memory because steps replace a part of it at a computed place."""
     return target.stores_parts and _is_short(node, target) and _is_replaced_at_run_time(node)
 
 
@@ -237,13 +237,13 @@ def _is_replaced_at_run_time(node: Node) -> bool:
 
 
 def is_rotated(state: State, target: Target) -> bool:
-    """Are the rows that a state looks back at few numbers, which live in locals?"""
+    """True if the rows that a state looks back at are few numbers, and live in locals."""
     size = state.write.type.size
     return size is not None and is_small(state.write, target) and size * state.depth <= target.rotated_locals
 
 
 def _reading_root(node: Node, readers: Sequence[Node], roots: Mapping[Node, Node | None], final: Iterable[Node]) -> Node | None:
-    """The one loop that reads `node` element by element; None where there are several, or it is read elsewhere too."""
+    """The one loop that reads `node` element by element; None if there are several, or if anything else reads it too."""
     if node in final or not readers:
         return OUTSIDE
     readers = [reader for reader in readers if places_of(reader, readers) is None]
@@ -256,20 +256,20 @@ def _reading_root(node: Node, readers: Sequence[Node], roots: Mapping[Node, Node
 
 
 def _reads_in_place(node: Node, reader: Node, n_reads: int) -> bool:
-    """Does `reader` look at each element of `node` about once, at the index it computes?"""
+    """True if `reader` reads each element of `node` about once, at the index that it computes."""
     if not isinstance(reader.op, Card):
         return False
     kind = reader.op.lower
     if isinstance(kind, Elementwise):
         return reader.type.shape == node.type.shape
-    if isinstance(kind, View):  # read once, by slices and axes alone; several would compute elements several times
+    if isinstance(kind, View):  # only one, and only of slices and axes: several would compute elements several times
         is_gather = any(operand.type.rank for operand in reader.inputs[1:])
         return n_reads == 1 and not is_gather and not _widens(node, reader, kind)
     return n_reads == 1 and isinstance(kind, Fold | Passes) and not _reads_twice(reader, kind)
 
 
 def places_of(node: Node, readers: Sequence[Node]) -> Node | None:
-    """Of the nodes that read the operand of extremes of columns the one that asks where these are: one pass makes both."""
+    """Among `readers` of its operand, the node that finds the places of the extremes `node`, if these reduce rows: one pass makes both."""
     kind = node.op.lower if isinstance(node.op, Card) else None
     if not isinstance(kind, Fold) or kind.is_place or kind.cumulative or not _reduces_rows(node):
         return None
@@ -281,18 +281,18 @@ def places_of(node: Node, readers: Sequence[Node]) -> Node | None:
 
 
 def _work(node: Node, kind: Fold) -> tuple[Expr, Expr]:
-    """What a fold does with elements, by which others that do the same are known."""
+    """A fold's start and its step on an element; equal for folds that do the same."""
     x = Name(kind.loop(node.inputs[0].type), "x")
     return kind.start(x.dtype), kind.step(x, x)
 
 
 def _reads_twice(reader: Node, kind: Fold | Passes) -> bool:
-    """Is the extreme element looked for once it is known? Not where whole rows are reduced, which keep both."""
+    """True if a second pass looks for the extreme element. Reductions of whole rows keep both, and need none."""
     return isinstance(kind, Fold) and kind.is_place and not _reduces_rows(reader)
 
 
 def _reduces_rows(node: Node) -> bool:
-    """Are whole rows reduced, element by element?"""
+    """True if whole rows are reduced, element by element."""
     axes = node.attr("axis")
     return isinstance(axes, tuple) and bool(axes) and node.inputs[0].type.rank - 1 not in axes
 
@@ -306,7 +306,7 @@ def _widens(node: Node, reader: Node, kind: View) -> bool:
 
 
 def _is_nested_scalar(node: Node, readers: Sequence[Node], final: Iterable[Node]) -> bool:
-    """Is a scalar read once, by another scalar expression, and has no name of its own that a reader would miss?"""
+    """True for a scalar that only another scalar expression reads, once, and that has no name that a reader of the code would miss."""
     if node in final or len(readers) != 1 or node.name is not None:
         return False
     reader = readers[0]

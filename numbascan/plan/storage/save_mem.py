@@ -1,10 +1,14 @@
-"""ScanSaveMem: which rows of each result any reader can see.
+"""ScanSaveMem: the rows of each result that are read.
 
-A result of which only the end, or every k-th row, is read costs memory for those rows alone. What the readers may be:
-`out[-1]` (Last), `out[-k:]` (LastRows), `out[s::k]` (Every), `out[::-1]` (FromEnd), the rows from the initial ones on, as gradients read
-them (Path), or the last of these (LastStates), the state behind the last step (LastState), states evenly apart, as many as there is room
-for (Thinned), no row, only how long they are (Lengths), anything else (All). What reads certain rows from the end on reads them of
-`out[-k:]`.
+If only the end of a result, or every k-th row, is read, only these rows take memory. A reader asks for one of these:
+- `out[-1]` (Last), `out[-k:]` (LastRows), `out[s::k]` (Every), `out[::-1]` (FromEnd)
+- the rows from the initial ones on, as gradients read them (Path), or the last of these (LastStates)
+- the state after the last step (LastState)
+- evenly spaced states, as many as there is room for (Thinned)
+- no row, only their length (Lengths)
+- anything else (All)
+
+A read of certain rows counted from the end becomes a read of `out[-k:]`.
 """
 
 from __future__ import annotations
@@ -79,12 +83,12 @@ class LastStates:
 
 @dataclass(frozen=True)
 class LastState:
-    """A state behind the last step, without an axis; the initial one where there was none, and of a traced number 0."""
+    """A state after the last step, without an axis. If there was no step: the initial state, or 0 for a traced number."""
 
 
 @dataclass(frozen=True)
 class Thinned:
-    """A state at every 2**m-th step, with the least m at which these are no more than `most`; room for `n_rows`."""
+    """A state at every 2**m-th step, with the least m that gives at most `most` of them; room for `n_rows`."""
 
     n_rows: Node | int
     most: Node | int
@@ -92,14 +96,14 @@ class Thinned:
 
 @dataclass(frozen=True)
 class Lengths:
-    """No row, but how long the rows are: all must have one length."""
+    """No row, only the length of the rows: all must have the same."""
 
 
 Request = All | Last | LastRows | Every | FromEnd | Path | LastStates | LastState | Thinned | Lengths
 
 
 def requests(node: Node, readers: Mapping[Node, Sequence[Node]], outputs: Sequence[Node]) -> list[dict[Node, Request]]:
-    """For each result of a Scan node: the nodes that stand for some of its rows, and which rows these are."""
+    """For each result of a Scan node: the nodes that read some of its rows, with what they ask for."""
     asked: list[dict[Node, Request]] = [{} for _ in node.types]
     for position, source in _results(node, readers):
         if source in outputs:
@@ -149,7 +153,7 @@ def row_request(reader: Node) -> Request:
 
 
 def _state_request(reader: Node, loop: Node) -> Request | None:
-    """What a node that stands for rows of a state and its initial ones asks for; None for another node."""
+    """The request of a node that reads a state's rows with the initial ones; None for another node."""
     if is_history(reader):
         return Path()
     if not is_thinned(reader):
@@ -159,7 +163,7 @@ def _state_request(reader: Node, loop: Node) -> Request | None:
 
 
 def _last_states(history: Node, readers: Mapping[Node, Sequence[Node]]) -> dict[Node, Request]:
-    """What reads the last rows of a state, and how many; empty where something reads others as well."""
+    """The nodes that read the last rows of a state, and how many; empty if anything reads other rows too."""
     depth = history.number("depth")
     asked = {reader: row_request(reader) for reader in readers[history]}
     last: dict[Node, Request] = {
@@ -169,17 +173,17 @@ def _last_states(history: Node, readers: Mapping[Node, Sequence[Node]]) -> dict[
 
 
 def is_history(node: Node) -> bool:
-    """Is the node the rows of a loop's state from its initial ones on?"""
+    """True if the node is the rows of a loop's state from its initial ones on."""
     return node.op is HISTORY and _is_of_state(node)
 
 
 def is_thinned(node: Node) -> bool:
-    """Is the node states of a loop that lie evenly apart?"""
+    """True if the node is evenly spaced states of a loop."""
     return node.op is THINNED and _is_of_state(node)
 
 
 def _is_of_state(node: Node) -> bool:
-    """Are the operands a loop's state, its initial rows first?"""
+    """True if the operands are the initial rows of a loop's state, and the state."""
     source = node.inputs[1]
     if not _is_loop_result(source):
         return False
@@ -192,7 +196,7 @@ def _is_of_state(node: Node) -> bool:
 
 
 def _is_of_trace(node: Node) -> bool:
-    """Is it the last of a loop's traced numbers, and 0 where there is none?"""
+    """True if the node is the last of a loop's traced numbers, or 0 if there is none."""
     initial, source = node.inputs
     if node.type.rank or not is_zero(initial) or not _is_loop_result(source):
         return False
@@ -202,7 +206,7 @@ def _is_of_trace(node: Node) -> bool:
 
 
 def is_row_read(node: Node) -> bool:
-    """Is the node `x[-1]`, `x[-k:]`, `x[s::k]` or, where the number of rows is known beforehand, `x[::-1]`, and nothing more?"""
+    """True if the node is just `x[-1]`, `x[-k:]`, `x[s::k]` or, if the number of rows is known beforehand, `x[::-1]`."""
     if node.op is not INDEX or len(node.inputs) != 1:
         return False
     spec = node.attr("spec")
@@ -212,12 +216,12 @@ def is_row_read(node: Node) -> bool:
 
 
 def is_loop_rows(node: Node) -> bool:
-    """Does the node stand for some rows of a loop's result, which the loop itself keeps?"""
+    """True if the node is some rows of a loop's result, which the loop itself keeps."""
     return node.op is STATE_BEHIND or is_history(node) or is_thinned(node) or (is_row_read(node) and _is_loop_result(node.inputs[0]))
 
 
 def may_end_early(node: Node) -> bool:
-    """Is the number of rows of a loop's result (or of some of its rows) for `until` to say?"""
+    """True if `until` decides the number of rows of a loop's result (or of some of its rows)."""
     if node.op is INDEX and is_history(node.inputs[0]):  # rows of an earlier tap
         node = node.inputs[0]
     if is_history(node):
@@ -255,12 +259,14 @@ STATE_BEHIND = Card(
     lambda rows, shape: TensorType(rows.dtype, shape),
     Generate(_no_row, _no_row),
 )
-"""LAST_STATE of the rows of a loop's own state, in a plan: it reads the initial value nowhere but in the loop. And that of numbers that a
-loop traces, with 0 where there is no step: locals hold the last one of these, and start so."""
+"""In a plan, the LAST_STATE of a loop's own state: the initial value is read only in the loop.
+
+Also that of numbers that a loop traces: locals hold the last one, and start at 0, which is the result if there is no step.
+"""
 
 
 def with_states_behind(graph: Graph) -> Graph:
-    """The graph in which a loop's states behind its last step are asked of the loop alone; the same in steps and branches."""
+    """The graph with STATE_BEHIND for LAST_STATE wherever the loop itself can give the state; also in steps and branches."""
     return Graph(graph.inputs, _with_states_behind(graph.outputs))
 
 
@@ -278,7 +284,7 @@ def _with_states_behind(outputs: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _behind(node: Node) -> Node:
-    """LAST_STATE by what a loop keeps of its last step, so that it keeps no row besides; the node itself where that cannot be."""
+    """LAST_STATE from what a loop keeps of its last step, so that it keeps no row for it; the node itself if that cannot be."""
     initial, source = node.inputs
     if _is_of_state(node) or _is_of_trace(node):
         return apply(STATE_BEHIND, source, shape=node.type.shape)
@@ -301,7 +307,7 @@ def _holds_last_state(outputs: Sequence[Node]) -> bool:
 
 
 def split_row_reads(graph: Graph) -> Graph:
-    """The graph where a read of some rows of a loop's result, and of some part of these rows, are two nodes; the same in steps."""
+    """The graph with reads of parts of some rows of a loop's result split in two: the rows, then the parts. Also in steps."""
     return Graph(graph.inputs, _split(graph.outputs))
 
 
@@ -316,7 +322,7 @@ def _split(outputs: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _in_two(node: Node) -> Node | None:
-    """A read of a loop's result as a read of some rows of it, and one of these rows; None where it is that, or reads any row."""
+    """A read of a loop's result as a read of some of its rows, then of parts of these; None if it reads just rows, or may read any row."""
     if node.op not in (INDEX, GATHER) or not _is_loop_result(node.inputs[0]) or is_row_read(node):
         return None
     result, *operands = node.inputs

@@ -1,10 +1,10 @@
 """Where the rows of a loop live: states between steps, and results that outlive it.
 
 locals   scalars and small vectors: one local per element and lag, rotated at the end of a step
-path     the whole result is wanted: rows -depth … n-1 in one array, read and written at t
-ring     depth + 1 rows of which the oldest is written next; row numbers rotate, nothing is copied
-window   the same for many rows, or as many as are read of the end: row r of the path lies at r modulo their number
-row      one row, updated where it stands (see inplace.py)
+path     the whole result is read: rows -depth … n-1 in one array, read and written at t
+ring     depth + 1 rows, the oldest of which is written next; row numbers rotate, nothing is copied
+window   the same for many rows, or for as many last rows as are read: row r of the path lies at r modulo their number
+row      one row, updated in place (see inplace.py)
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ..builder import Block, Builder, Indices
 from ..casts import cast
 from .tensor_values import InLocals, InMemory, Value, indices_of
 
-FEW_ROWS = 16  # so many rows have memory of a fixed shape, even if there are fewer steps, and a statement or a local of their own each
+FEW_ROWS = 16  # up to so many rows have memory of a fixed shape, even if there are fewer steps, and a statement or a local each
 
 
 class Destination(Protocol):
@@ -55,10 +55,10 @@ class Destination(Protocol):
 
 @dataclass
 class ResultRows:
-    """Memory for rows of one result. `count` rows; a step writes row `where`. `lead`: where they lie in an array of more axes.
+    """Memory for `count` rows of one result; a step writes row `where`. `lead`: their index in an array of more axes.
 
-    `first`: the step from which on rows are written; None: from the beginning. `back`: the row of step 0 where each row is written before
-    the row of the step before it; None: rows follow the steps.
+    `first`: the first step whose row is written; None: all are. `back`: the row of step 0 if later steps write earlier rows; None: rows
+    follow the steps.
     """
 
     builder: Builder
@@ -66,21 +66,21 @@ class ResultRows:
     type: TensorType  # of one row
     count: Index
     where: Index
-    owner: tuple[str, str] = ("scan", "out")  # loop and result, as errors call them
-    array: str | None = None  # set once taken, or given by the caller
+    owner: tuple[str, str] = ("scan", "out")  # loop and result, as named in errors
+    array: str | None = None  # set once allocated, or given by the caller
     dims: Indices = ()
     lead: Indices = ()
     first: Index | None = None
     back: Index | None = None
-    late: bool = False  # taken in the first step
-    misfit: str = ""  # of rows that go into another value: what is said if they do not fit
+    late: bool = False  # allocated in the first step
+    misfit: str = ""  # for rows of another value's memory: the message if they do not fit
     home: Block = field(init=False)  # around the loop
 
     def __post_init__(self) -> None:
         self.home = self.builder.block
 
     def place(self, dims: Indices) -> InMemory:
-        """The row of this step; takes the memory if that is not done."""
+        """The row of this step; allocates the memory if that has not been done."""
         dims = tuple(self.builder.representative(dim) for dim in dims)
         if self.array is None and self.builder.home_of(*dims).depth > self.home.depth:
             self.array = self._taken_late(dims)
@@ -95,7 +95,7 @@ class ResultRows:
         return InMemory(self.type, dims, self.array, (*self.lead, self.where))
 
     def _taken_late(self, dims: Indices) -> str:
-        """Memory taken in the first step, which alone tells how long a row is; later ones must be as long. Without one no row is read."""
+        """Allocates in the first step, which alone knows the length of a row; later rows must be as long. Without a step no row is read."""
         builder = self.builder
         before = tuple(
             next((greatest(side, 0) for side in self._sides(dim) if builder.home_of(side).depth <= self.home.depth), 0) for dim in dims
@@ -111,13 +111,13 @@ class ResultRows:
         return name
 
     def _sides(self, dim: Index) -> Iterator[Index]:
-        """What a row's dimension may be where no step tells: itself, or what the branches of a choice make it, the last one first."""
+        """Candidates for a row's dimension if no step runs: itself, then its dimensions in the branches of a choice, the last one first."""
         yield dim
         for side in reversed(self.builder.sides.get(dim, ())):
             yield from self._sides(self.builder.representative(side))
 
     def _check_late(self, dims: Indices) -> None:
-        """Checks where the row is written: what the array is like is not known before."""
+        """Checks the dimensions where the row is written: those of the array are not known before."""
         for axis, (there, dim) in enumerate(zip(self.dims, dims, strict=True)):
             if there != dim:
                 message = messages.ragged_rows(*self.owner, axis)
@@ -131,14 +131,14 @@ class ResultRows:
 
 @dataclass
 class NextRow:
-    """The row that a state's next value is written into. What is written must have the shape of the state."""
+    """The row into which a state's next value is written. The value must have the shape of the state."""
 
     builder: Builder
     row: InMemory
-    message: Callable[[int], str]  # of an axis: {0} its length on entry, {1} in the step's result
+    message: Callable[[int], str]  # for an axis; {0}: its length on entry, {1}: in the step's result
 
     def place(self, dims: Indices) -> InMemory:
-        """The row; checked, when its dimensions are known, to take the value whole."""
+        """The row, with a check that it has the dimensions of the value."""
         for axis, (there, dim) in enumerate(zip(self.row.dims, dims, strict=True)):
             self.builder.same(there, dim, "ValueError", self.message(axis))
         return self.row
@@ -163,7 +163,7 @@ class StateStorage:
         raise NotImplementedError
 
     def read(self, tap: Index, t: Index, body: Block) -> Value:
-        """The value at a tap, inside the loop; one of many rows also at a tap that the run gives."""
+        """The value at a tap, inside the loop; in a path or a window also at a run-time tap."""
         raise NotImplementedError
 
     def target(self, t: Index) -> InMemory | None:
@@ -235,7 +235,7 @@ class PathState(StateStorage):
 
 
 class RingState(StateStorage):
-    """depth + 1 rows; locals hold which row is how old."""
+    """depth + 1 rows; locals hold the row number for each age."""
 
     def __init__(self, builder: Builder, state: State, initial: Value, name: str) -> None:
         super().__init__(builder, state, initial, name)
@@ -265,7 +265,7 @@ class RingState(StateStorage):
 
 
 class WindowState(StateStorage):
-    """The last `n_rows` rows of the path, more than the taps reach; no more of them than there are (`room`: steps)."""
+    """The last `n_rows` rows of the path, more than the taps reach, or all rows if there are fewer (`room`: steps)."""
 
     def __init__(self, builder: Builder, state: State, initial: Value, name: str, n_rows: int, room: Index) -> None:
         super().__init__(builder, state, initial, name)
@@ -291,12 +291,12 @@ class WindowState(StateStorage):
 
 
 def window_rows(n_rows: int, state: State, room: Index) -> Index:
-    """The rows to take memory for where the last `n_rows` of a state are kept, initial ones among them; `room`: steps."""
+    """The number of rows to allocate if the last `n_rows` of a state are kept, initial ones included; `room`: steps."""
     return n_rows if n_rows <= FEW_ROWS else add(least(n_rows - state.depth, room), state.depth)
 
 
 class RowState(StateStorage):
-    """One row, updated in place; `array`: where the initial value lies already, if that memory may be taken over."""
+    """One row, updated in place; `array`: the memory of the initial value, if it may be taken over."""
 
     def __init__(self, builder: Builder, state: State, initial: Value, name: str, array: str | None = None) -> None:
         super().__init__(builder, state, initial, name)
@@ -333,10 +333,10 @@ def write_initial(storage: StateStorage, array: str) -> None:
 
 
 def every_count(steps: Index, start: int, k: int) -> Index:
-    """How many of the steps start, start + k, … there are below `steps`."""
+    """The number of steps start, start + k, … below `steps`."""
     return floor_div(add(greatest(sub(steps, start), 0), k - 1), k) if not isinstance(steps, int) or steps > start else 0
 
 
 def is_kept(t: Index, start: int, k: int) -> Expr:
-    """Is step t one of start, start + k, …?"""
+    """Whether step t is one of start, start + k, …, as an expression."""
     return both(compare(">=", t, start), compare("==", mod(sub(t, start), k), 0))

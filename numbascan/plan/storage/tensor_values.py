@@ -13,7 +13,7 @@ from ..builder import Block, Builder, Indices
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor value. `dims` are ints where fixed, else index expressions."""
+    """A tensor value. `dims`: ints if fixed, else index expressions."""
 
     type: TensorType
     dims: Indices
@@ -37,13 +37,13 @@ class InMemory(Value):
         return Load(self.type.dtype, self.array, (*self.lead, *index))
 
     def place(self, dims: Indices) -> InMemory:
-        """Itself: memory that waits for a value of known dimensions."""
+        """Itself: memory that is ready for a value of these dimensions."""
         return self
 
 
 @dataclass(frozen=True)
 class Computed(Value):
-    """Nothing is stored: an expression of the index."""
+    """A value that is not stored: an expression of the index."""
 
     element: Callable[[Indices], Expr]
 
@@ -53,7 +53,7 @@ class Computed(Value):
 
 @dataclass(frozen=True)
 class InLocals(Value):
-    """One local (or literal) per element, all dimensions fixed. Read at an index of the run, it is copied to memory first."""
+    """One local (or literal) per element, all dimensions fixed. It is copied to memory first if it is read at a run-time index."""
 
     elements: dict[tuple[int, ...], Expr]
     builder: Builder
@@ -67,14 +67,14 @@ class InLocals(Value):
         return Load(self.type.dtype, self.spilled(), index)
 
     def spilled(self) -> str:
-        """The name of an array with the same elements, written at the end of what is known of their block."""
+        """The name of an array with the same elements, written at the current end of their block."""
         key = (id(self.elements), id(self.home))
         if key not in self.builder.spills:
             shape = tuple(dim for dim in self.type.shape if dim is not None)
             with self.builder.at(self.home):
                 array = self.builder.alloc(self.name, shape, self.type.dtype)
             self.home.stmts.extend(Store(array, index, expr) for index, expr in self.elements.items())
-            self.builder.spills[key] = (self.elements, self.home), array  # these too: their ids stay theirs
+            self.builder.spills[key] = (self.elements, self.home), array  # kept alive, so that no other object gets their ids
         return self.builder.spills[key][1]
 
 

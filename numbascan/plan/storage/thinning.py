@@ -1,4 +1,4 @@
-"""States kept while a loop runs whose length nobody knows: evenly apart, and thinned out as they get too many.
+"""States kept by a loop of unknown length: evenly spaced, and thinned out as they get too many.
 
 before step t, where t is due     no row is free: every second one is dropped, and the next is due later
                                   still due: the state is stored
@@ -23,7 +23,7 @@ class Thinning:
         depth = storage.state.depth
         self.dims: Indices = (self.n_rows, *((depth,) if depth > 1 else ()), *storage.dims)
         self.array = self.builder.alloc(name, self.dims, storage.type.dtype)
-        self.count = self.builder.variable("kept", 0, "int64")  # of the states that are kept
+        self.count = self.builder.variable("kept", 0, "int64")  # states kept so far
         self.stride = self.builder.variable("stride", 1, "int64")
         self.due = self.builder.variable("due", 0, "int64")
 
@@ -31,7 +31,7 @@ class Thinning:
         return [self.array, self.count.name, self.stride.name, self.due.name]
 
     def keep(self, t: Index) -> None:
-        """What step t does before all else."""
+        """Writes what step t does first: thin out if there is no room, and store the state if it is due."""
         builder = self.builder
         with builder.branch() as due:
             with builder.branch() as full:
@@ -71,7 +71,7 @@ class Thinning:
         return Load(self.storage.type.dtype, self.array, index)
 
     def value(self, type_: TensorType) -> Value:
-        """The states kept, and zeros on the places that are free."""
+        """The states kept, with zeros in the free rows."""
         zero = cast(Literal("int64", 0), self.storage.type.dtype)
         left = (sub(self.n_rows, self.count), *self.dims[1:])
         self.builder.nest(left, lambda index: self.builder.emit(Store(self.array, (add(index[0], self.count), *index[1:]), zero)))
