@@ -1,5 +1,4 @@
-"""From a plan to something that runs: the text of kernels, the threads' part of it, the cache on disk, estimates of what a call will take;
-and to a module that runs without numbascan.
+"""From a plan to something that runs: the text of kernels, loops in threads, the cache on disk, estimates of a call; standalone modules.
 
 It may import `ir/`, `ops/` and `plan/`, and reaches Numba through its rooms `runtime/` and `inside/` alone, when something is compiled.
 `compile.py` calls it, and the command line lists and clears the cache.

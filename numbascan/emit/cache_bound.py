@@ -1,7 +1,7 @@
-"""The bound of the cache on disk: entries that were not used for longest go first. Several processes may do this at once.
+"""The bound of the cache on disk: the least recently used entries go first. Several processes may remove entries at once.
 
-An entry is a generated module with its machine code, or the folder of what was compiled of routines that many modules call. When it was
-last used is the time stamp of a file beside it: that of the module itself says to Numba whether the machine code is that of the text.
+An entry is a generated module with its machine code, or the folder of compiled routines that many modules call. The time of its last use
+is the time stamp of a file beside it: from the module's own time stamp Numba sees whether the machine code belongs to the text.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pathlib import Path
 from ..checkpoint import number_of_bytes
 
 VARIABLE, DEFAULT = "NUMBASCAN_CACHE_SIZE", 10**9
-ROUTINES = "routines"  # the folder of what is compiled of routines, within that of modules
-LEFT = 0.9  # of the bound: entries go many at a time
+ROUTINES = "routines"  # the folder of compiled routines, within that of modules
+LEFT = 0.9  # of the bound, down to which entries are removed: many at a time
 
-SEEN_ANEW = 1 / 16  # of the bound: when this process has added so much it looks at the folder again, which others fill, too
+SEEN_ANEW = 1 / 16  # of the bound: after adding so much this process measures the folder again, because others fill it, too
 
-_sizes: dict[Path, tuple[int, int]] = {}  # of a folder: as it was seen, and what was added since; to look at all files takes time
+_sizes: dict[Path, tuple[int, int]] = {}  # by folder: the size measured last, and what was added since; measuring takes time
 
 
 def bound() -> int:
-    """Bytes that the cache may take: $NUMBASCAN_CACHE_SIZE, a number or a text such as "500MB"; 1 GB where that is not set."""
+    """The bytes that the cache may take: $NUMBASCAN_CACHE_SIZE, a number or a text such as "500MB"; 1 GB if it is not set or not read."""
     text = os.environ.get(VARIABLE, "")
     size = number_of_bytes(text) if text.strip() else DEFAULT
     if size is None:
@@ -37,18 +37,18 @@ def bound() -> int:
 
 
 def note_use(path: Path) -> None:
-    """Says that the entry of the module `path` is used now."""
-    with suppress(OSError):  # a folder that may only be read: nothing is removed there either
+    """Notes that the entry of the module `path` is used now."""
+    with suppress(OSError):  # a read-only folder: nothing is removed there either
         _mark(path).touch(mode=0o600)
 
 
 def entries(folder: Path) -> list[Path]:
-    """The entries of a cache, in no order."""
+    """The entries of a cache, unordered."""
     return [*folder.glob("*.py"), *(path for path in (folder / ROUTINES).glob("*") if path.is_dir())]
 
 
 def files_of(path: Path) -> Iterator[Path]:
-    """The files of an entry, the module last: while it is there, the others are found by it."""
+    """The files of an entry, the module last: the others are found through it as long as it is there."""
     if path.suffix != ".py":
         yield from (file for file in path.rglob("*") if file.is_file())
     else:
@@ -70,17 +70,17 @@ def remove(path: Path) -> None:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files in the cache."""
+    """The bytes of all files in the cache."""
     return sum(_size(Path(part, file)) for part, _, files in os.walk(folder) for file in files)
 
 
 def size_of_entry(path: Path) -> int:
-    """Bytes of an entry."""
+    """The bytes of an entry."""
     return sum(map(_size, files_of(path)))
 
 
 def trim(folder: Path, kept: Path) -> None:
-    """Removes entries until the cache is smaller than its bound, those that were not used for longest first; never `kept`, the new one."""
+    """Removes the least recently used entries until the cache is below its bound; never `kept`, the new one."""
     allowed = bound()
     size, added = _sizes.get(folder, (allowed, 0))
     added += size_of_entry(kept)

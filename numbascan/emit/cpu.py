@@ -16,25 +16,25 @@ from .text import statements
 from .vector_places import with_places
 
 RESERVED = (*(name for names in HELPERS.values() for name in names), *ROUTINES, "njit", "types", "first", "last")
-"""What the text uses besides Python's names."""
+"""The names that the text uses besides Python's."""
 FINITE_OR_NOT = '{"afn", "arcp", "contract", "nsz", "reassoc"}'
-"""Numba's `fastmath` without the promise that nothing is NaN or infinite, on which the compiler takes checks for it away."""
+"""Numba's `fastmath` without the promise that nothing is NaN or infinite: that would let the compiler remove checks for these."""
 _LOCATION = re.compile(r" \([^()]*, line \d+\)")
 CALLED = re.compile(rf"(?<![\w.])({WORD})\(")  # exp(x), not np.exp(x)
 _NUMBA_NAMES = {"bool": "boolean"}
 
 
 def module_text(function: Function, fastmath: str = "", threads: int | None = None) -> str:
-    """The whole module: imports, messages, signature, function. All it needs is written in it, but for named helpers of numbascan.
+    """The whole module: imports, messages, signature, function. It holds all it needs except named helpers of numbascan.
 
-    `fastmath`: Numba's option, if it is to be given. Loops over lanes run in so many threads, None for as many as there are processors.
+    fastmath: Numba's option, if it is to be given. threads: the most threads of a loop over lanes; None: as many as there are processors.
     """
     messages = named_messages(function)
     names = function.names.copy()
     function = replace(function, body=with_lanes(with_places(function.body, names)), names=names)
-    # an entry for callers in C, which nobody asks for, would take 8 % of the time to compile
+    # no wrapper for callers in C: nobody needs it, and it takes 8 % of the time to compile
     options = ['error_model="numpy"', "nogil=True", "no_cfunc_wrapper=True", *([f"fastmath={fastmath}"] if fastmath else [])]
-    # for one thread, too: the same machine code gives the same bits. Python calls none of them
+    # outlined for one thread, too: the same machine code gives the same bits. Python never calls them, so they need no wrapper
     outlined = outlined_loops(function, ", ".join([*options, "no_cpython_wrapper=True"]))
     looks = Looks(function.names, bool(fastmath))
     functions = [line for loop in outlined for line in (*loop.function(messages, looks), "", "")]
@@ -58,12 +58,12 @@ def module_text(function: Function, fastmath: str = "", threads: int | None = No
 
 
 def beginnings(name: str) -> tuple[str, ...]:
-    """How names begin that the text makes up: of messages, and of loops outlined from the function `name`."""
+    """The prefixes of names that the text makes up: of messages, and of loops outlined from the function `name`."""
     return "ERROR_", f"{name}_lanes"
 
 
 def _body(function: Function, outlined: Sequence[OutlinedLoop], messages: Mapping[str, str], threads: int, looks: Looks) -> Iterator[str]:
-    """The lines of the function, calls in the place of outlined loops."""
+    """The lines of the function, with calls for outlined loops."""
     own = {id(stmt) for loop in outlined for stmt in loop.own}
     loops = {id(loop.loop): loop for loop in outlined}
     for stmt in function.body:
@@ -78,7 +78,7 @@ def _scalar_type(dtype: str) -> str:
 
 
 def _type_name(argument: Argument) -> str:
-    """How the signature calls an argument's type: Numba's name for a number, a name defined above for an array."""
+    """The name of an argument's type in the signature: Numba's for a number, one defined above it for an array."""
     return f"{argument.dtype}_{argument.rank}d{'_out' * argument.is_written}" if argument.rank else _scalar_type(argument.dtype)
 
 
@@ -92,20 +92,20 @@ def _array_types(arguments: Sequence[Argument]) -> list[str]:
 
 
 def error_texts(function: Function) -> dict[str, str]:
-    """The errors that a function raises, by the name that their text begins with; with the places in the user's code.
+    """The errors that a function raises, by the name that their text begins with; with their locations in the user's code.
 
-    The text in the module leaves the places out: a step that moves by some lines is the same code, and is not compiled again.
+    The module's text leaves the locations out: a step that moves by some lines is the same code, and is not compiled again.
     """
     return {name: message for message, name in named_messages(function).items()}
 
 
 def without_location(message: str) -> str:
-    """The text of an error without the places in the user's code."""
+    """The text of an error without locations in the user's code."""
     return _LOCATION.sub("", message)
 
 
 def named_messages(function: Function) -> dict[str, str]:
-    """A name for each text of an error, so that the function stays readable."""
+    """A name for each error text, so that the function stays readable."""
     texts = dict.fromkeys(stmt.message for stmt in walk(function.body) if isinstance(stmt, Call | Fail) and stmt.message)
     return {text: f"ERROR_{k}" for k, text in enumerate(texts, 1)}
 

@@ -4,8 +4,8 @@
         …
         on_grid(vmap_lorenz_1, 0, n, (y, r, step))           # a kernel: one thread for each lane
 
-The host computes whatever reads no element of an array. The rest falls into kernels: a loop in threads is one of its own, what lies between
-two such loops runs in a single thread. A scalar that a kernel makes and something else reads comes back in an array of one number.
+The host computes whatever reads no element of an array. The rest goes into kernels: a loop in threads is a kernel of its own, statements
+between two such loops run in a single thread. A scalar that a kernel makes and something else reads comes back in an array of one number.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from .text import expression, statement
 
 _CALLED = re.compile(rf"(?<![\w.])({WORD})\(")
 FUNCTIONS_OF_MATH = re.compile(r"(?<![\w.])(?:math|np)\.(\w+)\(")
-"""Calls of functions; `np.float64(x)` and its like are told apart by name."""
+"""Calls of functions; casts such as `np.float64(x)` match too, and are excluded by name."""
 CASTS = {
     *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
     "float32",
@@ -79,11 +79,11 @@ CASTS = {
 OF_CUBLAS = ("by_cublas", "takes_cublas")
 OF_HOST = ("BLOCK", "NONE", "alone", "array", "as_number", "at_once", "cuda", "host", "in_one_grid", "kernel", "number", "on_grid", "parts")
 ROUNDED = {PRODUCT.text: "rounded_product", IN_ORDER.text: "rounded_sum", DIFFERENCE.text: "rounded_difference"}
-"""What kernels call for operations that are rounded by themselves, by their texts."""
+"""The functions that kernels call for operations that must be rounded by themselves, by the operations' texts."""
 OF_CARDS = frozenset(name for names in HELPERS.values() for name in names)
 OF_CHECKS = ("error", "seen", "own", "turn", *(f"seen_{k}" for k in range(MOST_NUMBERS)))
 RESERVED = (*OF_HOST, *OF_CUBLAS, *OF_CHECKS, "first", "last", "grid", "place")
-"""What the text uses besides names of helpers."""
+"""The names that the text uses besides those of helpers."""
 
 
 def module_text(function: Function, fastmath: bool = False) -> str:
@@ -92,7 +92,7 @@ def module_text(function: Function, fastmath: bool = False) -> str:
 
 
 def kernel_types(function: Function) -> dict[str, list[tuple[str, int]]]:
-    """For each kernel of the module of a function the dtype and rank of its arguments; a number has rank 0."""
+    """The dtype and rank of each argument, by kernel of a function's module; a number has rank 0."""
     module = _Module(function, False)
     module.text()
     return {kernel.name: kernel.types for kernel in module.kernels}
@@ -100,22 +100,22 @@ def kernel_types(function: Function) -> dict[str, list[tuple[str, int]]]:
 
 @dataclass
 class _Kernel:
-    """Statements that run on the GPU. `loop`: their passes are shared out to threads."""
+    """Statements that run on the GPU. `loop`: the loop whose passes are shared out to threads, if there is one."""
 
     name: str
     stmts: list[Stmt]
     loop: For | None
-    parts: dict[str, str]  # of sums of loops that are shared out in one grid, the arrays for the parts of blocks
-    scratch: dict[str, str]  # of the dtypes of these sums, the arrays in which a block adds up: one sum after the other, memory is short
+    parts: dict[str, str]  # by sum of a loop that is shared out in one grid: the array for the blocks' parts
+    scratch: dict[str, str]  # by dtype of these sums: the array in which a block adds up, one sum after the other, because memory is short
     is_grid: bool
     reads: list[str]
     types: list[tuple[str, int]]  # dtype and rank of each argument
-    results: dict[str, str]  # of locals that something else reads, the arrays that bring them back
+    results: dict[str, str]  # by local that something else reads: the array that brings it back
     fails: list[Fail]
 
 
 class _Module:
-    """The text in the making."""
+    """The text of a module, under construction."""
 
     def __init__(self, function: Function, fastmath: bool) -> None:
         function = replace(function, body=with_expressions(function.body, _rounded))
@@ -136,7 +136,7 @@ class _Module:
         self.memory, self.mentions = memory_of(function.body), mentions_in(every)
         self.views = {stmt.name for stmt in every if isinstance(stmt, Alias)}
         self.kernels: list[_Kernel] = []
-        self.lines: list[str] = []  # of the function of the host
+        self.lines: list[str] = []  # the host function's body
 
     def text(self) -> str:
         arguments = [argument.name for argument in self.function.arguments]
@@ -159,7 +159,7 @@ class _Module:
     # host -------------------------------------------------------------------------------------------------------------
 
     def _host(self, stmts: Sequence[Stmt], known: set[str], after: Sequence[Stmt], pad: str) -> None:
-        """Writes a block of the host; `known`: names that the host has a value for; `after`: what runs behind the block."""
+        """Writes a block of the host. `known`: names whose values the host has; `after`: what runs after the block."""
         pending: list[Stmt] = []
         for k, stmt in enumerate(stmts):
             rest = [*stmts[k:], *after]
@@ -181,7 +181,7 @@ class _Module:
         self._flush(pending, after, known, pad)
 
     def _is_of_host(self, stmt: Stmt) -> bool:
-        """Does a statement read no element, so that the host can run it?"""
+        """True if a statement reads no element of an array, so that the host can run it."""
         if isinstance(stmt, Note | Return | Fail | Break):
             return True
         if isinstance(stmt, Alloc):
@@ -213,16 +213,16 @@ class _Module:
             known.add(stmt.name)
 
     def _is_around_kernels(self, stmt: For | If) -> bool:
-        """Does the host run a loop or a choice, and kernels inside it?"""
+        """True if the host runs a loop or a choice, with kernels inside it."""
         if isinstance(stmt, For) and stmt.kind in ("threads", "chunks"):
             return stmt.kind == "chunks"
-        if isinstance(stmt, If) and may_end([stmt]):  # of a loop of the host
+        if isinstance(stmt, If) and may_end([stmt]):  # it ends a loop of the host
             return True
         takes_memory = any(isinstance(one, Alloc) and not one.on_stack for one in walk([stmt]))
         return takes_memory or (is_wide(stmt) and self._in_one_grid([stmt]) is None)
 
     def _in_one_grid(self, stmts: Sequence[Stmt]) -> list[Stmt] | None:
-        """Statements as all threads of a grid run them; None where they cannot."""
+        """The statements as all threads of a grid run them; None if they cannot."""
         try:
             return in_all_threads(stmts, self.memory, self.views, self.mentions)
         except Unfit:
@@ -244,14 +244,14 @@ class _Module:
         known |= _defined([stmt])
 
     def _sizes_of_products(self, stmt: Stmt, known: set[str]) -> list[str]:
-        """How large the products inside a statement are that cuBLAS may compute, if the host takes the steps instead of one kernel."""
+        """The sizes of products inside a statement that cuBLAS may compute if the host runs the loop or choice around them."""
         if not isinstance(stmt, For | If) or product_of(stmt) is not None:
             return []
         sizes = [product.size for product in products_in([stmt]) if product.is_sized(known)]
         return list(dict.fromkeys(_on_host(expression(size)) for size in sizes if not isinstance(size, int) or size >= LARGE_PRODUCT))
 
     def _in_two_ways(self, stmt: For | If, sizes: Sequence[str], known: set[str], rest: Sequence[Stmt], pad: str) -> None:
-        """Writes a loop or a choice with products inside: the host goes through it where one of them is large, else one kernel."""
+        """Writes a loop or a choice with products inside twice: run by the host if a product is large, else by one kernel."""
         largest = sizes[0] if len(sizes) == 1 else f"max({', '.join(sizes)})"
         self.lines.append(f"{pad}if takes_cublas({largest}):")
         self._host_block(stmt, {*known}, rest, pad + "    ")
@@ -266,7 +266,7 @@ class _Module:
             self.lines.append(f"{pad}    pass")
 
     def _condition(self, expr: Index, known: set[str], rest: Sequence[Stmt], pad: str) -> str:
-        """The text of an expression on the host; what reads elements comes from a kernel."""
+        """The text of an expression on the host; one that reads elements is computed by a kernel."""
         if not any(isinstance(part, Load) for part in parts(expr)):
             return _on_host(expression(expr))
         name = self.names.fresh("condition")
@@ -277,7 +277,7 @@ class _Module:
     # kernels ----------------------------------------------------------------------------------------------------------
 
     def _flush(self, pending: Sequence[Stmt], rest: Sequence[Stmt], known: set[str], pad: str) -> None:
-        """Writes the launches of the kernels that statements need; `rest`: what runs behind them."""
+        """Writes the launches of the kernels that statements need; `rest`: what runs after them."""
         groups: list[list[Stmt]] = []
         for stmt in pending:
             is_alone = isinstance(stmt, For) and stmt.kind == "threads"
@@ -328,7 +328,7 @@ class _Module:
         known.update(results)
 
     def _most_passes(self, stmts: Sequence[Stmt], known: set[str]) -> str:
-        """How many threads have work in a loop inside; None where the host cannot know."""
+        """The text of the number of threads that have work in a loop inside; "None" if the host cannot know."""
         totals = [self._range(one)[1] for one in walk(stmts) if isinstance(one, For) and one.kind in SHARED]
         names = {name for total in totals for name, _ in names_in(total)}
         reads = any(isinstance(part, Load) for total in totals for part in parts(total))
@@ -338,7 +338,7 @@ class _Module:
         return texts[0] if len(texts) == 1 else f"max({', '.join(texts)})"
 
     def _refuse(self, stmts: Sequence[Stmt]) -> None:
-        """Raises for what has no code for a GPU."""
+        """Raises NotImplementedError for whatever has no code for a GPU."""
         missing = [_shown_routine(stmt.routine) for stmt in walk(stmts) if isinstance(stmt, Call)]
         for part in (part for stmt in walk(stmts) for expr in expressions(stmt) for part in parts(expr) if isinstance(part, Apply)):
             missing += [f"the function {name}" for name in _CALLED.findall(part.template.text) if not has_gpu_code(name)]
@@ -350,7 +350,7 @@ class _Module:
             raise NotImplementedError(f"{self.function.name}: mode='cuda': {missing[0]} has no CUDA code; use mode=None for this function")
 
     def _range(self, loop: For) -> tuple[Index, Index]:
-        """The first and the last pass of a nest, as one count."""
+        """The range of a nest's passes, counted as one loop: start and stop."""
         nest = nest_of(loop)
         if len(nest) == 1:
             return loop.start, loop.stop
@@ -387,7 +387,7 @@ class _Module:
         return [*yielded, *(f"    {line}" for line in writes)]
 
     def _strided(self, loop: For, kernel: _Kernel, first: str, last: str, number: str, pad: str) -> Iterator[str]:
-        """A loop of which each thread makes some passes."""
+        """A grid-stride loop: each thread makes every gridsize-th pass."""
         nest = nest_of(loop)
         counter = nest[0].name if len(nest) == 1 else self.names.fresh("place")
         start = "cuda.grid(1)" if first == "0" else f"{first} + cuda.grid(1)"
@@ -399,7 +399,7 @@ class _Module:
         yield f"{pad}    {counter} += cuda.gridsize(1)"
 
     def _summed(self, loop: For, kernel: _Kernel, pad: str) -> Iterator[str]:
-        """A loop that adds up: each thread for itself, then those of a block, then each block the sums of all, always in the same order."""
+        """A loop of sums: each thread adds up its passes, a block its threads, then each block all blocks' parts. The order is fixed."""
         sums = _sums(loop)
         part_of = {name: self.names.fresh(f"{name}_part") for name in sums}
         renamed = rebuilt(loop.body, lambda stmt: [_with_part(stmt, part_of)] if isinstance(stmt, Let) and stmt.name in sums else None)
@@ -427,7 +427,7 @@ class _Module:
             yield f"{pad}{name} = {_joined(name, part_of[name], value)}"
 
     def _in_block(self, sums: Mapping[str, Apply], part_of: Mapping[str, str], kernel: _Kernel, pad: str) -> Iterator[str]:
-        """What adds up the parts of a block's threads, in a tree, one sum after the other: every thread has them then as its parts."""
+        """Adds up the parts of a block's threads in a tree, one sum after the other; then every thread has the sums as its parts."""
         width = self.names.fresh("width")
         for name, value in sums.items():
             shared = kernel.scratch[self.dtypes[name]]
@@ -442,12 +442,12 @@ class _Module:
                 "    cuda.syncthreads()",
                 f"    {width} //= 2",
                 f"{part_of[name]} = {shared}[0]",
-                "cuda.syncthreads()",  # all have read it before the next sum comes
+                "cuda.syncthreads()",  # all threads have read it before the next sum overwrites it
             )
             yield from (f"{pad}{line}" for line in lines)
 
     def _lines(self, stmts: Iterable[Stmt], kernel: _Kernel, number: str, pad: str) -> Iterator[str]:
-        """The lines of statements in a kernel; `number`: that of the pass."""
+        """The lines of statements in a kernel; `number`: the text of the pass's number."""
         for stmt in stmts:
             if isinstance(stmt, For) and kernel.is_grid and stmt.kind == "sums":
                 yield from self._summed(stmt, kernel, pad)
@@ -488,7 +488,7 @@ class _Module:
                 yield pad + _on_device(statement(stmt, self.messages))
 
     def _loop_lines(self, loop: For, kernel: _Kernel, number: str, pad: str) -> Iterator[str]:
-        """A loop of one thread; one of an unknown number of passes as `while`, for which less code is made."""
+        """A loop of one thread: a `while` if it is over time or of unknown length, because that makes less code."""
         start, stop = _on_device(expression(loop.start)), _on_device(expression(loop.stop))
         if isinstance(loop.start, int) and isinstance(loop.stop, int) and loop.kind != "time":
             bounds = stop if start == "0" and loop.step == 1 else f"{start}, {stop}{f', {loop.step}' * (loop.step != 1)}"
@@ -496,7 +496,7 @@ class _Module:
             yield from self._lines(loop.body, kernel, number, pad + "    ")
             return
         bound = loop.stop
-        if any(is_element or name in _defined(loop.body) for name, is_element in names_in(bound)):  # as it is before the first pass
+        if any(is_element or name in _defined(loop.body) for name, is_element in names_in(bound)):  # a pass may change it: keep the first
             bound = Name("int64", self.names.fresh("stop"))
             yield f"{pad}{bound.name} = {stop}"
         yield f"{pad}{loop.name} = {start}"
@@ -508,8 +508,10 @@ class _Module:
 
 
 def _looked_at(kernel: _Kernel, pad: str) -> Iterator[str]:
-    """What stands behind a loop whose passes may fail: all threads end if one has failed, the first of them tells its numbers. Two places
-    take turns, so that none is written before all have looked there."""
+    """The lines after a loop whose passes may fail: all threads end if one has failed, and the first failing pass tells its numbers.
+
+    Two places take turns, so that neither is written before all threads have looked at it.
+    """
     yield f"{pad}grid.sync()"
     yield f"{pad}if error[turn] != NONE:"
     if _most_numbers(kernel):
@@ -520,32 +522,34 @@ def _looked_at(kernel: _Kernel, pad: str) -> Iterator[str]:
 
 
 def _most_numbers(kernel: _Kernel) -> int:
-    """How many numbers an error of a kernel tells at most."""
+    """The most numbers that an error of a kernel tells."""
     return max((len(fail.numbers) for fail in kernel.fails), default=0)
 
 
 def _sums(loop: For) -> dict[str, Apply]:
-    """What a loop adds up: the locals, and the values that they get in a pass."""
+    """The sums of a loop: the locals, and the values that they get in a pass."""
     made = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.is_new}
     lets = [stmt for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.name not in made]
     return {stmt.name: stmt.value for stmt in lets if isinstance(stmt.value, Apply)}
 
 
 def _joined(a: str, b: str, value: Apply) -> str:
-    """The text of two parts of a sum, or of what else `value` makes, as one."""
+    """The text that joins two parts of a reduction by the operation of `value`."""
     return _on_device(expression(Apply(value.dtype, value.template, (Name(value.dtype, a), Name(value.dtype, b)))))
 
 
 def _identity(name: str, value: Apply) -> str:
-    """What a part of a reduction begins with: 0 of a sum, 1 of a product; else the first state, of which it changes nothing to take an
-    extreme with it more often, and no truth value."""
+    """The text of the start of a reduction's part: 0 for a sum, 1 for a product, else the first state.
+
+    An extreme, all or any of a state is the same however often the state is taken.
+    """
     if value.template not in (ACCUMULATE, IN_ORDER, PRODUCT):
         return name
     return expression(Literal(value.dtype, int(value.template == PRODUCT)))
 
 
 def _with_part(stmt: Let, part_of: Mapping[str, str]) -> Let:
-    """A statement that adds to the part of a sum."""
+    """The statement with the part of a sum in place of the sum."""
     value, part = stmt.value, part_of[stmt.name]
     assert isinstance(value, Apply)
     args = tuple(Name(value.dtype, part) if arg == Name(value.dtype, stmt.name) else arg for arg in value.args)
@@ -553,7 +557,7 @@ def _with_part(stmt: Let, part_of: Mapping[str, str]) -> Let:
 
 
 def _indices(nest: Sequence[For], number: str) -> Iterator[str]:
-    """What gives the indices of a nest, the last one fastest."""
+    """The lines that compute a nest's indices from one count, the last index fastest."""
     rest: Index = Name("int64", number)
     lengths = [sub(one.stop, one.start) for one in nest]
     for k, one in enumerate(nest):
@@ -578,7 +582,7 @@ def _place(place: OperandPlace) -> str:
 
 
 def _read_in_passes(nest: Sequence[For]) -> set[str]:
-    """The names that the passes of a nest read; bounds among them where indices are made of a count."""
+    """The names that the passes of a nest read; of several loops also those of the bounds that split a count into indices."""
     lengths = [bound for one in nest[1:] for bound in (one.start, one.stop)] + [nest[0].start] * (len(nest) > 1)
     return mentioned(nest[-1].body) | {name for bound in lengths for name, _ in names_in(bound)}
 
@@ -608,22 +612,22 @@ def _reads(stmt: Stmt) -> set[str]:
 
 
 def _makes(stmt: Stmt) -> set[str]:
-    """The names to which a statement gives values."""
+    """The names that a statement and those inside it define."""
     return {one.name for one in walk([stmt]) if isinstance(one, Let | Alloc | Alias)}
 
 
 def _defined(stmts: Iterable[Stmt]) -> set[str]:
-    """The scalars to which statements give values."""
+    """The scalars that statements assign."""
     return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let)}
 
 
 def _needed(stmts: Sequence[Stmt]) -> set[str]:
-    """The names that statements read before they give them values."""
+    """The names that statements read before they assign them."""
     return _needed_and_made(stmts)[0]
 
 
 def _needed_and_made(stmts: Sequence[Stmt]) -> tuple[set[str], set[str]]:
-    """The same, and the names to which they give values on every way."""
+    """The same, and the names that they assign on every path."""
     needed: set[str] = set()
     made: set[str] = set()
     for stmt in stmts:
@@ -641,17 +645,17 @@ def _needed_and_made(stmts: Sequence[Stmt]) -> tuple[set[str], set[str]]:
 
 
 def _leaves(stmt: Stmt) -> bool:
-    """Does a statement end a loop, or the function?"""
+    """True if a statement may end a loop, or the function."""
     return any(isinstance(one, Break | Return) for one in walk([stmt]))
 
 
 def _is_scalar_work(stmt: Stmt) -> bool:
-    """May a kernel run a statement as well as the host?"""
+    """True if a kernel may run a statement as well as the host."""
     return not _leaves(stmt) and not any(isinstance(one, Alloc | Alias) for one in walk([stmt]))
 
 
 def _rounded(expr: Index) -> Index:
-    """An expression with calls of what rounds operations by themselves."""
+    """The expression with calls of functions that round by themselves for operations that must."""
 
     def call(part: Expr) -> Index | None:
         if not isinstance(part, Apply) or not part.template.rounds or not part.dtype.startswith("float"):
@@ -663,18 +667,18 @@ def _rounded(expr: Index) -> Index:
 
 
 def _on_device(text: str) -> str:
-    """Text in which functions of numbers are those of a `math` that GPUs have."""
+    """The text with functions of numbers taken from a `math` that GPUs have."""
     return FUNCTIONS_OF_MATH.sub(lambda match: match[0] if match[1] in CASTS else f"math.{match[1]}(", text)
 
 
 def _on_host(text: str) -> str:
-    """Text whose functions are NumPy's."""
+    """The text with functions that the host has."""
     text = _CALLED.sub(lambda match: f"host.{match[0]}" if match[1] in OF_CARDS else match[0], text)
     return FUNCTIONS_OF_MATH.sub(lambda match: match[0] if match[1] in CASTS else f"host.gpu_math.{match[1]}(", text)
 
 
 def _shown_routine(routine: str) -> str:
-    """A routine as messages call it."""
+    """The name of a routine in messages."""
     function = function_of(routine)
     return f"{function}, a function of ns.external," if function else f"the routine {routine}"
 

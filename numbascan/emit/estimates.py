@@ -1,4 +1,4 @@
-"""What a call of a kernel will take, read from its loops before it runs: bytes of its arrays, steps of its loops, operations."""
+"""Estimates of a kernel's call, read from its loops before it runs: bytes of its arrays, steps of its loops, operations."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..ops.elementwise import HELPERS
 from ..plan.passes.threads import AT_ONCE
 from .text import expression, handed, statements, view_text
 
-LONGER = 1000  # steps more, to see what grows
-ROUTINE, DRAWN = 1000, 30  # operations for which a routine counts, and a number that is drawn
+LONGER = 1000  # further steps, to see what grows
+ROUTINE, DRAWN = 1000, 30  # operations that a routine counts as, and a number that is drawn
 
 
 # bytes and steps -------------------------------------------------------------------------------------------------------
@@ -24,7 +24,7 @@ ROUTINE, DRAWN = 1000, 30  # operations for which a routine counts, and a number
 
 @dataclass(frozen=True)
 class KernelMemory:
-    """What a kernel takes on a GPU: registers and bytes of local memory of a thread, bytes of shared memory of a block."""
+    """A kernel's use of a GPU: registers and bytes of local memory per thread, bytes of shared memory per block."""
 
     name: str
     registers: int
@@ -39,10 +39,10 @@ class KernelMemory:
 class Memory:
     """Bytes that one call stores.
 
-    results: what is returned (with the initial rows that lie before it). trace: rows of all steps that are not returned.
+    results: the arrays returned (with the initial rows that lie before them). trace: rows of all steps that are not returned.
     checkpoints: states kept for a gradient. work: everything that does not grow with the number of steps.
-    per_step: by how much results and trace grow with each step. steps_again: forward steps that checkpoints make run again (no bytes).
-    kernels: of CUDA, those that were compiled for this device.
+    per_step: the growth of results and trace per step. steps_again: forward steps that checkpoints run again (no bytes).
+    kernels: for CUDA, those that were compiled for this device.
     """
 
     results: int
@@ -66,8 +66,8 @@ class Memory:
 def memory_of(function: Function, values: Sequence[Any], steps_again: int = 0, at_once: Callable[[int, int], int] | None = None) -> Memory:
     """The bytes of a call of `function` with `values` (arrays, numbers); `steps_again` as for Memory.
 
-    at_once: how many passes of a loop run at once on a GPU, of so many, for each of which so many bytes are taken. Without it these bytes
-    do not count.
+    at_once: the number of passes of a loop that run at once on a GPU, from the number of all and the bytes of each. Without it these
+    bytes do not count.
     """
     stmts = list(walk(function.body))
     lengths = _lengths(function, stmts)
@@ -90,7 +90,7 @@ def _bytes(array: Alloc, known: _Names) -> int:
 
 
 def _lengths(function: Function, stmts: Sequence[Stmt]) -> set[str]:
-    """The arguments that decide how many steps the outermost loops make."""
+    """The names that decide how many steps the outermost loops make."""
     names = {name for loop in function.body if isinstance(loop, For) and loop.kind in ("time", "lanes") for name, _ in names_in(loop.stop)}
     for stmt in reversed(stmts):
         if isinstance(stmt, Let) and stmt.name in names:
@@ -99,13 +99,13 @@ def _lengths(function: Function, stmts: Sequence[Stmt]) -> set[str]:
 
 
 def steps_of(function: Function, values: Sequence[Any]) -> int:
-    """How many steps the outermost loops of a call make at most."""
+    """The most steps that the outermost loops of a call make."""
     known = _known(function, values, list(walk(function.body)))
     return sum(known.number(loop.stop) for loop in function.body if isinstance(loop, For) and loop.kind in ("time", "lanes"))
 
 
 def lanes_of(function: Function, values: Sequence[Any]) -> int:
-    """How many lanes with steps of their own a call runs at most, each in a thread of a GPU."""
+    """The most lanes with steps of their own that one loop of a call runs, each in a thread of a GPU."""
     known = _known(function, values, list(walk(function.body)))
     calls = [stmt.value for stmt in function.body if isinstance(stmt, Let) and isinstance(stmt.value, Apply)]
     passes: list[Index] = [call.args[0] for call in calls if call.template == AT_ONCE]
@@ -124,7 +124,7 @@ def _known(
 ) -> _Names:
     """The locals that decide sizes, as far as they follow from the arguments' shapes and numbers alone.
 
-    Arguments in `longer` as for LONGER more steps.
+    Arguments in `longer` are taken as for LONGER more steps.
     """
     known = _Names({"at_once": at_once} if at_once else {})
     for argument, value in zip(function.arguments, values, strict=False):
@@ -141,7 +141,7 @@ def _known(
 
 
 def _sizes(stmts: Sequence[Stmt]) -> set[str]:
-    """The names on which the shapes of arrays and the passes of loops depend."""
+    """The names that shapes of arrays and bounds of loops depend on."""
     names: set[str] = set()
     for stmt in reversed(stmts):
         indices: Sequence[Index] = ()
@@ -156,12 +156,12 @@ def _sizes(stmts: Sequence[Stmt]) -> set[str]:
 
 
 def _without_elements(shape: Sequence[int]) -> Any:
-    """What has a shape, and no elements on which a size could depend."""
+    """A stand-in for an array: a shape, without elements that a size could depend on."""
     return SimpleNamespace(shape=tuple(shape))
 
 
 def _returned(function: Function) -> set[str]:
-    """Names of the arrays that a function returns, seen through the last views."""
+    """The names of the arrays that a function returns, also through views."""
     names: set[str] = set()
     for stmt in reversed(function.body):
         if isinstance(stmt, Return):
@@ -190,14 +190,14 @@ class _Names:
             self.names[name] = value
 
     def number(self, index: Index) -> int:
-        """A dimension or bound as a number, 0 where only the run knows it."""
+        """A dimension or bound as a number; 0 if it is known only at run time."""
         try:
             return int(self.value(expression(index)))
         except (TypeError, ValueError, OverflowError):
             return 0
 
     def value(self, text: str) -> Any:
-        """What a text means; None for what only the run knows."""
+        """The value of a text; None if it is known only at run time."""
         try:
             return eval(text, {"__builtins__": {}}, self.names)
         except Exception:
@@ -209,11 +209,11 @@ class _Names:
 
 @dataclass(frozen=True)
 class LoopEstimate:
-    """A loop: its line in the source, how often its body runs, and the operations of all passes together, of the loops inside, too.
+    """A loop: its line in the source, how often its body runs, and the operations of all passes together, loops inside included.
 
-    inside: the loops in it that compute something. Of both sides of a choice all count, though only one is taken. Of an outermost loop also
-    copied: by array, the numbers that loops inside only copy from another row or array, all passes together. Rows that are kept of each
-    pass do not count: there is a place for each of them.
+    inside: the loops in it that compute something; those of both branches of a choice count, though only one is taken.
+    copied: for an outermost loop, the numbers that loops inside only copy from another row or array, by array, all passes together. Rows
+    that are kept of each pass do not count: each has its own place.
     """
 
     line: str
@@ -225,10 +225,10 @@ class LoopEstimate:
 
 @dataclass(frozen=True)
 class Work:
-    """Operations of a call on floating-point and complex numbers, and the outermost loops among which they are.
+    """The operations of a call on floating-point and complex numbers, and the outermost loops that make them.
 
-    A function such as exp counts as one, a product of matrices as two for each of its multiplications, another library routine as none.
-    A loop that may end early counts as if it did not, of two branches the longer one.
+    A function such as exp counts as one, a product of matrices as two per multiplication, any other library routine as none.
+    A loop that may end early counts as if it did not; of two branches the longer one counts.
     """
 
     operations: int
@@ -241,7 +241,7 @@ def work_of(function: Function, values: Sequence[Any]) -> Work:
     loops: list[LoopEstimate] = []
     total = 0
     for stmt in function.body:
-        with np.errstate(all="ignore"):  # rows that are not there yet are taken for zeros
+        with np.errstate(all="ignore"):  # rows that do not exist yet are read as zeros
             operations = counter.statement(stmt)
         total += operations
         copied, counter.copied = counter.copied, {}
@@ -258,16 +258,16 @@ def _line(loop: For) -> str:
 
 
 class _Counter(_Names):
-    """Goes through statements once; loops as in their first pass. `copied`: numbers, by the array that they are copied to.
+    """Counts in one walk over the statements; a loop's body counts as in its first pass. `copied`: numbers, by the array copied to.
 
-    `inside`: the loops found so far in the loop at hand.
+    `inside`: the loops found so far in the current loop.
     """
 
     def __init__(self, names: dict[str, Any]) -> None:
         super().__init__(names)
         self.copied: dict[str, int] = {}
         self.inside: list[LoopEstimate] = []
-        self.around: dict[str, int] = {}  # the counters of the loops around, and their passes, the outermost first
+        self.around: dict[str, int] = {}  # the counters of the loops around, with their passes, the outermost first
 
     def block(self, stmts: Sequence[Stmt]) -> int:
         return sum(self.statement(stmt) for stmt in stmts)
@@ -311,17 +311,17 @@ class _Counter(_Names):
         return 0
 
     def passes(self, loop: For) -> int:
-        """How often the body of a loop runs."""
+        """The number of times that the body of a loop runs."""
         return len(range(self.number(loop.start), self.number(loop.stop), max(self.number(loop.step), 1)))
 
     def _product(self, stmt: Call) -> int:
-        """Of np.dot(a, b, out)."""
+        """The operations of np.dot(a, b, out)."""
         a, _, out = (self.value(text) for text in handed(stmt))
         return 2 * int(np.size(out)) * int(np.shape(a)[-1]) if np.ndim(a) and out is not None else 0
 
 
 def _is_copy(stmt: Store, counters: Sequence[str]) -> bool:
-    """Is an element written that lies at the same place of another row or array, in a loop inside a loop whose passes all write there?"""
+    """True if a store in nested loops copies from the same place of another row or array, and every outermost pass writes there."""
     if len(counters) < 2 or stmt.combine or not isinstance(stmt.value, Load) or not stmt.index or not stmt.value.index:
         return False
     places = {name for index in stmt.index for name, _ in names_in(index)}
@@ -329,14 +329,14 @@ def _is_copy(stmt: Store, counters: Sequence[str]) -> bool:
 
 
 def operations_in(stmts: Sequence[Stmt]) -> int:
-    """Operations in the text of statements, each counted once; a routine for many, one that draws ahead for those of a number."""
+    """The operations in the text of statements, each counted once. A routine counts as ROUTINE, one that draws ahead as DRAWN."""
     every = list(walk(stmts))
     called = [DRAWN if one.routine.endswith("_ahead") else ROUTINE for one in every if isinstance(one, Call)]
     return sum(_operations(one.value) for one in every if isinstance(one, Let | Store)) + sum(called)
 
 
 def _operations(expr: Index) -> int:
-    """Operations on floating-point and complex numbers in an expression."""
+    """The operations on floating-point and complex numbers in an expression."""
     if not isinstance(expr, Expr):
         return 0
     if isinstance(expr, Apply):

@@ -1,10 +1,10 @@
-"""A kernel as a module that stands alone: all that it calls is written into it, in words of NumPy and Numba that are public.
+"""A kernel as a standalone module: everything that it calls is written into it, in public functions of NumPy and Numba.
 
     name_kernel   the generated code
-    name_njit     for functions that Numba compiles: arguments of the very types, checked; the results as they come, several as a tuple
-    name          for Python: arguments converted, results in the structure that the original gives
+    name_njit     for functions that Numba compiles: arguments of the exact types, checked; plain results, several as a tuple
+    name          for Python: arguments converted, results in the structure of the original
 
-Left out are threads, looks for signals, and what is there for the SIMD unit's sake alone; what lies on the stack is allocated.
+It leaves out threads, looks for signals, and whatever only serves the SIMD unit; arrays on the stack are allocated instead.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from .runtime.external_names import function_of
 from .sources import NotPortable, Sources
 from .text import literal, statements
 
-MOST_NUMBERS = 10_000  # of arrays that are written into a module
+MOST_NUMBERS = 10_000  # most numbers of arrays that are written into a module
 CALLS = f"{__package__}.runtime.portable_calls"
 DECORATOR = "kept_by_numba"
 CHECKS = ("argument_of", "in_compiled_code", "readable", "leaves_of")
 OF_MODULE = (*RESERVED, DECORATOR, *CHECKS, "namedtuple", "dot", "dot_into")
-"""What the text of a module uses besides Python's names."""
-OF_NUMBA = ("bool", "int64", "float64", "complex128")  # what its operators give
+"""The names that the text of a module uses besides Python's."""
+OF_NUMBA = ("bool", "int64", "float64", "complex128")  # the dtypes that Numba's operators give
 _CALLED_IN_NUMBERS = re.compile(r"\b(np(?=\.)|complex(?=\())")
 _OPTIONS = 'error_model="numpy", nogil=True'
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """An argument of an exported function: its name, the text of its form (`...` is an array), and which inputs of the kernel it gives."""
+    """An argument of an exported function: its name, the text of its structure (`...` is an array), and the kernel's inputs in it."""
 
     name: str
     form: str
@@ -50,14 +50,14 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Interface:
-    """How an exported function is called, and what it gives.
+    """The arguments and results of an exported function.
 
-    n_by_name: how many of the last parameters Python takes by name alone; compiled code takes all by position.
-    inputs: names and types of the kernel's inputs. fixed: the values of those that no argument gives, by place.
-    results: of each the type, and whether its memory may be that of an argument. returned: the text of a nest of so many names, in which
-    records are called by other names.
-    records: the fields of named tuples in it, by class. casting: which dtypes of arrays an argument may have, as for np.can_cast.
-    hint: what to do for other lengths than those compiled in. notes: what else there is to say.
+    n_by_name: the number of last parameters that Python takes by name only; compiled code takes all by position.
+    inputs: names and types of the kernel's inputs. fixed: the values of inputs that no argument gives, by position.
+    results: the type of each, and whether its memory may be that of an argument. returned: from names of results, and other names of
+    records, the text of the nest that is returned.
+    records: the fields of named tuples in that nest, by class. casting: the dtypes that an array argument may have, as for np.can_cast.
+    hint: what to do for other lengths than those compiled in. notes: further lines of the module's docstring.
     """
 
     parameters: Sequence[Parameter]
@@ -73,11 +73,11 @@ class Interface:
 
 
 def module_text(function: Function, constants: Sequence[Any], interface: Interface, fastmath: str = "") -> str:
-    """The whole module. NotImplementedError for what cannot be written into one, with the name of the operation."""
+    """The whole module. Raises NotImplementedError, with the name of the operation, for what cannot be written into one."""
     sources = Sources()
     function = replace(function, body=_portable(function, sources))
     messages = named_messages(function)
-    kernel = "\n".join(statements(function.body, messages)).replace("np.dot(", "dot(")  # dot_into stands there already
+    kernel = "\n".join(statements(function.body, messages)).replace("np.dot(", "dot(")  # calls of dot_into are there already
     called = set(CALLED.findall(kernel))
     for name in sorted(called.intersection({"dot", *(name for names in HELPERS.values() for name in names)})):
         _taken(sources.helper, name, function.name)
@@ -124,7 +124,7 @@ def module_text(function: Function, constants: Sequence[Any], interface: Interfa
 
 
 def _shown(message: str) -> str:
-    """The text of an error as it is raised: braces that stand for themselves are doubled where numbers are put in later."""
+    """The text of an error as it is raised: literal braces are doubled only if numbers are put in later."""
     try:
         return message.format()
     except IndexError:
@@ -136,7 +136,7 @@ def _has_nests(interface: Interface) -> bool:
 
 
 def _imports(names: set[tuple[str, str, str]]) -> list[str]:
-    """The lines that import (module, name there, name here): Python's own modules first, whole ones first."""
+    """The import lines for (module, name there, name here): Python's own modules first, whole modules before names from modules."""
     lines = [f"import {module}" + f" as {here}" * (here != module) for module, name, here in sorted(names) if not name]
     for module in sorted({module for module, name, _ in names if name}):
         parts = [name + f" as {here}" * (here != name) for source, name, here in sorted(names) if source == module and name]
@@ -148,7 +148,7 @@ def _imports(names: set[tuple[str, str, str]]) -> list[str]:
 
 
 def _portable(function: Function, sources: Sources) -> list[Stmt]:
-    """The statements of a kernel in public words; the routines that they call are taken into `sources`."""
+    """The statements of a kernel in public functions; the routines that they call are taken into `sources`."""
 
     def change(stmt: Stmt) -> list[Stmt] | None:
         if isinstance(stmt, Alloc):
@@ -177,7 +177,7 @@ def _taken(take: Callable[[str], str], name: str, label: str) -> str:
 
 
 def _refuse_unknown(function: Function, names: set[str]) -> None:
-    """NotImplementedError where a kernel calls what is neither Python's nor written into the module."""
+    """Raises NotImplementedError if a kernel calls a function that is neither Python's nor in the module."""
     unknown = sorted(names - set(dir(builtins)))
     if unknown:
         raise NotImplementedError(
@@ -186,7 +186,7 @@ def _refuse_unknown(function: Function, names: set[str]) -> None:
 
 
 def _refuse_names(function: Function, called: set[str], taken: set[str], records: Mapping[str, Any]) -> None:
-    """NotImplementedError where a name of the user's is one that the module needs for something else."""
+    """Raises NotImplementedError if the module needs one of the user's names for something else."""
     functions = {function.name, f"{function.name}_kernel", f"{function.name}_njit"}
     names = {stmt.name for stmt in walk(function.body) if isinstance(stmt, Let | For | Alloc | Alias)}
     names |= {argument.name for argument in function.arguments}
@@ -196,7 +196,7 @@ def _refuse_names(function: Function, called: set[str], taken: set[str], records
 
 
 def _refuse_used(name: str, text: str) -> None:
-    """NotImplementedError where functions of the module read that name as the one of something else, as Python's `tuple`."""
+    """Raises NotImplementedError if functions of the module read the name as something else, such as Python's `tuple`."""
     if name in _read_from_outside(symtable(text, name, "exec")):
         raise NotImplementedError(f"{name} cannot be a module: it needs {name} for something else; rename yours")
 
@@ -211,7 +211,7 @@ def _read_from_outside(table: SymbolTable) -> set[str]:
 
 
 class _Text:
-    """What stands around a kernel."""
+    """The text around a kernel."""
 
     def __init__(self, function: Function, constants: Sequence[Any], interface: Interface, taken: set[str]) -> None:
         self.name, self.interface = function.name, interface
@@ -255,7 +255,7 @@ class _Text:
         return ", ".join([*self.parameters[:by_position], *["*"] * (self.interface.n_by_name > 0), *self.parameters[by_position:]])
 
     def imports(self, kernel: str) -> Iterator[tuple[str, str, str]]:
-        """What the text itself imports."""
+        """The imports of the text itself."""
         yield "numpy", "", "np"
         yield "numba", "njit", "njit"
         if "math." in kernel:
@@ -274,16 +274,16 @@ class _Text:
         yield '"""'
 
     def arrays_from_outside(self) -> Iterator[str]:
-        """The lines that make them."""
+        """The lines that make the arrays from outside."""
         for name, array in self.arrays.items():
             yield from _array(name, array)
 
     def names_exported(self) -> list[str]:
-        """What the module is there for: functions, and the classes of named tuples in their results."""
+        """The names that the module exports: functions, and the classes of named tuples in their results."""
         return [self.name, f"{self.name}_njit", *self.interface.records]
 
     def for_compiled_code(self) -> Iterator[str]:
-        """The function that checks arguments of compiled code, and calls the kernel."""
+        """The function that checks compiled code's arguments and calls the kernel, with what it needs."""
         for record, fields in self.interface.records.items():
             yield f"{record} = namedtuple({record!r}, {list(fields)!r})"
         for k, taker in self.takers.items():
@@ -329,7 +329,7 @@ class _Text:
         return f"{self.results[k]}.copy()" if type_.rank and is_copied else self.results[k]
 
     def for_python(self) -> Iterator[str]:
-        """The function that takes what NumPy can make arguments of, and gives arrays in their structure."""
+        """The function that takes whatever NumPy converts to arguments, and returns arrays in the original's structure."""
         others = [f"{other} = {name}  # {name} is an argument" for name, other in self.called.items() if other != name]
         yield from (*others, "", "") if others else ()
         yield f"def {self.name}({self._signature()}):"
@@ -363,7 +363,7 @@ class _Text:
 
 
 def _parameters(interface: Interface, names: Names) -> list[str]:
-    """The parameters, called as the arguments of the original are: it is called by them."""
+    """The parameters' names: those of the original's arguments, since callers use them; further ones of the same name get fresh names."""
     parameters: list[str] = []
     names.used = {one.name for one in interface.parameters}
     for one in interface.parameters:

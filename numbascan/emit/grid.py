@@ -1,4 +1,4 @@
-"""Statements as they run in all threads of a grid at once, so that a loop over time with wide states is one kernel.
+"""Statements as all threads of a grid run them, with barriers, so that a loop over time with wide states is one kernel.
 
     # before: for t in range(n):            # after: for t in range(n):
     #             threads over i:           #            threads over i:
@@ -7,14 +7,14 @@
                                             #            if first: x[0] = y[3]
                                             #            barrier
 
-Every thread computes all scalars, which therefore are the same in all of them; passes of loops in threads are shared out; what is written
-otherwise is written by the first thread. A barrier stands where a statement touches memory that another thread has written since the last
-one, or writes memory that another thread has read since then. Loops give the same passes to the same threads, so where two loops meet an
-array at the place of the pass alone, each thread meets its own numbers again.
+Every thread computes all scalars, so these are the same in all threads. Passes of loops in threads are shared out; the first thread does
+all other stores. A barrier is needed before a statement that touches memory that another thread has written since the last barrier, or that
+writes memory that another thread has read since then. Loops give the same passes to the same threads: if two loops access an array only at
+the place of the pass, each thread finds its own numbers again, and no barrier is needed.
 
-A thread whose pass fails leaves its loop, and says so; behind the loop all threads wait for one another, look, and end together.
+A thread whose pass fails leaves its loop and says so. After the loop all threads wait for one another, look, and end together.
 
-Not handled: memory taken inside, routines, and errors in loops within a pass.
+Not handled: memory allocated inside; routines; errors in loops within a pass.
 """
 
 from __future__ import annotations
@@ -57,17 +57,20 @@ SHARED = ("threads", "sums")
 
 
 class Unfit(Exception):
-    """Statements that cannot run so."""
+    """Statements that the threads of a grid cannot run together."""
 
 
 def is_wide(stmt: Stmt) -> bool:
-    """Are there passes to share out, inside a statement?"""
+    """True if a statement holds a loop whose passes are shared out."""
     return any(isinstance(one, For) and one.kind in SHARED for one in walk([stmt]))
 
 
 def in_all_threads(stmts: Sequence[Stmt], memory: Mapping[str, str], views: Set[str], mentions: Counter[str]) -> list[Stmt]:
-    """The statements with barriers. `memory`: of names for parts of the same memory, one; `views`: the names of parts; `mentions`: in how
-    many statements of the function a name stands."""
+    """The statements with barriers.
+
+    memory: one name for all names of the same memory. views: the names of parts of arrays. mentions: the number of statements of the
+    function that mention a name.
+    """
     changing = {stmt.name for stmt in walk(stmts) if isinstance(stmt, Let | For)}
     return _Placing(memory, views, mentions, changing).block(stmts, _Since())[0]
 
@@ -82,9 +85,9 @@ def nest_of(loop: For) -> list[For]:
 
 @dataclass(frozen=True)
 class _Passes:
-    """Which thread meets an element: that of the pass whose counters are what stands on these axes, less these numbers.
+    """The thread that touches an element: that of the pass whose counters are the indices on these axes, less the origins.
 
-    lengths: of the loops but the outermost, by which passes are counted.
+    lengths: of all loops of the nest but the outermost; they decide which pass, and so which thread, has these counters.
     """
 
     axes: tuple[int, ...]
@@ -99,7 +102,7 @@ Touched = frozenset[tuple[str, Owner]]  # arrays, and who touches their elements
 
 @dataclass(frozen=True)
 class _Since:
-    """What is touched since the last barrier."""
+    """The elements read and written since the last barrier."""
 
     read: Touched = frozenset()
     written: Touched = frozenset()
@@ -108,18 +111,19 @@ class _Since:
         return _Since(self.read | other.read, self.written | other.written)
 
     def waits(self, other: _Since) -> bool:
-        """Must a barrier stand before what touches `other`?"""
+        """True if a barrier is needed before a statement that touches `other`."""
         return _meet(self.written, other.read) or _meet(self.read | self.written, other.written)
 
 
 def _meet(some: Touched, others: Touched) -> bool:
-    """May two threads touch the same element?"""
+    """True if two different threads may touch the same element."""
+    # one owner is one thread, which needs no barrier for itself; `_ANY` on both sides may be two threads
     return any(array == other and (owner != by or owner == _ANY) for array, owner in some for other, by in others)
 
 
 @dataclass
 class _Placing:
-    """`changing`: scalars that are not the same all the time."""
+    """Places the barriers. `changing`: scalars that do not keep one value."""
 
     memory: Mapping[str, str]
     views: Set[str]
@@ -127,7 +131,7 @@ class _Placing:
     changing: Set[str]
 
     def block(self, stmts: Iterable[Stmt], since: _Since) -> tuple[list[Stmt], _Since]:
-        """A block with its barriers, and what is touched since the last of them at its end."""
+        """The block with its barriers, and what is touched from the last barrier to its end."""
         result: list[Stmt] = []
         for stmt in stmts:
             if isinstance(stmt, Alloc | Call | Return):
@@ -142,11 +146,11 @@ class _Placing:
                 result.append(Barrier())
                 since = _Since()
             result += [If(IS_FIRST, [stmt])] if isinstance(stmt, Store) or self._is_single(stmt) else [stmt]
-            since = _Since() if _is_sum(stmt) or is_checked(stmt) else since | touches  # these end with a barrier
+            since = _Since() if _is_sum(stmt) or is_checked(stmt) else since | touches  # sums and checked loops end with a barrier
         return result, since
 
     def _around(self, stmt: For | If, since: _Since) -> tuple[list[Stmt], _Since]:
-        """A loop or a choice that all threads go through."""
+        """A loop or a choice that all threads run, with its barriers."""
         before: list[Stmt] = []
         head = replace(stmt, body=[]) if isinstance(stmt, For) else If(stmt.condition, [])
         touches = self._touches(head)
@@ -157,12 +161,12 @@ class _Placing:
             then, after_then = self.block(stmt.then, since)
             otherwise, after_otherwise = self.block(stmt.otherwise, since)
             return [*before, If(stmt.condition, then, otherwise)], after_then | after_otherwise
-        while True:
+        while True:  # a pass follows on another one: what the body's end leaves is touched at its beginning, until that adds nothing
             body, end = self.block(stmt.body, since)
             if since | end == since:
                 break
             since |= end
-        everything = _Since()  # a pass may end anywhere
+        everything = _Since()  # a pass may end anywhere, so any of its accesses may come after the last barrier
         for one in stmt.body:
             everything |= self._touches(one)
         return [*before, replace(stmt, body=body)], since | everything
@@ -175,7 +179,7 @@ class _Placing:
             raise Unfit
 
     def _is_single(self, stmt: Stmt) -> bool:
-        """May the first thread alone run a loop or a choice? Nobody else may need what it computes, nor wait for it in vain."""
+        """True if only the first thread may run a loop or a choice: no other needs its locals, or would wait for it in vain."""
         inside = list(walk([stmt]))
         if not isinstance(stmt, For | If) or is_wide(stmt) or not _stores(stmt) or any(isinstance(one, Fail) for one in inside):
             return False
@@ -195,7 +199,7 @@ class _Placing:
         return reduce(or_, map(self._touches, inside), touched)
 
     def _touched(self, stmts: Iterable[Stmt], owner: Callable[[str, tuple[Index, ...]], Owner]) -> _Since:
-        """What statements touch themselves."""
+        """What the given statements touch, without those inside them."""
         read: set[tuple[str, Owner]] = set()
         written: set[tuple[str, Owner]] = set()
         for stmt in stmts:
@@ -207,7 +211,7 @@ class _Placing:
         return _Since(frozenset(read), frozenset(written))
 
     def _owner(self, array: str, index: tuple[Index, ...], nest: Sequence[For]) -> Owner:
-        """Who meets an element in a loop in threads. A view's indices are not those of its array."""
+        """The thread that touches an element in a loop in threads; any for a view, whose indices are not those of its array."""
         found = [self._axis(index, one) for one in nest]
         known = [one for one in found if one is not None]
         lengths = tuple(sub(one.stop, one.start) for one in nest[1:])
@@ -216,7 +220,7 @@ class _Placing:
         return _Passes(tuple(axis for axis, _ in known), tuple(origin for _, origin in known), lengths)
 
     def _axis(self, index: tuple[Index, ...], loop: For) -> tuple[int, Index] | None:
-        """The axis on which a loop's counter stands, and what stands there in its first pass."""
+        """The axis that a loop's counter indexes, and the index there in the first pass; None if there is none."""
         for axis, one in enumerate(index):
             move = slope_and_rest(one, Name("int64", loop.name))
             if move is not None and move[0] == 1 and self._is_fixed(origin := add(move[1], loop.start)):
@@ -235,7 +239,7 @@ def _is_shared(stmt: Stmt) -> bool:
 
 
 def is_checked(stmt: Stmt) -> TypeGuard[For]:
-    """Is it a loop in threads whose passes may fail?"""
+    """True for a loop in threads whose passes may fail."""
     return isinstance(stmt, For) and _is_shared(stmt) and _fails(stmt)
 
 

@@ -1,11 +1,10 @@
-"""Functions in loops that the SIMD unit may take get the same bits in every pass.
+"""Functions in loops that LLVM may vectorize give the same bits in every pass.
 
     # before: for s in range(n):            # after: for s in range(n):
     #             y[s] = exp(y[s])          #            y[s] = exp_in_lanes(y[s])
 
-LLVM makes vectors of such a loop's passes, and does what is left over one by one: by libm, other bits than those of the vectors. Steps of a
-lane that was in a tile before have the bits of the tile, too. In loops whose passes wait for one another there are no vectors, and libm is
-quicker.
+LLVM vectorizes such a loop, and runs the remaining passes one by one: by libm, with other bits than the vectors'. The last steps of a lane
+that was in a tile before must have the bits of the tile, too. Loops whose passes depend on one another have no vectors, and libm is faster.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from ..ir.loops import (
 )
 from ..ops.elementwise import in_lanes
 
-SHORT = 128  # passes up to which LLVM may write a loop out: then the loop around it has none inside
+SHORT = 128  # passes up to which LLVM may unroll a loop fully: the loop around it then has none inside
 
 
 def with_lanes(stmts: Sequence[Stmt], is_pass: bool = False) -> list[Stmt]:
-    """The statements with such functions. `is_pass`: they are the body of such a loop."""
+    """The statements with such functions renamed. `is_pass`: they are the body of such a loop."""
     renamed: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, For):
@@ -57,22 +56,22 @@ def with_lanes(stmts: Sequence[Stmt], is_pass: bool = False) -> list[Stmt]:
 
 
 def may_be_vectors(loop: For, sums: Set[str] = frozenset()) -> bool:
-    """May LLVM do several passes at once? Not where one waits for the one before, may be the last, or has a loop inside.
+    """True if LLVM may vectorize a loop: no pass depends on the one before, may end the loop, or has a long loop inside.
 
-    `sums`: locals that it adds up in any order, besides those that say so.
+    `sums`: locals that it may reassociate, besides marked reductions.
     """
     return not (_waits(loop, sums) or may_end(loop.body)) and all(_is_short(stmt) for stmt in walk(loop.body) if isinstance(stmt, For))
 
 
 def _waits(loop: For, sums: Set[str]) -> bool:
-    """Does a pass read what the one before has left, sums and extremes in any order apart?"""
+    """True if a pass reads what the one before has left, apart from reductions and `sums`."""
     moved = {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and not stmt.is_new and not is_reduction(stmt)} - sums
     moved -= {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let) and stmt.is_new}
     for stmt in loop.body:
         if any(name in moved for inner in walk([stmt]) for expr in expressions(inner) for name, _ in names_in(expr)):
             return True
         if isinstance(stmt, Let):
-            moved.discard(stmt.name)  # from here on it is what this pass has set
+            moved.discard(stmt.name)  # from here on it has the value of this pass
     return False
 
 
@@ -82,7 +81,7 @@ def _is_short(loop: For) -> bool:
 
 
 def _named(expr: Index) -> Index:
-    """An expression with the functions' other names."""
+    """The expression with the functions' names for lanes."""
     if isinstance(expr, Load):
         return replace(expr, index=tuple(map(_named, expr.index)))
     if not isinstance(expr, Apply):

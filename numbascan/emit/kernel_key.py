@@ -1,14 +1,14 @@
-"""The key of a kernel: a digest of everything that its machine code is made of.
+"""The key of a kernel: a digest of everything that its machine code depends on.
 
 * its text;
-* the files of `emit/runtime/` and `emit/inside/` from which that text takes functions, with all that they import, and what compiles it;
-* the functions beside cards that it calls, themselves or through others: their code, and the values that they read;
+* the files of `emit/runtime/` and `emit/inside/` whose functions the text uses, with all that they import, and the file that compiles it;
+* the functions beside cards that it calls, directly or through others: their code, and the values that they read;
 * Numba with its settings, the shortcuts that are on, llvmlite, LLVM, NumPy, SciPy, Python, the processor, the vector forms of libm.
 
-So what is stored under a key is right wherever the key is the same: in the next run, another checkout, the next release. What writes text
-is no part of it: it may change as it likes while the text stays.
+So a stored kernel is right wherever its key is the same: in the next run, another checkout, the next release. The code that writes the text
+is no part of the key: it may change freely while the text stays the same.
 
-Not in the key: what a program sets in `numba.config` by hand, of which no setting changes a number.
+Not in the key: settings that a program makes in `numba.config` by hand; none of them changes a number.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from .inside.shortcuts import SHORTCUTS, numba_version
 
 PACKAGE = __name__.partition(".")[0]
 RUNTIME, COMPILES = f"{__package__}.runtime", f"{__package__}.cache"
-VALUES = (f"{PACKAGE}.ops.elementwise", f"{PACKAGE}.ir.loops")  # of these what is imported alone: other files of numbascan are taken whole
-OTHERWISE = (f"{__package__}.cache_bound", __name__)  # what says for how long code is kept, and under which key
-SETTINGS = ".numba_config.yaml"  # which Numba reads in the folder where it is started
+VALUES = (f"{PACKAGE}.ops.elementwise", f"{PACKAGE}.ir.loops")  # only what is imported from these counts; other files count whole
+OTHERWISE = (f"{__package__}.cache_bound", __name__)  # not in the key: they decide how long code is kept, and under which key
+SETTINGS = ".numba_config.yaml"  # Numba reads it in the folder where it is started
 STARTED = time.time()
 _ALONE = f"process {os.getpid()}, {os.urandom(16).hex()}"
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _NUMBERS = (bool, int, float, complex, str, bytes, NoneType, Fraction, np.generic, np.dtype)
 
 Import = tuple[str, tuple[str, ...]]
-"""A module of numbascan, and the names that are taken from there."""
+"""A module of numbascan, and the names imported from it."""
 
 
 def kernel_key(text: str, *more: object) -> str:
-    """The key of a generated module. `more`: what else its machine code depends on."""
+    """The key of a generated module. `more`: anything else that its machine code depends on."""
     reached = Reached()
     reached.module(COMPILES)
     reached.imports(_imports(text, ""))
@@ -58,7 +58,7 @@ def kernel_key(text: str, *more: object) -> str:
 
 
 def key_of_modules(modules: Iterable[str]) -> str:
-    """The key of what is compiled of the functions of modules, which many kernels call."""
+    """The key of the compiled functions of modules that many kernels call."""
     reached = Reached()
     for module in [COMPILES, *modules]:
         reached.module(module)
@@ -66,12 +66,12 @@ def key_of_modules(modules: Iterable[str]) -> str:
 
 
 def modules_of_routines(text: str) -> list[str]:
-    """The modules of routines on whole arrays from which a text calls some."""
+    """The modules of routines on whole arrays that a text imports."""
     return [f"{RUNTIME}.routines.{name}" for module, names in _imports(text, "") if module == f"{RUNTIME}.routines" for name in names]
 
 
 def digest(parts: Iterable[str]) -> str:
-    """A short digest of texts, each apart from the next."""
+    """A short digest of texts, with their boundaries."""
     total = hashlib.sha256()
     for part in parts:
         total.update(f"{len(part)}:{part}".encode())
@@ -79,24 +79,24 @@ def digest(parts: Iterable[str]) -> str:
 
 
 class Reached:
-    """Files and values that a kernel reaches, told as texts. Values are those of this process, so that computed tables count."""
+    """The files and values that a kernel reaches, as texts. Values are those of this process, so that computed tables count."""
 
     def __init__(self) -> None:
         self.modules: set[str] = set()
-        self.functions: dict[int, FunctionType] = {}  # kept: what has gone leaves its id to others
+        self.functions: dict[int, FunctionType] = {}  # by id, and kept alive: a freed object's id is used again
         self._parts: set[str] = set()
 
     def told(self) -> list[str]:
-        """Everything, in one order.
+        """All texts, in a fixed order.
 
-        Code of a file that changes while this process runs may be the older one, and what is made of it is for this process alone.
+        If a file changes while this process runs, its code here may be the older one: the key is then one of this process only.
         """
         now = time.time()
         is_changed = any(STARTED < _changed(name) <= now for name in self.modules)
         return [*sorted(self._parts), *[_ALONE] * is_changed]
 
     def module(self, name: str) -> None:
-        """A whole file, and what it imports."""
+        """Adds a whole file, and what it imports."""
         if name in self.modules or name in OTHERWISE:
             return
         self.modules.add(name)
@@ -105,18 +105,18 @@ class Reached:
         self.imports(imports)
 
     def imports(self, imports: Iterable[Import]) -> None:
-        """What a file imports."""
+        """Adds what a file imports."""
         for module, names in imports:
             for each in names:
                 if _is_module(f"{module}.{each}"):
                     self.module(f"{module}.{each}")
                 elif module not in VALUES:
                     self.module(module)
-                elif each != "HELPERS":  # of which those that are called are looked at one by one
+                elif each != "HELPERS":  # those that are called are added one by one
                     self._parts.add(f"{module}.{each} = {self._told(getattr(importlib.import_module(module), each))}")
 
     def helper(self, name: str) -> None:
-        """A function of numbers that generated code calls."""
+        """Adds a function of numbers that generated code calls."""
         helper = HELPERS[name]
         self.module(f"{RUNTIME}.{helper.module}")
         self._parts.add(f"{name} in {helper.module}, {helper.arity}, {helper.cost}: {self._told(helper.function)}")
@@ -148,18 +148,18 @@ class Reached:
         return self._whatever(value)
 
     def _named(self, module: str, name: str) -> str:
-        """What is known by its name; of numbascan also the file in which it is."""
+        """A value told by its name; if it is numbascan's, its file is added too."""
         if module.partition(".")[0] == PACKAGE:
             self.module(module)
         return f"{module}.{name}"
 
     def _function(self, function: FunctionType) -> str:
-        """A function as its name; its code, and what that reads, are parts."""
+        """A function told by its name; its code, and the values that this reads, become parts."""
         name = f"{function.__module__}.{function.__qualname__}"
         if id(function) in self.functions:
             return name
         self.functions[id(function)] = function
-        if function.__module__.partition(".")[0] != PACKAGE:  # NumPy's, and Python's own: versions stand in the key
+        if function.__module__.partition(".")[0] != PACKAGE:  # NumPy's or Python's own: their versions are in the key
             return name
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
         own = [self._told(function.__code__), self._told(function.__defaults__), self._told(function.__kwdefaults__), self._told(cells)]
@@ -174,14 +174,14 @@ class Reached:
         return name
 
     def _whatever(self, value: Any) -> str:
-        """What no text tells: every file of cards stands for it."""
+        """A value that has no text of its own: every file of cards is added for it."""
         for path in sorted((_root() / "ops").glob("*.py")):
             self.module(f"{PACKAGE}.ops.{path.stem}")
         return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def _names_in(code: CodeType) -> set[str]:
-    """The names that code reads, functions within it too."""
+    """The names that code reads, also in functions within it."""
     return {*code.co_names, *(name for each in code.co_consts if isinstance(each, CodeType) for name in _names_in(each))}
 
 
@@ -198,7 +198,7 @@ def _file(module: str) -> tuple[str, tuple[Import, ...]]:
 
 
 def text_of(module: str) -> str:
-    """The file of a module of numbascan; where it cannot be read, a text that no other process has."""
+    """The text of a module of numbascan; if it cannot be read, a text that no other process has."""
     try:
         return _file_of(module).read_text(encoding="utf-8")
     except OSError:
@@ -206,7 +206,7 @@ def text_of(module: str) -> str:
 
 
 def _changed(module: str) -> float:
-    """When a file was written last, or put into its place."""
+    """When a module's file was last written, or moved into place."""
     try:
         status = _file_of(module).stat()
     except OSError:  # gone
@@ -230,7 +230,7 @@ def _package_of(module: str) -> str:
 
 
 def _imports(text: str, package: str) -> Iterator[Import]:
-    """The modules of numbascan from which a text imports, and which names; imports within functions, too."""
+    """The modules of numbascan that a text imports from, with the names; also imports within functions."""
     for place, names in _IMPORT.findall(text):
         module = importlib.util.resolve_name(place, package) if place.startswith(".") else place
         if module.partition(".")[0] == PACKAGE:
@@ -242,12 +242,12 @@ def _imports(text: str, package: str) -> Iterator[Import]:
 
 
 def _environment() -> list[str]:
-    """Compilers, their settings as they are now and as they were first (helpers are compiled once), and the processor."""
+    """Versions, the processor, and the settings as they were first (helpers are compiled once) and as they are now."""
     return [*_machine(), *_first_settings(), *_settings()]
 
 
 def _settings() -> tuple[str, ...]:
-    """What Numba is told, and the shortcuts through its inside that are taken."""
+    """Numba's settings, and the shortcuts through its internals that are taken."""
     told = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_"))
     with suppress(OSError):
         told.append(Path(SETTINGS).read_text(encoding="utf-8"))

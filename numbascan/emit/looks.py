@@ -1,4 +1,4 @@
-"""Loops that may run for long ask now and then whether they are to stop.
+"""Loops that may run for long ask now and then whether they must stop (a look).
 
     # before: for t in range(n):            # after: for t in range(n):
     #             …                         #            …
@@ -12,9 +12,9 @@
     #                                       #            if interrupted_at(1, t0, n):
     #                                       #                raise InterruptedError
 
-The second is for loops of which LLVM makes vectors, and would not if a pass might be the last, and for passes of a few statements that wait
-for nothing but memory (`x[k] += w`): there a look takes up to a third of the time. Rows of steps that ran are whole then.
-How it is found out, `inside/looks.py` tells. Not handled: work within a step, but for loops over time or lanes.
+The second form is for loops that LLVM vectorizes, which it would not if a pass might be the last, and for passes of a few statements that
+wait only for memory (`x[k] += w`): a look in each would take up to a third of the time. Rows of steps that ran are whole then.
+`inside/looks.py` tells how a look works. Not handled: work within a step, except loops over time or lanes.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ from ..ir.names import Names
 from .in_lanes import may_be_vectors
 
 LONG = 1 << 16  # statements from which a loop is worth a look: some 20 µs
-STRIP = 1 << 16  # passes of a loop that looks between strips
-BRIEF = 16  # statements of a pass up to which a look can be seen
-COUNTED = 1 << 32  # steps of a lane: all steps of as many lanes as there are fit into an int64
-FEW, MANY = 8, 256  # steps before the clock is first read: of those that may take long, and of others
+STRIP = 1 << 16  # passes of a strip, for loops that look between strips
+BRIEF = 16  # statements of a pass up to which a look costs noticeable time
+COUNTED = 1 << 32  # most steps of a lane that are counted: those of all lanes together then fit into an int64
+FEW, MANY = 8, 256  # steps before the clock is first read: for steps that may take long, and for others
 
 
 class Looks:
     """Puts looks into the loops of a function."""
 
     def __init__(self, names: Names, fastmath: bool) -> None:
-        """`fastmath`: LLVM makes vectors also of loops that add up."""
+        """`fastmath`: LLVM also vectorizes loops of sums."""
         self.names, self.fastmath = names.copy(), fastmath
-        self.watch = Name("int64", self.names.fresh("watch"))  # what the threads of a call have in common
+        self.watch = Name("int64", self.names.fresh("watch"))  # shared by the threads of a call
         self.count = 0
 
     def new_watch(self) -> Stmt:
@@ -79,28 +79,31 @@ class Looks:
         return If(_called("stopped", self.watch, 0), [_RAISE])
 
     def within(self, stmts: Sequence[Stmt]) -> list[Stmt]:
-        """Statements with looks in their long loops."""
+        """The statements with looks in their long loops."""
         return rebuilt(stmts, lambda stmt: [self._looking(stmt, (0, 1, stmt.stop), None)] if isinstance(stmt, For) else None)
 
     def in_lanes(self, loop: For, passes: Index) -> Stmt:
-        """A loop over some lanes of a call, of which there are `passes` in all. Its function returns where the call is stopped."""
+        """A loop over some of the `passes` lanes of a call, with looks. Its function returns if the call is stopped."""
         return self._looking(loop, (0, 1, passes), self.watch)
 
     def _looking(self, loop: For, place: Place, watch: Name | None) -> Stmt:
-        """`place`: where the loop begins among the passes of all loops around it, how many it makes of one of its own, and how many there
-        are in all; () where it is not to tell how far it is."""
+        """The loop with looks if it is long.
+
+        `place`: the first pass's position among the passes of all loops around, how far one pass moves it, and the number of all; () if the
+        loop does not report its progress.
+        """
         counted = self.count
         body = [self._inner(stmt, _inside(place, loop, stmt), watch) for stmt in loop.body]
         if loop.kind not in ("time", "lanes", "rest") or _statements([loop]) < LONG:
             return replace(loop, body=body)
         looking = [stmt for stmt in body if isinstance(stmt, For) and stmt.body and _is_look(stmt.body[-1])]
-        if loop.kind == "lanes" and looking:  # which count the steps of all lanes
+        if loop.kind == "lanes" and looking:  # the loops inside count the steps of all lanes
             return replace(loop, body=body)
         steps = 1 if self.count > counted else MANY if _statements(body) * MANY < LONG else FEW
         self.count += 1
         if loop.step == 1 and (_is_apart(loop) or _is_brief(loop)) and may_be_vectors(loop, _sums(loop, self.fastmath)):
             first, passed = (Name("int64", self.names.fresh(name, is_counter=True)) for name in (f"{loop.name}0", "s"))
-            counter = Let(loop.name, add(greatest(first, 0), passed))  # LLVM sees that it is not negative, as indices from the end are
+            counter = Let(loop.name, add(greatest(first, 0), passed))  # `max` shows LLVM that the index is not negative
             strip = For(passed.name, 0, least(STRIP, sub(loop.stop, first)), [counter, *body])
             return replace(loop, name=first.name, body=[strip, _look(1, _at(place, first), watch)], step=STRIP)
         return replace(loop, body=[*body, _look(steps, _at(place, Name("int64", loop.name)), watch)])
@@ -118,8 +121,10 @@ _NAMES = ("interrupted", "interrupted_at", "stopped", "stopped_at")
 
 
 def _inside(place: Place, loop: For, stmt: Stmt) -> Place:
-    """The place of a loop over time in one over lanes, where as many steps are done as in all lanes together; of one of which nobody
-    knows how many it makes, the number of lanes that are done."""
+    """The place of a loop inside one over lanes: it counts the steps of all lanes, or only lanes done if a lane's steps are not known.
+
+    () in a loop over time, and for other statements.
+    """
     if not place or loop.kind == "time" or not isinstance(stmt, For):
         return ()
     start, passes = _at(place, Name("int64", loop.name))
@@ -133,7 +138,7 @@ def _at(place: Place, counter: Name) -> tuple[Index, ...]:
 
 
 def _look(steps: int, place: tuple[Index, ...], watch: Name | None) -> Stmt:
-    """Leaves the function if the call is to stop; looked up for the first time behind so many steps."""
+    """A statement that leaves the function if the call must stop; it first reads the clock after `steps` steps."""
     name = _NAMES[bool(place) + 2 * (watch is not None)]
     return If(_called(name, *(() if watch is None else (watch,)), steps, *place), [_RAISE if watch is None else Return(())])
 
@@ -147,7 +152,7 @@ def _called(name: str, *operands: Index) -> Expr:
 
 
 def _is_apart(loop: For) -> bool:
-    """Does each pass write to places of its own, into arrays that no pass reads?"""
+    """True if each pass writes only its own places, in arrays that no pass reads."""
     stores = [stmt for stmt in walk(loop.body) if isinstance(stmt, Store)]
     reads = {name for stmt in walk(loop.body) for expr in expressions(stmt) for name, is_element in names_in(expr) if is_element}
     own = all(any(name == loop.name for index in store.index for name, _ in names_in(index)) for store in stores)
@@ -155,12 +160,12 @@ def _is_apart(loop: For) -> bool:
 
 
 def _is_brief(loop: For) -> bool:
-    """Does each pass make a few statements, none of them a loop?"""
+    """True if each pass is a few statements, none of them a loop."""
     return not any(isinstance(stmt, For) for stmt in walk(loop.body)) and _statements(loop.body) <= BRIEF
 
 
 def _sums(loop: For, fastmath: bool) -> set[str]:
-    """The locals that passes only add to, or multiply, in an order that LLVM may change: of integers, and all under `fastmath`."""
+    """The locals that passes only add to, or multiply, and that LLVM may reassociate: integers, and under `fastmath` all."""
     moved = [stmt for stmt in walk(loop.body) if isinstance(stmt, Let) and not stmt.is_new]
     reads = Counter(name for stmt in walk(loop.body) for expr in expressions(stmt) for name, _ in names_in(expr))
     return {stmt.name for stmt in moved if reads[stmt.name] == 1 and _adds(stmt) and (fastmath or not _is_rounded(stmt.value))}
@@ -176,7 +181,7 @@ def _is_rounded(value: Index) -> bool:
 
 
 def _statements(stmts: Sequence[Stmt]) -> float:
-    """How many statements run; infinity where only the run knows, and where a routine is called."""
+    """The number of statements that run; infinity if known only at run time, or if a routine is called."""
     return sum(_of(stmt) for stmt in stmts)
 
 

@@ -1,4 +1,4 @@
-"""Names of the functions that generated code may call, known without importing Numba or SciPy: those of cards, and the text's own."""
+"""The names of functions that generated code may call, known without importing Numba or SciPy: those of cards, and the text's own."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ LOOKS = ("interrupted", "interrupted_at", "new_watch", "stopped", "stopped_at")
 """Whether a call is to stop."""
 
 INTRINSICS = ("small_array", "lanes", "in_threads", *LOOKS, *WRAPPING)
-"""In `numbascan.emit.runtime.intrinsics`: what generated code asks of LLVM."""
+"""In `numbascan.emit.runtime.intrinsics`: operations that generated code asks LLVM for."""
 
 ROUTINES = ("draws", "externals", "fourier", "linalg", "recurrences", "small", "sorting", "spectral", "triangles")
 """Modules in `numbascan.emit.runtime.routines`."""
 
 ANY_ORDER = ("add_any_order", "max_or_nan", "min_or_nan")
-"""In `numbascan.emit.runtime.vecmath`: what the SIMD unit may do in several accumulators."""
+"""In `numbascan.emit.runtime.vecmath`: reductions that may be reassociated into several accumulators."""
 
 HELPERS: dict[str, list[str]] = {"intrinsics": [*INTRINSICS], "random": [], "scalars": [], "special": [], "vecmath": [*ANY_ORDER]}
-"""What text may call, by its module in `numbascan.emit.runtime`."""
+"""The names that text may call, by their module in `numbascan.emit.runtime`."""
 
 for _name, _helper in OF_CARDS.items():
     HELPERS[_helper.module] += [_name, in_lanes(_name)] if _helper.cost == FUNCTION else [_name]
 
 
 def has_gpu_code(name: str) -> bool:
-    """May a kernel of a GPU call a function of numbers that stands beside a card? Not one that calls SciPy's machine code."""
+    """True if a GPU kernel may call a function of numbers that stands beside a card: one that does not reach SciPy's machine code."""
     helper = OF_CARDS.get(name)
     if helper is None or helper.module != "scalars" or helper.function is None:
         return helper is None or helper.module != "special"
@@ -49,7 +49,7 @@ def has_gpu_code(name: str) -> bool:
 
 
 def _called_by(code: CodeType, names: dict[str, Any]) -> set[str]:
-    """The helpers that a function calls, itself or through functions beside it."""
+    """The helpers that a function calls, directly or through functions beside it."""
     called = {name for name in code.co_names if name in OF_CARDS}
     for name in set(code.co_names) - called:
         function = names.get(name)

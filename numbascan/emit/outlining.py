@@ -1,4 +1,4 @@
-"""Loops over lanes whose passes may run in several threads become functions of their own.
+"""Outlining: loops over lanes whose passes may run in several threads become functions of their own.
 
     # before: rows = np.empty(100)                  # after: def f_lanes(first, last, watch, x, out):
     #         for i in range(n):                    #            rows = np.empty(100)
@@ -10,9 +10,9 @@
     #                                               #        if stopped(watch, 0):
     #                                               #            raise InterruptedError
 
-Only loops over time inside are worth a thread. Memory that nothing but the loop uses, and views of it, each thread has for itself. An
-error in a thread leaves all to one thread, which meets the first error first. A call that is stopped is left by all threads, and by the
-function around them, which alone gives its memory back.
+Only lanes with loops over time are worth a thread. Each thread has its own copy of memory that only the loop uses, and of views of it.
+After an error in a thread one thread runs all lanes again, so that the first error is raised. If a call is stopped, all threads leave, and
+so does the function around them, which alone frees its memory.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from .estimates import DRAWN, operations_in
 from .looks import Looks
 from .text import expression, statements
 
-OFTEN = 16  # steps of an inner loop of which only the passes know how many there are
-SOME = 1024  # steps of a loop that may end early: the most that there may be tells nothing of how many there are
-ENOUGH = 1 << 32  # steps of a lane beyond which more make no difference, and whose product with the operations of a step fits into an int64
+OFTEN = 16  # assumed steps of a loop whose bounds a pass computes
+SOME = 1024  # most steps that count of a loop that may end early: its bound says nothing about its length
+ENOUGH = 1 << 32  # steps of a lane beyond which more make no difference; times the operations of a step they fit into an int64
 _WORD = re.compile(rf"(?<![\w.]){WORD}")
 
 
@@ -66,16 +66,16 @@ class OutlinedLoop:
     options: str
 
     def function(self, messages: Mapping[str, str], looks: Looks) -> list[str]:
-        """The lines of its definition."""
+        """The lines of the function's definition."""
         head = f"def {self.name}({', '.join(('first', 'last', looks.watch.name, *self.reads))}):"
         return [f"@njit({self.options})", head, *statements([*self.own, looks.in_lanes(_any_passes(self.loop), self.loop.stop)], messages)]
 
     def call(self, most: int, looks: Looks) -> list[str]:
-        """The lines that stand for the loop; in at most so many threads, 0 for as many as there are processors."""
+        """The lines that replace the loop. `most`: the most threads; 0: as many as there are processors."""
         start, stop = expression(self.loop.start), expression(self.loop.stop)
         values = ", ".join((looks.watch.name, *self.reads))
         work = f"{expression(self.loop.step)}, {expression(self._work())}, {most}"
-        ends = (f"np.int64({end})" if end.isdigit() else end for end in (start, stop))  # for a literal Numba would compile it once more
+        ends = (f"np.int64({end})" if end.isdigit() else end for end in (start, stop))  # Numba would compile again for a literal
         threads = [
             f"    if not in_threads({self.name}, {start}, {stop}, {work}, ({values}{',' * (not self.reads)})):",
             f"        {self.name}({', '.join((*ends, values))})",
@@ -83,7 +83,7 @@ class OutlinedLoop:
         return [*statements([looks.new_watch()], {}), *threads, *statements([looks.raise_if_stopped()], {})]
 
     def _work(self) -> Index:
-        """The operations in a pass: of all steps of its loops over time, and of what is drawn for them."""
+        """The operations of a pass: those of all steps of its loops over time, draws included."""
         times = list(outermost_times(self.loop.body))
         inside = _defined_in(self.loop.body) | {stmt.name for stmt in walk(self.loop.body) if isinstance(stmt, For)}
         steps = [_steps_that_count(time) for time in times]
@@ -93,7 +93,7 @@ class OutlinedLoop:
 
 
 def _steps_that_count(time: For) -> Index:
-    """The steps of a loop over time, as far as they say how much there is to do."""
+    """The steps of a loop over time as a measure of its work: bounded by SOME if it may end early, a known number by ENOUGH."""
     steps = sub(time.stop, time.start)
     if may_end(time.body):
         return least(steps, SOME)
@@ -101,7 +101,7 @@ def _steps_that_count(time: For) -> Index:
 
 
 def outlined_loops(function: Function, options: str) -> list[OutlinedLoop]:
-    """The loops of a function whose passes may be shared out to threads; `options`: of the decorator of each."""
+    """The loops of a function whose passes may be shared out to threads. `options`: those of each function's decorator."""
     outlined: list[OutlinedLoop] = []
     for stmt in function.body:
         if isinstance(stmt, For) and stmt.kind == "lanes" and any(isinstance(one, For) and one.kind == "time" for one in walk(stmt.body)):
@@ -111,7 +111,7 @@ def outlined_loops(function: Function, options: str) -> list[OutlinedLoop]:
 
 
 def _outlined(function: Function, loop: For, name: str, options: str) -> OutlinedLoop | None:
-    """The loop as a function; None where its passes have more in common than what they read and the arrays they write to."""
+    """The loop as a function; None if its passes share more than what they read and the arrays that they write."""
     others = [stmt for stmt in function.body if stmt is not loop]
     own = _own(others)
     around = [stmt for stmt in others if stmt not in own]
@@ -123,7 +123,7 @@ def _outlined(function: Function, loop: For, name: str, options: str) -> Outline
 
 
 def _own(others: Sequence[Stmt]) -> list[Alloc | Alias]:
-    """Memory, and views of it, that nothing but the loop uses."""
+    """The memory, and views of it, that only the loop uses."""
     words = {id(stmt): list(_words([stmt])) for stmt in others}
     mentions = Counter(chain.from_iterable(words.values()))
     own: set[int] = set()
@@ -137,10 +137,10 @@ def _own(others: Sequence[Stmt]) -> list[Alloc | Alias]:
 
 
 def _is_apart(function: Function, loop: For, own: Sequence[Alloc | Alias], around: Sequence[Stmt]) -> bool:
-    """Does each pass write into arrays from outside at places of its own alone?
+    """True if each pass writes arrays from outside only at places that depend on the pass.
 
-    What lies whole before the loop may be read anywhere: arrays given, and those that something else writes. Any other array from outside
-    is taken to be written where a routine, or a view that does not depend on the pass, has it.
+    Arrays that are complete before the loop may be read anywhere: arguments, and those written before. Any other array from outside
+    counts as written if a routine, or a view that does not depend on the pass, takes it.
     """
     whole = {argument.name for argument in function.arguments if not argument.is_written}
     inside = _defined_in(loop.body) | {stmt.name for stmt in own}
@@ -167,12 +167,12 @@ def _depends(exprs: Sequence[Index], name: str) -> bool:
 
 
 def _any_passes(loop: For) -> For:
-    """The loop over whichever passes a call is given."""
+    """The loop over the passes that a call gets, from `first` to `last`."""
     return replace(loop, start=Name("int64", "first"), stop=Name("int64", "last"))
 
 
 def _defined_in(stmts: Sequence[Stmt]) -> set[str]:
-    """The locals that statements make."""
+    """The locals that statements define."""
     return {stmt.name for stmt in walk(stmts) if isinstance(stmt, Alloc | Alias) or (isinstance(stmt, Let) and stmt.is_new)}
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices among loops in threads, which a library computes where they are large.
+"""Products of matrices among loops in threads: a library computes large ones.
 
     # before: threads over i, j:                     # as a call: by_cublas("ik,.kj->ij", {"i": n, "j": m, "k": p},
     #             total = 0.0                        #                 (a, (0, 0)), (b, (t, 0, 0)), (c, (0, 0)))
@@ -6,9 +6,11 @@
     #                 total += a[i, k] * b[t, k, j]
     #             c[i, j] = total
 
-An axis has the letter of what moves along it: i of rows, j of columns, k of sums, b of a batch; a point where it stays.
+An axis has the letter of the counter that moves along it: i of rows, j of columns, k of sums, b of a batch; a point if none does.
 
-Not handled: what is read backwards, or converted on the way; operands whose last axis stays, which no library takes.
+Not handled:
+- operands that are read backwards, or converted on the way
+- matrices whose last axis has no counter of rows, columns or sums: no library takes them
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from ..ir.loops import (
 from .grid import nest_of
 
 FLOATS = ("float32", "float64", "complex64", "complex128")
-MOST_COUNTERS = 3  # of a batch of matrices
+MOST_COUNTERS = 3  # for a batch of matrices
 
 
 @dataclass(frozen=True)
@@ -69,25 +71,25 @@ class Product:
 
     @property
     def size(self) -> Index:
-        """How many numbers are multiplied."""
+        """The number of multiplications."""
         size: Index = 1
         for length in self.lengths.values():
             size = mul(size, length)
         return size
 
     def can_be_found(self, known: set[str]) -> bool:
-        """Does the host know where the operands are, and how long?"""
+        """True if the host knows the operands' places and lengths."""
         starts = [start for place in (self.left, self.right, self.result) for start in place.start]
         arrays = {place.array for place in (self.left, self.right, self.result)}
         return arrays <= known and all(_is_known(one, known) for one in (*starts, *self.lengths.values()))
 
     def is_sized(self, known: set[str]) -> bool:
-        """Does the host know the lengths?"""
+        """True if the host knows the lengths."""
         return all(_is_known(one, known) for one in self.lengths.values())
 
 
 def product_of(loop: Stmt) -> Product | None:
-    """The product of matrices, or of a matrix and a vector, that a loop in threads computes, one or a batch of them."""
+    """The product of matrices, or of a matrix and a vector, or a batch of these, that a loop in threads computes; None if it is none."""
     if not isinstance(loop, For) or loop.kind != "threads" or len(nest := nest_of(loop)) > MOST_COUNTERS:
         return None
     body = [stmt for stmt in nest[-1].body if not isinstance(stmt, Note)]
@@ -117,7 +119,7 @@ def product_of(loop: Stmt) -> Product | None:
 
 
 def _factors(zero: Let, summing: For, store: Store) -> tuple[Load, Load] | None:
-    """The factors of a sum of products, which begins with zero, and is stored."""
+    """The factors of a sum of products that begins with zero and is stored; None if the statements are no such sum."""
     total, value = zero.name, zero.value
     if not isinstance(value, Literal) or value.value != 0 or value.dtype not in FLOATS or not zero.is_new:
         return None
@@ -146,7 +148,7 @@ def _factors(zero: Let, summing: For, store: Store) -> tuple[Load, Load] | None:
 
 
 def _with_values(expr: Index, values: Mapping[str, Index]) -> Index:
-    """An expression with locals' values in their places."""
+    """The expression with locals replaced by their values."""
 
     def value_of(part: Expr) -> Index | None:
         return values.get(part.name) if isinstance(part, Name) else None
@@ -155,7 +157,7 @@ def _with_values(expr: Index, values: Mapping[str, Index]) -> Index:
 
 
 def _place(array: str, index: Sequence[Index], counters: Mapping[str, str], starts: Mapping[str, Index]) -> OperandPlace | None:
-    """Where an operand is; None where a counter moves along it otherwise than one by one, or along two axes."""
+    """The place of an operand; None if a counter moves along it other than by ones, or along two axes."""
     axes, begins = "", []
     for one in index:
         moving = [name for name, _ in names_in(one) if name in counters]
@@ -173,8 +175,10 @@ def _place(array: str, index: Sequence[Index], counters: Mapping[str, str], star
 
 
 def _roles(left: str, right: str, result: str) -> dict[str, str] | None:
-    """What the counters of two operands and the result are: i of rows, j of columns, k of sums, b of a batch, whose matrices may all be the
-    same in one operand; None where these are no matrices, or a matrix and a vector, that belong together."""
+    """The role of each counter: i of rows, j of columns, k of sums, b of a batch; None if this is no product with at least one matrix.
+
+    One operand may be the same for the whole batch.
+    """
     both = [letter for letter in result if letter in left and letter in right]
     rows = [letter for letter in result if letter in left and letter not in right]
     columns = [letter for letter in result if letter in right and letter not in left]
@@ -189,7 +193,7 @@ def _roles(left: str, right: str, result: str) -> dict[str, str] | None:
 
 
 def _is_along_rows(place: OperandPlace) -> bool:
-    """Do neighbours in a matrix lie side by side in memory? A vector may have gaps."""
+    """True if neighbours in a matrix are contiguous in memory. A vector may have gaps."""
     return len(set(place.axes) - {*".b"}) < 2 or place.axes[-1] not in ".b"
 
 
@@ -198,7 +202,7 @@ def _is_known(expr: Index, known: set[str]) -> bool:
 
 
 def products_in(stmts: Sequence[Stmt]) -> list[Product]:
-    """The products among statements, outside of what a single thread does."""
+    """The products among statements, except within a pass of a loop in threads or of sums."""
     found: list[Product] = []
     for stmt in stmts:
         if isinstance(stmt, For):

@@ -1,8 +1,8 @@
-"""The text of functions that generated code calls, with all that they call, for modules that stand alone.
+"""The text of functions that generated code calls, with all that they call, for standalone modules.
 
-A name is looked for in `runtime/portable.py` first, which has it in public words, then where it is. Taken are whole statements of the top
-level, as they stand there, but for annotations. Refused is what ends in private parts of Numba, or in machine code of LAPACK, NumPy or
-SciPy.
+A name is looked up in `runtime/portable.py` first, which defines it with public functions, then in its own module. Whole top-level
+statements are taken, unchanged but for annotations. Functions that reach private parts of Numba, or machine code of LAPACK, NumPy or SciPy,
+are refused.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from ..ops import draw_methods, rejection
 from ..ops.elementwise import HELPERS
 
 PORTABLE, OPS = f"{__package__}.runtime.portable", draw_methods.__name__.rpartition(".")[0]
-PUBLIC = ("fractions", "math", "numba", "numpy", "scipy", "sys", "zlib")  # modules that a text may import; SciPy where it does without, too
-PORTABLE_SPECIAL = ("polygamma", "_power_sum")  # of runtime/special.py, the rest of which is SciPy's
+PUBLIC = ("fractions", "math", "numba", "numpy", "scipy", "sys", "zlib")  # modules that a text may import; SciPy only if it can do without
+PORTABLE_SPECIAL = ("polygamma", "_power_sum")  # in runtime/special.py; the rest there is SciPy's
 STACK_MEMORY = re.compile(r"numba\.carray\(stack_memory\((\w+)\), \(SMALL, SMALL\)\)")
 
 
 class NotPortable(Exception):
-    """What cannot be written into a module of its own."""
+    """A function that cannot be written into a standalone module."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """A file, as statements by the names that they define."""
+    """A file, with its statements by the names that they define."""
 
     name: str
     text: str
@@ -39,11 +39,11 @@ class Module:
 
     @cached_property
     def lines(self) -> list[int]:
-        """Where each line begins."""
+        """The offset at which each line begins."""
         return [0, *(match.end() for match in re.finditer("\n", self.text))]
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
-        """Where the text of a node begins and ends."""
+        """The offsets at which the text of a node begins and ends."""
         ends = (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
         start, end = (self.lines[line - 1] + len(self._line(line).encode()[:column].decode()) for line, column in ends)
         return start, end
@@ -53,15 +53,15 @@ class Module:
 
 
 class Sources:
-    """Texts of functions in the order in which they must stand, and what they import."""
+    """Texts of functions, each after those that it needs, and what they import."""
 
     def __init__(self) -> None:
         self.imports: set[tuple[str, str, str]] = set()  # module, name there ("": the module), name here
         self._texts: dict[str, str] = {}
-        self._modules: dict[str, str] = {}  # where a name is defined
+        self._modules: dict[str, str] = {}  # the module that defines a name
 
     def text(self) -> list[str]:
-        """The lines, functions apart from each other by two blank ones."""
+        """The lines, with two blank ones between functions."""
         lines: list[str] = []
         for text in dict.fromkeys(self._texts.values()):
             is_long = "\n" in text
@@ -71,21 +71,21 @@ class Sources:
 
     @property
     def names(self) -> set[str]:
-        """What the texts define."""
+        """The names that the texts define."""
         return set(self._texts)
 
     def helper(self, name: str) -> str:
-        """Takes a function of numbers, one of HELPERS; its name."""
+        """Takes a function of numbers, one of HELPERS; returns its name."""
         function = getattr(HELPERS.get(name), "function", None)
         return self.take("" if function is None else function.__module__, name if function is None else function.__name__)
 
     def routine(self, name: str) -> str:
-        """Takes a routine on whole arrays, as `linalg.solve_into_3`; the name by which it is called then."""
+        """Takes a routine on whole arrays, such as `linalg.solve_into_3`; returns its name in the module."""
         module, _, routine = name.partition(".")
         return self.take(f"{__package__}.runtime.routines.{module}", "dot_into" if name == "np.dot" else routine)
 
     def take(self, module: str, name: str) -> str:
-        """Takes the statement that defines a name, as a module sees it, behind those that it needs; the name there."""
+        """Takes the statement that defines a name, as `module` sees it, after those that it needs; returns the name there."""
         module, name = _defining(module, name)
         if self._modules.setdefault(name, module) != module:
             raise NotPortable(f"{name} means two things, in {self._modules[name]} and in {module}")
@@ -102,7 +102,7 @@ class Sources:
             text, needed = _text(home, statement), _names_in(statement)
             if isinstance(statement, ast.FunctionDef) and module.startswith(OPS):  # others without a decorator make functions
                 text, needed = f"@helper\n{text}", [*needed, "helper"]
-        self._texts[name] = ""  # a function that calls itself
+        self._texts[name] = ""  # known from here on: it may call itself
         for other in needed:
             self._need(module, other)
         del self._texts[name]
@@ -110,7 +110,7 @@ class Sources:
         return name
 
     def _need(self, module: str, name: str) -> None:
-        """Takes what a statement reads: a function or a constant of numbascan, or something public to import. Python's own are there."""
+        """Takes what a statement reads: a function or constant of numbascan, or a public import. Python's builtins need nothing."""
         home = _module(module)
         if name in _module(PORTABLE).defined:
             self.take(PORTABLE, name)
@@ -135,7 +135,7 @@ _RANDOM = {*draw_methods.METHODS, *rejection.METHODS, *rejection.SAMPLERS}
 
 
 def _defining(module: str, name: str) -> tuple[str, str]:
-    """The module that defines what another one has under a name, and its name there."""
+    """The module that defines what `module` knows under a name, and its name there."""
     while True:
         base = name if name in _module(PORTABLE).defined else re.sub(r"_\d+$", "", name)  # solve_into_3: for three rows
         if base in _module(PORTABLE).defined:
@@ -188,7 +188,7 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _imported(statement: ast.stmt, package: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """What a statement in a package imports: by its name there, from where, and under which name."""
+    """The imports of a statement in a package: the name here, with the module and the name there."""
     if isinstance(statement, ast.Import):
         for alias in statement.names:
             yield alias.asname or alias.name.split(".")[0], (alias.name if alias.asname else alias.name.split(".")[0], "")
@@ -199,7 +199,7 @@ def _imported(statement: ast.stmt, package: str) -> Iterator[tuple[str, tuple[st
 
 
 def _names_in(statement: ast.stmt) -> list[str]:
-    """The names from outside that a statement reads, annotations apart."""
+    """The names from outside that a statement reads, without those in annotations."""
     nodes, annotated = list(ast.walk(statement)), {id(node) for part in _annotations(statement) for node in ast.walk(part)}
     names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in annotated]
     own = {node.id for node in names if isinstance(node.ctx, ast.Store)} | {node.arg for node in nodes if isinstance(node, ast.arg)}
@@ -220,12 +220,12 @@ def _is_dot(node: ast.Call) -> bool:
 
 
 def _dot(node: ast.Call) -> str:
-    """What is called in the place of `np.dot`, for which Numba needs SciPy."""
+    """The function called instead of `np.dot`, for which Numba needs SciPy."""
     return "dot" if len(node.args) == 2 else "dot_into"
 
 
 def _text(module: Module, statement: ast.stmt) -> str:
-    """The statement as it stands, with its decorators and without annotations."""
+    """The text of a statement, with its decorators and without annotations."""
     line = min(node.lineno for node in (statement, *getattr(statement, "decorator_list", [])))
     start, (_, end) = module.lines[line - 1], module.span(statement)
     text = module.text[start:end]
@@ -235,7 +235,7 @@ def _text(module: Module, statement: ast.stmt) -> str:
 
 
 def _changes(module: Module, statement: ast.stmt) -> Iterator[tuple[int, int, str]]:
-    """From where to where the text of a statement is another one, and which."""
+    """The replacements in the text of a statement: start, end, new text."""
     for annotation in _annotations(statement):
         start, end = module.span(annotation)
         mark = max(module.text.rfind(":", 0, start), module.text.rfind("->", 0, start))
@@ -246,7 +246,7 @@ def _changes(module: Module, statement: ast.stmt) -> Iterator[tuple[int, int, st
 
 
 def _sampler(name: str, sampler: rejection.Sampler) -> tuple[str, Iterable[str]]:
-    """The text of a function that draws one number by rejection, and the functions that it calls."""
+    """The text of a function that draws one number by rejection, and the names that it needs."""
     parameters = "abc"[: sampler.parameters]
     nothing = "np.nan" if sampler.dtype == "float64" else f"np.{sampler.dtype}(0)"
     words, search = "x0, x1, x2, x3, prepared", sampler.search

@@ -1,6 +1,6 @@
-"""Loops as Python text: what cpu.py and cuda.py share.
+"""Loops as Python text: the part that cpu.py and cuda.py share.
 
-Parentheses stand only where Python needs them. A result of a narrow dtype is cast back, because Numba widens: int32 + int32 is int64 there.
+Parentheses are written only where Python needs them. A result of a narrow dtype is cast back, because Numba widens int32 + int32 to int64.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..ir.loops import (
 )
 
 NARROW = {"int8", "int16", "int32", "uint8", "uint16", "uint32"}  # dtypes that Numba's operators widen
-WRAPPED = {"{0} + {1}": "wrapping_add", "{0} - {1}": "wrapping_sub", "{0} * {1}": "wrapping_mul"}  # of int64, which Numba's do not wrap
+WRAPPED = {"{0} + {1}": "wrapping_add", "{0} - {1}": "wrapping_sub", "{0} * {1}": "wrapping_mul"}  # int64; Numba's operators do not wrap
 _PLACE = re.compile(r"\{(\d+)\}")
 _CASTS = re.compile(r"np\.\w+\(\{0\}\)")
 
@@ -46,7 +46,7 @@ def expression(expr: Index) -> str:
 
 
 def _text(expr: Index) -> tuple[str, int]:
-    """Text, and how tightly it binds."""
+    """The text of an expression, and how tightly it binds."""
     if isinstance(expr, int):
         return _integer(expr, "int64"), ATOM if expr >= 0 else UNARY
     if isinstance(expr, Literal):
@@ -71,12 +71,12 @@ def _wraps(expr: Apply) -> bool:
 
 
 def _wrapped(text: str, *args: str) -> str:
-    """An operation of int64 that wraps."""
+    """The text of an int64 operation that wraps."""
     return f"{WRAPPED[text]}({', '.join(args)})"
 
 
 def filled(template: Template, args: tuple[Index, ...]) -> str:
-    """A template's text with its places taken; in parentheses where they bind less tightly than their place asks."""
+    """A template's text with arguments filled in; in parentheses if they bind less tightly than their place needs."""
     places = template.places or (0,) * len(args)
 
     def place(match: re.Match[str]) -> str:
@@ -88,7 +88,7 @@ def filled(template: Template, args: tuple[Index, ...]) -> str:
 
 
 def literal(expr: Literal) -> tuple[str, int]:
-    """A number in its dtype."""
+    """The text of a number in its dtype, and how tightly it binds."""
     value, dtype = expr.value, expr.dtype
     if dtype == "bool":
         return str(bool(value)), ATOM
@@ -102,13 +102,13 @@ def literal(expr: Literal) -> tuple[str, int]:
             return text, UNARY if text.startswith("-") else ATOM
         return f"np.{dtype}({text})", ATOM
     number_text = _integer(int(value.real), dtype)
-    if dtype == "int64" and int(value.real) > -(2**63):  # which Numba takes as unsigned
+    if dtype == "int64" and int(value.real) > -(2**63):  # Numba would take 2**63, under the sign, as unsigned
         return number_text, UNARY if number_text.startswith("-") else ATOM
     return f"np.{dtype}({number_text})", ATOM
 
 
 def _integer(value: int, dtype: str) -> str:
-    """A whole number. OverflowError for one of more than 64 bits, which Numba does not take: sizes and places are folded without end."""
+    """The text of an integer. Raises OverflowError beyond 64 bits, which Numba does not take: folded sizes and indices have no limit."""
     if not -(2**63) <= value < (2**64 if dtype == "uint64" else 2**63):
         raise OverflowError(f"a size, a place or a number of steps is {value:,}, beyond 64 bits; make the arrays or bounds smaller")
     return str(value)
@@ -123,7 +123,7 @@ def _real(value: float) -> str:
 
 
 def statements(stmts: Iterable[Stmt], messages: Mapping[str, str], depth: int = 1) -> Iterator[str]:
-    """The lines of a block. `messages` gives the names under which the texts of errors stand above the function."""
+    """The lines of a block. `messages`: by error text, the name that the module defines for it."""
     pad = "    " * depth
     for stmt in stmts:
         if isinstance(stmt, For):
@@ -155,7 +155,7 @@ def _if(stmt: If, messages: Mapping[str, str], depth: int) -> Iterator[str]:
 
 
 def statement(stmt: Stmt, messages: Mapping[str, str]) -> str:
-    """The line of a statement that has no others inside."""
+    """The line of a statement that has no statements inside."""
     if isinstance(stmt, Let):
         return _assignment(stmt)
     if isinstance(stmt, Store):
@@ -185,18 +185,18 @@ def _call(stmt: Call) -> str:
 
 
 def handed(stmt: Call) -> tuple[str, ...]:
-    """What a routine is handed."""
+    """The texts of a routine's arguments."""
     turned = (*(stmt.turned or ()), *(False,) * len(stmt.args))
     return tuple(f"{arg}.T" if is_turned else arg for arg, is_turned in zip(stmt.args, turned, strict=False))
 
 
 def view_text(stmt: Alias) -> str:
-    """What makes a view."""
+    """The text of the expression that makes a view."""
     return stmt.array + filled(stmt.text, stmt.args)
 
 
 def _array(stmt: Alloc) -> str:
-    """What takes the memory of an array."""
+    """The text of the expression that allocates an array."""
     dtype = f"np.{'bool_' if stmt.dtype == 'bool' else stmt.dtype}"
     shape = ", ".join(expression(dim) for dim in stmt.shape)
     if stmt.on_stack:
@@ -205,7 +205,7 @@ def _array(stmt: Alloc) -> str:
 
 
 def _assignment(stmt: Let) -> str:
-    """`s += x` where that is the same as `s = s + x`."""
+    """The text of an assignment; `s += x` if that is the same as `s = s + x`."""
     value = stmt.value
     if isinstance(value, Apply) and value.template.text in WRAPPED and value.dtype not in NARROW and not _wraps(value):
         first = value.args[0]

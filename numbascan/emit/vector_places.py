@@ -1,13 +1,13 @@
-"""What LLVM must see of places in arrays, so that its vectors are run and not only made.
+"""Indices in a form in which LLVM's vectorized loops are really run, not only compiled.
 
     # before: for t in range(n):                                  # after: for t in range(n):
     #             for i in range(m):                              #            row = lanes(n - 1 - t)
     #                 y[i] = x[n - 1 - t, i] * x[n - 1 - t, i + 1] #           for i in range(m):
     #                                                             #                y[i] = x[row, i] * x[row, i + 1]
 
-* LLVM asks once, before the loop over time, whether arrays overlap. Of rows that go backwards it asks whether their distance is positive;
-  it never is, and the loop runs without vectors. A row whose number it does not see is asked about at each step.
-* The start of a slice that is chosen within the inner loop is no fixed place to it.
+* LLVM checks once, before the loop over time, whether arrays overlap. For rows that go backwards it checks that their distance is positive;
+  it never is, and the scalar loop runs. If LLVM cannot see a row's number, it checks at each step.
+* A slice's start that is chosen within the inner loop is not loop-invariant to LLVM. So it is chosen before the loop.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ HIDDEN = Template("lanes({0})")
 
 
 def with_places(stmts: Sequence[Stmt], names: Names, steps: Set[str] = frozenset()) -> list[Stmt]:
-    """The statements with such places in locals. `steps`: what the loops over time around them count."""
+    """The statements with such indices in locals. `steps`: the counters of the loops over time around them."""
     placed: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, For) and steps and stmt.kind != "time" and may_be_vectors(stmt):
@@ -60,7 +60,7 @@ def with_places(stmts: Sequence[Stmt], names: Names, steps: Set[str] = frozenset
 
 
 def _before(loop: For, names: Names, steps: Set[str]) -> list[Stmt]:
-    """A loop that may be taken by vectors, behind the locals for its places."""
+    """A loop that may be vectorized, after the locals for its indices."""
     inside = {loop.name} | {stmt.name for stmt in walk(loop.body) if isinstance(stmt, Let | For | Alloc | Alias)}
     loads = (load for stmt in walk(loop.body) for expr in expressions(stmt) for load in loads_in(expr))
     read = Counter((load.array, load.index[0]) for load in loads if len(load.index) > 1)
@@ -101,7 +101,7 @@ def _before(loop: For, names: Names, steps: Set[str]) -> list[Stmt]:
 
 
 def _is_fixed(expr: Index, inside: Set[str]) -> bool:
-    """Is it the same in all passes? What is read of memory may not be."""
+    """True if an expression is the same in all passes. One that reads memory may not be."""
     return all(name not in inside and not is_read for name, is_read in names_in(expr))
 
 

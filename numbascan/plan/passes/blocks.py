@@ -220,6 +220,7 @@ class _BodyParts:
         )
         passes = sum(vector_cost(part, self.target) for part in (*before, *after))
         passes += self.target.buffer_cost * (len(lifted) + len(self.after))
+        # The recurrence takes its latency or its remaining work, whichever is longer; the other passes come on top.
         return max(chain, left) + passes < self.target.block_gain * plain
 
     def _left(self, expr: Index, lifted: Sequence[Expr]) -> Index:
@@ -283,6 +284,7 @@ class _Blocked:
         key = array, *rows
         if key not in self.slices:
             self.slices[key] = self.names.fresh(f"{array}_block")
+        # Rows that go down with t are one slice, too, which is read from its end.
         at: Index = self.at if rows[0] == 1 else sub(sub(sub(self.stop, self.first), 1), self.at)
         return self.slices[key], (at, *map(self._placed, index[1:]))
 

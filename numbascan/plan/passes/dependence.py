@@ -189,7 +189,7 @@ class StepDependences:
                 yield a, b, 0
                 if one.array not in self.of_a_step:
                     yield b, a, 1
-        elif one.row < other.row:
+        elif one.row < other.row:  # the greater offset touches a row first: `x[t + 2]` is touched two steps before `x[t]`
             yield b, a, other.row - one.row
         elif a != b or one.row > other.row:
             yield a, b, one.row - other.row

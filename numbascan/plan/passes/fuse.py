@@ -225,6 +225,7 @@ def _are_apart(one: Index, other: Index, loop: For, changing: Sequence[set[str]]
     passes = sub(loop.stop, loop.start)
     if slope == 0:
         return memory.are_rows_apart(rest, other_rest)
+    # The two ranges of rows lie end to end: no pass of one loop reaches a row of the other.
     return abs(slope) == 1 and sub(rest, other_rest) in (passes, mul(passes, -1))
 
 

@@ -305,7 +305,7 @@ def shape_of(step: LinearStep) -> Shape:
     unchanged: Arithmetic[str] = _Pattern()
     once = [step.after({**nothing, name: "same"}, unchanged, {}) for name in step.states]
     enters: list[Set[int]] = [{j, *(row for row in range(n) if once[j][row] is not None)} for j in range(n)]
-    for _ in range(n):
+    for _ in range(n):  # the transitive closure: n rounds reach whatever any number of steps reaches
         enters = [set[int]().union(*(enters[row] for row in rows)) for rows in enters]
     is_kept = [all(once[j][row] == ("same" if row == j else None) for row in range(n)) for j in range(n)]
     changed: Arithmetic[str] = _Pattern(has_offsets=True)

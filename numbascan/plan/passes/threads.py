@@ -125,7 +125,7 @@ class _Sharing:
             return [self._summed(loop, sums)]
         nest = [loop] if self._is_shared(loop, own) else []
         while nest and not own and len(nest[-1].body) == 1 and isinstance(inner := nest[-1].body[0], For) and self._is_shared(inner, []):
-            if any(_depends(inner, one.name) for one in nest):
+            if any(_depends(inner, one.name) for one in nest):  # no rectangular nest: its passes could not be counted as one loop
                 break
             nest.append(inner)
         if not nest or self._passes(nest) < self.target.few_lanes or not (is_outermost or self._is_small(own)):
@@ -203,6 +203,7 @@ class _Sharing:
         counter = Name("int64", loop.name)
         for one, other in zip(a or (), b or (), strict=False):
             move, distance = slope_and_rest(one, counter), sub(one, other)
+            # Apart: the same index, which each pass moves, or two indices that no pass moves and that always differ.
             if isinstance(distance, int) and move is not None and _is_fixed(move[1], of_pass) and (move[0] != 0) != (distance != 0):
                 return True
             if are_other_remainders(one, other) and _is_fixed(one, of_pass | {loop.name}):  # rows that rotate
