@@ -1,10 +1,10 @@
-"""Arrays by identity: what is written into an array is seen by every name of it, by its views, and by what it is a view of.
+"""Arrays by identity: a write is seen under every name of an array, in its views, and in what it is a view of.
 
-Within a traced function a Variable is an object that holds its current value. A view knows its base and how it lies there: writing makes
-the base a new value, and reading a view reads what the base holds now. The graph knows nothing of it: only the tracer writes.
+While a function is traced, a Variable is an object that holds its current value. A view knows its base and its position there: writing it
+gives the base a new value, reading it reads what the base holds now. Only the tracer writes; the graph knows values alone.
 
-The condition that all of this relies on: two variables are one array, or share memory, if and only if NumPy's would. So a function whose
-result NumPy copies never gives the object that it got, nor a view of it (`own`), and one whose result is a view is in `VIEWS`.
+Invariant: two variables are one array, or share memory, if and only if NumPy's would. So a function whose result NumPy copies returns
+neither its argument nor a view of it (`own`), and a function whose result is a view is in `VIEWS`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .frames import FRAMES, Place, note
 
 
 def may_be_written() -> bool:
-    """Whether traced arrays have an identity here: a function is traced that may be plain Python."""
+    """True while a function is traced: only then do arrays have an identity."""
     return is_tracing()
 
 
@@ -51,7 +51,7 @@ def check_may_write(x: Variable, what: str) -> None:
     base = x
     while base.view_of is not None:
         if isinstance(base.view_of, UnsureView):
-            base.view_of.check()  # nobody else has what it may be a view of
+            base.view_of.check()  # passed: nobody else has what it may be a view of
             base.view_of = None
             break
         if base.view_of.write is None:
@@ -73,13 +73,13 @@ def check_may_write(x: Variable, what: str) -> None:
 
 
 def _not_here(what: str, x: Any) -> TypeError:
-    """The error for a write where none is traced. One of its classes makes the function that is traced a converted one."""
+    """The error for a write into a variable of a graph, or in a function that is not converted."""
     error = TracerError if is_tracing() else TypeError
     return error(f"{what} on {x!r}{at_line()}: a traced value cannot be written into; write {indexing.WRITING}")
 
 
 def _set(x: Variable, value: Variable) -> None:
-    """Gives an array, and what it is a view of, another value."""
+    """Gives an array a new value; a view passes it on to its base."""
     if x.view_of is not None:
         view = x.view_of
         assert view.write is not None
@@ -93,7 +93,7 @@ def _set(x: Variable, value: Variable) -> None:
 
 
 def _move_aliases(x: Variable) -> None:
-    """What loops hand on under names that had this array before them is this array in the first pass alone: it is read no more."""
+    """Forbids reading what loops carry under names that had x before them: in the first pass it is x, in later ones another array."""
     for one in FRAMES.stack:
         for ref in one.aliases.pop(id(x.cell), ()):
             if (alias := ref()) is not None:
@@ -102,7 +102,7 @@ def _move_aliases(x: Variable) -> None:
 
 
 def _place_of(x: Variable) -> Place:
-    """An array as a place that is written. It does not keep the array: one that is gone needs not be taken back."""
+    """An array as a place that is written. Refers to it weakly: an array that is gone need not be taken back."""
     ref, cell = weakref.ref(x), x.cell
 
     def write(value: Any) -> None:
@@ -114,7 +114,7 @@ def _place_of(x: Variable) -> Place:
 
 
 def _as_dtype(value: Any, x: Variable) -> Any:
-    """A value as it is stored: NumPy casts what is written, whatever is lost."""
+    """A value as it is stored in x, cast as NumPy casts on writes, lossy or not. TypeError for complex numbers into real ones."""
     given = as_variable(value)
     if given.dtype == x.dtype and not given.type.weak:
         return given
@@ -128,14 +128,14 @@ def _as_dtype(value: Any, x: Variable) -> Any:
 
 
 def number_cast(number: Variable, x: Variable) -> Variable:
-    """A Python number in the dtype of an array: a float is cut to an integer, as NumPy does."""
+    """A Python number as it is stored in x: a float becomes an integer by truncation, as in NumPy. Other numbers stay as they are."""
     if (number.type.kind == "f" and x.type.kind in "iub") or (number.type.kind == "i" and x.type.kind == "b"):
         return METHODS["astype"](number, x.type.dtype)
     return number
 
 
 def behind_mask(x: Variable, index: Any) -> tuple[Variable, Variable] | None:
-    """The part of x in which a mask takes elements, and the mask with the axes of that, where only the run knows it; else None."""
+    """The part of x that a traced mask selects from, and the mask aligned with its axes. None without a traced mask."""
     parts = index if isinstance(index, tuple) else (index,)
     masks = [k for k, part in enumerate(parts) if _is_traced_mask(part)]
     if not masks:
@@ -158,7 +158,7 @@ def _is_traced_mask(part: Any) -> bool:
 
 
 def _masked(x: Variable, wide: Variable, value: Any) -> Variable:
-    """x with the value where the mask holds. ValueError for several values: how many are needed only the run knows."""
+    """x with the value where the mask holds. ValueError for an array of values: only the run knows how many the mask takes."""
     given = as_variable(value)
     if given.ndim:
         raise ValueError(
@@ -169,7 +169,10 @@ def _masked(x: Variable, wide: Variable, value: Any) -> Variable:
 
 
 def _wide(x: Variable, mask: Variable, before: int) -> Variable:
-    """A mask with the axes of x, behind so many. IndexError now, or ValueError in the run, where its lengths are not those of x."""
+    """A mask with trailing axes added, so that it is aligned with x from axis `before` on.
+
+    Raises IndexError where its lengths are not those of x; in the run ValueError, where only the run knows them.
+    """
     if before + mask.ndim > x.ndim:
         raise IndexError(f"too many indices for array: {_name(x)} has {x.ndim} dimensions, and its mask {mask.ndim}{at_line()}")
     lengths = x.type.shape[before : before + mask.ndim]
@@ -186,7 +189,7 @@ def _wide(x: Variable, mask: Variable, before: int) -> Variable:
 
 
 def changed_where(x: Variable, wide: Variable, operator: Callable[[Any, Any], Any], value: Callable[[], Any]) -> None:
-    """`x[mask] += y` for a mask with the axes of x that only the run knows. ValueError for several values y."""
+    """`x[mask] += y` for a traced mask, already aligned with x (`wide`). ValueError for an array of values y."""
     check_may_write(x, "x[mask] += y")
     before = Variable(x.node)
     given = as_variable(value())
@@ -195,20 +198,20 @@ def changed_where(x: Variable, wide: Variable, operator: Callable[[Any, Any], An
             f"x[mask] += values{at_line()}: how many values the mask takes only the run knows; write one number, or "
             "x[:] = np.where(mask, x + other, x)"
         )
-    # where the mask does not hold, the operator meets 1: what it does to the elements there is no part of the result or its derivative
+    # the operator gets 1 where the mask does not hold: what it does to the elements there is no part of the result or its derivative
     result = as_variable(operator(where(wide, before, before.dtype.type(1)), given))
     _check_fits(result, x, "x[mask] += y")
     _set(x, where(wide, _as_dtype(result, x), before))
 
 
 def changed(x: Any, operator: Callable[[Any, Any], Any], value: Any, name: str = "x += y") -> Any:
-    """`x += value` and its like: into an array; for a number, and in the symbolic interface, a new value."""
+    """`x += value` and its like. Writes into an array; for a number, and in the symbolic interface, gives a new value."""
     if x.home is None and not is_tracing():
         return operator(x, value)
     if isinstance(x.is_0d, Either):
         return x.is_0d.replaced(x, Variable(as_variable(operator(x, value)).node), CAPTURE.frame)
     if not is_array(x):
-        use(x.is_0d)  # an array of rank 0 would be written
+        use(x.is_0d)  # traced as a number: an array of rank 0 would be written
         return operator(x, value)
     check_may_write(x, name)
     result = as_variable(operator(x, value))
@@ -242,7 +245,7 @@ def _name(x: Variable) -> str:
 
 
 def _view(base: Any, read: Callable[[Any], Any], write: Callable[[Any, Any], Any] | None, result: Any, name: str) -> Any:
-    """What a function gives of an array, as a view of it. Of a number it is a new array, or a number."""
+    """A function's result as a view of its argument `base`; for a number as argument, a new array or a number."""
     value = Variable(result.node)
     value.is_0d = not value.ndim and (name not in _OF_NUMBERS or is_array(base))
     if not is_array(base):
@@ -256,12 +259,12 @@ def _view(base: Any, read: Callable[[Any], Any], write: Callable[[Any, Any], Any
     return value
 
 
-_OF_NUMBERS = ("real", "imag")  # what numbers have, and give numbers
+_OF_NUMBERS = ("real", "imag")  # attributes that numbers have too; there they are numbers
 _KEEP_ORDER = ("reshape", "ravel", "expand_dims", "squeeze", "atleast_1d", "atleast_2d", "atleast_3d", "view")
 
 
 def of_argument(number: Variable, value: Variable) -> Variable:
-    """What a function gives of a number: an array of its own, unless the number is an argument that may be an array."""
+    """A function's result for a number: an array of its own, but a view where the number is an argument that may be an array of rank 0."""
     if isinstance(number.is_0d, Assumption) and is_array(value):
         value.view_of = View(Variable(value.node), lambda base: base, lambda base, new: new, number.is_0d)
     return value
@@ -290,14 +293,14 @@ def getitem(x: Variable, index: Any) -> Any:
 
 
 def _fixed(part: Any) -> Any:
-    """A part of an index as it is now."""
+    """A part of an index with its present value: what is written into it later does not show."""
     if isinstance(part, slice):
         return slice(*map(_fixed, (part.start, part.stop, part.step)))
     return Variable(part.node) if isinstance(part, Variable) else part
 
 
 def _is_basic(parts: tuple[Any, ...]) -> bool | Assumption:
-    """Whether NumPy gives a view for an index: of positions and slices. An array of rank 0 is no position."""
+    """Whether an index is basic, so that NumPy gives a view: positions and slices. An array of rank 0 is no position."""
     facts: list[bool | Assumption] = []
     for part in parts:
         if part is None or part is Ellipsis or isinstance(part, slice):
@@ -310,10 +313,10 @@ def _is_basic(parts: tuple[Any, ...]) -> bool | Assumption:
 
 
 def _keeps_order(parts: tuple[Any, ...]) -> bool:
-    """Whether an index takes what lies together: positions, then a slice without a step, then all."""
+    """Whether an index takes one contiguous stretch in C order: positions, then a slice without a step, then full slices."""
     entries = [part for part in parts if part is not None]
     if any(part is Ellipsis for part in entries[:-1]):
-        return False  # how many axes it stands for is not asked
+        return False  # it may stand for several axes: not looked into
     slices = [part for part in entries if isinstance(part, slice)]
     is_ordered = all(isinstance(part, slice) or part is Ellipsis for part in entries[len(entries) - len(slices) :])
     return is_ordered and all(_has_no_step(part) for part in slices) and all(_is_all(part) for part in slices[1:])
@@ -351,7 +354,7 @@ def _imag(base: Any) -> Any:
 
 
 def _rolled(rank: int, axis: int, start: int) -> int:
-    """Where `rollaxis` puts an axis."""
+    """The axis to which `rollaxis` moves an axis."""
     place = start % rank if start < 0 else start
     return place - (axis % rank < place)
 
@@ -384,17 +387,19 @@ VIEWS: dict[str, Inverse | None] = {
     "permute_dims": _transposed,
     "rollaxis": lambda base, new, axis, start=0: np.moveaxis(new, _rolled(base.ndim, axis, start), axis),
 }
-"""How the base looks with other elements in a view of it, by the name of the function that gives the view; None: nobody writes it.
-`reshape` and `ravel` are views of what lies in C order."""
+"""By the name of a function that gives a view: (base, new elements of the view) -> the base with them. None: the view is read-only.
+
+`reshape` and `ravel` give views of arrays in C order only.
+"""
 
 
 BY_ITSELF = frozenset({"split", "array_split", "hsplit", "vsplit", "dsplit", "__getitem__", "set", "inc", "__setitem__"})
-"""Functions that see to views themselves: what they give may be what they got, or made of its views."""
+"""Functions that handle views themselves: a result may be the argument, or made of views of it."""
 LIKE = frozenset({"zeros_like", "ones_like", "full_like", "empty_like"})
 COPIES = LIKE | {"copy", "flatten", "round", "around", "take", "repeat", "concatenate", "append", "astype", "tile"}
-"""Functions that never give what they got, also where that has the same values."""
+"""Functions that never return their argument, even where nothing changes in it."""
 UNSURE = frozenset({"einsum"})
-"""Functions of which only NumPy says when they give views."""
+"""Functions whose results are views in cases that only NumPy knows."""
 NEW_0D = LIKE | {"where", "select", "tensordot"}
 """Functions that give an array of rank 0 where others give a number."""
 
@@ -402,9 +407,9 @@ Run = Callable[[Any, Any, Any, Any], Any]
 
 
 def own(name: str, run: Run, ours: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a function of NumPy gives of traced arrays: a view where NumPy gives one, else an array of its own.
+    """The result of a NumPy function of traced arrays: a view where NumPy gives one, else an array of its own.
 
-    run: calls `ours`, which is our function for NumPy's `func`.
+    run: calls `ours`, our function for NumPy's `func`.
     """
     if kwargs.get("out") is not None and may_be_written():
         return _into_one(name, func, args, kwargs)
@@ -429,7 +434,7 @@ def own(name: str, run: Run, ours: Any, func: Any, args: tuple[Any, ...], kwargs
     if name in VIEWS and isinstance(value, Variable) and not (name == "diag" and x is not None and np.ndim(x) == 1):
         if not isinstance(x, Variable):
             return of_plain(x, value)
-        if name == "imag" and x.type.kind != "c" and is_array(x):  # zeros that nobody writes
+        if name == "imag" and x.type.kind != "c" and is_array(x):  # NumPy gives read-only zeros
             return _read_only(value, value)
         inverse, rest = VIEWS[name], args[1:]
         write = None if inverse is None else lambda base, new: inverse(base, new, *rest, **kwargs)
@@ -449,7 +454,7 @@ def _is_itself(x: Variable, value: Variable, args: tuple[Any, ...], kwargs: dict
 
 
 def _check_order(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """TypeError where the order of elements goes by how an array lies, and that is not known."""
+    """TypeError for order='A' or 'K' where the memory layout decides the order of elements and is not known."""
     order = kwargs.get("order", args[-1] if args and name in ("ravel", "flatten", "reshape") else None)
     x = args[0] if args else None
     if (
@@ -467,7 +472,7 @@ def _check_order(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> No
 
 
 def _read_only(value: Variable, array: Any) -> Variable:
-    """An array that is broadcast with others, which nobody writes."""
+    """A read-only view: of an array broadcast with others, or the imaginary part of a real one."""
     result = Variable(value.node)
     base = array if isinstance(array, Variable) else Variable(value.node)
     result.view_of = View(base, lambda base: broadcast_to(base, value.shape), None)
@@ -476,7 +481,7 @@ def _read_only(value: Variable, array: Any) -> Variable:
 
 
 def of_plain(array: Any, value: Variable) -> Variable:
-    """A part of an array of NumPy's, as only the run knows: it may only be read, as long as that stays as it is."""
+    """A traced part of a NumPy array. It is read-only, and may be read only until that array is written."""
     result = Variable(value.node)
     if CAPTURE.is_outside is not None and CAPTURE.is_outside(array):
         result.home = "a part of an array that is read from outside"
@@ -486,7 +491,7 @@ def of_plain(array: Any, value: Variable) -> Variable:
 
 
 def _apart(name: str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_method: bool) -> Any:
-    """A result that is no view, nor what was given; where a function found nothing to do, NumPy may give what it got."""
+    """A result as an array of its own; unsure where NumPy may have returned its argument, having nothing to do."""
     if isinstance(value, (tuple, list)):
         parts = [_apart(name, one, args, kwargs, is_method) for one in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
@@ -508,7 +513,7 @@ def _apart(name: str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
     elif name in ("dot", "outer"):
         result.is_c = True
     elif name in ("eig", "eigvals"):
-        result.is_c = False  # parts of complex numbers, where these are real
+        result.is_c = False  # where all are real, NumPy gives the real parts of complex arrays: strided views
     return result
 
 
@@ -517,7 +522,7 @@ def _array(value: Any) -> Any:
 
 
 def elementwise(ufunc: np.ufunc, operands: tuple[Any, ...], result: Any) -> Any:
-    """The results of a ufunc: no operand, also where they have its values. They lie as the operands do."""
+    """The results of a ufunc: never an operand itself, even with the same values. Their memory layout follows the operands'."""
     if isinstance(result, tuple):
         return tuple(elementwise(ufunc, operands, one) for one in result)
     if not isinstance(result, Variable):
@@ -591,7 +596,7 @@ def _into_one(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def check_destinations(arrays: Sequence[Any], what: str) -> None:
-    """Raises where what only the run knows is to be written into an array that may not be written, or into one of NumPy's."""
+    """Raises where traced values cannot be written into one of the arrays: a read-only one, or one of NumPy's."""
     for array in arrays:
         if isinstance(array, Variable):
             check_may_write(array, what)
@@ -604,7 +609,7 @@ def check_destinations(arrays: Sequence[Any], what: str) -> None:
 
 
 def store(x: Variable, value: Any, what: str, casting: Any = "same_kind", mask: Any = True) -> None:
-    """Writes a value into x, where it fits and the mask holds."""
+    """Writes a value into x where the mask holds. Raises where its shape or dtype does not fit."""
     given = as_variable(value)
     if given.ndim > x.ndim:
         raise ValueError(f"{what}{at_line()}: a value of shape {show_shape(given.type.shape)} does not go into {show_shape(x.type.shape)}")

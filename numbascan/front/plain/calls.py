@@ -1,4 +1,4 @@
-"""Calls in converted code: users' functions are converted, and Python's own functions take traced values as they take numbers."""
+"""Calls in converted code: users' functions are converted, and Python's own functions replaced by ones that take traced values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .frames import FRAMES
 from .stores import check_opaque, check_plain, del_attribute, holds_traced, may_change, outside, set_attribute, set_item
 
 REPLACED: dict[Any, Callable[..., Any]] = {}
-"""What is called in the place of Python's and NumPy's functions: with these very arguments, and for known ones the same result."""
+"""Our function for each function of Python and NumPy that is replaced: same arguments, and for known ones the same result."""
 
 MUTATING: dict[type, frozenset[str]] = {
     list: frozenset({"append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse"}),
@@ -30,10 +30,10 @@ MUTATING: dict[type, frozenset[str]] = {
 
 
 COMPARING: dict[tuple[type, str], Callable[..., Any]] = {}
-"""What is called in the place of methods of lists and tuples that compare their elements, with the list itself before the arguments."""
+"""By class and method name, our function for methods of lists and tuples that compare elements. It takes the list first."""
 
 METHODS_OF: dict[type, Callable[[Any, str], Callable[..., Any]]] = {}
-"""For classes of Python's and NumPy's: what is called in the place of a method, from the object and the method's name."""
+"""By class of Python or NumPy: (object, name of a method) -> what is called in the method's place."""
 
 _GENERATORS = (np.random.Generator, np.random.RandomState)
 
@@ -46,7 +46,7 @@ def callee(f: Any) -> Any:
 
 
 def _made(f: Any, *args: Any, **kwargs: Any) -> Any:
-    """What a call gives, arrays of NumPy's as traced ones. Those that were there before are not written."""
+    """A call's result, with traced arrays for NumPy's. Arrays that existed before the call may not be written."""
     before = [part for part in (getattr(f, "__self__", None), *args, *kwargs.values()) if isinstance(part, np.ndarray)]
     function = getattr(f, "__func__", f)
     is_users = type(function) is types.FunctionType and not is_of_library(function)
@@ -54,7 +54,7 @@ def _made(f: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _traced(value: Any, before: list[np.ndarray], is_users: bool) -> Any:
-    """What a call gave. An array that somebody else has, who sees what is written into it, may not be written."""
+    """A call's result, with traced arrays for NumPy's. An array that anybody else refers to may not be written: they would see it."""
     if type(value) is np.ndarray:
         is_new = sys.getrefcount(value) <= _OF_A_RESULT
         return _array(value, is_new and not is_users, before)
@@ -82,7 +82,10 @@ def _array(array: np.ndarray, is_new: bool, before: list[np.ndarray]) -> Any:
 
 
 def _references() -> tuple[int, int, int]:
-    """How often an object is referred to that nobody else has: what `_traced` got, a part of that, the base of an array in `_array`."""
+    """The reference counts of an object that nobody else holds: in `_traced`, as a part in `_traced`, as the base of an array in `_array`.
+
+    Measured, since they differ between versions of Python.
+    """
 
     def seen(value: Any) -> int:
         return sys.getrefcount(value)
@@ -141,18 +144,18 @@ def _callee(f: Any) -> Any:
 
 
 def _is_compiled_by_numba(kind: type) -> bool:
-    """Whether objects of a class are functions that `numba.njit` has compiled. Numba is not imported for that: it is slow to load."""
+    """Whether a class is that of functions compiled by `numba.njit`. Told by its name: Numba is not imported, as it is slow to load."""
     return kind.__module__.startswith("numba.") and any(cls.__name__ == "Dispatcher" for cls in kind.__mro__)
 
 
 def _compiled(f: Any, *args: Any, **kwargs: Any) -> Any:
-    """Calls a function that Numba has compiled; for traced arguments the Python function that it was made of."""
+    """Calls a function that Numba has compiled; for traced arguments, the Python function that was compiled."""
     if holds_traced([*args, *kwargs.values()]):
         return callee(f.py_func)(*args, **kwargs)
     return _watched(f, *args, **kwargs)
 
 
-_ASKING = frozenset({isinstance, type, callable, next, setattr, delattr})  # they change nothing, or see to it themselves
+_ASKING = frozenset({isinstance, type, callable, next, setattr, delattr})  # they change nothing, or note it themselves
 
 
 def _is_watching() -> bool:
@@ -160,7 +163,7 @@ def _is_watching() -> bool:
 
 
 def _watched_ours(f: Any, ours: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Calls what stands in the place of one of Python's functions. Refused for iterators of which only the run knows where they stand."""
+    """Calls our function in the place of one of Python's. Refuses iterators whose position only the run knows."""
     for value in args:
         if hasattr(value, "__next__"):
             check_free(value)
@@ -174,23 +177,23 @@ def _replaced(f: Any) -> Any:
         return REPLACED[range]
     try:
         ours = REPLACED.get(f)
-    except TypeError:  # without a hash
+    except TypeError:  # unhashable
         return f
     return ours or f
 
 
-_PRANGE = ("numba.misc.special", "prange")  # where Numba does not compile it, it is `range`; not imported here, as Numba is slow to load
+_PRANGE = ("numba.misc.special", "prange")  # in plain Python it is `range`; told by its name, as Numba is slow to load
 
 
 def _has_own_start(cls: type) -> bool:
-    """Whether the objects of a class are made by `__init__` alone, and that is converted."""
+    """Whether a class makes its objects by a converted `__init__` alone, without a `__new__` or a metaclass of its own."""
     start = inspect.getattr_static(cls, "__init__", None)
     is_simple = type(cls) in (type, abc.ABCMeta) and cls.__new__ is object.__new__
     return is_simple and type(start) is types.FunctionType and converted(start) is not start
 
 
 def _constructed(cls: type, *args: Any, **kwargs: Any) -> Any:
-    """A new object."""
+    """A new object of a class, by its converted `__init__`."""
     value: Any = object.__new__(cls)
     start: Any = inspect.getattr_static(cls, "__init__")
     if converted(start)(value, *args, **kwargs) is not None:
@@ -202,7 +205,7 @@ def _constructed(cls: type, *args: Any, **kwargs: Any) -> Any:
 
 
 def _changed(method: Any, *args: Any, **kwargs: Any) -> Any:
-    """Calls a method that changes a list, dict or set: taken back with the branch or pass, or refused there."""
+    """Calls a method that changes a list, dict or set. In a branch or a pass the change is noted, to be taken back, or refused."""
     may_change(method.__self__, f"{type(method.__self__).__name__}.{method.__name__}")
     if (compared := COMPARING.get((type(method.__self__), method.__name__))) is not None:
         return compared(method.__self__, *args, **kwargs)
@@ -210,7 +213,7 @@ def _changed(method: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _watched(f: Any, *args: Any, **kwargs: Any) -> Any:
-    """Calls what is not converted. Refused where it may do, in a branch or a pass, what nobody sees and can carry along."""
+    """Calls a function that is not converted. In a branch or a pass, refuses arguments whose changes nobody could see and carry along."""
     for array in _arrays_written(f, args, kwargs):
         check_plain(array, (*args, *kwargs.values()))
     for value in args:
@@ -231,7 +234,7 @@ _WRITING = {np.copyto: "dst", np.put: "a", np.place: "arr", np.putmask: "a", np.
 
 
 def _arrays_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[np.ndarray]:
-    """The arrays of NumPy's that a call writes."""
+    """The NumPy arrays that a call writes."""
     owner, out = getattr(f, "__self__", None), kwargs.get("out")
     found = list(out) if isinstance(out, tuple) else [out]
     if isinstance(owner, np.ndarray) and f.__name__ in _WRITING_METHODS:

@@ -1,4 +1,4 @@
-"""The variables that a function shares with its branches and bodies: read, filled and emptied from outside."""
+"""The variables that a function shares with its branches and bodies: read, bound and unbound from outside."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Part = Callable[..., Any]  # a branch of a choice, or one pass of a loop
 
 
 class _Ours(threading.local):
-    """How often choices and loops that are being traced refer to an object, by its id."""
+    """How many references to an object are those of choices and loops being traced, by its id."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
@@ -27,14 +27,14 @@ _OURS = _Ours()
 
 @contextmanager
 def keeping(values: Mapping[str, Any]) -> Iterator[None]:
-    """While a choice or a loop keeps the values of variables in a dict."""
+    """Counts the references of a choice or a loop that keeps variables' values in a dict, while it runs."""
     with keeping_all(values.values()):
         yield
 
 
 @contextmanager
 def keeping_all(values: Iterable[Any]) -> Iterator[None]:
-    """While a choice or a loop keeps values, each as often as it stands among them."""
+    """Counts the references of a choice or a loop that keeps values, while it runs: one for each time a value occurs."""
     ids = list(map(id, values))
     _OURS.counts.update(ids)
     try:
@@ -44,16 +44,16 @@ def keeping_all(values: Iterable[Any]) -> Iterator[None]:
 
 
 def soles(values: Mapping[str, Any]) -> set[int]:
-    """The ids of the cells of arrays that one variable alone holds, besides what choices and loops keep.
+    """The ids of the cells of arrays that one variable alone refers to, apart from choices and loops.
 
-    Within `keeping(values)`. What relies on it: an array that is one of two may be written if nobody else can tell which it is.
+    To be called within `keeping(values)`. Joins rely on it: an array that is one of two may be written if nobody else can tell which it is.
     """
     arrays = [name for name in values if isinstance(values[name], Variable)]
     return {id(values[name].cell) for name in arrays if sys.getrefcount(values[name]) - _OURS.counts[id(values[name])] == _OF_ONE_VARIABLE}
 
 
 class Joined:
-    """Several functions as one part: `action` runs their code. A name that they share is the variable of the last one."""
+    """Several functions as one part: `action` runs their code. A name that they share is the last one's variable."""
 
     def __init__(self, functions: Sequence[Part], action: Callable[..., None]) -> None:
         self.functions = [one for function in functions for one in functions_of(function)]
@@ -74,7 +74,7 @@ def functions_of(part: Part) -> Sequence[Part]:
 
 
 class Absent:
-    """A variable that is not bound, and why where that needs a word."""
+    """What stands for the value of a variable that is not bound."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -84,7 +84,7 @@ ABSENT = Absent()
 
 
 class GlobalVariable:
-    """A global variable, with the attribute of a cell."""
+    """A global variable with the interface of a cell."""
 
     def __init__(self, space: dict[str, Any], name: str) -> None:
         self._space, self._name = space, name
@@ -147,7 +147,7 @@ def line_of(part: Part | None) -> str:
 
 
 def _references() -> int:
-    """What `soles` counts for an object that one variable holds."""
+    """The reference count that `soles` finds for an object that one variable alone holds."""
     held = object()
 
     def part() -> object:

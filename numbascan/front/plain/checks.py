@@ -1,4 +1,4 @@
-"""`assert` and `raise` in converted code: where only the run decides about them they are checks of the compiled code."""
+"""`assert` and `raise` in converted code. Those that only the run decides become checks of the compiled code."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _CARRIED = frozenset(
     {ArithmeticError, AssertionError, Exception, IndexError, KeyError, LookupError, NotImplementedError, OverflowError, RuntimeError}
     | {TypeError, ValueError, ZeroDivisionError}
 )
-"""Errors of Python's that compiled code raises, with a text."""
+"""Python's errors that compiled code can raise, with one text."""
 
 
 class RaisedAtRun(TracerBoolError):
-    """A `raise` in a branch that only the run decides: the way ends here. Where nobody takes it as such, it is refused.
+    """A `raise` in a branch that only the run decides: it ends that branch. Where no choice catches it, it is the refusal.
 
     error: what is raised.
     """
@@ -41,7 +41,7 @@ class RaisedAtRun(TracerBoolError):
         return CHECKING.checks is not None and is_text and (type(self.error) in _CARRIED or _is_of_text(self.error))
 
     def unless(self, holds: Variable) -> None:
-        """Notes that the error is raised at the run unless a condition holds."""
+        """Adds a check: the run raises the error unless a condition holds."""
         checks = CHECKING.checks
         assert checks is not None
 
@@ -58,7 +58,7 @@ class RaisedAtRun(TracerBoolError):
 
 
 def _is_of_text(error: BaseException) -> bool:
-    """Whether an error of a class of the user's is made of its text alone."""
+    """Whether an error of a user's class can be made again from its text alone."""
     cls: Any = type(error)
     if not isinstance(error, Exception) or isinstance(error, StopIteration | StopAsyncIteration):
         return False
@@ -71,11 +71,11 @@ def _is_of_text(error: BaseException) -> bool:
         return False
 
 
-_OURS = re.compile(r", line \d+(, in .*)?\)")  # as messages say where the user's code is
+_OURS = re.compile(r", line \d+(, in .*)?\)")  # our messages give the line of the user's code so
 
 
 def caught() -> None:
-    """Passes a refusal on that stands behind an `except` of the user's: tracing has failed, not the program."""
+    """Raises a refusal again that an `except` of the user's has caught: tracing failed, not the program."""
     error = sys.exc_info()[1]
     if CAPTURE.home is not None and is_refusal(error):
         assert error is not None
@@ -88,7 +88,7 @@ def is_refusal(error: BaseException | None) -> bool:
 
 
 def raised(error: Any, *_: Any) -> Any:
-    """What `raise error` raises."""
+    """What `raise error` raises. Raises RaisedAtRun itself where only the run decides."""
     if decides():
         made = error() if isinstance(error, type) and issubclass(error, BaseException) else error
         if isinstance(made, BaseException):

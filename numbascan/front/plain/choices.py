@@ -21,7 +21,7 @@ from .truth import COMPARISONS, truth
 
 
 def choose(condition: Any, then: Part | None, other: Part | None, names: Sequence[str]) -> None:
-    """One of two branches, or where only the run knows which, both, and a choice for each variable that one of them changes."""
+    """Runs one of two branches. For a traced condition, traces both, and each variable that one of them changes becomes a choice."""
     known = truth(condition)
     if isinstance(known, Variable):
         chosen_in(known, then, other, Cells((then, other), names))
@@ -30,7 +30,7 @@ def choose(condition: Any, then: Part | None, other: Part | None, names: Sequenc
 
 
 def chosen_in(condition: Variable, then: Part | None, other: Part | None, cells: Cells) -> None:
-    """`choose` for a traced condition, and for variables that need not be those of the branches' own code."""
+    """`choose` for a traced condition. The variables `cells` need not be those of the branches' own code."""
     before = cells.values()
     with keeping(before):
         sole = soles(before)
@@ -44,14 +44,14 @@ def chosen_in(condition: Variable, then: Part | None, other: Part | None, cells:
 
 
 def _both_ways(condition: Variable, then: Part | None, other: Part | None, cells: Cells, before: dict[str, Any], sole: set[int]) -> None:
-    """Traces both branches, and binds what each variable is behind them."""
-    holds = as_variable(np.logical_not(condition)), condition  # unless which an error on a side is raised
+    """Traces both branches, and binds each variable to its value behind them."""
+    holds = as_variable(np.logical_not(condition)), condition  # an error on a side is raised unless this holds
     sides = [_ran(side, (then, other), cells, before, unless) for side, unless in zip((then, other), holds, strict=True)]
     if any(side.error is not None for side in sides):
         if sides[0].error is not None and sides[1].error is not None:
             raise sides[1].error
         for side, live, part, unless in zip(sides, reversed(sides), (other, then), holds, strict=True):
-            if side.error is not None and part is None:  # nothing else depends on the choice
+            if side.error is not None and part is None:  # without another branch no variable depends on the choice
                 side.error.unless(unless)
                 return
             if side.error is not None:
@@ -76,7 +76,7 @@ def _both_ways(condition: Variable, then: Part | None, other: Part | None, cells
 
 @dataclass(slots=True)
 class _Side:
-    """What a branch has made: the variables, as values and as objects, and what it wrote. error: what ends it."""
+    """The outcome of a traced branch: its variables, as values and as objects, and its writes. error: what ends it."""
 
     mark: int
     values: dict[str, Any]
@@ -86,7 +86,7 @@ class _Side:
     error: RaisedAtRun | None = None
 
     def follow(self, live: _Side, before: dict[str, Any]) -> None:
-        """Gives a side that ends in an error values like those of the other one: nobody reads them."""
+        """Gives a side that ends in an error values like those of the live side. Nobody reads them."""
         self.values = {name: filler(value, held(before[name]), self.frame) for name, value in live.values.items()}
         self.objects = {name: live.objects[name] if value is live.values[name] else value for name, value in self.values.items()}
         for key, place in live.frame.places.items():
@@ -95,7 +95,7 @@ class _Side:
 
 
 def _ran(side: Part | None, parts: Sequence[Part | None], cells: Cells, before: dict[str, Any], unless: Variable) -> _Side:
-    """A branch that is traced, with all that it changes taken back. unless: the condition that does not hold in it."""
+    """Traces a branch, and takes back all that it changed. unless: a condition that is false in the branch."""
     error = None
     mark = next_serial()
     with frame(f"a branch of an `if` that only the run decides{line_of(side)}", parts=parts) as noted:
@@ -114,7 +114,7 @@ def _ran(side: Part | None, parts: Sequence[Part | None], cells: Cells, before: 
         noted.refuse_changes()
     if error is None:
         return _Side(mark, values, objects, noted, written)
-    with frame(noted.what) as noted:  # of all that it did the error is left
+    with frame(noted.what) as noted:  # only the error is left of all that the branch did
         error.unless(unless)
         written = noted.take_back()
     return _Side(mark, values, objects, noted, written, error)
@@ -172,7 +172,7 @@ def one_of(value: Any, rest: Callable[[], Any]) -> Any:
 
 
 def compared(left: Any, *pairs: tuple[str, Callable[[], Any]]) -> Any:
-    """`left < b < c`: each value is computed once, and none behind a comparison that does not hold."""
+    """`left < b < c`. Each value is computed once, and only if the comparisons before it hold."""
     (name, value), *rest = pairs
     right = value()
     result = COMPARISONS[name](left, right)

@@ -1,4 +1,4 @@
-"""Lists, dicts, objects and NumPy's arrays that are one of two, as the run decides. Nobody knows which: so none of them may be written."""
+"""Lists, dicts, objects and NumPy arrays that are one of two, as the run decides. Which one is not known, so neither may be written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .joining import RESULT, is_absent
 
 
 def holders(value: Any) -> list[Any]:
-    """The lists, dicts, objects and arrays of NumPy's in a nest: what can be written, besides traced arrays."""
+    """The parts of a nest that can be written, besides traced arrays: lists, dicts, objects and NumPy arrays."""
     kind = type(value)
     if kind is np.ndarray:
         return [value]
@@ -30,7 +30,10 @@ def holders(value: Any) -> list[Any]:
 
 
 def settle(label: str, sides: Sequence[tuple[Any, Frame]], result: Any) -> Any:
-    """What stands for a nest that is one of two: itself where both are one, else one that may only be read if others know the two."""
+    """The value of a nest that is one of two: the nest itself where both are one object, else `result`.
+
+    All are frozen if either nest holds an object that is known elsewhere: outside its branch, or at two places of the nest.
+    """
     (one, _), (other, _) = sides
     if is_absent(one) or is_absent(other):
         return result
@@ -46,20 +49,20 @@ def settle(label: str, sides: Sequence[tuple[Any, Frame]], result: Any) -> Any:
 
 
 def is_known(holder: Any, frame: Frame) -> bool:
-    """Whether an object was there before a branch or pass, or others know it since."""
+    """Whether an object existed before a branch or pass, or is frozen."""
     if CAPTURE.home is not None and id(holder) in CAPTURE.home.frozen:
         return True
     return frame.knew(holder)
 
 
 def freeze(found: Iterable[Any], why: str) -> None:
-    """From now on, as long as the function is traced, nobody writes what was found."""
+    """Forbids writing the objects found, as long as the function is traced."""
     if CAPTURE.home is not None:
         CAPTURE.home.frozen.update((id(holder), (holder, why)) for holder in found)
 
 
 def keep_free() -> Callable[[], None]:
-    """What takes back all that is frozen from now on."""
+    """A function that takes back all freezes from now on."""
     home = CAPTURE.home
     before = {} if home is None else dict(home.frozen)
 
@@ -71,7 +74,7 @@ def keep_free() -> Callable[[], None]:
 
 
 def check_free(holder: Any) -> None:
-    """TypeError where a list, a dict or an object is written that is one of two."""
+    """TypeError for a frozen list, dict or object that is about to be written, or a frozen iterator that is read."""
     if CAPTURE.home is not None and id(holder) in CAPTURE.home.frozen and not isinstance(holder, np.ndarray):
         _, why = CAPTURE.home.frozen[id(holder)]
         what = "read" if hasattr(holder, "__next__") else "written"
@@ -79,7 +82,7 @@ def check_free(holder: Any) -> None:
 
 
 def check_free_array(array: np.ndarray) -> None:
-    """NeedsTracedArrays where an array of NumPy's is written that is one of two."""
+    """NeedsTracedArrays for a NumPy array that is about to be written and shares memory with a frozen one."""
     for other, why in CAPTURE.home.frozen.values() if CAPTURE.home is not None else ():
         if isinstance(other, np.ndarray) and np.may_share_memory(array, other):
             raise NeedsTracedArrays(f"an array is written{at_line()}, and {why}; copy it first, as x.copy()")

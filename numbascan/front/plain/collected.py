@@ -1,6 +1,6 @@
-"""Lists of traced values that are handed to NumPy's functions: NumPy would make arrays of objects of them, and compute with these.
+"""Lists of traced values as arguments of NumPy's functions: they become arrays, where NumPy would make arrays of objects.
 
-Each list that stands for an array becomes the array that np.array makes of it, in the dtype that it has there.
+A list in the place of an array becomes what np.array makes of it, with the same dtype.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OF_LENGTHS = "shape newshape axis axes size reps repeats indices_or_sections pa
 _NO_ARRAYS = frozenset([*_OF_LENGTHS.split(), "N", "M", "k", "num", "edge_order", "mode"])
 """Parameters whose lists are lengths, axes and the like."""
 _COMPILED = {np.concatenate: ("arrays",), np.lexsort: ("keys",), np.einsum: ("operands",)}
-"""Functions that keep their parameters to themselves, and take several arrays in one."""
+"""Functions without a readable signature that take several arrays in one parameter."""
 
 
 def collected(values: Any) -> Variable:
@@ -55,7 +55,7 @@ def _array_of(value: Any, name: str) -> Any:
 
 
 def with_no_lists(value: Any) -> Any:
-    """A nest with an array for each list of as many elements as only the run knows."""
+    """A nest with an array for each list whose length only the run knows."""
     if isinstance(value, Made):
         return value.array()
     is_nest = isinstance(value, (list, tuple)) and not hasattr(value, "_fields")
@@ -64,7 +64,7 @@ def with_no_lists(value: Any) -> Any:
 
 @cache
 def _names(f: Callable[..., Any]) -> Sequence[str]:
-    """The names of the parameters by their places; the last one stands for all that follow."""
+    """The names of the parameters by position; the last one stands for all that follow. Empty if they are not known."""
     if f in _COMPILED:
         return _COMPILED[f]
     try:

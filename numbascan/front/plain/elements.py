@@ -2,8 +2,8 @@
 
     (f(v) for v in x if c)     becomes     made(x, lambda items, each: [each.when(c, lambda: each(f(v))) for v in items])
 
-What takes the elements (a list, a sum, the body of a loop) gives `each`, and so says how a traced condition is met (by a choice), and a
-length that only the run knows (by a scan).
+The taker of the elements (a list, a sum, the body of a loop) passes `each`. So it decides how a traced condition is met (by a choice), and
+a length that only the run knows (by a scan).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Each:
         self.taken(element)
 
     def when(self, condition: Any, then: Part) -> None:
-        """The elements that `then` makes, where a condition holds."""
+        """Takes the elements that `then` makes, if a condition holds."""
         known = truth(condition)
         if isinstance(known, Variable):
             chosen_in(known, then, None, self._cells)
@@ -40,12 +40,12 @@ class Each:
             then()
 
     def over(self, source: Any, make: Make) -> None:
-        """The elements that are made of each item of a source."""
+        """Takes the elements that are made of each item of a source."""
         for_each(source, Joined((make, self.taken), lambda item: make([item], self)), self.names, self.exits)
 
 
 def run(items: Any, taken: Part, names: Sequence[str], exits: Sequence[str] = ()) -> None:
-    """Hands the elements of anything to `taken`, as in `Each`."""
+    """Hands each element of items of any kind to `taken`, as `Each` does."""
     if isinstance(items, Made):
         Each(taken, names, exits).over(*items.taken())
     else:
@@ -63,7 +63,7 @@ def is_open(items: Any) -> bool:
 
 
 def is_run(items: Any) -> bool:
-    """Whether elements are made as they are asked for, or of a number that only the run knows, so that `run` hands them on."""
+    """Whether `run` has to hand the elements on: they are made on demand, or only the run knows how many there are."""
     return isinstance(items, Made) or is_open(items)
 
 
@@ -114,7 +114,7 @@ def each_of(items: Iterable[Any], each: Any) -> None:
 
 
 def unfolded(source: Any, make: Make) -> tuple[Any, Make]:
-    """A source that makes its own elements, as what these are made of, and what makes elements of that."""
+    """A source and what makes elements of its items; for nested makers, the innermost source and one maker in place of all."""
     if not isinstance(source, Made):
         return source, make
     inner, make_inner = source.taken()
@@ -122,7 +122,7 @@ def unfolded(source: Any, make: Make) -> tuple[Any, Make]:
 
 
 class _Behind:
-    """Takes elements of which others are made."""
+    """Takes elements, and hands on what is made of each."""
 
     def __init__(self, each: Any, make: Make) -> None:
         self._each, self._make = each, make
@@ -138,7 +138,7 @@ class _Behind:
 
 
 class _Waiting:
-    """Takes the elements that Python makes of one item. What is still to be run over stands among them."""
+    """Takes the elements that Python makes of one item. `inner`: sources that are still to be run over."""
 
     def __init__(self) -> None:
         self.elements: list[Any] = []
@@ -156,7 +156,7 @@ class _Waiting:
 
 
 def _lazily(source: Any, make: Make) -> Iterator[Any]:
-    """The elements as Python makes them: each when it is asked for."""
+    """The elements, each made on demand as under Python."""
     for item in items_of(source):
         waiting = _Waiting()
         make([item], waiting)
@@ -166,7 +166,7 @@ def _lazily(source: Any, make: Make) -> Iterator[Any]:
 
 
 def items_of(source: Any) -> Iterable[Any]:
-    """What Python runs over."""
+    """The items that Python iterates over."""
     rows = rows_of(source)
     if rows is not None:
         return iter(rows)

@@ -1,7 +1,6 @@
-"""What a branch or a pass changes besides variables: it is noted, so that it can be taken back and carried along.
+"""What a branch or a pass changes besides variables, noted so that it can be taken back and carried along.
 
-A write outside every branch and pass that the run decides is Python's own. What was changed and not noted is found by a witness, and
-refused.
+Outside every branch and pass that the run decides, a write is Python's own. A witness finds changes that were not noted; they are refused.
 """
 
 from __future__ import annotations
@@ -22,17 +21,21 @@ from .witness import Record, Witness
 
 
 def NO_OBJECT() -> None:
-    """What an array holds as a place: it has a value, and no object."""
+    """The `content` of a place that is an array: it has a value, and no object."""
 
 
 @dataclass(eq=False, slots=True)
 class Frame:
     """One branch or pass that is being traced.
 
-    places: elements and attributes that were written: what reads one, what writes it, and the value before. objects: what they held at
-    the end. undone: how to take back all else, with the object that was changed. what: how messages call it. is_trial: it may yet be
-    Python's own, so that what it does to lists is taken back and not refused. witness: what was there before. is_stuck: what it did cannot
-    be taken back. aliases: what a loop's names have in a pass, by the id of the cell of the array that they had before it.
+    - what: its name in messages.
+    - is_trial: a trial pass, which may yet be Python's own: what it does to lists is taken back and not refused.
+    - places: the elements and attributes written, each with how to read and write it, and the value before.
+    - undone: for each other change, the object and what takes the change back.
+    - witness: what was there before. changes: what `restore` found.
+    - objects: what the places held at the end.
+    - is_stuck: something was done that cannot be taken back.
+    - aliases: the arrays that a loop's names have in a pass, by the id of the cell of the array that the name had before the loop.
     """
 
     what: str
@@ -48,22 +51,22 @@ class Frame:
 
     @property
     def place(self) -> str:
-        """How messages call it, and the line that is traced."""
+        """Its name in messages, with the line that is traced."""
         line = at_line()
         return self.what if line in self.what else f"{self.what}{line}"
 
     def knew(self, value: Any) -> bool:
-        """Whether an object may have been there before the branch or pass: what was made within is its own."""
+        """Whether an object may have existed before the branch or pass. What was made within is its own."""
         while isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray):
             value = value.base
         return value is None or self.witness is None or self.witness.knows(value)
 
     def may_note(self, place: Place) -> bool:
-        """Whether a place was there before: of objects that were made within nothing is taken back."""
+        """Whether a write to a place is noted: nothing is taken back of objects that were made within."""
         return place.content is NO_OBJECT or isinstance(place.holder, GlobalVariable) or self.knew(place.holder)
 
     def made(self, born: Frame | None) -> bool:
-        """Whether what was made in a branch or pass was made in this one, so that nobody outside knows it."""
+        """Whether an object born in `born` was made in this branch or pass, or inside it, so that nobody outside knows it."""
         while born is not None and born is not self:
             born = born.outer
         return born is self
@@ -74,7 +77,7 @@ class Frame:
             self.places[key] = place
 
     def hand_on(self) -> None:
-        """What was noted becomes the business of the branch or pass around: it stays done."""
+        """Hands the notes to the branch or pass around. What was done stays done."""
         if self.outer is not None:
             for key, place in self.places.items():
                 self.outer.note(key, place)
@@ -82,11 +85,11 @@ class Frame:
             self.outer.is_stuck = self.outer.is_stuck or self.is_stuck
 
     def take_back(self) -> dict[tuple[int, Any], Any]:
-        """Everything that was noted as it was before; the values that the places had last."""
+        """Takes back everything that was noted. Returns the last values of the places."""
         self.places = {key: place for key, place in self.places.items() if place.is_changed()}
         try:
             last = {key: place.read() for key, place in self.places.items()}
-        finally:  # an array that may not be read is refused, behind all
+        finally:  # reading a place may refuse an array: everything is taken back nevertheless
             self.objects = {key: place.content() for key, place in self.places.items()}
             for _, undo in reversed(self.undone):
                 undo()
@@ -95,7 +98,7 @@ class Frame:
         return last
 
     def restore(self) -> None:
-        """Gives Python's objects back what they held, where something was changed that was not noted. When all else is taken back."""
+        """Gives Python's objects back what they held, where a change was not noted. To be called behind `take_back`."""
         if self.witness is None:
             return
         self.changes = self.witness.changes()
@@ -108,7 +111,7 @@ class Frame:
         return self.is_stuck or (self.witness is not None and self.witness.has_lasting_changes())
 
     def refuse_changes(self) -> None:
-        """TypeError for what `restore` has found."""
+        """TypeError if `restore` has found a change."""
         for record in self.changes:
             error = Stuck if self.is_stuck else TypeError
             raise error(
@@ -117,7 +120,7 @@ class Frame:
             )
 
     def undo(self, cells: Cells, before: Mapping[str, Any]) -> dict[tuple[int, Any], Any]:
-        """Everything as it was before, variables too; the values that the places had last."""
+        """Takes back everything, variables and changes not noted too. Returns the last values of the places."""
         try:
             return self.take_back()
         finally:
@@ -127,10 +130,12 @@ class Frame:
 
 @dataclass(eq=False, slots=True)
 class Place:
-    """An element of a list or dict, an attribute, an array, or a variable of another function: what was written besides own variables.
+    """Something written besides own variables: an element of a list or dict, an attribute, an array, or another function's variable.
 
-    born: of an array, where it was made. is_changed: of what only may have been written, whether it holds something else now. content:
-    of all but arrays, the object that it holds, where `read` gives its value. is_private: nobody reads it where it was made.
+    - born: the branch or pass in which an array, or something private, was made.
+    - is_changed: whether it holds something else now. Needed for what only may have been written.
+    - content: the object that it holds, where `read` gives its value; NO_OBJECT for arrays.
+    - is_private: nobody reads it where it was made, so that a write there is not noted.
     """
 
     holder: Any
@@ -153,12 +158,12 @@ FRAMES = _Frames()
 
 
 class Stuck(TypeError):
-    """What a branch or a pass did to an object can neither be carried along nor taken back."""
+    """A change of an object, by a branch or a pass, that can neither be carried along nor taken back."""
 
 
 @contextmanager
 def frame(what: str, is_trial: bool = False, parts: Iterable[Part | None] = ()) -> Iterator[Frame]:
-    """While a branch or a pass is traced, which the code of `parts` makes."""
+    """The frame of a branch or a pass, while that is traced. parts: its code, for the witness."""
     outer: Frame | None = CAPTURE.frame
     new = Frame(what, is_trial, outer=outer)
     new.witness = Witness([part for part in parts if part is not None])
@@ -173,7 +178,10 @@ def frame(what: str, is_trial: bool = False, parts: Iterable[Part | None] = ()) 
 
 
 def _keep(roots: tuple[Any, ...]) -> Callable[[], None]:
-    """What a function that is traced again can reach is as it was before the first time. TypeError where that cannot be."""
+    """Makes a function that gives all that `roots` can reach its present contents back, before a second trace.
+
+    That raises Stuck, a TypeError, where it cannot.
+    """
     witness = Witness((), roots)
 
     def take_back() -> None:
@@ -193,7 +201,7 @@ HOOKS["witness"] = Witness
 
 
 def decides(value: Any = None) -> bool:
-    """Whether a branch or a pass is traced of which only the run knows whether it runs, and which began when an object was there."""
+    """Whether code is traced in a branch or a pass that only the run decides, and that began when an object was there."""
     for one in reversed(FRAMES.stack):
         if not one.knew(value):
             return False
@@ -203,7 +211,7 @@ def decides(value: Any = None) -> bool:
 
 
 def is_outer(value: Any) -> bool:
-    """Whether an object may have been there before the branch or pass that is traced."""
+    """Whether an object may have existed before the branch or pass that is traced."""
     return bool(FRAMES.stack) and FRAMES.stack[-1].knew(value)
 
 

@@ -1,6 +1,6 @@
 """Python's own functions for traced values: `len`, `range`, `max`, `float`, `math.sin`, … with Python's meaning.
 
-Each takes what the function takes, and for known values calls it.
+Each takes the arguments of the function that it replaces, and calls that for known values.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _is_traced(*values: Any) -> bool:
 
 
 def _number(value: Any, dtype: str) -> Variable:
-    """A number as Python's own: it takes the dtype of the arrays that it meets."""
+    """A value of one element as Python's own number, which takes the dtype of the arrays that it meets. TypeError for several elements."""
     x = as_variable(value)
     if x.ndim:
         if any(size != 1 for size in x.type.shape):
@@ -233,7 +233,7 @@ def _type(*args: Any, **kwargs: Any) -> Any:
 
 
 def _seen_by(x: Any, name: str) -> Any:
-    """What has an attribute: the value under Python; a variable itself what arrays have not, as `type` and `node`."""
+    """The object that is asked for an attribute: the value under Python, or for what arrays have not (`type`, `node`) the variable."""
     return x if not isinstance(x, Variable) or not hasattr(np.ndarray, name) else _stand_in(x)
 
 
@@ -276,7 +276,7 @@ def _print(*args: Any, **kwargs: Any) -> None:
 
 
 def _whole(x: Any) -> Any:
-    """A number as Python's int. What has none is Python's error at the run."""
+    """A number as Python's int. NaN, infinity and numbers beyond 64 bits are errors at the run."""
     x = as_variable(x)
     if x.type.kind == "f":
         x = op(RAISING, x, x == x, error="ValueError", message="cannot convert float NaN to integer")
@@ -436,7 +436,7 @@ def _gcd(*numbers: Any) -> Any:
 
 
 def _gcd_of_two(one: Any, other: Any) -> Any:
-    """Euclid's."""
+    """The greatest common divisor, by Euclid's algorithm."""
     a, b = abs(one), abs(other)
 
     def divide() -> None:
@@ -452,10 +452,10 @@ def _lcm(*numbers: Any) -> Any:
 
 
 def _isqrt(n: Any) -> Any:
-    """The whole part of the root: that of a float is at most one off."""
+    """The whole part of the root. The rounded root of the float is at most one off, and is corrected by one."""
     n = _checked(n, n >= 0, "isqrt() argument must be nonnegative")
     root = METHODS["astype"](np.floor(np.sqrt(METHODS["astype"](n, "float64"))), "int64")
-    root = np.minimum(root, 3037000499)  # whose square is the largest in 64 bits
+    root = np.minimum(root, 3037000499)  # the largest number whose square fits into 64 bits
     root = np.where(root * root > n, root - 1, root)
     is_less = (root < 3037000499) & ((root + 1) * (root + 1) <= n)
     return _number(np.where(is_less, root + 1, root), "int64")
@@ -505,7 +505,7 @@ def _constructor(known: Callable[..., Any], ours: Callable[..., Any]) -> None:
 
 
 def _new(ours: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that makes an array, which lies in C order."""
+    """The function, with its new array marked as lying in C order."""
 
     def made(*args: Any, like: Any = None, device: Any = None, **kwargs: Any) -> Any:
         result = Variable(ours(*args, **kwargs).node)
@@ -544,7 +544,7 @@ def _as_array(obj: Any, dtype: Any, is_copied: bool) -> Variable:
 
 
 def _in_order(x: Variable, order: str) -> Variable:
-    """An array that lies in an order: itself where it does, or a new one."""
+    """An array in a memory order: x itself where it is known to lie so, else one that may be x or a copy."""
     if order in ("K", "A"):
         if order == "A":
             raise TypeError(f"order='A'{at_line()} goes by how an array lies in memory; write order='C' or 'K'")
@@ -558,7 +558,7 @@ def _in_order(x: Variable, order: str) -> Variable:
 
 
 def _asarray(obj: Any, dtype: Any = None, order: Any = None, **_: Any) -> Any:
-    x = outside(obj)  # one of NumPy's is not copied either, and may not be written
+    x = outside(obj)  # a NumPy array is not copied, so that it may not be written
     return _array(x, dtype, copy=None, order=order)
 
 

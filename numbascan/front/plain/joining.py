@@ -1,4 +1,4 @@
-"""What a variable holds where ways meet: one value of two, in one structure, dtype and shape."""
+"""Joins: what a variable holds where two ways meet. It is one of two values, in one structure, dtype and shape."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .options import as_options
 
 
 class Unset:
-    """What a function gives on a way that has not reached a `return` yet. Nobody reads it: any value may stand for it."""
+    """The result of a function on a way that has not reached a `return` yet. Nobody reads it: any value may stand for it."""
 
     def __repr__(self) -> str:
         return "nothing yet"
@@ -36,9 +36,9 @@ RESULT = "_ns_result"  # the variable that holds what a function returns
 
 
 class Held:
-    """An array in a nest, and the value that it had at one moment: what is written into it later does not show. It does not keep the array.
+    """A snapshot of an array in a nest: the value that it had at one moment, whatever is written into it later. Refers to the array weakly.
 
-    root: the cell of the array that it is a view of, or of itself. sources: what it may share memory with, weakly.
+    root: the cell of the array below all its views, or its own. sources: the arrays that it may share memory with, held weakly.
     """
 
     __slots__ = ("born", "cell", "is_0d", "is_view", "ref", "root", "sources", "value")
@@ -56,7 +56,7 @@ class Held:
 
     @property
     def array(self) -> Variable:
-        """The array itself; where it is gone, its value as one that nobody else knows."""
+        """The array itself; its value, as an array of its own, once it is gone."""
         array = self.ref()
         return self.value if array is None else array
 
@@ -69,12 +69,12 @@ _ARRAYS = (np.ndarray, Variable, Held)
 
 
 class Returned(UnsureView):
-    """What a function returns, as long as it runs: what other ways write does not change it. Who gets it has one of several arrays."""
+    """A function's result as long as the function runs: writes on other ways do not change it. Its caller gets one of several arrays."""
 
     __slots__ = ()
 
     def changed(self) -> None:
-        """Nothing."""
+        """None: it never changes."""
 
     def handed_out(self) -> UnsureView:
         """What the caller gets."""
@@ -83,7 +83,7 @@ class Returned(UnsureView):
 
 
 def held(nest: Any) -> Any:
-    """A nest with the values that its arrays have now."""
+    """A nest with a snapshot (`Held`) for each array."""
     if is_unbound(nest):
         return nest
     leaves, structure = flattened(nest)
@@ -93,7 +93,7 @@ def held(nest: Any) -> Any:
 
 
 def released(nest: Any) -> Any:
-    """A nest with the arrays themselves."""
+    """A nest with the arrays themselves in the place of their snapshots."""
     if is_unbound(nest):
         return nest
     leaves, structure = flattened(nest)
@@ -103,9 +103,10 @@ def released(nest: Any) -> Any:
 
 
 class Unassured(UnsureView):
-    """What a loop leaves under a name that was not bound before it: where it runs no step, reading it is Python's error at the run.
+    """A loop's value for a name that was not bound before it. If the loop runs no step, reading it is Python's error at the run.
 
-    owner: its value, zeros where there is no step. rows: of which it is the last one. others, why, is_shared: what it may be a view of.
+    owner: the variable, zeros if there is no step. rows: its values at all steps, the last one counts. others, why, is_shared: what it may
+    be a view of.
     """
 
     __slots__ = ("frame", "name", "owner", "value")
@@ -116,7 +117,7 @@ class Unassured(UnsureView):
         self.name, self.value = name, Variable(owner.node)
 
     def changed(self) -> Any:
-        """Its value, made where it is read: a choice may read it on one side alone."""
+        """Its value with the check, made anew in each branch or pass that reads it: a choice may read it on one side alone."""
         super().changed()
         if self.frame is CAPTURE.frame:
             return None
@@ -129,7 +130,7 @@ class Unassured(UnsureView):
         return op(RAISING, self.value, dim(self.base, 0) > 0, error="RuntimeError", message=message).node
 
     def check(self) -> None:
-        """ValueError where it may be a view of an array that is still there. It is written: so it is there."""
+        """ValueError where it may be a view of an array that still exists. Else it is written now, and gets its value with the check."""
         super().check()
         owner = self.owner()
         if owner is not None:
@@ -137,21 +138,21 @@ class Unassured(UnsureView):
 
 
 def is_unassured(value: Any) -> bool:
-    """Whether a value, or a part of it, is there only if a loop has run a step."""
+    """Whether a value, or a part of it, exists only if a loop has run a step."""
     if type(value) in (tuple, list):
         return any(map(is_unassured, value))
     return type(value) is Variable and type(value.view_of) is Unassured
 
 
 def assured(value: Any, before: Any) -> Any:
-    """A value; under a name that was bound before it was read from another one, and so is there."""
+    """A value; read, with its check, if its name was bound before: such a name got it by reading another one."""
     if is_absent(before) or not is_unassured(value):
         return value
     return Variable(value.node) if isinstance(value, Variable) else type(value)(assured(part, None) for part in value)
 
 
 def handed(nest: Any) -> Any:
-    """What a function gives to its caller."""
+    """A function's result as its caller gets it."""
     result = released(nest)
     for leaf in [] if is_unbound(result) else flattened(result)[0]:
         if isinstance(leaf, Variable) and type(leaf.view_of) is Returned:
@@ -160,17 +161,17 @@ def handed(nest: Any) -> Any:
 
 
 def value_in(leaf: Any) -> Any:
-    """A leaf as it was."""
+    """The value of a leaf, for a snapshot at its moment."""
     return leaf.value if isinstance(leaf, Held) else leaf
 
 
 def is_unbound(value: Any) -> bool:
-    """Whether a variable has no value yet, or one that is not there for sure."""
+    """Whether a variable has no value: unset, unbound, or bound only if a loop has run a step."""
     return value is UNSET or is_absent(value)
 
 
 def is_absent(value: Any) -> bool:
-    """Whether a variable is not bound, or not for sure."""
+    """Whether a variable is unbound, or bound only if a loop has run a step."""
     return value is ABSENT or is_unassured(value)
 
 
@@ -182,7 +183,7 @@ def is_numeric(value: Any) -> bool:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two values are one, so that nothing has to be chosen."""
+    """Whether two values are one, so that no choice is needed."""
     if one is other:
         return True
     if isinstance(one, Held) and isinstance(other, Held):
@@ -218,7 +219,7 @@ def common(one: Any, other: Any, what: str, places: tuple[str, str]) -> tuple[Va
 
 
 def promoted(one: TensorType, other: TensorType) -> TensorType:
-    """The type of numbers that holds both: that of a sum, and for truth values of both sides theirs. Weak where both are Python's."""
+    """The number type that holds both: that of a sum, but bool for two bools. Weak where both are Python's numbers."""
     if one.weak and other.weak:
         kinds = sorted((one, other), key=lambda type_: "biufc".index(type_.kind))
         return kinds[-1]
@@ -254,11 +255,15 @@ Choose = Callable[[list[tuple[Variable, Variable]]], list[Variable]]
 def joined(
     ways: Sequence[Way], places: tuple[str, str], frames: tuple[Frame, Frame], choose: Choose, sole: Collection[int] = ()
 ) -> tuple[list[Any], Callable[[], None]]:
-    """One value for each place where two ways meet; ABSENT where one way leaves it unbound. And what is to be done once all are written.
+    """The joined value of each way, and a function to be called once all are written. ABSENT where one way leaves it unbound.
 
-    The values are `held`. frames: what both ways made. sole: ids of arrays that nobody knew but one of the variables. choose: makes one of
-    each pair of variables. An array that is one of two is as good as
-    a new one where nobody else knows the two; else it may only be read, and as long as they stay as they are.
+    - ways: the values are `held`. places: what messages call the two ways.
+    - frames: what each way made and wrote.
+    - choose: makes one variable of each pair.
+    - sole: ids of the cells of arrays that one variable alone referred to before.
+
+    An array that is one of two is as good as a new one if nobody else knows the two. Else it may only be read, and only as long as neither
+    is written.
     """
     meetings: dict[tuple[int, int], _Meeting] = {}
     nests: list[tuple[Structure, list[Any]]] = []
@@ -295,7 +300,7 @@ def joined(
 
 @dataclass(slots=True, eq=False)
 class _Meeting:
-    """Two leaves that differ, and what stands for them behind the place where the ways meet."""
+    """Two leaves that differ, and the variable that is one of them behind the join."""
 
     one: Any
     other: Any
@@ -305,7 +310,7 @@ class _Meeting:
     result: Any = None
 
     def settle(self, frames: tuple[Frame, Frame], sole: Collection[int], names: Counter[tuple[int, int]]) -> None:
-        """Makes the result one that may only be read, where the two arrays are known elsewhere."""
+        """Allows only reading the result, where one of the two arrays is known elsewhere."""
         if not self.result.ndim and not any(map(is_0d, (self.one, self.other))):
             return
         sides = list(zip((0, 1), (self.one, self.other), frames, strict=True))
@@ -329,7 +334,7 @@ class _Meeting:
 
 
 def is_outside(array: np.ndarray) -> bool:
-    """Whether an array of NumPy's was found outside the function, so that nobody writes it."""
+    """Whether a NumPy array was found outside the function, so that nobody writes it."""
     return CAPTURE.is_outside is not None and CAPTURE.is_outside(array)
 
 
@@ -339,13 +344,13 @@ def is_0d(leaf: Any) -> bool:
 
 
 def _arrays_in(way: Way) -> list[tuple[int, int]]:
-    """The arrays that a variable holds behind both ways: which way, and the id of the root's cell."""
+    """The arrays that a variable holds on both ways: the number of the way, and the id of the root's cell."""
     sides = [[] if is_unbound(value) or way[0] == RESULT else flattened(value)[0] for value in way[1:]]
     return [(k, id(leaf.root)) for k, leaves in enumerate(sides) for leaf in leaves if isinstance(leaf, Held)]
 
 
 def _is_private(leaf: Any, frame: Frame, sole: Collection[int]) -> bool:
-    """Whether nobody knew an array before but by the variable that is bound anew."""
+    """Whether only the variable that is joined knows an array: it was made on this way, or is `sole`, and is no view."""
     return isinstance(leaf, Held) and not leaf.is_view and (frame.made(leaf.born) or id(leaf.cell) in sole)
 
 
@@ -354,7 +359,7 @@ def _identity(leaf: Any) -> int:
 
 
 def _filled(value: Any, other: Any) -> Any:
-    """A value; for what is not set zeros like the other value."""
+    """A value; for an unset one, zeros like the other."""
     return zeros_like(other) if value is UNSET else value
 
 
@@ -370,7 +375,7 @@ def _zero(leaf: Any) -> Variable:
 
 
 def filler(value: Any, before: Any, frame: Frame) -> Any:
-    """What stands for a value on a way that ends in an error: what was there before, and what is known, stay; else zeros."""
+    """What stands for a value on a way that ends in an error: known and unchanged leaves stay, others are zeros."""
     if is_unbound(value):
         return value
     leaves, structure = flattened(value)
