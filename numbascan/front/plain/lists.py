@@ -1,6 +1,6 @@
-"""Lists of as many elements as only the run knows: `[f(v) for v in x]` of a long array, `[0.0] * n`, `list(x)`.
+"""Lists whose length only the run knows: `[f(v) for v in x]` of a long array, `[0.0] * n`, `list(x)`.
 
-Such a list is an array for each part of an element. One whose filter only the run decides holds all elements, and a mask besides.
+Such a list is an array for each part of an element. With a filter that only the run decides, it is all elements and a mask.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ Leaf = Variable | PythonNumbers
 class Listed(Made):
     """A list of numbers, arrays, or nests of these.
 
-    leaves: for each part of an element all of it, element by element. structure: that of an element. depth: how many lists of lists it is.
-    mask: which elements there are; None for all. kind: list or tuple.
+    - leaves: for each leaf of an element, its values in all elements. structure: of an element.
+    - depth: how many levels of lists its elements are.
+    - mask: which elements exist; None for all. kind: list or tuple.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class Listed(Made):
         return Variable(_stacked(unflatten(self._structure, list(map(_array, self._leaves)))).node)
 
     def nested(self) -> tuple[Variable, int, bool]:
-        """As an element of a list: its array, how many lists of lists that is, and whether the numbers are Python's."""
+        """This list as an element of another one: its array, the depth of the other, and whether the numbers are Python's."""
         if self._structure != LEAF or (self._depth == 0 and _array(self._leaves[0]).ndim > 1):
             self._refuse("a list of nests or arrays is an element of a list")
         return self.array(), self._depth + 1, isinstance(self._leaves[0], PythonNumbers)
@@ -194,7 +195,7 @@ class Listed(Made):
         return self._joined(other, self)
 
     def _joined(self, *parts: Any) -> Listed:
-        """The elements of two lists, of which this is one."""
+        """The concatenation of two lists, one of which is this one."""
         if not all(isinstance(part, self.kind) or (isinstance(part, Listed) and part.kind is self.kind) for part in parts):
             self._refuse("what is no list is added to one")
         numbers = [part._numbers() if isinstance(part, Listed) else [as_variable(_number(one)) for one in part] for part in parts]
@@ -234,7 +235,7 @@ def _array(leaf: Leaf) -> Variable:
 
 
 def _apart(leaf: Leaf, index: slice) -> Leaf:
-    """Some elements for another list. Arrays are elements of both."""
+    """Some elements, for another list. Arrays are then elements of both lists."""
     array = _array(leaf)
     part = Variable(array[index].node)
     if part.ndim > 1:
@@ -243,7 +244,7 @@ def _apart(leaf: Leaf, index: slice) -> Leaf:
 
 
 def _stacked(element: Any) -> Variable:
-    """An array of all elements, of an element whose leaves hold them all."""
+    """An array of all elements, from one element whose leaves hold the values in all."""
     if isinstance(element, Variable):
         return element
     if not isinstance(element, (list, tuple)):
@@ -276,7 +277,7 @@ def list_of(items: Any, kind: type = list) -> Any:
 
 
 class _Taker:
-    """Takes elements as Python's lists do. `_masks`: by their places, those that are there only if the run finds so."""
+    """Takes elements into a Python list. `_masks`: by position, whether an element is kept, where only the run decides."""
 
     def __init__(self) -> None:
         self._values: list[Any] = []
@@ -345,7 +346,7 @@ def _number(value: Any) -> Any:
 
 
 class _OneForEachPass(Each):
-    """Takes one element of each pass. is_filtered: or none. depth, is_of_python: as of the `Listed` that they make."""
+    """Takes one element in each pass; with `is_filtered`, one or none. depth, is_of_python: of the `Listed` that the elements make."""
 
     is_filtered = is_of_python = False
     depth = 0
@@ -376,7 +377,7 @@ class _OneForEachPass(Each):
 
 
 def _collected(rows: Rows, make: Make, kind: type) -> Listed:
-    """The elements that the passes of a scan make."""
+    """The list of the elements that the passes of a scan make."""
     is_kept: Any = None
     element: Any = None
 
@@ -391,7 +392,7 @@ def _collected(rows: Rows, make: Make, kind: type) -> Listed:
         element = each.settled(element)
 
     each = _OneForEachPass(taken, ("is_kept", "element"))
-    del is_kept, element
+    del is_kept, element  # unbound names are left behind by the loop, not carried
     found = collected(rows, Joined((make, one_pass), one_pass), ("is_kept", "element"))
     leaves, structure = flattened(found["element"])
     if each.is_of_python:
@@ -400,7 +401,7 @@ def _collected(rows: Rows, make: Make, kind: type) -> Listed:
 
 
 def _own(leaf: Any) -> Any:
-    """An array that was there before as a view of it: it is an element of the list, and not the list's."""
+    """A leaf as an element of a list; for an array from before the pass, a view of it."""
     if isinstance(leaf, Variable) and leaf.ndim and leaf.view_of is None and not (CAPTURE.frame and CAPTURE.frame.made(leaf.born)):
         return leaf[...]
     return leaf

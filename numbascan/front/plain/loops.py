@@ -1,7 +1,7 @@
-"""`for` and `while`: over known values as Python has them, else as a scan whose states are what the body changes.
+"""`for` and `while`: Python's own loops over known values, else scans whose states are what the body changes.
 
-A loop of known length runs as Python's while its body computes nothing that is traced. A long one whose body does is rolled up into a scan
-from the first such pass on, which is taken back; where that cannot be (a list that grows, a shape that changes), it is written out.
+A loop of known length runs as Python's while its body computes nothing traced. If it is long, the first pass that does is taken back, and
+becomes a scan with all that follow. Where no scan can be (a list that grows, a shape that changes), the passes are unrolled.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ from .rows import PythonNumbers, Rows, TracedRange, rows_of
 from .stores import check_iterator
 from .truth import either, negation, truth
 
-ENOUGH_KNOWN = 64  # passes that were Python's own, behind which others are not tried
-UNROLLED = 16  # passes that are written out: a scan has a cost of its own
-MOST_WRITTEN_OUT = 4096  # passes of a loop that cannot be a scan
-ATTEMPTS = 12  # traces of a body until its states stand
+ENOUGH_KNOWN = 64  # passes in a row that were Python's own, behind which passes run without a trial
+UNROLLED = 16  # passes that are unrolled: a scan has a cost of its own
+MOST_WRITTEN_OUT = 4096  # passes that are unrolled where the loop cannot be a scan
+ATTEMPTS = 12  # traces of a body until its states are settled
 _NO_SCAN = (TypeError, ValueError, LookupError, TracerError, AttributeError, NameError, NotImplementedError, RecursionError)
-"""Why a loop is written out."""
+"""Errors of a scan for which the loop is unrolled instead."""
 _MOST_STEPS = 2**63 - 1
 _, _OPTION = flattened(Option(False, False))
 _KEPT = Checkpoint("64MB")  # states that a loop of unknown length keeps for its gradient
@@ -90,7 +90,7 @@ def for_each(items: Any, body: Part, names: Sequence[str], exits: Sequence[str])
 
 
 def collected(rows: Rows, body: Part, names: Sequence[str]) -> dict[str, Any]:
-    """What all passes of a loop leave under some names: for each an array with a row for each pass, in the nests that a pass leaves."""
+    """By name, what all passes of a loop leave: the nest that one pass leaves, its arrays with a row for each pass."""
     loop = _of_part(body, names, ())
     scan = _Scan(loop, rows, None)
     scan.keeps_all = True
@@ -141,7 +141,7 @@ class _Loop:
     # in Python's way --------------------------------------------------------------------------------------------------
 
     def one_by_one(self, items: Iterator[Any]) -> None:
-        """Passes written out. Behind one that may have ended the loop all others stand under a choice."""
+        """Unrolls the passes. Those behind a pass that may have ended the loop stand under a choice."""
         for item in items:
             self.body(item)
             over = self.is_over()
@@ -157,7 +157,10 @@ class _Loop:
         chosen_in(over, None, rest, self.cells)
 
     def tried(self, rows: Rows) -> None:
-        """A long loop of known length."""
+        """Runs a long loop of known length in trial passes: the first that computes something traced becomes a scan, with all that follow.
+
+        It is unrolled instead if it cannot be taken back, or if few passes are left.
+        """
         n_known = 0
         for k in range(rows.length):
             if n_known >= ENOUGH_KNOWN:
@@ -189,9 +192,9 @@ class _Loop:
             n_known = n_known + 1 if is_known else 0
 
     def _goes_on_untried(self, rows: Rows, k: int) -> bool:
-        """Whether a loop goes on behind pass k, which is run as Python does: that many before it were Python's own, and to try one costs.
+        """Runs pass k as Python does, without a trial, which would cost time. True if the loop goes on so.
 
-        Where it computes something traced it is written out, and what is left is a scan.
+        A pass that computes something traced is unrolled, and what is left becomes a scan, or is unrolled if it is short.
         """
         mark = n_asked()
         self.body(rows.at(k))
@@ -209,7 +212,7 @@ class _Loop:
         return False
 
     def _has_to_stay(self, noted: Frame, n_left: int) -> bool:
-        """Whether what a pass did cannot be taken back: all are written out then. TypeError for too many."""
+        """Whether a pass did what cannot be taken back, so that all passes are unrolled. Stuck, a TypeError, for too many."""
         has_to_stay = noted.is_lasting()
         if has_to_stay and n_left > MOST_WRITTEN_OUT:
             raise Stuck(
@@ -219,7 +222,7 @@ class _Loop:
         return has_to_stay
 
     def _rest(self, rows: Rows) -> None:
-        """What is left of a loop, as a scan, or written out where that cannot be."""
+        """Runs what is left of a loop as a scan, or unrolled where it cannot be one."""
         before, free = self.cells.values(), keep_free()
         try:
             with frame(f"a loop{line_of(self.body)}", parts=[self.body]) as noted:
@@ -227,6 +230,7 @@ class _Loop:
         except BaseException as error:
             noted.undo(self.cells, before)
             free()
+            # the function is traced again for NeedsTracedArrays: unrolled passes would only meet it once more
             is_final = isinstance(error, Stuck) or (isinstance(error, NeedsTracedArrays) and not CAPTURE.makes_arrays)
             if is_final or noted.is_stuck or rows.length > MOST_WRITTEN_OUT or not isinstance(error, _NO_SCAN):
                 raise
@@ -240,17 +244,17 @@ class _Loop:
     # as a scan --------------------------------------------------------------------------------------------------------
 
     def rolled(self, rows: Rows) -> None:
-        """The loop over rows as a scan; none of its steps runs where a flag is set before."""
+        """Runs the loop over rows as a scan. No step runs if a flag is set before it."""
         over = self.is_over()
         _Scan(self, rows, None).run(over)
 
     def while_rolled(self, test: Callable[[], Any], first: Any) -> None:
-        """The loop as a scan of as many steps as its condition lets run. first: what the condition says before it, where that was asked."""
+        """Runs the loop as a scan that goes on while the condition holds. first: the condition before the loop, if it was asked already."""
         _Scan(self, None, test, first).run(self.is_over())
 
 
 class _Again(BaseException):
-    """The body of a loop is traced again: what is carried has changed. No error, so that no `except` of the user's catches it."""
+    """Raised to trace a loop's body again: what is carried has changed. No error, so that no `except Exception` of the user's gets it."""
 
     def __init__(self, scan: _Scan) -> None:
         super().__init__()
@@ -258,7 +262,7 @@ class _Again(BaseException):
 
 
 class _Row(View):
-    """A row of an array, as a loop reads it. A loop that writes its rows, or the array below them, reads them there at each pass."""
+    """A row of an array that a loop runs over. If the loop writes rows, or the array below them, each pass reads its row from the array."""
 
     __slots__ = ("scan",)
 
@@ -271,9 +275,9 @@ class _Row(View):
 class _Carried:
     """A value that goes from pass to pass: a variable or a place that the body changes.
 
-    initial: its leaves before the loop. objects: the arrays that these leaves are, where they are some. kinds: of each leaf whether it is
-    an array of rank 0; None where some passes have one, others a number. is_read: whether a pass reads what
-    the one before has left. is_asked_for: whether it does so and makes nothing of it.
+    - initial: its leaves before the loop. objects: the same leaves as objects, so that arrays keep their identity.
+    - kinds: whether each leaf is an array of rank 0; None where it is one in some passes, and a number in others.
+    - is_read: whether a pass reads what the one before has left. is_asked_for: whether it does so and makes nothing of it.
     """
 
     label: str
@@ -285,14 +289,14 @@ class _Carried:
     is_asked_for: bool = False
 
     def may_be_none(self) -> None:
-        """A number is None behind a pass, or not."""
+        """Makes a number a number or None: a pass may leave either."""
         self.structure = _OPTION
         self.initial = [as_variable(True), *self.initial]
         self.objects, self.kinds = [True, *self.objects], [False, *self.kinds]
 
 
 class _Scan:
-    """A loop as a scan. The body is traced until it is known what it changes, and of which types that is."""
+    """A loop as a scan. Its body is traced until what it changes is known, and the types of that are settled."""
 
     def __init__(self, loop: _Loop, rows: Rows | None, test: Callable[[], Any] | None, first: Any = None) -> None:
         self.loop, self.rows, self.test, self.first = loop, rows, test, first
@@ -304,23 +308,23 @@ class _Scan:
         self.sole: set[int] = set()
         self.moved: list[Variable] = []
         self.shared: dict[Any, list[tuple[list[Variable], bool]]] = {}
-        self.eithers: list[Either] = []  # of what this pass was given
+        self.eithers: list[Either] = []  # among what this pass was given
         self.handed: list[Any] = []  # the cells of arrays that this pass was given under names that are bound anew
         self.n_steps: int | None = None  # how many steps run, where that is known
-        self.keeps_all = False  # what each pass leaves, not the last alone
+        self.keeps_all = False  # keeps what each pass leaves, not only the last
         self.is_live = False  # rows are read from what the arrays hold at each pass
         for name, value in self.start.items():
             if not is_unbound(value):
                 self._carry_numbers(name, value)
 
     def _carry_numbers(self, name: str, value: Any) -> None:
-        """Takes a number, or a nest of numbers, as one that passes change. Arrays are carried once a pass puts another in their place."""
+        """Carries a number or a nest of numbers from the start. Arrays are carried once a pass puts another in their place."""
         leaves, _ = flattened(value)
         if leaves and all(is_numeric(leaf) and not is_array_leaf(leaf) for leaf in leaves):
             self.carried[name] = _carried(name, value)
 
     def run(self, over: Any) -> None:
-        """Binds the variables as they are behind the loop."""
+        """Traces the scan, and binds the variables to their values behind it."""
         self.loop.cells.fill(self.start)
         with keeping(self.start):
             self.sole = soles(self.start)
@@ -347,7 +351,7 @@ class _Scan:
         raise TypeError(f"{self.what}: what its body changes has another type at each pass{at_line()}; give it one dtype and shape before")
 
     def _asks_for(self, name: str | None) -> bool:
-        """Whether a pass reads a variable that seemed to be written first: it does nothing with it."""
+        """Whether a NameError is due to a variable taken for unread that a pass does read, without use. It is carried from now on."""
         one = self.carried.get(name)
         if one is None or one.is_read:
             return False
@@ -357,12 +361,12 @@ class _Scan:
     # rows -------------------------------------------------------------------------------------------------------------
 
     def read_live(self, *_: Any) -> NoReturn:
-        """From the next trace on rows are read from the arrays as they are at each pass."""
+        """Raises _Again: from the next trace on, rows are read from the arrays as they are at each pass."""
         self.is_live = True
         raise _Again(self)
 
     def _sequences(self) -> list[Variable]:
-        """What the scan runs over. Of live rows the numbers."""
+        """The sequences of the scan; of live rows, their numbers."""
         rows = self.rows
         if rows is None:
             return []
@@ -409,7 +413,7 @@ class _Scan:
         return list(symbolic(step, arguments, n_steps, options.for_graph()))
 
     def _most_steps(self, over: Any) -> Variable:
-        """The number of steps at most: none where a flag is set before the loop, or its condition does not hold."""
+        """The largest number of steps: 0 if a flag is set before the loop, or the condition does not hold there."""
         if self.rows is not None:
             length = self.rows.length
             self.n_steps = length if isinstance(length, int) and over is False and not self.loop.exits else None
@@ -418,7 +422,7 @@ class _Scan:
         return as_variable(np.where(self._first_goes_on(over), _MOST_STEPS, 0)).astype("int64")
 
     def _first_goes_on(self, over: Any) -> Any:
-        """Whether there is a pass at all; the condition is asked once, whatever it does besides."""
+        """Whether there is a pass at all. The condition is asked only once, as it may have side effects."""
         if self.first is None:
             self.first = self._goes_on(over)
         return self.first
@@ -431,7 +435,7 @@ class _Scan:
         return truth(test()) if over is False else truth(value_of(over, lambda: False, lambda: truth(test())))
 
     def _step(self, row: Sequence[Variable], states: Sequence[Variable]) -> Any:
-        """One pass on placeholders: what it carries on, what it leaves behind, and whether it is the last."""
+        """Traces one pass on placeholders. Returns what it carries on, what it leaves behind, and whether it is the last."""
         loop, values = self.loop, iter(states)
         self.eithers, self.handed = [], []
         given: dict[Any, list[Node]] = {}
@@ -469,8 +473,8 @@ class _Scan:
         return self._returned(noted, given, ends, None if go_on is True else negation(go_on))
 
     def _note_aliases(self, noted: Frame, key: Any, arrays: Sequence[Variable]) -> None:
-        """Notes which arrays the names of a pass had before the loop."""
-        if isinstance(key, tuple) and key[1] is None:  # the array itself
+        """Notes the arrays that a name has in this pass as aliases of those that it had before the loop."""
+        if isinstance(key, tuple) and key[1] is None:  # an array that is written is no alias of itself
             return
         for array, before in zip(arrays, self.carried[key].objects, strict=False):
             if isinstance(before, Variable) and is_array(before):
@@ -479,7 +483,7 @@ class _Scan:
                     noted.aliases.setdefault(cell, []).append(weakref.ref(array))
 
     def _known_holders(self, noted: Frame, name: Any, before: Any, objects: dict[Any, Any]) -> list[Any]:
-        """The lists and the like that a name or a place has behind a pass, where others know them."""
+        """The lists, dicts and objects of a name or a place behind the loop, if others may know them. Empty if a pass leaves the same."""
         found, start = holders(objects.get(name)), holders(before)
         if list(map(id, found)) == list(map(id, start)):
             return []
@@ -488,7 +492,7 @@ class _Scan:
         return [*start, *found] if is_seen or (start and (not self.n_steps or name not in self.carried)) else []
 
     def _note_places(self, noted: Frame, ends: dict[tuple[int, Any], Any]) -> None:
-        """_Again where the body writes an array, an element or an attribute that is not carried yet."""
+        """Carries each array, element and attribute that the body writes. Raises _Again if one of them was not carried yet."""
         new = {key: place for key, place in noted.places.items() if key not in self.places and not noted.made(place.born)}
         for key, place in new.items():
             self.places[key] = place
@@ -502,12 +506,12 @@ class _Scan:
     def _returned(self, noted: Frame, given: dict[Any, list[Node]], ends: dict[Any, Any], over: Any) -> Any:
         self._carry_arrays(ends)
         results = {key: self._leaves(one, ends[key]) for key, one in self.carried.items()}
-        settled = [self._settled(one, results[key]) for key, one in self.carried.items()]  # all of them
+        settled = [self._settled(one, results[key]) for key, one in self.carried.items()]  # a list: all are promoted before the next trace
         if any(settled):
             raise _Again(self)
         self._check_rest(ends)
         behind = {name: ends[name] for name in self.loop.names if is_unbound(self.start[name]) and name not in self.carried}
-        behind = {name: behind[name] for name in sorted(behind) if not is_unbound(behind[name])}  # as leaves stand
+        behind = {name: behind[name] for name in sorted(behind) if not is_unbound(behind[name])}  # in the order of the leaves of a dict
         leaves, self.behind = flattened(behind)
         self._check_arrays(noted, given, results, leaves)
         self.names_behind = [name for name, value in behind.items() for _ in flattened(value)[0]]
@@ -524,7 +528,7 @@ class _Scan:
         return outputs if over is None else [*outputs, until(over)]
 
     def _others_behind(self, noted: Frame, leaves: Sequence[Any], results: dict[Any, list[Any]]) -> list[tuple[list[Variable], bool]]:
-        """Of what a pass leaves under new names: the arrays outside of which it may be a view, and whether it has two names."""
+        """For each leaf under a new name: the outer arrays that it may be a view of, and whether it has two names."""
         everything = [*leaves, *(leaf for key in results if self._is_bound(key) for leaf in results[key])]
         counts = Counter(id(leaf.root) for leaf in everything if isinstance(leaf, Held))
         return [
@@ -535,15 +539,15 @@ class _Scan:
         ]
 
     def _is_shared(self, noted: Frame, leaf: Held, counts: Counter[int]) -> bool:
-        """Whether an array that a pass leaves has two names, or may be that of another pass, too."""
+        """Whether an array that a pass leaves has two names, or may be another pass's array too."""
         return counts[id(leaf.root)] > 1 or (self.keeps_all and (leaf.is_view or not noted.made(leaf.born)))
 
     def _is_outer(self, noted: Frame, leaf: Any) -> bool:
-        """Whether a leaf is an array that was there before the loop: a name of it stays one."""
+        """Whether a leaf is an array from before the loop: its name stays a name of that array."""
         return isinstance(leaf, Held) and not noted.made(leaf.born) and not leaf.is_view
 
     def _carry_arrays(self, ends: dict[Any, Any]) -> None:
-        """_Again where a pass puts another array in the place of one."""
+        """Carries the arrays in whose place a pass puts others. Raises _Again if there are any."""
         again = False
         for name in self.loop.names:
             start, end = self.start[name], ends[name]
@@ -558,7 +562,7 @@ class _Scan:
             raise _Again(self)
 
     def _leaves(self, one: _Carried, end: Any) -> list[Any]:
-        """The leaves of a value behind a pass. TypeError for one of another structure, or that is no number."""
+        """The leaves of a value behind a pass. TypeError for another structure, or for a leaf that is no number."""
         if is_absent(end):
             raise UnboundLocalError(f"{self.what} leaves {one.label} unbound on some way{at_line()}; give it a value on every way")
         if one.structure == _OPTION:
@@ -578,7 +582,7 @@ class _Scan:
         return leaves
 
     def _made_of(self, one: _Carried, leaves: Iterable[Variable]) -> Any:
-        """A value of its leaves, of which some are arrays of rank 0."""
+        """A carried value, put together of its leaves. Each leaf is marked as an array of rank 0, a number, or either."""
         given = list(leaves)
         for leaf, kind in zip(given, one.kinds, strict=True):
             if kind is None:
@@ -587,7 +591,7 @@ class _Scan:
         return unflatten(one.structure, given)
 
     def _settled(self, one: _Carried, ends: Sequence[Any]) -> bool:
-        """Whether a state has another type behind a pass than before it; then it is promoted."""
+        """Promotes a state to a type that holds it before and behind a pass. True if that changes its type."""
         is_new = False
         for k, leaf in enumerate(ends):
             before, after = one.initial[k], as_variable(value_in(leaf))
@@ -604,7 +608,7 @@ class _Scan:
         return is_new
 
     def _promoted(self, one: _Carried, ends: Sequence[Any]) -> list[Variable]:
-        """What a pass leaves, in the type of what was before, which holds both. Where there is a pass, and none reads it, as it is."""
+        """What a pass leaves, in the type of the state. Left as it is if no pass reads it and there is a pass for sure."""
         values = [as_variable(value_in(leaf)) for leaf in ends]
         if self.n_steps and not one.is_read:
             return values
@@ -614,7 +618,7 @@ class _Scan:
         return [as_type(value, type_) for value, type_ in zip(values, types, strict=True)]
 
     def _check_rest(self, ends: dict[Any, Any]) -> None:
-        """TypeError for a variable that is no number, and that the body changes."""
+        """TypeError if the body changes a variable that cannot be carried: it is no number, array or nest of these."""
         for name in self.loop.names:
             start, end = self.start[name], ends[name]
             if (
@@ -631,7 +635,7 @@ class _Scan:
             )
 
     def _check_arrays(self, noted: Frame, given: dict[Any, list[Node]], results: dict[Any, list[Any]], behind: Sequence[Any]) -> None:
-        """ValueError where arrays that are handed from pass to pass are written, and one of them has another name, too."""
+        """ValueError where an array handed from pass to pass is written, and has another name. Sets `moved` and `shared` for `_bind`."""
         names = [key for key in self.carried if self._is_bound(key)]
         handed_on = {node for key in names for node in given[key]}
         ends = [leaf for key in names for leaf in results[key] if isinstance(leaf, Held)]
@@ -657,12 +661,12 @@ class _Scan:
                 others = [] if is_new or not isinstance(leaf, Held) else [one for one in leaf.others() if one.born is not noted]
                 others += self._seen_by_others([start]) if not self.n_steps else []
                 others += self._seen_by_others(starts) if isinstance(leaf, Held) and self._is_handed_on(leaf) else []
-                others = [one for one in others if not any(one is array for array in self.moved)]  # which nobody may read
+                others = [one for one in others if not any(one is array for array in self.moved)]  # those nobody may read
                 is_twice = isinstance(leaf, Held) and counts[id(leaf.root)] > 1
                 self.shared[key].append((others, is_twice))
 
     def _seen_by_others(self, starts: Iterable[Any]) -> list[Variable]:
-        """Of what names had before the loop: the arrays that others have, too, and those below views."""
+        """Among values before the loop, the arrays that others have too; and the arrays below views."""
         arrays = [start for start in starts if isinstance(start, Variable) and is_array(start)]
         seen = [array for array in arrays if id(array.cell) not in self.sole]
         return [*seen, *(one for array in arrays if array.view_of is not None for one in Held(array).others())]
@@ -673,7 +677,10 @@ class _Scan:
         return id(leaf.root) in handed or any(id(array.cell) in handed for array in leaf.others())
 
     def _is_own(self, noted: Frame, results: dict[Any, list[Any]], ends: Sequence[Held]) -> bool:
-        """Whether a pass makes every array that it leaves, names as no views, an element as one of some that it alone has."""
+        """Whether a pass makes all arrays that it leaves.
+
+        Under a name it leaves no view; an element may be a view of arrays that the pass makes and no other element shares.
+        """
         sources = Counter(id(array.cell) for leaf in ends for array in leaf.others())
         elements = {id(leaf) for key in results if key in self.places for leaf in results[key]}
 
@@ -683,11 +690,11 @@ class _Scan:
         return all(noted.made(leaf.born) and (not leaf.is_view or is_one_of_own(leaf)) for leaf in ends)
 
     def _is_bound(self, key: Any) -> bool:
-        """Whether what is carried is bound anew, a name, an element or an attribute, and no array that is written."""
+        """Whether a carried value is bound anew (a name, an element or an attribute), and is no array that is written."""
         return key not in self.places or self.places[key].content is not NO_OBJECT
 
     def _check_starts(self, given: dict[Any, list[Node]], states: dict[Any, list[Variable]], results: dict[Any, list[Any]]) -> None:
-        """ValueError where a pass writes an array that a name has before the loop alone: in other passes it has another."""
+        """ValueError where a pass writes an array that a name has only before the loop: in other passes the name has another array."""
         written = [key for key in self.places if any(end.node is not node for end, node in zip(states[key], given[key], strict=True))]
         for key, one in self.carried.items():
             starts = [Held(leaf) for leaf in one.objects if isinstance(leaf, Variable) and is_array(leaf)]
@@ -700,7 +707,10 @@ class _Scan:
                 )
 
     def _check_reads(self, given: dict[Any, list[Node]], states: dict[Any, list[Variable]], last: Sequence[Variable], over: Any) -> None:
-        """_Again for a variable that every pass leaves as it was, which keeps what is known of it, and for one that no pass reads."""
+        """Stops carrying variables that every pass leaves as they were, and notes those that no pass reads. Raises _Again if there are any.
+
+        What is known of a variable is known in the passes only if it is not carried.
+        """
         again = False
         for key in [key for key in given if key not in self.places]:
             one = self.carried[key]
@@ -766,14 +776,16 @@ class _Scan:
             array.view_of = Moved(array_itself(array), [], f"{array.name or 'an array'} was handed from pass to pass by {self.what}")
 
     def _last(self, before: Variable, rows: Variable) -> Variable:
-        """A state behind the last step; as it was before where there was none."""
+        """A state behind the last step; its initial value if there is no step."""
         if self.n_steps:
             return _weak_as(rows[-1], before)
         first = as_type(before, TensorType(rows.type.dtype, ()))
         return _weak_as(Variable(last_state(first.node, rows.node)), before)
 
     def _left(self, name: str, rows: Variable, is_weak: bool, others: Sequence[Variable], is_twice: bool) -> Any:
-        """What the last step left under a name that was not bound before. Where there was none, of our own flags and results zeros.
+        """What the last step left under a name that was not bound before; with `keeps_all`, what all steps left.
+
+        Without a step it is zeros for our own flags and results, and for the user's names an error when read.
 
         is_weak: it is one of Python's numbers.
         """
@@ -824,7 +836,7 @@ def is_array_leaf(leaf: Any) -> bool:
 
 
 def array_itself(array: Variable) -> Variable:
-    """An array's value as one of its own."""
+    """An array's value as a variable of its own."""
     return Variable(array.node)
 
 

@@ -1,4 +1,4 @@
-"""Iterators, and what makes its elements as they are asked for."""
+"""Iterators, and what makes its elements on demand."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from ..variable import CAPTURE, Variable, at_line
 
-Make = Callable[[Iterable[Any], Any], Any]  # what makes elements of some items, and hands each on
+Make = Callable[[Iterable[Any], Any], Any]  # (items, each): makes elements of the items, and calls `each` on every one
 
 
 class RunsOut:
-    """An iterator, of which is known at every place of the code where it stands. `what` is how messages call it."""
+    """An iterator whose position is known everywhere in the code. `what` is its name in messages."""
 
     what = "an iterator (of zip, enumerate or reversed)"
 
@@ -31,9 +31,9 @@ class RunsOut:
         self.move(self._at, f"was run over before{at_line()}")
 
     def move(self, at: int, why: str, is_stuck: bool = False) -> None:
-        """Where it stands now. TypeError in a branch or a pass that only the run decides, and that began when it was there.
+        """Moves it to a position. TypeError in a branch or a pass that only the run decides, and that began when the iterator existed.
 
-        is_stuck: that cannot be taken back.
+        is_stuck: the move cannot be taken back.
         """
         frame, before = CAPTURE.frame, (self._at, self._why)
         if frame is not None:
@@ -78,7 +78,10 @@ class Made:
 
 
 class OtherDtype(TypeError):
-    """A list gets a number that its dtype does not hold, in a branch or a pass. `promote` gives it one that does, before these."""
+    """A list gets a number that its dtype does not hold, in a branch or a pass.
+
+    promote: gives the list a dtype that holds it; called before the branch or the pass is traced again.
+    """
 
     def __init__(self, promote: Callable[[], None], dtype: str, before: str) -> None:
         super().__init__(

@@ -1,7 +1,7 @@
 """None or a number, as only the run decides: `best = None` before a loop whose passes make it a number.
 
-Such a value is a number, and whether it is there. Where it is computed with it has to be there, else the run raises a TypeError; `is None`
-asks.
+Such a value is a number, and a flag for whether it is there. `is None` asks the flag. Computing with a number that is not there raises a
+TypeError in the run.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ Option.__hash__ = None  # type: ignore[assignment]
 
 
 def number_in(value: Any) -> Any:
-    """A value; for None or a number the number."""
+    """A value; for None or a number (`Option`), the number."""
     return value.number() if isinstance(value, Option) else value
 
 
 def numbers_in(nest: Any) -> Any:
-    """A nest with numbers in the place of what may be None."""
+    """A nest with the number in the place of each `Option`."""
     if isinstance(nest, Option):
         return nest.number()
     if isinstance(nest, dict):
@@ -90,7 +90,7 @@ def numbers_in(nest: Any) -> Any:
 
 
 def as_options(one: Any, other: Any) -> tuple[Any, Any]:
-    """Two values; where one is None and the other a number, and where one may be None, both as what may be."""
+    """Two values; both as an `Option` where one is None or an `Option`, and the other a number, None or an `Option`. Not two Nones."""
     if not any(value is None or isinstance(value, Option) for value in (one, other)):
         return one, other
     numbers = [value.value if isinstance(value, Option) else value for value in (one, other) if value is not None]

@@ -34,7 +34,7 @@ def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
 
 
 def _order(ranks: Variable, reverse: Any) -> Variable:
-    """The places of numbers in their order; of equal ones the first stays first. At the run a ValueError for NaN."""
+    """The indices that sort numbers; equal ones keep their order. The run raises a ValueError for NaN."""
     if ranks.ndim != 1:
         raise TypeError(f"sorted by what is no number{at_line()}: of tuples, lists and arrays only the run knows which comes first")
     if ranks.type.kind == "f":

@@ -36,7 +36,7 @@ class Rows:
         return [_sequence(source) for source in self.sources]
 
     def one(self, rows: Sequence[Any]) -> Any:
-        """The item that rows make. What is Python's int in a loop of Python is such a number here."""
+        """The item that rows make. Elements of ranges and the like are Python's numbers, as in Python's loops."""
         numbers = [python_number(row) if isinstance(source, _OF_PYTHON) else row for source, row in zip(self.sources, rows, strict=True)]
         return unflatten(self.structure, numbers)
 
@@ -77,7 +77,7 @@ class Once(RunsOut):
         return self._rows.length
 
     def taken(self) -> Rows:
-        """The items that are left, for what runs over them. TypeError where that was done before."""
+        """Hands out the items that are left, and ends the iterator. TypeError if it was run over before."""
         self.check()
         rows = self._rows.after(self._at) if self._at else self._rows
         self.finish()
@@ -127,14 +127,14 @@ class TracedRange:
         return self.numbers()[index]
 
     def numbers(self) -> Variable:
-        """All of them."""
+        """All its numbers."""
         first, step = as_variable(self.start).astype("int64"), as_variable(self.step).astype("int64")
         return first + step * arange(self.length)
 
 
 @dataclass(frozen=True)
 class Digits:
-    """One position of places counted through in C order: `numbers // stride % size`."""
+    """The index along one axis, for elements counted in C order: `numbers // stride % size`."""
 
     numbers: Any
     stride: Any
@@ -145,18 +145,18 @@ class Digits:
         return Digits(part, self.stride, self.size) if isinstance(index, slice) else part // self.stride % self.size
 
     def all(self) -> Variable:
-        """All of them."""
+        """The index of every element."""
         return as_variable(_sequence(self.numbers) // self.stride % self.size)
 
 
 def places(shape: Sequence[Any]) -> Rows:
-    """All places of an array of a shape, of known or traced lengths, in C order: each a tuple of positions."""
+    """The indices of all elements of an array, in C order, each a tuple. Lengths are known or traced."""
     strides: list[Any] = [1]
     for size in reversed(shape):
         strides.insert(0, strides[0] * size)
     length, *strides = strides
     numbers = range(length) if isinstance(length, int) else TracedRange(0, length, 1)
-    safe = [max(size, 1) if isinstance(size, int) else np.maximum(size, 1) for size in (*strides, *shape)]  # of no place nothing is read
+    safe = [max(size, 1) if isinstance(size, int) else np.maximum(size, 1) for size in (*strides, *shape)]  # `Digits` divides by these
     digits = [Digits(numbers, stride, size) for stride, size in zip(safe[: len(shape)], safe[len(shape) :], strict=True)]
     return Rows(tuple(digits), (tuple, None, (LEAF,) * len(digits)), length)
 
@@ -165,7 +165,7 @@ _OF_PYTHON = (range, TracedRange, PythonNumbers, Digits)
 
 
 def python_number(number: Any) -> Any:
-    """A number that takes the dtype of the arrays that it meets; of an array one of such numbers."""
+    """A number as Python's own, which takes the dtype of the arrays that it meets; for an array, `PythonNumbers`."""
     if not isinstance(number, Variable) or number.type.weak:
         return number
     return PythonNumbers(number) if number.ndim else op(card_named("python_number"), number)

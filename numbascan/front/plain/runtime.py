@@ -42,19 +42,19 @@ def rows(items: Any) -> Any:
 
 
 def known(value: Any) -> Any:
-    """A function that gives a value which is there already."""
+    """A function that returns a value computed already."""
     return lambda: value
 
 
 def of_class(value: Any) -> Any:
-    """What `match` asks for its class."""
+    """The subject of a `match` with class patterns. TypeError for a traced one."""
     if holds_traced(value):
         raise TypeError(f"a `match` asks for the class of a traced value{at_line()}; write isinstance, or match numbers")
     return value
 
 
 def subject(value: Any) -> Any:
-    """What `match` looks at, where Python does it."""
+    """The subject of a `match` that Python itself runs."""
     return value
 
 

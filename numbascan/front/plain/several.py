@@ -1,7 +1,7 @@
 """Python's functions of several values: `max`, `min`, `sum`, `any`, `all`, `list`, `tuple`, with Python's meaning.
 
-Each takes what the function takes, and for known values calls it. Elements that are made as they are asked for, and those of which only the
-run knows how many there are, are met by loops.
+Each takes the arguments of the function that it replaces, and calls that for known values. Elements that are made on demand, or whose
+number only the run knows, are taken by a loop.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _of_elements(items: Any, name: str, is_better: Order, key: Any, **default: A
 
 
 class _OtherStart(BaseException):
-    """Elements are arrays or nests: a loop begins with such, which nobody reads. No `except` of the user's catches it."""
+    """Elements are arrays or nests: the loop starts again from such values, which nobody reads. No `except Exception` gets it."""
 
     def __init__(self, best: Any, rank: Any) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ def _zero(x: Variable) -> Any:
 
 
 def _empty(name: str) -> str:
-    """What Python says of the extreme of nothing."""
+    """Python's message for the extreme of nothing."""
     try:
         getattr(builtins, name)(())
     except ValueError as error:
@@ -134,7 +134,7 @@ def _better(condition: Any, one: Any, other: Any) -> Any:
 
 
 def _of_rows(x: Variable, of_array: Callable[..., Any], is_better: Order) -> Any:
-    """Python's extreme of an array: as its comparisons go, where NaN is neither more nor less."""
+    """Python's extreme of a vector, by comparisons, in which NaN is neither more nor less."""
     if x.type.kind != "f":
         return of_array(x)
     if isinstance(x.type.shape[0], int):

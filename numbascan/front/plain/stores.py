@@ -48,7 +48,7 @@ IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def holds_traced(value: Any) -> bool:
-    """Whether a value, or what tuples and lists in it hold, is a variable."""
+    """Whether a value is a variable, or holds one in tuples, lists, slices or arrays of objects."""
     if isinstance(value, Made):
         return True
     if isinstance(value, (tuple, list)):
@@ -59,7 +59,7 @@ def holds_traced(value: Any) -> bool:
 
 
 def outside(value: Any) -> Any:
-    """What the function reads from outside, or of an object: where it makes traced arrays, one of NumPy's is traced, and not written."""
+    """A value read from outside the function, or from an object. Where arrays are traced, one of NumPy's becomes read-only and traced."""
     if not CAPTURE.makes_arrays or type(value) is not np.ndarray or value.dtype.kind not in "biufc" or not value.ndim:
         return value
     array = Variable(as_variable(value).node)
@@ -124,7 +124,7 @@ def _read_only(array: np.ndarray) -> Variable:
 
 
 def _one_of(several: Any, index: Any) -> Variable:
-    """The one of a list that stands at a traced place."""
+    """The element of a list at a traced index."""
     value = Variable(as_variable(several)[index].node)
     if value.ndim:
         why = "an element of a list at a place that only the run knows is one of several arrays"
@@ -142,7 +142,7 @@ _BUILT_IN = frozenset({int, float, complex, bool, str, list, tuple, dict, set, n
 
 
 def _own_method(value: Any, name: str) -> Callable[..., Any] | None:
-    """A method that the user's class has for an operation of Python's, converted; None where it is Python's own."""
+    """The converted method that a user's class has for an operation; None where the operation is Python's own."""
     if type(value) in _BUILT_IN:
         return None
     method = inspect.getattr_static(type(value), name, None)
@@ -200,7 +200,7 @@ def del_attribute(holder: Any, name: str) -> None:
 
 
 def may_change(holder: Any, what: str) -> None:
-    """TypeError where how many things a list, dict or set holds changes in a branch or a pass that only the run decides."""
+    """Notes that a list, dict or set changes its length. TypeError in a branch or a pass that only the run decides."""
     check_free(holder)
     if not is_outer(holder):
         return
@@ -214,7 +214,10 @@ def may_change(holder: Any, what: str) -> None:
 
 
 def check_opaque(value: Any, what: str) -> None:
-    """TypeError where something of which nobody sees what it holds (an iterator, a generator of numbers) is used in a branch or a pass."""
+    """TypeError where an opaque object (an iterator, a random generator) from outside is used in a branch or a pass that the run decides.
+
+    A trial pass that uses one cannot be taken back.
+    """
     if not is_opaque(value) or not (is_outer(value) or isinstance(value, _WORLDS)):
         return
     if decides(None if isinstance(value, _WORLDS) else value):
@@ -226,14 +229,14 @@ def check_opaque(value: Any, what: str) -> None:
 
 
 def check_iterator(items: Any, what: str) -> None:
-    """TypeError where an iterator is run over of which only the run knows where it stands, or where it will stand."""
+    """TypeError for a loop over an iterator whose position only the run knows, before the loop or behind it."""
     check_free(items)
     if FRAMES.stack:
         check_opaque(items, what)
 
 
 _WORLDS = (np.random.Generator, np.random.RandomState, random.Random)
-"""Whose objects may be there without a name."""
+"""Random generators: their objects may exist without a name, so that no witness knows them."""
 
 
 def check_index(holder: Any, index: Any) -> None:
@@ -245,7 +248,10 @@ def check_index(holder: Any, index: Any) -> None:
 
 
 def check_plain(array: np.ndarray, parts: tuple[Any, ...]) -> None:
-    """NeedsTracedArrays where only the run knows what becomes of an array of NumPy's, ValueError for one from outside."""
+    """Checks a write into a NumPy array, and notes how to take it back.
+
+    Raises ValueError for an array from outside, NeedsTracedArrays where only the run knows what will be in it.
+    """
     if CAPTURE.is_outside is not None and CAPTURE.is_outside(array):
         raise ValueError(f"an array that is read from outside is written into{at_line()}; copy it first (x.copy()), or make it a state")
     if CAPTURE.home is not None and (holds_traced(parts) or decides(array)):
@@ -273,7 +279,7 @@ def _note_item(holder: Any, index: Any, value: Any) -> None:
     if isinstance(index, slice) or holds_traced(index):
         raise TypeError(f"a list is written at {index!r} in {FRAMES.stack[-1].place}; use an array (np.zeros)")
     key = range(len(holder))[index] if isinstance(holder, list) else index
-    if holder[key] is value and isinstance(value, Variable):  # an array that was written, in its place
+    if holder[key] is value and isinstance(value, Variable):  # `holder[key] += y` has written the array itself
         return
 
     def write(value: Any) -> None:
@@ -296,7 +302,7 @@ def set_attribute(value: Any, holder: Any, name: str) -> None:
         converted(descriptor.fset)(holder, value)
         return
     check_free(holder)
-    is_left = isinstance(value, Variable) and getattr(holder, name, None) is value  # an array that was written stays
+    is_left = isinstance(value, Variable) and getattr(holder, name, None) is value  # `holder.name += y` has written the array itself
     if isinstance(holder, np.ndarray):
         check_plain(holder, (value,))
     elif FRAMES.stack and not is_left and is_outer(holder):
@@ -350,7 +356,7 @@ _METHOD_NAMES = {"Mult": "mul", "Div": "truediv", "BitAnd": "and", "BitOr": "or"
 
 
 def contents_of(holder: Any) -> Callable[[], None]:
-    """What gives a list, dict or set back what it holds now."""
+    """A function that gives a list, dict or set its present contents back."""
     before = holder.copy()
 
     def undo() -> None:
@@ -384,7 +390,7 @@ def update_attribute(holder: Any, attribute: str, name: str, value: Callable[[],
 
 
 def rebinds(*probes: Callable[[], Any]) -> None:
-    """The function that is called may bind variables of others (`nonlocal`, `global`); each probe reads one of them."""
+    """Notes the variables of other functions that the called one may bind (`nonlocal`, `global`). Each probe reads one of them."""
     for probe in probes if FRAMES.stack else ():
         name = (*probe.__code__.co_freevars, *probe.__code__.co_names)[0]
         cell: Any = probe.__closure__[0] if probe.__closure__ else GlobalVariable(probe.__globals__, name)
@@ -404,7 +410,7 @@ def _variable(cell: Any, name: str) -> Place:
 
 
 class _Context:
-    """An object in a `with`, its methods converted where they are the user's. It does not hold back a refusal."""
+    """A context manager, with converted methods where they are the user's. It never suppresses a refusal."""
 
     def __init__(self, enter: Callable[..., Any], leave: Callable[..., Any]) -> None:
         self._enter, self._leave = enter, leave
@@ -417,10 +423,10 @@ class _Context:
 
 
 def context(value: Any) -> Any:
-    """What stands behind `with`."""
+    """The context manager of a `with`."""
     cls = type(value)
     if not hasattr(cls, "__enter__") or not hasattr(cls, "__exit__"):
-        return value  # Python says so
+        return value  # Python raises the error
     if FRAMES.stack:
         check_opaque(value, "`with`")
     enter, leave = (_own_method(value, name) or partial(getattr(cls, name), value) for name in ("__enter__", "__exit__"))

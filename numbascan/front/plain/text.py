@@ -1,4 +1,4 @@
-"""Text of traced values: it may be shown, and nothing can be computed from it, since only the run knows the numbers."""
+"""Text of traced values: it can be shown, but not computed with, since only the run knows the digits."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Shown:
 
 
 def text(make: Callable[[Callable[[Any], Any]], str]) -> str:
-    """An f-string, or `"..." % values`. make: gives it, and hands each value to the function that it gets."""
+    """An f-string, or `"..." % values`. make: makes the text, passing each value through the function that it gets."""
     traced = []
 
     def seen(value: Any) -> Any:

@@ -112,7 +112,7 @@ def _is_argument(x: Any) -> bool:
 
 
 def _is(one: Any, other: Any) -> Any:
-    """`one is other`: of a truth value of Python's that only the run knows, and True or False, whether it is that."""
+    """`one is other`. A traced Python bool `is True` if it holds, and `is False` if it does not."""
     if one is None or other is None:
         option = other if one is None else one
         return negation(option.has) if isinstance(option, Option) else one is other

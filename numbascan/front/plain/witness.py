@@ -1,7 +1,7 @@
-"""What a branch or a pass does to Python's own objects behind our back: seen by comparing what they hold before and after it.
+"""Changes that a branch or a pass makes to Python's own objects unnoted: found by comparing what they hold before and after it.
 
-Followed is what code can name: closures, globals, attributes of modules, what containers and objects hold, and the methods of their
-classes. Nothing of the user's is run for it. What is in no branch's power (libraries, modules as such) is not looked into.
+A witness follows what code can name: closures, globals, attributes of modules, the contents of containers and objects, and their classes.
+It runs none of the user's code. What no branch changes (libraries, modules as such) is not looked into.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from ..converted.source import is_library_name, runtime
 from ..variable import Variable
 from .cells import functions_of
 
-MOST_OBJECTS = 4000  # that are looked at
-MOST_ITEMS = 50_000  # of a container: what a longer one holds is not looked into
-MOST_BYTES = 1 << 24  # of arrays that are kept
+MOST_OBJECTS = 4000  # looked at
+MOST_ITEMS = 50_000  # of a container; the items of a longer one are not looked at
+MOST_BYTES = 1 << 24  # of arrays' contents kept
 _FOREIGN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 
 _ATOMS = frozenset(
@@ -55,7 +55,7 @@ _ITERATORS = frozenset(
     {zip, map, filter, enumerate, reversed, *map(type, (iter([]), iter(()), iter({}), iter({}.values()), iter({}.items()), iter(set())))}
     | set(map(type, (iter(""), iter(range(0)), iter(range(2**70)), iter(b""), reversed([]), reversed({}))))
 )
-"""Iterators that say where they are."""
+"""Iterators whose position can be read."""
 
 
 @dataclass(eq=False, slots=True)
@@ -68,7 +68,7 @@ class _Spot:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How to read what an object holds, and how to give it back; None where nobody can."""
+    """How to read what an object holds, and how to give it back; `give` is None where that cannot be."""
 
     word: str
     read: Callable[[Any], Any]
@@ -86,7 +86,7 @@ class Record:
 
     @property
     def label(self) -> str:
-        """How messages call it."""
+        """Its name in messages."""
         return f"{self.kind.word} {self.name}" if self.name else self.kind.word
 
     @property
@@ -100,7 +100,7 @@ class Record:
             self.kind.give(self.value, self.before)
 
     def changed_parts(self) -> dict[Any, tuple[Any, Any]] | None:
-        """Of a variable, an object or a dict the names (keys) that have other values: those before, and those now. None of all else."""
+        """For a variable, an object or a dict, by name (key) of each changed part: its value before, and now. None for all else."""
         if self.kind in (_CELL, _GLOBAL):
             return {self.name: (self.before[0], self.kind.read(self.value)[0])}
         if self.kind not in (_ATTRIBUTES, _INSTANCE, _CLASS) and not isinstance(self.value, dict):
@@ -111,7 +111,7 @@ class Record:
         return {name: pair for name, pair in pairs.items() if not _is_same(*pair)}
 
     def is_same(self) -> bool:
-        """Whether it holds that still."""
+        """Whether it still holds what it held before."""
         now = self.kind.read(self.value)
         if type(now) is not tuple:
             return bool(now == self.before)
@@ -123,9 +123,9 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 class Witness:
-    """What the code of some functions, and what values hold can reach, as it is now.
+    """A record of all that the code of some functions, and some values, can reach, as it is now.
 
-    ids: of the objects that were there. is_whole: nothing that was there is missing among them. held: the variables that it refers to.
+    is_whole: whether it knows every object that was there. It does not where limits were met.
     """
 
     def __init__(self, parts: Iterable[Callable[..., Any]], values: Iterable[Any] = ()) -> None:
@@ -145,7 +145,7 @@ class Witness:
         self._todo.clear()
 
     def knows(self, value: Any) -> bool:
-        """Whether an object may have been there."""
+        """Whether an object may have been there when the witness was made."""
         return not self.is_whole or id(value) in self._known
 
     def held(self) -> list[Variable]:
@@ -153,7 +153,7 @@ class Witness:
         return [one for record in self._records if type(record.before) is tuple for one in record.before if type(one) is Variable]
 
     def changes(self) -> list[Record]:
-        """What holds something else now."""
+        """The records of what holds something else now."""
         return [record for record in self._records if not record.is_same()]
 
     def has_lasting_changes(self) -> bool:
@@ -190,7 +190,7 @@ class Witness:
                 self._record(value, one, name)
 
     def _record(self, value: Any, kind: _Kind, name: str) -> None:
-        if issubclass(type(value), np.ndarray):  # whatever else says that it is one
+        if issubclass(type(value), np.ndarray):  # the real class: proxies say that they are arrays
             self._add((value.base,), name)  # which another view in the function may show
             self._n_bytes += value.nbytes
             if self._n_bytes > MOST_BYTES:
@@ -390,7 +390,7 @@ _UNCHANGING = (tuple, frozenset, *(cls for cls in CONTAINERS if cls not in _KIND
 
 @lru_cache(maxsize=1024)
 def _kinds(cls: type) -> tuple[_Kind, ...]:
-    """What there is to see of the objects of a class."""
+    """What can be read from the objects of a class."""
     own = [kind for base, kind in _KINDS.items() if issubclass(cls, base)]
     if cls in _ITERATORS:
         own.append(_ITERATOR)
@@ -434,7 +434,7 @@ _IMMUTABLE = frozenset(
 
 def _is_written_in_python(cls: type) -> bool:
     """Whether a class was made by a `class` statement."""
-    if cls.__flags__ & (1 << 8) or not cls.__flags__ & (1 << 9):  # immutable, or not made while Python runs
+    if cls.__flags__ & (1 << 8) or not cls.__flags__ & (1 << 9):  # an immutable type, or none made at run time
         return False
     module = sys.modules.get(cls.__module__)
     return module is None or getattr(module, "__file__", "x.py") is None or (getattr(module, "__file__", "x.py")).endswith((".py", ".pyc"))

@@ -1,6 +1,6 @@
 """NumPy's functions that write into arrays: `x.fill(v)`, `x.sort()`, `np.copyto(x, v)`, `np.add.at(x, i, v)`, … for traced arrays.
 
-Each takes what NumPy's takes. What they do not take is refused.
+Each takes NumPy's arguments, and refuses those that it has no meaning for.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def fill(x: Variable, value: Any) -> None:
 
 @_writes("x.sort()", "sort")
 def sort(x: Variable, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
-    """The elements of x in ascending order along an axis."""
+    """Sorts x along an axis."""
     if order is not None:
         raise TypeError(f"x.sort(order=…){at_line()}: traced arrays have no fields")
     written(x, Ellipsis, np.sort(Variable(x.node), axis=axis))
@@ -51,7 +51,7 @@ def sort(x: Variable, axis: Any = -1, kind: Any = None, order: Any = None, *, st
 
 @_writes("np.fill_diagonal", np.fill_diagonal)
 def fill_diagonal(a: Variable, val: Any, wrap: bool = False) -> None:
-    """The main diagonal of `a`."""
+    """Writes the main diagonal of `a`."""
     value = as_variable(val)
     written(a, Ellipsis, creation.fill_diagonal(Variable(a.node), _stored(value, a), wrap))
 
@@ -65,7 +65,7 @@ def _stored(value: Variable, x: Variable) -> Variable:
 
 @_writes("np.put", np.put, "put")
 def put(a: Variable, ind: Any, v: Any, mode: str = "raise") -> None:
-    """The elements at some places in C order."""
+    """Writes the elements at some flat indices, in C order."""
     if mode != "raise":
         raise TypeError(f"np.put(mode={mode!r}){at_line()}; write the places as np.clip(k, 0, n - 1) or k % n")
     places, values = ravel(ind), ravel(_stored(as_variable(v), a)) if as_variable(v).ndim else _stored(as_variable(v), a)
@@ -83,7 +83,7 @@ def copyto(dst: Variable, src: Any, casting: Any = "same_kind", where: Any = Tru
 
 @_writes("np.putmask", np.putmask, np.place)
 def putmask(a: Variable, mask: Any, values: Any) -> None:
-    """One number where a mask holds."""
+    """Writes one number where a mask holds."""
     where, value = as_variable(mask), as_variable(values)
     while value.ndim and value.type.shape[0] == 1:
         value = value[0]
@@ -96,7 +96,7 @@ def putmask(a: Variable, mask: Any, values: Any) -> None:
 
 @_writes("np.put_along_axis", np.put_along_axis)
 def put_along_axis(arr: Variable, indices: Any, values: Any, axis: Any) -> None:
-    """For every place of the other axes, the elements at the indices there."""
+    """Writes the elements at the indices along an axis, for every index along the others."""
     if axis is None:
         raise TypeError(f"np.put_along_axis(axis=None){at_line()}; write np.put(x, indices, values)")
     places = as_variable(indices)
