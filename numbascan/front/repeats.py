@@ -1,7 +1,7 @@
-"""Whether what was traced of a function holds at its next call, or at the next step: not where it changes what it reads from outside.
+"""Whether a function's trace holds at its next call, or at the next step: not where it changes what it reads from outside.
 
-A function is traced once, and what it changes outside (a counter, a log, a cache) it changes then. So where it does, it is traced again, on
-what it left. If that gives another graph, the plain function gives another number at each call, and is refused.
+A function is traced once, and what it changes outside (a counter, a log, a cache) it changes only then. So one that does is traced again,
+on what it left. If that gives another graph, the plain function gives another number at each call, and is refused.
 """
 
 from __future__ import annotations
@@ -58,8 +58,11 @@ _OUTER = _Outer()
 
 
 def repeatable(fn: Callable[..., Any], make: Callable[[], tuple[Made, Callable[[], Meaning]]]) -> Made:
-    """What `make` gives, which traces `fn`. ValueError where `fn` changes something outside, and `make` gives another graph after that;
-    and where it changes what a function around it has made, which sees how often."""
+    """The result of `make`, which traces `fn`.
+
+    Raises ValueError where `fn` changes something outside and its graph is another one after that, and where it changes what a function
+    around it has made: that would see one change, and not one of each step.
+    """
     if getattr(fn, PART_OF, None) is not None:  # a branch or body of a converted function: what it changes is carried along
         return make()[0]
     roots = list(_roots(fn))
@@ -104,7 +107,7 @@ def _check_same_again(
 
 
 def of_branch(branch: Callable[..., Any], *args: Any, what: str) -> Any:
-    """What a branch gives that only the run takes. ValueError where it gives another value to what was there: others would see that."""
+    """The result of a branch that only the run takes. ValueError where it gives something outside a new value: others would see that."""
     roots = list(_roots(branch))
     before = HOOKS["witness"]((), roots)
     value = branch(*args)
@@ -141,7 +144,7 @@ def _roots(fn: Any) -> Iterator[Any]:
 
 
 def _is_written(record: Any, roots: Iterable[Any]) -> bool:
-    """Whether it may be the code of `roots` that has changed an object, and no other thread."""
+    """Whether the code of `roots`, and not another thread, may have changed an object."""
     if not record.may_be_given_back:  # an iterator
         return True
     reached = [Reachable(root) for root in roots]
@@ -168,7 +171,7 @@ def _are_one(one: Meaning, other: Meaning) -> bool:
 
 
 def _digests(one: Meaning, other: Meaning) -> str:
-    """A text of what a trace gave. An array that both captured is one input; what one of them alone did is the value that it has."""
+    """A digest of what a trace gave. A large array that both captured is an input; what one of them alone captured is a constant."""
     shared = sorted({id(array) for array in one.arrays.values()} & {id(array) for array in other.arrays.values() if _is_large(array)})
     places = {id(array): node for node, array in one.arrays.items()}
     alone = {node: constant(value, node.type.dtype) for node, value in one.arrays.items() if id(value) not in shared}

@@ -79,7 +79,7 @@ _NUMERIC = (Variable, Number, np.ndarray, np.generic)
 class Checks:
     """What a function that is traced checks by `assert` and `raise`.
 
-    passed: True, or a traced one that is there once all have held. born: the branch or pass in which the function is traced.
+    passed: True, or a traced value that exists only once all checks have held. born: the branch or pass in which the function is traced.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Checks:
         self.born = CAPTURE.frame
 
     def behind(self, value: Any, written: Sequence[Variable], fn: Callable[..., Any]) -> Any:
-        """What a function gives, where all that it checks holds. written: the arguments that it has written."""
+        """A function's result, made to wait for its checks. written: the arguments that it has written; they wait, too."""
         if self.passed is True:
             return value
         leaves, structure = flattened(value)
@@ -116,7 +116,7 @@ CHECKING = _Checking()
 
 
 def _keep_checks(_: tuple[Any, ...]) -> Callable[[], None]:
-    """What takes back the checks of a function that is traced again."""
+    """A function that takes back the checks made from now on, before a second trace."""
     checks = CHECKING.checks
     passed = True if checks is None else checks.passed
 
@@ -129,7 +129,7 @@ def _keep_checks(_: tuple[Any, ...]) -> Callable[[], None]:
 
 @contextmanager
 def _checking(checks: Checks | None) -> Iterator[None]:
-    """While a function is traced: what it checks. None: nobody waits for that."""
+    """Sets where checks are noted while a function is traced. None: nobody waits for them."""
     outer, CHECKING.checks = CHECKING.checks, checks
     try:
         yield
@@ -145,7 +145,7 @@ ITS_OWN = Home()
 
 @contextmanager
 def at_home(home: Home | None) -> Iterator[None]:
-    """While a function is traced, or a part of one: variables that are made belong to it."""
+    """Makes new variables belong to `home`, while a function or a part of one is traced."""
     outer, CAPTURE.home = CAPTURE.home, home
     try:
         yield
@@ -154,7 +154,7 @@ def at_home(home: Home | None) -> Iterator[None]:
 
 
 def called(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], is_inlined: bool = False) -> Any:
-    """What a user's function gives, called within another one, or on variables of a graph. is_inlined: it is a part of the other one."""
+    """The result of a user's function, called within another one, or on variables of a graph. is_inlined: it is a part of the other one."""
     with _checking(CHECKING.checks if is_inlined else None):
         return _run(f, args, kwargs, CAPTURE.home or Home(), CHECKING.checks)
 
@@ -281,8 +281,10 @@ def trace(
 
 
 def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home, waits: Checks | None = None) -> Any:
-    """What a function gives, in its converted form where it has one. waits: those checks of a function that is traced around this one,
-    which its results wait for; else its own results wait for its checks."""
+    """A function's result, in its converted form where it has one.
+
+    waits: checks of the function traced around this one, which the result waits for. None: the result waits for this function's own checks.
+    """
     if getattr(fn, PART_OF, None) is not None:
         with at_home(home):
             return fn(*arguments, **keywords)
@@ -310,7 +312,7 @@ def _run(fn: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str
 def _run_converted(
     fn: Callable[..., Any], form: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], home: Home
 ) -> Any:
-    """What the converted form of a function gives. Where a traced value goes into an array of NumPy's, all that it makes are traced."""
+    """The result of a function's converted form. If it puts a traced value into a NumPy array, it runs again with all its arrays traced."""
     code = code_of(fn)
     known = CAPTURE.makes_arrays
     CAPTURE.makes_arrays = known or code in _WRITERS
@@ -332,13 +334,13 @@ def _run_converted(
 
 
 KEPT: list[Callable[[tuple[Any, ...]], Callable[[], None]]] = []
-"""What a trace changes besides the graph: functions of what is called, and with what, that give what takes it back."""
+"""For what a trace changes besides the graph: (function, arguments, keywords) -> a function that takes the changes back."""
 KEPT.append(_keep_checks)
 _WRITERS: set[CodeType | None] = set()  # code that writes traced values into arrays that it makes
 
 
 def beside_threads(make: Callable[[], Made]) -> Made:
-    """What `make` gives, which traces a function. It is called again where another thread, as Dask's do, may have drawn meanwhile.
+    """The result of `make`, which traces a function. Calls it again where another thread, as Dask's do, may have drawn meanwhile.
 
     A function that draws itself does so each time. Not handled: threads that draw all the time.
     """
@@ -366,7 +368,7 @@ _NO_ARRAY = "setting an array element with a sequence."
 
 
 def _explained(error: Exception) -> TracerError | None:
-    """What NumPy's own words mean where a plain array met a traced value; None for every other error."""
+    """A clear error for NumPy's own where a plain array met a traced value. None for every other error."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     lines = [line for _, line in traceback.walk_tb(error.__traceback__)]
     users = [k for k, frame in enumerate(frames) if is_users(frame)]
@@ -457,7 +459,7 @@ def name_nodes(names: dict[str, Any], mark: int) -> None:
     """Names the nodes made since `mark` by the variables that hold them, where they have no name yet."""
     for name, value in names.items():
         if isinstance(value, Variable):
-            node = value.cell[0]  # as it was last read: whether it may be read now is nobody's question here
+            node = value.cell[0]  # as it was last read: `value.node` may refuse to be read, and here only names are given
             _name(node, name, mark)
             for index, element in _elements(node):
                 _name(element, "_".join((name, *map(str, index))), mark)
@@ -513,8 +515,10 @@ def held(nests: Sequence[Any]) -> Held:
 
 
 def refuse_changed(where: str, names: Sequence[str | None], nests: Sequence[Any], before: Held) -> None:
-    """ValueError where a traced function has changed what a list, dict or object among its arguments holds: it has one of its own, and the
-    caller's, or the next step's, would hold the old."""
+    """ValueError where a traced function has changed what a list, dict or object among its arguments holds.
+
+    What it changed is its own: the caller's, or the next step's, would hold the old.
+    """
     for k, (name, nest, (leaves, structure)) in enumerate(zip(names, nests, before, strict=True)):
         now, now_structure = flattened(nest)
         label = name or f"argument_{k}"
@@ -529,7 +533,7 @@ def refuse_changed(where: str, names: Sequence[str | None], nests: Sequence[Any]
 
 
 def parameter_names(fn: Callable[..., Any], count: int) -> list[str]:
-    """A name for each of so many arguments by position: that of the parameter, where it is known."""
+    """Names for `count` positional arguments: those of the parameters where they are known, else `arg0`, `arg1`, …"""
     try:
         names = list(inspect.signature(fn).parameters)
     except (TypeError, ValueError):  # a builtin
@@ -538,10 +542,12 @@ def parameter_names(fn: Callable[..., Any], count: int) -> list[str]:
 
 
 def keywords_in_order(fn: Callable[..., Any], n_positional: int, keywords: Sequence[str], label: str) -> tuple[list[str], list[str]]:
-    """The keywords of a call that may as well go by position, as they stand in the signature, and those that go by name alone.
+    """The keywords of a call that may go by position, in the order of the signature, and those that go by name only.
 
-    NotImplementedError where a parameter before one of them was left out: by position it would get the value of another. So it is of a name
-    that a positional parameter has too.
+    Raises NotImplementedError
+
+    - if a parameter before one of the first was left out: by position it would get the value of another;
+    - if a keyword has the name of a positional-only parameter.
     """
     try:
         parameters = list(inspect.signature(fn).parameters.values())
@@ -574,8 +580,10 @@ def name_in_module(value: Any) -> str | None:
 def close_over(inputs: Sequence[Node], outputs: Sequence[Node], mark: int = 0, changing: Sequence[Node] = ()) -> list[Node]:
     """What `outputs` use from outside, in the order it is met: free variables, nodes older than `mark`, and constant arrays.
 
-    Not looked behind: `inputs`. Constants of one element belong to the inside: code holds them, arrays it is handed. What depends on
-    `changing` (shared variables that every step replaces) belongs to the inside, however old. Of what is only measured the dimensions.
+    - `inputs` are inside, and nothing behind them is looked at.
+    - Constants of one element are inside: code holds them, while arrays are handed to it.
+    - What depends on `changing` (shared variables that every step replaces) is inside, however old.
+    - Of a computed value that is only measured, the dimensions are given.
     """
     inside = dependents(outputs, changing)
     seen = {*inputs, *changing}
@@ -597,7 +605,7 @@ def close_over(inputs: Sequence[Node], outputs: Sequence[Node], mark: int = 0, c
 
 
 def measured(outside: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
-    """`outside`, what `outputs` use: of computed values that they only ask for dimensions, these dimensions."""
+    """`outside`, with the dimensions in the place of computed values that `outputs` only measure."""
     known = set(outside)
     readers: dict[Node, list[Node]] = {node: [] for node in known.difference(outputs) if node.inputs}
     for node in toposort(outputs, stop=known) if readers else ():

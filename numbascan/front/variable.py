@@ -64,7 +64,7 @@ _HANDS_ON = "numbascan.front.plain.calls"
 
 
 def _asks_here(frame: FrameType | None) -> bool:
-    """Whether it is code of ours that wants to find a variable again: as an object, whatever its value."""
+    """Whether code of ours hashes a variable, to find it again as an object, whatever its value."""
     while frame is not None and frame.f_globals.get("__name__") == _HANDS_ON:
         frame = frame.f_back
     return frame is not None and str(frame.f_globals.get("__name__")).startswith("numbascan")
@@ -100,7 +100,7 @@ class Variable(Protocols, np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def node(self) -> Node:
-        """The node of the value that it has now: what is written into an array, or into what it is a view of, makes another."""
+        """The node of its present value. A write into it, or into what it is a view of, gives it another."""
         if self.view_of is not None and (node := self.view_of.changed()) is not None:
             self._hold(node)
         return self.cell[0]
@@ -211,21 +211,21 @@ def _as_element(result: Any) -> Any:
 
 
 def _is_python_number(value: Any) -> bool:
-    """Is it one of Python's numbers, or what a traced function has in its place?"""
+    """Whether it is one of Python's numbers, or what a traced function has in its place."""
     if isinstance(value, Variable):
         return value.type.weak
     return isinstance(value, (int, float, complex)) and not isinstance(value, np.generic)
 
 
 def _as_python_int(value: Any) -> Any:
-    """Of True and False 1 and 0; other numbers as they are."""
+    """1 and 0 for True and False; other numbers as they are."""
     if isinstance(value, Variable) and value.type.kind == "b":
         return op(card_named("python_number"), METHODS["astype"](value, "int64"))
     return int(value) if isinstance(value, bool) else value
 
 
 def _with_python_numbers(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
-    """The operator `name`, which computes with Python numbers alone as Python does: True + True is 2, and gives way as 2 does.
+    """The operator `name`. With Python numbers alone it computes as Python does: True + True is 2, and as weak as 2 is.
 
     NumPy's functions of the same meaning are not Python's: np.add(True, True) is np.True_.
     """
@@ -250,7 +250,7 @@ def _with_python_numbers(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
 
 
 def _is_count(x: Variable) -> bool:
-    """Is it a whole number, of which a list can be repeated?"""
+    """Whether it is a whole number, by which a list can be repeated."""
     return not x.ndim and x.is_0d is not True and (x.type.kind in "iu" or (x.type.kind == "b" and x.type.weak))
 
 
@@ -261,7 +261,7 @@ _NAMES: dict[np.ufunc, str] = dict(
         *((np.negative, "neg"), (np.invert, "invert")),
     ]
 )
-_ARITHMETIC = frozenset(_NAMES)  # of truth values integers; of two truth values the others give truth values
+_ARITHMETIC = frozenset(_NAMES)  # they give integers for truth values; the operators added below give truth values for two of them
 _NAMES |= {np.bitwise_and: "and", np.bitwise_or: "or", np.bitwise_xor: "xor"}
 _REFLECTED = frozenset(f"__r{_name}__" for _ufunc, _name in _NAMES.items() if _ufunc.nin == 2)
 _NAMES |= {np.less: "lt", np.less_equal: "le", np.equal: "eq", np.not_equal: "ne", np.greater: "gt", np.greater_equal: "ge"}
@@ -301,7 +301,7 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs:
 
 
 def _operands_for(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: Any, casting: Any) -> list[Variable]:
-    """The operands as the loop of `ufunc` takes them whose results are of `dtype`: NumPy casts before it computes."""
+    """The operands, cast for the loop of `ufunc` whose results are of `dtype`: NumPy casts before it computes."""
     result = np.dtype(dtype_name(dtype))
     operands = [as_variable(value) for value in inputs]
     dtypes = [_PYTHON[x.type.kind] if x.type.weak else x.dtype for x in operands]
@@ -325,7 +325,7 @@ def number_as(number: Variable, dtype: Any) -> Variable:
 
 @cache
 def _parameters(ours: Callable[..., Any]) -> tuple[frozenset[str] | None, float]:
-    """The names that a function of ours takes, None for any, and how many arguments by their place."""
+    """The parameter names of a function of ours, None for any, and how many arguments it takes by position."""
     parameters = inspect.signature(ours).parameters.values()
     kinds = [one.kind for one in parameters]
     most = sum(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in kinds)
@@ -346,7 +346,7 @@ def _method(ours: Callable[..., Any], func: Any, name: str, x: Variable, *args: 
 
 
 def _called(ours: Callable[..., Any], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What `ours` gives. TypeError by its name for a parameter that NumPy's `func` has and `ours` has not."""
+    """The result of `ours`. TypeError, with its name, for a parameter that NumPy's `func` has and `ours` has not."""
     names, most = _parameters(ours)
     unknown = {} if names is None else {name: value for name, value in kwargs.items() if name not in names}
     if not unknown and len(args) <= most:
@@ -389,10 +389,13 @@ class _Capture(threading.local):
 CAPTURE = _Capture()
 """Set while a function is traced whose arrays and numbers from outside are inputs.
 
-home: what marks the variables that are made now as this trace's own. makes_arrays: np.zeros and its like make variables. frame: the
-branch or pass that is traced. array: the node of such an array, None for others. number: a number and its constant to the input that
-stands for it, or to the constant. is_outside: whether an array of NumPy's was found outside the function.
-is_rule: what runs now runs again, for derivatives, and must meet the same inputs then.
+- home: what marks variables that are made now as this trace's own.
+- makes_arrays: whether np.zeros and its like make variables.
+- frame: the branch or pass that is traced.
+- array: NumPy array -> the node of its input; None for an array that gets none.
+- number: (number, its constant) -> the input that stands for it, or the constant.
+- is_outside: whether a NumPy array was found outside the function.
+- is_rule: whether what runs now runs again, for derivatives, and must meet the same inputs then.
 """
 
 
@@ -496,7 +499,7 @@ def op(card: Card, *operands: Any, **attrs: Any) -> Variable:
 
 
 def _with_numbers(card: Card, operands: Sequence[Any], nodes: list[Node]) -> list[Node]:
-    """The operands' nodes, inputs in the place of numbers from outside. Exponents stay in the code: some are multiplications."""
+    """The operands' nodes, with inputs in the place of numbers from outside. Exponents stay in the code: some are multiplications."""
     numbers = [k for k, node in enumerate(nodes) if node.op is CONSTANT and not node.type.rank]
     if CAPTURE.number is None or not numbers or not isinstance(card.lower, Elementwise) or all(node.op is CONSTANT for node in nodes):
         return nodes
@@ -508,7 +511,7 @@ def _with_numbers(card: Card, operands: Sequence[Any], nodes: list[Node]) -> lis
 
 
 def is_large(value: Any) -> bool:
-    """Is it a Python integer that int64 does not hold?"""
+    """Whether it is a Python integer that int64 does not hold."""
     return type(value) is int and not -(2**63) <= value < 2**63
 
 

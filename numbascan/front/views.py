@@ -1,4 +1,4 @@
-"""Where arrays of a traced function lie: views of others, and what may be one."""
+"""Views among the arrays of a traced function, and what may be one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Assumption:
-    """What is taken for true of arguments while a function is traced. is_used: what was traced is right only where it holds.
+    """Something assumed of arguments while a function is traced. is_used: the trace is right only if it holds.
 
     parts: the assumptions that this one follows from.
     """
@@ -30,14 +30,14 @@ class Assumption:
         self.parts, self.is_used = tuple(parts), False
 
     def use(self) -> None:
-        """Says that the call has to see whether it holds."""
+        """Marks it as used: a call has to check whether it holds."""
         self.is_used = True
         for part in self.parts:
             part.use()
 
 
 class _Asked(threading.local):
-    """A list for each function that is traced: what it asks of its arguments stands there."""
+    """A list for each function that is traced. It has an entry for each question of the function about its arguments."""
 
     def __init__(self) -> None:
         self.lists: list[list[bool]] = []
@@ -48,7 +48,7 @@ _ASKED = _Asked()
 
 @contextmanager
 def asking_same() -> Iterator[list[bool]]:
-    """While a function is traced; the list is empty as long as it does not ask which of its arguments are one array."""
+    """Gives a list while a function is traced. It stays empty unless the function asks which of its arguments are one array."""
     _ASKED.lists.append([])
     try:
         yield _ASKED.lists[-1]
@@ -64,7 +64,7 @@ def note_same() -> None:
 
 
 class Either(Assumption):
-    """That of a number or an array of rank 0 nobody knows which it is. is_changed: `x += y` has replaced it."""
+    """The assumption of a value that is a number or an array of rank 0, and nobody knows which. is_changed: `x += y` has replaced it."""
 
     __slots__ = ("is_changed",)
 
@@ -73,7 +73,7 @@ class Either(Assumption):
         self.is_changed = False
 
     def use(self) -> None:
-        """ValueError."""
+        """ValueError: writing the value would mean either of two things."""
         raise ValueError(f"a number or an array of rank 0, as only the run decides, is written{at_line()}; write x = x + y")
 
     def replaced(self, x: Variable, result: Variable, frame: Any) -> Variable:
@@ -109,14 +109,17 @@ def is_array(x: Variable) -> bool:
 
 
 class NeedsTracedArrays(ValueError):
-    """What only the run knows goes into an array of NumPy's. If the traced function made it, that is traced again, with arrays of ours."""
+    """A traced value is written into a NumPy array.
+
+    The traced function is traced again, with traced arrays in the place of those that it makes.
+    """
 
 
 class View:
-    """Where a view lies: the array it is a view of, how to read it there, and how to make that array with other elements in the place.
+    """A view: the array that it is a view of, how to read it there, and how to make that array with other elements in it.
 
-    seen: the value of the base that the view was read from. write: None for a view that NumPy lets nobody write.
-    fact: what it is a view by.
+    seen: the value of the base that the view was read from. write: None for a read-only view. fact: True, or the assumption under which it
+    is a view.
     """
 
     __slots__ = ("base", "fact", "read", "seen", "write")
@@ -131,7 +134,7 @@ class View:
         self.base, self.read, self.write, self.seen, self.fact = base, read, write, base.node, fact
 
     def changed(self) -> Node | None:
-        """What the view holds now, where its base has changed since it was read."""
+        """The node of what the view holds now, if its base has changed since it was read; else None."""
         now = self.base.node
         if now is self.seen:
             return None
@@ -142,7 +145,7 @@ class View:
         return node
 
     def check(self) -> None:
-        """Nothing: it is known to be a view. Asked where it is written, and where its base was."""
+        """Nothing to check: it is known to be a view. Called where it is read after its base was written."""
 
 
 class FlatView(View):
@@ -152,10 +155,11 @@ class FlatView(View):
 
 
 class UnsureView(View):
-    """What may be a view of one array or of another, or a copy: which is the same until one of them is written. `why`: in words.
+    """What may be a view of one of several arrays, or a copy. It does not matter which until one of them is written. `why`: the reason.
 
-    An array that nobody has any more is written by nobody, so others are held weakly, and their cells tell what was written before.
-    is_shared: another name of the same array was made at the same place. arrays: others that are NumPy's, each with what it held.
+    Others are held weakly: nobody writes an array that is gone, and its cell tells what was written before. Only views are held, since
+    their bases may still be written. is_shared: another name of the same array was made at the same place. arrays: NumPy arrays among the
+    others, each with what it held.
     """
 
     __slots__ = ("arrays", "is_shared", "others", "why")
@@ -172,7 +176,7 @@ class UnsureView(View):
         self.why, self.is_shared = why, is_shared
 
     def changed(self) -> Node | None:
-        """None, or ValueError."""
+        """None; ValueError if one of the others was written."""
         for ref, cell, seen in self.others:
             other = ref()
             if (cell[0] if other is None else other.node) is not seen:
@@ -188,7 +192,7 @@ class UnsureView(View):
             self.refuse()
 
     def refuse(self) -> NoReturn:
-        """ValueError; where one of the others is NumPy's, the one that makes them traced arrays, of which more is known."""
+        """ValueError; with NumPy arrays among the others NeedsTracedArrays: more is known of traced arrays."""
         error = NeedsTracedArrays if self.arrays else ValueError
         raise error(f"{self.why}, and one of them is written{at_line()}; copy it first, as x.copy()")
 

@@ -27,7 +27,7 @@ WATCHED = 1 << 24  # bytes of an array that are kept and compared; of a larger o
 _ROW = 4096  # words of a row in a digest
 FRACTIONS = frozenset({float, complex, np.float32, np.float64, np.complex64, np.complex128})
 
-Read = tuple[Callable[[Any], Any], Any, Any]  # what asks, whom, and what was answered
+Read = tuple[Callable[[Any], Any], Any, Any]  # the function that reads, what it reads from, and what it gave while tracing
 _mro = operator.attrgetter("__mro__")
 
 
@@ -71,7 +71,7 @@ class Guards:
             yield name, value, space.get(name, ABSENT)
 
     def changed_elsewhere(self) -> bool:
-        """Whether a variable or an attribute has another value, and no code of the function gives it one: another thread did."""
+        """Whether a variable or an attribute has another value though no code of the function stores it: another thread did."""
         changes = (name for name, before, now in self._named() if now is not before and not same(now, before))
         return not self._stored.issuperset(changes)
 
@@ -83,7 +83,7 @@ class Guards:
         return None
 
     def _add(self, space: Namespace, own: Any) -> None:
-        """What code names in a namespace. In a class, and where every name counts, none may come or go."""
+        """Adds what code names in a namespace. In a class, and where every name counts, no name may come or go."""
         now, present = space.now(), space.present()
         if space.slots:
             named = space.holder, tuple([slot for slot in space.slots if slot.__name__ in present or slot.__name__ not in now])
@@ -102,7 +102,7 @@ class Guards:
             self._reads.append((len, now, len(now)))
 
     def hold(self) -> bool:
-        """Whether every read would give what it gave."""
+        """Whether every read still gives what it gave while the function was traced."""
         try:
             for reference, code, defaults, keywords, attributes in self._functions:
                 # one that is gone is not called again; whoever held it is asked, too
@@ -148,7 +148,7 @@ class Guards:
 
 
 def _is_number(value: Any) -> bool:
-    """Is it a number with a fraction, or an array of rank 0?"""
+    """Whether it is a number with a fraction, or an array of rank 0."""
     return type(value) in FRACTIONS or (type(value) is np.ndarray and not value.ndim)
 
 
@@ -175,7 +175,7 @@ def _parts(fn: types.FunctionType) -> tuple[Any, ...]:
 
 
 def _named(names: tuple[str, ...], whole: bool, holder: Any) -> tuple[Any, ...]:
-    """What a namespace has under such names, and which names it has where it counts as a whole."""
+    """What a namespace has under some names. With `whole`, a tuple of all its names comes first."""
     space = space_of(holder)
     return (tuple(space) if whole else (), *[space.get(name, ABSENT) for name in names])
 
@@ -199,7 +199,7 @@ def _shared(container: Any) -> tuple[Any, ...]:
 def _as_array(value: Any) -> tuple[Any, ...]:
     try:
         array = np.asarray(value)
-    except Exception:  # objects of packages may raise anything, and what cannot be had NumPy has not read
+    except Exception:  # objects of packages may raise anything; what is no array NumPy has not read
         return ()
     return _objects(array) if array.dtype.hasobject else _bytes(array)
 
@@ -214,9 +214,9 @@ def _bytes(array: np.ndarray) -> tuple[Any, ...]:
 
 
 def _digest(array: np.ndarray) -> bytes:
-    """A number for each row of words, and what is left of them: as fast as memory, where a copy would take as much of it again.
+    """A checksum for each row of words, and the bytes left over: as fast as memory, and without a copy of the array.
 
-    Sums of 32-bit words times odd numbers, modulo 2**64: one changed word, or two that changed places, always show.
+    The sums of 32-bit words times odd weights, modulo 2**64: one changed word, or two that changed places, always show.
     """
     memory = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     whole = memory.size - memory.size % (4 * _ROW)
@@ -239,7 +239,7 @@ class _Itself(weakref.ref[Any]):
 
 
 def _kept(answer: Any, own: Any) -> Any:
-    """An answer as it is kept."""
+    """An answer as it is kept: with a weak reference in the place of `own`."""
     if type(answer) is tuple:
         return tuple([_kept(value, own) for value in answer]) if any(value is own for value in answer) else answer
     return _Itself(own) if answer is own and type(own).__weakrefoffset__ else answer
@@ -257,7 +257,7 @@ def _weakly(read: Read, own: Any) -> Read:
 
 
 def same(now: Any, before: Any) -> bool:
-    """Whether two answers that are not one object say the same: numbers, strings, and tuples of these and of one object."""
+    """Whether two answers that are not one object are equal: numbers, strings, and tuples of these and of identical objects."""
     kind = type(before)
     if kind is _Itself:
         return before() is now

@@ -39,7 +39,7 @@ PARTS: dict[type, tuple[str, ...]] = {
     types.BuiltinMethodType: ("__self__",),
     types.MethodWrapperType: ("__self__",),
 }
-"""What holds other functions and values for good, and where."""
+"""By class, the attributes in which its objects hold other functions and values for good."""
 ABSENT = object()
 _CODE = (types.FunctionType, *PARTS)
 _HIDDEN = frozenset(
@@ -51,7 +51,7 @@ _HIDDEN = frozenset(
 class Namespace:
     """A namespace: of an object, a class or a module, a dict of globals, or the `slots` of an object.
 
-    names: those that code names. whole: every name counts. is_closed: none but these ever does.
+    names: those that code names. whole: every name counts. is_closed: no names but these ever count.
     """
 
     holder: Any
@@ -84,7 +84,7 @@ class Namespace:
         return [name for name, value in tuple(space.items()) if name in self.names or (name[:2] == "__" and isinstance(value, _CODE))]
 
     def fresh(self) -> Iterator[tuple[Any, str]]:
-        """Values of names that came to light since the last time, and their names."""
+        """The values and names of names that count, and did not the last time."""
         space = self.now()
         for name in self.present():
             if name not in self.done:
@@ -101,7 +101,7 @@ def content(cell: types.CellType) -> Any:
 
 
 def items(container: Any) -> tuple[Any, ...]:
-    """What a container holds, keys first. Methods that a class of the user has for that play no part."""
+    """What a container holds, keys first. No method of a user's class is called for it."""
     if isinstance(container, defaultdict):
         return (*dict.keys(container), *dict.values(container), container.default_factory)
     if isinstance(container, OrderedDict):  # has an order of its own

@@ -1,7 +1,7 @@
-"""Numbers that a traced function computes with: which of them are values of the run, and which stand in the code.
+"""Numbers that a traced function computes with: which of them are inputs of the run, and which are constants of the code.
 
-Values of the run are numbers from outside that elementwise work in floats or complex numbers meets, and what Python or NumPy made of such
-a number: it has another value at the same place of the next trace (`-k`, `1 - k`, `np.exp(k)`).
+Inputs are numbers from outside that elementwise work in floats or complex numbers meets. So are numbers that Python or NumPy made of such a
+number (`-k`, `1 - k`, `np.exp(k)`): at the same place of the next trace they have another value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Numbers:
     def is_input(self, number: Node, is_read: bool, is_rule: bool) -> bool:
         """Whether the constant that is met now becomes an input. `is_read`: it is a number from outside itself.
 
-        is_rule: of rules, which run several times in a trace, places say nothing.
+        is_rule: it stands in a derivative rule. Rules run several times in a trace, so that places say nothing.
         """
         is_of_run = is_read and not _is_simple(number)
         if is_rule:
@@ -48,13 +48,13 @@ class Numbers:
 
 
 def _is_simple(number: Node) -> bool:
-    """Is it whole or a half up to 4? Rewrites know such numbers: x * 1, x + 0."""
+    """Whether it is a whole or half number, up to 4 in size. Rewrites know such numbers: x * 1, x + 0."""
     value = complex(_value(number))
     return all(abs(part) <= 4 and (2 * part).is_integer() for part in (value.real, value.imag))
 
 
 def _is_usual(number: Node) -> bool:
-    """Does float32 hold it, a whole number exactly? NaN and infinity are no such numbers."""
+    """Whether float32 holds it, if it is an integer exactly. NaN and infinity are no such numbers."""
     size: Any = abs(_value(number))
     return bool(size <= LARGEST_INTEGER if number.type.kind in "iu" else size < LARGEST)
 

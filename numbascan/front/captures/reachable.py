@@ -1,8 +1,8 @@
-"""What a function can read from outside, found from its code before and after it is traced: nothing of the user's is run for it.
+"""What a function can read from outside, found from its code before and after it is traced. No code of the user's is run for it.
 
 Followed are closures, defaults, the globals that code names, what containers hold, and attributes of objects, classes and modules that some
-code names. Code that reads attributes by names made while it runs (`getattr`, `vars`), and code of packages that nobody knows here, may
-read every attribute: then all of them count.
+code names. Every attribute counts where any may be read: by code that makes names while it runs (`getattr`, `vars`), and by code of
+packages that are not known here.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _GLOBAL_OPENING_NAMES = frozenset({"__globals__", *(function.__name__ for functi
 _BUFFERS = (bytearray, array.array, memoryview, ctypes.Array, ctypes.Structure, ctypes.Union, ctypes._SimpleCData)
 _GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 COMPARED = frozenset({bool, int, str, bytes, range})
-"""Besides numbers with fractions: what has nothing inside, and is the same where it is equal."""
+"""Classes, besides numbers with fractions, whose objects hold nothing and are the same if they are equal."""
 _PLAIN = COMPARED | {float, complex, slice, type(None), type(...), type(NotImplemented), types.CodeType, np.ufunc, type(np.sum)}
 
 LIBRARY_PARTS = ("__wrapped__", "fwd", "bwd", "options", "_defaults", "py_func")
-"""Where what ns.jit, ns.scan, Numba and their like make keeps what is the user's."""
+"""Attributes in which objects made by ns.jit, ns.scan, Numba and their like keep what is the user's."""
 _SIMPLE = {np.ndarray, OrderedDict, defaultdict, weakref.ref, contextvars.ContextVar, *CONTAINERS, *_BUFFERS, *PARTS}
 """Classes whose objects have nothing but content."""
 _BARE = _SIMPLE | {object, bool, int, float, complex, str, bytes, abc.ABC, typing.Generic, typing.Protocol}
@@ -198,7 +198,7 @@ class Reachable:
         self._add(type(cls))
 
     def _look_at_object(self, value: Any) -> None:
-        """An object of a class that the user wrote, or a package."""
+        """An object of a class that the user, or a package, has written."""
         kind = type(value)
         if issubclass(kind, SharedVariable):
             self.shared.append(value)
@@ -217,7 +217,7 @@ class Reachable:
                 self.like_arrays.append(value)
 
     def _look_at_foreign(self, value: Any) -> None:
-        """Code of packages: those that are not known may read every attribute of what they are given."""
+        """Code of a package. One that is not known may read every attribute of what it is given."""
         self._is_open |= _module_of(value).split(".")[0] not in _QUIET
 
     def _is_ours(self, value: Any) -> bool:

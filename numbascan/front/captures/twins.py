@@ -1,10 +1,11 @@
-"""Functions that are made anew at each call of the code around them, and read the same: what was traced of one holds for the other.
+"""Twins: functions that are made anew at each call of the code around them, and read the same. What was traced of one holds for the other.
 
-Of code that was met as several functions the last ones are held, with a copy of what they read: few, and none that reads large arrays.
-It is the copy that others are compared with: what a held function reads may be changed by another thread at any moment.
+Of code met as several functions, the last few are held, with a copy of what they read; none that reads large arrays. Others are compared
+with the copy, since another thread may change what a held function reads at any moment.
 
-Two functions are alike where their values say the same and are the same objects at the same places: code may ask `a is b`, or change a list
-that has two names. The globals that code names belong to it.
+Two functions are alike if their values are equal, and the same objects stand at the same places: code may ask `a is b`, or change a list
+that has two names. The globals that code names count, too.
+
 Not handled: objects of a closure that another object holds, or a global container.
 """
 
@@ -42,7 +43,7 @@ class Twin:
         self.named = [(space, name, (others | copies)[id(space[name])]) for space, name in globals_]
 
     def is_like(self, fn: Callable[..., Any], but_numbers: bool = False) -> bool:
-        """Does a function do what this one did when it was copied, but for numbers if so asked?"""
+        """Whether a function does what this one did when it was copied; with `but_numbers`, numbers may differ."""
         if not self.copy.is_of(fn):
             return False
         if all(map(operator.is_, _parts(fn), self.copy.parts)):
@@ -55,7 +56,7 @@ _twins: dict[types.CodeType, tuple[Twin, ...]] = {}  # the latest last
 
 
 def twin_of(fn: types.FunctionType, but_numbers: bool = False) -> Twin | None:
-    """A function seen before that is the same code and read the same, but for numbers if so asked; None where there is none."""
+    """The latest twin with a function's code that read the same; with `but_numbers`, numbers may differ. None if there is none."""
     for twin in reversed(_twins.get(fn.__code__, ())):
         if twin.is_like(fn, but_numbers):
             return twin
@@ -63,7 +64,10 @@ def twin_of(fn: types.FunctionType, but_numbers: bool = False) -> Twin | None:
 
 
 def new_twin(fn: Callable[..., Any]) -> Twin | None:
-    """A function as it is now, to be held for the next one of the same code; None for the first, which may be the only one."""
+    """A function as it is now, to be held for the next one of the same code.
+
+    None for the first function of its code, which may be the only one, and for one that reads large arrays.
+    """
     if not isinstance(fn, types.FunctionType) or not reads_little(fn):
         return None
     if fn.__code__ not in _twins:
@@ -75,7 +79,7 @@ def new_twin(fn: Callable[..., Any]) -> Twin | None:
 
 
 def remember(twin: Twin) -> None:
-    """Holds a function for calls that come."""
+    """Holds a twin for later calls."""
     code = twin.fn.__code__
     _twins[code] = (*_twins.get(code, ())[1 - MOST_TWINS :], twin)
 
@@ -85,9 +89,9 @@ _met: weakref.WeakSet[types.FunctionType] = weakref.WeakSet()
 
 
 def one_of_all(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """One function for all that are the same code and read the same. Whoever keeps what was traced of it holds it.
+    """The one function that stands for all of the same code that read the same. Whoever keeps its trace holds it.
 
-    Of code that was met before it is a frozen one, so that what was traced holds as long as a function is like it.
+    Of code that was met before it is a frozen copy, so that its trace is valid for every function like it.
     """
     if not isinstance(fn, types.FunctionType) or fn in _met:
         return fn
@@ -109,7 +113,7 @@ def one_of_all(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _owned(value: Any, known: dict[int, Any]) -> Any:
-    """A copy that nobody else changes of a function, a container or an array, and of those in it. `known`: by the id of the original."""
+    """A copy of a function, a container or an array, and of those in it, that nobody else changes. `known`: by the id of the original."""
     kind = type(value)
     if kind not in _COPIED or id(value) in known:
         return known.get(id(value), value)
@@ -135,7 +139,7 @@ def _owned(value: Any, known: dict[int, Any]) -> Any:
 
 
 def reads_little(fn: types.FunctionType) -> bool:
-    """Whether no large array is kept alive by holding `fn`."""
+    """Whether holding `fn` keeps no large array alive."""
     return all(_is_small(value) for value in _parts(fn))
 
 
@@ -147,7 +151,7 @@ def _is_small(value: Any) -> bool:
 
 
 class _Copy:
-    """What a function, a container or an array was: its class, what is said of it as a whole, and its parts."""
+    """What a function, a container or an array was: its class, what describes it as a whole, and its parts."""
 
     __slots__ = ("about", "kind", "parts")
 
@@ -156,7 +160,7 @@ class _Copy:
         self.parts: list[Any] = []
 
     def is_of(self, value: Any) -> bool:
-        """Is a value the same as a whole? Its parts may differ."""
+        """Whether a value is the same as a whole. Its parts may differ."""
         if type(value) is not self.kind or self.about is None:
             return False
         about = _about(value)
@@ -164,7 +168,7 @@ class _Copy:
 
 
 def _about(value: Any) -> tuple[Any, ...] | None:
-    """What is said of a function, a container or an array as a whole; None of one that is like no other."""
+    """What describes a function, a container or an array as a whole; None for one that is like no other."""
     kind = type(value)
     if kind is types.FunctionType:
         return None if value.__dict__ else (value.__code__, value.__globals__)
@@ -183,7 +187,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _copied(value: Any, known: dict[int, _Copy]) -> Any:
-    """A copy; the value itself where nothing changes it, or where it is compared by what it is. `known`: by the id of the original."""
+    """A copy of a function, a container or an array; any other value itself. `known`: by the id of the original."""
     if type(value) not in _COPIED:
         return value
     copy = known.get(id(value))
@@ -194,7 +198,7 @@ def _copied(value: Any, known: dict[int, _Copy]) -> Any:
 
 
 def _named(copies: Iterable[_Copy]) -> list[tuple[dict[str, Any], str]]:
-    """The globals that the code of functions names, and that are functions, containers or arrays: a closure may hold one of them, too."""
+    """The globals named by functions' code that are functions, containers or arrays: a closure may hold the same object."""
     spaces = [(copy.about[1], global_names(copy.about[0])) for copy in copies if copy.kind is types.FunctionType and copy.about]
     return [(space, name) for space, names in spaces for name in names if type(space.get(name)) in _COPIED]
 
@@ -211,11 +215,14 @@ class _Pairs:
         self.met: set[int] = set()
 
     def are_one(self, value: Any, before: Any) -> bool:
-        """Is a value the same object wherever what it was before was the same object?"""
+        """Whether a value is the same object wherever its partner before was the same object."""
         return self.partners.setdefault(id(value), before) is before and self.values.setdefault(id(before), value) is value
 
     def are_alike(self, value: Any, before: Any) -> bool:
-        """Would code that reads a value do what it did? Numbers, strings, arrays and functions by what they are; other objects are one."""
+        """Whether code that reads a value would do what it did.
+
+        Numbers, strings, arrays and functions are compared by what they are, other objects by identity.
+        """
         if type(before) is not _Copy:
             if self.but_numbers and type(value) is type(before) and isinstance(value, Number):
                 return True

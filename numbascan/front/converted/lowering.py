@@ -1,16 +1,20 @@
-"""A function's syntax tree in a form in which choices, loops and calls go through functions that ask whether a value is traced.
+"""Lowers a function's syntax tree: choices, loops and calls go through functions that ask whether a value is traced.
 
     if c: A                              def then(): nonlocal y; A
     else: B               becomes        def other(): nonlocal y; B
                                          _ns_.choose(c, then, other, ("y",))
 
-The branches and bodies are functions within the function, so the variables that they share are cells: whoever runs them can read a cell,
-fill it with a traced value, and empty it again. `return`, `break` and `continue` become flags (`_ns_returned`, `_ns_broke_1`,
-`_ns_skipped_1`), and what follows a statement that may set one stands under a choice of its own. Every new node has the place of the user's
-code that it stands for, so that tracebacks and debuggers show that.
+Branches and bodies are functions within the function, so the variables that they share are cells. Whoever runs them can read a cell, bind
+it to a traced value, and unbind it again. `return`, `break` and `continue` become flags (`_ns_returned`, `_ns_broke_1`, `_ns_skipped_1`);
+what follows a statement that may set one stands under a choice of its own. Every new node has the place of the user's code that it stands
+for, so that tracebacks and debuggers show that.
 
-Not handled, and left as it is: what stands in a `try` with handlers (its choices ask Python), class bodies, `match` on anything but
-numbers, boolean operators that hold a walrus.
+Not handled, and left as it is:
+
+- choices and loops in a `try` with handlers: Python runs them;
+- class bodies, but for their methods;
+- `match` on anything but numbers;
+- boolean operators, `a if c else b`, chained comparisons, comprehensions and text that hold a walrus.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ Syntax = TypeVar("Syntax", bound=ast.AST)
 Function = ast.FunctionDef | ast.Lambda
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-PART, PASS, ITEM = "_ns_part_", "_ns_pass_", "_ns_item_"  # names begin so: of branches, of bodies, of values that nobody else sees
+PART, PASS, ITEM = "_ns_part_", "_ns_pass_", "_ns_item_"  # prefixes of names: of branches, of bodies, of hidden values
 ITEMS, EACH = "_ns_items", "_ns_each"  # in comprehensions: what they run over, and what takes their elements
 SEEN = "_ns_seen"  # in text: tells which values stand there
 _UNTOUCHED = frozenset({"super", "locals", "globals", "vars", "eval", "exec", "dir"})  # they look at the frame that calls them
@@ -149,7 +153,7 @@ def _as_choice(node: ast.Assert) -> ast.If:
 
 
 def _splits(statements: Sequence[ast.stmt]) -> bool:
-    """Whether what follows an `assert` or a branch that raises is the other branch."""
+    """Whether statements follow an `assert`, or an `if` that may raise: they become the other branch."""
     return any(isinstance(one, ast.Assert) or (isinstance(one, ast.If) and _jumps([one], (ast.Raise,))) for one in statements[:-1])
 
 
@@ -226,12 +230,15 @@ class _Lowering:
         return ast.copy_location(result, node)
 
     def _declarations(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """`global` and `nonlocal` first; then what makes all names that branches share names of this function, and binds none."""
+        """The first lines: `global` and `nonlocal`, then what makes the names that branches share this function's own.
+
+        That is an assignment that never runs.
+        """
         lines: list[ast.stmt] = []
         for kind, cls in (("global", ast.Global), ("nonlocal", ast.Nonlocal)):
             names = [name for name, declared in self.declared.items() if declared == kind]
             lines += [cls(names)] if names else []
-        if self.declared:  # variables of others: what becomes of them is noted where the function is called
+        if self.declared:  # what becomes of other functions' variables is noted where this one is called
             lines.append(ast.Expr(_call("rebinds", *[_lambda(_load(name)) for name in self.declared])))
         names = [name for name in (*assigned(body), *self.made) if name not in self.declared]
         if names and self.n_parts:
@@ -323,7 +330,7 @@ class _Lowering:
         return [_load(flag) for flag in flags]
 
     def _guarded(self, statement: ast.stmt, rest: list[ast.stmt]) -> list[ast.stmt]:
-        """The rest of a block, behind a statement that may have left it."""
+        """The rest of a block, under a choice: the statement before may have left the block."""
         condition = _at(_call("either", *self._flags(statement)), statement)
         return self._choice_of(condition, [], rest, statement)
 
@@ -342,7 +349,7 @@ class _Lowering:
         return [*[side for side in sides if side is not None], _at(ast.Expr(call), node)]
 
     def _part(self, statements: Sequence[ast.stmt], node: ast.AST) -> ast.FunctionDef | None:
-        """A function of statements, which shares its names with this one; None for none."""
+        """Statements as a function that shares this one's names; None if there are none."""
         lines = self.block(statements)
         return self._function(PART, [], lines, statements[0]) if lines else None
 
@@ -404,7 +411,7 @@ class _Lowering:
         return loop, self._function(PASS, parameters, lines, node.body[0])
 
     def _plain_loop(self, plain: ast.For | ast.While, body: ast.FunctionDef, loop: _Loop, node: ast.stmt) -> list[ast.stmt]:
-        """A loop that is Python's: it stands within a `try`."""
+        """A loop that Python itself runs, as it stands within a `try`."""
         plain.body = [one for one in body.body if not isinstance(one, ast.Global | ast.Nonlocal)]
         if loop.exits:
             plain.body.append(_at(ast.If(_call("plain", _call("either", *map(_load, loop.exits))), [ast.Break()], []), node))
@@ -431,7 +438,7 @@ class _Lowering:
         return [_at(ast.Try(body or [ast.Pass()], handlers, orelse, final), node)]
 
     def _caught(self, handler: ast.ExceptHandler) -> list[ast.stmt]:
-        """What runs where an error is caught: refusals are not errors of the program."""
+        """The body of an `except`. It first raises refusals again, which are not errors of the program."""
         return [_at(ast.Expr(_call("caught")), handler), *self.block(handler.body)]
 
     def _match(self, node: ast.Match) -> list[ast.stmt]:
@@ -469,7 +476,7 @@ class _Lowering:
         return [_at(one, pattern) for one in (*bound, ast.If(test, body, rest))]
 
     def _assignment(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.stmt]:
-        """Elements and attributes are written by functions, which keep account of what a branch changes."""
+        """Lowers an assignment. Elements and attributes are written by functions that note what a branch changes."""
         if isinstance(node, ast.AugAssign):
             return [self._update(node)]
         if isinstance(node, ast.AnnAssign):
@@ -662,7 +669,7 @@ class _Expressions(ast.NodeTransformer):
             return _at(_call(name, first, self._made(node.generators, node.elt)), node)
 
     def _made(self, loops: Sequence[ast.comprehension], element: ast.expr) -> ast.Lambda:
-        """What makes the elements of some items of the first of the loops."""
+        """The function that makes the elements, from items of the first of the loops."""
         loop, *others = loops
         if others:
             result: ast.expr = _method(EACH, "over", self.visit(others[0].iter), self._made(others, element))
@@ -675,7 +682,7 @@ class _Expressions(ast.NodeTransformer):
 
     @contextmanager
     def _with_targets(self, node: ast.AST) -> Iterator[None]:
-        """While the names that the loops of a comprehension bind are local."""
+        """Makes the names that a comprehension's loops bind local, while it is lowered."""
         targets = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
         outer, self.local = self.local, {*self.local, *targets}
         yield
@@ -708,7 +715,7 @@ def _is_generator(node: ast.FunctionDef) -> bool:
 
 
 def _key(value: ast.expr) -> ast.expr:
-    """What is looked for by its value: a key of a dict, an element of a set."""
+    """A key of a dict or an element of a set, passed through the function that refuses traced ones."""
     return ast.Starred(_call("keys", value.value), ast.Load()) if isinstance(value, ast.Starred) else _call("key", value)
 
 
@@ -717,7 +724,7 @@ def _has_walrus(node: ast.AST) -> bool:
 
 
 def _deferred(value: ast.expr) -> ast.expr:
-    """A value that is computed when it is asked for: after what stands before it was read."""
+    """A function that computes a value when it is called, after the target was read. One with a walrus is computed before."""
     return _call("known", value) if _has_walrus(value) or isinstance(value, ast.NamedExpr) else _lambda(value)
 
 

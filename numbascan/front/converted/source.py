@@ -1,4 +1,4 @@
-"""The converted form of a user's function: found by its code, made once, of the source that Python compiled."""
+"""The converted form of a user's function: made once for each code object, from the source that Python compiled."""
 
 from __future__ import annotations
 import __future__
@@ -30,7 +30,7 @@ class Runtime(SimpleNamespace):
 runtime = Runtime()
 """What converted code calls; `front/plain` fills it in."""
 
-_made: dict[Key, CodeType | None] = {}  # the code of a function -> that of a function which makes the converted one
+_made: dict[Key, CodeType | None] = {}  # the code of a function -> that of its converted form; None: it stays as it is
 _ours: set[CodeType] = set()  # code that has been converted already
 _LOCK = threading.RLock()
 _LIBRARIES = frozenset({*sys.stdlib_module_names, "numpy", "scipy", "numba", "llvmlite", "numbascan"} - {"__main__", "this"})
@@ -74,7 +74,10 @@ def converted(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def converted_text(f: Callable[..., Any]) -> str:
-    """What a function becomes, as Python writes it: `_ns_` is what it calls. ValueError, with the reason, for one that stays as it is."""
+    """The converted form of a function as Python source, where `_ns_` is the runtime.
+
+    Raises ValueError, with the reason, for a function that stays as it is.
+    """
     inner: Any = inspect.unwrap(f)
     while (behind := getattr(inner, "__func__", None) or getattr(inner, "func", None)) is not None:
         inner = inspect.unwrap(behind)
@@ -98,7 +101,7 @@ def code_that_runs(form: Callable[..., Any]) -> CodeType | None:
 
 
 def is_converted(form: Callable[..., Any]) -> bool:
-    """Whether the code of a function has been converted, as that of functions written in a converted one."""
+    """Whether a function's code is converted code, its own or that of a function written inside a converted one."""
     return code_that_runs(form) in _ours
 
 
@@ -132,12 +135,15 @@ def is_of_library(f: FunctionType) -> bool:
 
 
 def is_library_name(module: object) -> bool:
-    """Whether a module is one of those. What a class has as `__module__` may be no name: a property that its objects share (Cython)."""
+    """Whether a module is Python's, NumPy's, SciPy's, Numba's or numbascan's.
+
+    A class's `__module__` may be no string: in Cython it is a property that its objects share.
+    """
     return isinstance(module, str) and module.partition(".")[0] in _LIBRARIES
 
 
 def _make(f: FunctionType) -> CodeType | None:
-    """The converted code of a function, made now."""
+    """Converts a function's code, once. None for one that stays as it is; the reason is noted."""
     code = f.__code__
     key = code, code.co_filename
     with _LOCK:
@@ -155,7 +161,7 @@ def _make(f: FunctionType) -> CodeType | None:
 
 
 def _tree(code: CodeType) -> Function:
-    """The syntax tree of a function at its lines. NotConvertible where its source cannot be read, or is not what was compiled."""
+    """The syntax tree of a function, from its lines in the file. NotConvertible for generators, and where the source cannot be found."""
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise NotConvertible("it is a generator, or asynchronous")
     lines = linecache.getlines(code.co_filename)
@@ -168,7 +174,7 @@ def _definition(code: CodeType, lines: list[str]) -> ast.FunctionDef:
     first = code.co_firstlineno - 1
     block = inspect.getblock(lines[first:])
     is_indented = block[0][:1].isspace()
-    tree = ast.parse("".join(["if True:\n"] * is_indented + block))  # as it stands: what is dedented has other strings
+    tree = ast.parse("".join(["if True:\n"] * is_indented + block))  # not dedented: that would change strings of several lines
     node = vars(tree.body[0])["body"][0] if is_indented else tree.body[0]
     if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
         raise NotConvertible("its source cannot be found at its lines")
@@ -185,7 +191,10 @@ Place = tuple[tuple[int, int], tuple[int, int]]  # line and column, in bytes, of
 
 
 def _lambda(code: CodeType, lines: list[str]) -> ast.Lambda:
-    """A lambda: found among those of its file by the place of its body, which Python keeps for tracebacks."""
+    """The syntax tree of a lambda, found in its file by the place of its body, which Python keeps for tracebacks.
+
+    If no lambda of the file fits, the text at the place is parsed.
+    """
     place = _place(code)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     for node in _lambdas(code.co_filename, lines):
@@ -207,7 +216,7 @@ def _place(code: CodeType) -> Place:
 
 
 def _has_inner(body: ast.expr, place: Place, names: list[str]) -> bool:
-    """Whether a lambda within the body has the same parameters, and may be the one that is looked for."""
+    """Whether a lambda within the body holds the place, too, and may be the one that is looked for."""
     inner = [one for one in ast.walk(body) if isinstance(one, ast.Lambda)]
     return any(
         (one.body.lineno, one.body.col_offset) <= place[0] and place[1] <= (one.body.end_lineno or 0, one.body.end_col_offset or 0)
@@ -219,7 +228,7 @@ _FILES: dict[str, tuple[list[str], list[ast.Lambda]]] = {}
 
 
 def _lambdas(name: str, lines: list[str]) -> list[ast.Lambda]:
-    """The lambdas of a file; none of one that is no Python, as pages with examples."""
+    """The lambdas of a file; none if the file is no Python, as pages with examples."""
     known = _FILES.get(name)
     if known is None or known[0] is not lines:
         try:
@@ -258,11 +267,11 @@ def _parameters(code: CodeType) -> ast.arguments:
     return ast.arguments(positional, others, rest, keyword, [None for _ in keyword], mapping, [])
 
 
-# machine code for Python ------------------------------------------------------------------------------------------------
+# code objects ----------------------------------------------------------------------------------------------------------------
 
 
 class _Mangled(ast.NodeTransformer):
-    """Private names of a class as Python has them there: `self.__x` is `self._Class__x`."""
+    """Mangles the private names of a class, as Python does: `self.__x` is `self._Class__x`."""
 
     def __init__(self, cls: str) -> None:
         self.prefix = "_" + cls.lstrip("_")
@@ -288,7 +297,7 @@ def _with_private_names(tree: Function, code: CodeType) -> Function:
 def _check_is_source_of(code: CodeType, tree: Function) -> None:
     """NotConvertible where `tree` is not what was compiled: a file that has changed since, or code that was rewritten on import.
 
-    What relies on it: the converted function is made of the tree, and must do what the code does.
+    The converted function is made of the tree, so that has to do what the code does.
     """
     if _ASSERTS in code.co_names:  # pytest rewrites asserts, and leaves all else
         return
@@ -301,7 +310,7 @@ _ASSERTS = "@pytest_ar"
 
 
 def _is_same(one: CodeType, other: CodeType) -> bool:
-    """Whether code does the same with the same names, wherever it stands."""
+    """Whether two code objects do the same with the same names, wherever they stand in a file."""
     if one.co_code == other.co_code and _constants(one) == _constants(other) and _names(one) == _names(other):
         return True
     return _names(one) == _names(other) and _instructions(one) == _instructions(other)
@@ -316,13 +325,16 @@ def _constants(code: CodeType) -> list[object]:
 
 
 def _constant(value: object) -> tuple[type, str]:
-    """A constant as it is told apart; of the qualified name of a class its end, since that begins with where the class stands."""
+    """A constant as it is compared. Of a class's qualified name only the end counts: the beginning says where the class stands."""
     text = value.rpartition("<locals>.")[2] if isinstance(value, str) else value
     return type(value), repr(text)
 
 
 def _instructions(code: CodeType) -> list[object]:
-    """What code does, step by step. A method of an imported module is found in two ways, as the import stands in the file or not."""
+    """The instructions of code, as they are compared.
+
+    A method of an imported module is loaded in one of two ways, depending on whether the import stands in the same file.
+    """
     steps = [one for one in dis.get_instructions(code) if one.opname not in _NO_STEPS]
     return [(_ALIKE.get(one.opname, one.opname), _argument(one)) for one in steps]
 
@@ -332,13 +344,13 @@ _ALIKE = {"LOAD_METHOD": "LOAD_ATTR"}
 
 
 def _argument(step: dis.Instruction) -> object:
-    if step.opcode in dis.hasjabs or step.opcode in dis.hasjrel:  # places move, the order stays
+    if step.opcode in dis.hasjabs or step.opcode in dis.hasjrel:  # jump targets move, the order stays
         return None
     return _instructions(step.argval) if isinstance(step.argval, CodeType) else _constant(step.argval)
 
 
 def _compiled(f: FunctionType, tree: Function) -> CodeType:
-    """The code of the converted function; its cells are those of the function and one for what it calls."""
+    """The code of the converted function. Its cells are the function's, one for the runtime, and `__class__`."""
     code = f.__code__
     names = [*code.co_freevars, RUNTIME, *(["__class__"] if "__class__" not in code.co_freevars else [])]
     made = _named(_code_of(code, tree, names), code)
@@ -347,7 +359,7 @@ def _compiled(f: FunctionType, tree: Function) -> CodeType:
 
 
 def _code_of(code: CodeType, tree: Function, names: list[str]) -> CodeType:
-    """The code of a tree in the place of `code`, in a function that has `names`."""
+    """The code of a tree, compiled in the place of `code` inside a function whose variables are `names`."""
     tree.args.defaults = [ast.Constant(None) for _ in tree.args.defaults]
     tree.args.kw_defaults = [None if one is None else ast.Constant(None) for one in tree.args.kw_defaults]
     if isinstance(tree, ast.FunctionDef):
@@ -377,7 +389,7 @@ def _all_codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _named(code: CodeType, original: CodeType, prefix: str = "") -> CodeType:
-    """Code under the names that tracebacks show: branches and bodies have that of the function that they are part of."""
+    """Code with the names that tracebacks show: branches and bodies get the name of the function that they are part of."""
     is_part = code.co_name.startswith((PART, PASS, "_ns_itself_"))
     name, qualname = (
         (original.co_name, original.co_qualname) if is_part or not prefix else (code.co_name, f"{prefix}.<locals>.{code.co_name}")
