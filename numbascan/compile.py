@@ -11,18 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from .emit import cpu, cuda
+from .backends import BACKENDS, OF_LANGUAGES, backend_of
 from .emit import exported as exporting
-from .emit.cache import is_of_numba, jit_is_off, load, load_kernels, not_compiled
+from .emit.cache import is_of_numba, not_compiled
 from .emit.cpu import FINITE_OR_NOT, beginnings, error_texts
-from .emit.estimates import KernelMemory, Memory, lanes_of, memory_of, steps_of, work_of
+from .emit.estimates import Memory, memory_of, steps_of, work_of
 from .emit.inside.looks import cause
 from .emit.runtime.device_array import DeviceArray
-from .errors import CudaUnavailableError, ScanTypeError
+from .errors import ScanTypeError
 from .grad.mit_mots import plain_graphs
 from .ir.graph import Graph, folded, substitute, toposort
 from .ir.loop_node import SCAN, loop_spec
-from .ir.loops import Alloc, walk
 from .ir.messages import ONE_SHAPE
 from .ir.names import RESERVED as OF_PYTHON
 from .ir.names import identifier
@@ -39,10 +38,8 @@ from .oracle.finite import finite_run
 from .oracle.interpret import LoopRun, interpret
 from .oracle.recomputed_steps import steps_run_again
 from .plan.cpu import CPU
-from .plan.cuda import CUDA
 from .plan.plan import Plan, plan
 from .plan.storage.save_mem import split_row_reads
-from .plan.target import Target
 from .profile import Profile
 from .progress import compiling
 from .rewrite.factor_once import factor_once
@@ -53,15 +50,11 @@ LARGEST_FIXED = 16  # a dimension up to this length may be compiled in
 MOST_LENGTHS = 8  # so many lengths of one dimension, then it is left to the run
 ARRAYS = (np.ndarray, DeviceArray)
 PLAIN = 0x101  # flags.num: C-contiguous and aligned
-RESERVED = {"numba": cpu.RESERVED, "cuda": (*cpu.RESERVED, *cuda.RESERVED)}  # what the text of a target uses besides Python's names
 MOST_KEYS = 4096  # lengths stand in keys: a table that grows beyond this is emptied
 
 # what a number of each class is, where kernels take it as it stands (a Python int: where 64 bits hold it)
 DTYPES: dict[type, str] = {bool: "bool", float: "float64", complex: "complex128"} | {np.dtype(name).type: name for name in SUPPORTED_DTYPES}
 NUMBERS = frozenset(DTYPES)
-
-MACHINES = {"numba": CPU, "cuda": CUDA}  # that a mode compiles for
-SOURCES = {"cpu": "numba", "cuda": "cuda"}  # the modes whose code `source` shows
 
 Axes = tuple[int | None, ...]
 
@@ -119,9 +112,10 @@ class Program:
             if known is not None:
                 self._last = known, arguments
                 return known.run(arguments)
-        if self.mode.target != "cuda":
+        backend = BACKENDS.get(self.mode.target)
+        if backend is None or not backend.takes_device_arrays:
             self._refuse_device_arrays(arguments)
-        if self.mode.target not in MACHINES:
+        if backend is None:
             return self._interpreted(arguments, out)
         values = [convert(value) for convert, value in zip(self._converters, arguments, strict=True)]
         given = self._whole if out is None else tuple(array is not None for array in out)
@@ -142,7 +136,7 @@ class Program:
 
     def lower(self, arguments: Sequence[Any] | None = None) -> None:
         """Compiles for arguments like these (default: as the graph declares them), without running."""
-        if self.mode.target not in MACHINES:
+        if self.mode.target not in BACKENDS:
             return
         if arguments is None:
             self.kernel(tuple(node.type.shape for node in self.graph.inputs))
@@ -194,11 +188,11 @@ class Program:
 
     def source(self, target: str = "cpu") -> str:
         """The generated code, of the kernel that ran last, or of the graph as it stands."""
-        if target not in SOURCES:
+        if target not in OF_LANGUAGES:
             raise ValueError(
-                f"source(target={target!r}): the targets are {' and '.join(map(repr, SOURCES))}, of functions and steps 'python', too"
+                f"source(target={target!r}): the targets are {' and '.join(map(repr, OF_LANGUAGES))}, of functions and steps 'python', too"
             )
-        mode = self.mode if self.mode.target == SOURCES[target] else replace(self.mode, target=SOURCES[target])
+        mode = self.mode if self.mode.target == OF_LANGUAGES[target] else replace(self.mode, target=OF_LANGUAGES[target])
         if self._kernels and mode is self.mode:
             return list(self._kernels.values())[-1].text
         kind = list(self._kernels)[-1][0] if self._kernels else tuple(node.type.shape for node in self.graph.inputs)
@@ -244,10 +238,9 @@ class Kernel:
     """One compiled function: trace → … → plan → text → machine code."""
 
     def __init__(self, graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> None:
-        if mode.target == "cuda":
-            require_cuda()
         started = perf_counter()
-        self.graph, self.mode, self._given = graph, mode, given
+        self.graph, self.mode, self._given, self._backend = graph, mode, given, backend_of(mode)
+        self._backend.require()
         lean = lean_graph(graph, mode)
         lean_at = perf_counter()
         self.plan, self.text = planned(lean, mode, name, given)
@@ -262,27 +255,11 @@ class Kernel:
 
     def _loaded(self, name: str) -> Callable[..., Any]:
         """The compiled function."""
-        if self.mode.target == "cuda":
-            from .emit.runtime.cuda import callable_with
-
-            function = self.plan.function
-            written = [argument.is_written for argument in function.arguments]
-            dtypes = [argument.dtype for argument in function.arguments]
-            dtypes += [stmt.dtype for stmt in walk(function.body) if isinstance(stmt, Alloc)]
-            is_double = not {"float64", "complex128"}.isdisjoint(dtypes)
-            return callable_with(load_kernels(self.text, name), written, len(self._constants), self.mode.device, is_double)
-        return self._by_numpy if jit_is_off() else load(self.text, name)
+        return self._backend.loaded(self.plan, self.text, name, self.mode.device) or self._by_numpy
 
     def memory(self, values: Sequence[Any]) -> Memory:
         """Bytes that a call with these values stores, and on a GPU what kernels take."""
-        again = steps_run_again(self.graph, values)
-        if self.mode.target != "cuda":
-            return memory_of(self.plan.function, values, again)
-        from .emit.runtime.cuda import at_once, on_device, taken_by
-
-        with on_device(self.mode.device, self.plan.function.name):
-            memory = memory_of(self.plan.function, values, again, at_once)
-            return replace(memory, kernels=tuple(KernelMemory(name, *sizes) for name, sizes in taken_by(self.function).items()))
+        return self._backend.memory(self.plan, self.function, values, steps_run_again(self.graph, values), self.mode.device)
 
     def run(self, values: Sequence[Any], out: Sequence[Any] = ()) -> list[Any]:
         """The results. Values are taken as they are: of the dtypes, ranks and fixed dimensions of this kernel, C-contiguous and aligned."""
@@ -311,7 +288,7 @@ class Kernel:
 
     def _too_large(self, values: Sequence[Any], error: Exception) -> MemoryError:
         """What is said of arrays for which there is no memory."""
-        if self.mode.target == "cuda" and (text := self._too_large_for_device(values, error)):
+        if text := self._backend.too_large(self.plan, values, error, self.mode.device):
             return MemoryError(text)
         size, steps = memory_of(self.plan.function, values).total, steps_of(self.plan.function, values)
         what = f"{self.plan.function.name}{at_line()}: there is no memory for its arrays" + (
@@ -319,44 +296,26 @@ class Kernel:
         )
         return MemoryError(what + (f" in {steps:,} steps; a smaller n_steps, keep_last or save_every keep fewer rows" if steps > 0 else ""))
 
-    def _too_large_for_device(self, values: Sequence[Any], error: Exception) -> str:
-        """The same of the memory of a device; "" where that would suffice."""
-        from .emit.runtime.cuda import room_after
-
-        free, total = room_after(error, self.mode.device)
-        size = memory_of(self.plan.function, values).total + sum(value.nbytes for value in values if isinstance(value, np.ndarray))
-        if size <= free:
-            return ""
-        what = f"{self.plan.function.name}{at_line()}: there is no memory on device {self.mode.device} for its arrays, which take"
-        lanes = lanes_of(self.plan.function, values)
-        fitting = lanes * free // size
-        instead = f"about {fitting:,} of the {lanes:,} lanes fit at a time, as ns.batch takes them with chunk={fitting}"
-        less = "pass less at a time; keep_last or save_every keep fewer rows"
-        return f"{what} {size:,} bytes: {free:,} of its {total:,} are free; {instead if fitting else less}"
-
 
 def lean_graph(graph: Graph, mode: Mode) -> Graph:
     """The graph as it is planned for a mode: rewritten."""
     without = (*mode.without, *MOVING) if mode.check_finite else mode.without
-    if not _target(mode).calls_routines:  # systems are written out whole, of factors there is no such form
+    if not backend_of(mode).machine.calls_routines:  # systems are written out whole, of factors there is no such form
         without = (*without, factor_once.__name__)
     return split_row_reads(rewritten(_plain(graph), without))
 
 
 def planned(graph: Graph, mode: Mode, name: str, given: tuple[bool, ...]) -> tuple[Plan, str]:
     """The loops of a rewritten graph, and the text of a module with them."""
-    target = _target(mode)
-    result = plan(graph, target, name, given, mode.check_finite, _reserved(mode), beginnings(name), mode.without)
-    fastmath = FINITE_OR_NOT if mode.check_finite else "True"
-    if mode.target == "cuda":
-        return result, cuda.module_text(result.function, mode.fastmath)
-    return result, cpu.module_text(result.function, fastmath * mode.fastmath, mode.threads)
+    backend = backend_of(mode)
+    result = plan(graph, backend.machine, name, given, mode.check_finite, backend.reserved, beginnings(name), mode.without)
+    return result, backend.text(result.function, mode)
 
 
 def exported(graph: Graph, mode: Mode, name: str, interface: exporting.Interface) -> str:
     """A graph as the text of a module that stands alone; what its arguments are, `interface` tells."""
     graph = specialised(graph, _known_axes(graph, interface.fixed))
-    taken = (*_reserved(mode), *exporting.OF_MODULE)
+    taken = (*backend_of(mode).reserved, *exporting.OF_MODULE)
     given = (False,) * len(graph.outputs)
     result = plan(lean_graph(graph, mode), CPU, name, given, mode.check_finite, taken, beginnings(name), mode.without)
     fastmath = FINITE_OR_NOT if mode.check_finite else "True"
@@ -373,19 +332,6 @@ def _known_axes(graph: Graph, values: Mapping[int, Any]) -> tuple[Axes, ...]:
         return tuple(length if is_small else dim for (dim, length), is_small in zip(seen, small, strict=True))
 
     return tuple(axes(k, node.type.shape) if k in values else node.type.shape for k, node in enumerate(graph.inputs))
-
-
-def _target(mode: Mode) -> Target:
-    return MACHINES.get(mode.target, CPU)
-
-
-def require_cuda(what: str = "mode='cuda'") -> None:
-    """Raises CudaUnavailableError where nothing can run on a GPU."""
-    from .emit.inside import cuda_package
-
-    reason = cuda_package.missing()
-    if reason:
-        raise CudaUnavailableError(f"{what}: {reason}")
 
 
 def _by_numpy(graph: Graph, mode: Mode, arguments: Sequence[Any], loop: type[LoopRun] | None = None) -> list[Any]:
@@ -557,13 +503,9 @@ def _rows_behind(node: Node) -> set[Node]:
     return leaves
 
 
-def _reserved(mode: Mode) -> tuple[str, ...]:
-    return RESERVED.get(mode.target, cpu.RESERVED)
-
-
 def _identifier(name: str, mode: Mode) -> str:
     """`name` as a name for a function: neither it nor a name made up from it is one that its text uses."""
     word = identifier(name, "scan")
-    taken = _reserved(mode)
+    taken = backend_of(mode).reserved
     is_taken = word in {*taken, *OF_PYTHON} or any(name.startswith(beginnings(word)) for name in (word, *taken))
     return f"scan_{word}" if is_taken else word

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compile import MACHINES
+from ..backends import BACKENDS
 from ..errors import CompilationError, CudaUnavailableError
 from ..front.captures.twins import reads_little
 from ..front.derivatives.of_functions import Transformed
@@ -120,7 +120,7 @@ class ChunkFunction:
 
     def bytes_of(self, values: Sequence[Any]) -> int:
         """Bytes that a call stores; of a mode that compiles nothing 0."""
-        if self.mode.target not in MACHINES:
+        if self.mode.target not in BACKENDS:
             return 0
         self.prepare(values)
         return int(self.compiled.runner.program.memory().total)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compile import require_cuda
+from ..backends import require_cuda
 from ..emit.runtime.device_array import DeviceArray, on_gpu, put_beside
 from ..types import TensorType, dtype_name, show_shape
 from .variable import GREATEST_FLOAT, Variable, array_of, is_large, refuse_other_arrays

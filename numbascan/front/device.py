@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compile import require_cuda
+from ..backends import require_cuda
 from ..emit.runtime.device_array import DeviceArray
 from ..modes import checked_device
 from ..tracebacks import entry

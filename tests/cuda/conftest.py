@@ -18,6 +18,7 @@ import kept_kernels
 import numpy as np
 import pytest
 
+from numbascan import backends
 from numbascan import compile as stages
 from numbascan.emit.cache import load_kernels
 from numbascan.emit.cuda import kernel_types
@@ -90,7 +91,7 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
             compiled.append(Compiled(_statistics(function, types, kernel.text), function, types))
         return kernel._by_numpy
 
-    monkeypatch.setattr(stages, "require_cuda", lambda *_: None)
+    monkeypatch.setattr(backends, "require_cuda", lambda *_: None)
     monkeypatch.setattr(stages.Kernel, "_loaded", compile_kernels)
     return compiled
 

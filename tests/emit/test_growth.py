@@ -155,7 +155,7 @@ def lines(make: Callable[[int], Program], k: int, arrays: tuple[Any, ...]) -> li
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_text_grows_as_its_program_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("numbascan.compile.load", lambda text, name: None)
+    monkeypatch.setattr("numbascan.backends.load", lambda text, name: None)
     texts = [lines(*PROGRAMS[name][:1], k, PROGRAMS[name][1]) for k in SIZES]
     few, more, most = (sum(map(len, text)) for text in texts)
     assert most - more < 2.7 * (more - few) + 1000

@@ -313,7 +313,7 @@ def test_scan_checkpoints_has_the_gradient_of_the_rows_it_returns(k, is_padded):
 @pytest.fixture
 def text_alone(monkeypatch):
     """Functions are lowered to text, which is not compiled: it tells their memory."""
-    monkeypatch.setattr("numbascan.compile.load", lambda text, name: None)
+    monkeypatch.setattr("numbascan.backends.load", lambda text, name: None)
 
 
 # how many steps are run again -------------------------------------------------------------------------------------------------------------

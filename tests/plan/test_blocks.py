@@ -8,7 +8,7 @@ import pytest
 
 import numbascan as ns
 import numbascan.tensor as nt
-from numbascan import compile as stages
+from numbascan.backends import BACKENDS
 from numbascan.ir.loops import Apply, Literal
 from numbascan.plan.cpu import CPU
 from numbascan.plan.passes import blocks
@@ -21,7 +21,7 @@ X = rng.normal(size=1000)
 @pytest.fixture
 def eager(monkeypatch):
     """Everything that may leave a recurrence does, in blocks of four steps."""
-    monkeypatch.setitem(stages.MACHINES, "numba", replace(CPU, block=4, block_gain=float("inf")))
+    monkeypatch.setattr(BACKENDS["numba"], "machine", replace(CPU, block=4, block_gain=float("inf")))
     monkeypatch.setattr(blocks, "vector_gain", lambda expr: isinstance(expr, Apply))
 
 

@@ -67,7 +67,7 @@ def test_derivatives_reach_as_far(checkpoint: Any) -> None:
 
 
 def test_how_far_back_does_not_lengthen_the_code(monkeypatch: Any) -> None:
-    monkeypatch.setattr("numbascan.compile.load", lambda text, name: None)
+    monkeypatch.setattr("numbascan.backends.load", lambda text, name: None)
 
     def lines(depth: int) -> list[int]:
         online = ns.Checkpoint(memory="1GB", schedule="online")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import numbascan as ns
-from numbascan import compile as stages
+from numbascan import backends
 
 RATE = 0.3
 PLACE = types.SimpleNamespace(rate=0.3)
@@ -20,8 +20,8 @@ VALUES = [0.1, 0.7, 1e-300, 1e30, -0.9, math.pi]
 @pytest.fixture
 def compiled(monkeypatch):
     """How often code was loaded or compiled."""
-    count, load = [], stages.load
-    monkeypatch.setattr(stages, "load", lambda text, name: count.append(name) or load(text, name))
+    count, load = [], backends.load
+    monkeypatch.setattr(backends, "load", lambda text, name: count.append(name) or load(text, name))
     return count
 
 
