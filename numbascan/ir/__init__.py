@@ -1,4 +1,4 @@
-"""What a computation is (nodes, graphs, the ports of a loop), what a plan is (the loop tree), and both as text.
+"""Computations (nodes, graphs, the ports of a loop), plans (the loop tree), and both as text.
 
 It imports `types.py` and `errors.py` alone. Every stage calls it, and it calls none: an op is whatever has a name and can be rebuilt.
 """

@@ -1,4 +1,4 @@
-"""Whether a graph is legal: closed, its types those that its ops infer, the ports of its loops in order. Tests ask after every pass."""
+"""Checks that a graph is legal: closed, with the types that its ops infer and consistent loop ports. Tests call it after every pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class IllegalGraphError(ScanError, AssertionError):
 
 
 def check(graph: Graph) -> None:
-    """Raises IllegalGraphError, with everything that is wrong, unless the graph is legal."""
+    """Raises IllegalGraphError, listing every fault, unless the graph is legal."""
     faults = list(_faults(graph))
     if faults:
         raise IllegalGraphError("\n".join(faults))
@@ -123,7 +123,7 @@ def _state_faults(label: str, state: State) -> Iterator[str]:
 
 
 def _same(label: str, wanted: TensorType, seen: TensorType) -> Iterator[str]:
-    """dtype and rank equal, fixed dimensions not at odds."""
+    """A fault unless dtypes and ranks are equal and fixed dimensions agree."""
     pairs = zip(wanted.shape, seen.shape, strict=False)
     if (wanted.dtype, wanted.rank) != (seen.dtype, seen.rank) or any(a != b for a, b in pairs if a is not None and b is not None):
         yield f"{label} should be {wanted}, but is {seen}"

@@ -1,9 +1,11 @@
-"""Whether the loops of a function are legal. Tests ask after every loop pass.
+"""Checks that the loops of a function are legal. Tests call it after every loop pass.
 
-Every name is defined, on every way to it, before it is used; nothing is stored into an array that is only read; no index is negative or
-beyond its array, so nothing is read or checked where there is no element; where passes of a loop run side by side, each writes places and
-scalars of its own, sums in any order apart.
-Not handled: indices that are reached under a condition alone, or of which a bound is not known.
+- Every name is defined, on every path to it, before it is used.
+- Nothing is stored into a read-only array.
+- No index is negative or beyond its array.
+- Where passes of a loop run side by side, each writes places and scalars of its own, reductions apart.
+
+Not handled: indices reached only under a condition, or without a known bound.
 """
 
 from __future__ import annotations
@@ -50,11 +52,11 @@ from .loops import (
 from .mentions import mentioned
 
 SIDE_BY_SIDE = ("simd", "tile", "lanes")
-DEEPEST, MOST_TRIES = 16, 40  # substitutions in search of a bound: one after the other, and in all
+DEEPEST, MOST_TRIES = 16, 40  # limits on substitutions in the search for a bound: nested, and in total
 
 
 def check_loops(function: Function) -> None:
-    """Raises IllegalGraphError, with everything that is wrong, unless the loops are legal."""
+    """Raises IllegalGraphError, listing every fault, unless the loops are legal."""
     check = _Check(function)
     check.block(function.body, {argument.name for argument in function.arguments})
     if check.faults:
@@ -66,11 +68,11 @@ class _Check:
     function: Function
     faults: list[str] = field(default_factory=list)
     shapes: dict[str, tuple[Index, ...]] = field(default_factory=dict)
-    counters: dict[str, For] = field(default_factory=dict)  # of the loops around, inner ones last
+    counters: dict[str, For] = field(default_factory=dict)  # of the enclosing loops, innermost last
     depth: int = 0  # of conditions
-    equal: list[set[Index]] = field(default_factory=list)  # what was checked to be equal in the blocks around
-    none: set[Index] = field(default_factory=set)  # what was checked not to be positive: counts of loops that run no pass
-    tries: int = 0  # of substitutions, for the bound that is looked for
+    equal: list[set[Index]] = field(default_factory=list)  # values that checks in enclosing blocks found equal
+    none: set[Index] = field(default_factory=set)  # values that checks found not positive: a loop with such a count runs no pass
+    tries: int = 0  # substitutions left in the search for the current bound
 
     def __post_init__(self) -> None:
         every = list(walk(self.function.body))
@@ -79,7 +81,7 @@ class _Check:
         self.read_only = {argument.name for argument in self.function.arguments if argument.rank and not argument.is_written}
 
     def block(self, stmts: Sequence[Stmt], known: set[str]) -> set[str] | None:
-        """What is defined behind a block, of which `known` is defined in front; None where it is left before its end."""
+        """The names defined after a block, given those `known` before it; None where control leaves it before its end."""
         around = self.equal, self.none
         self.equal, self.none = list(self.equal), set(self.none)
         try:
@@ -114,7 +116,7 @@ class _Check:
         return known
 
     def _note_passed(self, condition: Expr) -> None:
-        """What `condition`, which does not hold, says of values that never change in this block: they are equal, or not positive."""
+        """Notes what a false `condition` implies, that values are equal or not positive, where all of them are constant in this block."""
         if not isinstance(condition, Apply):
             return
         if not {name for name, _ in names_in(condition)} <= {*self.fixed, *self.counters, *(one.name for one in self.function.arguments)}:
@@ -167,9 +169,9 @@ class _Check:
         return self._bound(expr, is_upper, may_guess)
 
     def _bound(self, expr: Index, is_upper: bool, may_guess: bool, depth: int = 0) -> int | None:
-        """The greatest number that an expression may be, or the least; None where that is not known.
+        """The greatest value of an expression, or the least (`is_upper` False); None where no bound is known.
 
-        `may_guess`: of two bounds one that is not known is taken to be so far away that the other one is reached.
+        `may_guess`: an unknown bound beside a known one is taken to be so far away that the known one is reached.
         """
         terms, number = linear(expr)
         if not terms:
@@ -186,7 +188,10 @@ class _Check:
         return None
 
     def _bounds(self, terms: dict[Index, int], is_upper: bool) -> Iterator[tuple[Index, tuple[Index, ...]]]:
-        """Terms, each with what it is, or is at most (at least, as factor and `is_upper` say); counters last, inner ones first."""
+        """Terms with their values or bounds (upper or lower, by factor and `is_upper`); counters last, innermost first.
+
+        Several bounds of one term hold together: the tightest counts.
+        """
         for term, factor in terms.items():
             numbers = {value for one in self.equal if term in one for value in one if isinstance(value, int)}
             if numbers:
@@ -238,7 +243,7 @@ class _Check:
 
 
 def _reached(expr: Index) -> tuple[Index, ...]:
-    """The parts of an expression that are computed whenever it is: of a choice its condition, of conditions the first."""
+    """The operands that are evaluated whenever the expression is: of a choice, `and` or `or` only the first."""
     if isinstance(expr, Load):
         return expr.index
     if not isinstance(expr, Apply):

@@ -1,7 +1,7 @@
-"""A text that tells graphs apart by what they compute, the same in every process.
+"""A digest of what a graph computes, the same in every process.
 
-Names and lines of the user's code play no part. Nor does it matter where a value is computed that needs nothing of the step: in the step,
-or outside, where something else had made that node before the step was traced. So what a step is given unchanged counts as what it is.
+Names and lines of the user's code do not count. Nor does it count whether a value that needs nothing of the step is computed inside it, or
+outside because its node existed before the step was traced. So a non_seq has the digest of its outer value.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _of_node(node: Node, done: Mapping[Node, str]) -> str:
 
 
 def _of_loop(node: Node, done: Mapping[Node, str]) -> str:
-    spec, level = loop_spec(node), _level(bodies(node)[0])  # loops in one another have different levels, wherever they stand
+    spec, level = loop_spec(node), _level(bodies(node)[0])  # nested loops have different levels, wherever they stand
     known = {port.read: done[port.outer] for port in spec.non_seqs}
     reads = [(seq.outer, seq.taps, seq.reads) for seq in spec.seqs]
     reads += [(mit_mot.outer, mit_mot.in_taps, mit_mot.reads) for mit_mot in spec.mit_mots]
@@ -71,7 +71,7 @@ def _level(graph: Graph) -> int:
 
 
 def _text(value: Hashable) -> str:
-    """An attribute, without names and addresses; graphs are told elsewhere."""
+    """An attribute as text, without addresses: arrays by content, functions by qualified name and code. Graphs are digested elsewhere."""
     if isinstance(value, Data):
         return f"{value.array.dtype.str} {value.array.shape} {hashlib.sha256(value.array.tobytes()).hexdigest()}"
     if isinstance(value, (Graph, Body)):

@@ -1,7 +1,7 @@
-"""A graph as DOT text, the language of Graphviz, for people: names, shapes, and what a loop does at each step in a box of its own.
+"""A graph as DOT text, the language of Graphviz, for people: names, shapes, and the step of each loop in a box of its own.
 
-Left out is what says nothing: constants stand in the nodes that read them, casts to a wider dtype have no node, and what a step reads
-unchanged from outside comes straight from there. A dashed edge leads to what the next step reads.
+What says nothing is left out: small constants are written into the nodes that read them, casts to a wider dtype have no node, and non_seqs
+are read straight from outside. A dashed edge leads to what the next step reads.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ SIGNS = {
     **{"add": "+", "subtract": "-", "multiply": "*", "true_divide": "/", "floor_divide": "//", "remainder": "%", "power": "**"},
     **{"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="},
 }
-NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "floor_divide": 1}  # operands that change no whole number
-LONGEST = 48  # letters of the attributes of an operation
+NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "floor_divide": 1}  # operands that change no integer
+LONGEST = 48  # letters shown of an operation's attributes
 
 
 def dot(graph: Graph) -> str:
@@ -59,7 +59,7 @@ def dot(graph: Graph) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """How a value stands in the picture: its node, None where it is written out, and what operations call it."""
+    """A value in the picture: its node (None where it is written into its readers) and its text in operations."""
 
     id: str | None
     text: str
@@ -69,29 +69,29 @@ Scope = dict[Node, Place]
 
 
 class Drawing:
-    """Names and edges that there are, and where the values of the graph at hand stand."""
+    """The names and edges so far, and the places of the current graph's values."""
 
     def __init__(self) -> None:
-        self.edges: list[str] = []  # behind all boxes: what is named in a box lies in it
+        self.edges: list[str] = []  # written after all boxes: Graphviz puts a node into the box that names it
         self._ids = map(str, itertools.count())
         self._numbers = itertools.count()
         self._used: set[str] = set()
         self._scopes: list[Scope] = []
-        self._items: set[tuple[Node, int]] = set()  # of loops, the results that are read
+        self._items: set[tuple[Node, int]] = set()  # (loop, index) of the results that are read
         self._results: dict[tuple[str, int], Place] = {}
 
     def place(self, node: Node) -> Place:
-        """Where a value of the graph at hand is."""
+        """The place of a value of the current graph."""
         return self._scopes[-1][shown(node)]
 
     def edge(self, source: Place, target: str | None, label: str = "", look: str = "") -> None:
-        """An edge from a value; none where that is written out."""
+        """Adds an edge from a value, unless that is written into its readers."""
         if source.id is not None:
             said = ", ".join(filter(None, (f'label="{_quoted(label)}"' if label else "", look)))
             self.edges.append(f'"{source.id}" -> "{target}"' + (f" [{said}]" if said else ""))
 
     def values(self, graph: Graph, known: Scope) -> Iterator[str]:
-        """The nodes of a graph's values; `known` is where its inputs are. It stays the graph at hand."""
+        """The nodes of a graph's values, given the places of its inputs. The graph stays the current one until its scope is popped."""
         self._scopes.append({**known})
         order = _order(graph)
         self._items |= {(node.inputs[0], _index(node)) for node in order if node.op is ITEM}
@@ -129,7 +129,7 @@ class Drawing:
         return _shape(place.id, (f"{place.text} = {text}", ", ".join(map(str, node.types))))
 
     def _choice(self, node: Node) -> Iterator[str]:
-        """A node that holds graphs, each in a box: both branches of a choice."""
+        """A node that holds graphs, each in a box: the branches of a choice, or what a function computes."""
         graphs, operands = bodies(node), {parent: self.place(parent) for parent in node.inputs}
         self._scopes[-1][node] = place = self._new(node.name)
         for label, body in zip(("where it holds", "else") if len(graphs) == 2 else ("computes",) * len(graphs), graphs, strict=True):
@@ -160,7 +160,7 @@ class Drawing:
         yield from self._writes(node, spec)
 
     def _reads(self, spec: LoopSpec, known: Scope) -> Iterator[str]:
-        """What a step reads that is another value at each."""
+        """The inner inputs that change from step to step: all but non_seqs."""
         for seq in spec.seqs:
             for tap, read in zip(seq.taps, seq.reads, strict=True):
                 name = self.place(seq.outer).text if seq.outer.name else _name(read, default=self.place(seq.outer).text)
@@ -208,7 +208,7 @@ class Drawing:
         self._scopes[-1][node] = self._results[loop.id or "", 0] if len(node.types) == 1 else loop
 
     def _new(self, name: str | None) -> Place:
-        """A node, and a name that no other has."""
+        """A new node under a name that no other has."""
         base = f"v{next(self._numbers)}" if name is None or name.startswith("_ns_") else name
         text, copies = base, 1
         while text in self._used:
@@ -219,12 +219,12 @@ class Drawing:
 
 
 def _name(*nodes: Node, default: str = "value") -> str:
-    """The first name that a user has given."""
+    """The first name that a user has given, else `default`."""
     return next((node.name for node in nodes if node.name is not None and not node.name.startswith("_ns_")), default)
 
 
 def _order(graph: Graph) -> list[Node]:
-    """The inputs of a graph, and the values that are read once what says nothing is passed over; operands first."""
+    """The inputs of a graph and the values that are shown, operands first."""
     reached = {shown(node) for node in graph.outputs}
     pending = list(reached)
     while pending:
@@ -236,14 +236,14 @@ def _order(graph: Graph) -> list[Node]:
 
 
 def shown(node: Node) -> Node:
-    """The value that stands for another in the picture: itself, where nothing is passed over."""
+    """The value shown in place of a node: the node itself, unless it only hands on an operand."""
     while (same := _same_as(node)) is not None:
         node = same
     return node
 
 
 def _same_as(node: Node) -> Node | None:
-    """The operand that a node only hands on: casts that keep every number, and arithmetic on lengths that changes none."""
+    """The operand that a node only hands on, by a cast that keeps every number or integer arithmetic without effect; else None."""
     if len(node.types) > 1 or (node.name is not None and not node.name.startswith("_ns_")):
         return None
     name, operands = node.op.name, node.inputs
@@ -280,21 +280,21 @@ def _as_written(node: Node, operands: Sequence[str]) -> str:
 
 
 def _index(item: Node) -> int:
-    """Which of several results an ITEM is."""
+    """The number of the result that an ITEM selects."""
     index = item.attr("index")
     assert isinstance(index, int)
     return index
 
 
 def _places(node: Node, holes: Sequence[str]) -> str:
-    """What stands between the brackets of `x[...]`."""
+    """The text between the brackets of `x[...]`."""
     rest = iter(holes)
 
     def part(entry: object) -> str:
         if isinstance(entry, tuple):
             start, stop, step = entry
             return f"{part(start)}:{part(stop)}" + (f":{part(step)}" if step not in (None, 1) else "")
-        if entry in ("?", "array"):  # known to the run
+        if entry in ("?", "array"):  # known at run time only
             return next(rest, "?")
         return "" if entry is None else "None" if entry == "newaxis" else str(entry)
 

@@ -41,7 +41,7 @@ def toposort(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node]:
 
 
 def folded(root: Part, behind: Callable[[Part], Iterable[Part]], value: Callable[[Part, list[Result]], Result]) -> Result:
-    """What `value` makes of `root` and of the results for all that is directly `behind` it. No recursion; each part is asked once."""
+    """`value(root, results)`, `results` being the same fold of each part directly `behind` it. No recursion; each part is visited once."""
     results: dict[Part, Result] = {}
     stack: list[tuple[Part, list[Part] | None]] = [(root, None)]
     while stack:
@@ -58,7 +58,7 @@ def folded(root: Part, behind: Callable[[Part], Iterable[Part]], value: Callable
 
 
 def leaves(root: Node, is_inner: Callable[[Node], bool]) -> list[Node]:
-    """What is behind the nodes for which `is_inner` holds, from left to right; inner nodes that are met again belong to it."""
+    """The leaves of the tree of nodes for which `is_inner` holds, from left to right. An inner node that is met again is a leaf."""
     met: set[Node] = set()
     result: list[Node] = []
     stack = [root]
@@ -79,14 +79,14 @@ def free_inputs(outputs: Iterable[Node], bound: Iterable[Node] = ()) -> list[Nod
 
 
 def substitute(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> tuple[Node, ...]:
-    """`outputs` with nodes replaced; what is built on them is built again, types included."""
+    """`outputs` with nodes replaced and all that depends on them rebuilt, types included."""
     return rebuild_with(outputs, lambda node: replacements.get(node))
 
 
 def rebuild_with(outputs: Sequence[Node], rule: Callable[[Node], Node | None], own_names: bool = False) -> tuple[Node, ...]:
     """`outputs` rebuilt bottom-up; where `rule` gives a node it stands in for the original and what is behind it.
 
-    own_names: what is built has the names of the originals alone, also where an equal node of another graph had one before.
+    own_names: rebuilt nodes have the names of their originals alone, even where an equal node of another graph was named before.
     """
     fixed: dict[Node, Node] = {}
     stop = []
@@ -110,22 +110,22 @@ def rebuild_with(outputs: Sequence[Node], rule: Callable[[Node], Node | None], o
             built.name = None
         named(built, node.name)
         if built.origin is None or (node.origin is not None and built.op is node.op and built.inputs == inputs):
-            built.origin = node.origin  # of equal nodes from elsewhere, too: messages name the line that was traced last
+            built.origin = node.origin  # also on an equal node from elsewhere: messages name the line that was traced last
         done[node] = built
     return tuple(done[node] for node in outputs)
 
 
 def close(inputs: Sequence[Node], outputs: Sequence[Node], own_names: bool = False) -> Graph:
-    """The graph with its inputs renamed to numbered arguments: equal computations become equal graphs.
+    """The graph with its inputs replaced by numbered arguments: equal computations on inputs of equal names become equal graphs.
 
-    own_names: no name comes from another program that computes the same. So the code of a program is always the same.
+    own_names: no name comes from another program that computes the same, so the code of a program is always the same.
     """
     args = tuple(arg(k, node.type, node.name) for k, node in enumerate(inputs))
     return Graph(args, rebuild_with(outputs, dict(zip(inputs, args, strict=True)).get, own_names))
 
 
 def is_closed(graph: Graph) -> bool:
-    """Is every leaf an input of the graph or a constant?"""
+    """True if every leaf is an input of the graph or a constant."""
     known = set(graph.inputs)
     return all(node.op not in (INPUT, ARG) or node in known for node in toposort(graph.outputs, stop=known))
 

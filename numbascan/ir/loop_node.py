@@ -62,5 +62,5 @@ def loop_spec(node: Node) -> LoopSpec:
 
 
 def is_misfit(node: Node) -> bool:
-    """True for a loop that can only have no step, since lengths in its step do not fit."""
+    """True for a loop whose step has lengths that do not fit: it can only run no step."""
     return node.op is SCAN and any(key == MISFIT for key, _ in loop_spec(node).notes)

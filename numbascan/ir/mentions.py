@@ -1,4 +1,4 @@
-"""What statements of the loop tree mention."""
+"""The names that statements of the loop tree mention."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _WORD = re.compile(WORD)
 
 
 def loads_in(expr: Index) -> Iterator[Load]:
-    """The elements of arrays, and the whole arrays, that an expression reads, also as indices of others."""
+    """Every Load in an expression, of elements and of whole arrays, those in indices included."""
     return (part for part in parts(expr) if isinstance(part, Load))
 
 
 def memory_of(stmts: Iterable[Stmt]) -> dict[str, str]:
-    """For each view, and each array that has views: one name for the memory that they share."""
+    """Views and arrays that have views, each with one name for the memory that they share."""
     memory: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -33,7 +33,7 @@ def memory_of(stmts: Iterable[Stmt]) -> dict[str, str]:
 
 
 def mentioned(stmts: Iterable[Stmt]) -> set[str]:
-    """Every local and array that statements read, write or make, and those inside them."""
+    """Every local and array that statements, nested ones included, read, write or define."""
     found: set[str] = set()
     for stmt in walk(stmts):
         for expr in expressions(stmt):
@@ -54,5 +54,5 @@ def mentioned(stmts: Iterable[Stmt]) -> set[str]:
 
 
 def mentions_in(stmts: Iterable[Stmt]) -> Counter[str]:
-    """In how many statements each name stands; those inside others count only if they are among `stmts`."""
+    """The number of `stmts` that mention each name. A nested statement counts only if it is one of `stmts`."""
     return Counter(name for stmt in stmts for name in mentioned([with_blocks(stmt, lambda block: [])]))

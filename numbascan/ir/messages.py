@@ -6,16 +6,16 @@ from .names import verbatim
 from .node import Node
 from .ports import LoopSpec, Seq, State
 
-ONE_SHAPE = "an initial value and the step's result must have one shape"  # what says it is a ScanTypeError
+ONE_SHAPE = "an initial value and the step's result must have one shape"  # an error of a kernel with this text is a ScanTypeError
 
 
 def title(scan: str) -> str:
-    """How a message calls a loop."""
+    """The name of a loop in messages."""
     return verbatim(f"scan {scan!r}")
 
 
 def label(node: Node, kind: str, position: int) -> str:
-    """How a message calls a port: by its kind, place and name."""
+    """The name of a port in messages: its kind, position and name."""
     return f"{kind} {position}" + (f" ({verbatim(node.name)})" if node.name else "")
 
 
@@ -56,7 +56,7 @@ def changed_type(spec: LoopSpec, position: int, read: Node) -> str:
 
 
 def changed_shape_type(spec: LoopSpec, position: int) -> str:
-    """In place of numbers: the type on entry, that of the step's result. For a step without a loop, whose types come later."""
+    """In place of numbers: the type on entry, the type of the step's result. For a step without a loop, whose types are known later."""
     return _changed(spec, position, "shape", "{0}", "{1}")
 
 
@@ -68,14 +68,14 @@ def _changed(spec: LoopSpec, position: int, what: str, before: object, after: ob
 
 
 def _recurrent_label(spec: LoopSpec, position: int) -> str:
-    """How a message calls a state or a carry: by its name. Its place among the user's outputs is not known here."""
+    """A state or carry in messages: by name, since its place among the user's outputs is not known here."""
     name = recurrent(spec)[position][0].name
     kind = "state" if position < len(spec.states) else "shared variable"
     return f"{kind} {verbatim(name) if name else position}"
 
 
 def recurrent(spec: LoopSpec) -> list[tuple[Node, Node]]:
-    """What the step reads first and what it writes, for each state and each carry."""
+    """(first read, write) of each state, then of each carry."""
     return [(state.reads[0], state.write) for state in spec.states] + [(carry.read, carry.write) for carry in spec.carries]
 
 
@@ -101,7 +101,7 @@ def changed_shape(spec: LoopSpec, position: int, axis: int) -> str:
 
 
 def result_names(spec: LoopSpec) -> list[str]:
-    """How messages and generated code call the results of a loop: states, traces, carries."""
+    """The names of a loop's results in messages and generated code: states, traces, carries."""
     names = [state.reads[0].name or "state" for state in spec.states] + [trace.write.name or "out" for trace in spec.traces]
     return names + [carry.read.name or "carry" for carry in spec.carries]
 
@@ -113,6 +113,6 @@ def not_finite(spec: LoopSpec, name: str, write: Node) -> str:
 
 
 def in_lane(text: str, position: int) -> str:
-    """A text of `not_finite` about a loop in a lane, or in lanes in lanes, the outermost first. Number `position`: the lane."""
+    """A text of `not_finite` about a loop in a lane, or in nested lanes, the outermost first. Number `position`: the lane."""
     before = "step {0}, lane " if position > 1 else "step {0}"
     return text.replace(before, f"{before}{{{position}}}, " if position > 1 else f"{before}, lane {{{position}}}", 1)

@@ -1,4 +1,4 @@
-"""Names in generated code and texts of errors, made of whatever a variable or a loop is called."""
+"""Valid names in generated code, and safe texts in messages, from any name of a variable or loop."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-LONGEST = 80  # bytes: a file's name may have 255, and holds that of its function twice
+LONGEST = 80  # bytes: a file name may have 255, and holds the name of its function twice
 WORD = r"[^\W\d]\w*"
-"""A name in the text of generated code, as a regular expression: `identifier` gives no other."""
+"""Regular expression of a name in generated code: `identifier` gives no other."""
 RESERVED = {"np", "math", "numba", "range", "min", "max", "abs", "int", "float", "bool", "complex", "round", "divmod", "pow", "len"}
 RESERVED |= {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
 
@@ -19,7 +19,7 @@ class Names:
     """The names that a function of generated code uses."""
 
     def __init__(self, taken: Iterable[str] = (), beginnings: tuple[str, ...] = ()) -> None:
-        """`taken`: names that others use; `beginnings`: of the names that they may make up."""
+        """`taken`: names that others use; `beginnings`: prefixes left to names that others make up."""
         self.used = {*RESERVED, *taken}
         self.counters: set[str] = set()  # names of loop indices; only other loops may use them again
         self.beginnings = beginnings
@@ -41,14 +41,14 @@ class Names:
         return name
 
     def copy(self) -> Names:
-        """The same names, to which a pass adds its own."""
+        """A copy, to which a pass adds its own names."""
         names = Names(beginnings=self.beginnings)
         names.used, names.counters = set(self.used), set(self.counters)
         names._counts, names._hints = dict(self._counts), dict(self._hints)
         return names
 
     def free(self, name: str) -> None:
-        """Lets a name be given again."""
+        """Makes a name available again."""
         self.used.discard(name)
         for is_counter in (False, True):
             self._counts.pop((self._hints.get(name, name), is_counter), None)
@@ -59,7 +59,7 @@ def _numbered(base: str, count: int) -> str:
 
 
 def identifier(text: str, fallback: str) -> str:
-    """The name nearest to `text` that may stand in generated code; two that Python takes for one are one."""
+    """The name nearest to `text` that is valid in generated code; texts that Python takes for one name give one name."""
     letters = unicodedata.normalize("NFKC", text[:LONGEST])  # as Python does: µ (micro) is μ, x₁ is x1
     name = "".join(letter if re.match(r"\w", letter) and f"_{letter}".isidentifier() else "_" for letter in letters)
     name = name.encode()[:LONGEST].decode(errors="ignore").strip("_")
@@ -69,11 +69,11 @@ def identifier(text: str, fallback: str) -> str:
 
 
 def parameter_name(text: str) -> str:
-    """The name of a parameter as Python has it; of what is no name of Python's the one nearest to it."""
+    """`text` as the name of a parameter, normalised as Python does; the nearest valid name where it is none."""
     name = unicodedata.normalize("NFKC", text)
     return name if name.isidentifier() and not keyword.iskeyword(name) else identifier(text, "argument")
 
 
 def verbatim(text: str) -> str:
-    """`text` as part of a message into which numbers are put, in the places {0}, {1}, …"""
+    """`text` with its braces escaped, as part of a message with places {0}, {1}, … for numbers."""
     return text.replace("{", "{{").replace("}", "}}")

@@ -24,7 +24,7 @@ Origin = tuple[str, int]
 
 _serials = itertools.count()
 _interned: weakref.WeakValueDictionary[Hashable, Node] = weakref.WeakValueDictionary()
-_interning = threading.RLock()  # or two threads would make two nodes of one; a collection of garbage in between may make nodes too
+_interning = threading.RLock()  # or two threads would make one node twice; reentrant: a garbage collection inside may make nodes
 
 
 class _Asked(threading.local):
@@ -69,13 +69,13 @@ class Node:
     attrs: Attrs
     types: tuple[TensorType, ...]
     serial: int
-    latest: int  # the serial, or a later number: when the same node was last made
+    latest: int  # the number of the last `make` that gave this node; at first its serial
     name: str | None
     origin: Origin | None
-    has_loop: bool  # it is one, or comes from one
-    holder: weakref.ref[object] | None  # the variable that had it first, as long as there is one
-    is_measured: bool  # a fixed length of it was read: as a number, from which no edge leads back
-    is_held: bool  # a user has it as a variable: a function may take another value for it, of other dimensions
+    has_loop: bool  # it is a loop, or depends on one
+    holder: weakref.ref[object] | None  # the first variable that held it, while that lives
+    is_measured: bool  # a fixed length of it was read as a plain number, from which no edge leads back
+    is_held: bool  # a user holds it as a variable: a function may take another value for it, with other dimensions
 
     @property
     def type(self) -> TensorType:
@@ -107,7 +107,7 @@ class Node:
 def make(
     op: Op, inputs: Sequence[Node], types: Sequence[TensorType], attrs: Attrs = (), name: str | None = None, origin: Origin | None = None
 ) -> Node:
-    """The one node of this op, inputs and attributes; made now if it does not live yet."""
+    """The one node of this op, inputs, types and attributes; made now if there is none."""
     key = (id(op), tuple(node.serial for node in inputs), tuple(types), attrs)
     _asked.count += 1
     with _interning:
@@ -127,12 +127,12 @@ def make(
 
 
 def n_asked() -> int:
-    """How many nodes this thread has asked for, new ones and others: whether a piece of code computes with nodes, whatever threads do."""
+    """The number of `make` calls of this thread: it tells whether a piece of code computes with nodes, whatever other threads do."""
     return _asked.count
 
 
 def next_serial() -> int:
-    """A number that later nodes exceed: one with a smaller `serial` was there before, one with a smaller `latest` was not made since."""
+    """A number below all later ones: a node with a smaller `serial` existed before, one with a smaller `latest` was not made since."""
     return next(_serials)
 
 
@@ -152,7 +152,7 @@ class Leaf:
         return self.name.upper()  # a module-level name: unpickling finds the same object
 
 
-INPUT = Leaf("input")  # a free variable; attrs carry a number of its own
+INPUT = Leaf("input")  # a free variable; its attrs hold a unique number
 ARG = Leaf("arg")  # the k-th argument of the closed graph it stands in
 CONSTANT = Leaf("constant")
 
@@ -189,7 +189,7 @@ def new_input(type_: TensorType, name: str | None = None, origin: Origin | None 
 
 
 def arg(index: int, type_: TensorType, name: str | None = None) -> Node:
-    """The `index`-th argument of a closed graph. Not interned by name: the first name given stays."""
+    """The `index`-th argument of a closed graph. Its name is part of it: arguments of other names are other nodes."""
     return make(ARG, (), (type_,), (("index", index), ("label", name)), name)
 
 
@@ -208,7 +208,7 @@ def labelled(node: Node, name: str | None) -> Node:
 
 
 def named(node: Node, name: str | None) -> Node:
-    """The node itself, under this name for readers unless it has one. Constants get none: other programs hold the same node."""
+    """The node itself, named `name` unless it has a name. Constants get none: other programs hold the same node."""
     if node.name is None and node.op is not CONSTANT:
         node.name = name
     return node

@@ -1,4 +1,4 @@
-"""Graphs as flat lists, for pickling: graphs are deep, and pickle recurses. `copyreg` knows it, for pickle and copy."""
+"""Graphs as flat lists, for pickling: graphs are deep, and pickle recurses. Registered with `copyreg`, which pickle and copy ask."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def from_records(records: Sequence[Record]) -> list[Node]:
 
 
 def restore_node(records: Sequence[Record]) -> Node:
-    """The last node of a list. All of them may be behind variables that users hold."""
+    """The last node of a list. All nodes count as held: users may hold variables of any of them."""
     nodes = from_records(records)
     for node in nodes:
         node.is_held = True

@@ -83,7 +83,7 @@ class MitMot:
     writes: tuple[Node, ...]
 
 
-OF_ONE_CASE = "of one case"  # the note of a loop whose steps are no cases of their own, such as the rows of a Jacobian
+OF_ONE_CASE = "of one case"  # the note of a loop whose steps are parts of one case, such as the rows of a Jacobian
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +104,12 @@ class LoopSpec:
 
     @property
     def waits(self) -> bool:
-        """Does a step need to know how an earlier one went?"""
+        """True if a step may depend on earlier ones: by states, carries, mit_mots or `until`."""
         return bool(self.states or self.carries or self.mit_mots) or self.until is not None
 
     @property
     def are_lanes(self) -> bool:
-        """Is each step a case by itself, whose bits must not depend on how many others there are?"""
+        """True if each step is a case of its own, whose bits must not depend on the number of steps."""
         return not self.waits and (OF_ONE_CASE, True) not in self.notes
 
     def inner_inputs(self) -> tuple[Node, ...]:
@@ -176,12 +176,12 @@ class LoopSpec:
         return replace(self, n_steps=n_steps, seqs=seqs, mit_mots=mit_mots, states=states, carries=carries, non_seqs=non_seqs)
 
     def opened(self) -> LoopSpec:
-        """The same ports around a step on inputs of its own: its nodes are no other graph's, so that both sides can be told apart."""
+        """The same ports around a step on fresh inputs: what depends on them is in no other graph, so both sides can be told apart."""
         fresh = tuple(new_input(node.type, node.name) for node in self.inner_inputs())
         return self.with_inner(fresh, substitute(self.inner_outputs(), dict(zip(self.inner_inputs(), fresh, strict=True))))
 
     def output_types(self) -> tuple[TensorType, ...]:
-        """Types of the loop's results: mit_mots, states, traces, carries. The number of rows is never static."""
+        """Types of the loop's results: mit_mots, states, traces, carries. The number of rows of states and traces is never fixed."""
         types = [mit_mot.outer.type for mit_mot in self.mit_mots]
         types += [row_stack(state.write.type) for state in self.states]
         types += [row_stack(trace.write.type) for trace in self.traces]

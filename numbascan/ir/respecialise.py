@@ -12,7 +12,7 @@ from .messages import changed_type
 from .node import ARG, CONSTANT, INPUT, Node, constant_value, new_input
 from .ports import LoopSpec, NonSeq, row_of
 
-MISFIT = "misfit"  # the note of a loop whose step has lengths that do not fit: why
+MISFIT = "misfit"  # the note of a loop whose step has lengths that do not fit; its value is the message
 IN_STEP = "in the step of scan"
 Agreed = Callable[[int | None, int | None], int | None]
 
@@ -20,11 +20,11 @@ Agreed = Callable[[int | None, int | None], int | None]
 def respecialised(spec: LoopSpec, inputs: tuple[Node, ...]) -> LoopSpec:
     """`spec` fed by `inputs`; where a type changed, the step is rebuilt on the new types.
 
-    Fixed dimensions may come to light; a state keeps a dimension fixed only if its step keeps it too. Non-sequences that turn out to be
-    one value, as lengths of equal arrays, become one.
+    Dimensions may become fixed; a state keeps a fixed dimension only if its step keeps it too. Non_seqs that turn out to be one value, as
+    lengths of equal arrays, are merged.
 
-    Lengths that do not fit in the step are an error where there is a step: the step of a loop that may have none keeps its types then, and
-    meets it when it runs, or when it is planned; a note says why.
+    Lengths that do not fit in the step are an error if the loop surely has a step. A loop that may have none keeps the types of its step
+    and gets a note with the message; the error comes when it is planned or run. A ScanTypeError is raised in any case.
     """
     fed = spec.with_outer(inputs)
     if len({port.outer for port in fed.non_seqs}) < len({port.outer for port in spec.non_seqs}):
@@ -43,9 +43,9 @@ def respecialised(spec: LoopSpec, inputs: tuple[Node, ...]) -> LoopSpec:
 
 
 def _merged(spec: LoopSpec) -> LoopSpec:
-    """`spec` with one non-sequence for each value, around a step that was built again among the values around the loop.
+    """`spec` with one non_seq for each value, its step rebuilt on the outer values and closed again.
 
-    There lengths are seen to be equal that the step itself cannot compare.
+    Outer values show that lengths are equal which the step's own inputs cannot show. A step that does not close again is not rebuilt.
     """
     ports = {port.outer: NonSeq(port.outer, new_input(port.outer.type, port.read.name)) for port in spec.non_seqs}
     moving = {node: new_input(node.type, node.name) for node in spec.inner_inputs() if all(node is not port.read for port in spec.non_seqs)}
@@ -61,10 +61,10 @@ def _merged(spec: LoopSpec) -> LoopSpec:
 
 
 def settled(spec: LoopSpec) -> LoopSpec:
-    """`spec` with those dimensions of its states unknown that the step does not keep, and those known that every step gives.
+    """`spec` with a dimension of a state fixed where every step gives it, and open where the step does not keep it.
 
-    First all that is known of initial values or of steps counts, then what the steps do not confirm is dropped: each of the two can only
-    go on in one direction, so both end.
+    Two fixed-point iterations. In the first, a dimension that is known before or after a step counts; in the second, one that the step
+    does not confirm is dropped. Each goes in one direction only, so both end.
     """
     for agreed in (_either, _both):
         types = _state_types(spec, agreed)
@@ -83,7 +83,7 @@ def _both(before: int | None, after: int | None) -> int | None:
 
 
 def _on_types(spec: LoopSpec, reads: list[TensorType]) -> LoopSpec:
-    """`spec` around its step built again on inputs of the types `reads`. ValueError, with the loop's name, where these do not fit."""
+    """`spec` with its step rebuilt on inputs of the types `reads`. ValueError, with the loop's name, where these do not fit."""
     old_inputs = spec.inner_inputs()
     fresh = tuple(new_input(type_, old.name) for old, type_ in zip(old_inputs, reads, strict=True))
     try:
@@ -106,7 +106,7 @@ def _read_types(spec: LoopSpec) -> list[TensorType]:
 
 
 def _state_types(spec: LoopSpec, agreed: Agreed) -> list[TensorType] | None:
-    """Types of the reads with the dimensions that they and what a step makes of them agree on; None where these are the same."""
+    """The types of all inner inputs, those of states and carries `agreed` with what the step writes; None where nothing changes."""
     types = [node.type for node in spec.inner_inputs()]
     position = sum(len(seq.reads) for seq in spec.seqs) + sum(len(mit_mot.reads) for mit_mot in spec.mit_mots)
     changed = False
@@ -123,7 +123,7 @@ def _state_types(spec: LoopSpec, agreed: Agreed) -> list[TensorType] | None:
 
 
 def _agreed_type(read: TensorType, write: TensorType, agreed: Agreed) -> TensorType | None:
-    """`read` with the dimensions that the two agree on; None where they cannot be one type."""
+    """`read` with the dimensions on which both agree; None where they cannot be one type."""
     if read.dtype != write.dtype or read.rank != write.rank:
         return None
     pairs = list(zip(read.shape, write.shape, strict=True))

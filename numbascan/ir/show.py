@@ -16,7 +16,7 @@ INDENT = "    "
 
 
 class GraphText(str):
-    """A text that shows itself as it is, so that a prompt or a notebook prints it line by line."""
+    """A text that is its own repr, so that a prompt or a notebook prints it line by line."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ setattr(Graph, "__str__", show)  # noqa: B010 - a graph is below its text
 
 
 def input_kind(node: Node) -> str:
-    """How a graph calls one of its leaves: shared variables have a container."""
+    """`shared` for a leaf with a container, `input` for any other."""
     return "shared" if "container" in node.params else "input"
 
 
@@ -139,7 +139,7 @@ def _inside(node: Node, names: NodeNames) -> Iterator[str]:
 
 
 def read_by(body: Graph, node: Node) -> tuple[Node, ...]:
-    """The operands of a node that a graph in it reads: the last ones, behind the condition of a choice."""
+    """The operands of a node that its inner graph `body` reads: the last ones, after the condition of a choice."""
     return node.inputs[len(node.inputs) - len(body.inputs) :]
 
 
@@ -188,5 +188,5 @@ def _writes(spec: LoopSpec, inner: NodeNames, results: Sequence[str]) -> Iterato
 
 
 def row(tap: int) -> str:
-    """Which row a tap reads at step t."""
+    """The row that a tap reads at step t."""
     return "t" if tap == 0 else f"t{tap:+d}"
